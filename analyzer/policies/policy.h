@@ -1,0 +1,79 @@
+/* The door of every simulated allocator: one file each, one entry in
+ * mt_policies[]. A policy sees requests only, and a device; it answers with
+ * blocks. It never sees recorded addresses (the device model hands out bases,
+ * recorded or synthetic).
+ *
+ * Blocks are named by handles, small dense integers that the policy chooses
+ * and may reuse after free_completed. */
+#ifndef MT_ANALYZER_POLICY_H
+#define MT_ANALYZER_POLICY_H
+
+#include "counters.h"
+#include "device_model.h"
+#include "source.h"
+
+struct mt_policy_request {
+    uint64_t size_bytes;
+    uint32_t stream; /* symbol id */
+    uint16_t pool;   /* symbol id, 0 = default */
+    uint64_t addr;   /* recorded address: for the policy `recorded` alone */
+    uint64_t block_bytes; /* recorded block size, 0 = unknown: likewise */
+};
+
+struct mt_policy_block {
+    uint32_t handle;
+    uint64_t addr;
+    uint64_t size_bytes;
+};
+
+struct mt_policy; /* one instance: one device, one set of options */
+
+struct mt_policy_ops {
+    const char *name;
+    const char *summary; /* one line for --help */
+    bool exact;          /* the rules are known from source and checked */
+
+    /* `options` is the text after "name:", "" if none; settings are those
+     * that the trace recorded (may be NULL). Writes the canonical spelling to
+     * `spelling`. */
+    enum mt_status (*create)(const char *options, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols, struct mt_device_model *device,
+                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+                             struct mt_error *error);
+    void (*destroy)(struct mt_policy *policy);
+
+    /* MT_OK, MT_ERR_DEVICE_OOM (counted by the policy), or a host error. */
+    enum mt_status (*alloc)(struct mt_policy *policy, const struct mt_policy_request *request,
+                            struct mt_policy_block *block);
+    enum mt_status (*free_requested)(struct mt_policy *policy, uint32_t handle);
+    enum mt_status (*free_completed)(struct mt_policy *policy, uint32_t handle);
+    enum mt_status (*empty_cache)(struct mt_policy *policy);
+
+    /* Would this request give cached memory back to the driver first? Asked
+     * when a trace shows segment frees before an allocation, to tell a retry
+     * from an explicit empty_cache(). NULL = never. */
+    bool (*would_release)(struct mt_policy *policy, const struct mt_policy_request *request);
+
+    /* State of a trace that starts in the middle. Segments first, ascending
+     * by address, then live blocks, ascending; then `restored` once. NULL =
+     * the policy starts empty and the engine feeds it ordinary requests. */
+    enum mt_status (*restore_segment)(struct mt_policy *policy, const struct mt_event *segment);
+    enum mt_status (*restore_block)(struct mt_policy *policy, const struct mt_event *block,
+                                    struct mt_policy_block *out);
+    enum mt_status (*restored)(struct mt_policy *policy);
+
+    /* Segment events of the trace, for the policy `recorded` alone. */
+    enum mt_status (*follow_segment)(struct mt_policy *policy, const struct mt_event *event);
+
+    const struct mt_counters *(*counters)(const struct mt_policy *policy);
+
+    /* Whole-structure check for tests: true if every invariant holds. */
+    bool (*is_valid)(const struct mt_policy *policy);
+};
+
+/* All policies; ends with NULL. */
+extern const struct mt_policy_ops *const mt_policies[];
+
+const struct mt_policy_ops *mt_policy_find(const char *name, size_t length);
+
+#endif

@@ -1,0 +1,43 @@
+/* What an allocator counts, in the words of DESIGN 3. */
+#ifndef MT_ANALYZER_COUNTERS_H
+#define MT_ANALYZER_COUNTERS_H
+
+#include <stdint.h>
+
+/* A level and its largest value so far. */
+struct mt_level {
+    uint64_t now, peak;
+};
+
+static inline void mt_level_add(struct mt_level *level, uint64_t amount)
+{
+    level->now += amount;
+    if (level->now > level->peak)
+        level->peak = level->now;
+}
+
+static inline void mt_level_sub(struct mt_level *level, uint64_t amount) { level->now -= amount; }
+
+/* All in bytes but segments and the counts. */
+struct mt_counters {
+    struct mt_level requested, allocated, active, reserved, inactive_split;
+    struct mt_level segments;
+    uint64_t allocations, frees;
+    uint64_t device_allocs, device_frees; /* driver calls, map and unmap too */
+    uint64_t retries;                     /* flushed the cache and tried again */
+    uint64_t ooms;
+};
+
+/* The four levels that reports quote together, at one instant. */
+struct mt_bytes {
+    uint64_t requested, allocated, active, reserved;
+};
+
+static inline struct mt_bytes mt_counters_bytes(const struct mt_counters *counters)
+{
+    struct mt_bytes bytes = {counters->requested.now, counters->allocated.now,
+                             counters->active.now, counters->reserved.now};
+    return bytes;
+}
+
+#endif

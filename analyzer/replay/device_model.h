@@ -1,0 +1,67 @@
+/* A simulated GPU: a limit, a supply of addresses, and a log of what an
+ * allocator asked of it. Addresses are recorded segment bases as long as the
+ * supply has a fitting one, else synthetic: 2 MiB aligned, descending without
+ * gaps (allocators notes 1.13: ascending gives wrong results). */
+#ifndef MT_ANALYZER_DEVICE_MODEL_H
+#define MT_ANALYZER_DEVICE_MODEL_H
+
+#include "counters.h"
+#include "event.h"
+#include "status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* One thing the allocator did to the device, with the counters right after
+ * it: what a recorded trace shows as a segment event. */
+struct mt_device_op {
+    uint8_t kind; /* MT_EVENT_SEGMENT_* */
+    uint32_t stream;
+    uint64_t addr, size_bytes;
+    struct mt_counters after;
+};
+
+/* A segment base that the trace recorded and the simulation may use next. */
+struct mt_device_base {
+    uint8_t kind; /* MT_EVENT_SEGMENT_ALLOC or _MAP */
+    bool used;
+    uint32_t stream;
+    uint64_t addr, size_bytes;
+};
+
+struct mt_device_model {
+    uint64_t limit_bytes;        /* 0 = unlimited */
+    uint64_t total_memory_bytes; /* physical size; sizes VA reservations */
+    uint64_t next_synthetic;     /* descending */
+
+    struct mt_device_op *ops; /* since the last mt_device_clear_ops */
+    size_t op_count, op_capacity;
+
+    struct mt_device_base *bases; /* of the event group at hand */
+    size_t base_count, base_capacity;
+    uint64_t bases_missing; /* how often no recorded base fitted */
+    bool use_bases;
+    /* Real device memory ran out at this request, as the trace shows; the
+     * limit alone does not know (allocators notes 1.11.3). */
+    bool fail_next;
+};
+
+void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,
+                    uint64_t total_memory_bytes, bool use_bases);
+void mt_device_release(struct mt_device_model *device);
+
+/* Base address for a new segment (kind SEGMENT_ALLOC) or for the first mapped
+ * range of a new reservation of `va_bytes` (kind SEGMENT_MAP). */
+uint64_t mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
+                        uint64_t va_bytes, uint32_t stream);
+
+/* Appends to the op log; counters are those right after the operation. */
+enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr,
+                             uint64_t size_bytes, uint32_t stream,
+                             const struct mt_counters *after) MT_MUST_USE;
+
+enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event)
+    MT_MUST_USE;
+void mt_device_clear(struct mt_device_model *device); /* ops and bases */
+
+#endif

@@ -1,0 +1,83 @@
+/* Replay: feeds the events of a trace, device by device, to a simulated
+ * allocator (policies/policy.h), compares what it does with what was recorded,
+ * and tells an observer the state after every event. */
+#ifndef MT_ANALYZER_REPLAY_H
+#define MT_ANALYZER_REPLAY_H
+
+#include "counters.h"
+#include "source.h"
+
+/* One policy as a user spells it: "pytorch", "recorded",
+ * "pytorch:expandable_segments:True,max_split_size_mb:64" (or with '='). A bare
+ * "pytorch" means the options that the trace recorded. */
+struct mt_replay_options {
+    const char *policy;
+    uint64_t limit_bytes; /* 0 = unlimited, or what the trace recorded/implies */
+    bool blind;  /* do not use recorded segment addresses */
+    bool verify; /* compare with what was recorded */
+    bool no_inferred_limit; /* do not deduce the limit from OOMs and flushes */
+};
+
+struct mt_replay_verify {
+    bool wanted;
+    uint64_t allocations, addresses_exact;
+    uint64_t segment_events, segment_events_exact;
+    uint64_t ooms, ooms_exact;
+    bool exact; /* all of them */
+    char first_difference[240]; /* "" = none; names event, wanted and got */
+};
+
+/* Outcome for one device. */
+struct mt_replay_result {
+    uint16_t device;
+    bool has_events;
+    bool policy_exact;        /* the policy's rules are known exactly */
+    bool recorded_addresses;  /* recorded segment bases were used */
+    bool starts_in_middle;    /* peaks are those since the start of the trace */
+    uint64_t limit_bytes;     /* 0 = none */
+    bool limit_inferred;      /* see limit_low/high: any limit in [low, high)
+                                 gives the same replay */
+    uint64_t limit_low_bytes, limit_high_bytes;
+    struct mt_counters counters; /* final, with peaks */
+    struct mt_replay_verify verify;
+    uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
+    uint64_t orphan_frees;    /* frees of addresses that were not live */
+};
+
+/* State after one event, as the observer sees it. */
+struct mt_replay_view {
+    const struct mt_counters *counters; /* of the event's device */
+    /* ALLOC: the block that the policy handed out (0 bytes if it failed).
+     * FREE_*: the block that is concerned. */
+    uint64_t block_addr, block_bytes;
+    /* ALLOC, FREE_*: number of the allocation, 0, 1, 2, ... in order of ALLOC
+     * events of the whole trace (all devices), MT_NO_ALLOCATION if unknown. */
+    uint64_t allocation;
+};
+#define MT_NO_ALLOCATION UINT64_MAX
+
+/* Called for every event of the trace in order, phases and marks included. */
+struct mt_replay_observer {
+    void *context;
+    enum mt_status (*event)(void *context, const struct mt_event *event,
+                            const struct mt_replay_view *view);
+};
+
+/* One device has at most this many simulated instances: devices 0..63. */
+#define MT_MAX_DEVICES 64
+
+struct mt_replay_summary {
+    char policy[160];     /* canonical spelling: what was really simulated */
+    uint16_t device_count; /* entries in use of devices[] */
+    struct mt_replay_result devices[MT_MAX_DEVICES]; /* indexed by position;
+                                                        see .device */
+};
+
+/* Replays the whole source (from where it is, normally the start). observer
+ * may be NULL. `summary` is large: keep it on the heap or static. */
+enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
+                             const struct mt_replay_observer *observer,
+                             struct mt_replay_summary *summary, struct mt_error *error)
+    MT_MUST_USE;
+
+#endif

@@ -1,0 +1,61 @@
+/* Flame chart: x is time, rows are step, phase, then the call stacks of
+ * consecutive events, merged while the prefix is equal, broken at phase ends
+ * (render notes 4(d)). A cell knows how allocated bytes changed while it was on
+ * the stack. Bounded: cells narrower than a bin are merged with their
+ * neighbours into one cell that says how many it stands for. */
+#ifndef MT_ANALYZER_FLAMECHART_MODEL_H
+#define MT_ANALYZER_FLAMECHART_MODEL_H
+
+#include "report.h"
+
+enum mt_cell_kind { MT_CELL_STEP, MT_CELL_PHASE, MT_CELL_FRAME, MT_CELL_NO_STACK };
+
+struct mt_cell {
+    enum mt_cell_kind kind;
+    uint32_t row;      /* 0 = step, then phases by depth, then frames */
+    int32_t phase;     /* STEP and PHASE: which; else the phase it is in */
+    uint32_t frame;    /* FRAME: frame id (symbols) */
+    uint32_t merged;   /* > 1: stands for so many narrow cells */
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
+    int64_t net_bytes; /* change of allocated */
+    uint64_t peak_allocated;
+};
+
+struct mt_flamechart {
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* window */
+    int64_t step; /* MT_NO_STEP = whole trace */
+    struct mt_cell *cells; /* by row, then begin */
+    uint32_t cell_count, row_count;
+    uint32_t frame_row; /* first row of call stacks */
+    /* allocated curve over the window: fullest and emptiest instant a bin */
+    struct { uint64_t t_ns, event, max, min, last; } *curve;
+    uint32_t curve_count;
+    uint64_t enter_allocated, exit_allocated;
+};
+
+struct mt_flamechart_builder;
+
+struct mt_flamechart_window {
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
+    int64_t step;
+    uint32_t bins;
+};
+
+/* Phases are the report's, complete; symbols the source's. */
+enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
+                                         const struct mt_flamechart_window *window,
+                                         const struct mt_phase *phases, uint32_t phase_count,
+                                         const struct mt_symbols *symbols,
+                                         struct mt_flamechart_builder **builder) MT_MUST_USE;
+
+/* Every ALLOC and FREE_REQUESTED of the device, in order (those outside of the
+ * window are ignored, but for the curve's start). `phase` is the innermost. */
+enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
+                                         const struct mt_event *event, int32_t phase,
+                                         int64_t delta_allocated, uint64_t allocated_after)
+    MT_MUST_USE;
+
+enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builder,
+                                            struct mt_flamechart **flamechart) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,228 @@
+/* The report: everything that text, JSON, pictures and documents may read. One
+ * arena owns it all; it is plain data, final once mt_analyze returns.
+ *
+ * Indices instead of pointers: `phase` is an index into report->phases, -1 =
+ * outside of any phase; `step` is the number in the step's own name
+ * (MT_NO_STEP = none); stacks and names are symbol ids. Times are Unix time in
+ * nanoseconds as in the trace, `event` is a sequence number. */
+#ifndef MT_ANALYZER_REPORT_H
+#define MT_ANALYZER_REPORT_H
+
+#include "arena.h"
+#include "replay.h"
+#include "source.h"
+
+#define MT_NO_STEP INT64_MIN
+#define MT_NO_PHASE (-1)
+
+enum mt_role {
+    MT_ROLE_PARAMETERS,
+    MT_ROLE_OPTIMIZER_STATE,
+    MT_ROLE_GRADIENTS,
+    MT_ROLE_ACTIVATIONS,
+    MT_ROLE_TEMPORARIES,
+    MT_ROLE_WORKSPACE,
+    MT_ROLE_INPUTS,
+    MT_ROLE_KV_CACHE,
+    MT_ROLE_OTHER
+};
+#define MT_ROLE_COUNT 9
+
+/* "parameters", "optimizer state", ... (DESIGN 3). */
+const char *mt_role_name(enum mt_role role);
+
+/* One instance of a named range. Phases are stored in order of their begin;
+ * a child comes after its parent. */
+struct mt_phase {
+    const char *name; /* as recorded: "forward" */
+    const char *path; /* names from the outermost in: "step#0/forward" */
+    int64_t step;     /* of the innermost step that holds it, itself included */
+    int32_t parent;   /* MT_NO_PHASE at the top */
+    uint32_t depth;   /* 0 at the top */
+    uint16_t thread;
+    bool is_step;     /* its name carries the step number */
+    bool is_plumbing; /* inserted by the framework, not by the user:
+                         "Optimizer.step#Adam.step", "nccl:..." */
+    bool cut;         /* no end was recorded: ended with its parent or trace */
+    uint64_t begin_t_ns, end_t_ns;
+    uint64_t begin_event, end_event;
+};
+
+/* What one phase was for one device. */
+struct mt_phase_use {
+    struct mt_bytes enter, exit, peak; /* peak: largest of each, in the phase */
+    uint64_t peak_allocated_t_ns, peak_allocated_event;
+    uint64_t allocations, frees;       /* events directly or deeper inside */
+    bool raises_peak; /* the device's allocated maximum so far rose in it */
+};
+
+struct mt_peak {
+    uint64_t bytes, t_ns, event;
+    int64_t step;
+    int32_t phase;        /* innermost */
+    struct mt_bytes then; /* all four at that instant */
+};
+
+/* Blocks alive at one instant that share stack, phase of birth, role and size:
+ * the leaves of an icicle. Sorted by bytes descending, then stack, phase,
+ * role, size. */
+struct mt_holding {
+    uint32_t stack; /* MT_NO_ID = none recorded */
+    int32_t phase;  /* of birth */
+    enum mt_role role;
+    uint64_t block_bytes; /* of each */
+    uint64_t blocks, bytes, requested_bytes;
+    uint64_t first_birth_t_ns, first_birth_event;
+};
+
+enum mt_instant_kind {
+    MT_INSTANT_PEAK_ALLOCATED,
+    MT_INSTANT_PEAK_RESERVED,
+    MT_INSTANT_OOM,
+    MT_INSTANT_PHASE_PEAK, /* of a phase that raised the maximum */
+    MT_INSTANT_PHASE_END,  /* of a phase that left memory behind */
+    MT_INSTANT_STEP_PEAK
+};
+
+struct mt_instant {
+    enum mt_instant_kind kind;
+    uint64_t t_ns, event;
+    int32_t phase; /* innermost for peaks and OOMs; the phase that is meant else */
+    int64_t step;
+    struct mt_bytes bytes;
+    struct mt_holding *holdings;
+    uint32_t holding_count;
+};
+
+/* Sum over holdings with the same site (innermost user frame) and phase name
+ * of birth. */
+struct mt_site_use {
+    const char *site;  /* "forward train.py:47", or what stands for no stack:
+                          "autograd engine (no Python stack)" */
+    uint32_t stack;    /* one representative stack, MT_NO_ID */
+    const char *phase; /* name of the phase of birth, "" = none */
+    enum mt_role role; /* of most of its bytes */
+    uint64_t bytes, blocks;
+};
+
+/* One line of the answer to "why did it change": who made the difference. */
+struct mt_contribution {
+    const char *site;
+    const char *phase;
+    int64_t step; /* of birth, MT_NO_STEP */
+    enum mt_role role;
+    int64_t bytes, blocks; /* signed */
+};
+
+enum mt_explanation_kind {
+    MT_WHY_PHASE_RAISED_PEAK, /* running maximum rose in the phase */
+    MT_WHY_PHASE_LEFT_MORE,   /* memory is higher after the phase than before */
+    MT_WHY_STEP_PEAK_ROSE     /* the step's peak is above the step's before */
+};
+
+struct mt_explanation {
+    enum mt_explanation_kind kind;
+    int32_t phase; /* or the step's phase */
+    int64_t step, other_step;
+    uint64_t from_bytes, to_bytes; /* allocated */
+    struct mt_contribution *contributions; /* largest first; sum to the
+                                              difference, the rest is one line
+                                              with site NULL */
+    uint32_t contribution_count;
+};
+
+struct mt_step_use {
+    int64_t step;
+    int32_t phase; /* the range that is the step */
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
+    struct mt_bytes enter, exit, peak;
+    uint64_t peak_allocated_t_ns, peak_allocated_event;
+};
+
+struct mt_oom {
+    uint64_t t_ns, event, request_bytes, device_free_bytes;
+    int32_t phase;
+    int64_t step;
+    uint32_t stack;
+    bool fatal; /* nothing but frees followed */
+    struct mt_bytes then;
+};
+
+/* A pause in which nothing happened: candidates for folding the time axis. */
+struct mt_gap {
+    uint64_t begin_t_ns, end_t_ns;
+};
+
+struct mt_timeline;   /* timeline_model.h */
+struct mt_flamechart; /* flamechart_model.h */
+
+struct mt_device_report {
+    uint16_t device;
+    const char *name;  /* "NVIDIA H200", NULL = not recorded */
+    uint64_t total_memory_bytes;
+    struct mt_replay_result replay;
+    uint64_t events, allocations, frees, segments_peak, ooms, retries;
+    bool complete; /* starts from an empty allocator, nothing dropped */
+    struct mt_peak requested_peak, allocated_peak, active_peak, reserved_peak;
+    /* DESIGN 3: 1 - allocated/reserved at the instant of the reserved peak. */
+    double fragmentation_at_reserved_peak;
+    uint64_t worst_unused_bytes, worst_unused_t_ns; /* max reserved - allocated */
+    struct mt_bytes start, end; /* before the first, after the last event */
+
+    struct mt_phase_use *phase_uses; /* parallel to report->phases */
+    struct mt_step_use *steps;
+    uint32_t step_count;
+    struct mt_site_use *peak_sites; /* at the allocated peak, largest first */
+    uint32_t peak_site_count;
+    uint64_t peak_role_bytes[MT_ROLE_COUNT];
+    struct mt_instant *instants; /* [0] is the allocated peak if any event */
+    uint32_t instant_count;
+    struct mt_explanation *explanations;
+    uint32_t explanation_count;
+    struct mt_oom *oom_list;
+    uint32_t oom_count;
+    uint64_t frameless_peak_bytes; /* of blocks without a stack, at the peak */
+    uint64_t first_t_ns, last_t_ns, first_event, last_event;
+
+    struct mt_timeline *timeline;     /* NULL unless asked for */
+    struct mt_flamechart *flamechart; /* NULL unless asked for */
+};
+
+struct mt_report {
+    struct mt_arena arena;
+    /* input */
+    const char *path, *name; /* name: file name without its extensions */
+    const char *format;      /* "memtrace/1", "pytorch-snapshot" */
+    const char *framework, *options;
+    char sha256[65];         /* of the file, "" if it was a pipe */
+    struct mt_integrity integrity;
+    bool starts_in_middle;
+    uint64_t first_t_ns, last_t_ns;
+    const struct mt_symbols *symbols; /* borrowed from the source */
+
+    struct mt_phase *phases;
+    uint32_t phase_count;
+    int64_t step_count;
+    bool roles_inferred;
+    char policy[160]; /* what the replay simulated */
+
+    struct mt_device_report *devices; /* those with events, ascending */
+    uint32_t device_count;
+};
+
+struct mt_analyze_options {
+    struct mt_replay_options replay;
+    bool want_timeline, want_flamechart;
+    uint32_t bins; /* resolution of the models, 0 = 4096 */
+    int64_t flamechart_step; /* window of the flame chart; MT_NO_STEP = step of
+                                the allocated peak */
+    bool flamechart_whole;   /* window = the whole trace */
+};
+
+/* Reads the source (more than once) and fills *report, released with
+ * mt_report_release. `source` must outlive it. */
+enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_options *options,
+                          struct mt_report **report, struct mt_error *error) MT_MUST_USE;
+void mt_report_release(struct mt_report *report); /* NULL is fine */
+
+#endif

@@ -1,0 +1,97 @@
+#include "arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
+
+struct mt_arena_chunk {
+    struct mt_arena_chunk *next;
+    size_t padding; /* keeps the payload 16-byte aligned */
+};
+
+static int add_chunk(struct mt_arena *arena, size_t payload)
+{
+    struct mt_arena_chunk *chunk;
+
+    if (payload > SIZE_MAX - sizeof *chunk)
+        return -1;
+    /* calloc of a large chunk costs nothing until it is touched */
+    chunk = calloc(1, sizeof *chunk + payload);
+    if (!chunk)
+        return -1;
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
+    arena->used = 0;
+    arena->capacity = payload;
+    arena->total_bytes += sizeof *chunk + payload;
+    return 0;
+}
+
+void *mt_arena_alloc(struct mt_arena *arena, size_t size_bytes)
+{
+    size_t size;
+    void *memory;
+
+    if (size_bytes > SIZE_MAX - ALIGNMENT)
+        return NULL;
+    size = size_bytes ? (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
+    if (!arena->chunks || size > arena->capacity - arena->used) {
+        if (add_chunk(arena, size > CHUNK_BYTES ? size : CHUNK_BYTES) < 0)
+            return NULL;
+    }
+    memory = (char *)(arena->chunks + 1) + arena->used;
+    arena->used += size;
+    return memory;
+}
+
+void *mt_arena_array(struct mt_arena *arena, size_t count, size_t size_bytes)
+{
+    if (size_bytes && count > SIZE_MAX / size_bytes)
+        return NULL;
+    return mt_arena_alloc(arena, count * size_bytes);
+}
+
+char *mt_arena_text(struct mt_arena *arena, const char *text, size_t length)
+{
+    char *copy = length < SIZE_MAX ? mt_arena_alloc(arena, length + 1) : NULL;
+
+    if (copy && length)
+        memcpy(copy, text, length);
+    return copy;
+}
+
+char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
+{
+    va_list args;
+    char *text;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        return NULL;
+    text = mt_arena_alloc(arena, (size_t)length + 1);
+    if (!text)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void mt_arena_release(struct mt_arena *arena)
+{
+    struct mt_arena_chunk *chunk = arena->chunks;
+
+    while (chunk) {
+        struct mt_arena_chunk *next = chunk->next;
+        free(chunk);
+        chunk = next;
+    }
+    memset(arena, 0, sizeof *arena);
+}

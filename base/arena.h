@@ -1,0 +1,33 @@
+/* Bump allocator: many small objects that live and die together. */
+#ifndef MT_BASE_ARENA_H
+#define MT_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct mt_arena_chunk;
+
+/* Zeroed memory is an empty arena. */
+struct mt_arena {
+    struct mt_arena_chunk *chunks; /* newest first */
+    size_t used, capacity;         /* of the newest chunk */
+    size_t total_bytes;            /* taken from the host so far */
+};
+
+/* Zeroed, 16-byte aligned memory that lives until mt_arena_release; NULL if
+ * the host has none. Amortised O(1). */
+void *mt_arena_alloc(struct mt_arena *arena, size_t size_bytes);
+
+/* As above for an array; NULL if count * size overflows. */
+void *mt_arena_array(struct mt_arena *arena, size_t count, size_t size_bytes);
+
+/* A NUL-terminated copy of `length` bytes. */
+char *mt_arena_text(struct mt_arena *arena, const char *text, size_t length);
+
+/* printf into the arena. */
+char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Frees everything; the arena is empty and usable again. */
+void mt_arena_release(struct mt_arena *arena);
+
+#endif

@@ -1,0 +1,130 @@
+#include "buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *mt_buf_reserve(struct mt_buf *buf, size_t length)
+{
+    size_t capacity = buf->capacity ? buf->capacity : 256;
+    char *data;
+
+    if (buf->failed || length >= SIZE_MAX / 2 - buf->length) {
+        buf->failed = true;
+        return NULL;
+    }
+    if (buf->data && buf->length + length < buf->capacity)
+        return buf->data + buf->length;
+    while (capacity <= buf->length + length)
+        capacity *= 2;
+    data = realloc(buf->data, capacity);
+    if (!data) {
+        buf->failed = true;
+        return NULL;
+    }
+    buf->data = data;
+    buf->capacity = capacity;
+    return data + buf->length;
+}
+
+void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length)
+{
+    char *end = mt_buf_reserve(buf, length);
+
+    if (!end)
+        return;
+    if (length)
+        memcpy(end, bytes, length);
+    end[length] = '\0';
+    buf->length += length;
+}
+
+void mt_buf_add_text(struct mt_buf *buf, const char *text) { mt_buf_add(buf, text, strlen(text)); }
+
+void mt_buf_add_char(struct mt_buf *buf, char c) { mt_buf_add(buf, &c, 1); }
+
+void mt_buf_printf(struct mt_buf *buf, const char *format, ...)
+{
+    va_list args;
+    char *end;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0) {
+        buf->failed = true;
+        return;
+    }
+    end = mt_buf_reserve(buf, (size_t)length);
+    if (!end)
+        return;
+    va_start(args, format);
+    vsnprintf(end, (size_t)length + 1, format, args);
+    va_end(args);
+    buf->length += (size_t)length;
+}
+
+void mt_buf_add_u64(struct mt_buf *buf, uint64_t value)
+{
+    char digits[20];
+    size_t n = 0;
+
+    do {
+        digits[sizeof digits - ++n] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    mt_buf_add(buf, digits + sizeof digits - n, n);
+}
+
+void mt_buf_add_i64(struct mt_buf *buf, int64_t value)
+{
+    if (value < 0) {
+        mt_buf_add_char(buf, '-');
+        mt_buf_add_u64(buf, 0 - (uint64_t)value);
+    } else {
+        mt_buf_add_u64(buf, (uint64_t)value);
+    }
+}
+
+void mt_buf_add_decimal(struct mt_buf *buf, double value, int digits)
+{
+    static const double scales[] = {1, 10, 100, 1e3, 1e4, 1e5, 1e6};
+    bool negative = value < 0;
+    double magnitude = negative ? -value : value;
+    uint64_t scale, scaled;
+
+    if (digits < 0 || digits > 6 || !(magnitude <= 1e12))
+        digits = 0;
+    if (!(magnitude <= 1e15))
+        magnitude = 0;
+    scale = (uint64_t)scales[digits];
+    scaled = (uint64_t)(magnitude * scales[digits] + 0.5);
+    if (negative && scaled)
+        mt_buf_add_char(buf, '-');
+    mt_buf_add_u64(buf, scaled / scale);
+    scaled %= scale;
+    if (!scaled)
+        return;
+    mt_buf_add_char(buf, '.');
+    while (scaled) {
+        scale /= 10;
+        mt_buf_add_char(buf, (char)('0' + scaled / scale));
+        scaled %= scale;
+    }
+}
+
+void mt_buf_reset(struct mt_buf *buf)
+{
+    buf->length = 0;
+    buf->failed = false;
+    if (buf->data)
+        buf->data[0] = '\0';
+}
+
+void mt_buf_release(struct mt_buf *buf)
+{
+    free(buf->data);
+    memset(buf, 0, sizeof *buf);
+}

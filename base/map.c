@@ -1,0 +1,192 @@
+#include "map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t mt_hash_u64(uint64_t value)
+{
+    /* Fibonacci hashing with a fold: one multiplication, good high bits */
+    value ^= value >> 32;
+    value *= UINT64_C(0x9E3779B97F4A7C15);
+    return value ^ (value >> 29);
+}
+
+uint64_t mt_hash_bytes(const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    uint64_t hash = length * UINT64_C(0x9E3779B97F4A7C15);
+
+    for (; length >= 8; length -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = mt_hash_u64(hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+    }
+    if (length) {
+        uint64_t word = 0;
+        memcpy(&word, at, length);
+        hash = mt_hash_u64(hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+    }
+    return mt_hash_u64(hash);
+}
+
+static size_t slot_of(const struct mt_map *map, uint64_t key)
+{
+    size_t i = (size_t)mt_hash_u64(key) & map->mask;
+
+    while (map->slots[i].value != MT_MAP_NONE && map->slots[i].key != key)
+        i = (i + 1) & map->mask;
+    return i;
+}
+
+static enum mt_status grow(struct mt_map *map)
+{
+    size_t capacity = map->slots ? (map->mask + 1) * 2 : 64;
+    struct mt_map bigger = {NULL, map->count, capacity - 1};
+    size_t i;
+
+    if (capacity > SIZE_MAX / sizeof *bigger.slots)
+        return MT_ERR_MEMORY;
+    bigger.slots = malloc(capacity * sizeof *bigger.slots);
+    if (!bigger.slots)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < capacity; i++)
+        bigger.slots[i].value = MT_MAP_NONE;
+    for (i = 0; map->slots && i <= map->mask; i++) {
+        if (map->slots[i].value != MT_MAP_NONE)
+            bigger.slots[slot_of(&bigger, map->slots[i].key)] = map->slots[i];
+    }
+    free(map->slots);
+    *map = bigger;
+    return MT_OK;
+}
+
+uint32_t mt_map_get(const struct mt_map *map, uint64_t key)
+{
+    return map->slots ? map->slots[slot_of(map, key)].value : MT_MAP_NONE;
+}
+
+enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value)
+{
+    struct mt_map_slot *slot;
+
+    if (!map->slots || map->count * 2 > map->mask) {
+        enum mt_status status = grow(map);
+        if (status != MT_OK)
+            return status;
+    }
+    slot = &map->slots[slot_of(map, key)];
+    map->count += slot->value == MT_MAP_NONE;
+    slot->key = key;
+    slot->value = value;
+    return MT_OK;
+}
+
+uint32_t mt_map_take(struct mt_map *map, uint64_t key)
+{
+    size_t hole, i;
+    uint32_t value;
+
+    if (!map->slots)
+        return MT_MAP_NONE;
+    hole = slot_of(map, key);
+    value = map->slots[hole].value;
+    if (value == MT_MAP_NONE)
+        return MT_MAP_NONE;
+    map->count--;
+    for (i = (hole + 1) & map->mask; map->slots[i].value != MT_MAP_NONE;
+         i = (i + 1) & map->mask) {
+        size_t home = (size_t)mt_hash_u64(map->slots[i].key) & map->mask;
+        if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {
+            map->slots[hole] = map->slots[i];
+            hole = i;
+        }
+    }
+    map->slots[hole].value = MT_MAP_NONE;
+    return value;
+}
+
+void mt_map_release(struct mt_map *map)
+{
+    free(map->slots);
+    memset(map, 0, sizeof *map);
+}
+
+static enum mt_status grow_slots(struct mt_strings *strings)
+{
+    size_t capacity = strings->slots ? (strings->mask + 1) * 2 : 256;
+    uint32_t *slots = calloc(capacity, sizeof *slots);
+    uint32_t id;
+
+    if (!slots)
+        return MT_ERR_MEMORY;
+    for (id = 0; id < strings->count; id++) {
+        size_t i = (size_t)mt_hash_bytes(strings->texts[id], strings->lengths[id]);
+        for (i &= capacity - 1; slots[i]; i = (i + 1) & (capacity - 1))
+            continue;
+        slots[i] = id + 1;
+    }
+    free(strings->slots);
+    strings->slots = slots;
+    strings->mask = capacity - 1;
+    return MT_OK;
+}
+
+static enum mt_status grow_texts(struct mt_strings *strings)
+{
+    uint32_t capacity = strings->capacity ? strings->capacity * 2 : 128;
+    const char **texts;
+    uint32_t *lengths;
+
+    if (capacity < strings->capacity)
+        return MT_ERR_MEMORY;
+    texts = realloc(strings->texts, capacity * sizeof *texts);
+    if (!texts)
+        return MT_ERR_MEMORY;
+    strings->texts = texts;
+    lengths = realloc(strings->lengths, capacity * sizeof *lengths);
+    if (!lengths)
+        return MT_ERR_MEMORY;
+    strings->lengths = lengths;
+    strings->capacity = capacity;
+    return MT_OK;
+}
+
+enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, size_t length,
+                                 uint32_t *id)
+{
+    size_t i;
+
+    if (length >= UINT32_MAX)
+        return MT_ERR_UNSUPPORTED;
+    if (!strings->slots || (size_t)strings->count * 2 > strings->mask) {
+        if (grow_slots(strings) != MT_OK)
+            return MT_ERR_MEMORY;
+    }
+    i = (size_t)mt_hash_bytes(text, length) & strings->mask;
+    for (; strings->slots[i]; i = (i + 1) & strings->mask) {
+        uint32_t candidate = strings->slots[i] - 1;
+        if (strings->lengths[candidate] == length &&
+            (!length || memcmp(strings->texts[candidate], text, length) == 0)) {
+            *id = candidate;
+            return MT_OK;
+        }
+    }
+    if (strings->count == strings->capacity && grow_texts(strings) != MT_OK)
+        return MT_ERR_MEMORY;
+    strings->texts[strings->count] = mt_arena_text(&strings->arena, text, length);
+    if (!strings->texts[strings->count])
+        return MT_ERR_MEMORY;
+    strings->lengths[strings->count] = (uint32_t)length;
+    strings->slots[i] = strings->count + 1;
+    *id = strings->count++;
+    return MT_OK;
+}
+
+void mt_strings_release(struct mt_strings *strings)
+{
+    mt_arena_release(&strings->arena);
+    free(strings->texts);
+    free(strings->lengths);
+    free(strings->slots);
+    memset(strings, 0, sizeof *strings);
+}

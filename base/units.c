@@ -1,0 +1,205 @@
+#include "units.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "util.h"
+
+#define MINUS "\xE2\x88\x92"
+#define PLUS_MINUS "\xC2\xB1"
+#define MICRO "\xC2\xB5"
+
+/* Appends decimal digits of value at `at`, returns the new end. */
+static char *put_digits(char *at, uint64_t value)
+{
+    char digits[20];
+    size_t n = 0;
+
+    do
+        digits[n++] = (char)('0' + value % 10);
+    while (value /= 10);
+    while (n)
+        *at++ = digits[--n];
+    *at = '\0';
+    return at;
+}
+
+static char *put_text(char *at, const char *text)
+{
+    size_t length = strlen(text);
+
+    memcpy(at, text, length + 1);
+    return at + length;
+}
+
+/* value in units with three significant digits: "6.45", "66.6", "774". */
+static char *put_three_digits(char *at, double value)
+{
+    unsigned decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    uint64_t scale = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
+    uint64_t scaled = (uint64_t)(value * (double)scale + 0.5);
+
+    at = put_digits(at, scaled / scale);
+    if (!decimals)
+        return at;
+    scaled %= scale;
+    *at++ = '.';
+    if (decimals == 2)
+        *at++ = (char)('0' + scaled / 10);
+    *at++ = (char)('0' + scaled % 10);
+    *at = '\0';
+    return at;
+}
+
+static char *put_bytes(char *at, uint64_t bytes)
+{
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    if (bytes < 1000)
+        return put_text(put_digits(at, bytes), units[0]);
+    while (value >= 999.5 && unit + 1 < MT_ARRAY_LEN(units)) {
+        value /= 1024;
+        unit++;
+    }
+    return put_text(put_three_digits(at, value), units[unit]);
+}
+
+char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes)
+{
+    put_bytes(text, bytes);
+    return text;
+}
+
+char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes)
+{
+    if (bytes == 0)
+        put_text(text, PLUS_MINUS "0");
+    else if (bytes > 0)
+        put_bytes(put_text(text, "+"), (uint64_t)bytes);
+    else
+        put_bytes(put_text(text, MINUS), 0 - (uint64_t)bytes);
+    return text;
+}
+
+char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value)
+{
+    char digits[24], *at = text;
+    size_t n = (size_t)(put_digits(digits, value) - digits), i;
+
+    for (i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0)
+            *at++ = ',';
+        *at++ = digits[i];
+    }
+    *at = '\0';
+    return text;
+}
+
+char *mt_format_percent(char text[MT_UNITS_TEXT], double share)
+{
+    double percent = share * 100;
+    char *at = text;
+
+    if (percent < 0) {
+        at = put_text(at, MINUS);
+        percent = -percent;
+    }
+    if (!(percent < 1e12))
+        put_text(at, "? %");
+    else if (percent == 0)
+        put_text(text, "0 %");
+    else if (percent < 0.05)
+        put_text(text, "<0.1 %");
+    else {
+        uint64_t tenths = (uint64_t)(percent * 10 + 0.5);
+        at = put_digits(at, tenths / 10);
+        if (tenths < 1000 || tenths % 10) {
+            *at++ = '.';
+            *at++ = (char)('0' + tenths % 10);
+        }
+        put_text(at, " %");
+    }
+    return text;
+}
+
+char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns)
+{
+    static const struct {
+        double ns;
+        const char *name;
+    } units[] = {{1e9, " s"}, {1e6, " ms"}, {1e3, " " MICRO "s"}, {1, " ns"}};
+    size_t unit = 0;
+
+    if (ns == 0) {
+        put_text(text, "0 s");
+        return text;
+    }
+    while (unit + 1 < MT_ARRAY_LEN(units) && (double)ns < 0.9995 * units[unit].ns)
+        unit++;
+    if (unit + 1 == MT_ARRAY_LEN(units))
+        put_text(put_digits(text, ns), units[unit].name);
+    else
+        put_text(put_three_digits(text, (double)ns / units[unit].ns), units[unit].name);
+    return text;
+}
+
+static bool unit_factor(const char *unit, double *factor)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } units[] = {{"", 1},        {"b", 1},      {"k", 1024.0},
+                 {"kib", 1024.0}, {"kb", 1e3},   {"m", 1048576.0},
+                 {"mib", 1048576.0}, {"mb", 1e6}, {"g", 1073741824.0},
+                 {"gib", 1073741824.0}, {"gb", 1e9}, {"t", 1099511627776.0},
+                 {"tib", 1099511627776.0}, {"tb", 1e12}};
+    size_t i, j;
+
+    for (i = 0; i < MT_ARRAY_LEN(units); i++) {
+        for (j = 0; unit[j]; j++) {
+            char lower = unit[j] >= 'A' && unit[j] <= 'Z' ? (char)(unit[j] + 32) : unit[j];
+            if (lower != units[i].name[j])
+                break;
+        }
+        if (!unit[j] && !units[i].name[j]) {
+            *factor = units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes)
+{
+    uint64_t whole = 0;
+    double fraction = 0, scale = 1, factor, value;
+    const char *at = text;
+
+    while (*at == ' ')
+        at++;
+    if (*at < '0' || *at > '9')
+        return MT_ERR_USAGE;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (!mt_mul_ok(whole, 10, &whole) || !mt_add_ok(whole, (uint64_t)(*at - '0'), &whole))
+            return MT_ERR_USAGE;
+    }
+    if (*at == '.') {
+        for (at++; *at >= '0' && *at <= '9'; at++) {
+            scale /= 10;
+            fraction += (double)(*at - '0') * scale;
+        }
+    }
+    while (*at == ' ')
+        at++;
+    if (!unit_factor(at, &factor))
+        return MT_ERR_USAGE;
+    if (fraction == 0)
+        return mt_mul_ok(whole, (uint64_t)factor, bytes) ? MT_OK : MT_ERR_USAGE;
+    value = ((double)whole + fraction) * factor;
+    if (value >= 9e18)
+        return MT_ERR_USAGE;
+    *bytes = (uint64_t)(value + 0.5);
+    return MT_OK;
+}

@@ -1,0 +1,29 @@
+/* Numbers for people, the same in text and pictures (render notes 2.2): three
+ * significant digits, IEC units, real minus sign, thousands commas, no locale. */
+#ifndef MT_BASE_UNITS_H
+#define MT_BASE_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+/* Large enough for every function below. */
+#define MT_UNITS_TEXT 48
+
+/* "6.45 GiB", "774 MiB", "1.00 KiB", "512 B", "0 B". Switches unit so that
+ * "1000 KiB" never appears. All return `text`. */
+char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes);
+/* "+458 MiB", "−1.94 GiB" (U+2212), "±0". */
+char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes);
+/* "20,749,221,888" */
+char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value);
+/* "66.6 %", "<0.1 %" for tiny positive ones, "0 %". share: 0..1 and beyond. */
+char *mt_format_percent(char text[MT_UNITS_TEXT], double share);
+/* "4.63 s", "26.4 ms", "13 us" with a micro sign, "0 s". */
+char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
+
+/* "12GiB", "9000 MiB", "1.5g", "512", "20MB" (decimal) -> bytes. */
+enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,44 @@
+/* Small arithmetic that every layer needs. Depends on nothing. */
+#ifndef MT_BASE_UTIL_H
+#define MT_BASE_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+#define MT_KIB ((uint64_t)1 << 10)
+#define MT_MIB ((uint64_t)1 << 20)
+#define MT_GIB ((uint64_t)1 << 30)
+
+static inline uint64_t mt_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t mt_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* `step` is any positive number; the caller knows that value + step does not
+ * overflow (use mt_add_ok on sizes from a file). */
+static inline uint64_t mt_round_up(uint64_t value, uint64_t step)
+{
+    return (value + step - 1) / step * step;
+}
+
+static inline uint64_t mt_round_down(uint64_t value, uint64_t step) { return value / step * step; }
+
+/* floor(log2(value)); value > 0. */
+static inline unsigned mt_log2_floor(uint64_t value)
+{
+    return 63u - (unsigned)__builtin_clzll(value);
+}
+
+/* Checked arithmetic for sizes that come from a file: false on overflow. */
+static inline bool mt_add_ok(uint64_t a, uint64_t b, uint64_t *sum)
+{
+    return !__builtin_add_overflow(a, b, sum);
+}
+
+static inline bool mt_mul_ok(uint64_t a, uint64_t b, uint64_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* What the commands share: a declarative option table (parsing, --help and
+ * completion come from it), exit codes, and the ways to speak to a person.
+ * Only cli prints. Answers go to stdout, everything else to stderr. */
+#ifndef MT_CLI_CLI_H
+#define MT_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "source.h"
+
+enum mt_exit {
+    MT_EXIT_OK = 0,
+    MT_EXIT_BUDGET = 1,
+    MT_EXIT_USAGE = 2,
+    MT_EXIT_INPUT = 3,
+    MT_EXIT_OUTPUT = 4,
+    MT_EXIT_INCOMPLETE = 5
+};
+
+enum mt_option_kind {
+    MT_OPTION_FLAG,  /* bool * */
+    MT_OPTION_TEXT,  /* const char ** */
+    MT_OPTION_LIST,  /* struct mt_text_list *: may be given several times */
+    MT_OPTION_BYTES, /* uint64_t *: "12GiB" */
+    MT_OPTION_COUNT  /* uint64_t * */
+};
+
+struct mt_text_list {
+    const char *items[32];
+    size_t count;
+};
+
+struct mt_option {
+    const char *name;  /* "limit" for --limit; NULL ends the table */
+    char letter;       /* 'o' for -o, 0 = none */
+    enum mt_option_kind kind;
+    const char *value; /* placeholder in --help: "BYTES"; NULL for flags */
+    const char *help;  /* one line, lower case, no full stop */
+    void *target;
+};
+
+/* In every command's table through MT_COMMON_OPTIONS. */
+struct mt_common {
+    bool json, quiet, strict;
+    const char *format; /* force an importer */
+};
+#define MT_COMMON_OPTIONS(common)                                                                  \
+    {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &(common).json},                  \
+    {"quiet", 'q', MT_OPTION_FLAG, NULL, "no progress, no notes", &(common).quiet},                \
+    {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",                  \
+     &(common).strict},                                                                            \
+    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format}
+
+struct mt_command {
+    const char *name;
+    const char *arguments; /* "TRACE [options]" */
+    const char *summary;   /* one line */
+    const char *details;   /* paragraphs and examples for --help */
+    /* argv[0] is the command's name. Returns enum mt_exit. */
+    int (*run)(const struct mt_command *command, int argc, char **argv);
+};
+
+/* All commands; ends with a NULL name. In commands.c. */
+extern const struct mt_command mt_commands[];
+
+/* Parses argv by `options`; positional arguments are moved to the front of
+ * *arguments (pointing into argv). Options may stand anywhere; "--" ends them.
+ * Returns -1 to go on, else the exit code to return (0 after --help; usage
+ * errors were printed, with did-you-mean). min/max: number of positionals. */
+int mt_options_parse(const struct mt_command *command, const struct mt_option *options, int argc,
+                     char **argv, int min_arguments, int max_arguments, char ***arguments,
+                     int *argument_count);
+
+/* The nearest of `names` to `word` within 2 edits (a third of its length), or
+ * NULL. */
+const char *mt_did_you_mean(const char *word, const char *const *names, size_t count);
+
+/* "memtrace: <text>\n" on stderr. */
+void mt_say(const char *format, ...) MT_PRINTF(1, 2);
+
+/* "memtrace: cannot read 'path': <error>" and the exit code for it. Control
+ * characters in path are escaped. */
+int mt_report_error(const char *path, const struct mt_error *error);
+
+/* Opens a trace or importable file, or says why not: NULL, *exit_code set. */
+struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code);
+
+/* After reading to the end: says on stderr (unless quiet) what was damaged,
+ * cut or dropped; the exit code that this deserves (3 damaged; 5 with strict;
+ * else 0). */
+int mt_input_verdict(const struct mt_source *source, const char *path,
+                     const struct mt_common *common);
+
+/* Writes all of buf to stdout or a file; exit code 4 and a line if it fails. */
+int mt_print(const struct mt_buf *buf);
+int mt_write_file(const char *path, const void *bytes, size_t length);
+
+/* Progress on stderr after one second, only on a terminal. Zeroed = idle. */
+struct mt_progress {
+    uint64_t started_ns, shown_ns;
+    bool off, shown;
+};
+void mt_progress_start(struct mt_progress *progress, const struct mt_common *common);
+void mt_progress_update(struct mt_progress *progress, const char *what, double share);
+void mt_progress_end(struct mt_progress *progress);
+
+/* Colour for stdout: empty strings unless it is a terminal and NO_COLOR and
+ * TERM=dumb do not forbid it. */
+struct mt_style {
+    const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
+    bool unicode; /* locale speaks UTF-8 */
+};
+const struct mt_style *mt_stdout_style(void);
+
+int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_replay(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_render(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_import(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_info(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_dump(const struct mt_command *command, int argc, char **argv);
+
+#endif

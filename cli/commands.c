@@ -1,0 +1,5 @@
+#include "cli.h"
+
+const struct mt_command mt_commands[] = {
+    {NULL, NULL, NULL, NULL, NULL},
+};

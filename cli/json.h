@@ -1,0 +1,27 @@
+/* Writing JSON by hand into a buffer: commas and escapes are kept right, no
+ * document object is built. Integers are written as they are, strings as
+ * UTF-8 (bytes that are not become U+FFFD). */
+#ifndef MT_CLI_JSON_H
+#define MT_CLI_JSON_H
+
+#include "buf.h"
+
+struct mt_json {
+    struct mt_buf *out;
+    unsigned depth;
+    bool needs_comma, pretty;
+};
+
+void mt_json_init(struct mt_json *json, struct mt_buf *out, bool pretty);
+void mt_json_object_begin(struct mt_json *json, const char *key); /* key NULL in arrays, at top */
+void mt_json_object_end(struct mt_json *json);
+void mt_json_array_begin(struct mt_json *json, const char *key);
+void mt_json_array_end(struct mt_json *json);
+void mt_json_text(struct mt_json *json, const char *key, const char *value); /* NULL -> null */
+void mt_json_u64(struct mt_json *json, const char *key, uint64_t value);
+void mt_json_i64(struct mt_json *json, const char *key, int64_t value);
+void mt_json_bool(struct mt_json *json, const char *key, bool value);
+void mt_json_null(struct mt_json *json, const char *key);
+void mt_json_share(struct mt_json *json, const char *key, double value); /* 6 decimals */
+
+#endif

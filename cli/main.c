@@ -1,0 +1,3 @@
+#include "cli.h"
+
+int main(void) { return MT_EXIT_USAGE; }

@@ -1,0 +1,24 @@
+# What a builder may choose. Optional libraries are AUTO (use if found), ON
+# (fail if missing) or OFF; a missing one removes whole files.
+function(mt_optional name help)
+  set(MEMTRACE_${name} AUTO CACHE STRING "${help} (AUTO, ON, OFF)")
+  set_property(CACHE MEMTRACE_${name} PROPERTY STRINGS AUTO ON OFF)
+endfunction()
+
+mt_optional(CAIRO "PNG pictures through cairo and libpng")
+mt_optional(CUPTI "GPU collector through CUPTI")
+
+option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
+option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(MEMTRACE_FUZZ "Build libFuzzer targets (clang only)" OFF)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)
+endif()
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

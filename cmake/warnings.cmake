@@ -1,0 +1,16 @@
+# Everything that all our own targets are compiled with.
+add_library(mt_flags INTERFACE)
+target_compile_definitions(mt_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
+target_compile_options(mt_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wundef -Wconversion -Wstrict-prototypes -Wmissing-prototypes
+  -Wvla -Wwrite-strings -Wpointer-arith -fno-strict-aliasing
+  $<$<BOOL:${MEMTRACE_WERROR}>:-Werror>)
+
+if(MEMTRACE_SANITIZE)
+  target_compile_options(mt_flags INTERFACE -fsanitize=address,undefined
+    -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(mt_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(MEMTRACE_FUZZ)
+  target_compile_options(mt_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,26 @@
+/* Foreign formats, one file each behind one table. An importer opens a file as
+ * a source; `memtrace import` writes that source to a trace, every other
+ * command reads it as it is. */
+#ifndef MT_COLLECTOR_IMPORT_H
+#define MT_COLLECTOR_IMPORT_H
+
+#include "source.h"
+
+struct mt_importer {
+    const char *name;    /* "pytorch-snapshot" */
+    const char *summary; /* one line for --help */
+    /* Do the first bytes (decompressed; up to 4096) look like this format? */
+    bool (*probe)(const void *bytes, size_t length);
+    /* `path` may be zstd-compressed, or "-". */
+    enum mt_status (*open)(const char *path, struct mt_source **source, struct mt_error *error);
+};
+
+/* All importers; ends with an entry whose name is NULL. */
+extern const struct mt_importer mt_importers[];
+
+/* Opens whatever `path` is: a memtrace trace, or anything an importer knows,
+ * zstd-compressed or not. `format` forces an importer by name, NULL = probe. */
+enum mt_status mt_open_any(const char *path, const char *format, struct mt_source **source,
+                           struct mt_error *error) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,19 @@
+/* From a display list to a file's bytes. */
+#ifndef MT_RENDER_BACKENDS_H
+#define MT_RENDER_BACKENDS_H
+
+#include "buf.h"
+#include "draw.h"
+
+/* Appends the SVG to `out`. Pure function of list and theme. */
+enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
+                            struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
+
+/* Appends a PNG of width*scale x height*scale pixels, RGB 8 bit.
+ * MT_ERR_UNSUPPORTED if built without cairo or libpng. */
+enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
+                            struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
+
+bool mt_png_available(void);
+
+#endif

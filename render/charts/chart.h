@@ -1,0 +1,27 @@
+/* The charts, one file each behind one table. A chart turns a device's report
+ * into a display list; it reads the report and nothing else. */
+#ifndef MT_RENDER_CHART_H
+#define MT_RENDER_CHART_H
+
+#include "draw.h"
+#include "report.h"
+
+struct mt_chart_options {
+    double width, height; /* logical pixels; 0 = the chart's own choice */
+    bool event_axis;      /* --x=events */
+};
+
+struct mt_chart {
+    const char *name;    /* "timeline": also the file name */
+    const char *summary; /* one line for --help */
+    enum mt_status (*draw)(const struct mt_report *report, const struct mt_device_report *device,
+                           const struct mt_chart_options *options, struct mt_drawing *drawing,
+                           struct mt_error *error);
+};
+
+/* All charts; ends with a NULL name. */
+extern const struct mt_chart mt_charts[];
+
+/* `device` may be NULL for an empty trace: the chart says so, sensibly. */
+
+#endif

@@ -1,0 +1,88 @@
+/* The glossary: what a trace is made of. Every layer above speaks these words.
+ *
+ * A trace is one totally ordered stream of events of one process, and the
+ * symbols (strings, frames, stacks, streams, pools, devices: symbols.h) that
+ * the events refer to by dense id. */
+#ifndef MT_TRACE_EVENT_H
+#define MT_TRACE_EVENT_H
+
+#include <stdint.h>
+
+/* Numbers are part of the trace format: never reuse one, only add. */
+enum mt_event_kind {
+    MT_EVENT_ALLOC = 1,           /* block handed out; addr, size (see header) */
+    MT_EVENT_FREE_REQUESTED = 2,  /* the program gave the block back */
+    MT_EVENT_FREE_COMPLETED = 3,  /* the allocator may reuse it (same addr) */
+    MT_EVENT_SEGMENT_ALLOC = 4,   /* allocator took a segment from the driver */
+    MT_EVENT_SEGMENT_FREE = 5,    /* ... gave it back */
+    MT_EVENT_SEGMENT_MAP = 6,     /* ... mapped a range of a reservation */
+    MT_EVENT_SEGMENT_UNMAP = 7,   /* ... unmapped it */
+    MT_EVENT_OOM = 8,             /* the allocator raised out-of-memory; size =
+                                     request (rounded), aux = device free bytes */
+    MT_EVENT_ALLOC_FAILED = 9,    /* a driver call failed; the allocator goes on */
+    MT_EVENT_PHASE_PUSH = 10,     /* name; begins a named range on a thread */
+    MT_EVENT_PHASE_POP = 11,      /* name; ends the innermost range of that name
+                                     on that thread */
+    MT_EVENT_MARK = 12,           /* name; an instant */
+    MT_EVENT_EMPTY_CACHE = 13,    /* explicit release of cached memory: the
+                                     segment frees and unmaps that follow are its
+                                     doing, not the next allocation's */
+    MT_EVENT_CONTEXT = 14,        /* a device context was created; name */
+    MT_EVENT_MEMORY_SAMPLE = 15,  /* size = used by process, aux = device free */
+    MT_EVENT_DROPPED = 16,        /* size = events lost before this one; name =
+                                     why */
+    MT_EVENT_END = 17             /* the trace was closed in order */
+};
+#define MT_EVENT_KIND_COUNT 18
+
+enum mt_event_flags {
+    /* State at the start of a trace that begins in the middle, not something
+     * that happened in it: all such events come first. Segments as
+     * SEGMENT_ALLOC (or SEGMENT_MAP if expandable), live blocks as ALLOC with
+     * aux = block size, blocks that wait for streams as ALLOC followed by
+     * FREE_REQUESTED. The time is that of the first real event. */
+    MT_EVENT_INITIAL = 1 << 0,
+    /* The segment or block belongs to an expandable segment. */
+    MT_EVENT_EXPANDABLE = 1 << 1,
+    /* aux (the block size of an ALLOC) is not recorded but derived, and may be
+     * too small by up to 1 MiB (allocators notes: large blocks keep tails). */
+    MT_EVENT_SIZE_DERIVED = 1 << 2
+};
+
+#define MT_NO_ID UINT32_MAX
+
+/* One event, decoded. Fields that a kind does not use are 0 (ids: MT_NO_ID). */
+struct mt_event {
+    uint64_t seq;        /* place in the total order: 0, 1, 2, ... */
+    uint64_t t_ns;       /* Unix time in nanoseconds; never decreases */
+    uint64_t addr;
+    uint64_t size_bytes; /* requested bytes unless the header says rounded */
+    uint64_t aux_bytes;  /* alloc: block size if recorded, else 0; see kinds */
+    uint32_t stack;      /* symbols: stack id, MT_NO_ID = none recorded */
+    uint32_t name;       /* symbols: string id */
+    uint32_t stream;     /* symbols: stream id (0 = default stream) */
+    uint16_t thread;     /* symbols: thread id (0 = unknown or main) */
+    uint16_t device;     /* symbols: device index, as the program counts */
+    uint16_t heap;       /* symbols: allocator instance; 0 = the driver */
+    uint16_t pool;       /* symbols: pool id; 0 = default pool */
+    uint8_t kind;        /* enum mt_event_kind */
+    uint8_t flags;       /* enum mt_event_flags */
+    uint8_t reserved[2];
+};
+
+static inline int mt_event_is_segment(const struct mt_event *event)
+{
+    return event->kind >= MT_EVENT_SEGMENT_ALLOC && event->kind <= MT_EVENT_SEGMENT_UNMAP;
+}
+
+/* Events that change or try to change memory: they get a row in counters. */
+static inline int mt_event_is_memory(const struct mt_event *event)
+{
+    return event->kind >= MT_EVENT_ALLOC && event->kind <= MT_EVENT_ALLOC_FAILED;
+}
+
+/* "alloc", "free_requested", ...: the words of dump, JSON and documents;
+ * "unknown" for other numbers. */
+const char *mt_event_kind_name(unsigned kind);
+
+#endif

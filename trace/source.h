@@ -1,0 +1,86 @@
+/* A source: where events come from, whatever the file behind it. Opened by
+ * mt_trace_open (reader.h) or by an importer; read in batches, as often as you
+ * like from the start.
+ *
+ *     while ((status = mt_source_next(source, &batch)) == MT_OK)
+ *         for (i = 0; i < batch.count; i++) use(&batch.events[i]);
+ *     if (status != MT_END) the input is unreadable from here on
+ */
+#ifndef MT_TRACE_SOURCE_H
+#define MT_TRACE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "event.h"
+#include "symbols.h"
+
+/* Facts about the run, as far as they were recorded: the trace's header. All
+ * strings may be NULL; they live as long as the source. */
+struct mt_trace_header {
+    uint32_t format_version;
+    const char *framework;         /* "PyTorch 2.11.0", "PyTorch" */
+    const char *allocator_options; /* raw PYTORCH_CUDA_ALLOC_CONF of the run */
+    const char *host, *command;    /* command only when asked for */
+    uint64_t process_id;
+    int32_t rank, world_size; /* -1 = not known */
+    uint64_t start_t_ns;      /* Unix time of the first event */
+    uint64_t memory_limit_bytes; /* per-process limit of the allocator, 0 = unknown */
+    const char *sources;      /* what recorded it: "pytorch-snapshot", "cupti,nvtx" */
+    bool starts_in_middle;    /* history before the first event is missing */
+    bool sizes_rounded;       /* size_bytes is a rounded, not a requested size */
+    bool has_stacks, has_segments, has_free_requested, has_free_completed;
+    /* Options that the run really had, in the framework's own words, parsed
+     * out of its settings ("max_split_size=67108864"): key=value lines. */
+    const char *settings;
+};
+
+/* What was wrong with the input, counted. Final once the source has ended. */
+struct mt_integrity {
+    uint64_t frames_read, frames_damaged;
+    uint64_t events_read, events_dropped; /* dropped: said by the recorder */
+    uint64_t events_unknown;              /* of kinds this version does not know */
+    uint64_t events_invalid;              /* refer to things that do not exist */
+    bool cut;          /* the file ends before its end record */
+    bool closed;       /* an END event was seen */
+    uint64_t cut_offset; /* where, if cut */
+    struct mt_error first_error; /* status MT_OK = none */
+};
+
+struct mt_event_batch {
+    struct mt_event *events; /* borrowed until the next call; the caller may
+                                write into them */
+    size_t count;
+};
+
+struct mt_source;
+
+struct mt_source_ops {
+    enum mt_status (*next)(struct mt_source *, struct mt_event_batch *, struct mt_error *);
+    enum mt_status (*rewind)(struct mt_source *, struct mt_error *);
+    /* Continue at the first event with seq >= target (by_time: t_ns >=
+     * target). Costs one batch, not the file. May be NULL: then the caller
+     * reads and skips. */
+    enum mt_status (*seek)(struct mt_source *, uint64_t target, bool by_time, struct mt_error *);
+    void (*close)(struct mt_source *);
+};
+
+struct mt_source {
+    const struct mt_source_ops *ops;
+    const char *format; /* "memtrace/1", "pytorch-snapshot", ... */
+    struct mt_trace_header header;
+    struct mt_symbols symbols; /* grows while reading */
+    struct mt_integrity integrity;
+    uint64_t input_bytes;      /* size of the file as it lies on disk */
+    uint64_t decoded_bytes;    /* after decompression, 0 = not known yet */
+    uint64_t progress_bytes;   /* of input_bytes consumed so far */
+};
+
+/* MT_OK and a batch of at least one event, MT_END, or an error (error filled).
+ * Damage that can be skipped is counted in source->integrity, not returned. */
+enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *batch,
+                              struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
+void mt_source_close(struct mt_source *source); /* NULL is fine */
+
+#endif

@@ -1,0 +1,226 @@
+#include "symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES, STACKS, STREAMS, POOLS, DEVICES, HEAPS, THREADS };
+enum { MAX_DEVICES = 1024, MAX_SMALL_IDS = UINT16_MAX };
+
+/* Makes room for one more entry of the table behind `array`. */
+static enum mt_status make_room(struct mt_symbols *symbols, int table, void *array, uint32_t count,
+                                size_t entry_bytes)
+{
+    uint32_t capacity = symbols->capacity[table];
+    void *grown, *old;
+
+    if (count < capacity)
+        return MT_OK;
+    capacity = capacity ? capacity * 2 : 16;
+    if (capacity <= count || capacity > MT_NO_ID / 2)
+        return MT_ERR_MEMORY;
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, (size_t)capacity * entry_bytes);
+    if (!grown)
+        return MT_ERR_MEMORY;
+    memcpy(array, &grown, sizeof grown);
+    symbols->capacity[table] = capacity;
+    return MT_OK;
+}
+
+enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, size_t length,
+                                 uint32_t *id)
+{
+    return mt_strings_intern(&symbols->strings, text, length, id);
+}
+
+/* The frame table is looked up through a map keyed by a hash of the triple;
+ * equal hashes of unequal frames (2^-64) walk on to the next key. */
+enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, uint32_t file,
+                                uint32_t line, uint32_t *id)
+{
+    uint64_t key = mt_hash_u64(((uint64_t)function << 32 | file) ^ mt_hash_u64(line));
+    enum mt_status status;
+
+    for (;; key++) {
+        uint32_t found = mt_map_get(&symbols->frame_ids, key);
+        const struct mt_frame *frame;
+        if (found == MT_MAP_NONE)
+            break;
+        frame = &symbols->frames[found];
+        if (frame->function == function && frame->file == file && frame->line == line) {
+            *id = found;
+            return MT_OK;
+        }
+    }
+    status = make_room(symbols, FRAMES, &symbols->frames, symbols->frame_count,
+                       sizeof *symbols->frames);
+    if (status != MT_OK)
+        return status;
+    status = mt_map_set(&symbols->frame_ids, key, symbols->frame_count);
+    if (status != MT_OK)
+        return status;
+    symbols->frames[symbols->frame_count] = (struct mt_frame){function, file, line};
+    *id = symbols->frame_count++;
+    return MT_OK;
+}
+
+enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uint32_t frame,
+                                uint32_t *id)
+{
+    uint64_t key = (uint64_t)parent << 32 | frame;
+    uint32_t found = mt_map_get(&symbols->stack_ids, key);
+    enum mt_status status;
+
+    if (found != MT_MAP_NONE) {
+        *id = found;
+        return MT_OK;
+    }
+    status = make_room(symbols, STACKS, &symbols->stacks, symbols->stack_count,
+                       sizeof *symbols->stacks);
+    if (status != MT_OK)
+        return status;
+    status = mt_map_set(&symbols->stack_ids, key, symbols->stack_count);
+    if (status != MT_OK)
+        return status;
+    symbols->stacks[symbols->stack_count] = (struct mt_stack){
+        parent, frame, parent == MT_NO_ID ? 1 : symbols->stacks[parent].depth + 1};
+    *id = symbols->stack_count++;
+    return MT_OK;
+}
+
+enum mt_status mt_symbols_stream(struct mt_symbols *symbols, uint64_t handle, uint32_t *id)
+{
+    uint32_t found = mt_map_get(&symbols->stream_ids, handle);
+    enum mt_status status;
+
+    if (found != MT_MAP_NONE) {
+        *id = found;
+        return MT_OK;
+    }
+    status = make_room(symbols, STREAMS, &symbols->streams, symbols->stream_count,
+                       sizeof *symbols->streams);
+    if (status != MT_OK)
+        return status;
+    status = mt_map_set(&symbols->stream_ids, handle, symbols->stream_count);
+    if (status != MT_OK)
+        return status;
+    symbols->streams[symbols->stream_count].handle = handle;
+    *id = symbols->stream_count++;
+    return MT_OK;
+}
+
+enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t b, uint32_t *id)
+{
+    enum mt_status status;
+    uint32_t i;
+
+    for (i = 0; i < symbols->pool_count; i++) {
+        if (symbols->pools[i].id[0] == a && symbols->pools[i].id[1] == b) {
+            *id = i;
+            return MT_OK;
+        }
+    }
+    if (symbols->pool_count == MAX_SMALL_IDS)
+        return MT_ERR_UNSUPPORTED;
+    status = make_room(symbols, POOLS, &symbols->pools, symbols->pool_count,
+                       sizeof *symbols->pools);
+    if (status != MT_OK)
+        return status;
+    symbols->pools[symbols->pool_count].id[0] = a;
+    symbols->pools[symbols->pool_count].id[1] = b;
+    *id = symbols->pool_count++;
+    return MT_OK;
+}
+
+enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name, uint32_t *id)
+{
+    enum mt_status status;
+    uint32_t i;
+
+    for (i = 0; i < symbols->heap_count; i++) {
+        if (symbols->heaps[i].name == name) {
+            *id = i;
+            return MT_OK;
+        }
+    }
+    if (symbols->heap_count == MAX_SMALL_IDS)
+        return MT_ERR_UNSUPPORTED;
+    status = make_room(symbols, HEAPS, &symbols->heaps, symbols->heap_count,
+                       sizeof *symbols->heaps);
+    if (status != MT_OK)
+        return status;
+    symbols->heaps[symbols->heap_count].name = name;
+    *id = symbols->heap_count++;
+    return MT_OK;
+}
+
+enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint64_t os_id,
+                                 uint32_t *id)
+{
+    enum mt_status status;
+
+    if (symbols->thread_count == MAX_SMALL_IDS)
+        return MT_ERR_UNSUPPORTED;
+    status = make_room(symbols, THREADS, &symbols->threads, symbols->thread_count,
+                       sizeof *symbols->threads);
+    if (status != MT_OK)
+        return status;
+    symbols->threads[symbols->thread_count] = (struct mt_thread_info){name, os_id};
+    *id = symbols->thread_count++;
+    return MT_OK;
+}
+
+enum mt_status mt_symbols_device(struct mt_symbols *symbols, uint32_t index, uint32_t name,
+                                 uint64_t total_memory_bytes)
+{
+    if (index >= MAX_DEVICES)
+        return MT_ERR_UNSUPPORTED;
+    while (symbols->device_count <= index) {
+        enum mt_status status = make_room(symbols, DEVICES, &symbols->devices,
+                                          symbols->device_count, sizeof *symbols->devices);
+        if (status != MT_OK)
+            return status;
+        symbols->devices[symbols->device_count++] = (struct mt_device_info){MT_NO_ID, 0};
+    }
+    if (name != MT_NO_ID)
+        symbols->devices[index].name = name;
+    if (total_memory_bytes)
+        symbols->devices[index].total_memory_bytes = total_memory_bytes;
+    return MT_OK;
+}
+
+const char *mt_symbols_text(const struct mt_symbols *symbols, uint32_t string)
+{
+    return string < symbols->strings.count ? symbols->strings.texts[string] : "?";
+}
+
+enum mt_status mt_symbols_init(struct mt_symbols *symbols)
+{
+    enum mt_status status;
+    uint32_t empty, driver, id;
+
+    memset(symbols, 0, sizeof *symbols);
+    if ((status = mt_symbols_string(symbols, "", 0, &empty)) != MT_OK ||
+        (status = mt_symbols_string(symbols, "driver", 6, &driver)) != MT_OK ||
+        (status = mt_symbols_stream(symbols, 0, &id)) != MT_OK ||
+        (status = mt_symbols_pool(symbols, 0, 0, &id)) != MT_OK ||
+        (status = mt_symbols_heap(symbols, driver, &id)) != MT_OK)
+        return status;
+    return mt_symbols_thread(symbols, MT_NO_ID, 0, &id);
+}
+
+void mt_symbols_release(struct mt_symbols *symbols)
+{
+    mt_strings_release(&symbols->strings);
+    free(symbols->frames);
+    free(symbols->stacks);
+    free(symbols->streams);
+    free(symbols->pools);
+    free(symbols->devices);
+    free(symbols->heaps);
+    free(symbols->threads);
+    mt_map_release(&symbols->frame_ids);
+    mt_map_release(&symbols->stack_ids);
+    mt_map_release(&symbols->stream_ids);
+    memset(symbols, 0, sizeof *symbols);
+}

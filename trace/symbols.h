@@ -1,0 +1,92 @@
+/* What events refer to by id: strings, frames, stacks, streams, threads,
+ * heaps, pools, devices. Ids are dense and given in order of first sight; a
+ * table only grows, so ids and string pointers stay valid while it lives. */
+#ifndef MT_TRACE_SYMBOLS_H
+#define MT_TRACE_SYMBOLS_H
+
+#include "event.h"
+#include "map.h"
+#include "status.h"
+
+/* One line of code in one function. */
+struct mt_frame {
+    uint32_t function; /* string id */
+    uint32_t file;     /* string id */
+    uint32_t line;     /* 0 = unknown */
+};
+
+/* Node of the tree of stacks; a stack is the path from a root to a node. The
+ * node holds its innermost frame. parent < own id, or MT_NO_ID at a root. */
+struct mt_stack {
+    uint32_t parent;
+    uint32_t frame;
+    uint32_t depth; /* 1 at a root */
+};
+
+struct mt_stream_info {
+    uint64_t handle; /* raw stream pointer or number; sorts as the driver's */
+};
+
+struct mt_pool_info {
+    uint64_t id[2];  /* PyTorch's (a, b): (0,0) default, (k,0) graph, (0,k) user */
+};
+
+struct mt_device_info {
+    uint32_t name;              /* string id, MT_NO_ID = not recorded */
+    uint64_t total_memory_bytes; /* 0 = not recorded */
+};
+
+/* heap 0 is always the driver; an allocator above it names itself. */
+struct mt_heap_info {
+    uint32_t name; /* string id: "driver", "pytorch", ... */
+};
+
+struct mt_thread_info {
+    uint32_t name; /* string id or MT_NO_ID */
+    uint64_t os_id; /* 0 = not recorded */
+};
+
+/* Zeroed memory is an empty table; mt_symbols_init adds the fixed ids (string
+ * 0 = "", stream 0 = handle 0, pool 0 = (0,0), heap 0 = "driver", thread 0). */
+struct mt_symbols {
+    struct mt_strings strings;
+    struct mt_frame *frames;
+    struct mt_stack *stacks;
+    struct mt_stream_info *streams;
+    struct mt_pool_info *pools;
+    struct mt_device_info *devices;
+    struct mt_heap_info *heaps;
+    struct mt_thread_info *threads;
+    uint32_t frame_count, stack_count, stream_count, pool_count;
+    uint32_t device_count, heap_count, thread_count;
+    /* PRIVATE: capacities and lookup tables */
+    uint32_t capacity[7];
+    struct mt_map frame_ids, stack_ids, stream_ids;
+};
+
+enum mt_status mt_symbols_init(struct mt_symbols *symbols) MT_MUST_USE;
+void mt_symbols_release(struct mt_symbols *symbols);
+
+/* Intern: the id of an equal entry, made if there is none. Amortised O(1). */
+enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, size_t length,
+                                 uint32_t *id) MT_MUST_USE;
+enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, uint32_t file,
+                                uint32_t line, uint32_t *id) MT_MUST_USE;
+enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uint32_t frame,
+                                uint32_t *id) MT_MUST_USE;
+enum mt_status mt_symbols_stream(struct mt_symbols *symbols, uint64_t handle, uint32_t *id)
+    MT_MUST_USE;
+enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t b, uint32_t *id)
+    MT_MUST_USE; /* linear in the number of pools */
+enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name, uint32_t *id)
+    MT_MUST_USE; /* linear in the number of heaps */
+enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint64_t os_id,
+                                 uint32_t *id) MT_MUST_USE; /* always a new id */
+/* Makes sure devices 0..index exist (index < 1024) and describes one. */
+enum mt_status mt_symbols_device(struct mt_symbols *symbols, uint32_t index, uint32_t name,
+                                 uint64_t total_memory_bytes) MT_MUST_USE;
+
+/* Text of a string id; "?" for an id that is not in the table. */
+const char *mt_symbols_text(const struct mt_symbols *symbols, uint32_t string);
+
+#endif

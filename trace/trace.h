@@ -1,0 +1,65 @@
+/* The memtrace trace file: reader and writer. docs/trace-format.md is the
+ * specification; this header only says how to use the code. */
+#ifndef MT_TRACE_TRACE_H
+#define MT_TRACE_TRACE_H
+
+#include <stdio.h>
+
+#include "source.h"
+
+/* Does the file begin (first `length` bytes, 4 suffice) like a trace? */
+bool mt_trace_probe(const void *bytes, size_t length);
+
+/* Opens a trace. `path` is read with O_RDONLY; "-" is standard input (read
+ * into memory, since a trace is read more than once). On success *source is
+ * the caller's, closed with mt_source_close. A damaged or cut file opens as
+ * long as one frame of it can be read; see source->integrity. */
+enum mt_status mt_trace_open(const char *path, struct mt_source **source, struct mt_error *error)
+    MT_MUST_USE;
+
+/* As above from memory that stays valid until close. */
+enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_source **source,
+                                    struct mt_error *error) MT_MUST_USE;
+
+/* ---- writing ---------------------------------------------------------- */
+
+struct mt_writer;
+
+struct mt_writer_options {
+    int compression_level; /* zstd; 0 = default (3) */
+    size_t frame_bytes;    /* raw bytes a frame, 0 = default, at most 1 MiB */
+};
+
+/* Writes header and frames to `fd`, which stays the caller's. Symbols that
+ * events refer to are written before first use: the writer reads them from
+ * `symbols` (borrowed, only grows) as it goes. */
+enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols,
+                             const struct mt_writer_options *options, struct mt_writer **writer,
+                             struct mt_error *error) MT_MUST_USE;
+
+/* Events must come in order of seq; t_ns never decreases. <= 60 ns an event. */
+enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *event,
+                             struct mt_error *error) MT_MUST_USE;
+
+/* Ends the current frame and hands it to the operating system: what was added
+ * so far survives the end of the process. */
+enum mt_status mt_writer_flush(struct mt_writer *writer, struct mt_error *error) MT_MUST_USE;
+
+/* Adds the END event if the last one is not one, writes index and seek table. */
+enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error) MT_MUST_USE;
+
+void mt_writer_free(struct mt_writer *writer); /* NULL is fine; does not finish */
+
+/* ---- one frame, for parallel decoding --------------------------------- */
+
+struct mt_frame_info {
+    uint64_t offset, compressed_bytes, raw_bytes;
+    uint64_t first_seq, event_count, first_t_ns;
+};
+
+/* Frames of an open trace source, in order. Valid until close. */
+enum mt_status mt_trace_frames(struct mt_source *source, const struct mt_frame_info **frames,
+                               size_t *count, struct mt_error *error) MT_MUST_USE;
+
+#endif
