@@ -34,8 +34,8 @@ struct mt_text_list {
 };
 
 struct mt_option {
-    const char *name;  /* "limit" for --limit; NULL ends the table */
-    char letter;       /* 'o' for -o, 0 = none */
+    const char *name; /* "limit" for --limit; NULL ends the table */
+    char letter;      /* 'o' for -o, 0 = none */
     enum mt_option_kind kind;
     const char *value; /* placeholder in --help: "BYTES"; NULL for flags */
     const char *help;  /* one line, lower case, no full stop */
@@ -49,10 +49,12 @@ struct mt_common {
 };
 #define MT_COMMON_OPTIONS(common)                                                                  \
     {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &(common).json},                  \
-    {"quiet", 'q', MT_OPTION_FLAG, NULL, "no progress, no notes", &(common).quiet},                \
-    {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",                  \
-     &(common).strict},                                                                            \
-    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format}
+        {"quiet", 'q', MT_OPTION_FLAG, NULL, "no progress, no notes", &(common).quiet},            \
+        {"strict",        0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",       \
+         &(common).strict},                                                                        \
+    {                                                                                              \
+        "format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format     \
+    }
 
 struct mt_command {
     const char *name;
@@ -78,7 +80,17 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
  * NULL. */
 const char *mt_did_you_mean(const char *word, const char *const *names, size_t count);
 
-/* "memtrace: <text>\n" on stderr. */
+/* What mt_options_parse prints for --help, and for the hidden
+ * --completion-helper (one word a line). Exit code of mt_print. */
+int mt_print_help(const struct mt_command *command, const struct mt_option *options);
+int mt_print_completions(const struct mt_option *options);
+
+/* Text from outside (file names, phases, stacks) for a terminal: control
+ * characters become \x1b and the like. Everything printed as text that came
+ * from a file has to pass through this. */
+void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length);
+
+/* "memtrace: <text>\n" on stderr, control characters escaped. */
 void mt_say(const char *format, ...) MT_PRINTF(1, 2);
 
 /* "memtrace: cannot read 'path': <error>" and the exit code for it. Control

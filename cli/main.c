@@ -1,3 +1,136 @@
+/* memtrace: finds the command and runs it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "cli.h"
 
-int main(void) { return MT_EXIT_USAGE; }
+#define MAX_COMMANDS 64
+
+/* A closed standard stream must not become the number of a file that we open.
+ * Reading from 0 and writing to 1 keep failing, as the caller wanted. */
+static void fill_standard_streams(void)
+{
+    int fd;
+
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+}
+
+static int print_text(const char *text)
+{
+    struct mt_buf out = {0};
+    int code;
+
+    mt_buf_add_text(&out, text);
+    code = mt_print(&out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int print_overview(void)
+{
+    const struct mt_command *command;
+    struct mt_buf out = {0};
+    int code;
+
+    mt_buf_add_text(&out, "memtrace: where GPU memory goes, and why\n\n"
+                          "usage: memtrace COMMAND [arguments] [options]\n\ncommands:\n");
+    for (command = mt_commands; command->name; command++)
+        mt_buf_printf(&out, "  %-11s %s\n", command->name, command->summary);
+    mt_buf_add_text(&out,
+                    "  help        what a command does and which options it takes\n\n"
+                    "memtrace help COMMAND says more; memtrace --version prints the version.\n"
+                    "TRACE is a memtrace trace or a PyTorch memory snapshot (.pickle), either\n"
+                    "of them zstd-compressed or not, or - for standard input.\n");
+    code = mt_print(&out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int print_command_names(void)
+{
+    const struct mt_command *command;
+    struct mt_buf out = {0};
+    int code;
+
+    for (command = mt_commands; command->name; command++)
+        mt_buf_printf(&out, "%s\n", command->name);
+    mt_buf_add_text(&out, "help\n");
+    code = mt_print(&out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static const struct mt_command *find_command(const char *name)
+{
+    const struct mt_command *command;
+
+    for (command = mt_commands; command->name; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}
+
+static int unknown_command(const char *word)
+{
+    const char *names[MAX_COMMANDS], *near;
+    size_t count = 0;
+
+    while (mt_commands[count].name && count + 1 < MAX_COMMANDS) {
+        names[count] = mt_commands[count].name;
+        count++;
+    }
+    names[count++] = "help";
+    near = mt_did_you_mean(word, names, count);
+    if (near)
+        mt_say("unknown command '%s'; did you mean '%s'?", word, near);
+    else
+        mt_say("unknown command '%s'", word);
+    mt_say("see 'memtrace --help'");
+    return MT_EXIT_USAGE;
+}
+
+static int run_help(int argc, char **argv)
+{
+    char name[] = "help", option[] = "--help", *arguments[] = {name, option, NULL};
+    const struct mt_command *command;
+
+    if (argc < 2)
+        return print_overview();
+    command = find_command(argv[1]);
+    if (!command)
+        return strcmp(argv[1], "help") == 0 ? print_overview() : unknown_command(argv[1]);
+    return command->run(command, 2, arguments);
+}
+
+static int run(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    const struct mt_command *command;
+
+    if (!word) {
+        mt_say("which command? see 'memtrace --help'");
+        return MT_EXIT_USAGE;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return print_overview();
+    if (strcmp(word, "--version") == 0)
+        return print_text("memtrace " MEMTRACE_VERSION "\n");
+    if (strcmp(word, "--completion-helper") == 0)
+        return print_command_names();
+    if (strcmp(word, "help") == 0)
+        return run_help(argc - 1, argv + 1);
+    command = find_command(word);
+    return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* writing says EPIPE instead: exit 4, no noise */
+    return run(argc, argv);
+}

@@ -1,0 +1,79 @@
+/* Opening what a command reads, and what there is to say once it was read. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "import.h"
+#include "units.h"
+
+struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code)
+{
+    struct mt_source *source = NULL;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status = mt_open_any(path, common->format, &source, &error);
+
+    if (status == MT_OK) {
+        *exit_code = MT_EXIT_OK;
+        return source;
+    }
+    error.status = status;
+    *exit_code = mt_report_error(path, &error);
+    return NULL;
+}
+
+static void say_count(const struct mt_common *common, const char *path, uint64_t count,
+                      const char *what)
+{
+    char digits[MT_UNITS_TEXT];
+
+    if (count && !common->quiet)
+        mt_say("'%s': %s %s", path, mt_format_count(digits, count), what);
+}
+
+/* Frames or events that cannot be what was written. */
+static bool say_damage(const struct mt_integrity *integrity, const char *path,
+                       const struct mt_common *common)
+{
+    const struct mt_error *first = &integrity->first_error;
+    char place[40] = "";
+
+    say_count(common, path, integrity->frames_damaged, "damaged frames were skipped");
+    say_count(common, path, integrity->events_invalid,
+              "events refer to things that do not exist and were skipped");
+    if (first->status != MT_OK && !common->quiet) {
+        if (first->offset != MT_NO_OFFSET)
+            snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
+        mt_say("'%s': first: %s%s", path, first->text, place);
+    }
+    return integrity->frames_damaged || integrity->events_invalid;
+}
+
+/* History that is missing although nothing is damaged. */
+static bool say_incomplete(const struct mt_source *source, const char *path,
+                           const struct mt_common *common)
+{
+    const struct mt_integrity *integrity = &source->integrity;
+
+    if (integrity->cut && !common->quiet)
+        mt_say("'%s': cut at byte %llu; read up to there", path,
+               (unsigned long long)integrity->cut_offset);
+    say_count(common, path, integrity->events_dropped, "events were dropped by the recorder");
+    say_count(common, path, integrity->events_unknown,
+              "events are of kinds that this version does not know");
+    if (source->header.starts_in_middle && common->strict && !common->quiet)
+        mt_say("'%s': starts in the middle: earlier history is missing", path);
+    return integrity->cut || integrity->events_dropped || integrity->events_unknown ||
+           source->header.starts_in_middle;
+}
+
+int mt_input_verdict(const struct mt_source *source, const char *path,
+                     const struct mt_common *common)
+{
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    bool damaged = say_damage(&source->integrity, name, common);
+    bool incomplete = say_incomplete(source, name, common);
+
+    if (damaged)
+        return MT_EXIT_INPUT;
+    return incomplete && common->strict ? MT_EXIT_INCOMPLETE : MT_EXIT_OK;
+}

@@ -1,0 +1,203 @@
+/* The only place that writes to a terminal. */
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* All bytes, through signals and short writes; false with errno set. */
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t written = write(fd, bytes, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+/* C0, DEL, and C1 controls in UTF-8 (a terminal obeys those, too). */
+static size_t control_length(const unsigned char *at, size_t left)
+{
+    if (*at < 0x20 || *at == 0x7f)
+        return 1;
+    return left > 1 && at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0 ? 2 : 0;
+}
+
+void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + length;
+
+    while (at < end) {
+        size_t control = control_length(at, (size_t)(end - at));
+        if (!control)
+            mt_buf_add_char(out, (char)*at++);
+        for (; control; control--)
+            mt_buf_printf(out, "\\x%02x", *at++);
+    }
+}
+
+void mt_say(const char *format, ...)
+{
+    struct mt_buf line = {0};
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    mt_buf_add_text(&line, "memtrace: ");
+    mt_buf_add_printable(&line, text, strlen(text));
+    mt_buf_add_char(&line, '\n');
+    if (line.data)
+        (void)!write_all(STDERR_FILENO, line.data, line.length);
+    mt_buf_release(&line);
+}
+
+static int exit_code_of(enum mt_status status)
+{
+    switch (status) {
+    case MT_OK:
+    case MT_END: return MT_EXIT_OK;
+    case MT_ERR_USAGE: return MT_EXIT_USAGE;
+    case MT_ERR_OUTPUT: return MT_EXIT_OUTPUT;
+    case MT_ERR_MEMORY:
+    case MT_ERR_IO:
+    case MT_ERR_FORMAT:
+    case MT_ERR_UNSUPPORTED:
+    case MT_ERR_DEVICE_OOM: break;
+    }
+    return MT_EXIT_INPUT;
+}
+
+int mt_report_error(const char *path, const struct mt_error *error)
+{
+    const char *text = error->text[0] ? error->text : mt_status_text(error->status);
+    const char *verb = error->status == MT_ERR_OUTPUT ? "write" : "read";
+    char place[40] = "";
+
+    if (error->offset != MT_NO_OFFSET)
+        snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
+    if (error->status == MT_ERR_USAGE)
+        mt_say("%s", text);
+    else if (strcmp(path, "-") == 0)
+        mt_say("cannot %s standard %s: %s%s", verb, *verb == 'w' ? "output" : "input", text, place);
+    else
+        mt_say("cannot %s '%s': %s%s", verb, path, text, place);
+    return exit_code_of(error->status);
+}
+
+int mt_print(const struct mt_buf *buf)
+{
+    if (buf->failed) {
+        mt_say("out of memory while writing the answer");
+        return MT_EXIT_OUTPUT;
+    }
+    if (!buf->length || write_all(STDOUT_FILENO, buf->data, buf->length))
+        return MT_EXIT_OK;
+    /* Nobody listens (`| head`, `>&-`): that is their choice, not a fault. */
+    if (errno != EPIPE && errno != EBADF)
+        mt_say("cannot write standard output: %s", strerror(errno));
+    return MT_EXIT_OUTPUT;
+}
+
+int mt_write_file(const char *path, const void *bytes, size_t length)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool ok = fd >= 0 && write_all(fd, bytes, length);
+    int why = errno;
+
+    if (fd >= 0 && close(fd) != 0 && ok) {
+        ok = false;
+        why = errno;
+    }
+    if (ok)
+        return MT_EXIT_OK;
+    mt_say("cannot write '%s': %s", path, strerror(why));
+    return MT_EXIT_OUTPUT;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void mt_progress_start(struct mt_progress *progress, const struct mt_common *common)
+{
+    memset(progress, 0, sizeof *progress);
+    progress->off = common->quiet || !isatty(STDERR_FILENO);
+    if (!progress->off)
+        progress->started_ns = progress->shown_ns = now_ns();
+}
+
+void mt_progress_update(struct mt_progress *progress, const char *what, double share)
+{
+    uint64_t now;
+    char line[128];
+    int length, percent = share >= 1 ? 100 : share > 0 ? (int)(share * 100) : 0;
+
+    if (progress->off)
+        return;
+    now = now_ns();
+    if (now - progress->started_ns < 1000000000u || now - progress->shown_ns < 100000000u)
+        return;
+    length = snprintf(line, sizeof line, "\r%.80s %3d %%", what, percent);
+    if (length > 0)
+        (void)!write_all(STDERR_FILENO, line, (size_t)length);
+    progress->shown_ns = now;
+    progress->shown = true;
+}
+
+void mt_progress_end(struct mt_progress *progress)
+{
+    static const char clear_line[] = "\r\033[K";
+
+    if (progress->shown)
+        (void)!write_all(STDERR_FILENO, clear_line, sizeof clear_line - 1);
+    progress->shown = false;
+}
+
+static bool wants_colour(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+/* Asks the environment without changing the locale of the process: numbers
+ * stay the same everywhere. */
+static bool speaks_utf8(void)
+{
+    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    bool utf8;
+
+    if (!locale)
+        return false;
+    utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    freelocale(locale);
+    return utf8;
+}
+
+const struct mt_style *mt_stdout_style(void)
+{
+#define COLOURS "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[36m", "\033[0m"
+#define PLAIN   "", "", "", "", "", "", ""
+    static const struct mt_style styles[2][2] = {{{PLAIN, false}, {PLAIN, true}},
+                                                 {{COLOURS, false}, {COLOURS, true}}};
+
+    return &styles[wants_colour()][speaks_utf8()];
+}
