@@ -1,0 +1,451 @@
+/* A frame is judged by its file (origin) and by its function (plumbing). Two
+ * static tables hold all that is known of other people's code. */
+#include "site.h"
+
+#include "cxx_name.h"
+#include "util.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is known --------------------------------------------------- */
+
+/* Parts of a path, first match wins; tried on files that are not native. */
+static const struct {
+    const char *part;
+    enum mt_origin origin;
+} python_paths[] = {
+    {"torch/nn/", MT_ORIGIN_NN},
+    {"torch/optim/", MT_ORIGIN_OPTIM},
+    {"/site-packages/", MT_ORIGIN_FRAMEWORK},
+    {"/dist-packages/", MT_ORIGIN_FRAMEWORK},
+    {"torch/autograd/", MT_ORIGIN_FRAMEWORK}, /* PyTorch run from its sources */
+    {"torch/cuda/", MT_ORIGIN_FRAMEWORK},
+    {"torch/distributed/", MT_ORIGIN_FRAMEWORK},
+    {"torch/utils/", MT_ORIGIN_FRAMEWORK},
+    {"torch/amp/", MT_ORIGIN_FRAMEWORK},
+    {"torch/_", MT_ORIGIN_FRAMEWORK},
+    {"torch/functional.py", MT_ORIGIN_FRAMEWORK},
+    {"torchinductor_", MT_ORIGIN_FRAMEWORK}, /* compiled kernels' wrappers */
+    {"/lib/python3", MT_ORIGIN_FRAMEWORK},
+    {"/lib64/python3", MT_ORIGIN_FRAMEWORK},
+    {"/lib/python2", MT_ORIGIN_FRAMEWORK},
+    {"<frozen ", MT_ORIGIN_FRAMEWORK},
+    {"<eval_with_key>", MT_ORIGIN_FRAMEWORK},
+    {"<__array_function__", MT_ORIGIN_FRAMEWORK},
+};
+
+/* Python functions that only call on; outside of user code. */
+static const struct {
+    const char *function;
+    const char *file; /* base name, NULL = in any file */
+} python_plumbing[] = {
+    {"_call_impl", NULL},
+    {"_wrapped_call_impl", NULL},
+    {"_apply", NULL},
+    {"<lambda>", NULL},
+    {"wrapper", NULL},
+    {"wrapped", NULL},
+    {"wrapped_func", NULL},
+    {"inner_wrapper", NULL},
+    {"_use_grad", NULL},
+    {"maybe_fallback", NULL},
+    {"decorate_context", NULL},
+    {"decorate_autocast", NULL},
+    {"_fn", NULL},
+    {"fn", "_jit_internal.py"},
+    {"inner", "_compile.py"},
+    {"inner", "contextlib.py"},
+    {"convert", "module.py"},
+    {"_conv_forward", "conv.py"},
+    {"_run_ddp_forward", "distributed.py"},
+    {"__torch_function__", NULL},
+    {"__torch_dispatch__", NULL},
+    {"_run_module_as_main", NULL},
+    {"_run_code", NULL},
+};
+
+/* C and C++ names without arguments, first match wins. Operators, nodes of the
+ * autograd graph and the engine itself speak; what lies between them does not;
+ * what is not listed is somebody's own code and speaks too. `short_name`: the
+ * label is the name between prefix and suffix. */
+static const struct {
+    const char *prefix, *suffix;
+    bool plumbing, short_name, node;
+} native_names[] = {
+    {"at::_ops::empty", "", true, false, false},
+    {"at::_ops::resize_", "", true, false, false},
+    {"at::_ops::", "::call", false, true, false},
+    {"torch::autograd::generated::", "::apply", false, true, true},
+    {"torch::autograd::Engine::evaluate_function", "", false, false, false},
+    {"torch::", "", true, false, false},
+    {"at::", "", true, false, false},
+    {"c10::", "", true, false, false},
+    {"THP", "", true, false, false},
+    {"std::", "", true, false, false},
+    {"Py", "", true, false, false},
+    {"_Py", "", true, false, false},
+    {"pybind11::", "", true, false, false},
+    {"__libc_", "", true, false, false},
+    {"__clone", "", true, false, false},
+    {"clone", "", true, false, false},
+    {"_start", "", true, false, false},
+    {"start_thread", "", true, false, false},
+    {"pthread_", "", true, false, false},
+    {"cudaMalloc", "", true, false, false},
+    {"cudaFree", "", true, false, false},
+    {"cuMem", "", true, false, false},
+    {"rmm::", "", true, false, false},
+};
+
+static const char *const native_extensions[] = {".cpp", ".cc", ".cxx", ".c",   ".h",
+                                                ".hpp", ".cu", ".cuh", ".inl", ".S"};
+
+/* ---- judging a frame ------------------------------------------------- */
+
+static const struct mt_frame *frame_at(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return frame < symbols->frame_count ? &symbols->frames[frame] : NULL;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+
+    return length >= end_length && !memcmp(text + length - end_length, end, end_length);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *base = path;
+
+    for (; *path; path++)
+        if (*path == '/' || *path == '\\')
+            base = path + 1;
+    return base;
+}
+
+static bool is_native(const char *function, const char *file)
+{
+    if (!*file || !strcmp(file, "??"))
+        return true;
+    if (*file == '<' || ends_with(file, ".py"))
+        return false;
+    if (strstr(function, "::") || strchr(function, '(') || strstr(file, ".so"))
+        return true;
+    for (size_t i = 0; i < MT_ARRAY_LEN(native_extensions); i++)
+        if (ends_with(file, native_extensions[i]))
+            return true;
+    return false;
+}
+
+/* strstr with '/' in `part` standing for '\' in `path` too. A part that starts
+ * with a name begins at the start of a component. */
+static bool has_part(const char *path, const char *part)
+{
+    for (const char *at = path; *at; at++) {
+        size_t i = 0;
+
+        if (isalpha((unsigned char)*part) && at > path && at[-1] != '/' && at[-1] != '\\')
+            continue;
+        while (part[i] && (at[i] == part[i] || (at[i] == '\\' && part[i] == '/')))
+            i++;
+        if (!part[i])
+            return true;
+    }
+    return false;
+}
+
+static enum mt_origin python_origin(const char *file)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(python_paths); i++)
+        if (has_part(file, python_paths[i].part))
+            return python_paths[i].origin;
+    return MT_ORIGIN_USER;
+}
+
+/* Row of native_names for a cleaned name, or its length. */
+static size_t native_row(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(native_names); i++)
+        if (!strncmp(name, native_names[i].prefix, strlen(native_names[i].prefix)) &&
+            ends_with(name, native_names[i].suffix))
+            break;
+    return i;
+}
+
+/* What the table keeps of a frame: origin in the low bits, and these. */
+enum { ORIGIN_MASK = 7, IS_PLUMBING = 8, IS_NODE = 16 };
+
+static uint8_t judge_native(const char *function)
+{
+    char name[MT_CXX_NAME_SIZE];
+    enum mt_origin origin = MT_ORIGIN_NATIVE;
+    size_t row;
+
+    mt_cxx_name(function, name);
+    row = native_row(name);
+    if (!strncmp(name, "torch::autograd::Engine::", 25))
+        origin = MT_ORIGIN_ENGINE;
+    if (row == MT_ARRAY_LEN(native_names))
+        return (uint8_t)origin;
+    return (uint8_t)((unsigned)origin | (native_names[row].plumbing ? IS_PLUMBING : 0u) |
+                     (native_names[row].node ? IS_NODE : 0u));
+}
+
+static bool python_is_plumbing(const char *function, const char *file)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(python_plumbing); i++)
+        if (!strcmp(function, python_plumbing[i].function) &&
+            (!python_plumbing[i].file || !strcmp(base_name(file), python_plumbing[i].file)))
+            return true;
+    return false;
+}
+
+static uint8_t judge_frame(const struct mt_symbols *symbols, uint32_t id)
+{
+    const struct mt_frame *frame = frame_at(symbols, id);
+    const char *function, *file;
+    enum mt_origin origin;
+
+    if (!frame)
+        return MT_ORIGIN_NATIVE | IS_PLUMBING;
+    function = mt_symbols_text(symbols, frame->function);
+    file = mt_symbols_text(symbols, frame->file);
+    if (is_native(function, file))
+        return judge_native(function);
+    origin = python_origin(file);
+    if (origin != MT_ORIGIN_USER && python_is_plumbing(function, file))
+        return (uint8_t)((unsigned)origin | IS_PLUMBING);
+    return (uint8_t)origin;
+}
+
+static enum mt_origin origin_of(uint8_t judged)
+{
+    return (enum mt_origin)(judged & ORIGIN_MASK);
+}
+
+enum mt_origin mt_frame_origin(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return origin_of(judge_frame(symbols, frame));
+}
+
+bool mt_frame_is_plumbing(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return judge_frame(symbols, frame) & IS_PLUMBING;
+}
+
+const char *mt_origin_name(enum mt_origin origin)
+{
+    static const char *const names[MT_ORIGIN_COUNT] = {
+        "your code", "torch.nn", "torch.optim", "libraries", "autograd engine", "native code"};
+
+    return (unsigned)origin < MT_ORIGIN_COUNT ? names[origin] : "?";
+}
+
+/* ---- the site of a stack --------------------------------------------- */
+
+/* Which of two frames without a user among them stands for the stack: an
+ * autograd node before any other, a speaking one before plumbing, else the
+ * inner one. */
+static bool inner_stands(uint8_t inner, uint8_t outer)
+{
+    if (inner & IS_NODE)
+        return true;
+    if (outer & IS_NODE)
+        return false;
+    return !(inner & IS_PLUMBING) || (outer & IS_PLUMBING);
+}
+
+uint32_t mt_stack_site_frame(const struct mt_symbols *symbols, uint32_t stack)
+{
+    uint32_t best = MT_NO_ID;
+    uint8_t best_judged = 0;
+
+    while (stack < symbols->stack_count) {
+        uint32_t frame = symbols->stacks[stack].frame;
+        uint8_t judged = judge_frame(symbols, frame);
+
+        if (origin_of(judged) == MT_ORIGIN_USER)
+            return frame;
+        if (best == MT_NO_ID || !inner_stands(best_judged, judged)) {
+            best = frame;
+            best_judged = judged;
+        }
+        stack = symbols->stacks[stack].parent;
+    }
+    return best;
+}
+
+/* ---- words ----------------------------------------------------------- */
+
+/* Longest piece of foreign text in a label, cut between characters. */
+#define LONGEST 96
+
+static const char *cut_text(struct mt_arena *arena, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length <= LONGEST)
+        return mt_arena_text(arena, text, length);
+    length = LONGEST - 1;
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--;
+    return mt_arena_printf(arena, "%.*s…", (int)length, text);
+}
+
+static const char *native_function(struct mt_arena *arena, const char *symbol)
+{
+    char name[MT_CXX_NAME_SIZE];
+    size_t row, prefix, suffix;
+
+    mt_cxx_name(symbol, name);
+    row = native_row(name);
+    if (row == MT_ARRAY_LEN(native_names) || !native_names[row].short_name)
+        return cut_text(arena, mt_cxx_last_components(name));
+    prefix = strlen(native_names[row].prefix);
+    suffix = strlen(native_names[row].suffix);
+    if (strlen(name) <= prefix + suffix)
+        return cut_text(arena, name);
+    name[strlen(name) - suffix] = '\0';
+    return cut_text(arena, name + prefix);
+}
+
+const char *mt_frame_function(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
+{
+    const struct mt_frame *frame = frame_at(symbols, id);
+    const char *function, *file;
+
+    if (!frame)
+        return mt_arena_text(arena, "?", 1);
+    function = mt_symbols_text(symbols, frame->function);
+    file = mt_symbols_text(symbols, frame->file);
+    return is_native(function, file) ? native_function(arena, function) : cut_text(arena, function);
+}
+
+const char *mt_frame_place(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
+{
+    const struct mt_frame *frame = frame_at(symbols, id);
+    const char *file = frame ? base_name(mt_symbols_text(symbols, frame->file)) : "";
+
+    if (!*file || !strcmp(file, "??"))
+        return mt_arena_text(arena, "", 0);
+    file = cut_text(arena, file);
+    if (!file || frame->line == 0)
+        return file;
+    return mt_arena_printf(arena, "%s:%u", file, frame->line);
+}
+
+const char *mt_frame_label(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t frame)
+{
+    const char *function = mt_frame_function(arena, symbols, frame);
+    const char *place = mt_frame_place(arena, symbols, frame);
+
+    if (!function || !place || !*place)
+        return function;
+    return mt_arena_printf(arena, "%s %s", function, place);
+}
+
+const char *mt_site_label(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t stack,
+                          bool phase_is_backward)
+{
+    uint32_t frame = mt_stack_site_frame(symbols, stack);
+
+    if (frame != MT_NO_ID)
+        return mt_frame_label(arena, symbols, frame);
+    return phase_is_backward ? "autograd engine (no Python stack)" : "no stack recorded";
+}
+
+/* ---- the table ------------------------------------------------------- */
+
+static bool grow(void *array, size_t element_bytes, uint32_t wanted)
+{
+    void **slot = array;
+    void *bigger = realloc(*slot, (size_t)wanted * element_bytes);
+
+    if (bigger)
+        *slot = bigger;
+    return bigger;
+}
+
+static enum mt_status make_room(struct mt_site_table *table, const struct mt_symbols *symbols)
+{
+    uint32_t frames = symbols->frame_count, stacks = symbols->stack_count;
+
+    if (frames > table->frame_capacity) {
+        frames = frames < UINT32_MAX / 2 ? frames * 2 : frames;
+        if (!grow(&table->frames, sizeof *table->frames, frames))
+            return MT_ERR_MEMORY;
+        table->frame_capacity = frames;
+    }
+    if (stacks > table->stack_capacity) {
+        stacks = stacks < UINT32_MAX / 2 ? stacks * 2 : stacks;
+        if (!grow(&table->user, sizeof *table->user, stacks) ||
+            !grow(&table->fallback, sizeof *table->fallback, stacks))
+            return MT_ERR_MEMORY;
+        table->stack_capacity = stacks;
+    }
+    return MT_OK;
+}
+
+static uint8_t judged_at(const struct mt_site_table *table, uint32_t frame)
+{
+    return frame < table->frame_count ? table->frames[frame] : MT_ORIGIN_NATIVE | IS_PLUMBING;
+}
+
+/* From the parent's answer: parents come first. */
+static void judge_stack(struct mt_site_table *table, const struct mt_stack *stack, uint32_t id)
+{
+    bool has_parent = stack->parent < id;
+    uint8_t judged = judged_at(table, stack->frame);
+
+    table->user[id] = has_parent ? table->user[stack->parent] : MT_NO_ID;
+    table->fallback[id] = has_parent ? table->fallback[stack->parent] : stack->frame;
+    if (origin_of(judged) == MT_ORIGIN_USER)
+        table->user[id] = stack->frame;
+    else if (inner_stands(judged, judged_at(table, table->fallback[id])))
+        table->fallback[id] = stack->frame;
+}
+
+enum mt_status mt_site_table_update(struct mt_site_table *table, const struct mt_symbols *symbols)
+{
+    enum mt_status status = make_room(table, symbols);
+
+    if (status)
+        return status;
+    for (; table->frame_count < symbols->frame_count; table->frame_count++)
+        table->frames[table->frame_count] = judge_frame(symbols, table->frame_count);
+    for (; table->stack_count < symbols->stack_count; table->stack_count++)
+        judge_stack(table, &symbols->stacks[table->stack_count], table->stack_count);
+    return MT_OK;
+}
+
+void mt_site_table_release(struct mt_site_table *table)
+{
+    if (!table)
+        return;
+    free(table->frames);
+    free(table->user);
+    free(table->fallback);
+    memset(table, 0, sizeof *table);
+}
+
+enum mt_origin mt_site_table_origin(const struct mt_site_table *table, uint32_t frame)
+{
+    return origin_of(judged_at(table, frame));
+}
+
+bool mt_site_table_is_plumbing(const struct mt_site_table *table, uint32_t frame)
+{
+    return judged_at(table, frame) & IS_PLUMBING;
+}
+
+uint32_t mt_site_table_site(const struct mt_site_table *table, uint32_t stack)
+{
+    if (stack >= table->stack_count)
+        return MT_NO_ID;
+    return table->user[stack] != MT_NO_ID ? table->user[stack] : table->fallback[stack];
+}
