@@ -40,9 +40,15 @@ void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length)
     buf->length += length;
 }
 
-void mt_buf_add_text(struct mt_buf *buf, const char *text) { mt_buf_add(buf, text, strlen(text)); }
+void mt_buf_add_text(struct mt_buf *buf, const char *text)
+{
+    mt_buf_add(buf, text, strlen(text));
+}
 
-void mt_buf_add_char(struct mt_buf *buf, char c) { mt_buf_add(buf, &c, 1); }
+void mt_buf_add_char(struct mt_buf *buf, char c)
+{
+    mt_buf_add(buf, &c, 1);
+}
 
 void mt_buf_printf(struct mt_buf *buf, const char *format, ...)
 {

@@ -93,8 +93,7 @@ uint32_t mt_map_take(struct mt_map *map, uint64_t key)
     if (value == MT_MAP_NONE)
         return MT_MAP_NONE;
     map->count--;
-    for (i = (hole + 1) & map->mask; map->slots[i].value != MT_MAP_NONE;
-         i = (i + 1) & map->mask) {
+    for (i = (hole + 1) & map->mask; map->slots[i].value != MT_MAP_NONE; i = (i + 1) & map->mask) {
         size_t home = (size_t)mt_hash_u64(map->slots[i].key) & map->mask;
         if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {
             map->slots[hole] = map->slots[i];

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define MT_MUST_USE __attribute__((warn_unused_result))
+#define MT_MUST_USE          __attribute__((warn_unused_result))
 #define MT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define MT_MUST_USE

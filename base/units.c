@@ -5,9 +5,9 @@
 
 #include "util.h"
 
-#define MINUS "\xE2\x88\x92"
+#define MINUS      "\xE2\x88\x92"
 #define PLUS_MINUS "\xC2\xB1"
-#define MICRO "\xC2\xB5"
+#define MICRO      "\xC2\xB5"
 
 /* Appends decimal digits of value at `at`, returns the new end. */
 static char *put_digits(char *at, uint64_t value)
@@ -150,11 +150,20 @@ static bool unit_factor(const char *unit, double *factor)
     static const struct {
         const char *name;
         double factor;
-    } units[] = {{"", 1},        {"b", 1},      {"k", 1024.0},
-                 {"kib", 1024.0}, {"kb", 1e3},   {"m", 1048576.0},
-                 {"mib", 1048576.0}, {"mb", 1e6}, {"g", 1073741824.0},
-                 {"gib", 1073741824.0}, {"gb", 1e9}, {"t", 1099511627776.0},
-                 {"tib", 1099511627776.0}, {"tb", 1e12}};
+    } units[] = {{"", 1},
+                 {"b", 1},
+                 {"k", 1024.0},
+                 {"kib", 1024.0},
+                 {"kb", 1e3},
+                 {"m", 1048576.0},
+                 {"mib", 1048576.0},
+                 {"mb", 1e6},
+                 {"g", 1073741824.0},
+                 {"gib", 1073741824.0},
+                 {"gb", 1e9},
+                 {"t", 1099511627776.0},
+                 {"tib", 1099511627776.0},
+                 {"tb", 1e12}};
     size_t i, j;
 
     for (i = 0; i < MT_ARRAY_LEN(units); i++) {

@@ -12,8 +12,14 @@
 #define MT_MIB ((uint64_t)1 << 20)
 #define MT_GIB ((uint64_t)1 << 30)
 
-static inline uint64_t mt_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static inline uint64_t mt_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline uint64_t mt_min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+static inline uint64_t mt_max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* `step` is any positive number; the caller knows that value + step does not
  * overflow (use mt_add_ok on sizes from a file). */
@@ -22,7 +28,10 @@ static inline uint64_t mt_round_up(uint64_t value, uint64_t step)
     return (value + step - 1) / step * step;
 }
 
-static inline uint64_t mt_round_down(uint64_t value, uint64_t step) { return value / step * step; }
+static inline uint64_t mt_round_down(uint64_t value, uint64_t step)
+{
+    return value / step * step;
+}
 
 /* floor(log2(value)); value > 0. */
 static inline unsigned mt_log2_floor(uint64_t value)

@@ -47,14 +47,14 @@ struct mt_common {
     bool json, quiet, strict;
     const char *format; /* force an importer */
 };
+/* clang-format off */
 #define MT_COMMON_OPTIONS(common)                                                                  \
     {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &(common).json},                  \
-        {"quiet", 'q', MT_OPTION_FLAG, NULL, "no progress, no notes", &(common).quiet},            \
-        {"strict",        0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",       \
-         &(common).strict},                                                                        \
-    {                                                                                              \
-        "format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format     \
-    }
+    {"quiet", 'q', MT_OPTION_FLAG, NULL, "no progress, no notes", &(common).quiet},                \
+    {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",                  \
+     &(common).strict},                                                                            \
+    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format}
+/* clang-format on */
 
 struct mt_command {
     const char *name;

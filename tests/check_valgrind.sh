@@ -1,0 +1,11 @@
+#!/bin/sh
+# check_valgrind.sh PROGRAM CAPTURE: reads, replays and draws without a wrong
+# access, an uninitialised value or a leak.
+set -eu
+program=$1 capture=$2
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect \
+    "$program" analyze "$capture" -o "$out" >"$out/text"
+[ -s "$out/text" ]
+echo "valgrind: nothing wrong"

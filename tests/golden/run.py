@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Golden tests of the command line.
+
+    run.py PROGRAM [--update] [CASE...]
+
+A case is CASE.cmd, a line or more of shell in which `memtrace` is the program,
+run in an empty folder that holds `captures` (the fixtures). What it writes is
+compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its
+status with CASE.exit (missing = 0). --update writes what came out instead:
+read the difference before you commit it.
+"""
+import difflib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+CAPTURES = HERE.parent.parent / "fixtures" / "captures"
+LIMIT_SECONDS = 120
+
+
+def run(program, script):
+    """(stdout, stderr, status) of one case."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        (work / "captures").symlink_to(CAPTURES)
+        (work / "bin").mkdir()
+        (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())
+        environment = {
+            "PATH": f"{work / 'bin'}:{os.environ['PATH']}",
+            "HOME": folder, "LC_ALL": "C.UTF-8", "TERM": "dumb",
+        }
+        environment.update((k, v) for k, v in os.environ.items() if k.endswith("SAN_OPTIONS"))
+        done = subprocess.run(["sh", "-c", script], cwd=work, env=environment, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
+        return {"stdout": done.stdout, "stderr": done.stderr,
+                "exit": b"%d\n" % done.returncode if done.returncode else b""}
+
+
+def expected(case, kind):
+    path = case.with_suffix("." + kind)
+    return path.read_bytes() if path.exists() else b""
+
+
+def update(case, result):
+    for kind, content in result.items():
+        path = case.with_suffix("." + kind)
+        if content:
+            path.write_bytes(content)
+        elif path.exists():
+            path.unlink()
+
+
+def show(case, kind, wanted, got):
+    lines = [[line + "\n" for line in text.decode("utf-8", "replace").split("\n")]
+             for text in (wanted, got)]
+    difference = list(difflib.unified_diff(*lines, f"{case.stem}.{kind}", "came out", n=1))
+    sys.stdout.write("".join(line[:400] + ("" if line.endswith("\n") and len(line) < 400 else "\n")
+                             for line in difference[:60]))
+
+
+def check(case, result):
+    """True if all three agree; says where not."""
+    same = True
+    for kind, got in result.items():
+        wanted = expected(case, kind)
+        if wanted != got:
+            same = False
+            show(case, kind, wanted, got)
+    return same
+
+
+def main(arguments):
+    rewrite = "--update" in arguments
+    words = [word for word in arguments if word != "--update"]
+    program, names = words[0], words[1:]
+    cases = sorted(HERE.glob("*.cmd"))
+    if names:
+        cases = [case for case in cases if case.stem in names]
+    failed = []
+    for case in cases:
+        result = run(program, case.read_text())
+        if rewrite:
+            update(case, result)
+        elif not check(case, result):
+            failed.append(case.stem)
+    print(f"{len(cases)} golden cases, {len(failed)} failed" + "".join(f"\n  {n}" for n in failed))
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

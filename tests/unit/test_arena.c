@@ -1,0 +1,83 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arena.h"
+
+static void memory_is_zeroed_aligned_and_stays(void **state)
+{
+    struct mt_arena arena = {0};
+    unsigned char *blocks[400];
+    size_t i, j;
+
+    (void)state;
+    for (i = 0; i < 400; i++) {
+        blocks[i] = mt_arena_alloc(&arena, i * 7);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % 16, 0);
+        for (j = 0; j < i * 7; j++)
+            assert_int_equal(blocks[i][j], 0);
+        memset(blocks[i], (int)(i & 0xff), i * 7);
+    }
+    for (i = 0; i < 400; i++)
+        for (j = 0; j < i * 7; j++)
+            assert_int_equal(blocks[i][j], i & 0xff);
+    mt_arena_release(&arena);
+}
+
+static void larger_than_a_chunk(void **state)
+{
+    struct mt_arena arena = {0};
+    char *large = mt_arena_alloc(&arena, 1 << 20), *small = mt_arena_alloc(&arena, 8);
+
+    (void)state;
+    assert_non_null(large);
+    assert_non_null(small);
+    memset(large, 1, 1 << 20);
+    assert_int_equal(small[0], 0);
+    assert_true(arena.total_bytes >= (1 << 20) + 8);
+    mt_arena_release(&arena);
+    assert_int_equal(arena.total_bytes, 0);
+    assert_non_null(mt_arena_alloc(&arena, 1)); /* usable again */
+    mt_arena_release(&arena);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+    struct mt_arena arena = {0};
+
+    (void)state;
+    assert_null(mt_arena_alloc(&arena, SIZE_MAX));
+    assert_null(mt_arena_alloc(&arena, SIZE_MAX - 15));
+    assert_null(mt_arena_array(&arena, SIZE_MAX / 2, 3));
+    assert_null(mt_arena_text(&arena, "", SIZE_MAX));
+    assert_non_null(mt_arena_array(&arena, 0, 3));
+    mt_arena_release(&arena);
+}
+
+static void texts(void **state)
+{
+    struct mt_arena arena = {0};
+    char *copy = mt_arena_text(&arena, "abcdef", 3);
+
+    (void)state;
+    assert_string_equal(copy, "abc");
+    assert_string_equal(mt_arena_printf(&arena, "%s-%d", copy, 7), "abc-7");
+    assert_int_equal(strlen(mt_arena_printf(&arena, "%070000d", 1)), 70000);
+    mt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_zeroed_aligned_and_stays),
+        cmocka_unit_test(larger_than_a_chunk),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "symbols.h"
+
+static int setup(void **state)
+{
+    static struct mt_symbols symbols;
+
+    *state = &symbols;
+    return mt_symbols_init(&symbols) == MT_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    mt_symbols_release(*state);
+    return 0;
+}
+
+static void fixed_ids(void **state)
+{
+    struct mt_symbols *symbols = *state;
+    uint32_t id;
+
+    assert_string_equal(mt_symbols_text(symbols, 0), "");
+    assert_string_equal(mt_symbols_text(symbols, symbols->heaps[0].name), "driver");
+    assert_int_equal(mt_symbols_stream(symbols, 0, &id), MT_OK);
+    assert_int_equal(id, 0);
+    assert_int_equal(mt_symbols_pool(symbols, 0, 0, &id), MT_OK);
+    assert_int_equal(id, 0);
+    assert_int_equal(symbols->thread_count, 1);
+    assert_int_equal(symbols->device_count, 0);
+    assert_string_equal(mt_symbols_text(symbols, 12345), "?");
+    assert_string_equal(mt_symbols_text(symbols, MT_NO_ID), "?");
+}
+
+static void equal_things_share_an_id(void **state)
+{
+    struct mt_symbols *symbols = *state;
+    uint32_t a, b, c, outer, inner, again;
+
+    assert_int_equal(mt_symbols_frame(symbols, 1, 2, 3, &a), MT_OK);
+    assert_int_equal(mt_symbols_frame(symbols, 2, 1, 3, &b), MT_OK);
+    assert_int_equal(mt_symbols_frame(symbols, 1, 2, 3, &c), MT_OK);
+    assert_int_equal(a, c);
+    assert_int_not_equal(a, b);
+    assert_int_equal(mt_symbols_stack(symbols, MT_NO_ID, a, &outer), MT_OK);
+    assert_int_equal(mt_symbols_stack(symbols, outer, b, &inner), MT_OK);
+    assert_int_equal(mt_symbols_stack(symbols, outer, b, &again), MT_OK);
+    assert_int_equal(inner, again);
+    assert_int_equal(symbols->stacks[outer].depth, 1);
+    assert_int_equal(symbols->stacks[inner].depth, 2);
+    assert_int_equal(symbols->stacks[inner].parent, outer);
+}
+
+static void thousands_of_frames_and_streams(void **state)
+{
+    struct mt_symbols *symbols = *state;
+    uint32_t id, i, round;
+
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < 5000; i++) {
+            assert_int_equal(mt_symbols_frame(symbols, i % 7, i % 11, i, &id), MT_OK);
+            assert_int_equal(id, i);
+            assert_int_equal(mt_symbols_stream(symbols, (uint64_t)i << 40, &id), MT_OK);
+            assert_int_equal(id, i);
+        }
+    }
+    assert_int_equal(symbols->frame_count, 5000);
+    assert_int_equal(symbols->frames[4999].line, 4999);
+}
+
+static void devices_fill_up_to_an_index(void **state)
+{
+    struct mt_symbols *symbols = *state;
+    uint32_t name;
+
+    assert_int_equal(mt_symbols_string(symbols, "H200", 4, &name), MT_OK);
+    assert_int_equal(mt_symbols_device(symbols, 3, name, 7), MT_OK);
+    assert_int_equal(symbols->device_count, 4);
+    assert_int_equal(symbols->devices[0].name, MT_NO_ID);
+    assert_int_equal(symbols->devices[3].total_memory_bytes, 7);
+    /* what is not said later does not erase what was said before */
+    assert_int_equal(mt_symbols_device(symbols, 3, MT_NO_ID, 0), MT_OK);
+    assert_int_equal(symbols->devices[3].name, name);
+    assert_int_equal(symbols->devices[3].total_memory_bytes, 7);
+    assert_int_equal(mt_symbols_device(symbols, 1024, name, 7), MT_ERR_UNSUPPORTED);
+}
+
+static void small_ids_do_not_overflow(void **state)
+{
+    struct mt_symbols *symbols = *state;
+    enum mt_status status = MT_OK;
+    uint32_t id = 0, i;
+
+    for (i = 0; i <= UINT16_MAX && status == MT_OK; i++)
+        status = mt_symbols_thread(symbols, MT_NO_ID, i, &id);
+    assert_int_equal(status, MT_ERR_UNSUPPORTED);
+    assert_int_equal(id, UINT16_MAX - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(fixed_ids, setup, teardown),
+        cmocka_unit_test_setup_teardown(equal_things_share_an_id, setup, teardown),
+        cmocka_unit_test_setup_teardown(thousands_of_frames_and_streams, setup, teardown),
+        cmocka_unit_test_setup_teardown(devices_fill_up_to_an_index, setup, teardown),
+        cmocka_unit_test_setup_teardown(small_ids_do_not_overflow, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

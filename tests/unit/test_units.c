@@ -1,0 +1,198 @@
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "units.h"
+#include "util.h"
+
+static void bytes(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {
+        {0, "0 B"},
+        {1, "1 B"},
+        {999, "999 B"},
+        {1000, "0.98 KiB"}, /* never "1000 B" */
+        {1024, "1.00 KiB"},
+        {1536, "1.50 KiB"},
+        {10 * MT_KIB, "10.0 KiB"},
+        {10234, "9.99 KiB"},
+        {10239, "10.0 KiB"}, /* 9.999 does not become "10.00" */
+        {102348, "99.9 KiB"},
+        {102349, "100 KiB"}, /* 99.95 */
+        {999 * MT_KIB + 511, "999 KiB"},
+        {999 * MT_KIB + 512, "0.98 MiB"}, /* 999.5 switches: never "1000 KiB" */
+        {MT_MIB, "1.00 MiB"},
+        {774 * MT_MIB, "774 MiB"},
+        {UINT64_C(20749221888), "19.3 GiB"},
+        {1023 * MT_GIB, "1.00 TiB"},
+        {UINT64_MAX, "16.0 EiB"},
+    };
+    char text[MT_UNITS_TEXT];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+        assert_string_equal(mt_format_bytes(text, cases[i].bytes), cases[i].text);
+}
+
+static void changes(void **state)
+{
+    char text[MT_UNITS_TEXT];
+
+    (void)state;
+    assert_string_equal(mt_format_change(text, 0), "\u00b10");
+    assert_string_equal(mt_format_change(text, 458 * (int64_t)MT_MIB), "+458 MiB");
+    assert_string_equal(mt_format_change(text, -1), "\u22121 B");
+    assert_string_equal(mt_format_change(text, -(int64_t)(2 * MT_GIB)), "\u22122.00 GiB");
+    assert_string_equal(mt_format_change(text, INT64_MIN), "\u22128.00 EiB");
+}
+
+static void counts(void **state)
+{
+    char text[MT_UNITS_TEXT];
+
+    (void)state;
+    assert_string_equal(mt_format_count(text, 0), "0");
+    assert_string_equal(mt_format_count(text, 999), "999");
+    assert_string_equal(mt_format_count(text, 1000), "1,000");
+    assert_string_equal(mt_format_count(text, UINT64_C(20749221888)), "20,749,221,888");
+    assert_string_equal(mt_format_count(text, UINT64_MAX), "18,446,744,073,709,551,615");
+}
+
+static void percents(void **state)
+{
+    static const struct {
+        double share;
+        const char *text;
+    } cases[] = {
+        {0, "0 %"},           {0.0000001, "<0.1 %"},     {0.000499, "<0.1 %"},   {0.0005, "0.1 %"},
+        {0.666, "66.6 %"},    {0.9994, "99.9 %"},        {0.9996, "100 %"},      {1, "100 %"},
+        {1.5, "150 %"},       {1.2345, "123.5 %"},       {-0.5, "\u221250.0 %"}, {0.1, "10.0 %"},
+        {(double)NAN, "? %"}, {(double)INFINITY, "? %"},
+    };
+    char text[MT_UNITS_TEXT];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+        assert_string_equal(mt_format_percent(text, cases[i].share), cases[i].text);
+}
+
+static void durations(void **state)
+{
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } cases[] = {
+        {0, "0 s"},
+        {1, "1 ns"},
+        {999, "999 ns"},
+        {1000, "1.00 \u00b5s"},
+        {13 * 1000, "13.0 \u00b5s"},
+        {999499, "999 \u00b5s"},
+        {999500, "1.00 ms"}, /* never "1000 us" */
+        {26400000, "26.4 ms"},
+        {999500000, "1.00 s"},
+        {UINT64_C(4630000000), "4.63 s"},
+        {UINT64_C(123456000000000), "123456 s"},
+    };
+    char text[MT_UNITS_TEXT];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+        assert_string_equal(mt_format_duration(text, cases[i].ns), cases[i].text);
+}
+
+static void parsing(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } cases[] = {
+        {"0", 0},
+        {"512", 512},
+        {"512B", 512},
+        {"1k", 1024},
+        {"20MB", 20 * 1000 * 1000},
+        {"9000 MiB", 9000 * MT_MIB},
+        {"12GiB", 12 * MT_GIB},
+        {"1.5g", MT_GIB + MT_GIB / 2},
+        {"0.5KiB", 512},
+        {"2TiB", 2048 * MT_GIB},
+        {"18446744073709551615", UINT64_MAX},
+    };
+    uint64_t value;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        assert_int_equal(mt_parse_bytes(cases[i].text, &value), MT_OK);
+        assert_int_equal(value, cases[i].bytes);
+    }
+}
+
+static void parsing_refuses(void **state)
+{
+    static const char *const cases[] = {
+        "",
+        " ",
+        "abc",
+        "-1",
+        "1x",
+        "1 2",
+        "0x10",
+        "1..5",
+        ".5",
+        "12GiBs",
+        "GiB",
+        "12GiB extra",
+        "1e9",
+        "+5",
+        "18446744073709551616",
+        "16777216TiB",
+        "99999999999999999999",
+        "9.5e3",
+        "20000000.5TiB",
+    };
+    uint64_t value;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(cases); i++)
+        if (mt_parse_bytes(cases[i], &value) != MT_ERR_USAGE)
+            fail_msg("'%s' was accepted", cases[i]);
+}
+
+static void rounding(void **state)
+{
+    (void)state;
+    assert_int_equal(mt_round_up(1, 512), 512);
+    assert_int_equal(mt_round_up(512, 512), 512);
+    assert_int_equal(mt_round_up(0, 512), 0);
+    assert_int_equal(mt_round_down(1023, 512), 512);
+    assert_int_equal(mt_log2_floor(1), 0);
+    assert_int_equal(mt_log2_floor(UINT64_MAX), 63);
+    assert_int_equal(mt_log2_floor(1024), 10);
+    assert_int_equal(mt_log2_floor(1023), 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes),           cmocka_unit_test(changes),   cmocka_unit_test(counts),
+        cmocka_unit_test(percents),        cmocka_unit_test(durations), cmocka_unit_test(parsing),
+        cmocka_unit_test(parsing_refuses), cmocka_unit_test(rounding),
+    };
+
+    setlocale(LC_ALL, "de_DE.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
