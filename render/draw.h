@@ -57,7 +57,8 @@ struct mt_paint {
     enum mt_color stroke;
     double stroke_width;
     double opacity;       /* 0 is read as 1 */
-    bool dashed, hatched; /* hatched: fill is drawn as a hatch on background */
+    bool dashed, dotted;
+    bool hatched;         /* fill is drawn as a hatch on the background */
     uint8_t shade;        /* 0..3: slight variation to tell neighbours apart */
     double radius;        /* of rect corners */
 };
@@ -100,6 +101,11 @@ struct mt_drawing {
 /* Zeroes and sets the size. Everything that is passed below is copied. */
 void mt_drawing_init(struct mt_drawing *drawing, double width, double height, const char *id);
 void mt_drawing_release(struct mt_drawing *drawing);
+
+/* Text for who cannot see it: name and what it shows, in words. */
+void mt_drawing_describe(struct mt_drawing *drawing, const char *title, const char *description);
+/* One more PNG tEXt entry; more than 8 are ignored. */
+void mt_drawing_metadata(struct mt_drawing *drawing, const char *key, const char *value);
 
 void mt_draw_rect(struct mt_drawing *drawing, double x, double y, double width, double height,
                   const struct mt_paint *paint, const char *title, const char *role);

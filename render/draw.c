@@ -1,0 +1,246 @@
+#include "draw.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "glyphs.h"
+
+#define ELLIPSIS         "\xE2\x80\xA6"
+#define LEAST_CHARACTERS 3
+
+/* Room that a viewer's own font may need over the built-in outlines. */
+#define FONT_SLACK 1.04
+
+static const char *copy_text(struct mt_drawing *drawing, const char *text)
+{
+    const char *copy;
+
+    if (!text)
+        return NULL;
+    copy = mt_arena_text(&drawing->arena, text, strlen(text));
+    if (!copy)
+        drawing->failed = true;
+    return copy;
+}
+
+static struct mt_op *add_op(struct mt_drawing *drawing, enum mt_op_kind kind)
+{
+    struct mt_op *op;
+
+    if (drawing->op_count == drawing->op_capacity) {
+        size_t capacity = drawing->op_capacity ? drawing->op_capacity * 2 : 256;
+        struct mt_op *ops = mt_arena_array(&drawing->arena, capacity, sizeof *ops);
+
+        if (!ops) {
+            drawing->failed = true;
+            return NULL;
+        }
+        if (drawing->op_count)
+            memcpy(ops, drawing->ops, drawing->op_count * sizeof *ops);
+        drawing->ops = ops;
+        drawing->op_capacity = capacity;
+    }
+    op = &drawing->ops[drawing->op_count++];
+    memset(op, 0, sizeof *op);
+    op->kind = kind;
+    return op;
+}
+
+static struct mt_op *add_shape(struct mt_drawing *drawing, enum mt_op_kind kind,
+                               const struct mt_paint *paint, const char *title, const char *role)
+{
+    struct mt_op *op = add_op(drawing, kind);
+
+    if (!op)
+        return NULL;
+    if (paint)
+        op->paint = *paint;
+    op->title = copy_text(drawing, title);
+    op->role = copy_text(drawing, role);
+    return op;
+}
+
+void mt_drawing_init(struct mt_drawing *drawing, double width, double height, const char *id)
+{
+    memset(drawing, 0, sizeof *drawing);
+    drawing->width = width;
+    drawing->height = height;
+    drawing->id = copy_text(drawing, id);
+}
+
+void mt_drawing_release(struct mt_drawing *drawing)
+{
+    if (!drawing)
+        return;
+    mt_arena_release(&drawing->arena);
+    memset(drawing, 0, sizeof *drawing);
+}
+
+void mt_drawing_describe(struct mt_drawing *drawing, const char *title, const char *description)
+{
+    drawing->title = copy_text(drawing, title);
+    drawing->description = copy_text(drawing, description);
+}
+
+void mt_drawing_metadata(struct mt_drawing *drawing, const char *key, const char *value)
+{
+    size_t most = sizeof drawing->metadata / sizeof drawing->metadata[0];
+
+    if (drawing->metadata_count == most)
+        return;
+    drawing->metadata[drawing->metadata_count].key = copy_text(drawing, key);
+    drawing->metadata[drawing->metadata_count++].value = copy_text(drawing, value);
+}
+
+void mt_draw_rect(struct mt_drawing *drawing, double x, double y, double width, double height,
+                  const struct mt_paint *paint, const char *title, const char *role)
+{
+    struct mt_op *op = add_shape(drawing, MT_OP_RECT, paint, title, role);
+
+    if (!op)
+        return;
+    op->x = x;
+    op->y = y;
+    op->width = width;
+    op->height = height;
+}
+
+static void set_points(struct mt_drawing *drawing, struct mt_op *op, const struct mt_point *points,
+                       size_t count)
+{
+    op->points = count <= UINT32_MAX
+                     ? mt_arena_array(&drawing->arena, count ? count : 1, sizeof *points)
+                     : NULL;
+    if (!op->points) {
+        drawing->failed = true;
+        return;
+    }
+    if (count)
+        memcpy(op->points, points, count * sizeof *points);
+    op->point_count = (uint32_t)count;
+}
+
+void mt_draw_path(struct mt_drawing *drawing, const struct mt_point *points, size_t count,
+                  bool closed, bool stepped, const struct mt_paint *paint, const char *title,
+                  const char *role)
+{
+    struct mt_op *op = add_shape(drawing, MT_OP_PATH, paint, title, role);
+
+    if (!op)
+        return;
+    op->closed = closed;
+    op->stepped = stepped;
+    set_points(drawing, op, points, count);
+}
+
+void mt_draw_line(struct mt_drawing *drawing, double x0, double y0, double x1, double y1,
+                  const struct mt_paint *paint)
+{
+    struct mt_point points[2] = {{x0, y0}, {x1, y1}};
+    struct mt_op *op = add_shape(drawing, MT_OP_LINE, paint, NULL, NULL);
+
+    if (op)
+        set_points(drawing, op, points, 2);
+}
+
+void mt_draw_circle(struct mt_drawing *drawing, double x, double y, double radius,
+                    const struct mt_paint *paint, const char *title, const char *role)
+{
+    struct mt_op *op = add_shape(drawing, MT_OP_CIRCLE, paint, title, role);
+
+    if (!op)
+        return;
+    op->x = x;
+    op->y = y;
+    op->width = radius;
+}
+
+double mt_draw_text(struct mt_drawing *drawing, double x, double y, const char *text,
+                    const struct mt_text_style *style, const char *role)
+{
+    struct mt_op *op = add_shape(drawing, MT_OP_TEXT, NULL, NULL, role);
+
+    if (!op)
+        return 0;
+    op->x = x;
+    op->y = y;
+    op->style = *style;
+    op->text = copy_text(drawing, text);
+    op->text_width = mt_text_width(text, style->size, style->weight);
+    return op->text_width;
+}
+
+void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role)
+{
+    add_shape(drawing, MT_OP_GROUP_BEGIN, NULL, title, role);
+}
+
+void mt_draw_group_end(struct mt_drawing *drawing)
+{
+    add_op(drawing, MT_OP_GROUP_END);
+}
+
+/* Bytes of the longest start of `text` that is at most `width` wide, and how
+ * many characters that is. */
+static size_t start_that_fits(const char *text, double size, enum mt_weight weight, double width,
+                              size_t *characters)
+{
+    const struct mt_glyph_table *table = &mt_glyph_tables[weight];
+    const char *at = text, *next = text;
+    double limit = width * MT_GLYPH_EM / size, units = 0;
+    const struct mt_glyph *glyph;
+    uint32_t character;
+
+    *characters = 0;
+    while ((character = mt_utf8_next(&next))) {
+        glyph = mt_glyph_find(table, character);
+        units += glyph ? glyph->advance : MT_GLYPH_BOX_ADVANCE;
+        if (units > limit)
+            break;
+        at = next;
+        ++*characters;
+    }
+    return (size_t)(at - text);
+}
+
+/* The longest end of `text` that is at most `width` wide; the whole is `total`
+ * wide. */
+static const char *end_that_fits(const char *text, double size, enum mt_weight weight, double width,
+                                 double total)
+{
+    size_t characters;
+    const char *end = text + start_that_fits(text, size, weight, total - width, &characters);
+
+    if (mt_text_width(end, size, weight) > width)
+        mt_utf8_next(&end);
+    return end;
+}
+
+const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,
+                        enum mt_weight weight, double width, bool middle)
+{
+    double room, total = mt_text_width(text, size, weight);
+    const char *tail = "", *fitted;
+    size_t head, head_characters, tail_characters;
+
+    width /= FONT_SLACK;
+    room = width - mt_text_width(ELLIPSIS, size, weight);
+    if (total > width && room <= 0)
+        return "";
+    if (total <= width) {
+        fitted = copy_text(drawing, text);
+        return fitted ? fitted : "";
+    }
+    head = start_that_fits(text, size, weight, middle ? room * 0.4 : room, &head_characters);
+    if (middle)
+        tail = end_that_fits(text, size, weight, room * 0.6, total);
+    start_that_fits(tail, size, weight, width, &tail_characters);
+    if (head_characters + tail_characters < LEAST_CHARACTERS)
+        return "";
+    while (head && text[head - 1] == ' ')
+        head--;
+    fitted = mt_arena_printf(&drawing->arena, "%.*s" ELLIPSIS "%s", (int)head, text, tail);
+    if (!fitted)
+        drawing->failed = true;
+    return fitted ? fitted : "";
+}

@@ -1,0 +1,137 @@
+#include "place.h"
+
+#include <math.h>
+#include <string.h>
+
+void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_box frame)
+{
+    memset(placer, 0, sizeof *placer);
+    placer->arena = arena;
+    placer->frame = frame;
+}
+
+void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight)
+{
+    if (placer->count == placer->capacity) {
+        size_t capacity = placer->capacity ? placer->capacity * 2 : 64;
+        struct mt_obstacle *obstacles = mt_arena_array(placer->arena, capacity, sizeof *obstacles);
+
+        if (!obstacles)
+            return;
+        if (placer->count)
+            memcpy(obstacles, placer->obstacles, placer->count * sizeof *obstacles);
+        placer->obstacles = obstacles;
+        placer->capacity = capacity;
+    }
+    placer->obstacles[placer->count].box = box;
+    placer->obstacles[placer->count++].weight = weight;
+}
+
+double mt_box_overlap(const struct mt_box *a, const struct mt_box *b)
+{
+    double width = fmin(a->x + a->width, b->x + b->width) - fmax(a->x, b->x);
+    double height = fmin(a->y + a->height, b->y + b->height) - fmax(a->y, b->y);
+
+    return width > 0 && height > 0 ? width * height : 0;
+}
+
+static bool is_inside(const struct mt_box *box, const struct mt_box *frame)
+{
+    return box->x >= frame->x && box->y >= frame->y &&
+           box->x + box->width <= frame->x + frame->width &&
+           box->y + box->height <= frame->y + frame->height;
+}
+
+/* Length of the part of a segment from p to q inside of a box (Liang-Barsky). */
+static double length_inside(const struct mt_box *box, struct mt_point p, struct mt_point q)
+{
+    const double dx = q.x - p.x, dy = q.y - p.y;
+    const double steps[4] = {-dx, dx, -dy, dy};
+    const double rooms[4] = {p.x - box->x, box->x + box->width - p.x, p.y - box->y,
+                             box->y + box->height - p.y};
+    double from = 0, to = 1;
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        if (steps[i] == 0 && rooms[i] < 0)
+            return 0;
+        if (steps[i] < 0)
+            from = fmax(from, rooms[i] / steps[i]);
+        else if (steps[i] > 0)
+            to = fmin(to, rooms[i] / steps[i]);
+    }
+    return to > from ? (to - from) * hypot(dx, dy) : 0;
+}
+
+/* What it costs to have the label there: what it covers, what its leader
+ * crosses, how far away it is. */
+static double score(const struct mt_placer *placer, const struct mt_box *box, struct mt_point at)
+{
+    struct mt_point end = {fmin(fmax(at.x, box->x), box->x + box->width),
+                           fmin(fmax(at.y, box->y), box->y + box->height)};
+    double cost = 0.6 * hypot(end.x - at.x, end.y - at.y);
+    size_t i;
+
+    for (i = 0; i < placer->count; i++) {
+        const struct mt_obstacle *obstacle = &placer->obstacles[i];
+
+        cost += obstacle->weight * mt_box_overlap(box, &obstacle->box);
+        if (obstacle->weight > MT_PLACE_TINT)
+            cost += fmin(obstacle->weight, MT_PLACE_LINE) * length_inside(&obstacle->box, at, end);
+    }
+    return cost;
+}
+
+static void try_box(const struct mt_placer *placer, struct mt_point at, struct mt_box box,
+                    double *best_score, struct mt_box *best)
+{
+    double cost;
+
+    if (!is_inside(&box, &placer->frame))
+        return;
+    cost = score(placer, &box, at);
+    if (cost < *best_score) {
+        *best_score = cost;
+        *best = box;
+    }
+}
+
+double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
+                       struct mt_box *best)
+{
+    static const double distances[] = {12, 22, 36, 56, 84, 120, 170};
+    struct mt_point at = {x, y};
+    double best_score = HUGE_VAL;
+    size_t ring;
+    int turn;
+
+    /* Above first, then around: 16 directions at each of 7 distances. */
+    for (ring = 0; ring < sizeof distances / sizeof distances[0]; ring++) {
+        for (turn = 0; turn < 16; turn++) {
+            double angle = (turn % 2 ? 1 : -1) * (turn + 1) / 2 * M_PI / 8 - M_PI / 2;
+            double dx = cos(angle), dy = sin(angle);
+            struct mt_box box = {x + dx * distances[ring] + (dx - 1) * width / 2,
+                                 y + dy * distances[ring] + (dy - 1) * height / 2, width, height};
+
+            try_box(placer, at, box, &best_score, best);
+        }
+    }
+    if (best_score < MT_PLACE_LIMIT)
+        mt_placer_avoid(placer, *best, MT_PLACE_TEXT);
+    return best_score;
+}
+
+struct mt_box mt_text_box(const struct mt_op *op)
+{
+    static const double anchors[] = {0, 0.5, 1};
+    double size = op->style.size, before = anchors[op->style.anchor] * op->text_width;
+    struct mt_box box = {op->x - before, op->y - 0.76 * size, op->text_width, 0.97 * size};
+
+    if (op->style.vertical) {
+        box.x = op->x - 0.76 * size;
+        box.y = op->y - op->text_width + before;
+        box.width = 0.97 * size;
+        box.height = op->text_width;
+    }
+    return box;
+}

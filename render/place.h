@@ -1,0 +1,47 @@
+/* Where to put a label: tries about 100 places around the thing that it names
+ * and takes the one that covers least (render notes 2.1). Deterministic. */
+#ifndef MT_RENDER_PLACE_H
+#define MT_RENDER_PLACE_H
+
+#include "draw.h"
+
+struct mt_box {
+    double x, y, width, height;
+};
+
+/* Something that a label had better not cover. */
+struct mt_obstacle {
+    struct mt_box box;
+    double weight; /* cost of a covered square pixel; see MT_PLACE_* */
+};
+
+#define MT_PLACE_TINT  0.02 /* filled areas: readable, not pretty */
+#define MT_PLACE_LINE  3.0  /* curves, grid lines, markers */
+#define MT_PLACE_TEXT  1e4  /* other text: never */
+#define MT_PLACE_LIMIT 1e3  /* a score from here on means: leave it out */
+
+struct mt_placer {
+    struct mt_arena *arena; /* borrowed */
+    struct mt_box frame;    /* labels stay inside */
+    struct mt_obstacle *obstacles;
+    size_t count, capacity;
+};
+
+void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_box frame);
+
+/* Without memory the obstacle is forgotten. */
+void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight);
+
+/* Best box of width x height for a label of the point (x, y), which a leader
+ * connects. The result is avoided by what comes later, unless its score, which
+ * is returned, reaches MT_PLACE_LIMIT. */
+double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
+                       struct mt_box *best);
+
+/* Square pixels that two boxes share. */
+double mt_box_overlap(const struct mt_box *a, const struct mt_box *b);
+
+/* The ink that a TEXT operation may cover. */
+struct mt_box mt_text_box(const struct mt_op *op);
+
+#endif

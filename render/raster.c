@@ -1,0 +1,384 @@
+#include "raster.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "glyphs.h"
+#include "theme.h"
+
+struct canvas {
+    cairo_t *cairo;
+    double scale;
+    enum mt_theme theme;
+    cairo_pattern_t *hatches[MT_COLOR_COUNT]; /* made when first needed */
+};
+
+static void set_rgb(cairo_t *cairo, uint32_t rgb, double opacity)
+{
+    double r = (double)(rgb >> 16) / 255, g = (double)(rgb >> 8 & 0xFF) / 255;
+
+    cairo_set_source_rgba(cairo, r, g, (double)(rgb & 0xFF) / 255,
+                          opacity > 0 && opacity < 1 ? opacity : 1);
+}
+
+/* ---- hatch ---- */
+
+static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color color)
+{
+    int period = (int)fmax(2, round(MT_HATCH_PERIOD * canvas->scale)), shift;
+    cairo_surface_t *tile = cairo_image_surface_create(CAIRO_FORMAT_RGB24, period, period);
+    cairo_t *cairo = cairo_create(tile);
+    cairo_pattern_t *pattern;
+
+    set_rgb(cairo, mt_theme_hatch_ground(canvas->theme, color), 1);
+    cairo_paint(cairo);
+    set_rgb(cairo, mt_theme_rgb(canvas->theme, color), 1);
+    cairo_set_line_width(cairo, MT_HATCH_WIDTH * canvas->scale);
+    /* The neighbours of the diagonal show in the corners. */
+    for (shift = -period; shift <= period; shift += period) {
+        cairo_move_to(cairo, shift - 2, period + 2);
+        cairo_line_to(cairo, shift + period + 2, -2);
+    }
+    cairo_stroke(cairo);
+    cairo_destroy(cairo);
+    pattern = cairo_pattern_create_for_surface(tile);
+    cairo_surface_destroy(tile);
+    cairo_pattern_set_extend(pattern, CAIRO_EXTEND_REPEAT);
+    cairo_pattern_set_filter(pattern, CAIRO_FILTER_NEAREST);
+    return pattern;
+}
+
+/* ---- shapes ---- */
+
+static void set_fill(struct canvas *canvas, const struct mt_paint *paint)
+{
+    if (paint->hatched) {
+        if (!canvas->hatches[paint->fill])
+            canvas->hatches[paint->fill] = make_hatch(canvas, paint->fill);
+        cairo_set_source(canvas->cairo, canvas->hatches[paint->fill]);
+    } else {
+        set_rgb(canvas->cairo, mt_theme_shade(canvas->theme, paint->fill, paint->shade),
+                paint->opacity);
+    }
+}
+
+static double line_width(const struct canvas *canvas, const struct mt_paint *paint)
+{
+    return (paint->stroke_width > 0 ? paint->stroke_width : 1) * canvas->scale;
+}
+
+static void set_stroke(const struct canvas *canvas, const struct mt_paint *paint)
+{
+    static const double dashes[] = {6, 4}, dots[] = {2, 4};
+    const double *lengths = paint->dashed ? dashes : paint->dotted ? dots : NULL;
+    double scaled[2];
+
+    set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, paint->stroke), paint->opacity);
+    if (lengths) {
+        scaled[0] = lengths[0] * canvas->scale;
+        scaled[1] = lengths[1] * canvas->scale;
+    }
+    cairo_set_dash(canvas->cairo, lengths ? scaled : NULL, lengths ? 2 : 0, 0);
+}
+
+/* Fills and strokes the current path. */
+static void paint_path(struct canvas *canvas, const struct mt_paint *paint)
+{
+    if (paint->fill) {
+        set_fill(canvas, paint);
+        cairo_fill_preserve(canvas->cairo);
+    }
+    if (paint->stroke) {
+        set_stroke(canvas, paint);
+        cairo_stroke_preserve(canvas->cairo);
+    }
+    cairo_new_path(canvas->cairo);
+}
+
+static void round_corners(cairo_t *cairo, double x, double y, double w, double h, double r)
+{
+    r = fmin(r, fmin(w, h) / 2);
+    cairo_new_sub_path(cairo);
+    cairo_arc(cairo, x + w - r, y + r, r, -M_PI / 2, 0);
+    cairo_arc(cairo, x + w - r, y + h - r, r, 0, M_PI / 2);
+    cairo_arc(cairo, x + r, y + h - r, r, M_PI / 2, M_PI);
+    cairo_arc(cairo, x + r, y + r, r, M_PI, 3 * M_PI / 2);
+    cairo_close_path(cairo);
+}
+
+static void draw_rect(struct canvas *canvas, const struct mt_op *op)
+{
+    double x0 = round(op->x * canvas->scale), x1 = round((op->x + op->width) * canvas->scale);
+    double y0 = round(op->y * canvas->scale), y1 = round((op->y + op->height) * canvas->scale);
+    bool round_ones = op->paint.radius > 0 && x1 - x0 > 2;
+
+    if (!(x1 > x0) || !(y1 > y0))
+        return;
+    if (round_ones)
+        round_corners(canvas->cairo, x0, y0, x1 - x0, y1 - y0, op->paint.radius * canvas->scale);
+    else
+        cairo_rectangle(canvas->cairo, x0, y0, x1 - x0, y1 - y0);
+    cairo_set_antialias(canvas->cairo, round_ones || op->paint.stroke ? CAIRO_ANTIALIAS_DEFAULT
+                                                                      : CAIRO_ANTIALIAS_NONE);
+    cairo_set_line_width(canvas->cairo, line_width(canvas, &op->paint));
+    paint_path(canvas, &op->paint);
+}
+
+static void draw_circle(struct canvas *canvas, const struct mt_op *op)
+{
+    cairo_set_antialias(canvas->cairo, CAIRO_ANTIALIAS_DEFAULT);
+    cairo_new_sub_path(canvas->cairo);
+    cairo_arc(canvas->cairo, op->x * canvas->scale, op->y * canvas->scale,
+              op->width * canvas->scale, 0, 2 * M_PI);
+    cairo_set_line_width(canvas->cairo, line_width(canvas, &op->paint));
+    paint_path(canvas, &op->paint);
+}
+
+/* All moves are horizontal or vertical. */
+static bool is_rectilinear(const struct mt_op *op)
+{
+    uint32_t i;
+
+    if (op->stepped)
+        return true;
+    for (i = 1; i < op->point_count; i++) {
+        if (op->points[i].x != op->points[i - 1].x && op->points[i].y != op->points[i - 1].y)
+            return false;
+    }
+    return true;
+}
+
+/* Where a line of `width` whole pixels has to run to cover whole pixels. */
+static double snap(double value, double width)
+{
+    return fmod(width, 2) != 0 ? floor(value) + 0.5 : round(value);
+}
+
+static void trace_steps(const struct canvas *canvas, const struct mt_op *op, double width)
+{
+    double x = snap(op->points[0].x * canvas->scale, width);
+    double y = snap(op->points[0].y * canvas->scale, width);
+    uint32_t i;
+
+    cairo_move_to(canvas->cairo, x, y);
+    for (i = 1; i < op->point_count; i++) {
+        double next_x = snap(op->points[i].x * canvas->scale, width);
+        double next_y = snap(op->points[i].y * canvas->scale, width);
+
+        if (next_x != x && next_y != y)
+            cairo_line_to(canvas->cairo, next_x, y);
+        if (next_x != x || next_y != y)
+            cairo_line_to(canvas->cairo, next_x, next_y);
+        x = next_x;
+        y = next_y;
+    }
+}
+
+static void trace_slopes(const struct canvas *canvas, const struct mt_op *op)
+{
+    uint32_t i;
+
+    cairo_move_to(canvas->cairo, op->points[0].x * canvas->scale, op->points[0].y * canvas->scale);
+    for (i = 1; i < op->point_count; i++)
+        cairo_line_to(canvas->cairo, op->points[i].x * canvas->scale,
+                      op->points[i].y * canvas->scale);
+}
+
+static void draw_path(struct canvas *canvas, const struct mt_op *op)
+{
+    bool rectilinear = is_rectilinear(op);
+    double width = op->paint.stroke ? line_width(canvas, &op->paint) : 0;
+
+    if (op->point_count < 2)
+        return;
+    if (rectilinear && width > 0)
+        width = fmax(1, round(width));
+    if (rectilinear)
+        trace_steps(canvas, op, width);
+    else
+        trace_slopes(canvas, op);
+    if (op->closed)
+        cairo_close_path(canvas->cairo);
+    cairo_set_antialias(canvas->cairo,
+                        rectilinear ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
+    cairo_set_line_width(canvas->cairo, width);
+    paint_path(canvas, &op->paint);
+}
+
+/* ---- text ---- */
+
+/* Where letters stand: origin in pixels, pixels per font unit. */
+struct pen {
+    cairo_t *cairo;
+    double x, y, scale;
+    bool vertical;
+};
+
+static struct mt_point place(const struct pen *pen, double along, double up)
+{
+    struct mt_point point = {pen->x + along * pen->scale, pen->y - up * pen->scale};
+
+    if (pen->vertical) {
+        point.x = pen->x - up * pen->scale;
+        point.y = pen->y - along * pen->scale;
+    }
+    return point;
+}
+
+static void trace_glyph(const struct pen *pen, const struct mt_glyph_table *table,
+                        const struct mt_glyph *glyph, double along)
+{
+    const int16_t *at = table->outlines + glyph->start, *end = at + glyph->length;
+    struct mt_point p[3];
+    int i, points;
+
+    while (at < end) {
+        int operation = *at++;
+
+        points = operation == MT_GLYPH_CURVE ? 3 : 1;
+        for (i = 0; i < points; i++, at += 2)
+            p[i] = place(pen, along + at[0], at[1]);
+        if (operation == MT_GLYPH_MOVE) {
+            cairo_close_path(pen->cairo);
+            cairo_move_to(pen->cairo, p[0].x, p[0].y);
+        } else if (operation == MT_GLYPH_LINE) {
+            cairo_line_to(pen->cairo, p[0].x, p[0].y);
+        } else {
+            cairo_curve_to(pen->cairo, p[0].x, p[0].y, p[1].x, p[1].y, p[2].x, p[2].y);
+        }
+    }
+    cairo_close_path(pen->cairo);
+}
+
+static void trace_box_side(const struct pen *pen, double left, double right, double bottom,
+                           double top)
+{
+    const double corners[4][2] = {{left, bottom}, {right, bottom}, {right, top}, {left, top}};
+    struct mt_point p;
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        p = place(pen, corners[i][0], corners[i][1]);
+        if (i)
+            cairo_line_to(pen->cairo, p.x, p.y);
+        else
+            cairo_move_to(pen->cairo, p.x, p.y);
+    }
+    cairo_close_path(pen->cairo);
+}
+
+/* Stands for a character that has no outline: the inner side runs the other
+ * way round and so is a hole. */
+static void trace_box(const struct pen *pen, double along)
+{
+    double right = along + MT_GLYPH_BOX_ADVANCE - 150;
+
+    trace_box_side(pen, along + 150, right, 0, MT_GLYPH_CAP);
+    trace_box_side(pen, right - 170, along + 320, 170, MT_GLYPH_CAP - 170);
+}
+
+static void trace_text(const struct pen *pen, const char *text, enum mt_weight weight)
+{
+    const struct mt_glyph_table *table = &mt_glyph_tables[weight];
+    const struct mt_glyph *glyph;
+    uint32_t character;
+    double along = 0;
+
+    while ((character = mt_utf8_next(&text))) {
+        glyph = mt_glyph_find(table, character);
+        if (glyph)
+            trace_glyph(pen, table, glyph, along);
+        else
+            trace_box(pen, along);
+        along += glyph ? glyph->advance : MT_GLYPH_BOX_ADVANCE;
+    }
+}
+
+static void draw_text(struct canvas *canvas, const struct mt_op *op)
+{
+    static const double anchors[] = {0, 0.5, 1};
+    const struct mt_text_style *style = &op->style;
+    double before = anchors[style->anchor] * op->text_width * canvas->scale;
+    struct pen pen = {canvas->cairo, op->x * canvas->scale, op->y * canvas->scale,
+                      style->size * canvas->scale / MT_GLYPH_EM, style->vertical};
+
+    if (!op->text)
+        return;
+    if (style->vertical) {
+        pen.y += before;
+        pen.x = round(pen.x);
+    } else {
+        pen.x -= before;
+        pen.y = round(pen.y);
+    }
+    trace_text(&pen, op->text, style->weight);
+    cairo_set_antialias(canvas->cairo, CAIRO_ANTIALIAS_DEFAULT);
+    if (style->halo) {
+        cairo_set_dash(canvas->cairo, NULL, 0, 0);
+        cairo_set_line_width(canvas->cairo, 3.5 * canvas->scale);
+        set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, MT_COLOR_BACKGROUND), 1);
+        cairo_stroke_preserve(canvas->cairo);
+    }
+    set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, style->color), 1);
+    cairo_fill(canvas->cairo);
+}
+
+/* ---- all of it ---- */
+
+static void draw_operation(struct canvas *canvas, const struct mt_op *op)
+{
+    switch (op->kind) {
+    case MT_OP_RECT: draw_rect(canvas, op); break;
+    case MT_OP_CIRCLE: draw_circle(canvas, op); break;
+    case MT_OP_PATH:
+    case MT_OP_LINE: draw_path(canvas, op); break;
+    case MT_OP_TEXT: draw_text(canvas, op); break;
+    case MT_OP_GROUP_BEGIN:
+    case MT_OP_GROUP_END: break;
+    }
+}
+
+static void draw_operations(struct canvas *canvas, const struct mt_drawing *drawing)
+{
+    size_t i;
+
+    cairo_set_line_join(canvas->cairo, CAIRO_LINE_JOIN_MITER);
+    cairo_set_tolerance(canvas->cairo, 0.15);
+    set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, MT_COLOR_BACKGROUND), 1);
+    cairo_paint(canvas->cairo);
+    for (i = 0; i < drawing->op_count; i++)
+        draw_operation(canvas, &drawing->ops[i]);
+    for (i = 0; i < MT_COLOR_COUNT; i++) {
+        if (canvas->hatches[i])
+            cairo_pattern_destroy(canvas->hatches[i]);
+    }
+}
+
+enum mt_status mt_raster_draw(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
+                              cairo_surface_t **surface, struct mt_error *error)
+{
+    double width = round(drawing->width * scale), height = round(drawing->height * scale);
+    struct canvas canvas;
+    cairo_status_t status;
+
+    if (!(width >= 1 && height >= 1 && width <= MT_RASTER_MAX_SIDE &&
+          height <= MT_RASTER_MAX_SIDE && width * height <= MT_RASTER_MAX_PIXELS))
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "a picture may have %d pixels a side and %d in all", MT_RASTER_MAX_SIDE,
+                       MT_RASTER_MAX_PIXELS);
+    memset(&canvas, 0, sizeof canvas);
+    canvas.scale = scale;
+    canvas.theme = theme;
+    *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
+    canvas.cairo = cairo_create(*surface);
+    draw_operations(&canvas, drawing);
+    status = cairo_status(canvas.cairo);
+    cairo_destroy(canvas.cairo);
+    cairo_surface_flush(*surface);
+    if (status == CAIRO_STATUS_SUCCESS)
+        return MT_OK;
+    cairo_surface_destroy(*surface);
+    *surface = NULL;
+    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot draw: %s",
+                   cairo_status_to_string(status));
+}

@@ -1,0 +1,129 @@
+#include "scale.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define SECOND 1000000000u
+#define MINUTE (60ull * SECOND)
+#define HOUR   (60ull * MINUTE)
+
+/* Smallest m x 10^k >= least, with m out of a short ascending list that starts
+ * with 1. */
+static double round_step(double least, const double *multiples, size_t count)
+{
+    double power = pow(10, floor(log10(least)));
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (power * multiples[i] >= least * (1 - 1e-9))
+            return power * multiples[i];
+    }
+    return power * 10;
+}
+
+static double smallest_byte_step(double top, size_t most, double unit)
+{
+    static const double multiples[] = {1, 2, 2.5, 5};
+    double step = round_step(top / unit / (double)(most - 1), multiples, 4);
+
+    /* The next step up until the ticks are few enough (rounding, whole bytes). */
+    while (floor(top / unit / step + 1e-9) + 1 > (double)most || step * unit < 1)
+        step = round_step(step * 1.01, multiples, 4);
+    return step;
+}
+
+static void byte_label(char *text, uint64_t tenths, const char *unit)
+{
+    char count[MT_UNITS_TEXT];
+
+    mt_format_count(count, tenths / 10);
+    if (tenths % 10)
+        snprintf(text, MT_TICK_TEXT, "%s.%u %s", count, (unsigned)(tenths % 10), unit);
+    else if (tenths)
+        snprintf(text, MT_TICK_TEXT, "%s %s", count, unit);
+    else
+        snprintf(text, MT_TICK_TEXT, "0");
+}
+
+void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top, size_t most)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double unit = 1, step;
+    size_t index = 0;
+
+    most = most < 2 ? 2 : most > MT_TICKS_MAX ? MT_TICKS_MAX : most;
+    while (index + 1 < MT_ARRAY_LEN(units) && (double)largest_value >= 2 * 1024 * unit) {
+        unit *= 1024;
+        index++;
+    }
+    memset(ticks, 0, sizeof *ticks);
+    step = top ? smallest_byte_step((double)top, most, unit) : 1;
+    do {
+        struct mt_tick *tick = &ticks->ticks[ticks->count];
+        double value = step * (double)ticks->count;
+
+        tick->value = (uint64_t)(value * unit + 0.5);
+        byte_label(tick->label, (uint64_t)(value * 10 + 0.5), units[index]);
+        ticks->count++;
+    } while (ticks->count < most &&
+             step * (double)ticks->count * unit <= (double)top * (1 + 1e-12));
+}
+
+uint64_t mt_count_step(double least)
+{
+    static const double multiples[] = {1, 2, 5};
+
+    if (!(least > 1))
+        return 1;
+    return (uint64_t)(round_step(fmin(least, 1e18), multiples, 3) + 0.5);
+}
+
+uint64_t mt_time_step(double least_ns)
+{
+    static const uint64_t clock[] = {MINUTE,      2 * MINUTE,  5 * MINUTE, 10 * MINUTE,
+                                     15 * MINUTE, 30 * MINUTE, HOUR,       2 * HOUR,
+                                     3 * HOUR,    6 * HOUR,    12 * HOUR,  24 * HOUR};
+    size_t i;
+
+    if (!(least_ns > 50e9))
+        return mt_count_step(least_ns);
+    for (i = 0; i < MT_ARRAY_LEN(clock); i++) {
+        if ((double)clock[i] >= least_ns)
+            return clock[i];
+    }
+    return mt_count_step(least_ns / (24.0 * (double)HOUR)) * 24 * HOUR;
+}
+
+void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uint64_t longest_ns)
+{
+    static const struct {
+        uint64_t ns;
+        const char *name;
+    } units[] = {{SECOND, "s"}, {1000000, "ms"}, {1000, "\xC2\xB5s"}, {1, "ns"}};
+    char whole[MT_UNITS_TEXT];
+    uint64_t part;
+    int decimals = 0;
+    size_t i = 0;
+
+    if (step_ns >= MINUTE) {
+        snprintf(text, MT_TICK_TEXT, "%s %s",
+                 mt_format_count(whole, t_ns / (step_ns >= HOUR ? HOUR : MINUTE)),
+                 step_ns >= HOUR ? "h" : "min");
+        return;
+    }
+    while (i + 1 < MT_ARRAY_LEN(units) && longest_ns < units[i].ns)
+        i++;
+    mt_format_count(whole, t_ns / units[i].ns);
+    /* As many decimals as tell neighbouring ticks apart. */
+    for (part = units[i].ns; step_ns % part; part /= 10)
+        decimals++;
+    if (decimals)
+        snprintf(text, MT_TICK_TEXT, "%s.%0*u %s", whole, decimals,
+                 (unsigned)(t_ns % units[i].ns / part), units[i].name);
+    else
+        snprintf(text, MT_TICK_TEXT, "%s %s", whole, units[i].name);
+}

@@ -1,0 +1,410 @@
+/* SVG, written by hand: cairo's SVG surface knows no <title>, no classes and no
+ * dark mode. Colours are classes whose literal light values come first, so that
+ * renderers without media queries show the light theme. Numbers have at most
+ * one decimal and never see the locale. */
+#include "backends.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "glyphs.h"
+#include "theme.h"
+
+#define FONTS  "Inter,system-ui,'Segoe UI',Helvetica,Arial,sans-serif"
+#define SHADES 4
+
+/* Which classes the drawing needs. */
+struct usage {
+    bool fill[MT_COLOR_COUNT][SHADES];
+    bool stroke[MT_COLOR_COUNT];
+    bool hatch[MT_COLOR_COUNT];
+    bool halo, hover;
+};
+
+static void add_number(struct mt_buf *out, double value)
+{
+    mt_buf_add_decimal(out, isfinite(value) ? value : 0, 1);
+}
+
+static void add_attribute(struct mt_buf *out, const char *name, double value)
+{
+    mt_buf_add_char(out, ' ');
+    mt_buf_add_text(out, name);
+    mt_buf_add_text(out, "=\"");
+    add_number(out, value);
+    mt_buf_add_char(out, '"');
+}
+
+static void add_utf8(struct mt_buf *out, uint32_t c)
+{
+    char bytes[4];
+    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
+    static const unsigned char leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
+
+    for (i = length; i-- > 1; c >>= 6)
+        bytes[i] = (char)(0x80 | (c & 0x3F));
+    bytes[0] = (char)(leads[length] | c);
+    mt_buf_add(out, bytes, length);
+}
+
+/* Text as XML: escaped, valid UTF-8, without characters that XML forbids. */
+static void add_escaped(struct mt_buf *out, const char *text)
+{
+    uint32_t c;
+
+    while ((c = mt_utf8_next(&text))) {
+        switch (c) {
+        case '&': mt_buf_add_text(out, "&amp;"); break;
+        case '<': mt_buf_add_text(out, "&lt;"); break;
+        case '>': mt_buf_add_text(out, "&gt;"); break;
+        case '"': mt_buf_add_text(out, "&quot;"); break;
+        default:
+            if ((c < 0x20 && c != '\n' && c != '\t') || c == 0xFFFE || c == 0xFFFF)
+                c = 0xFFFD;
+            add_utf8(out, c);
+        }
+    }
+}
+
+static void add_element(struct mt_buf *out, const char *name, const char *text)
+{
+    mt_buf_printf(out, "<%s>", name);
+    add_escaped(out, text);
+    mt_buf_printf(out, "</%s>", name);
+}
+
+/* ---- style ---- */
+
+static void note_usage(struct usage *usage, const struct mt_op *op)
+{
+    const struct mt_paint *paint = &op->paint;
+
+    if (op->kind == MT_OP_TEXT) {
+        usage->fill[op->style.color][0] = true;
+        usage->halo |= op->style.halo;
+        return;
+    }
+    if (op->title && op->kind != MT_OP_GROUP_BEGIN)
+        usage->hover = true;
+    if (paint->fill && paint->hatched)
+        usage->hatch[paint->fill] = true;
+    else if (paint->fill)
+        usage->fill[paint->fill][paint->shade & 3] = true;
+    if (paint->stroke)
+        usage->stroke[paint->stroke] = true;
+}
+
+static void add_fill_class(struct mt_buf *out, enum mt_color color, unsigned shade)
+{
+    mt_buf_printf(out, "f%u", (unsigned)color);
+    if (shade & 3)
+        mt_buf_add_char(out, "abcd"[shade & 3]);
+}
+
+static void add_rules(struct mt_buf *out, const struct usage *usage, enum mt_theme theme)
+{
+    unsigned color, shade;
+
+    for (color = 1; color < MT_COLOR_COUNT; color++) {
+        for (shade = 0; shade < SHADES; shade++) {
+            if (!usage->fill[color][shade])
+                continue;
+            mt_buf_add_char(out, '.');
+            add_fill_class(out, color, shade);
+            mt_buf_printf(out, "{fill:#%06x}", mt_theme_shade(theme, color, shade));
+        }
+        if (usage->stroke[color])
+            mt_buf_printf(out, ".s%u{stroke:#%06x}", color, mt_theme_rgb(theme, color));
+        if (usage->hatch[color])
+            mt_buf_printf(out, ".h%u{stroke:#%06x}.g%u{fill:#%06x}", color,
+                          mt_theme_rgb(theme, color), color, mt_theme_hatch_ground(theme, color));
+    }
+    if (usage->halo)
+        mt_buf_printf(out, ".o{stroke:#%06x}", mt_theme_rgb(theme, MT_COLOR_BACKGROUND));
+    if (usage->hover)
+        mt_buf_printf(out, ".t:hover{stroke:#%06x}", mt_theme_rgb(theme, MT_COLOR_TEXT));
+}
+
+static void add_style(struct mt_buf *out, const struct usage *usage, enum mt_theme theme)
+{
+    mt_buf_add_text(out, "<style>.b{font-weight:600}.m{text-anchor:middle}.e{text-anchor:end}"
+                         ".n{fill:none}");
+    if (usage->halo)
+        mt_buf_add_text(out, ".o{paint-order:stroke;stroke-width:3.5px;stroke-linejoin:round}");
+    add_rules(out, usage, theme);
+    if (theme == MT_THEME_AUTO) {
+        mt_buf_add_text(out, "@media(prefers-color-scheme:dark){");
+        add_rules(out, usage, MT_THEME_DARK);
+        mt_buf_add_char(out, '}');
+    }
+    mt_buf_add_text(out, "</style>\n");
+}
+
+static void add_hatches(struct mt_buf *out, const struct usage *usage, const char *id)
+{
+    unsigned color, p = MT_HATCH_PERIOD;
+
+    for (color = 1; color < MT_COLOR_COUNT; color++) {
+        if (!usage->hatch[color])
+            continue;
+        mt_buf_printf(out,
+                      "<pattern id=\"%s-h%u\" width=\"%u\" height=\"%u\" "
+                      "patternUnits=\"userSpaceOnUse\"><path class=\"g%u\" d=\"M0 0h%uv%uh-%uz\"/>"
+                      "<path class=\"h%u\" d=\"M-1 1l2-2M0 %ul%u-%uM%u %ul2-2\" stroke-width=\"",
+                      id, color, p, p, color, p, p, p, color, p, p, p, p - 1, p + 1);
+        add_number(out, MT_HATCH_WIDTH);
+        mt_buf_add_text(out, "\"/></pattern>\n");
+    }
+}
+
+/* ---- operations ---- */
+
+static void add_paint(struct mt_buf *out, const struct mt_op *op, const char *id)
+{
+    const struct mt_paint *paint = &op->paint;
+    bool plain_fill = paint->fill && !paint->hatched;
+
+    mt_buf_add_text(out, " class=\"");
+    if (plain_fill)
+        add_fill_class(out, paint->fill, paint->shade);
+    else if (!paint->fill)
+        mt_buf_add_char(out, 'n');
+    if (paint->stroke)
+        mt_buf_printf(out, " s%u", (unsigned)paint->stroke);
+    if (op->title)
+        mt_buf_add_text(out, " t");
+    mt_buf_add_char(out, '"');
+    if (paint->fill && paint->hatched)
+        mt_buf_printf(out, " fill=\"url(#%s-h%u)\"", id, (unsigned)paint->fill);
+    if (paint->stroke && paint->stroke_width > 0 && paint->stroke_width != 1)
+        add_attribute(out, "stroke-width", paint->stroke_width);
+    if (paint->dashed)
+        mt_buf_add_text(out, " stroke-dasharray=\"6 4\"");
+    else if (paint->dotted)
+        mt_buf_add_text(out, " stroke-dasharray=\"2 4\"");
+    if (paint->opacity > 0 && paint->opacity < 1) {
+        mt_buf_add_text(out, " opacity=\"");
+        mt_buf_add_decimal(out, paint->opacity, 2);
+        mt_buf_add_char(out, '"');
+    }
+}
+
+/* Ends the element; a hover title goes inside. */
+static void end_shape(struct mt_buf *out, const struct mt_op *op, const char *name)
+{
+    if (!op->title) {
+        mt_buf_add_text(out, "/>\n");
+        return;
+    }
+    mt_buf_add_char(out, '>');
+    add_element(out, "title", op->title);
+    mt_buf_printf(out, "</%s>\n", name);
+}
+
+static void add_rect(struct mt_buf *out, const struct mt_op *op, const char *id)
+{
+    mt_buf_add_text(out, "<rect");
+    add_attribute(out, "x", op->x);
+    add_attribute(out, "y", op->y);
+    add_attribute(out, "width", op->width);
+    add_attribute(out, "height", op->height);
+    if (op->paint.radius > 0)
+        add_attribute(out, "rx", op->paint.radius);
+    add_paint(out, op, id);
+    end_shape(out, op, "rect");
+}
+
+static void add_circle(struct mt_buf *out, const struct mt_op *op, const char *id)
+{
+    mt_buf_add_text(out, "<circle");
+    add_attribute(out, "cx", op->x);
+    add_attribute(out, "cy", op->y);
+    add_attribute(out, "r", op->width);
+    add_paint(out, op, id);
+    end_shape(out, op, "circle");
+}
+
+static int64_t tenths(double value)
+{
+    return isfinite(value) && fabs(value) < 1e9 ? llround(value * 10) : 0;
+}
+
+static void add_tenths(struct mt_buf *out, int64_t value)
+{
+    mt_buf_add_decimal(out, (double)value / 10, 1);
+}
+
+/* A pending move along one axis, so that equal directions become one. */
+struct run {
+    char axis; /* 'h', 'v' or 0 */
+    int64_t length;
+};
+
+static void flush_run(struct mt_buf *out, struct run *run)
+{
+    if (run->axis && run->length) {
+        mt_buf_add_char(out, run->axis);
+        add_tenths(out, run->length);
+    }
+    run->axis = 0;
+    run->length = 0;
+}
+
+static void add_move(struct mt_buf *out, struct run *run, char axis, int64_t length)
+{
+    if (!length)
+        return;
+    if (run->axis != axis)
+        flush_run(out, run);
+    run->axis = axis;
+    run->length += length;
+}
+
+/* Horizontal and vertical moves from point to point, from where *x, *y is. */
+static void add_steps(struct mt_buf *out, const struct mt_op *op, int64_t x, int64_t y)
+{
+    struct run run = {0, 0};
+    uint32_t i;
+
+    for (i = 1; i < op->point_count; i++) {
+        int64_t next_x = tenths(op->points[i].x), next_y = tenths(op->points[i].y);
+
+        add_move(out, &run, 'h', next_x - x);
+        add_move(out, &run, 'v', next_y - y);
+        x = next_x;
+        y = next_y;
+    }
+    flush_run(out, &run);
+}
+
+static void add_slopes(struct mt_buf *out, const struct mt_op *op, int64_t x, int64_t y)
+{
+    uint32_t i;
+
+    mt_buf_add_char(out, 'l');
+    for (i = 1; i < op->point_count; i++) {
+        int64_t next_x = tenths(op->points[i].x), next_y = tenths(op->points[i].y);
+
+        if (i > 1 && next_x >= x)
+            mt_buf_add_char(out, ' ');
+        add_tenths(out, next_x - x);
+        if (next_y >= y)
+            mt_buf_add_char(out, ' ');
+        add_tenths(out, next_y - y);
+        x = next_x;
+        y = next_y;
+    }
+}
+
+static void add_path(struct mt_buf *out, const struct mt_op *op, const char *id)
+{
+    int64_t x, y;
+
+    if (op->point_count < 2)
+        return;
+    x = tenths(op->points[0].x);
+    y = tenths(op->points[0].y);
+    mt_buf_add_text(out, "<path d=\"M");
+    add_tenths(out, x);
+    mt_buf_add_char(out, ' ');
+    add_tenths(out, y);
+    if (op->stepped)
+        add_steps(out, op, x, y);
+    else
+        add_slopes(out, op, x, y);
+    mt_buf_add_text(out, op->closed ? "z\"" : "\"");
+    add_paint(out, op, id);
+    end_shape(out, op, "path");
+}
+
+static void add_text(struct mt_buf *out, const struct mt_op *op)
+{
+    static const char *const anchors[] = {"", " m", " e"};
+    const struct mt_text_style *style = &op->style;
+
+    if (!op->text || !*op->text)
+        return;
+    mt_buf_add_text(out, "<text");
+    add_attribute(out, "x", op->x);
+    add_attribute(out, "y", op->y);
+    add_attribute(out, "font-size", style->size);
+    if (style->vertical) {
+        mt_buf_add_text(out, " transform=\"rotate(-90 ");
+        add_number(out, op->x);
+        mt_buf_add_char(out, ' ');
+        add_number(out, op->y);
+        mt_buf_add_text(out, ")\"");
+    }
+    mt_buf_add_text(out, " class=\"");
+    add_fill_class(out, style->color, 0);
+    mt_buf_add_text(out, anchors[style->anchor]);
+    mt_buf_add_text(out, style->weight == MT_SEMIBOLD ? " b" : "");
+    mt_buf_add_text(out, style->halo ? " o\">" : "\">");
+    add_escaped(out, op->text);
+    mt_buf_add_text(out, "</text>\n");
+}
+
+static void add_operation(struct mt_buf *out, const struct mt_op *op, const char *id)
+{
+    switch (op->kind) {
+    case MT_OP_RECT: add_rect(out, op, id); break;
+    case MT_OP_CIRCLE: add_circle(out, op, id); break;
+    case MT_OP_PATH:
+    case MT_OP_LINE: add_path(out, op, id); break;
+    case MT_OP_TEXT: add_text(out, op); break;
+    case MT_OP_GROUP_BEGIN:
+        mt_buf_add_text(out, "<g>");
+        if (op->title)
+            add_element(out, "title", op->title);
+        break;
+    case MT_OP_GROUP_END: mt_buf_add_text(out, "</g>\n"); break;
+    }
+}
+
+static void add_head(struct mt_buf *out, const struct mt_drawing *drawing, const char *id)
+{
+    mt_buf_add_text(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ");
+    add_number(out, drawing->width);
+    mt_buf_add_char(out, ' ');
+    add_number(out, drawing->height);
+    mt_buf_add_char(out, '"');
+    add_attribute(out, "width", drawing->width);
+    add_attribute(out, "height", drawing->height);
+    mt_buf_printf(out,
+                  " role=\"img\" aria-labelledby=\"%s-title %s-desc\" font-family=\"" FONTS
+                  "\">\n<title id=\"%s-title\">",
+                  id, id, id);
+    add_escaped(out, drawing->title ? drawing->title : id);
+    mt_buf_printf(out, "</title>\n<desc id=\"%s-desc\">", id);
+    add_escaped(out, drawing->description ? drawing->description : "");
+    mt_buf_add_text(out, "</desc>\n");
+}
+
+enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
+                            struct mt_buf *out, struct mt_error *error)
+{
+    const char *id = drawing->id ? drawing->id : "chart";
+    struct usage usage;
+    size_t i;
+
+    if (drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
+    memset(&usage, 0, sizeof usage);
+    usage.fill[MT_COLOR_BACKGROUND][0] = true;
+    for (i = 0; i < drawing->op_count; i++)
+        note_usage(&usage, &drawing->ops[i]);
+
+    add_head(out, drawing, id);
+    add_style(out, &usage, theme);
+    add_hatches(out, &usage, id);
+    mt_buf_add_text(out, "<rect");
+    add_attribute(out, "width", drawing->width);
+    add_attribute(out, "height", drawing->height);
+    mt_buf_printf(out, " class=\"f%u\"/>\n", (unsigned)MT_COLOR_BACKGROUND);
+    for (i = 0; i < drawing->op_count; i++)
+        add_operation(out, &drawing->ops[i], id);
+    mt_buf_add_text(out, "</svg>\n");
+    if (out->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the SVG");
+    return MT_OK;
+}

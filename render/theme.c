@@ -1,0 +1,151 @@
+/* Roles are the Okabe-Ito palette, which stays apart in the common kinds of
+ * colour blindness; phases and origins are paler so that they never pass for a
+ * role. Change runs from blue (shrank) over grey to orange (grew). */
+#include "theme.h"
+
+#include <math.h>
+
+struct pair {
+    uint32_t light, dark;
+};
+
+static const struct pair colors[MT_COLOR_COUNT] = {
+    [MT_COLOR_BACKGROUND] = {0xFFFFFF, 0x0D1117},
+    [MT_COLOR_PANEL] = {0xF6F8FA, 0x161B22},
+    [MT_COLOR_GRID] = {0xD8DEE4, 0x2B323B},
+    [MT_COLOR_AXIS] = {0x8C959F, 0x6E7681},
+    [MT_COLOR_TEXT] = {0x1F2328, 0xE6EDF3},
+    [MT_COLOR_MUTED] = {0x59636E, 0x9AA4AF},
+    [MT_COLOR_FAINT] = {0x6E7781, 0x8B949E},
+    [MT_COLOR_RESERVED] = {0x1F2328, 0xE6EDF3},
+    [MT_COLOR_UNUSED] = {0xB6BEC7, 0x4A535E},
+    [MT_COLOR_GOOD] = {0x1A7F37, 0x3FB950},
+    [MT_COLOR_WARN] = {0x9A6700, 0xD29922},
+    [MT_COLOR_BAD] = {0xC0392B, 0xFF7B72},
+    [MT_COLOR_LIMIT] = {0xC0392B, 0xFF7B72},
+    [MT_COLOR_ON_DARK] = {0xFFFFFF, 0xFFFFFF},
+    [MT_COLOR_ON_LIGHT] = {0x1F2328, 0x1F2328},
+    [MT_COLOR_CURVE] = {0x1F2328, 0xE6EDF3},
+    [MT_COLOR_CURVE_FILL] = {0xC8D3DF, 0x37424F},
+    [MT_COLOR_ROOT] = {0x4B5563, 0x4B5563},
+    [MT_COLOR_STEP_TINT] = {0xF6F8FA, 0x161B22},
+    [MT_COLOR_ROLE_0 + 0] = {0x0072B2, 0x0072B2},   /* parameters */
+    [MT_COLOR_ROLE_0 + 1] = {0x56B4E9, 0x56B4E9},   /* optimizer state */
+    [MT_COLOR_ROLE_0 + 2] = {0xE69F00, 0xE69F00},   /* gradients */
+    [MT_COLOR_ROLE_0 + 3] = {0x009E73, 0x009E73},   /* activations */
+    [MT_COLOR_ROLE_0 + 4] = {0xD55E00, 0xD55E00},   /* temporaries */
+    [MT_COLOR_ROLE_0 + 5] = {0xCC79A7, 0xCC79A7},   /* workspace */
+    [MT_COLOR_ROLE_0 + 6] = {0xD9CB3A, 0xD9CB3A},   /* inputs */
+    [MT_COLOR_ROLE_0 + 7] = {0x5B4FA8, 0x6F63C0},   /* KV cache */
+    [MT_COLOR_ROLE_0 + 8] = {0x8D7B9E, 0x8D7B9E},   /* other */
+    [MT_COLOR_ORIGIN_0 + 0] = {0xE9C060, 0xE0B450}, /* your code */
+    [MT_COLOR_ORIGIN_0 + 1] = {0x9EC5E5, 0x8DB6D8}, /* torch.nn */
+    [MT_COLOR_ORIGIN_0 + 2] = {0xC3ADD2, 0xB79AC8}, /* torch.optim */
+    [MT_COLOR_ORIGIN_0 + 3] = {0xA8CFC0, 0x94BFAE}, /* framework */
+    [MT_COLOR_ORIGIN_0 + 4] = {0xCED2D8, 0xB4BBC3}, /* engine */
+    [MT_COLOR_ORIGIN_0 + 5] = {0xDDB7A0, 0xCDA48B}, /* native */
+    [MT_COLOR_PHASE_0 + 0] = {0x7EA6D9, 0x7EA6D9},  /* blue: forward */
+    [MT_COLOR_PHASE_0 + 1] = {0xC98FAE, 0xC98FAE},  /* pink: backward */
+    [MT_COLOR_PHASE_0 + 2] = {0x86B98A, 0x86B98A},  /* green: optimizer */
+    [MT_COLOR_PHASE_0 + 3] = {0xC9B458, 0xC9B458},  /* olive: loss */
+    [MT_COLOR_PHASE_0 + 4] = {0x8C9AA8, 0x8C9AA8},  /* grey: zero_grad */
+    [MT_COLOR_PHASE_0 + 5] = {0xD7A077, 0xD7A077},  /* clay */
+    [MT_COLOR_PHASE_0 + 6] = {0x7DB8B9, 0x7DB8B9},  /* teal */
+    [MT_COLOR_PHASE_0 + 7] = {0xA79BD0, 0xA79BD0},  /* lilac */
+};
+
+static const struct {
+    struct pair shrank, same, grew;
+} change = {{0x5E7FB8, 0x5E7FB8}, {0xEEF0F3, 0x2B323B}, {0xE08214, 0xE08214}};
+
+/* `share` 0 is a, 1 is b. */
+static uint32_t mix(uint32_t a, uint32_t b, double share)
+{
+    uint32_t result = 0;
+    int shift;
+
+    for (shift = 0; shift < 24; shift += 8) {
+        double from = (double)(a >> shift & 0xFF), to = (double)(b >> shift & 0xFF);
+        result |= (uint32_t)(from + (to - from) * share + 0.5) << shift;
+    }
+    return result;
+}
+
+static uint32_t of_theme(const struct pair *pair, enum mt_theme theme)
+{
+    return theme == MT_THEME_DARK ? pair->dark : pair->light;
+}
+
+uint32_t mt_theme_rgb(enum mt_theme theme, enum mt_color color)
+{
+    int distance;
+
+    if (color < MT_COLOR_CHANGE_0 || color > MT_COLOR_CHANGE_LAST)
+        return of_theme(&colors[color], theme);
+    distance = (int)color - (int)MT_COLOR_CHANGE_0 - 8;
+    return mix(of_theme(&change.same, theme),
+               of_theme(distance < 0 ? &change.shrank : &change.grew, theme),
+               (distance < 0 ? -distance : distance) / 8.0);
+}
+
+uint32_t mt_theme_shade(enum mt_theme theme, enum mt_color color, unsigned shade)
+{
+    static const struct {
+        uint32_t toward;
+        double share;
+    } shades[] = {{0, 0}, {0xFFFFFF, 0.14}, {0x000000, 0.09}, {0xFFFFFF, 0.26}};
+
+    return mix(mt_theme_rgb(theme, color), shades[shade & 3].toward, shades[shade & 3].share);
+}
+
+uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color)
+{
+    return mix(mt_theme_rgb(theme, MT_COLOR_BACKGROUND), mt_theme_rgb(theme, color), 0.37);
+}
+
+/* Relative luminance as WCAG defines it. */
+static double luminance(uint32_t rgb)
+{
+    static const double weights[] = {0.0722, 0.7152, 0.2126}; /* blue, green, red */
+    double sum = 0, part;
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        part = (double)(rgb >> (8 * i) & 0xFF) / 255;
+        sum += weights[i] * (part <= 0.04045 ? part / 12.92 : pow((part + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+}
+
+static double contrast(uint32_t a, uint32_t b)
+{
+    double la = luminance(a) + 0.05, lb = luminance(b) + 0.05;
+
+    return la > lb ? la / lb : lb / la;
+}
+
+/* The worse of both themes. */
+static double least_contrast(enum mt_color text, enum mt_color ground)
+{
+    double light =
+        contrast(mt_theme_rgb(MT_THEME_LIGHT, text), mt_theme_rgb(MT_THEME_LIGHT, ground));
+    double dark = contrast(mt_theme_rgb(MT_THEME_DARK, text), mt_theme_rgb(MT_THEME_DARK, ground));
+
+    return light < dark ? light : dark;
+}
+
+enum mt_color mt_theme_text_on(enum mt_color color)
+{
+    static const enum mt_color others[] = {MT_COLOR_ON_LIGHT, MT_COLOR_TEXT};
+    enum mt_color best = MT_COLOR_ON_DARK;
+    size_t i;
+
+    /* White looks better on saturated cells as long as it can be read. */
+    if (least_contrast(best, color) >= 3)
+        return best;
+    for (i = 0; i < 2; i++) {
+        if (least_contrast(others[i], color) > least_contrast(best, color))
+            best = others[i];
+    }
+    return best;
+}

@@ -1,0 +1,24 @@
+/* The colours behind the names of draw.h, in light and dark (render notes 2.3). */
+#ifndef MT_RENDER_THEME_H
+#define MT_RENDER_THEME_H
+
+#include "draw.h"
+
+/* 0xRRGGBB. AUTO is read as LIGHT. */
+uint32_t mt_theme_rgb(enum mt_theme theme, enum mt_color color);
+
+/* `color` in one of four slight variations; 0 is the colour itself. */
+uint32_t mt_theme_shade(enum mt_theme theme, enum mt_color color, unsigned shade);
+
+/* What lies between the lines of a hatch in `color`. */
+uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color);
+
+/* Text colour that can be read on a cell filled with `color` in both themes:
+ * ON_DARK, ON_LIGHT or TEXT. */
+enum mt_color mt_theme_text_on(enum mt_color color);
+
+/* Hatch lines: horizontal distance and thickness, logical pixels. */
+#define MT_HATCH_PERIOD 9
+#define MT_HATCH_WIDTH  1.2
+
+#endif

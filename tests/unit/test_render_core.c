@@ -1,0 +1,321 @@
+/* Display list, theme, SVG, ticks and label placement: everything of render
+ * that knows no chart. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "glyphs.h"
+#include "place.h"
+#include "scale.h"
+#include "theme.h"
+#include "util.h"
+
+static char *svg_of(struct mt_drawing *drawing, enum mt_theme theme)
+{
+    struct mt_buf out = {0};
+
+    assert_int_equal(mt_svg_write(drawing, theme, &out, NULL), MT_OK);
+    return out.data;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" is not in: %s", part, text);
+}
+
+/* ---- text ---- */
+
+static void utf8_is_decoded_and_damage_is_marked(void **state)
+{
+    const char *text = "a\xC2\xB5\xE2\x80\xA6\xF0\x9F\x98\x80\xFF\xC0\x80\xE2\x80";
+    static const uint32_t want[] = {'a',    0xB5,   0x2026, 0x1F600, 0xFFFD,
+                                    0xFFFD, 0xFFFD, 0xFFFD, 0xFFFD,  0};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(want); i++)
+        assert_int_equal(mt_utf8_next(&text), want[i]);
+}
+
+static void every_needed_letter_has_an_outline(void **state)
+{
+    const char *text = "AZaz09 ~\xE2\x80\x94\xE2\x80\x93\xE2\x80\xA6\xC2\xB7\xC3\x97\xC3\xB7"
+                       "\xE2\x88\x92\xE2\x89\xA4\xE2\x89\xA5\xC2\xB1\xC2\xB5\xC2\xB0\xE2\x80\xBA"
+                       "\xE2\x86\x92\xC3\xBC\xC3\x9F\xCE\xBC";
+    uint32_t c, i;
+
+    (void)state;
+    while ((c = mt_utf8_next(&text))) {
+        assert_non_null(mt_glyph_find(&mt_glyph_tables[MT_REGULAR], c));
+        assert_non_null(mt_glyph_find(&mt_glyph_tables[MT_SEMIBOLD], c));
+    }
+    assert_null(mt_glyph_find(&mt_glyph_tables[MT_REGULAR], 0x9418));
+    for (i = 0; i < mt_glyph_tables[MT_REGULAR].count; i++) {
+        c = mt_glyph_tables[MT_REGULAR].glyphs[i].character;
+        assert_ptr_equal(mt_glyph_find(&mt_glyph_tables[MT_REGULAR], c),
+                         &mt_glyph_tables[MT_REGULAR].glyphs[i]);
+    }
+}
+
+static void width_grows_with_size_and_weight(void **state)
+{
+    (void)state;
+    assert_true(mt_text_width("", 13, MT_REGULAR) == 0);
+    assert_true(fabs(mt_text_width("abc", 26, MT_REGULAR) -
+                     2 * mt_text_width("abc", 13, MT_REGULAR)) < 1e-9);
+    assert_true(mt_text_width("abc", 13, MT_SEMIBOLD) > mt_text_width("abc", 13, MT_REGULAR));
+}
+
+static void fitted_text_fits(void **state)
+{
+    const char *path = "/usr/lib/python3/dist-packages/t\xC3\xB6rch/nn/modules/linear.py:134";
+    struct mt_drawing drawing;
+    double width;
+    int middle;
+
+    (void)state;
+    mt_drawing_init(&drawing, 100, 100, "t");
+    for (width = 0; width < 500; width += 3.7) {
+        for (middle = 0; middle < 2; middle++) {
+            const char *fit = mt_text_fit(&drawing, path, 13, MT_REGULAR, width, middle);
+
+            assert_true(mt_text_width(fit, 13, MT_REGULAR) <= width);
+            if (*fit && middle)
+                assert_int_equal(fit[strlen(fit) - 1], '4');
+            if (*fit)
+                assert_int_equal(fit[0], '/');
+        }
+    }
+    assert_string_equal(mt_text_fit(&drawing, path, 13, MT_REGULAR, 2000, false), path);
+    assert_string_equal(mt_text_fit(&drawing, "ab", 13, MT_REGULAR, 5, false), "");
+    mt_drawing_release(&drawing);
+}
+
+/* ---- theme ---- */
+
+static double part(uint32_t rgb, int shift)
+{
+    double value = (double)(rgb >> shift & 0xFF) / 255;
+
+    return value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
+}
+
+static double contrast(uint32_t a, uint32_t b)
+{
+    double la = 0.2126 * part(a, 16) + 0.7152 * part(a, 8) + 0.0722 * part(a, 0) + 0.05;
+    double lb = 0.2126 * part(b, 16) + 0.7152 * part(b, 8) + 0.0722 * part(b, 0) + 0.05;
+
+    return la > lb ? la / lb : lb / la;
+}
+
+static void text_can_be_read_on_every_cell(void **state)
+{
+    static const enum mt_theme themes[] = {MT_THEME_LIGHT, MT_THEME_DARK};
+    unsigned color, i;
+
+    (void)state;
+    for (color = MT_COLOR_ROLE_0; color < MT_COLOR_COUNT; color++) {
+        for (i = 0; i < 2; i++) {
+            double got = contrast(mt_theme_rgb(themes[i], color),
+                                  mt_theme_rgb(themes[i], mt_theme_text_on(color)));
+            if (got < 3)
+                fail_msg("colour %u, theme %u: contrast %d / 100", color, i, (int)(got * 100));
+        }
+    }
+    for (i = 0; i < 2; i++) {
+        uint32_t ground = mt_theme_rgb(themes[i], MT_COLOR_BACKGROUND);
+
+        assert_true(contrast(ground, mt_theme_rgb(themes[i], MT_COLOR_TEXT)) >= 4.5);
+        assert_true(contrast(ground, mt_theme_rgb(themes[i], MT_COLOR_MUTED)) >= 4.5);
+        assert_true(contrast(ground, mt_theme_rgb(themes[i], MT_COLOR_FAINT)) >= 4.5);
+    }
+}
+
+/* ---- SVG ---- */
+
+static void svg_escapes_what_people_call_things(void **state)
+{
+    struct mt_paint paint = {.fill = MT_COLOR_ROLE_0};
+    struct mt_text_style style = {.size = 13, .color = MT_COLOR_TEXT};
+    struct mt_drawing drawing;
+    char *svg;
+
+    (void)state;
+    mt_drawing_init(&drawing, 100, 50, "chart");
+    mt_drawing_describe(&drawing, "a < b & \"c\"", NULL);
+    mt_draw_rect(&drawing, 1, 2, 3.25, 4, &paint, "<lambda>\x01", "cell");
+    mt_draw_text(&drawing, 1, 2, "<module> \xFF", &style, NULL);
+    svg = svg_of(&drawing, MT_THEME_AUTO);
+    assert_has(svg, "<title id=\"chart-title\">a &lt; b &amp; &quot;c&quot;</title>");
+    assert_has(svg, "<title>&lt;lambda&gt;\xEF\xBF\xBD</title>");
+    assert_has(svg, "&lt;module&gt; \xEF\xBF\xBD</text>");
+    assert_has(svg, "<rect x=\"1\" y=\"2\" width=\"3.3\" height=\"4\"");
+    assert_has(svg, "role=\"img\"");
+    assert_has(svg, "prefers-color-scheme:dark");
+    free(svg);
+    svg = svg_of(&drawing, MT_THEME_LIGHT);
+    assert_null(strstr(svg, "prefers-color-scheme"));
+    free(svg);
+    mt_drawing_release(&drawing);
+}
+
+static void svg_merges_runs_of_stepped_paths(void **state)
+{
+    static const struct mt_point points[] = {{0, 10}, {1, 10}, {2, 10},  {2, 5},
+                                             {2, 3},  {7, 3},  {7, 3.02}};
+    struct mt_paint paint = {.stroke = MT_COLOR_CURVE};
+    struct mt_drawing drawing;
+    char *svg;
+
+    (void)state;
+    mt_drawing_init(&drawing, 100, 50, "chart");
+    mt_draw_path(&drawing, points, MT_ARRAY_LEN(points), false, true, &paint, NULL, "curve");
+    svg = svg_of(&drawing, MT_THEME_LIGHT);
+    assert_has(svg, "d=\"M0 10h2v-7h5\"");
+    free(svg);
+    mt_drawing_release(&drawing);
+}
+
+static void svg_knows_no_locale(void **state)
+{
+    struct mt_paint paint = {.fill = MT_COLOR_ROLE_0, .opacity = 0.25};
+    struct mt_drawing drawing;
+    char *here, *there;
+
+    (void)state;
+    mt_drawing_init(&drawing, 100.5, 50, "chart");
+    mt_draw_rect(&drawing, 1.5, -2.5, 3.3, 1e4, &paint, NULL, NULL);
+    here = svg_of(&drawing, MT_THEME_AUTO);
+    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
+        setlocale(LC_ALL, "");
+    there = svg_of(&drawing, MT_THEME_AUTO);
+    setlocale(LC_ALL, "C");
+    assert_string_equal(here, there);
+    assert_has(here, "x=\"1.5\" y=\"-2.5\"");
+    assert_has(here, "opacity=\"0.25\"");
+    free(here);
+    free(there);
+    mt_drawing_release(&drawing);
+}
+
+/* ---- ticks ---- */
+
+static void byte_ticks_are_round_in_their_unit(void **state)
+{
+    struct mt_ticks ticks;
+
+    (void)state;
+    mt_byte_ticks(&ticks, 20 * MT_GIB, 21 * MT_GIB, 7);
+    assert_int_equal(ticks.count, 5);
+    assert_string_equal(ticks.ticks[4].label, "20 GiB");
+    assert_true(ticks.ticks[4].value == 20 * MT_GIB);
+    mt_byte_ticks(&ticks, 1000 * MT_MIB, 1000 * MT_MIB, 7);
+    assert_string_equal(ticks.ticks[1].label, "200 MiB");
+    mt_byte_ticks(&ticks, 1700 * MT_MIB, 1800 * MT_MIB, 7);
+    assert_string_equal(ticks.ticks[2].label, "1,000 MiB");
+    mt_byte_ticks(&ticks, 2 * MT_GIB, 2 * MT_GIB, 7);
+    assert_string_equal(ticks.ticks[1].label, "0.5 GiB");
+    mt_byte_ticks(&ticks, 0, 0, 7);
+    assert_int_equal(ticks.count, 1);
+    assert_string_equal(ticks.ticks[0].label, "0");
+    mt_byte_ticks(&ticks, 3, 3, 7);
+    assert_string_equal(ticks.ticks[1].label, "1 B");
+    mt_byte_ticks(&ticks, UINT64_MAX, UINT64_MAX, 7);
+    assert_true(ticks.count >= 3 && ticks.count <= 7);
+}
+
+static void byte_ticks_are_few_and_ascend(void **state)
+{
+    struct mt_ticks ticks;
+    uint64_t top;
+    size_t most, i;
+
+    (void)state;
+    for (top = 1; top < UINT64_MAX / 3; top += top / 7 + 1) {
+        for (most = 2; most <= 8; most++) {
+            mt_byte_ticks(&ticks, top, top, most);
+            assert_true(ticks.count >= 1 && ticks.count <= most);
+            if (most >= 5 && top > 4)
+                assert_true(ticks.count >= 3);
+            for (i = 1; i < ticks.count; i++) {
+                assert_true(ticks.ticks[i].value > ticks.ticks[i - 1].value);
+                assert_string_not_equal(ticks.ticks[i].label, ticks.ticks[i - 1].label);
+            }
+            assert_true((double)ticks.ticks[ticks.count - 1].value <= (double)top * 1.0001 + 1);
+        }
+    }
+}
+
+static void time_labels_tell_ticks_apart(void **state)
+{
+    char text[MT_TICK_TEXT];
+
+    (void)state;
+    assert_true(mt_time_step(0.15e9) == 200000000);
+    assert_true(mt_time_step(200) == 200);
+    assert_true(mt_time_step(70e9) == 120000000000ull);
+    assert_true(mt_count_step(0) == 1);
+    assert_true(mt_count_step(130) == 200);
+    mt_time_label(text, 3400000000u, 200000000u, 4600000000u);
+    assert_string_equal(text, "3.4 s");
+    mt_time_label(text, 0, 200000000u, 4600000000u);
+    assert_string_equal(text, "0.0 s");
+    mt_time_label(text, 20000000u, 10000000u, 70000000u);
+    assert_string_equal(text, "20 ms");
+    mt_time_label(text, 4050000000u, 50000000u, 4600000000u);
+    assert_string_equal(text, "4.05 s");
+    mt_time_label(text, 120000000000ull, 60000000000ull, 4600000000000u);
+    assert_string_equal(text, "2 min");
+    mt_time_label(text, 7, 1, 12);
+    assert_string_equal(text, "7 ns");
+}
+
+/* ---- placement ---- */
+
+static void labels_avoid_text_and_the_edge(void **state)
+{
+    struct mt_box frame = {0, 0, 400, 300}, box, first;
+    struct mt_arena arena = {0};
+    struct mt_placer placer;
+
+    (void)state;
+    mt_placer_init(&placer, &arena, frame);
+    mt_placer_avoid(&placer, (struct mt_box){150, 0, 100, 145}, MT_PLACE_TEXT);
+    assert_true(mt_placer_label(&placer, 200, 150, 80, 20, &first) < MT_PLACE_LIMIT);
+    assert_true(mt_box_overlap(&first, &placer.obstacles[0].box) == 0);
+    assert_true(mt_placer_label(&placer, 200, 150, 80, 20, &box) < MT_PLACE_LIMIT);
+    assert_true(mt_box_overlap(&first, &box) == 0);
+    assert_true(mt_placer_label(&placer, 399, 299, 120, 30, &box) < MT_PLACE_LIMIT);
+    assert_true(box.x >= 0 && box.x + box.width <= 400 && box.y + box.height <= 300);
+    assert_true(mt_placer_label(&placer, 200, 150, 900, 20, &box) >= MT_PLACE_LIMIT);
+    mt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(utf8_is_decoded_and_damage_is_marked),
+        cmocka_unit_test(every_needed_letter_has_an_outline),
+        cmocka_unit_test(width_grows_with_size_and_weight),
+        cmocka_unit_test(fitted_text_fits),
+        cmocka_unit_test(text_can_be_read_on_every_cell),
+        cmocka_unit_test(svg_escapes_what_people_call_things),
+        cmocka_unit_test(svg_merges_runs_of_stepped_paths),
+        cmocka_unit_test(svg_knows_no_locale),
+        cmocka_unit_test(byte_ticks_are_round_in_their_unit),
+        cmocka_unit_test(byte_ticks_are_few_and_ascend),
+        cmocka_unit_test(time_labels_tell_ticks_apart),
+        cmocka_unit_test(labels_avoid_text_and_the_edge),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
