@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""check_manual.py PROGRAM: docs/commands has a page for every command and no
+other; each page lists exactly the options that the command takes, and shows
+the usage line and the exit statuses."""
+import pathlib
+import re
+import subprocess
+import sys
+
+PAGES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "commands"
+
+
+def ask(program, *words):
+    return subprocess.run([program, *words], capture_output=True, text=True, check=True).stdout
+
+
+def options_of_program(program, command):
+    """{"--limit=", "-o", ...}"""
+    return set(ask(program, command, "--completion-helper").split())
+
+
+def options_of_page(text):
+    """Items such as: - `-o`, `--output FILE`: ... (several spellings allowed)"""
+    found = set()
+    for line in re.findall(r"^- (`-.*?):", text, re.MULTILINE):
+        for spelling in re.findall(r"`(-[^`]*)`", line):
+            name, _, value = spelling.partition(" ")
+            found.add(name + "=" if value and name.startswith("--") else name)
+    return found
+
+
+def usage_of_program(program, command):
+    return re.search(r"^usage: (.*)$", ask(program, command, "--help"), re.MULTILINE).group(1)
+
+
+def check(program, command):
+    page = PAGES / f"{command}.md"
+    if not page.exists():
+        return [f"{command}: no page docs/commands/{command}.md"]
+    text = page.read_text()
+    documented, taken = options_of_page(text), options_of_program(program, command)
+    complaints = [f"{command}: {option} is not in its page" for option in sorted(taken - documented)]
+    complaints += [f"{command}: its page has {o}, it does not" for o in sorted(documented - taken)]
+    usage = usage_of_program(program, command)
+    if usage not in text:
+        complaints.append(f"{command}: its page lacks the usage line '{usage}'")
+    complaints += [f"{command}: its page lacks '## {part}'" for part in
+                   ("Options", "Examples", "Exit status") if f"## {part}" not in text]
+    return complaints
+
+
+def main(program):
+    commands = set(ask(program, "--completion-helper").split()) - {"help"}
+    pages = {page.stem for page in PAGES.glob("*.md")} - {"README"}
+    complaints = [f"docs/commands/{page}.md: no such command" for page in sorted(pages - commands)]
+    for command in sorted(commands):
+        complaints += check(program, command)
+    print("\n".join(complaints) or f"{len(commands)} commands, all documented")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
