@@ -41,7 +41,8 @@ layer_of() {
     done
 }
 
-twins=$(printf '%s\n' "$headers" | sed 's,.*/,,' | sort | uniq -d)
+# shellcheck disable=SC2086
+twins=$(find $folders -name '*.[ch]' | sed 's,.*/,,' | sort | uniq -d)
 [ -z "$twins" ] || complain "more than one file is called: $twins"
 
 for layer in $folders; do
