@@ -2,7 +2,13 @@
  * consecutive events, merged while the prefix is equal, broken at phase ends
  * (render notes 4(d)). A cell knows how allocated bytes changed while it was on
  * the stack. Bounded: cells narrower than a bin are merged with their
- * neighbours into one cell that says how many it stands for. */
+ * neighbours into one cell that says how many it stands for.
+ *
+ * Cells of one row do not overlap; a cell lies within one cell of a row above
+ * (or within none). The nets of what lies directly in a cell and of what
+ * happened in it outside of those add up to its own. Plumbing frames, phases
+ * that the framework inserted, and phases that only surround the window are
+ * left out. */
 #ifndef MT_ANALYZER_FLAMECHART_MODEL_H
 #define MT_ANALYZER_FLAMECHART_MODEL_H
 
@@ -12,36 +18,50 @@ enum mt_cell_kind { MT_CELL_STEP, MT_CELL_PHASE, MT_CELL_FRAME, MT_CELL_NO_STACK
 
 struct mt_cell {
     enum mt_cell_kind kind;
-    uint32_t row;      /* 0 = step, then phases by depth, then frames */
-    int32_t phase;     /* STEP and PHASE: which; else the phase it is in */
-    uint32_t frame;    /* FRAME: frame id (symbols) */
-    uint32_t merged;   /* > 1: stands for so many narrow cells */
+    uint32_t row;    /* 0 = step, then phases by depth, then frames */
+    int32_t phase;   /* STEP and PHASE: which; else the phase it is in */
+    uint32_t frame;  /* FRAME: frame id (symbols); MT_NO_ID: several frames
+                        that were merged */
+    uint32_t merged; /* > 1: stands for so many narrow cells */
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     int64_t net_bytes; /* change of allocated */
     uint64_t peak_allocated;
 };
 
+/* Fullest instant of a bin, emptiest and last level in it; bins without events
+ * are left out. */
+struct mt_curve_bin {
+    uint64_t t_ns, event, max, min, last;
+    uint64_t last_t_ns, last_event; /* instant of `last` */
+};
+
 struct mt_flamechart {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* window */
-    int64_t step; /* MT_NO_STEP = whole trace */
-    struct mt_cell *cells; /* by row, then begin */
+    int64_t step;                                          /* MT_NO_STEP = whole trace */
+    struct mt_cell *cells;                                 /* by row, then begin */
     uint32_t cell_count, row_count;
     uint32_t frame_row; /* first row of call stacks */
-    /* allocated curve over the window: fullest and emptiest instant a bin */
-    struct { uint64_t t_ns, event, max, min, last; } *curve;
-    uint32_t curve_count;
+    /* The first so many rows of call stacks hold one and the same function
+     * everywhere (<module>, main, train): charts may leave them out. */
+    uint32_t common_rows;
+    /* allocated over the window, by equal time and by equal numbers of events */
+    struct mt_curve_bin *curve, *event_curve;
+    uint32_t curve_count, event_curve_count;
     uint64_t enter_allocated, exit_allocated;
+    uint64_t peak_allocated, peak_t_ns, peak_event; /* in the window */
+    uint64_t events;                                /* ALLOC and FREE_REQUESTED */
 };
 
 struct mt_flamechart_builder;
 
 struct mt_flamechart_window {
-    uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* ends inclusive */
     int64_t step;
-    uint32_t bins;
+    uint32_t bins; /* 0 = 2048; at most 8192 */
 };
 
-/* Phases are the report's, complete; symbols the source's. */
+/* Phases are the report's, complete; symbols the source's, which may grow. All
+ * memory comes from the arena: a builder needs no release. */
 enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
                                          const struct mt_flamechart_window *window,
                                          const struct mt_phase *phases, uint32_t phase_count,
@@ -52,8 +72,8 @@ enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
  * window are ignored, but for the curve's start). `phase` is the innermost. */
 enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
                                          const struct mt_event *event, int32_t phase,
-                                         int64_t delta_allocated, uint64_t allocated_after)
-    MT_MUST_USE;
+                                         int64_t delta_allocated,
+                                         uint64_t allocated_after) MT_MUST_USE;
 
 enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builder,
                                             struct mt_flamechart **flamechart) MT_MUST_USE;

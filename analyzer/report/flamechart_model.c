@@ -1,0 +1,508 @@
+/* One pass. Phases open and close at their own events; between them every
+ * ALLOC and FREE compares its stack with the one that is open, closes what is
+ * not shared, opens the rest, and adds its bytes to the innermost cell. */
+#include "flamechart_model.h"
+
+#include "cell_nest.h"
+#include "speaking_stack.h"
+#include "util.h"
+
+#include <string.h>
+
+enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
+
+_Static_assert(PHASE_ROWS + MT_SPEAKING_DEPTH <= MT_NEST_ROWS, "every row has a place");
+
+/* Levels over one axis (time or events), cut into bins of equal width. */
+struct curve {
+    struct mt_curve_bin *bins;
+    uint32_t count, bin_count;
+    uint64_t begin, width;  /* of the window, width > 0 */
+    uint64_t next_position; /* begin of the bin after the current one */
+};
+
+/* What the rows of call stacks have in common: function and file. */
+struct common_row {
+    uint32_t function, file;
+    bool seen, varies;
+};
+
+struct mt_flamechart_builder {
+    struct mt_arena *arena;
+    struct mt_flamechart_window window;
+    const struct mt_phase *phases;
+    const struct mt_symbols *symbols;
+    uint32_t phase_count;
+    int8_t *phase_rows; /* NOT_SHOWN: left out */
+    uint32_t frame_row;
+
+    struct mt_speaking_stack speaking;
+    struct mt_cell_nest nest;
+    struct curve time_curve, event_curve;
+    struct common_row common[MT_SPEAKING_DEPTH];
+
+    uint32_t next_phase;             /* not opened yet */
+    int32_t open_phases[PHASE_ROWS]; /* outermost first */
+    uint64_t open_ends[PHASE_ROWS];  /* last event of each */
+    uint32_t open_phase_count;
+    uint32_t path[MT_SPEAKING_DEPTH]; /* open frames, root first */
+    uint32_t path_count;
+    bool in_no_stack;       /* open: one cell without stack */
+    bool frees_have_stacks; /* somewhere in the trace */
+    bool started;
+
+    uint64_t clock_ns; /* time of the last thing that happened */
+    uint64_t allocated;
+    uint64_t enter_allocated, peak_allocated, peak_t_ns, peak_event, events;
+};
+
+/* ---- which phases are shown, and in which row ------------------------ */
+
+static bool in_window(const struct mt_flamechart_window *window, const struct mt_phase *phase)
+{
+    return phase->begin_event <= window->end_event && phase->end_event >= window->begin_event;
+}
+
+static bool surrounds(const struct mt_flamechart_window *window, const struct mt_phase *phase)
+{
+    return !phase->is_step && phase->begin_event <= window->begin_event &&
+           phase->end_event >= window->end_event;
+}
+
+/* Rows belong to one thread: that of the first step, else of the longest
+ * phase. */
+static uint16_t thread_of_rows(const struct mt_flamechart_window *window,
+                               const struct mt_phase *phases, uint32_t count)
+{
+    uint64_t longest = 0;
+    uint16_t thread = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t length = phases[i].end_t_ns - phases[i].begin_t_ns;
+
+        if (phases[i].is_plumbing || !in_window(window, &phases[i]))
+            continue;
+        if (phases[i].is_step)
+            return phases[i].thread;
+        if (length >= longest) {
+            longest = length;
+            thread = phases[i].thread;
+        }
+    }
+    return thread;
+}
+
+/* Row 0 is for steps; other phases begin in row 1, or below what is around. */
+static int row_below(int around, const struct mt_phase *phase)
+{
+    if (around != NOT_SHOWN)
+        return around + 1;
+    return phase->is_step ? 0 : 1;
+}
+
+static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
+{
+    const struct mt_flamechart_window *window = &builder->window;
+    uint16_t thread = thread_of_rows(window, builder->phases, builder->phase_count);
+    int8_t *around; /* row of the innermost shown phase, itself included */
+
+    builder->phase_rows = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
+    around = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
+    if (!builder->phase_rows || !around)
+        return MT_ERR_MEMORY;
+    builder->frame_row = 1;
+    for (uint32_t i = 0; i < builder->phase_count; i++) {
+        const struct mt_phase *phase = &builder->phases[i];
+        bool has_parent = phase->parent >= 0 && (uint32_t)phase->parent < i;
+        int parent_row = has_parent ? around[phase->parent] : NOT_SHOWN;
+        int row = row_below(parent_row, phase);
+        bool shown = phase->thread == thread && !phase->is_plumbing && in_window(window, phase) &&
+                     !surrounds(window, phase) && row < PHASE_ROWS;
+
+        builder->phase_rows[i] = (int8_t)(shown ? row : NOT_SHOWN);
+        around[i] = (int8_t)(shown ? row : parent_row);
+        if (shown && (uint32_t)row + 1 > builder->frame_row)
+            builder->frame_row = (uint32_t)row + 1;
+    }
+    return MT_OK;
+}
+
+/* ---- curve ----------------------------------------------------------- */
+
+static enum mt_status curve_init(struct curve *curve, struct mt_arena *arena, uint64_t begin,
+                                 uint64_t end, uint32_t bins)
+{
+    memset(curve, 0, sizeof *curve);
+    curve->begin = curve->next_position = begin;
+    curve->width = end > begin ? end - begin : 1;
+    curve->bin_count = bins;
+    curve->bins = mt_arena_array(arena, (size_t)bins + 1, sizeof *curve->bins);
+    return curve->bins ? MT_OK : MT_ERR_MEMORY;
+}
+
+/* Positions never decrease. Both products fit: bins <= 2^13, and a window of
+ * more than 2^51 (26 days, in ns) is counted in coarser units. */
+static void curve_enter_bin(struct curve *curve, uint64_t position)
+{
+    unsigned shift = curve->width >> 50 ? 14 : 0;
+    uint64_t width = mt_max_u64(curve->width >> shift, 1);
+    uint64_t bin = mt_min_u64(((position - curve->begin) >> shift) * curve->bin_count / width,
+                              curve->bin_count);
+
+    curve->next_position =
+        bin >= curve->bin_count
+            ? UINT64_MAX
+            : curve->begin +
+                  (((bin + 1) * width + curve->bin_count - 1) / curve->bin_count << shift);
+    curve->count++;
+}
+
+static void curve_add(struct curve *curve, uint64_t position, uint64_t t_ns, uint64_t event,
+                      uint64_t level)
+{
+    struct mt_curve_bin *bin;
+    bool is_new = position >= curve->next_position && curve->count <= curve->bin_count;
+
+    if (is_new)
+        curve_enter_bin(curve, position);
+    bin = &curve->bins[curve->count - 1];
+    if (is_new || level > bin->max) {
+        bin->max = level;
+        bin->t_ns = t_ns;
+        bin->event = event;
+    }
+    if (is_new || level < bin->min)
+        bin->min = level;
+    bin->last = level;
+    bin->last_t_ns = t_ns;
+    bin->last_event = event;
+}
+
+/* ---- building -------------------------------------------------------- */
+
+enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
+                                         const struct mt_flamechart_window *window,
+                                         const struct mt_phase *phases, uint32_t phase_count,
+                                         const struct mt_symbols *symbols,
+                                         struct mt_flamechart_builder **out)
+{
+    struct mt_flamechart_builder *builder = mt_arena_alloc(arena, sizeof *builder);
+    uint32_t bins = window->bins ? window->bins : DEFAULT_BINS;
+    enum mt_status status;
+
+    if (!builder)
+        return MT_ERR_MEMORY;
+    bins = bins < MAX_BINS ? bins : MAX_BINS;
+    builder->arena = arena;
+    builder->window = *window;
+    builder->phases = phases;
+    builder->phase_count = phase_count;
+    builder->symbols = symbols;
+    builder->clock_ns = window->begin_t_ns;
+    mt_speaking_stack_init(&builder->speaking, arena, symbols);
+    status = assign_phase_rows(builder);
+    if (!status)
+        status =
+            mt_cell_nest_init(&builder->nest, arena, (window->end_t_ns - window->begin_t_ns) / bins,
+                              (window->end_event - window->begin_event) / bins);
+    if (!status)
+        status =
+            curve_init(&builder->time_curve, arena, window->begin_t_ns, window->end_t_ns, bins);
+    if (!status)
+        status =
+            curve_init(&builder->event_curve, arena, window->begin_event, window->end_event, bins);
+    if (!status)
+        *out = builder;
+    return status;
+}
+
+/* Time never runs backwards, whatever phases claim, and stays in the window. */
+static uint64_t advance(struct mt_flamechart_builder *builder, uint64_t t_ns)
+{
+    t_ns = mt_min_u64(t_ns, builder->window.end_t_ns);
+    builder->clock_ns = mt_max_u64(builder->clock_ns, t_ns);
+    return builder->clock_ns;
+}
+
+static enum mt_status close_frames(struct mt_flamechart_builder *builder, uint32_t keep,
+                                   uint64_t t_ns, uint64_t event)
+{
+    enum mt_status status = MT_OK;
+
+    if (builder->in_no_stack) {
+        builder->in_no_stack = false;
+        status = mt_cell_nest_close(&builder->nest, t_ns, event);
+    }
+    for (; !status && builder->path_count > keep; builder->path_count--)
+        status = mt_cell_nest_close(&builder->nest, t_ns, event);
+    return status;
+}
+
+static enum mt_status close_phase(struct mt_flamechart_builder *builder)
+{
+    const struct mt_phase *phase =
+        &builder->phases[builder->open_phases[builder->open_phase_count - 1]];
+    uint64_t event = builder->open_ends[builder->open_phase_count - 1];
+    uint64_t t_ns = advance(builder, phase->end_t_ns);
+    enum mt_status status = close_frames(builder, 0, t_ns, event);
+
+    builder->open_phase_count--;
+    return status ? status : mt_cell_nest_close(&builder->nest, t_ns, event);
+}
+
+static enum mt_status open_phase(struct mt_flamechart_builder *builder, uint32_t index)
+{
+    const struct mt_phase *phase = &builder->phases[index];
+    struct mt_cell cell = {.kind = phase->is_step ? MT_CELL_STEP : MT_CELL_PHASE,
+                           .row = (uint32_t)builder->phase_rows[index],
+                           .phase = (int32_t)index,
+                           .frame = MT_NO_ID,
+                           .peak_allocated = builder->allocated};
+    uint64_t end = mt_min_u64(phase->end_event, builder->window.end_event);
+    enum mt_status status;
+
+    if (builder->open_phase_count)
+        end = mt_min_u64(end, builder->open_ends[builder->open_phase_count - 1]);
+    cell.begin_event = mt_max_u64(phase->begin_event, builder->window.begin_event);
+    cell.begin_t_ns = advance(builder, phase->begin_t_ns);
+    status = close_frames(builder, 0, cell.begin_t_ns, cell.begin_event);
+    builder->open_phases[builder->open_phase_count] = (int32_t)index;
+    builder->open_ends[builder->open_phase_count++] = mt_max_u64(end, cell.begin_event);
+    mt_cell_nest_open(&builder->nest, &cell);
+    return status;
+}
+
+/* The next phase that is shown, and its first event in the window. */
+static bool next_begin(struct mt_flamechart_builder *builder, uint64_t *begin)
+{
+    while (builder->next_phase < builder->phase_count &&
+           builder->phase_rows[builder->next_phase] == NOT_SHOWN)
+        builder->next_phase++;
+    if (builder->next_phase == builder->phase_count)
+        return false;
+    *begin =
+        mt_max_u64(builder->phases[builder->next_phase].begin_event, builder->window.begin_event);
+    return true;
+}
+
+/* Damaged input may claim siblings that overlap: the later one ends the other. */
+static bool is_beside_top(const struct mt_flamechart_builder *builder, uint32_t phase)
+{
+    int32_t top = builder->open_phases[builder->open_phase_count - 1];
+
+    return builder->phase_rows[phase] <= builder->phase_rows[top];
+}
+
+/* Opens and closes the phases that lie between the last event and this one. */
+static enum mt_status pass_phases(struct mt_flamechart_builder *builder, uint64_t event)
+{
+    enum mt_status status = MT_OK;
+
+    while (!status) {
+        uint64_t begin = UINT64_MAX, end = UINT64_MAX;
+        bool opens = next_begin(builder, &begin) && begin <= event;
+
+        if (builder->open_phase_count)
+            end = builder->open_ends[builder->open_phase_count - 1];
+        if ((end < event && end <= begin) ||
+            (opens && builder->open_phase_count && is_beside_top(builder, builder->next_phase)))
+            status = close_phase(builder);
+        else if (opens)
+            status = open_phase(builder, builder->next_phase++);
+        else
+            break;
+    }
+    return status;
+}
+
+static void note_common(struct mt_flamechart_builder *builder, uint32_t depth, uint32_t frame_id)
+{
+    struct common_row *common = &builder->common[depth];
+    const struct mt_frame *frame;
+
+    if (common->varies || frame_id >= builder->symbols->frame_count)
+        return;
+    frame = &builder->symbols->frames[frame_id];
+    if (!common->seen) {
+        common->seen = true;
+        common->function = frame->function;
+        common->file = frame->file;
+    }
+    common->varies = common->function != frame->function || common->file != frame->file;
+}
+
+static int32_t phase_of_cell(const struct mt_flamechart_builder *builder, int32_t phase)
+{
+    return phase >= 0 && (uint32_t)phase < builder->phase_count ? phase : MT_NO_PHASE;
+}
+
+static enum mt_status enter_no_stack(struct mt_flamechart_builder *builder,
+                                     const struct mt_event *event, int32_t phase, uint64_t t_ns)
+{
+    struct mt_cell cell = {.kind = MT_CELL_NO_STACK,
+                           .row = builder->frame_row,
+                           .phase = phase_of_cell(builder, phase),
+                           .frame = MT_NO_ID,
+                           .begin_t_ns = t_ns,
+                           .begin_event = event->seq};
+    enum mt_status status;
+
+    if (builder->in_no_stack)
+        return MT_OK;
+    status = close_frames(builder, 0, t_ns, event->seq);
+    builder->in_no_stack = true;
+    mt_cell_nest_open(&builder->nest, &cell);
+    return status;
+}
+
+static enum mt_status enter_stack(struct mt_flamechart_builder *builder,
+                                  const struct mt_event *event, int32_t phase, uint64_t t_ns)
+{
+    uint32_t frames[MT_SPEAKING_DEPTH], count, shared = 0;
+    enum mt_status status = mt_speaking_stack_get(&builder->speaking, event->stack, frames, &count);
+
+    while (shared < count && shared < builder->path_count &&
+           frames[shared] == builder->path[shared])
+        shared++;
+    if (!status && (shared < builder->path_count || builder->in_no_stack))
+        status = close_frames(builder, shared, t_ns, event->seq);
+    for (; !status && shared < count; shared++) {
+        struct mt_cell cell = {.kind = MT_CELL_FRAME,
+                               .row = builder->frame_row + shared,
+                               .phase = phase_of_cell(builder, phase),
+                               .frame = frames[shared],
+                               .begin_t_ns = t_ns,
+                               .begin_event = event->seq};
+
+        note_common(builder, shared, frames[shared]);
+        builder->path[builder->path_count++] = frames[shared];
+        mt_cell_nest_open(&builder->nest, &cell);
+    }
+    return status;
+}
+
+/* Where frees record no stacks, one between two calls belongs to the former. */
+static enum mt_status enter(struct mt_flamechart_builder *builder, const struct mt_event *event,
+                            int32_t phase, uint64_t t_ns)
+{
+    if (event->stack < builder->symbols->stack_count)
+        return enter_stack(builder, event, phase, t_ns);
+    if (event->kind == MT_EVENT_ALLOC || builder->frees_have_stacks)
+        return enter_no_stack(builder, event, phase, t_ns);
+    return MT_OK;
+}
+
+static void note_level(struct mt_flamechart_builder *builder, uint64_t t_ns, uint64_t event,
+                       uint64_t allocated)
+{
+    if (allocated > builder->peak_allocated) {
+        builder->peak_allocated = allocated;
+        builder->peak_t_ns = t_ns;
+        builder->peak_event = event;
+    }
+    curve_add(&builder->time_curve, t_ns, t_ns, event, allocated);
+    curve_add(&builder->event_curve, event, t_ns, event, allocated);
+}
+
+static void start(struct mt_flamechart_builder *builder, uint64_t allocated)
+{
+    builder->started = true;
+    builder->allocated = builder->enter_allocated = allocated;
+    note_level(builder, builder->window.begin_t_ns, builder->window.begin_event, allocated);
+    if (builder->peak_t_ns == 0) {
+        builder->peak_t_ns = builder->window.begin_t_ns;
+        builder->peak_event = builder->window.begin_event;
+    }
+}
+
+enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
+                                         const struct mt_event *event, int32_t phase,
+                                         int64_t delta_allocated, uint64_t allocated_after)
+{
+    enum mt_status status;
+    int64_t change;
+    uint64_t t_ns;
+
+    if (event->kind == MT_EVENT_FREE_REQUESTED && event->stack != MT_NO_ID)
+        builder->frees_have_stacks = true;
+    if (event->seq < builder->window.begin_event) {
+        builder->allocated = allocated_after;
+        return MT_OK;
+    }
+    if (event->seq > builder->window.end_event)
+        return MT_OK;
+    if (!builder->started)
+        start(builder, allocated_after - (uint64_t)delta_allocated);
+    status = pass_phases(builder, event->seq);
+    t_ns = advance(builder, event->t_ns);
+    if (!status)
+        status = enter(builder, event, phase, t_ns);
+    if (status)
+        return status;
+    change = (int64_t)(allocated_after - builder->allocated);
+    builder->allocated = allocated_after;
+    builder->events++;
+    mt_cell_nest_change(&builder->nest, change, allocated_after);
+    note_level(builder, t_ns, event->seq, allocated_after);
+    return MT_OK;
+}
+
+static enum mt_status close_all(struct mt_flamechart_builder *builder)
+{
+    enum mt_status status = pass_phases(builder, builder->window.end_event);
+
+    while (!status && builder->open_phase_count)
+        status = close_phase(builder);
+    if (!status)
+        status = close_frames(builder, 0, advance(builder, builder->window.end_t_ns),
+                              builder->window.end_event);
+    return status;
+}
+
+/* The innermost row of call stacks always stays. */
+static uint32_t common_rows(const struct mt_flamechart_builder *builder)
+{
+    uint32_t rows = 0;
+
+    while (rows + 1 < MT_SPEAKING_DEPTH && builder->common[rows + 1].seen &&
+           !builder->common[rows].varies)
+        rows++;
+    return rows;
+}
+
+enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builder,
+                                            struct mt_flamechart **out)
+{
+    struct mt_flamechart *chart = mt_arena_alloc(builder->arena, sizeof *chart);
+    enum mt_status status;
+
+    if (!chart)
+        return MT_ERR_MEMORY;
+    if (!builder->started)
+        start(builder, builder->allocated);
+    status = close_all(builder);
+    if (!status)
+        status = mt_cell_nest_finish(&builder->nest, &chart->cells, &chart->cell_count);
+    if (status)
+        return status;
+    chart->begin_t_ns = builder->window.begin_t_ns;
+    chart->end_t_ns = builder->window.end_t_ns;
+    chart->begin_event = builder->window.begin_event;
+    chart->end_event = builder->window.end_event;
+    chart->step = builder->window.step;
+    chart->frame_row = builder->frame_row;
+    chart->row_count = chart->cell_count ? chart->cells[chart->cell_count - 1].row + 1 : 0;
+    chart->common_rows = common_rows(builder);
+    chart->curve = builder->time_curve.bins;
+    chart->curve_count = builder->time_curve.count;
+    chart->event_curve = builder->event_curve.bins;
+    chart->event_curve_count = builder->event_curve.count;
+    chart->enter_allocated = builder->enter_allocated;
+    chart->exit_allocated = builder->allocated;
+    chart->peak_allocated = builder->peak_allocated;
+    chart->peak_t_ns = builder->peak_t_ns;
+    chart->peak_event = builder->peak_event;
+    chart->events = builder->events;
+    *out = chart;
+    return MT_OK;
+}
