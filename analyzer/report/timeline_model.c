@@ -1,0 +1,262 @@
+/* One streaming pass. Each axis walks along its bins: leaving a bin closes it
+ * and opens the next ones with the state at that moment, so a bin that no event
+ * falls into still shows what was alive, and every event costs O(1). */
+#include "timeline_model.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "util.h"
+
+#define MAX_FOLDS  6
+#define FOLD_SHARE 0.06  /* of the time that is drawn */
+#define PAD_SHARE  0.006 /* of a folded gap, what stays on either side of it */
+#define MAX_BINS   65536u
+
+/* ---- folding ---- */
+
+static bool phase_edge_inside(const struct mt_gap *gap, const struct mt_phase *phases,
+                              size_t phase_count)
+{
+    size_t i;
+
+    for (i = 0; i < phase_count; i++) {
+        uint64_t begin = phases[i].begin_t_ns, end = phases[i].end_t_ns;
+
+        if ((begin > gap->begin_t_ns && begin < gap->end_t_ns) ||
+            (end > gap->begin_t_ns && end < gap->end_t_ns))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t gap_length(const struct mt_gap *gap, uint64_t first_t_ns, uint64_t last_t_ns)
+{
+    uint64_t begin = mt_max_u64(gap->begin_t_ns, first_t_ns);
+    uint64_t end = mt_min_u64(gap->end_t_ns, last_t_ns);
+
+    return end > begin ? end - begin : 0;
+}
+
+/* Marks the longest gaps, as long as they are long compared with the time that
+ * is left. Returns that time. */
+static uint64_t choose_folds(const struct mt_gap *gaps, size_t gap_count, bool *looked_at,
+                             bool *folded, uint64_t first_t_ns, uint64_t last_t_ns,
+                             const struct mt_phase *phases, size_t phase_count)
+{
+    uint64_t busy = last_t_ns - first_t_ns;
+    unsigned folds = 0;
+
+    while (folds < MAX_FOLDS) {
+        uint64_t longest = 0, length;
+        size_t i, best = 0;
+
+        for (i = 0; i < gap_count; i++) {
+            length = looked_at[i] ? 0 : gap_length(&gaps[i], first_t_ns, last_t_ns);
+            if (length > longest) {
+                longest = length;
+                best = i;
+            }
+        }
+        if (!longest || (double)longest <= FOLD_SHARE * (double)busy)
+            break;
+        looked_at[best] = true;
+        if (phase_edge_inside(&gaps[best], phases, phase_count))
+            continue;
+        folded[best] = true;
+        busy -= longest;
+        folds++;
+    }
+    return busy;
+}
+
+enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t last_t_ns,
+                                 const struct mt_gap *gaps, size_t gap_count,
+                                 const struct mt_phase *phases, size_t phase_count,
+                                 struct mt_span **spans, uint32_t *span_count)
+{
+    struct mt_span *list = mt_arena_array(arena, MAX_FOLDS + 1, sizeof *list);
+    bool *flags = mt_arena_array(arena, gap_count ? gap_count : 1, 2 * sizeof *flags);
+    uint64_t busy, pad;
+    uint32_t count = 1;
+    size_t i;
+
+    if (!list || !flags)
+        return MT_ERR_MEMORY;
+    if (last_t_ns < first_t_ns)
+        last_t_ns = first_t_ns;
+    busy = choose_folds(gaps, gap_count, flags, flags + gap_count, first_t_ns, last_t_ns, phases,
+                        phase_count);
+    pad = (uint64_t)(PAD_SHARE * (double)busy);
+    list[0].begin_t_ns = first_t_ns;
+    for (i = 0; i < gap_count; i++) {
+        uint64_t begin = mt_max_u64(gaps[i].begin_t_ns, first_t_ns);
+        uint64_t margin = mt_min_u64(pad, gap_length(&gaps[i], first_t_ns, last_t_ns) / 4);
+
+        if (!flags[gap_count + i])
+            continue;
+        list[count - 1].end_t_ns = begin + margin;
+        list[count++].begin_t_ns = mt_min_u64(gaps[i].end_t_ns, last_t_ns) - margin;
+    }
+    list[count - 1].end_t_ns = last_t_ns;
+    *spans = list;
+    *span_count = count;
+    return MT_OK;
+}
+
+/* Time drawn before t; times in a gap count as its edge. */
+static uint64_t busy_before(const struct mt_span *spans, uint32_t count, uint64_t t_ns)
+{
+    uint64_t busy = 0;
+    uint32_t i;
+
+    for (i = 0; i < count && t_ns > spans[i].begin_t_ns; i++)
+        busy += mt_min_u64(t_ns, spans[i].end_t_ns) - spans[i].begin_t_ns;
+    return busy;
+}
+
+double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns)
+{
+    uint64_t before;
+
+    if (!timeline->busy_ns)
+        return 0;
+    before = busy_before(timeline->spans, timeline->span_count, t_ns);
+    return (double)before / (double)timeline->busy_ns;
+}
+
+/* ---- bins ---- */
+
+/* Bins along one axis; `length` is what they divide between them. */
+struct axis {
+    struct mt_bin *bins;
+    uint32_t count, at;
+    uint64_t length;
+    uint64_t end; /* of bin `at`, along the axis */
+};
+
+struct mt_timeline_builder {
+    struct mt_timeline *timeline;
+    struct axis time, event;
+    struct mt_bin state;  /* as of the last event */
+    uint32_t span;        /* that the last event was in */
+    uint64_t span_offset; /* busy time before it */
+};
+
+/* The first whole place that is not in bin `at` any more. */
+static void set_end(struct axis *axis)
+{
+    double next = (double)axis->at + 1;
+
+    axis->end = axis->at + 1 >= axis->count
+                    ? UINT64_MAX
+                    : (uint64_t)ceil(next * ((double)axis->length / axis->count));
+}
+
+static enum mt_status axis_init(struct axis *axis, struct mt_arena *arena, uint32_t count,
+                                uint64_t length, const struct mt_bin *start)
+{
+    axis->bins = mt_arena_array(arena, count, sizeof *axis->bins);
+    if (!axis->bins)
+        return MT_ERR_MEMORY;
+    axis->bins[0] = *start;
+    axis->count = count;
+    axis->length = mt_max_u64(length, 1);
+    set_end(axis);
+    return MT_OK;
+}
+
+/* Closes bins up to the one that `place` falls into; those that are entered
+ * begin with `state`. */
+static void axis_advance(struct axis *axis, uint64_t place, const struct mt_bin *state)
+{
+    while (place >= axis->end) {
+        axis->at++;
+        axis->bins[axis->at] = *state;
+        set_end(axis);
+    }
+}
+
+static void axis_add(struct axis *axis, const struct mt_bin *state)
+{
+    struct mt_bin *bin = &axis->bins[axis->at];
+    uint64_t reserved_max = mt_max_u64(bin->reserved_max, state->reserved_max);
+    uint64_t allocated_min = mt_min_u64(bin->allocated_min, state->allocated_min);
+
+    if (state->allocated > bin->allocated)
+        *bin = *state;
+    bin->reserved_max = reserved_max;
+    bin->allocated_min = allocated_min;
+}
+
+enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans,
+                                       uint32_t span_count, uint64_t first_event,
+                                       uint64_t last_event, uint32_t bin_count,
+                                       struct mt_timeline_builder **builder)
+{
+    struct mt_timeline_builder *made = mt_arena_alloc(arena, sizeof *made);
+    struct mt_timeline *timeline = mt_arena_alloc(arena, sizeof *timeline);
+
+    if (!made || !timeline)
+        return MT_ERR_MEMORY;
+    bin_count = bin_count < 1 ? 1 : bin_count > MAX_BINS ? MAX_BINS : bin_count;
+    timeline->spans = spans;
+    timeline->span_count = span_count;
+    timeline->bin_count = bin_count;
+    timeline->busy_ns = busy_before(spans, span_count, UINT64_MAX);
+    timeline->first_event = first_event;
+    timeline->last_event = mt_max_u64(first_event, last_event);
+    made->timeline = timeline;
+    made->state.event = first_event;
+    made->state.t_ns = span_count ? spans[0].begin_t_ns : 0;
+    *builder = made;
+    if (axis_init(&made->time, arena, bin_count, timeline->busy_ns, &made->state) != MT_OK)
+        return MT_ERR_MEMORY;
+    return axis_init(&made->event, arena, bin_count, timeline->last_event - first_event + 1,
+                     &made->state);
+}
+
+static uint64_t time_offset(struct mt_timeline_builder *builder, uint64_t t_ns)
+{
+    const struct mt_timeline *timeline = builder->timeline;
+    const struct mt_span *span;
+
+    while (builder->span + 1 < timeline->span_count &&
+           t_ns >= timeline->spans[builder->span + 1].begin_t_ns) {
+        span = &timeline->spans[builder->span++];
+        builder->span_offset += span->end_t_ns - span->begin_t_ns;
+    }
+    if (builder->span >= timeline->span_count)
+        return 0;
+    span = &timeline->spans[builder->span];
+    t_ns = mt_min_u64(mt_max_u64(t_ns, span->begin_t_ns), span->end_t_ns);
+    return builder->span_offset + (t_ns - span->begin_t_ns);
+}
+
+void mt_timeline_builder_add(struct mt_timeline_builder *builder, uint64_t t_ns, uint64_t event,
+                             const struct mt_bytes *bytes, const uint64_t *role_bytes)
+{
+    uint64_t first = builder->timeline->first_event;
+    uint64_t place = mt_min_u64(event, builder->timeline->last_event);
+    struct mt_bin *state = &builder->state;
+
+    axis_advance(&builder->time, time_offset(builder, t_ns), state);
+    axis_advance(&builder->event, place > first ? place - first : 0, state);
+    state->t_ns = t_ns;
+    state->event = event;
+    memcpy(state->role_bytes, role_bytes, sizeof state->role_bytes);
+    state->allocated = state->allocated_min = bytes->allocated;
+    state->requested = bytes->requested;
+    state->reserved_max = bytes->reserved;
+    axis_add(&builder->time, state);
+    axis_add(&builder->event, state);
+}
+
+struct mt_timeline *mt_timeline_builder_finish(struct mt_timeline_builder *builder)
+{
+    axis_advance(&builder->time, UINT64_MAX - 1, &builder->state);
+    axis_advance(&builder->event, UINT64_MAX - 1, &builder->state);
+    builder->timeline->time_bins = builder->time.bins;
+    builder->timeline->event_bins = builder->event.bins;
+    return builder->timeline;
+}

@@ -1,0 +1,170 @@
+/* Memory over time: folding, bins, and that no peak is ever lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "timeline_model.h"
+#include "util.h"
+
+#define MS 1000000ull
+
+static struct mt_timeline_builder *new_builder(struct mt_arena *arena, uint64_t begin_t_ns,
+                                               uint64_t end_t_ns, uint64_t events, uint32_t bins)
+{
+    struct mt_span *span = mt_arena_alloc(arena, sizeof *span);
+    struct mt_timeline_builder *builder;
+
+    span->begin_t_ns = begin_t_ns;
+    span->end_t_ns = end_t_ns;
+    assert_int_equal(mt_timeline_builder_new(arena, span, 1, 0, events - 1, bins, &builder), MT_OK);
+    return builder;
+}
+
+static void add(struct mt_timeline_builder *builder, uint64_t t_ns, uint64_t event,
+                uint64_t allocated, uint64_t reserved)
+{
+    struct mt_bytes bytes = {allocated, allocated, allocated, reserved};
+    uint64_t roles[MT_ROLE_COUNT] = {0};
+
+    roles[event % MT_ROLE_COUNT] = allocated;
+    mt_timeline_builder_add(builder, t_ns, event, &bytes, roles);
+}
+
+static void bins_hold_the_fullest_instant(void **state)
+{
+    struct mt_arena arena = {0};
+    struct mt_timeline_builder *builder = new_builder(&arena, 1000, 1100, 10, 10);
+    struct mt_timeline *timeline;
+
+    (void)state;
+    add(builder, 1000, 0, 5, 8);
+    add(builder, 1012, 1, 70, 80);
+    add(builder, 1013, 2, 10, 90);
+    add(builder, 1055, 3, 0, 20);
+    add(builder, 1100, 4, 3, 20);
+    timeline = mt_timeline_builder_finish(builder);
+    assert_int_equal(timeline->time_bins[0].allocated, 5);
+    assert_int_equal(timeline->time_bins[1].allocated, 70);
+    assert_int_equal(timeline->time_bins[1].event, 1);
+    assert_int_equal(timeline->time_bins[1].t_ns, 1012);
+    assert_int_equal(timeline->time_bins[1].reserved_max, 90);
+    assert_int_equal(timeline->time_bins[1].allocated_min, 5);
+    assert_int_equal(timeline->time_bins[2].allocated, 10); /* carried in */
+    assert_int_equal(timeline->time_bins[5].allocated, 10); /* before it falls */
+    assert_int_equal(timeline->time_bins[5].allocated_min, 0);
+    assert_int_equal(timeline->time_bins[6].allocated, 0);
+    assert_int_equal(timeline->time_bins[9].allocated, 3);
+    assert_int_equal(timeline->event_bins[1].allocated, 70);
+    assert_int_equal(timeline->event_bins[2].allocated, 70); /* until event 2 */
+    assert_int_equal(timeline->event_bins[9].allocated, 3);
+    mt_arena_release(&arena);
+}
+
+static uint64_t highest(const struct mt_bin *bins, uint32_t count)
+{
+    uint64_t most = 0;
+    uint32_t i;
+
+    for (i = 0; i < count; i++)
+        most = mt_max_u64(most, bins[i].allocated);
+    return most;
+}
+
+static void a_spike_of_one_event_survives(void **state)
+{
+    const uint64_t events = 1000000, spike = 654321;
+    struct mt_arena arena = {0};
+    struct mt_timeline_builder *builder = new_builder(&arena, 0, events, events, 100);
+    struct mt_timeline *timeline;
+    uint64_t i;
+
+    (void)state;
+    for (i = 0; i < events; i++)
+        add(builder, i, i, i == spike ? 999 : i % 7, 1000);
+    timeline = mt_timeline_builder_finish(builder);
+    assert_int_equal(highest(timeline->time_bins, 100), 999);
+    assert_int_equal(highest(timeline->event_bins, 100), 999);
+    assert_int_equal(timeline->time_bins[65].event, spike);
+    assert_int_equal(timeline->event_bins[65].role_bytes[spike % MT_ROLE_COUNT], 999);
+    mt_arena_release(&arena);
+}
+
+static void one_instant_and_no_event_are_sensible(void **state)
+{
+    struct mt_arena arena = {0};
+    struct mt_timeline_builder *builder = new_builder(&arena, 500, 500, 1, 8);
+    struct mt_timeline *timeline;
+
+    (void)state;
+    add(builder, 500, 0, 42, 50);
+    timeline = mt_timeline_builder_finish(builder);
+    assert_int_equal(timeline->busy_ns, 0);
+    assert_true(mt_timeline_position(timeline, 500) == 0);
+    assert_int_equal(highest(timeline->time_bins, 8), 42);
+    assert_int_equal(highest(timeline->event_bins, 8), 42);
+    timeline = mt_timeline_builder_finish(new_builder(&arena, 500, 600, 1, 8));
+    assert_int_equal(highest(timeline->time_bins, 8), 0);
+    mt_arena_release(&arena);
+}
+
+static void long_pauses_are_folded(void **state)
+{
+    /* 0.1 s of work, 3 s of nothing, 0.1 s, 40 ms of nothing, 0.1 s */
+    static const struct mt_gap gaps[] = {{100 * MS, 3100 * MS}, {3200 * MS, 3240 * MS}};
+    struct mt_phase phase = {.begin_t_ns = 3100 * MS, .end_t_ns = 3340 * MS};
+    struct mt_arena arena = {0};
+    struct mt_timeline timeline = {0};
+
+    (void)state;
+    assert_int_equal(mt_timeline_spans(&arena, 0, 3340 * MS, gaps, 2, &phase, 1, &timeline.spans,
+                                       &timeline.span_count),
+                     MT_OK);
+    assert_int_equal(timeline.span_count, 3);
+    assert_int_equal(timeline.spans[0].begin_t_ns, 0);
+    assert_true(timeline.spans[0].end_t_ns >= 100 * MS);
+    assert_true(timeline.spans[0].end_t_ns <= 105 * MS);
+    assert_true(timeline.spans[1].begin_t_ns <= 3100 * MS);
+    assert_int_equal(timeline.spans[2].end_t_ns, 3340 * MS);
+
+    timeline.busy_ns = 300 * MS;
+    assert_true(fabs(mt_timeline_position(&timeline, 50 * MS) - 1 / 6.0) < 0.01);
+    assert_true(mt_timeline_position(&timeline, 1000 * MS) ==
+                mt_timeline_position(&timeline, 2000 * MS));
+    mt_arena_release(&arena);
+}
+
+static void a_pause_that_holds_the_end_of_a_phase_stays(void **state)
+{
+    static const struct mt_gap gaps[] = {{100 * MS, 3100 * MS}};
+    struct mt_phase phase = {.begin_t_ns = 10 * MS, .end_t_ns = 200 * MS};
+    struct mt_arena arena = {0};
+    struct mt_span *spans;
+    uint32_t count;
+
+    (void)state;
+    assert_int_equal(mt_timeline_spans(&arena, 0, 3340 * MS, gaps, 1, &phase, 1, &spans, &count),
+                     MT_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(mt_timeline_spans(&arena, 0, 3340 * MS, NULL, 0, NULL, 0, &spans, &count),
+                     MT_OK);
+    assert_int_equal(count, 1);
+    mt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bins_hold_the_fullest_instant),
+        cmocka_unit_test(a_spike_of_one_event_survives),
+        cmocka_unit_test(one_instant_and_no_event_are_sensible),
+        cmocka_unit_test(long_pauses_are_folded),
+        cmocka_unit_test(a_pause_that_holds_the_end_of_a_phase_stays),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
