@@ -1,0 +1,37 @@
+/* Any bytes as a trace in memory: every frame decoded, then read again from
+ * several places. */
+#include <stdint.h>
+
+#include "trace.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_some(struct mt_source *source, unsigned batches)
+{
+    struct mt_event_batch batch;
+    struct mt_error error;
+
+    while (batches-- && mt_source_next(source, &batch, &error) == MT_OK)
+        continue;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint64_t targets[] = {0, 1, 1000, UINT64_MAX};
+    const struct mt_frame_info *frames;
+    struct mt_source *source = NULL;
+    struct mt_error error;
+    size_t count, i;
+
+    if (mt_trace_open_memory(data, size, &source, &error) != MT_OK)
+        return 0;
+    read_some(source, UINT32_MAX);
+    if (mt_trace_frames(source, &frames, &count, &error) == MT_OK)
+        for (i = 0; i < 4 && source->ops->seek; i++)
+            if (source->ops->seek(source, targets[i], i % 2, &error) == MT_OK)
+                read_some(source, 2);
+    if (mt_source_rewind(source, &error) == MT_OK)
+        read_some(source, UINT32_MAX);
+    mt_source_close(source);
+    return 0;
+}
