@@ -1,0 +1,547 @@
+/* Columns of a block -> events. Everything that can be checked once a column
+ * is checked before the loop over events (lengths, ranges of indexes), so that
+ * the loop has only two checks left: the distance to a place, and time. */
+#include "codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+#define MAX_SEQ (UINT64_MAX / 4) /* so that sums of two and a block never wrap */
+
+struct form {
+    struct mt_event of; /* what all events of this form share */
+    uint16_t fields;
+    bool lost;
+};
+
+struct place {
+    uint64_t addr, size_bytes;
+};
+
+struct mt_decoder {
+    struct mt_event events[MT_BLOCK_MAX_EVENTS];
+    struct form forms[MT_BLOCK_MAX_EVENTS];
+    uint32_t form_uses[MT_BLOCK_MAX_EVENTS];
+    struct place places[MT_BLOCK_MAX_EVENTS];
+    uint64_t addresses[MT_BLOCK_MAX_EVENTS], sizes[MT_BLOCK_MAX_EVENTS];
+    uint64_t times[MT_BLOCK_MAX_EVENTS];
+    uint64_t gaps[MT_BLOCK_MAX_EVENTS];
+    uint32_t stacks[MT_BLOCK_MAX_EVENTS], names[MT_BLOCK_MAX_EVENTS];
+    uint16_t form_index[MT_BLOCK_MAX_EVENTS], address_index[MT_BLOCK_MAX_EVENTS];
+    uint16_t back[MT_BLOCK_MAX_EVENTS], size_index[MT_BLOCK_MAX_EVENTS];
+    uint16_t aux_index[MT_BLOCK_MAX_EVENTS], stack_index[MT_BLOCK_MAX_EVENTS];
+    uint16_t name_index[MT_BLOCK_MAX_EVENTS];
+    uint8_t stack_lost[MT_BLOCK_MAX_EVENTS], name_lost[MT_BLOCK_MAX_EVENTS];
+};
+
+/* What is known of the block that is being decoded. */
+struct job {
+    struct mt_decoder *decoder;
+    const struct mt_block *block;
+    struct mt_ids *ids;
+    struct mt_symbols *symbols;
+    struct mt_cursor columns[MT_COLUMN_COUNT];
+    uint32_t count, form_count, address_count, size_count, stack_count, name_count;
+    uint64_t time_unit;
+    /* how many events have a value in each column, by their forms */
+    uint32_t new_places, back_places, sized, auxed, stacked, named, gapped, paid;
+    bool any_lost, any_special; /* special: counted one by one afterwards */
+};
+
+struct mt_decoder *mt_decoder_new(void)
+{
+    /* untouched pages of it cost nothing */
+    return calloc(1, sizeof(struct mt_decoder));
+}
+
+void mt_decoder_free(struct mt_decoder *decoder)
+{
+    free(decoder);
+}
+
+static enum mt_status malformed(const char **reason, const char *text)
+{
+    *reason = text;
+    return MT_ERR_FORMAT;
+}
+
+/* ---- layout ----------------------------------------------------------- */
+
+static enum mt_status parse_header(const uint8_t *raw, struct mt_block_header *header,
+                                   uint32_t *header_bytes, const char **reason)
+{
+    if (mt_get_u32(raw) != MT_BLOCK_MAGIC)
+        return malformed(reason, "not a block of events");
+    if (mt_get_u16(raw + 4) != MT_FORMAT_VERSION) {
+        *reason = "written by a later version of the format";
+        return MT_ERR_UNSUPPORTED;
+    }
+    *header_bytes = mt_get_u16(raw + 6);
+    header->first_seq = mt_get_u64(raw + 8);
+    header->base_t_ns = mt_get_u64(raw + 16);
+    header->event_count = mt_get_u32(raw + 24);
+    header->definition_bytes = mt_get_u32(raw + 28);
+    if (*header_bytes < MT_BLOCK_HEADER_BYTES || header->event_count > MT_BLOCK_MAX_EVENTS ||
+        header->first_seq > MAX_SEQ)
+        return malformed(reason, "block header is malformed");
+    return MT_OK;
+}
+
+enum mt_status mt_block_parse_header(const uint8_t *raw, struct mt_block_header *header,
+                                     const char **reason)
+{
+    uint32_t header_bytes;
+
+    return parse_header(raw, header, &header_bytes, reason);
+}
+
+enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block *block,
+                              const char **reason)
+{
+    uint32_t header_bytes;
+    enum mt_status status;
+
+    if (length < MT_BLOCK_HEADER_BYTES)
+        return malformed(reason, "not a block of events");
+    status = parse_header(raw, &block->header, &header_bytes, reason);
+    if (status != MT_OK)
+        return status;
+    if (header_bytes > length || block->header.definition_bytes > length - header_bytes)
+        return malformed(reason, "block is shorter than its header says");
+    block->definitions.at = raw + header_bytes;
+    block->definitions.end = block->definitions.at + block->header.definition_bytes;
+    block->columns.at = block->definitions.end;
+    block->columns.end = raw + length;
+    block->definitions.bad = block->columns.bad = false;
+    return MT_OK;
+}
+
+static enum mt_status split_columns(struct job *job, const char **reason)
+{
+    struct mt_cursor in = job->block->columns;
+    int i;
+
+    for (i = 0; i < MT_COLUMN_COUNT; i++)
+        job->columns[i] = (struct mt_cursor){in.end, in.end, false};
+    while (mt_cursor_left(&in)) {
+        uint64_t column = mt_cursor_varint(&in), length = mt_cursor_varint(&in);
+        const uint8_t *bytes = mt_cursor_take(&in, length);
+        if (in.bad)
+            return malformed(reason, "columns are cut short");
+        if (column < MT_COLUMN_COUNT) /* else of a later version */
+            job->columns[column] = (struct mt_cursor){bytes, bytes + length, false};
+    }
+    return MT_OK;
+}
+
+/* ---- columns ---------------------------------------------------------- */
+
+/* `count` indexes < limit: low bytes, then high bytes if limit > 256. */
+static bool read_planes(struct mt_cursor *in, uint32_t count, uint32_t limit, uint16_t *out)
+{
+    const uint8_t *low = mt_cursor_take(in, count);
+    const uint8_t *high = limit > 256 ? mt_cursor_take(in, count) : NULL;
+    uint32_t i;
+    uint16_t largest = 0;
+
+    if (in->bad || mt_cursor_left(in))
+        return false;
+    if (high) {
+        for (i = 0; i < count; i++)
+            out[i] = (uint16_t)(low[i] | high[i] << 8);
+    } else {
+        for (i = 0; i < count; i++)
+            out[i] = low[i];
+    }
+    for (i = 0; i < count; i++)
+        largest = out[i] > largest ? out[i] : largest;
+    return !count || largest < limit;
+}
+
+static bool read_differences(struct mt_cursor *in, uint64_t *out, uint32_t *count)
+{
+    uint64_t value = 0;
+    uint32_t i, n, shift;
+
+    *count = 0;
+    if (!mt_cursor_left(in))
+        return true;
+    n = (uint32_t)mt_cursor_bounded(in, MT_BLOCK_MAX_EVENTS);
+    shift = (uint32_t)mt_cursor_bounded(in, 63);
+    for (i = 0; i < n; i++) {
+        value += mt_unzigzag(mt_cursor_varint(in));
+        out[i] = value << shift;
+    }
+    *count = n;
+    return !in->bad && !mt_cursor_left(in);
+}
+
+static bool read_sizes(struct mt_cursor *in, uint64_t *out, uint32_t *count)
+{
+    uint32_t i, n;
+
+    *count = 0;
+    if (!mt_cursor_left(in))
+        return true;
+    n = (uint32_t)mt_cursor_bounded(in, MT_BLOCK_MAX_EVENTS);
+    for (i = 0; i < n; i++)
+        out[i] = mt_cursor_varint(in);
+    *count = n;
+    return !in->bad && !mt_cursor_left(in);
+}
+
+/* Unit, width, planes of that width, then a varint for each value that is all
+ * ones. */
+static bool read_times(struct job *job)
+{
+    struct mt_cursor *in = &job->columns[MT_COLUMN_TIMES];
+    uint64_t *times = job->decoder->times, escape;
+    uint64_t unit = mt_cursor_bounded(in, UINT32_MAX), width = mt_cursor_bounded(in, 2);
+    const uint8_t *planes = mt_cursor_take(in, width * job->count);
+    uint32_t i, n = job->count;
+
+    if (in->bad || !unit || !width)
+        return false;
+    escape = width == 1 ? 0xFF : 0xFFFF;
+    for (i = 0; i < n; i++) {
+        uint64_t value = planes[i];
+        if (width == 2)
+            value |= (uint64_t)planes[n + i] << 8;
+        if (value == escape) {
+            value = mt_cursor_varint(in);
+            if (value > UINT64_MAX / unit)
+                return false;
+        }
+        times[i] = value * unit;
+    }
+    return !in->bad && !mt_cursor_left(in);
+}
+
+static bool read_gaps(struct job *job)
+{
+    struct mt_cursor *in = &job->columns[MT_COLUMN_SEQ_GAPS];
+    uint32_t i;
+
+    for (i = 0; i < job->gapped; i++)
+        job->decoder->gaps[i] = mt_cursor_varint(in);
+    return !in->bad && !mt_cursor_left(in);
+}
+
+/* Payloads belong to kinds that this version does not know: only their
+ * lengths are looked at. */
+static bool skip_payloads(struct job *job)
+{
+    struct mt_cursor *in = &job->columns[MT_COLUMN_PAYLOADS];
+    uint32_t i;
+
+    for (i = 0; i < job->paid; i++)
+        mt_cursor_take(in, mt_cursor_varint(in));
+    return !in->bad && !mt_cursor_left(in);
+}
+
+/* ---- tables of the block ---------------------------------------------- */
+
+static enum mt_status resolve_ids(struct job *job, enum mt_table table, const uint64_t *values,
+                                  uint32_t count, uint32_t *out, uint8_t *lost_flags)
+{
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        bool lost = false;
+        enum mt_status status =
+            mt_ids_resolve(job->ids, job->symbols, table, values[i], &out[i], &lost);
+        if (status != MT_OK)
+            return status;
+        lost_flags[i] = lost;
+        job->any_lost |= lost;
+    }
+    return MT_OK;
+}
+
+/* The symbols' id of a form's id. Small ids fit: the tables are bounded. */
+static uint64_t form_id(struct job *job, enum mt_table table, uint64_t id, struct form *form,
+                        enum mt_status *status)
+{
+    uint32_t resolved = 0;
+    enum mt_status now = mt_ids_resolve(job->ids, job->symbols, table, id, &resolved, &form->lost);
+
+    if (*status == MT_OK)
+        *status = now;
+    return resolved;
+}
+
+static enum mt_status form_device(struct job *job, uint64_t device, struct form *form)
+{
+    if (device >= MT_MAX_DEVICES)
+        return MT_ERR_FORMAT;
+    form->of.device = (uint16_t)device;
+    if (device < job->symbols->device_count)
+        return MT_OK;
+    form->lost = true;
+    return mt_symbols_device(job->symbols, (uint32_t)device, MT_NO_ID, 0);
+}
+
+static enum mt_status read_form(struct job *job, struct form *form)
+{
+    struct mt_cursor *in = &job->columns[MT_COLUMN_FORMS];
+    uint64_t kind = mt_cursor_bounded(in, UINT8_MAX), flags = mt_cursor_bounded(in, UINT8_MAX);
+    uint64_t fields = mt_cursor_bounded(in, UINT16_MAX), thread = mt_cursor_varint(in);
+    uint64_t device = mt_cursor_varint(in), heap = mt_cursor_varint(in);
+    uint64_t pool = mt_cursor_varint(in), stream = mt_cursor_varint(in);
+    enum mt_status status = MT_OK;
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    memset(form, 0, sizeof *form);
+    form->fields = (uint16_t)fields;
+    form->of.kind = (uint8_t)kind;
+    form->of.flags = (uint8_t)flags;
+    form->of.stack = form->of.name = MT_NO_ID;
+    form->of.thread = (uint16_t)form_id(job, MT_TABLE_THREADS, thread, form, &status);
+    form->of.heap = (uint16_t)form_id(job, MT_TABLE_HEAPS, heap, form, &status);
+    form->of.pool = (uint16_t)form_id(job, MT_TABLE_POOLS, pool, form, &status);
+    form->of.stream = (uint32_t)form_id(job, MT_TABLE_STREAMS, stream, form, &status);
+    return status == MT_OK ? form_device(job, device, form) : status;
+}
+
+static bool kind_is_known(unsigned kind)
+{
+    return kind > 0 && kind < MT_EVENT_KIND_COUNT;
+}
+
+static enum mt_status read_forms(struct job *job)
+{
+    struct mt_cursor *in = &job->columns[MT_COLUMN_FORMS];
+    uint32_t i;
+
+    job->form_count = (uint32_t)mt_cursor_bounded(in, MT_BLOCK_MAX_EVENTS);
+    for (i = 0; i < job->form_count; i++) {
+        struct form *form = &job->decoder->forms[i];
+        enum mt_status status = read_form(job, form);
+        if (status != MT_OK)
+            return status;
+        job->any_lost |= form->lost;
+        job->any_special |= !kind_is_known(form->of.kind) || form->of.kind == MT_EVENT_DROPPED ||
+                            form->of.kind == MT_EVENT_END;
+    }
+    return in->bad || mt_cursor_left(in) ? MT_ERR_FORMAT : MT_OK;
+}
+
+static void count_fields(struct job *job, uint32_t uses, unsigned fields)
+{
+    unsigned place = fields & MT_FIELD_PLACE;
+
+    job->new_places += place == MT_FIELD_PLACE_NEW ? uses : 0;
+    job->back_places += place == MT_FIELD_PLACE_BACK ? uses : 0;
+    job->sized += fields & MT_FIELD_SIZE ? uses : 0;
+    job->auxed += fields & MT_FIELD_AUX ? uses : 0;
+    job->stacked += fields & MT_FIELD_STACK ? uses : 0;
+    job->named += fields & MT_FIELD_NAME ? uses : 0;
+    job->gapped += fields & MT_FIELD_SEQ_GAP ? uses : 0;
+    job->paid += fields & MT_FIELD_PAYLOAD ? uses : 0;
+}
+
+/* How many values each column has to have. */
+static void count_uses(struct job *job)
+{
+    struct mt_decoder *decoder = job->decoder;
+    uint32_t i;
+
+    memset(decoder->form_uses, 0, job->form_count * sizeof decoder->form_uses[0]);
+    for (i = 0; i < job->count; i++)
+        decoder->form_uses[decoder->form_index[i]]++;
+    for (i = 0; i < job->form_count; i++)
+        count_fields(job, decoder->form_uses[i], decoder->forms[i].fields);
+}
+
+static enum mt_status read_symbol_columns(struct job *job, const char **reason)
+{
+    struct mt_decoder *decoder = job->decoder;
+    struct mt_cursor *columns = job->columns;
+    enum mt_status status;
+
+    /* times are not read yet: their array holds the file's ids meanwhile */
+    if (!read_differences(&columns[MT_COLUMN_STACKS], decoder->times, &job->stack_count))
+        return malformed(reason, "column of stacks is malformed");
+    status = resolve_ids(job, MT_TABLE_STACKS, decoder->times, job->stack_count, decoder->stacks,
+                         decoder->stack_lost);
+    if (status != MT_OK)
+        return status;
+    if (!read_differences(&columns[MT_COLUMN_NAMES], decoder->times, &job->name_count))
+        return malformed(reason, "column of names is malformed");
+    return resolve_ids(job, MT_TABLE_STRINGS, decoder->times, job->name_count, decoder->names,
+                       decoder->name_lost);
+}
+
+static enum mt_status read_columns(struct job *job, const char **reason)
+{
+    struct mt_decoder *decoder = job->decoder;
+    struct mt_cursor *columns = job->columns;
+    enum mt_status status = read_forms(job);
+
+    *reason = "forms are malformed";
+    if (status != MT_OK)
+        return status;
+    if (!read_planes(&columns[MT_COLUMN_FORM_INDEX], job->count, job->form_count,
+                     decoder->form_index))
+        return malformed(reason, "column of forms is malformed");
+    count_uses(job);
+    status = read_symbol_columns(job, reason);
+    if (status != MT_OK)
+        return status;
+    if (!read_times(job) || !read_gaps(job))
+        return malformed(reason, "column of times is malformed");
+    if (!read_differences(&columns[MT_COLUMN_ADDRESSES], decoder->addresses, &job->address_count) ||
+        !read_planes(&columns[MT_COLUMN_ADDRESS_INDEX], job->new_places, job->address_count,
+                     decoder->address_index) ||
+        !read_planes(&columns[MT_COLUMN_BACK], job->back_places, job->new_places, decoder->back))
+        return malformed(reason, "column of addresses is malformed");
+    if (!read_sizes(&columns[MT_COLUMN_SIZES], decoder->sizes, &job->size_count) ||
+        !read_planes(&columns[MT_COLUMN_SIZE_INDEX], job->sized, job->size_count,
+                     decoder->size_index) ||
+        !read_planes(&columns[MT_COLUMN_AUX_INDEX], job->auxed, job->size_count,
+                     decoder->aux_index))
+        return malformed(reason, "column of sizes is malformed");
+    if (!read_planes(&columns[MT_COLUMN_STACK_INDEX], job->stacked, job->stack_count,
+                     decoder->stack_index) ||
+        !read_planes(&columns[MT_COLUMN_NAME_INDEX], job->named, job->name_count,
+                     decoder->name_index) ||
+        !skip_payloads(job))
+        return malformed(reason, "column of stacks or names is malformed");
+    return MT_OK;
+}
+
+/* ---- events ----------------------------------------------------------- */
+
+/* The loop that decoding speed is made of: no check that the columns' checks
+ * have made already. */
+static bool build_events(struct job *job)
+{
+    struct mt_decoder *decoder = job->decoder;
+    const uint16_t *address_index = decoder->address_index, *back = decoder->back;
+    const uint16_t *size_index = decoder->size_index, *aux_index = decoder->aux_index;
+    const uint16_t *stack_index = decoder->stack_index, *name_index = decoder->name_index;
+    const uint64_t *gap = decoder->gaps;
+    uint64_t seq = job->block->header.first_seq, t_ns = job->block->header.base_t_ns;
+    uint32_t place_count = 0, last_place = 0, last_stack = MT_NO_ID, i;
+    bool sound = true;
+
+    for (i = 0; i < job->count; i++) {
+        const struct form *form = &decoder->forms[decoder->form_index[i]];
+        struct mt_event *event = &decoder->events[i];
+        unsigned fields = form->fields;
+
+        *event = form->of;
+        if (fields & MT_FIELD_SEQ_GAP) {
+            sound &= *gap <= MAX_SEQ && seq <= MAX_SEQ;
+            seq += *gap++;
+        }
+        event->seq = seq++;
+        sound &= decoder->times[i] <= UINT64_MAX - t_ns;
+        t_ns += decoder->times[i];
+        event->t_ns = t_ns;
+        if (fields & MT_FIELD_SIZE)
+            event->size_bytes = decoder->sizes[*size_index++];
+        switch (fields & MT_FIELD_PLACE) {
+        case MT_FIELD_PLACE_NONE: break;
+        case MT_FIELD_PLACE_NEW:
+            event->addr = decoder->addresses[*address_index++];
+            last_place = place_count++;
+            decoder->places[last_place] = (struct place){event->addr, event->size_bytes};
+            break;
+        case MT_FIELD_PLACE_BACK:
+            last_place = place_count - 1 - *back++; /* may wrap: caught below */
+            /* fall through */
+        case MT_FIELD_PLACE_SAME:
+            if (last_place >= place_count)
+                return false;
+            event->addr = decoder->places[last_place].addr;
+            if (!(fields & MT_FIELD_SIZE))
+                event->size_bytes = decoder->places[last_place].size_bytes;
+            break;
+        }
+        if (fields & MT_FIELD_AUX)
+            event->aux_bytes = decoder->sizes[*aux_index++];
+        if (fields & MT_FIELD_STACK)
+            last_stack = decoder->stacks[*stack_index++];
+        if (fields & (MT_FIELD_STACK | MT_FIELD_STACK_SAME))
+            event->stack = last_stack;
+        if (fields & MT_FIELD_NAME)
+            event->name = decoder->names[*name_index++];
+    }
+    return sound;
+}
+
+/* Events that refer to lost definitions, when there is any such reference. */
+static uint64_t count_invalid(const struct job *job)
+{
+    const struct mt_decoder *decoder = job->decoder;
+    const uint16_t *stack_index = decoder->stack_index, *name_index = decoder->name_index;
+    uint64_t invalid = 0;
+    bool stack_lost = false;
+    uint32_t i;
+
+    for (i = 0; i < job->count; i++) {
+        const struct form *form = &decoder->forms[decoder->form_index[i]];
+        bool lost = form->lost;
+        if (form->fields & MT_FIELD_STACK)
+            stack_lost = decoder->stack_lost[*stack_index++];
+        if (form->fields & (MT_FIELD_STACK | MT_FIELD_STACK_SAME))
+            lost |= stack_lost;
+        if (form->fields & MT_FIELD_NAME)
+            lost |= decoder->name_lost[*name_index++] != 0;
+        invalid += lost;
+    }
+    return invalid;
+}
+
+/* Counts drops and the end; takes unknown kinds out. */
+static void sort_out_special(const struct job *job, struct mt_decoded *decoded)
+{
+    struct mt_event *events = decoded->events;
+    size_t kept = 0, i;
+
+    for (i = 0; i < job->count; i++) {
+        if (!kind_is_known(events[i].kind)) {
+            decoded->unknown++;
+            continue;
+        }
+        if (events[i].kind == MT_EVENT_DROPPED)
+            decoded->dropped += events[i].size_bytes;
+        decoded->closed |= events[i].kind == MT_EVENT_END;
+        events[kept++] = events[i];
+    }
+    decoded->count = kept;
+}
+
+enum mt_status mt_block_decode(struct mt_decoder *decoder, const struct mt_block *block,
+                               struct mt_ids *ids, struct mt_symbols *symbols,
+                               struct mt_decoded *decoded, const char **reason)
+{
+    struct job job = {.decoder = decoder,
+                      .block = block,
+                      .ids = ids,
+                      .symbols = symbols,
+                      .count = block->header.event_count};
+    enum mt_status status;
+
+    memset(decoded, 0, sizeof *decoded);
+    decoded->events = decoder->events;
+    if (!job.count)
+        return MT_OK;
+    status = split_columns(&job, reason);
+    if (status == MT_OK)
+        status = read_columns(&job, reason);
+    if (status == MT_OK && !build_events(&job))
+        status = malformed(reason, "events are malformed");
+    if (status != MT_OK)
+        return status;
+    decoded->count = job.count;
+    if (job.any_lost)
+        decoded->invalid = count_invalid(&job);
+    if (job.any_special)
+        sort_out_special(&job, decoded);
+    return MT_OK;
+}

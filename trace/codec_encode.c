@@ -1,0 +1,562 @@
+/* Events -> columns of a block. One pass over the events turns each into a
+ * form (everything that hardly varies, and which columns it needs) and a few
+ * indexes into tables of the block; a second writes tables and indexes out.
+ *
+ * A block freed in the block of events where it was allocated costs no
+ * address: it is "the place so many allocations ago", which is a small number
+ * for temporaries and a smooth one for activations. */
+#include "codec.h"
+
+#include <string.h>
+
+#include "dictionary.h"
+#include "util.h"
+
+enum { MAX_FORM_BYTES = 9 * MT_VARINT_MAX_BYTES };
+
+struct form {
+    uint64_t ids;       /* kind, flags, thread, device, heap */
+    uint64_t more;      /* stream, pool, fields */
+    struct mt_event of; /* an event of this form */
+    uint16_t fields;
+};
+
+struct place {
+    uint64_t addr, size_bytes;
+};
+
+struct mt_encoder {
+    size_t max_events;
+    struct form *forms;
+    uint32_t form_count;
+    struct mt_map form_ids;
+    struct mt_dictionary addresses, sizes, stacks, names;
+    struct place *places;
+    uint32_t place_count, last_place;
+    uint32_t last_stack;
+    /* columns: values of the events that have one, in order */
+    uint64_t *times, *gaps;
+    uint16_t *form_index, *address_index, *back, *size_index, *aux_index, *stack_index, *name_index;
+    size_t event_count, gap_count, address_index_count, back_count, size_index_count,
+        aux_index_count, stack_index_count, name_index_count;
+};
+
+static uint32_t power_of_two_from(size_t count)
+{
+    uint32_t power = 16;
+
+    while (power < count)
+        power *= 2;
+    return power;
+}
+
+struct mt_encoder *mt_encoder_new(size_t max_events)
+{
+    struct mt_encoder *encoder = calloc(1, sizeof *encoder);
+    size_t n = max_events;
+    uint32_t power;
+
+    if (!encoder || n > MT_ENCODER_MAX_EVENTS)
+        goto failed;
+    power = power_of_two_from(n);
+    encoder->max_events = n;
+    encoder->forms = malloc(n * sizeof *encoder->forms);
+    encoder->places = malloc(n * sizeof *encoder->places);
+    encoder->times = malloc(n * sizeof *encoder->times);
+    encoder->gaps = malloc(n * sizeof *encoder->gaps);
+    encoder->form_index = malloc(n * 7 * sizeof *encoder->form_index);
+    if (!mt_dictionary_init(&encoder->addresses, power) ||
+        !mt_dictionary_init(&encoder->sizes, power * 2) ||
+        !mt_dictionary_init(&encoder->stacks, power) ||
+        !mt_dictionary_init(&encoder->names, power) || !encoder->forms || !encoder->places ||
+        !encoder->times || !encoder->gaps || !encoder->form_index)
+        goto failed;
+    encoder->address_index = encoder->form_index + n;
+    encoder->back = encoder->form_index + 2 * n;
+    encoder->size_index = encoder->form_index + 3 * n;
+    encoder->aux_index = encoder->form_index + 4 * n;
+    encoder->stack_index = encoder->form_index + 5 * n;
+    encoder->name_index = encoder->form_index + 6 * n;
+    return encoder;
+
+failed:
+    mt_encoder_free(encoder);
+    return NULL;
+}
+
+void mt_encoder_free(struct mt_encoder *encoder)
+{
+    if (!encoder)
+        return;
+    mt_dictionary_release(&encoder->addresses);
+    mt_dictionary_release(&encoder->sizes);
+    mt_dictionary_release(&encoder->stacks);
+    mt_dictionary_release(&encoder->names);
+    mt_map_release(&encoder->form_ids);
+    free(encoder->forms);
+    free(encoder->places);
+    free(encoder->times);
+    free(encoder->gaps);
+    free(encoder->form_index);
+    free(encoder);
+}
+
+static void clear(struct mt_encoder *encoder)
+{
+    mt_dictionary_clear(&encoder->addresses);
+    mt_dictionary_clear(&encoder->sizes);
+    mt_dictionary_clear(&encoder->stacks);
+    mt_dictionary_clear(&encoder->names);
+    mt_map_release(&encoder->form_ids);
+    encoder->form_count = 0;
+    encoder->place_count = encoder->last_place = 0;
+    encoder->last_stack = MT_NO_ID;
+    encoder->event_count = encoder->gap_count = encoder->address_index_count = 0;
+    encoder->back_count = encoder->size_index_count = encoder->aux_index_count = 0;
+    encoder->stack_index_count = encoder->name_index_count = 0;
+}
+
+/* ---- first pass: events -> indexes ------------------------------------ */
+
+static unsigned encode_size(struct mt_encoder *encoder, uint64_t size_bytes)
+{
+    encoder->size_index[encoder->size_index_count++] =
+        mt_dictionary_add(&encoder->sizes, size_bytes)->index;
+    return MT_FIELD_SIZE;
+}
+
+/* A block that comes into being, or an address not seen yet in this block. */
+static unsigned encode_new_place(struct mt_encoder *encoder, const struct mt_event *event)
+{
+    struct mt_dictionary_slot *slot = mt_dictionary_add(&encoder->addresses, event->addr);
+
+    encoder->address_index[encoder->address_index_count++] = slot->index;
+    slot->note = (uint16_t)encoder->place_count;
+    encoder->last_place = encoder->place_count;
+    encoder->places[encoder->place_count++] = (struct place){event->addr, event->size_bytes};
+    return MT_FIELD_PLACE_NEW | (event->size_bytes ? encode_size(encoder, event->size_bytes) : 0);
+}
+
+/* The newest place at this address, if the block has one. */
+static unsigned encode_known_place(struct mt_encoder *encoder, const struct mt_event *event)
+{
+    const struct mt_dictionary_slot *slot = mt_dictionary_find(&encoder->addresses, event->addr);
+    const struct place *place;
+    unsigned fields;
+
+    if (slot->stamp != encoder->addresses.stamp)
+        return encode_new_place(encoder, event);
+    if (slot->note == encoder->last_place) {
+        fields = MT_FIELD_PLACE_SAME;
+    } else {
+        fields = MT_FIELD_PLACE_BACK;
+        encoder->back[encoder->back_count++] = (uint16_t)(encoder->place_count - 1 - slot->note);
+        encoder->last_place = slot->note;
+    }
+    place = &encoder->places[slot->note];
+    if (place->size_bytes != event->size_bytes)
+        fields |= encode_size(encoder, event->size_bytes);
+    return fields;
+}
+
+static unsigned encode_place(struct mt_encoder *encoder, const struct mt_event *event)
+{
+    if (event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_SEGMENT_ALLOC ||
+        event->kind == MT_EVENT_SEGMENT_MAP)
+        return encode_new_place(encoder, event);
+    if (event->addr)
+        return encode_known_place(encoder, event);
+    return event->size_bytes ? encode_size(encoder, event->size_bytes) : 0;
+}
+
+static unsigned encode_stack(struct mt_encoder *encoder, const struct mt_event *event)
+{
+    if (event->stack == MT_NO_ID)
+        return 0;
+    if (event->stack == encoder->last_stack)
+        return MT_FIELD_STACK_SAME;
+    encoder->last_stack = event->stack;
+    encoder->stack_index[encoder->stack_index_count++] =
+        mt_dictionary_add(&encoder->stacks, event->stack)->index;
+    return MT_FIELD_STACK;
+}
+
+static unsigned encode_rest(struct mt_encoder *encoder, const struct mt_event *event)
+{
+    unsigned fields = 0;
+
+    if (event->aux_bytes) {
+        encoder->aux_index[encoder->aux_index_count++] =
+            mt_dictionary_add(&encoder->sizes, event->aux_bytes)->index;
+        fields |= MT_FIELD_AUX;
+    }
+    if (event->name != MT_NO_ID) {
+        encoder->name_index[encoder->name_index_count++] =
+            mt_dictionary_add(&encoder->names, event->name)->index;
+        fields |= MT_FIELD_NAME;
+    }
+    return fields;
+}
+
+static bool form_is(const struct form *form, uint64_t ids, uint64_t more)
+{
+    return form->ids == ids && form->more == more;
+}
+
+/* Looks the form up or makes it. Keys are hashes of both words; equal hashes of
+ * unequal forms walk on. */
+static enum mt_status find_form(struct mt_encoder *encoder, uint64_t ids, uint64_t more,
+                                const struct mt_event *event, uint32_t *index)
+{
+    uint64_t key = mt_hash_u64(ids) ^ mt_hash_u64(more * 3);
+    uint32_t found;
+
+    while ((found = mt_map_get(&encoder->form_ids, key)) != MT_MAP_NONE &&
+           !form_is(&encoder->forms[found], ids, more))
+        key++;
+    if (found == MT_MAP_NONE) {
+        found = encoder->form_count;
+        if (mt_map_set(&encoder->form_ids, key, found) != MT_OK)
+            return MT_ERR_MEMORY;
+        encoder->forms[found] = (struct form){ids, more, *event, (uint16_t)(more >> 48)};
+        encoder->form_count++;
+    }
+    *index = found;
+    return MT_OK;
+}
+
+static enum mt_status encode_form(struct mt_encoder *encoder, const struct mt_event *event,
+                                  unsigned fields)
+{
+    uint64_t ids = (uint64_t)event->kind | (uint64_t)event->flags << 8 |
+                   (uint64_t)event->thread << 16 | (uint64_t)event->device << 32 |
+                   (uint64_t)event->heap << 48;
+    uint64_t more = (uint64_t)event->stream | (uint64_t)event->pool << 32 | (uint64_t)fields << 48;
+    uint32_t index;
+
+    if (find_form(encoder, ids, more, event, &index) != MT_OK)
+        return MT_ERR_MEMORY;
+    encoder->form_index[encoder->event_count] = (uint16_t)index;
+    return MT_OK;
+}
+
+static enum mt_status encode_event(struct mt_encoder *encoder, const struct mt_event *event,
+                                   uint64_t expected_seq, uint64_t last_t_ns, const char **reason)
+{
+    unsigned fields;
+
+    if (event->seq < expected_seq || event->t_ns < last_t_ns) {
+        *reason = "events out of order";
+        return MT_ERR_USAGE;
+    }
+    fields =
+        encode_place(encoder, event) | encode_stack(encoder, event) | encode_rest(encoder, event);
+    if (event->seq > expected_seq) {
+        encoder->gaps[encoder->gap_count++] = event->seq - expected_seq;
+        fields |= MT_FIELD_SEQ_GAP;
+    }
+    if (encode_form(encoder, event, fields) != MT_OK) {
+        *reason = mt_status_text(MT_ERR_MEMORY);
+        return MT_ERR_MEMORY;
+    }
+    encoder->times[encoder->event_count++] = event->t_ns - last_t_ns;
+    return MT_OK;
+}
+
+static enum mt_status encode_events(struct mt_encoder *encoder, const struct mt_event *events,
+                                    size_t count, const char **reason)
+{
+    uint64_t seq = events[0].seq, t_ns = events[0].t_ns;
+    size_t i;
+
+    clear(encoder);
+    for (i = 0; i < count; i++) {
+        enum mt_status status = encode_event(encoder, &events[i], seq, t_ns, reason);
+        if (status != MT_OK)
+            return status;
+        seq = events[i].seq + 1;
+        t_ns = events[i].t_ns;
+    }
+    return MT_OK;
+}
+
+/* ---- checks of what the events refer to ------------------------------- */
+
+static bool values_below(const struct mt_dictionary *dictionary, uint32_t limit)
+{
+    uint32_t i;
+
+    for (i = 0; i < dictionary->count; i++) {
+        if (dictionary->values[i] >= limit)
+            return false;
+    }
+    return true;
+}
+
+static bool form_is_valid(const struct form *form, const struct mt_symbols *symbols)
+{
+    const struct mt_event *of = &form->of;
+
+    return of->kind && of->thread < symbols->thread_count && of->device < MT_MAX_DEVICES &&
+           of->heap < symbols->heap_count && of->heap < MT_MAX_POOLS &&
+           of->pool < symbols->pool_count && of->pool < MT_MAX_POOLS &&
+           of->stream < symbols->stream_count;
+}
+
+static bool refers_to_symbols(const struct mt_encoder *encoder, const struct mt_symbols *symbols)
+{
+    uint32_t i;
+
+    for (i = 0; i < encoder->form_count; i++) {
+        if (!form_is_valid(&encoder->forms[i], symbols))
+            return false;
+    }
+    return values_below(&encoder->stacks, symbols->stack_count) &&
+           values_below(&encoder->names, symbols->strings.count);
+}
+
+/* ---- second pass: indexes -> bytes ------------------------------------ */
+
+static void add_column(struct mt_buf *out, enum mt_column column, const uint8_t *bytes,
+                       size_t length)
+{
+    uint8_t *start = (uint8_t *)mt_buf_reserve(out, 2 * MT_VARINT_MAX_BYTES), *at;
+
+    if (!start || !length)
+        return;
+    at = mt_put_varint(mt_put_varint(start, (uint64_t)column), length);
+    out->length += (size_t)(at - start);
+    mt_buf_add(out, bytes, length);
+}
+
+/* Room at the end of `scratch` that a table surely fits into; the bytes then
+ * go into the column. NULL without memory. */
+static uint8_t *scratch_for(struct mt_buf *scratch, size_t entries, size_t entry_bytes)
+{
+    mt_buf_reset(scratch);
+    return (uint8_t *)mt_buf_reserve(scratch, (entries + 3) * entry_bytes);
+}
+
+static void finish_column(struct mt_buf *out, enum mt_column column, struct mt_buf *scratch,
+                          const uint8_t *end)
+{
+    const uint8_t *start = (const uint8_t *)scratch->data;
+
+    add_column(out, column, start, (size_t)(end - start));
+}
+
+static void write_planes(struct mt_buf *out, struct mt_buf *scratch, enum mt_column column,
+                         const uint16_t *values, size_t count, uint32_t table_count)
+{
+    uint8_t *at = scratch_for(scratch, count, 2);
+    size_t i;
+
+    if (!at || !count)
+        return;
+    for (i = 0; i < count; i++)
+        at[i] = (uint8_t)values[i];
+    at += count;
+    if (table_count > 256) {
+        for (i = 0; i < count; i++)
+            at[i] = (uint8_t)(values[i] >> 8);
+        at += count;
+    }
+    finish_column(out, column, scratch, at);
+}
+
+static void write_forms(const struct mt_encoder *encoder, struct mt_buf *out,
+                        struct mt_buf *scratch)
+{
+    uint8_t *at = scratch_for(scratch, encoder->form_count, MAX_FORM_BYTES);
+    uint32_t i;
+
+    if (!at)
+        return;
+    at = mt_put_varint(at, encoder->form_count);
+    for (i = 0; i < encoder->form_count; i++) {
+        const struct mt_event *of = &encoder->forms[i].of;
+        at = mt_put_varint(at, of->kind);
+        at = mt_put_varint(at, of->flags);
+        at = mt_put_varint(at, encoder->forms[i].fields);
+        at = mt_put_varint(at, of->thread);
+        at = mt_put_varint(at, of->device);
+        at = mt_put_varint(at, of->heap);
+        at = mt_put_varint(at, of->pool);
+        at = mt_put_varint(at, of->stream);
+    }
+    finish_column(out, MT_COLUMN_FORMS, scratch, at);
+}
+
+/* Nanoseconds, or microseconds if that loses nothing. */
+static uint64_t common_unit(const uint64_t *times, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (times[i] % 1000)
+            return 1;
+    }
+    return 1000;
+}
+
+/* Bytes a time (1 or 2) that give the shorter column. The largest value of
+ * that width means "see the varints that follow". */
+static unsigned best_width(const uint64_t *times, size_t count, uint64_t unit)
+{
+    size_t beyond_one = 0, beyond_two = 0, i;
+
+    for (i = 0; i < count; i++) {
+        beyond_one += times[i] >= 0xFF * unit;
+        beyond_two += times[i] >= 0xFFFF * unit;
+    }
+    return beyond_one * 2 <= count + beyond_two * 3 ? 1 : 2;
+}
+
+static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
+{
+    size_t count = encoder->event_count, i, rest = 0;
+    uint64_t *times = encoder->times, unit = common_unit(times, count);
+    unsigned width = best_width(times, count, unit);
+    uint64_t escape = width == 1 ? 0xFF : 0xFFFF;
+    uint8_t *at = scratch_for(scratch, count, 2 + MT_VARINT_MAX_BYTES);
+
+    if (!at)
+        return;
+    at = mt_put_varint(at, unit);
+    *at++ = (uint8_t)width;
+    for (i = 0; i < count; i++) {
+        uint64_t value = unit == 1 ? times[i] : times[i] / 1000;
+        if (value >= escape) {
+            times[rest++] = value; /* rest <= i: in place */
+            value = escape;
+        }
+        at[i] = (uint8_t)value;
+        if (width == 2)
+            at[count + i] = (uint8_t)(value >> 8);
+    }
+    at += count * width;
+    for (i = 0; i < rest; i++)
+        at = mt_put_varint(at, times[i]);
+    finish_column(out, MT_COLUMN_TIMES, scratch, at);
+}
+
+/* Values as differences to the one before, without the low bits that all lack. */
+static void write_differences(struct mt_buf *out, struct mt_buf *scratch, enum mt_column column,
+                              const struct mt_dictionary *table)
+{
+    uint8_t *at = scratch_for(scratch, table->count, MT_VARINT_MAX_BYTES);
+    uint64_t bits = 0, last = 0;
+    unsigned shift;
+    uint32_t i;
+
+    if (!at || !table->count)
+        return;
+    for (i = 0; i < table->count; i++)
+        bits |= table->values[i];
+    shift = bits ? (unsigned)__builtin_ctzll(bits) : 0;
+    at = mt_put_varint(at, table->count);
+    at = mt_put_varint(at, shift);
+    for (i = 0; i < table->count; i++) {
+        uint64_t value = table->values[i] >> shift;
+        at = mt_put_varint(at, mt_zigzag(value - last));
+        last = value;
+    }
+    finish_column(out, column, scratch, at);
+}
+
+static void write_sizes(const struct mt_encoder *encoder, struct mt_buf *out,
+                        struct mt_buf *scratch)
+{
+    const struct mt_dictionary *sizes = &encoder->sizes;
+    uint8_t *at = scratch_for(scratch, sizes->count, MT_VARINT_MAX_BYTES);
+    uint32_t i;
+
+    if (!at || !sizes->count)
+        return;
+    at = mt_put_varint(at, sizes->count);
+    for (i = 0; i < sizes->count; i++)
+        at = mt_put_varint(at, sizes->values[i]);
+    finish_column(out, MT_COLUMN_SIZES, scratch, at);
+}
+
+static void write_gaps(const struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
+{
+    uint8_t *at = scratch_for(scratch, encoder->gap_count, MT_VARINT_MAX_BYTES);
+    size_t i;
+
+    if (!at)
+        return;
+    for (i = 0; i < encoder->gap_count; i++)
+        at = mt_put_varint(at, encoder->gaps[i]);
+    finish_column(out, MT_COLUMN_SEQ_GAPS, scratch, at);
+}
+
+static void write_columns(struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
+{
+    write_forms(encoder, out, scratch);
+    write_planes(out, scratch, MT_COLUMN_FORM_INDEX, encoder->form_index, encoder->event_count,
+                 encoder->form_count);
+    write_times(encoder, out, scratch);
+    write_differences(out, scratch, MT_COLUMN_ADDRESSES, &encoder->addresses);
+    write_planes(out, scratch, MT_COLUMN_ADDRESS_INDEX, encoder->address_index,
+                 encoder->address_index_count, encoder->addresses.count);
+    write_planes(out, scratch, MT_COLUMN_BACK, encoder->back, encoder->back_count,
+                 encoder->place_count);
+    write_sizes(encoder, out, scratch);
+    write_planes(out, scratch, MT_COLUMN_SIZE_INDEX, encoder->size_index, encoder->size_index_count,
+                 encoder->sizes.count);
+    write_planes(out, scratch, MT_COLUMN_AUX_INDEX, encoder->aux_index, encoder->aux_index_count,
+                 encoder->sizes.count);
+    write_differences(out, scratch, MT_COLUMN_STACKS, &encoder->stacks);
+    write_planes(out, scratch, MT_COLUMN_STACK_INDEX, encoder->stack_index,
+                 encoder->stack_index_count, encoder->stacks.count);
+    write_differences(out, scratch, MT_COLUMN_NAMES, &encoder->names);
+    write_planes(out, scratch, MT_COLUMN_NAME_INDEX, encoder->name_index, encoder->name_index_count,
+                 encoder->names.count);
+    write_gaps(encoder, out, scratch);
+}
+
+static void write_header(const struct mt_event *events, size_t count, size_t definition_bytes,
+                         struct mt_buf *out)
+{
+    uint8_t header[MT_BLOCK_HEADER_BYTES] = {0}, *at = header;
+
+    at = mt_put_u32(at, MT_BLOCK_MAGIC);
+    at = mt_put_u32(at, MT_FORMAT_VERSION | MT_BLOCK_HEADER_BYTES << 16);
+    at = mt_put_u64(at, events[0].seq);
+    at = mt_put_u64(at, events[0].t_ns);
+    at = mt_put_u32(at, (uint32_t)count);
+    mt_put_u32(at, (uint32_t)definition_bytes);
+    mt_buf_add(out, header, sizeof header);
+}
+
+enum mt_status mt_block_encode(struct mt_encoder *encoder, const struct mt_symbols *symbols,
+                               const struct mt_event *events, size_t count,
+                               const struct mt_buf *definitions, struct mt_buf *out,
+                               const char **reason)
+{
+    struct mt_buf scratch = {0};
+    enum mt_status status;
+
+    if (count > encoder->max_events) {
+        *reason = "too many events for one block";
+        return MT_ERR_USAGE;
+    }
+    status = encode_events(encoder, events, count, reason);
+    if (status != MT_OK)
+        return status;
+    if (!refers_to_symbols(encoder, symbols)) {
+        *reason = "an event refers to symbols that do not exist";
+        return MT_ERR_USAGE;
+    }
+    write_header(events, count, definitions->length, out);
+    mt_buf_add(out, definitions->data, definitions->length);
+    if (count)
+        write_columns(encoder, out, &scratch);
+    if (scratch.failed || out->failed) {
+        *reason = mt_status_text(MT_ERR_MEMORY);
+        status = MT_ERR_MEMORY;
+    }
+    mt_buf_release(&scratch);
+    return status;
+}

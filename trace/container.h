@@ -1,0 +1,89 @@
+/* The file around the blocks: header frame, event frames, index frame, seek
+ * table (docs/trace-format.md, "The file"). Private to reader and writer. */
+#ifndef MT_TRACE_CONTAINER_H
+#define MT_TRACE_CONTAINER_H
+
+#include "arena.h"
+#include "buf.h"
+#include "bytes.h"
+#include "trace.h"
+
+#define MT_OWN_FRAME_MAGIC   UINT32_C(0x184D2A5D) /* skippable frame: header, index */
+#define MT_SEEK_FRAME_MAGIC  UINT32_C(0x184D2A5E) /* as the seekable format has it */
+#define MT_SEEK_FOOTER_MAGIC UINT32_C(0x8F92EAB1)
+#define MT_ZSTD_MAGIC        UINT32_C(0xFD2FB528)
+
+enum {
+    MT_SKIPPABLE_HEADER_BYTES = 8, /* magic, length */
+    MT_SEEK_FOOTER_BYTES = 9,
+    /* No event frame is larger: ZSTD_COMPRESSBOUND(1 MiB) and a margin. */
+    MT_FRAME_MAX_BYTES = (1 << 20) + (1 << 14),
+    MT_HEADER_MAX_BYTES = 1 << 20
+};
+
+/* A frame of events as the index has it. */
+struct mt_index_entry {
+    struct mt_frame_info info;
+    uint32_t definition_bytes; /* > 0: holds definitions */
+};
+
+/* ---- header frame (header.c) ------------------------------------------ */
+
+void mt_header_write(const struct mt_trace_header *header, struct mt_buf *out);
+
+/* `payload` is what the skippable frame holds. Texts go into the arena. */
+enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_arena *arena,
+                              struct mt_trace_header *header, const char **reason) MT_MUST_USE;
+
+/* ---- end of the file (index.c) ---------------------------------------- */
+
+/* Index frame and seek table. The frames of `entries` follow each other after
+ * the header frame of `header_bytes`. */
+void mt_index_write(const struct mt_index_entry *entries, size_t count, uint64_t header_bytes,
+                    struct mt_buf *out);
+
+/* Frames that the seek table's footer (last MT_SEEK_FOOTER_BYTES of a file)
+ * speaks of: the length of the whole seek table frame, or 0 if it is none. */
+uint64_t mt_seek_table_bytes(const uint8_t *footer);
+
+/* The last frame of events and the index frame, as the seek table has them. */
+struct mt_seek_table {
+    uint64_t covered_bytes; /* sum of all compressed sizes */
+    uint64_t index_bytes;   /* length of the last frame: the index */
+};
+enum mt_status mt_seek_table_read(const uint8_t *frame, size_t length, struct mt_seek_table *table,
+                                  const char **reason) MT_MUST_USE;
+
+/* *entries is malloc'd. `limit` is the offset at which the index begins. */
+enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit,
+                             struct mt_index_entry **entries, size_t *count,
+                             const char **reason) MT_MUST_USE;
+
+/* Is this payload of a skippable frame ours, and which one? */
+bool mt_payload_is_header(const uint8_t *payload, size_t length);
+bool mt_payload_is_index(const uint8_t *payload, size_t length);
+
+/* ---- bytes of the file (input.c) -------------------------------------- */
+
+/* A file or memory, read from anywhere; a window moves over it. */
+struct mt_input {
+    int fd; /* -1 = memory */
+    const uint8_t *memory;
+    uint8_t *owned; /* freed on close: what came through a pipe */
+    uint64_t size;
+    uint8_t *window;
+    size_t window_capacity, window_length;
+    uint64_t window_offset;
+};
+
+enum mt_status mt_input_open(struct mt_input *input, const char *path,
+                             struct mt_error *error) MT_MUST_USE;
+void mt_input_open_memory(struct mt_input *input, const void *bytes, size_t length);
+void mt_input_close(struct mt_input *input);
+
+/* The bytes from `offset` on, at most `length` of them and fewer only at the
+ * end of the file. Valid until the next call. */
+enum mt_status mt_input_at(struct mt_input *input, uint64_t offset, size_t length,
+                           const uint8_t **bytes, size_t *got, struct mt_error *error) MT_MUST_USE;
+
+#endif

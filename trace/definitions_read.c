@@ -1,0 +1,307 @@
+/* Definitions of a block -> symbols, and ids of the file -> ids of symbols.
+ * Nothing in the bytes is trusted: ids, counts and texts are bounded by what a
+ * file of that size can honestly hold. */
+#include "codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FREE_ENTRIES = 65536, ENTRIES_PER_BYTE = 4, TEXT_PER_BYTE = 64 };
+enum { MAX_TABLE_ENTRIES = 1 << 30 };
+#define FREE_TEXT_BYTES ((uint64_t)16 << 20)
+
+void mt_ids_init(struct mt_ids *ids, uint64_t input_bytes)
+{
+    uint64_t share = input_bytes < MAX_TABLE_ENTRIES ? input_bytes : MAX_TABLE_ENTRIES;
+    uint64_t limit = FREE_ENTRIES + share * ENTRIES_PER_BYTE;
+    int table;
+
+    memset(ids, 0, sizeof *ids);
+    ids->limit = limit < MAX_TABLE_ENTRIES ? (uint32_t)limit : MAX_TABLE_ENTRIES;
+    ids->text_limit = FREE_TEXT_BYTES + share * TEXT_PER_BYTE;
+    for (table = 0; table < MT_TABLE_COUNT; table++)
+        ids->lost[table] = MT_NO_ID;
+}
+
+void mt_ids_release(struct mt_ids *ids)
+{
+    int table;
+
+    for (table = 0; table < MT_TABLE_COUNT; table++)
+        free(ids->map[table].ids);
+    memset(ids, 0, sizeof *ids);
+}
+
+static enum mt_status make_lost(struct mt_symbols *symbols, enum mt_table table, uint32_t *id)
+{
+    uint32_t text, frame;
+    enum mt_status status = mt_symbols_string(symbols, "?", 1, &text);
+
+    if (status != MT_OK)
+        return status;
+    switch (table) {
+    case MT_TABLE_STRINGS: *id = text; return MT_OK;
+    case MT_TABLE_FRAMES: return mt_symbols_frame(symbols, text, text, 0, id);
+    case MT_TABLE_STACKS:
+        status = mt_symbols_frame(symbols, text, text, 0, &frame);
+        return status == MT_OK ? mt_symbols_stack(symbols, MT_NO_ID, frame, id) : status;
+    case MT_TABLE_STREAMS: return mt_symbols_stream(symbols, UINT64_MAX, id);
+    case MT_TABLE_POOLS: return mt_symbols_pool(symbols, UINT64_MAX, UINT64_MAX, id);
+    case MT_TABLE_HEAPS: return mt_symbols_heap(symbols, text, id);
+    case MT_TABLE_THREADS: return mt_symbols_thread(symbols, text, 0, id);
+    case MT_TABLE_DEVICES: break;
+    }
+    return MT_ERR_FORMAT;
+}
+
+enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, enum mt_table table,
+                              uint64_t id, uint32_t *resolved, bool *lost)
+{
+    const struct mt_id_map *map = &ids->map[table];
+
+    if (id < map->count && map->ids[id] != MT_NO_ID) {
+        *resolved = map->ids[id];
+        return MT_OK;
+    }
+    *lost = true;
+    if (ids->lost[table] == MT_NO_ID) {
+        enum mt_status status = make_lost(symbols, table, &ids->lost[table]);
+        if (status != MT_OK)
+            return status;
+    }
+    *resolved = ids->lost[table];
+    return MT_OK;
+}
+
+/* As mt_ids_resolve for ids written as 0 = missing, else id + 1. Definitions
+ * that refer to lost ones are not counted: the events that use them are not
+ * wrong, they only show a "?" inside. */
+static enum mt_status resolve_optional(struct mt_ids *ids, struct mt_symbols *symbols,
+                                       enum mt_table table, uint64_t value, uint32_t *resolved)
+{
+    bool lost = false;
+
+    *resolved = MT_NO_ID;
+    return value ? mt_ids_resolve(ids, symbols, table, value - 1, resolved, &lost) : MT_OK;
+}
+
+static enum mt_status grow_map(struct mt_id_map *map, uint32_t count)
+{
+    uint32_t capacity = map->capacity ? map->capacity : 64;
+    uint32_t *grown;
+
+    if (count > map->capacity) {
+        while (capacity < count)
+            capacity *= 2;
+        grown = realloc(map->ids, capacity * sizeof *grown);
+        if (!grown)
+            return MT_ERR_MEMORY;
+        map->ids = grown;
+        map->capacity = capacity;
+    }
+    while (map->count < count)
+        map->ids[map->count++] = MT_NO_ID;
+    return MT_OK;
+}
+
+static enum mt_status define_string(struct mt_ids *ids, struct mt_symbols *symbols,
+                                    struct mt_cursor *in, uint32_t *id)
+{
+    uint64_t length = mt_cursor_bounded(in, MT_STRING_MAX_BYTES);
+    const uint8_t *text = mt_cursor_take(in, length);
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    if (*id != MT_NO_ID)
+        return MT_OK;
+    ids->text_bytes += length;
+    if (ids->text_bytes > ids->text_limit)
+        return MT_ERR_FORMAT;
+    return mt_symbols_string(symbols, (const char *)text, (size_t)length, id);
+}
+
+static enum mt_status define_frame(struct mt_ids *ids, struct mt_symbols *symbols,
+                                   struct mt_cursor *in, uint32_t *id)
+{
+    uint64_t function = mt_cursor_varint(in), file = mt_cursor_varint(in);
+    uint64_t line = mt_cursor_bounded(in, UINT32_MAX);
+    uint32_t function_id, file_id;
+    enum mt_status status;
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    if (*id != MT_NO_ID)
+        return MT_OK;
+    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, function, &function_id);
+    if (status == MT_OK)
+        status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, file, &file_id);
+    if (status == MT_OK)
+        status = mt_symbols_frame(symbols, function_id, file_id, (uint32_t)line, id);
+    return status;
+}
+
+static enum mt_status define_stack(struct mt_ids *ids, struct mt_symbols *symbols,
+                                   struct mt_cursor *in, uint32_t file_id, uint32_t *id)
+{
+    uint64_t up = mt_cursor_bounded(in, file_id), frame = mt_cursor_varint(in);
+    uint32_t parent = MT_NO_ID, frame_id;
+    enum mt_status status = MT_OK;
+    bool lost = false;
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    if (*id != MT_NO_ID)
+        return MT_OK;
+    if (up)
+        status = mt_ids_resolve(ids, symbols, MT_TABLE_STACKS, file_id - up, &parent, &lost);
+    if (status == MT_OK)
+        status = mt_ids_resolve(ids, symbols, MT_TABLE_FRAMES, frame, &frame_id, &lost);
+    if (status == MT_OK)
+        status = mt_symbols_stack(symbols, parent, frame_id, id);
+    return status;
+}
+
+static enum mt_status define_stream(struct mt_symbols *symbols, struct mt_cursor *in, uint32_t *id)
+{
+    uint64_t handle = mt_cursor_varint(in);
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    return *id != MT_NO_ID ? MT_OK : mt_symbols_stream(symbols, handle, id);
+}
+
+static enum mt_status define_pool(struct mt_symbols *symbols, struct mt_cursor *in, uint32_t *id)
+{
+    uint64_t a = mt_cursor_varint(in), b = mt_cursor_varint(in);
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    return *id != MT_NO_ID ? MT_OK : mt_symbols_pool(symbols, a, b, id);
+}
+
+static enum mt_status define_heap(struct mt_ids *ids, struct mt_symbols *symbols,
+                                  struct mt_cursor *in, uint32_t *id)
+{
+    uint64_t name = mt_cursor_varint(in);
+    uint32_t name_id;
+    enum mt_status status;
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    if (*id != MT_NO_ID)
+        return MT_OK;
+    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
+    return status == MT_OK ? mt_symbols_heap(symbols, name_id, id) : status;
+}
+
+/* Thread 0 exists in every table of symbols: the file's only describes it. */
+static enum mt_status define_thread(struct mt_ids *ids, struct mt_symbols *symbols,
+                                    struct mt_cursor *in, uint32_t file_id, uint32_t *id)
+{
+    uint64_t name = mt_cursor_varint(in), os_id = mt_cursor_varint(in);
+    uint32_t name_id;
+    enum mt_status status;
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    if (*id != MT_NO_ID)
+        return MT_OK;
+    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
+    if (status != MT_OK)
+        return status;
+    if (file_id)
+        return mt_symbols_thread(symbols, name_id, os_id, id);
+    symbols->threads[0] = (struct mt_thread_info){name_id, os_id};
+    *id = 0;
+    return MT_OK;
+}
+
+static enum mt_status define_device(struct mt_ids *ids, struct mt_symbols *symbols,
+                                    struct mt_cursor *in, uint32_t file_id)
+{
+    uint64_t name = mt_cursor_varint(in), total = mt_cursor_varint(in);
+    uint32_t name_id;
+    enum mt_status status;
+
+    if (in->bad || file_id >= MT_MAX_DEVICES)
+        return MT_ERR_FORMAT;
+    status = resolve_optional(ids, symbols, MT_TABLE_STRINGS, name, &name_id);
+    return status == MT_OK ? mt_symbols_device(symbols, file_id, name_id, total) : status;
+}
+
+static enum mt_status define_entry(struct mt_ids *ids, struct mt_symbols *symbols,
+                                   enum mt_table table, struct mt_cursor *in, uint32_t file_id)
+{
+    struct mt_id_map *map = &ids->map[table];
+    uint32_t *id = &map->ids[file_id];
+
+    switch (table) {
+    case MT_TABLE_STRINGS: return define_string(ids, symbols, in, id);
+    case MT_TABLE_FRAMES: return define_frame(ids, symbols, in, id);
+    case MT_TABLE_STACKS: return define_stack(ids, symbols, in, file_id, id);
+    case MT_TABLE_STREAMS: return define_stream(symbols, in, id);
+    case MT_TABLE_POOLS: return define_pool(symbols, in, id);
+    case MT_TABLE_DEVICES: return define_device(ids, symbols, in, file_id);
+    case MT_TABLE_HEAPS: return define_heap(ids, symbols, in, id);
+    case MT_TABLE_THREADS: return define_thread(ids, symbols, in, file_id, id);
+    }
+    return MT_ERR_FORMAT;
+}
+
+/* Tables whose ids are 16 bits wide in struct mt_event. */
+static uint32_t table_limit(const struct mt_ids *ids, enum mt_table table)
+{
+    switch (table) {
+    case MT_TABLE_DEVICES: return MT_MAX_DEVICES;
+    case MT_TABLE_POOLS: /* looked up one by one, so their number is cost */
+    case MT_TABLE_HEAPS: return MT_MAX_POOLS;
+    case MT_TABLE_THREADS: return MT_MAX_THREADS;
+    default: return ids->limit;
+    }
+}
+
+static enum mt_status define_table(struct mt_ids *ids, struct mt_symbols *symbols,
+                                   enum mt_table table, struct mt_cursor in, uint64_t base,
+                                   uint64_t count, const char **reason)
+{
+    enum mt_status status;
+    uint64_t i;
+
+    if (base > table_limit(ids, table) || count > table_limit(ids, table) - base) {
+        *reason = "more definitions than a trace of this size can hold";
+        return MT_ERR_FORMAT;
+    }
+    status = grow_map(&ids->map[table], (uint32_t)(base + count));
+    for (i = 0; i < count && status == MT_OK; i++)
+        status = define_entry(ids, symbols, table, &in, (uint32_t)(base + i));
+    if (status == MT_OK && mt_cursor_left(&in))
+        status = MT_ERR_FORMAT;
+    if (status != MT_OK)
+        *reason = status == MT_ERR_MEMORY ? mt_status_text(status) : "definitions are malformed";
+    return status;
+}
+
+enum mt_status mt_ids_define(struct mt_ids *ids, struct mt_symbols *symbols,
+                             struct mt_cursor definitions, const char **reason)
+{
+    struct mt_cursor *in = &definitions;
+
+    while (mt_cursor_left(in)) {
+        uint64_t table = mt_cursor_varint(in), base = mt_cursor_varint(in);
+        uint64_t count = mt_cursor_varint(in), length = mt_cursor_varint(in);
+        const uint8_t *bytes = mt_cursor_take(in, length);
+        enum mt_status status;
+        if (in->bad) {
+            *reason = "definitions are cut short";
+            return MT_ERR_FORMAT;
+        }
+        if (table < MT_TABLE_STRINGS || table > MT_TABLE_THREADS)
+            continue; /* of a later version */
+        status =
+            define_table(ids, symbols, (enum mt_table)table,
+                         (struct mt_cursor){bytes, bytes + length, false}, base, count, reason);
+        if (status != MT_OK)
+            return status;
+    }
+    return MT_OK;
+}

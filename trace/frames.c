@@ -1,0 +1,454 @@
+#include "frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "util.h"
+
+/* Failed attempts to read a frame may look at 16 MiB + 64 bytes a byte of the
+ * file in all: enough for any accident, not for a file made to be slow. */
+enum { EFFORT_PER_BYTE = 64, MIN_FRAME_BYTES = 8 };
+#define FREE_EFFORT ((uint64_t)16 << 20)
+
+/* Why bytes are no frame. */
+static const char cut_short[] = "cut short";
+
+enum mt_status mt_frames_init(struct mt_frames *frames, struct mt_input *input)
+{
+    memset(frames, 0, sizeof *frames);
+    frames->input = input;
+    frames->effort_left = FREE_EFFORT + mt_min_u64(input->size, UINT64_MAX / 128) * EFFORT_PER_BYTE;
+    frames->raw_of = SIZE_MAX;
+    frames->cut = true; /* until the end of the trace is found */
+    frames->zstd = ZSTD_createDCtx();
+    frames->raw = malloc(MT_BLOCK_MAX_BYTES);
+    return frames->zstd && frames->raw ? MT_OK : MT_ERR_MEMORY;
+}
+
+void mt_frames_release(struct mt_frames *frames)
+{
+    ZSTD_freeDCtx(frames->zstd);
+    free(frames->raw);
+    free(frames->found);
+    memset(frames, 0, sizeof *frames);
+}
+
+static enum mt_status add_found(struct mt_frames *frames, const struct mt_found *found,
+                                struct mt_error *error)
+{
+    if (frames->count == frames->capacity) {
+        size_t capacity = frames->capacity ? frames->capacity * 2 : 64;
+        void *grown = realloc(frames->found, capacity * sizeof *frames->found);
+        if (!grown)
+            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        frames->found = grown;
+        frames->capacity = capacity;
+    }
+    frames->found[frames->count++] = *found;
+    return MT_OK;
+}
+
+/* Once a place: the header may have been found damaged before the walk. */
+static enum mt_status add_damage(struct mt_frames *frames, uint64_t offset, const char *what,
+                                 const char *damage, struct mt_error *error)
+{
+    struct mt_found found = {.entry.info.offset = offset, .damage = damage, .what = what};
+    const struct mt_found *last = frames->count ? &frames->found[frames->count - 1] : NULL;
+
+    if (last && last->damage && last->entry.info.offset == offset)
+        return MT_OK;
+    return add_found(frames, &found, error);
+}
+
+/* ---- one frame -------------------------------------------------------- */
+
+/* Decompresses the frame that is bytes[0..length) into frames->raw. */
+static const char *decompress(struct mt_frames *frames, const uint8_t *bytes, size_t length)
+{
+    size_t raw = ZSTD_decompressDCtx(frames->zstd, frames->raw, MT_BLOCK_MAX_BYTES, bytes, length);
+
+    frames->raw_of = SIZE_MAX;
+    if (!ZSTD_isError(raw)) {
+        frames->raw_length = raw;
+        return NULL;
+    }
+    switch (ZSTD_getErrorCode(raw)) {
+    case ZSTD_error_checksum_wrong: return "checksum mismatch";
+    case ZSTD_error_dstSize_tooSmall: return "larger than a frame may be";
+    case ZSTD_error_memory_allocation: return "out of memory";
+    default: return "compressed data is corrupt";
+    }
+}
+
+/* Is there a frame of events at bytes? Fills *entry but for its offset;
+ * otherwise returns why not. */
+static const char *try_events(struct mt_frames *frames, const uint8_t *bytes, size_t got,
+                              struct mt_index_entry *entry)
+{
+    size_t length = ZSTD_findFrameCompressedSize(bytes, got);
+    struct mt_block block;
+    const char *reason;
+
+    if (ZSTD_isError(length)) {
+        bool is_short = ZSTD_getErrorCode(length) == ZSTD_error_srcSize_wrong;
+        return is_short ? got < MT_FRAME_MAX_BYTES ? cut_short : "larger than a frame may be"
+                        : "compressed data is corrupt";
+    }
+    reason = decompress(frames, bytes, length);
+    if (reason || mt_block_parse(frames->raw, frames->raw_length, &block, &reason) != MT_OK)
+        return reason;
+    *entry = (struct mt_index_entry){.info = {.compressed_bytes = length,
+                                              .raw_bytes = frames->raw_length,
+                                              .first_seq = block.header.first_seq,
+                                              .event_count = block.header.event_count,
+                                              .first_t_ns = block.header.base_t_ns},
+                                     .definition_bytes = block.header.definition_bytes};
+    return NULL;
+}
+
+static bool is_skippable(uint32_t magic)
+{
+    return (magic & 0xFFFFFFF0) == 0x184D2A50;
+}
+
+/* What a skippable frame of ours is called in messages. */
+static const char *skippable_name(const uint8_t *bytes, size_t got)
+{
+    const uint8_t *payload = bytes + MT_SKIPPABLE_HEADER_BYTES;
+    size_t length = got > MT_SKIPPABLE_HEADER_BYTES ? got - MT_SKIPPABLE_HEADER_BYTES : 0;
+
+    if (mt_get_u32(bytes) == MT_SEEK_FRAME_MAGIC)
+        return "seek table";
+    if (length && mt_payload_is_header(payload, length))
+        return "header";
+    return length && mt_payload_is_index(payload, length) ? "index" : "frame";
+}
+
+/* What is wrong with a whole skippable frame of ours; NULL = nothing. */
+static const char *check_ours(const struct mt_frames *frames, const uint8_t *bytes, size_t length)
+{
+    const char *name = skippable_name(bytes, length), *reason = NULL;
+    struct mt_index_entry *entries = NULL;
+    struct mt_seek_table table;
+    enum mt_status status;
+    size_t count;
+
+    if (mt_get_u32(bytes) == MT_SEEK_FRAME_MAGIC)
+        return mt_seek_table_read(bytes, length, &table, &reason) == MT_OK ? NULL : reason;
+    if (!strcmp(name, "header"))
+        return "a second header";
+    if (strcmp(name, "index") != 0)
+        return "neither header nor index";
+    status = mt_index_read(bytes, length, frames->walked, &entries, &count, &reason);
+    free(entries);
+    return status == MT_OK ? NULL : reason;
+}
+
+/* ---- the walk --------------------------------------------------------- */
+
+/* What stands at frames->walked, once it is known to be no whole frame. */
+struct trouble {
+    const char *what, *reason; /* reason NULL = it was whole and is walked over */
+};
+
+static enum mt_status step_over_events(struct mt_frames *frames, const uint8_t *bytes, size_t got,
+                                       struct trouble *trouble, struct mt_error *error)
+{
+    struct mt_found found = {.what = "frame"};
+    enum mt_status status;
+
+    trouble->reason = "no frame begins here";
+    if (mt_get_u32(bytes) != MT_ZSTD_MAGIC)
+        return MT_OK;
+    trouble->reason = try_events(frames, bytes, got, &found.entry);
+    if (!trouble->reason && found.entry.info.first_seq < frames->next_seq)
+        trouble->reason = "repeats earlier events";
+    if (trouble->reason)
+        return MT_OK;
+    found.entry.info.offset = frames->walked;
+    status = add_found(frames, &found, error);
+    if (status != MT_OK)
+        return status;
+    frames->raw_of = frames->count - 1;
+    frames->walked += found.entry.info.compressed_bytes;
+    frames->next_seq = found.entry.info.first_seq + found.entry.info.event_count;
+    return MT_OK;
+}
+
+static enum mt_status step_over_skippable(struct mt_frames *frames, const uint8_t *bytes,
+                                          size_t got, struct trouble *trouble,
+                                          struct mt_error *error)
+{
+    uint64_t left = frames->input->size - frames->walked;
+    uint64_t length = MT_SKIPPABLE_HEADER_BYTES + (uint64_t)mt_get_u32(bytes + 4);
+    uint32_t magic = mt_get_u32(bytes);
+
+    trouble->what = skippable_name(bytes, got);
+    trouble->reason = cut_short;
+    if (length > left)
+        return MT_OK;
+    if (magic == MT_OWN_FRAME_MAGIC || magic == MT_SEEK_FRAME_MAGIC) {
+        enum mt_status status =
+            mt_input_at(frames->input, frames->walked, (size_t)length, &bytes, &got, error);
+        if (status != MT_OK || got < length)
+            return status;
+        trouble->reason = check_ours(frames, bytes, got);
+    } else { /* other programs may say what they like, in their own words */
+        trouble->reason = strcmp(trouble->what, "frame") != 0 ? "not marked as ours" : NULL;
+    }
+    if (!trouble->reason) {
+        frames->walked += length;
+        frames->cut = magic != MT_SEEK_FRAME_MAGIC;
+    }
+    return MT_OK;
+}
+
+static enum mt_status try_step(struct mt_frames *frames, struct trouble *trouble,
+                               struct mt_error *error)
+{
+    const uint8_t *bytes;
+    size_t got;
+    enum mt_status status =
+        mt_input_at(frames->input, frames->walked, MT_FRAME_MAX_BYTES, &bytes, &got, error);
+
+    *trouble = (struct trouble){"frame", cut_short};
+    if (status != MT_OK || got < MIN_FRAME_BYTES)
+        return status;
+    return is_skippable(mt_get_u32(bytes)) ? step_over_skippable(frames, bytes, got, trouble, error)
+                                           : step_over_events(frames, bytes, got, trouble, error);
+}
+
+static bool is_candidate(const uint8_t *bytes)
+{
+    uint32_t magic = mt_get_u32(bytes);
+
+    return magic == MT_ZSTD_MAGIC || magic == MT_OWN_FRAME_MAGIC || magic == MT_SEEK_FRAME_MAGIC;
+}
+
+/* The next offset >= from where a frame could begin; the file's size if there
+ * is none. */
+static enum mt_status next_candidate(struct mt_frames *frames, uint64_t from, uint64_t *offset,
+                                     struct mt_error *error)
+{
+    for (;;) {
+        const uint8_t *bytes;
+        size_t got, i;
+        enum mt_status status =
+            mt_input_at(frames->input, from, MT_FRAME_MAX_BYTES, &bytes, &got, error);
+        if (status != MT_OK)
+            return status;
+        for (i = 0; i + 4 <= got; i++) {
+            if (is_candidate(bytes + i)) {
+                *offset = from + i;
+                return MT_OK;
+            }
+        }
+        if (got < MT_FRAME_MAX_BYTES) {
+            *offset = frames->input->size;
+            return MT_OK;
+        }
+        from += got - 3;
+    }
+}
+
+/* Notes damage that begins at `start`, before what was found[first..) since. */
+static enum mt_status insert_damage(struct mt_frames *frames, size_t first, uint64_t start,
+                                    const struct trouble *trouble, struct mt_error *error)
+{
+    bool found_frame = frames->count > first;
+    struct mt_found frame = found_frame ? frames->found[first] : (struct mt_found){0};
+    enum mt_status status;
+
+    frames->count = first;
+    status = add_damage(frames, start, trouble->what, trouble->reason, error);
+    if (status == MT_OK && found_frame) {
+        status = add_found(frames, &frame, error);
+        frames->raw_of = frames->count - 1;
+    }
+    return status;
+}
+
+/* The walk stands before something that is no whole frame: goes on to the next
+ * one, or to the end of the file. */
+static enum mt_status recover(struct mt_frames *frames, const struct trouble *trouble,
+                              struct mt_error *error)
+{
+    uint64_t start = frames->walked, size = frames->input->size, at = start;
+    size_t first = frames->count;
+
+    for (;;) {
+        struct trouble again;
+        enum mt_status status = next_candidate(frames, at + 1, &at, error);
+        if (status != MT_OK)
+            return status;
+        if (at >= size || !frames->effort_left)
+            break;
+        frames->walked = at;
+        status = try_step(frames, &again, error);
+        if (status != MT_OK)
+            return status;
+        if (!again.reason)
+            return insert_damage(frames, first, start, trouble, error);
+        frames->effort_left -=
+            mt_min_u64(frames->effort_left, mt_min_u64(MT_FRAME_MAX_BYTES, size - at));
+    }
+    frames->walked = size;
+    frames->cut = trouble->reason == cut_short;
+    return frames->cut ? MT_OK : add_damage(frames, start, trouble->what, trouble->reason, error);
+}
+
+static enum mt_status step(struct mt_frames *frames, struct mt_error *error)
+{
+    struct trouble trouble;
+    enum mt_status status;
+
+    if (frames->walked >= frames->input->size) {
+        frames->complete = true;
+        return MT_OK;
+    }
+    frames->cut = true; /* unless the end of the trace comes now */
+    status = try_step(frames, &trouble, error);
+    return status == MT_OK && trouble.reason ? recover(frames, &trouble, error) : status;
+}
+
+enum mt_status mt_frames_get(struct mt_frames *frames, size_t i, struct mt_error *error)
+{
+    while (i >= frames->count && !frames->complete) {
+        enum mt_status status = step(frames, error);
+        if (status != MT_OK)
+            return status;
+    }
+    return i < frames->count ? MT_OK : MT_END;
+}
+
+enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_block *block,
+                              const char **reason, struct mt_error *error)
+{
+    const struct mt_index_entry *entry = &frames->found[i].entry;
+    const uint8_t *bytes;
+    size_t got;
+    enum mt_status status;
+
+    if (frames->raw_of != i) {
+        status = mt_input_at(frames->input, entry->info.offset,
+                             (size_t)entry->info.compressed_bytes, &bytes, &got, error);
+        if (status != MT_OK)
+            return status;
+        *reason = got < entry->info.compressed_bytes ? cut_short : decompress(frames, bytes, got);
+        if (*reason)
+            return MT_ERR_FORMAT;
+        frames->raw_of = i;
+    }
+    status = mt_block_parse(frames->raw, frames->raw_length, block, reason);
+    if (status != MT_OK)
+        return MT_ERR_FORMAT;
+    if (block->header.first_seq == entry->info.first_seq &&
+        block->header.event_count == entry->info.event_count)
+        return MT_OK;
+    *reason = "not the frame that the index speaks of";
+    return MT_ERR_FORMAT;
+}
+
+/* ---- header and index ------------------------------------------------- */
+
+enum mt_status mt_frames_read_header(struct mt_frames *frames, struct mt_arena *arena,
+                                     struct mt_trace_header *header, struct mt_error *error)
+{
+    const char *reason = "no header begins here";
+    const uint8_t *bytes;
+    size_t got, length;
+    enum mt_status status = mt_input_at(frames->input, 0, MT_HEADER_MAX_BYTES, &bytes, &got, error);
+
+    if (status != MT_OK)
+        return status;
+    if (got >= MT_SKIPPABLE_HEADER_BYTES && mt_get_u32(bytes) == MT_OWN_FRAME_MAGIC) {
+        length = mt_get_u32(bytes + 4);
+        reason = cut_short;
+        if (length <= got - MT_SKIPPABLE_HEADER_BYTES) {
+            status =
+                mt_header_read(bytes + MT_SKIPPABLE_HEADER_BYTES, length, arena, header, &reason);
+            if (status == MT_OK) {
+                frames->walked = MT_SKIPPABLE_HEADER_BYTES + length;
+                return MT_OK;
+            }
+            if (status != MT_ERR_FORMAT)
+                return mt_fail(error, status, 0, "%s", reason);
+        }
+    }
+    return add_damage(frames, 0, "header", reason, error);
+}
+
+/* The tail that belongs to these entries, byte for byte? */
+static bool tail_agrees(const struct mt_index_entry *entries, size_t count, const uint8_t *tail,
+                        size_t length)
+{
+    struct mt_buf expected = {0};
+    bool same;
+
+    mt_index_write(entries, count, count ? entries[0].info.offset : 0, &expected);
+    same = !expected.failed && expected.length == length && !memcmp(expected.data, tail, length);
+    mt_buf_release(&expected);
+    return same;
+}
+
+static enum mt_status adopt(struct mt_frames *frames, const struct mt_index_entry *entries,
+                            size_t count, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; i < count && status == MT_OK; i++) {
+        struct mt_found found = {.entry = entries[i], .what = "frame"};
+        status = add_found(frames, &found, error);
+    }
+    frames->indexed = frames->complete = true;
+    frames->cut = false;
+    return status;
+}
+
+/* The seek table ends the file and the index lies before it. Whatever does
+ * not fit: no index, and no word of it here. */
+enum mt_status mt_frames_use_index(struct mt_frames *frames, struct mt_error *error)
+{
+    uint64_t size = frames->input->size, table_bytes;
+    struct mt_index_entry *entries = NULL;
+    struct mt_seek_table table;
+    const uint8_t *bytes;
+    const char *reason;
+    size_t got, count;
+    enum mt_status status;
+
+    if (size < MT_SEEK_FOOTER_BYTES)
+        return MT_OK;
+    status = mt_input_at(frames->input, size - MT_SEEK_FOOTER_BYTES, MT_SEEK_FOOTER_BYTES, &bytes,
+                         &got, error);
+    if (status != MT_OK || got < MT_SEEK_FOOTER_BYTES)
+        return status;
+    table_bytes = mt_seek_table_bytes(bytes);
+    if (!table_bytes || table_bytes > size)
+        return MT_OK;
+    status =
+        mt_input_at(frames->input, size - table_bytes, (size_t)table_bytes, &bytes, &got, error);
+    if (status != MT_OK || got < table_bytes)
+        return status;
+    if (mt_seek_table_read(bytes, got, &table, &reason) != MT_OK ||
+        table.covered_bytes != size - table_bytes)
+        return MT_OK;
+    status = mt_input_at(frames->input, table.covered_bytes - table.index_bytes,
+                         (size_t)(table.index_bytes + table_bytes), &bytes, &got, error);
+    if (status != MT_OK || got < table.index_bytes + table_bytes)
+        return status;
+    status = mt_index_read(bytes, (size_t)table.index_bytes,
+                           table.covered_bytes - table.index_bytes, &entries, &count, &reason);
+    if (status != MT_OK)
+        return status == MT_ERR_MEMORY ? mt_fail(error, status, MT_NO_OFFSET, "%s", reason) : MT_OK;
+    status = adopt(frames, entries, count, error);
+    if (status == MT_OK && !tail_agrees(entries, count, bytes, got))
+        status = add_damage(frames, size - table_bytes, "seek table",
+                            "does not agree with the index", error);
+    free(entries);
+    return status;
+}

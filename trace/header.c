@@ -1,0 +1,251 @@
+/* The header frame: facts about the run as pairs of texts, so that a fact can
+ * be added without a new version. Booleans are "1" and absent; numbers are
+ * decimal; what is not known is absent. */
+#include "container.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec.h"
+#include "util.h"
+
+static const char own_magic[8] = {'m', 'e', 'm', 't', 'r', 'a', 'c', 'e'};
+
+enum { FIXED_BYTES = 16, CHECKSUM_BYTES = 4, MAX_PAIRS = 1024 };
+
+enum fact_kind { TEXT, U64, I32, BOOL };
+
+struct fact {
+    const char *key;
+    enum fact_kind kind;
+    size_t offset; /* in struct mt_trace_header */
+};
+
+#define FACT(kind, name)                                                                           \
+    {                                                                                              \
+#name, kind, offsetof(struct mt_trace_header, name)                                        \
+    }
+
+static const struct fact facts[] = {
+    FACT(TEXT, framework),
+    FACT(TEXT, allocator_options),
+    FACT(TEXT, host),
+    FACT(TEXT, command),
+    FACT(U64, process_id),
+    FACT(I32, rank),
+    FACT(I32, world_size),
+    FACT(U64, start_t_ns),
+    FACT(U64, memory_limit_bytes),
+    FACT(TEXT, sources),
+    FACT(BOOL, starts_in_middle),
+    FACT(BOOL, sizes_rounded),
+    FACT(BOOL, has_stacks),
+    FACT(BOOL, has_segments),
+    FACT(BOOL, has_free_requested),
+    FACT(BOOL, has_free_completed),
+    FACT(TEXT, settings),
+};
+
+/* Bounded so that what the writer writes is what the reader accepts. */
+enum { MAX_TEXT_BYTES = 65536 };
+
+static void add_u32(struct mt_buf *out, uint32_t value)
+{
+    uint8_t bytes[4];
+
+    mt_put_u32(bytes, value);
+    mt_buf_add(out, bytes, sizeof bytes);
+}
+
+static void set_u32(struct mt_buf *out, size_t offset, uint32_t value)
+{
+    if (!out->failed)
+        mt_put_u32((uint8_t *)out->data + offset, value);
+}
+
+static void add_pair(struct mt_buf *out, const char *key, const char *value, uint32_t *pairs)
+{
+    size_t length = strlen(value);
+
+    if (length > MAX_TEXT_BYTES)
+        length = MAX_TEXT_BYTES;
+    add_u32(out, (uint32_t)strlen(key));
+    add_u32(out, (uint32_t)length);
+    mt_buf_add_text(out, key);
+    mt_buf_add(out, value, length);
+    ++*pairs;
+}
+
+static void add_number(struct mt_buf *out, const char *key, bool negative, uint64_t value,
+                       uint32_t *pairs)
+{
+    struct mt_buf text = {0};
+
+    if (negative)
+        mt_buf_add_char(&text, '-');
+    mt_buf_add_u64(&text, value);
+    if (text.data)
+        add_pair(out, key, text.data, pairs);
+    out->failed |= text.failed;
+    mt_buf_release(&text);
+}
+
+static void add_fact(struct mt_buf *out, const struct fact *fact,
+                     const struct mt_trace_header *header, uint32_t *pairs)
+{
+    const char *field = (const char *)header + fact->offset;
+    const char *text;
+    uint64_t number;
+    int32_t small;
+    bool flag;
+
+    switch (fact->kind) {
+    case TEXT:
+        memcpy(&text, field, sizeof text);
+        if (text)
+            add_pair(out, fact->key, text, pairs);
+        break;
+    case U64:
+        memcpy(&number, field, sizeof number);
+        if (number)
+            add_number(out, fact->key, false, number, pairs);
+        break;
+    case I32:
+        memcpy(&small, field, sizeof small);
+        if (small >= 0)
+            add_number(out, fact->key, false, (uint64_t)small, pairs);
+        break;
+    case BOOL:
+        memcpy(&flag, field, sizeof flag);
+        if (flag)
+            add_pair(out, fact->key, "1", pairs);
+        break;
+    }
+}
+
+void mt_header_write(const struct mt_trace_header *header, struct mt_buf *out)
+{
+    size_t start = out->length, payload, i;
+    uint32_t pairs = 0;
+
+    add_u32(out, MT_OWN_FRAME_MAGIC);
+    add_u32(out, 0);
+    payload = out->length;
+    mt_buf_add(out, own_magic, sizeof own_magic);
+    add_u32(out, MT_FORMAT_VERSION);
+    add_u32(out, 0);
+    for (i = 0; i < MT_ARRAY_LEN(facts); i++)
+        add_fact(out, &facts[i], header, &pairs);
+    set_u32(out, payload + 12, pairs);
+    if (!out->failed)
+        add_u32(out, mt_crc32(out->data + payload, out->length - payload));
+    set_u32(out, start + 4, (uint32_t)(out->length - payload));
+}
+
+bool mt_payload_is_header(const uint8_t *payload, size_t length)
+{
+    return length >= sizeof own_magic && !memcmp(payload, own_magic, sizeof own_magic);
+}
+
+bool mt_trace_probe(const void *bytes, size_t length)
+{
+    const uint8_t *at = bytes;
+
+    if (length >= 4 && mt_get_u32(at) == MT_OWN_FRAME_MAGIC)
+        return true;
+    /* the first bytes are damaged, but what follows speaks for itself */
+    return length >= MT_SKIPPABLE_HEADER_BYTES + sizeof own_magic &&
+           mt_payload_is_header(at + MT_SKIPPABLE_HEADER_BYTES, length - MT_SKIPPABLE_HEADER_BYTES);
+}
+
+/* Decimal digits only; false if it is no u64. */
+static bool parse_u64(const char *text, size_t length, uint64_t *value)
+{
+    size_t i;
+
+    *value = 0;
+    for (i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9' || !mt_mul_ok(*value, 10, value) ||
+            !mt_add_ok(*value, (uint64_t)(text[i] - '0'), value))
+            return false;
+    }
+    return length > 0;
+}
+
+static enum mt_status set_fact(const struct fact *fact, const char *value, size_t length,
+                               struct mt_arena *arena, struct mt_trace_header *header)
+{
+    char *field = (char *)header + fact->offset;
+    const char *text;
+    uint64_t number;
+    int32_t small;
+    bool flag;
+
+    if (fact->kind == TEXT) {
+        text = mt_arena_text(arena, value, length);
+        if (!text)
+            return MT_ERR_MEMORY;
+        memcpy(field, &text, sizeof text);
+        return MT_OK;
+    }
+    if (!parse_u64(value, length, &number) || (fact->kind == I32 && number > INT32_MAX))
+        return MT_ERR_FORMAT;
+    small = (int32_t)number;
+    flag = number != 0;
+    if (fact->kind == U64)
+        memcpy(field, &number, sizeof number);
+    else if (fact->kind == I32)
+        memcpy(field, &small, sizeof small);
+    else
+        memcpy(field, &flag, sizeof flag);
+    return MT_OK;
+}
+
+static enum mt_status read_pair(struct mt_cursor *in, struct mt_arena *arena,
+                                struct mt_trace_header *header)
+{
+    const uint8_t *lengths = mt_cursor_take(in, 8);
+    uint32_t key_length = lengths ? mt_get_u32(lengths) : 0;
+    uint32_t value_length = lengths ? mt_get_u32(lengths + 4) : 0;
+    const char *key = (const char *)mt_cursor_take(in, key_length);
+    const char *value = (const char *)mt_cursor_take(in, value_length);
+    size_t i;
+
+    if (in->bad)
+        return MT_ERR_FORMAT;
+    for (i = 0; i < MT_ARRAY_LEN(facts); i++) {
+        if (strlen(facts[i].key) == key_length && !memcmp(facts[i].key, key, key_length))
+            return set_fact(&facts[i], value, value_length, arena, header);
+    }
+    return MT_OK; /* a fact of a later writer */
+}
+
+enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_arena *arena,
+                              struct mt_trace_header *header, const char **reason)
+{
+    struct mt_cursor in = {payload, payload + length, false};
+    uint32_t pairs, i;
+
+    *reason = "header is malformed";
+    if (length < FIXED_BYTES + CHECKSUM_BYTES || !mt_payload_is_header(payload, length))
+        return MT_ERR_FORMAT;
+    in.end -= CHECKSUM_BYTES;
+    if (mt_crc32(payload, length - CHECKSUM_BYTES) != mt_get_u32(in.end)) {
+        *reason = "checksum mismatch in the header";
+        return MT_ERR_FORMAT;
+    }
+    header->format_version = mt_get_u32(payload + 8);
+    if (header->format_version != MT_FORMAT_VERSION) {
+        *reason = "written by a later version of the format";
+        return MT_ERR_UNSUPPORTED;
+    }
+    pairs = mt_get_u32(payload + 12);
+    mt_cursor_take(&in, FIXED_BYTES);
+    for (i = 0; i < pairs && i < MAX_PAIRS; i++) {
+        enum mt_status status = read_pair(&in, arena, header);
+        if (status != MT_OK)
+            return status;
+    }
+    return i < pairs || mt_cursor_left(&in) ? MT_ERR_FORMAT : MT_OK;
+}

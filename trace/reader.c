@@ -1,0 +1,407 @@
+/* A trace file as a source of events: one batch a frame, damage counted and
+ * stepped over. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec.h"
+#include "container.h"
+#include "frames.h"
+
+enum skip { SKIP_NONE, SKIP_TO_SEQ, SKIP_TO_TIME };
+
+struct trace_source {
+    struct mt_source base; /* first: the ops get a pointer to it */
+    struct mt_input input;
+    struct mt_frames frames;
+    struct mt_decoder *decoder;
+    struct mt_ids ids;
+    struct mt_arena arena;
+    size_t next; /* in frames.found */
+    uint64_t last_t_ns;
+    enum skip skip; /* events before the target of a seek are left out */
+    uint64_t skip_target;
+    /* frames without the damage between them, for mt_trace_frames and seek */
+    struct mt_frame_info *infos;
+    size_t *places; /* of infos in frames.found */
+    size_t info_count;
+};
+
+static struct trace_source *from_base(struct mt_source *base)
+{
+    return (struct trace_source *)(void *)base;
+}
+
+/* ---- reading ---------------------------------------------------------- */
+
+/* "frame 12 at byte 8192: checksum mismatch". A damaged header is no frame. */
+static void count_damage(struct trace_source *source, size_t i, const char *reason)
+{
+    struct mt_integrity *integrity = &source->base.integrity;
+    const struct mt_found *found = source->frames.found;
+    uint64_t offset = found[i].entry.info.offset;
+    bool header_first = found[0].damage && !strcmp(found[0].what, "header");
+
+    integrity->frames_damaged++;
+    if (integrity->first_error.status != MT_OK)
+        return;
+    if (strcmp(found[i].what, "frame") != 0)
+        mt_fail(&integrity->first_error, MT_ERR_FORMAT, offset, "%s at byte %llu: %s",
+                found[i].what, (unsigned long long)offset, reason);
+    else
+        mt_fail(&integrity->first_error, MT_ERR_FORMAT, offset, "frame %zu at byte %llu: %s",
+                i - header_first, (unsigned long long)offset, reason);
+}
+
+static enum mt_status host_error(struct mt_error *error, enum mt_status status)
+{
+    return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+}
+
+/* Is it damage of the file, which is counted, not a failure of the host? */
+static bool is_damage(enum mt_status status)
+{
+    return status == MT_ERR_FORMAT || status == MT_ERR_UNSUPPORTED;
+}
+
+/* Loads frame i and its definitions. MT_ERR_FORMAT: damaged, counted. */
+static enum mt_status load(struct trace_source *source, size_t i, struct mt_block *block,
+                           struct mt_error *error)
+{
+    struct mt_found *found = &source->frames.found[i];
+    const char *reason = found->damage;
+    enum mt_status status = MT_ERR_FORMAT;
+
+    if (!reason)
+        status = mt_frames_load(&source->frames, i, block, &reason, error);
+    if (status == MT_OK && !found->defined) {
+        status = mt_ids_define(&source->ids, &source->base.symbols, block->definitions, &reason);
+        found->defined = status == MT_OK;
+        if (status == MT_ERR_MEMORY)
+            return host_error(error, status);
+    }
+    if (!is_damage(status))
+        return status;
+    count_damage(source, i, reason);
+    return MT_ERR_FORMAT;
+}
+
+static enum mt_status decode(struct trace_source *source, size_t i, const struct mt_block *block,
+                             struct mt_decoded *decoded, struct mt_error *error)
+{
+    const char *reason = "goes back in time";
+    enum mt_status status = MT_ERR_FORMAT;
+
+    if (!block->header.event_count || block->header.base_t_ns >= source->last_t_ns)
+        status = mt_block_decode(source->decoder, block, &source->ids, &source->base.symbols,
+                                 decoded, &reason);
+    if (status == MT_ERR_MEMORY)
+        return host_error(error, status);
+    if (status == MT_OK)
+        return status;
+    count_damage(source, i, reason);
+    return MT_ERR_FORMAT;
+}
+
+static void count_frame(struct trace_source *source, const struct mt_found *found,
+                        const struct mt_decoded *decoded)
+{
+    struct mt_integrity *integrity = &source->base.integrity;
+
+    integrity->frames_read++;
+    integrity->events_read += decoded->count;
+    integrity->events_unknown += decoded->unknown;
+    integrity->events_invalid += decoded->invalid;
+    integrity->events_dropped += decoded->dropped;
+    integrity->closed |= decoded->closed;
+    source->base.progress_bytes = found->entry.info.offset + found->entry.info.compressed_bytes;
+}
+
+/* Leaves out what lies before the target of a seek. */
+static void skip_events(struct trace_source *source, struct mt_event_batch *batch)
+{
+    while (source->skip != SKIP_NONE && batch->count) {
+        const struct mt_event *event = &batch->events[0];
+        uint64_t value = source->skip == SKIP_TO_SEQ ? event->seq : event->t_ns;
+        if (value >= source->skip_target) {
+            source->skip = SKIP_NONE;
+            return;
+        }
+        batch->events++;
+        batch->count--;
+        source->base.integrity.events_read--;
+    }
+}
+
+static enum mt_status finish(struct trace_source *source)
+{
+    struct mt_integrity *integrity = &source->base.integrity;
+
+    integrity->cut = source->frames.cut;
+    integrity->cut_offset = source->frames.cut ? source->base.input_bytes : 0;
+    source->base.progress_bytes = source->base.input_bytes;
+    return MT_END;
+}
+
+static enum mt_status trace_next(struct mt_source *base, struct mt_event_batch *batch,
+                                 struct mt_error *error)
+{
+    struct trace_source *source = from_base(base);
+
+    for (;;) {
+        size_t i = source->next;
+        struct mt_decoded decoded;
+        struct mt_block block;
+        enum mt_status status = mt_frames_get(&source->frames, i, error);
+        if (status != MT_OK)
+            return status == MT_END ? finish(source) : status;
+        source->next++;
+        status = load(source, i, &block, error);
+        if (status == MT_OK)
+            status = decode(source, i, &block, &decoded, error);
+        if (status == MT_ERR_FORMAT)
+            continue;
+        if (status != MT_OK)
+            return status;
+        count_frame(source, &source->frames.found[i], &decoded);
+        if (!decoded.count)
+            continue;
+        source->last_t_ns = decoded.events[decoded.count - 1].t_ns;
+        *batch = (struct mt_event_batch){decoded.events, decoded.count};
+        skip_events(source, batch);
+        if (batch->count)
+            return MT_OK;
+    }
+}
+
+static enum mt_status trace_rewind(struct mt_source *base, struct mt_error *error)
+{
+    struct trace_source *source = from_base(base);
+
+    (void)error;
+    memset(&base->integrity, 0, sizeof base->integrity);
+    base->progress_bytes = 0;
+    source->next = 0;
+    source->last_t_ns = 0;
+    source->skip = SKIP_NONE;
+    return MT_OK;
+}
+
+/* ---- frames and seeking ----------------------------------------------- */
+
+static enum mt_status find_all_frames(struct trace_source *source, struct mt_error *error)
+{
+    struct mt_frames *frames = &source->frames;
+    size_t i;
+    enum mt_status status = mt_frames_get(frames, SIZE_MAX, error);
+
+    if (status != MT_END)
+        return status;
+    if (source->infos)
+        return MT_OK;
+    source->infos = malloc((frames->count + 1) * sizeof *source->infos);
+    source->places = malloc((frames->count + 1) * sizeof *source->places);
+    if (!source->infos || !source->places)
+        return host_error(error, MT_ERR_MEMORY);
+    for (i = 0; i < frames->count; i++) {
+        if (frames->found[i].damage)
+            continue;
+        source->places[source->info_count] = i;
+        source->infos[source->info_count++] = frames->found[i].entry.info;
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_trace_frames(struct mt_source *base, const struct mt_frame_info **frames,
+                               size_t *count, struct mt_error *error)
+{
+    struct trace_source *source = from_base(base);
+    enum mt_status status = find_all_frames(source, error);
+
+    if (status != MT_OK)
+        return status;
+    *frames = source->infos;
+    *count = source->info_count;
+    return MT_OK;
+}
+
+/* Symbols that events from frame `end` on may refer to. Most frames define
+ * nothing and are not looked at. */
+static enum mt_status define_before(struct trace_source *source, size_t end, struct mt_error *error)
+{
+    size_t i;
+
+    for (i = 0; i < end; i++) {
+        const struct mt_found *found = &source->frames.found[i];
+        struct mt_block block;
+        enum mt_status status;
+        if (found->damage || found->defined || !found->entry.definition_bytes)
+            continue;
+        status = load(source, i, &block, error);
+        if (status != MT_OK && status != MT_ERR_FORMAT)
+            return status;
+    }
+    return MT_OK;
+}
+
+/* The last frame that begins before the target (at it, by seq): by time, equal
+ * instants may lie on both sides of a border. */
+static size_t frame_before(const struct trace_source *source, uint64_t target, bool by_time)
+{
+    size_t low = 0, high = source->info_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct mt_frame_info *info = &source->infos[middle];
+        bool before = by_time ? info->first_t_ns < target : info->first_seq <= target;
+        if (before)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? low - 1 : 0;
+}
+
+static enum mt_status trace_seek(struct mt_source *base, uint64_t target, bool by_time,
+                                 struct mt_error *error)
+{
+    struct trace_source *source = from_base(base);
+    enum mt_status status = find_all_frames(source, error);
+    size_t frame;
+
+    if (status == MT_OK)
+        status = trace_rewind(base, error);
+    if (status != MT_OK || !source->info_count)
+        return status;
+    frame = source->places[frame_before(source, target, by_time)];
+    status = define_before(source, frame, error);
+    if (status != MT_OK)
+        return status;
+    source->next = frame;
+    source->skip = by_time ? SKIP_TO_TIME : SKIP_TO_SEQ;
+    source->skip_target = target;
+    return MT_OK;
+}
+
+/* ---- opening and closing ---------------------------------------------- */
+
+static void trace_close(struct mt_source *base)
+{
+    struct trace_source *source = from_base(base);
+
+    mt_frames_release(&source->frames);
+    mt_input_close(&source->input);
+    mt_decoder_free(source->decoder);
+    mt_ids_release(&source->ids);
+    mt_symbols_release(&base->symbols);
+    mt_arena_release(&source->arena);
+    free(source->infos);
+    free(source->places);
+    free(source);
+}
+
+static const struct mt_source_ops trace_ops = {trace_next, trace_rewind, trace_seek, trace_close};
+
+static struct trace_source *new_source(void)
+{
+    struct trace_source *source = calloc(1, sizeof *source);
+
+    if (!source)
+        return NULL;
+    source->base.ops = &trace_ops;
+    source->base.format = "memtrace/1";
+    source->base.header.rank = source->base.header.world_size = -1;
+    source->input.fd = -1;
+    return source;
+}
+
+/* The header is gone: its facts are not known. What a trace usually has is
+ * taken for granted, so that nothing that is there is left unread. */
+static void assume_usual_header(struct mt_trace_header *header)
+{
+    header->format_version = MT_FORMAT_VERSION;
+    header->has_stacks = header->has_segments = true;
+    header->has_free_requested = header->has_free_completed = true;
+}
+
+static bool header_is_lost(const struct mt_frames *frames)
+{
+    return frames->count && frames->found[0].damage && frames->found[0].entry.info.offset == 0;
+}
+
+/* The first frame must be whole if the header is not, else the file could be
+ * anything. */
+static enum mt_status check_is_trace(struct trace_source *source, struct mt_error *error)
+{
+    struct mt_frames *frames = &source->frames;
+    enum mt_status status;
+
+    if (!header_is_lost(frames))
+        return MT_OK;
+    status = mt_frames_get(frames, 1, error);
+    if (status == MT_END)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "not a memtrace trace: %s",
+                       frames->found[0].damage);
+    if (status != MT_OK)
+        return status;
+    assume_usual_header(&source->base.header);
+    source->base.header.start_t_ns = frames->found[1].entry.info.first_t_ns;
+    return MT_OK;
+}
+
+static enum mt_status open_input(struct trace_source *source, struct mt_error *error)
+{
+    struct mt_frames *frames = &source->frames;
+    enum mt_status status;
+    size_t i;
+
+    source->base.input_bytes = source->input.size;
+    mt_ids_init(&source->ids, source->input.size);
+    source->decoder = mt_decoder_new();
+    if (!source->decoder || mt_symbols_init(&source->base.symbols) != MT_OK ||
+        mt_frames_init(frames, &source->input) != MT_OK)
+        return host_error(error, MT_ERR_MEMORY);
+    status = mt_frames_read_header(frames, &source->arena, &source->base.header, error);
+    if (status == MT_OK)
+        status = mt_frames_use_index(frames, error);
+    if (status == MT_OK)
+        status = check_is_trace(source, error);
+    for (i = 0; frames->indexed && i < frames->count; i++)
+        source->base.decoded_bytes += frames->found[i].entry.info.raw_bytes;
+    return status;
+}
+
+enum mt_status mt_trace_open(const char *path, struct mt_source **out, struct mt_error *error)
+{
+    struct trace_source *source = new_source();
+    enum mt_status status;
+
+    if (!source)
+        return host_error(error, MT_ERR_MEMORY);
+    status = mt_input_open(&source->input, path, error);
+    if (status == MT_OK)
+        status = open_input(source, error);
+    if (status != MT_OK) {
+        trace_close(&source->base);
+        return status;
+    }
+    *out = &source->base;
+    return MT_OK;
+}
+
+enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_source **out,
+                                    struct mt_error *error)
+{
+    struct trace_source *source = new_source();
+    enum mt_status status;
+
+    if (!source)
+        return host_error(error, MT_ERR_MEMORY);
+    mt_input_open_memory(&source->input, bytes, length);
+    status = open_input(source, error);
+    if (status != MT_OK) {
+        trace_close(&source->base);
+        return status;
+    }
+    *out = &source->base;
+    return MT_OK;
+}

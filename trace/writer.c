@@ -1,0 +1,306 @@
+/* Events -> file. Events gather in memory; a full block (or a flush) becomes
+ * one zstd frame, handed to the operating system in one write. Nothing that is
+ * written is ever touched again, so a killed writer leaves a readable file. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <zstd.h>
+
+#include "codec.h"
+#include "container.h"
+#include "util.h"
+
+enum {
+    DEFAULT_LEVEL = 3,
+    DEFAULT_EVENTS = 16384, /* 1 MiB of struct mt_event: stays in the cache */
+    MIN_EVENTS = 16,
+    RAW_BYTES_PER_EVENT = 6, /* typical, to turn frame_bytes into events */
+    DEFINITIONS_PER_BLOCK = MT_BLOCK_MAX_BYTES / 4
+};
+
+struct mt_writer {
+    int fd;
+    const struct mt_symbols *symbols;
+    struct mt_encoder *encoder;
+    ZSTD_CCtx *zstd;
+    struct mt_event *events;
+    size_t event_count, max_events, frame_bytes;
+    struct mt_definitions_written written;
+    struct mt_buf definitions, raw, compressed;
+    struct mt_index_entry *frames;
+    size_t frame_count, frame_capacity;
+    uint64_t header_bytes, offset; /* offset: of the next frame in the file */
+    uint64_t next_seq, last_t_ns;
+    bool ended;  /* an END event was added */
+    bool failed; /* a frame could not be written: the file may hold half of it */
+    bool finished;
+};
+
+static enum mt_status no_memory(struct mt_error *error)
+{
+    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+}
+
+static enum mt_status write_all(struct mt_writer *writer, const void *bytes, size_t length,
+                                struct mt_error *error)
+{
+    const char *at = bytes;
+
+    while (length) {
+        ssize_t done = write(writer->fd, at, length);
+        if (done > 0) {
+            at += done;
+            length -= (size_t)done;
+            writer->offset += (uint64_t)done;
+        } else if (done < 0 && errno == EINTR) {
+            continue;
+        } else {
+            return mt_fail(error, MT_ERR_OUTPUT, writer->offset, "%s",
+                           done ? strerror(errno) : "nothing was written");
+        }
+    }
+    return MT_OK;
+}
+
+static enum mt_status write_header(struct mt_writer *writer, const struct mt_trace_header *header,
+                                   struct mt_error *error)
+{
+    struct mt_buf out = {0};
+    enum mt_status status;
+
+    mt_header_write(header, &out);
+    writer->header_bytes = out.length;
+    status = out.failed ? no_memory(error) : write_all(writer, out.data, out.length, error);
+    mt_buf_release(&out);
+    return status;
+}
+
+static enum mt_status set_up(struct mt_writer *writer, const struct mt_writer_options *options)
+{
+    int level = options && options->compression_level ? options->compression_level : DEFAULT_LEVEL;
+    size_t frame_bytes = options ? options->frame_bytes : 0;
+
+    writer->max_events = DEFAULT_EVENTS;
+    writer->frame_bytes = MT_BLOCK_MAX_BYTES;
+    if (frame_bytes && frame_bytes < MT_BLOCK_MAX_BYTES) {
+        size_t events = frame_bytes / RAW_BYTES_PER_EVENT;
+        writer->frame_bytes = frame_bytes;
+        writer->max_events = events < MIN_EVENTS ? MIN_EVENTS : events;
+        if (writer->max_events > MT_ENCODER_MAX_EVENTS)
+            writer->max_events = MT_ENCODER_MAX_EVENTS;
+    }
+    writer->encoder = mt_encoder_new(writer->max_events);
+    writer->events = malloc(writer->max_events * sizeof *writer->events);
+    writer->zstd = ZSTD_createCCtx();
+    if (!writer->encoder || !writer->events || !writer->zstd)
+        return MT_ERR_MEMORY;
+    if (ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, level)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
+        return MT_ERR_USAGE;
+    return MT_OK;
+}
+
+enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols,
+                             const struct mt_writer_options *options, struct mt_writer **out,
+                             struct mt_error *error)
+{
+    struct mt_writer *writer = calloc(1, sizeof *writer);
+    enum mt_status status;
+
+    if (!writer)
+        return no_memory(error);
+    writer->fd = fd;
+    writer->symbols = symbols;
+    status = set_up(writer, options);
+    if (status == MT_OK)
+        status = write_header(writer, header, error);
+    else
+        mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    if (status != MT_OK) {
+        mt_writer_free(writer);
+        return status;
+    }
+    *out = writer;
+    return MT_OK;
+}
+
+void mt_writer_free(struct mt_writer *writer)
+{
+    if (!writer)
+        return;
+    mt_encoder_free(writer->encoder);
+    ZSTD_freeCCtx(writer->zstd);
+    mt_buf_release(&writer->definitions);
+    mt_buf_release(&writer->raw);
+    mt_buf_release(&writer->compressed);
+    free(writer->events);
+    free(writer->frames);
+    free(writer);
+}
+
+static enum mt_status remember_frame(struct mt_writer *writer, const struct mt_event *first,
+                                     size_t count)
+{
+    if (writer->frame_count == writer->frame_capacity) {
+        size_t capacity = writer->frame_capacity ? writer->frame_capacity * 2 : 64;
+        void *grown = realloc(writer->frames, capacity * sizeof *writer->frames);
+        if (!grown)
+            return MT_ERR_MEMORY;
+        writer->frames = grown;
+        writer->frame_capacity = capacity;
+    }
+    writer->frames[writer->frame_count++] =
+        (struct mt_index_entry){.info = {.offset = writer->offset,
+                                         .compressed_bytes = writer->compressed.length,
+                                         .raw_bytes = writer->raw.length,
+                                         .first_seq = first->seq,
+                                         .event_count = count,
+                                         .first_t_ns = first->t_ns},
+                                .definition_bytes = (uint32_t)writer->definitions.length};
+    return MT_OK;
+}
+
+/* writer->raw -> a frame in the file. */
+static enum mt_status write_frame(struct mt_writer *writer, const struct mt_event *first,
+                                  size_t count, struct mt_error *error)
+{
+    size_t bound = ZSTD_compressBound(writer->raw.length), length;
+    char *room;
+
+    mt_buf_reset(&writer->compressed);
+    room = mt_buf_reserve(&writer->compressed, bound);
+    if (!room)
+        return no_memory(error);
+    length = ZSTD_compress2(writer->zstd, room, bound, writer->raw.data, writer->raw.length);
+    if (ZSTD_isError(length))
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "zstd: %s", ZSTD_getErrorName(length));
+    writer->compressed.length = length;
+    if (remember_frame(writer, first, count) != MT_OK)
+        return no_memory(error);
+    return write_all(writer, room, length, error);
+}
+
+/* Encodes events[0..count) into writer->raw. */
+static enum mt_status encode(struct mt_writer *writer, const struct mt_event *events, size_t count,
+                             struct mt_error *error)
+{
+    const char *reason = NULL;
+    enum mt_status status;
+
+    mt_buf_reset(&writer->raw);
+    status = mt_block_encode(writer->encoder, writer->symbols, events, count, &writer->definitions,
+                             &writer->raw, &reason);
+    if (status != MT_OK)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s (events from %llu on)", reason,
+                       (unsigned long long)events[0].seq);
+    return MT_OK;
+}
+
+/* Definitions that do not fit beside events get blocks of their own, before
+ * them; the rest stays in writer->definitions. */
+static enum mt_status write_large_definitions(struct mt_writer *writer, struct mt_error *error)
+{
+    for (;;) {
+        bool complete;
+        enum mt_status status;
+        mt_buf_reset(&writer->definitions);
+        complete = mt_definitions_write(writer->symbols, &writer->written, DEFINITIONS_PER_BLOCK,
+                                        &writer->definitions);
+        if (writer->definitions.failed)
+            return no_memory(error);
+        if (complete)
+            return MT_OK;
+        status = encode(writer, writer->events, 0, error);
+        if (status == MT_OK)
+            status = write_frame(writer, writer->events, 0, error);
+        if (status != MT_OK)
+            return status;
+    }
+}
+
+static bool is_too_large(const struct mt_writer *writer)
+{
+    return writer->raw.length > MT_BLOCK_MAX_BYTES ||
+           writer->raw.length - writer->definitions.length > writer->frame_bytes;
+}
+
+/* Events that vary more than any real trace may exceed a frame's size: then
+ * smaller blocks are tried, for these and all that follow. */
+static enum mt_status write_events(struct mt_writer *writer, struct mt_error *error)
+{
+    size_t done = 0;
+
+    while (done < writer->event_count) {
+        size_t count = mt_min_u64(writer->event_count - done, writer->max_events);
+        enum mt_status status = encode(writer, writer->events + done, count, error);
+        if (status != MT_OK)
+            return status;
+        if (is_too_large(writer) && count > MIN_EVENTS) {
+            writer->max_events = count / 2;
+            continue;
+        }
+        status = write_frame(writer, writer->events + done, count, error);
+        if (status != MT_OK)
+            return status;
+        mt_buf_reset(&writer->definitions);
+        done += count;
+    }
+    writer->event_count = 0;
+    return MT_OK;
+}
+
+enum mt_status mt_writer_flush(struct mt_writer *writer, struct mt_error *error)
+{
+    enum mt_status status;
+
+    if (writer->failed)
+        return mt_fail(error, MT_ERR_OUTPUT, writer->offset, "an earlier write failed");
+    if (!writer->event_count)
+        return MT_OK;
+    status = write_large_definitions(writer, error);
+    if (status == MT_OK)
+        status = write_events(writer, error);
+    writer->failed = status != MT_OK;
+    return status;
+}
+
+enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *event,
+                             struct mt_error *error)
+{
+    if (writer->failed)
+        return mt_fail(error, MT_ERR_OUTPUT, writer->offset, "an earlier write failed");
+    if (event->seq < writer->next_seq || event->t_ns < writer->last_t_ns || writer->finished)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "event %llu is out of order",
+                       (unsigned long long)event->seq);
+    writer->next_seq = event->seq + 1;
+    writer->last_t_ns = event->t_ns;
+    writer->ended = event->kind == MT_EVENT_END;
+    writer->events[writer->event_count++] = *event;
+    return writer->event_count < writer->max_events ? MT_OK : mt_writer_flush(writer, error);
+}
+
+enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error)
+{
+    const struct mt_event end = {.seq = writer->next_seq,
+                                 .t_ns = writer->last_t_ns,
+                                 .stack = MT_NO_ID,
+                                 .name = MT_NO_ID,
+                                 .kind = MT_EVENT_END};
+    struct mt_buf tail = {0};
+    enum mt_status status = MT_OK;
+
+    if (!writer->ended)
+        status = mt_writer_add(writer, &end, error);
+    if (status == MT_OK)
+        status = mt_writer_flush(writer, error);
+    if (status != MT_OK)
+        return status;
+    mt_index_write(writer->frames, writer->frame_count, writer->header_bytes, &tail);
+    status = tail.failed ? no_memory(error) : write_all(writer, tail.data, tail.length, error);
+    writer->finished = status == MT_OK;
+    mt_buf_release(&tail);
+    return status;
+}
