@@ -40,7 +40,8 @@ enum mt_event_flags {
      * that happened in it: all such events come first. Segments as
      * SEGMENT_ALLOC (or SEGMENT_MAP if expandable), live blocks as ALLOC with
      * aux = block size, blocks that wait for streams as ALLOC followed by
-     * FREE_REQUESTED. The time is that of the first real event. */
+     * FREE_REQUESTED. A segment's aux, if not 0, is the largest request that
+     * its pool serves (1 MiB: PyTorch's small pool). The time is that of the first real event. */
     MT_EVENT_INITIAL = 1 << 0,
     /* The segment or block belongs to an expandable segment. */
     MT_EVENT_EXPANDABLE = 1 << 1,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-const struct mt_policy_ops *const mt_policies[] = {NULL};
+const struct mt_policy_ops *const mt_policies[] = {&mt_policy_pytorch, &mt_policy_recorded, NULL};
 
 const struct mt_policy_ops *mt_policy_find(const char *name, size_t length)
 {

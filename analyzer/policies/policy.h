@@ -33,9 +33,9 @@ struct mt_policy_ops {
     const char *summary; /* one line for --help */
     bool exact;          /* the rules are known from source and checked */
 
-    /* `options` is the text after "name:", "" if none; settings are those
-     * that the trace recorded (may be NULL). Writes the canonical spelling to
-     * `spelling`. */
+    /* `options` is the text after "name:"; NULL if the name stood alone: then
+     * those of the recorded run (header, may be NULL). Writes the canonical
+     * spelling to `spelling`. device and symbols are borrowed. */
     enum mt_status (*create)(const char *options, const struct mt_trace_header *header,
                              const struct mt_symbols *symbols, struct mt_device_model *device,
                              struct mt_policy **policy, char *spelling, size_t spelling_size,
@@ -70,6 +70,9 @@ struct mt_policy_ops {
     /* Whole-structure check for tests: true if every invariant holds. */
     bool (*is_valid)(const struct mt_policy *policy);
 };
+
+extern const struct mt_policy_ops mt_policy_pytorch;
+extern const struct mt_policy_ops mt_policy_recorded;
 
 /* All policies; ends with NULL. */
 extern const struct mt_policy_ops *const mt_policies[];

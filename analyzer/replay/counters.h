@@ -40,4 +40,18 @@ static inline struct mt_bytes mt_counters_bytes(const struct mt_counters *counte
     return bytes;
 }
 
+/* Counting starts here: peaks are what is there now, counts are 0. */
+static inline void mt_counters_restart(struct mt_counters *counters)
+{
+    counters->requested.peak = counters->requested.now;
+    counters->allocated.peak = counters->allocated.now;
+    counters->active.peak = counters->active.now;
+    counters->reserved.peak = counters->reserved.now;
+    counters->inactive_split.peak = counters->inactive_split.now;
+    counters->segments.peak = counters->segments.now;
+    counters->allocations = counters->frees = 0;
+    counters->device_allocs = counters->device_frees = 0;
+    counters->retries = counters->ooms = 0;
+}
+
 #endif

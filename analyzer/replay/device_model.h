@@ -34,16 +34,13 @@ struct mt_device_model {
     uint64_t total_memory_bytes; /* physical size; sizes VA reservations */
     uint64_t next_synthetic;     /* descending */
 
-    struct mt_device_op *ops; /* since the last mt_device_clear_ops */
+    struct mt_device_op *ops; /* since the last mt_device_clear */
     size_t op_count, op_capacity;
 
     struct mt_device_base *bases; /* of the event group at hand */
     size_t base_count, base_capacity;
     uint64_t bases_missing; /* how often no recorded base fitted */
     bool use_bases;
-    /* Real device memory ran out at this request, as the trace shows; the
-     * limit alone does not know (allocators notes 1.11.3). */
-    bool fail_next;
 };
 
 void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,

@@ -22,6 +22,7 @@ struct mt_replay_verify {
     bool wanted;
     uint64_t allocations, addresses_exact;
     uint64_t segment_events, segment_events_exact;
+    uint64_t unexpected_segment_events; /* the replay did more than was recorded */
     uint64_t ooms, ooms_exact;
     bool exact; /* all of them */
     char first_difference[240]; /* "" = none; names event, wanted and got */

@@ -1,0 +1,428 @@
+/* The policy `pytorch`: the native caching allocator of PyTorch, rule by rule
+ * (research: allocators notes 1.4 to 1.9; source read: PyTorch 2.11,
+ * c10/cuda/CUDACachingAllocator.cpp). Checked against captures with the
+ * allocator's own counters: see docs/accuracy.md. */
+#include "policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pytorch_pools.h"
+#include "pytorch_restore.h"
+#include "util.h"
+
+/* No request of a real program is larger; keeps sums of sizes far from
+ * overflow whatever a trace claims. */
+static const uint64_t LARGEST_REQUEST = (uint64_t)1 << 48;
+
+struct mt_policy {
+    struct mt_pytorch pytorch;
+};
+
+static void destroy(struct mt_policy *policy)
+{
+    struct mt_pytorch *self = &policy->pytorch;
+    uint32_t i, lane;
+
+    for (i = 0; i < self->pool_count; i++) {
+        for (lane = 0; lane < self->pools[i].lane_count; lane++) {
+            mt_free_set_release(&self->pools[i].lanes[lane].free);
+            mt_free_set_release(&self->pools[i].lanes[lane].unmapped);
+        }
+        free(self->pools[i].lanes);
+    }
+    free(self->pools);
+    free(self->scratch);
+    mt_block_store_release(&self->store);
+    free(policy);
+}
+
+static void spell(const struct mt_pytorch_config *config, char *spelling, size_t size)
+{
+    static const char name[] = "pytorch";
+
+    if (size < sizeof name + 1)
+        return;
+    memcpy(spelling, name, sizeof name);
+    mt_pytorch_config_spell(config, spelling + sizeof name, size - sizeof name);
+    if (spelling[sizeof name])
+        spelling[sizeof name - 1] = ':';
+}
+
+static enum mt_status create(const char *options, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols, struct mt_device_model *device,
+                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+                             struct mt_error *error)
+{
+    struct mt_policy *self = calloc(1, sizeof *self);
+    enum mt_status status;
+
+    if (!self)
+        return MT_ERR_MEMORY;
+    self->pytorch.device = device;
+    self->pytorch.symbols = symbols;
+    mt_block_store_init(&self->pytorch.store);
+    status = options ? mt_pytorch_config_parse(options, &self->pytorch.config, error)
+                     : mt_pytorch_config_recorded(header, &self->pytorch.config, error);
+    if (status == MT_OK && self->pytorch.config.async_backend)
+        status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                         "backend:cudaMallocAsync is not the caching allocator");
+    if (status != MT_OK) {
+        destroy(self);
+        return status;
+    }
+    if (self->pytorch.config.memory_fraction < 1 && device->total_memory_bytes &&
+        !device->limit_bytes)
+        device->limit_bytes =
+            (uint64_t)(self->pytorch.config.memory_fraction * (double)device->total_memory_bytes);
+    spell(&self->pytorch.config, spelling, spelling_size);
+    *policy = self;
+    return MT_OK;
+}
+
+/* ---- malloc --------------------------------------------------------------- */
+
+static struct mt_pytorch_search search_for(const struct mt_pytorch *self,
+                                           const struct mt_policy_request *request)
+{
+    struct mt_pytorch_search search = {0};
+
+    search.requested_bytes = request->size_bytes;
+    search.size_bytes = mt_pytorch_round_size(&self->config, request->size_bytes);
+    search.segment_bytes = mt_pytorch_segment_size(&self->config, search.size_bytes);
+    search.stream = request->stream;
+    search.pool = 2u * request->pool + (search.size_bytes <= MT_PYTORCH_SMALL_LIMIT);
+    search.expandable = self->config.expandable_segments;
+    /* (k, 0): made by a capture, and allocated from only while it runs */
+    search.is_capturing = request->pool < self->symbols->pool_count &&
+                          self->symbols->pools[request->pool].id[0] != 0;
+    return search;
+}
+
+/* How large a free block may become by mapping what lies behind it. */
+static uint64_t expandable_bytes(const struct mt_pytorch *self, const struct mt_block *block)
+{
+    const struct mt_block *next;
+
+    if (block->next == MT_NO_BLOCK)
+        return block->size_bytes;
+    next = &self->store.blocks[block->next];
+    return block->size_bytes + (next->state == MT_BLOCK_UNMAPPED ? next->size_bytes : 0);
+}
+
+/* Best fit counts a block at the growing end as large as it can become, so
+ * that holes inside are filled first. Looks one element ahead at a time. */
+static struct mt_free_cursor prefer_holes(const struct mt_pytorch *self,
+                                          const struct mt_free_set *set, struct mt_free_cursor at)
+{
+    for (;;) {
+        const struct mt_block *block = &self->store.blocks[at.entry->block];
+        struct mt_free_cursor next = mt_free_set_next(set, at);
+        if (!block->expandable || !next.entry ||
+            expandable_bytes(self, &self->store.blocks[next.entry->block]) >=
+                expandable_bytes(self, block))
+            return at;
+        at = next;
+    }
+}
+
+/* The free block for a request, MT_NO_BLOCK if none; changes nothing. */
+static uint32_t find_free(const struct mt_pytorch *self, const struct mt_pytorch_lane *lane,
+                          const struct mt_pytorch_search *search)
+{
+    const struct mt_free_set *set = &lane->free;
+    struct mt_free_cursor at = mt_free_set_find(set, search->size_bytes, 0);
+    uint64_t max_split = self->config.max_split_bytes;
+
+    if (!at.entry)
+        return MT_NO_BLOCK;
+    if (self->store.blocks[at.entry->block].expandable) {
+        if (search->expandable)
+            at = prefer_holes(self, set, at);
+        while (!search->expandable && at.entry && self->store.blocks[at.entry->block].expandable)
+            at = mt_free_set_next(set, at);
+        if (!at.entry)
+            return MT_NO_BLOCK;
+    }
+    if (search->size_bytes < max_split && at.entry->size_bytes >= max_split)
+        return MT_NO_BLOCK;
+    if (search->size_bytes >= max_split &&
+        at.entry->size_bytes >= search->size_bytes + self->config.max_non_split_rounding_bytes)
+        return MT_NO_BLOCK;
+    return at.entry->block;
+}
+
+static bool garbage_is_collected(const struct mt_pytorch *self)
+{
+    return self->device->limit_bytes && self->config.gc_threshold > 0;
+}
+
+static enum mt_status take_free(struct mt_pytorch *self, const struct mt_pytorch_search *search,
+                                uint32_t *block)
+{
+    struct mt_pytorch_lane *lane = mt_pytorch_lane(self, search->pool, search->stream);
+
+    if (!lane)
+        return MT_ERR_MEMORY;
+    if (garbage_is_collected(self))
+        self->pools[search->pool].gc_clock++;
+    *block = find_free(self, lane, search);
+    if (*block != MT_NO_BLOCK)
+        mt_pytorch_remove(self, *block);
+    return MT_OK;
+}
+
+static bool exceeds_limit(const struct mt_pytorch *self, const struct mt_pytorch_search *search)
+{
+    return self->device->limit_bytes &&
+           mt_pytorch_total(self) + search->segment_bytes > self->device->limit_bytes;
+}
+
+/* New memory from the driver; MT_ERR_DEVICE_OOM beyond the limit. */
+static enum mt_status take_new(struct mt_pytorch *self, const struct mt_pytorch_search *search,
+                               bool is_retry, uint32_t *block)
+{
+    struct mt_block fresh = {0};
+    enum mt_status status;
+
+    self->counters.retries += is_retry;
+    if (exceeds_limit(self, search))
+        return MT_ERR_DEVICE_OOM;
+    if (search->expandable)
+        return mt_pytorch_expand(self, search, block);
+    fresh.addr = mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, search->segment_bytes, 0,
+                                search->stream);
+    fresh.size_bytes = search->segment_bytes;
+    fresh.stream = search->stream;
+    fresh.pool = (uint16_t)search->pool;
+    fresh.state = MT_BLOCK_FREE;
+    status = mt_block_new(&self->store, &fresh, block);
+    if (status != MT_OK)
+        return status;
+    mt_level_add(&self->counters.segments, 1);
+    mt_level_add(&self->counters.reserved, fresh.size_bytes);
+    self->counters.device_allocs++;
+    return mt_device_log(self->device, MT_EVENT_SEGMENT_ALLOC, fresh.addr, fresh.size_bytes,
+                         fresh.stream, &self->counters);
+}
+
+/* Everything the allocator tries after a miss, in its order. */
+static enum mt_status take_after_miss(struct mt_pytorch *self,
+                                      const struct mt_pytorch_search *search, uint32_t *block)
+{
+    enum mt_status status = MT_OK;
+    bool released;
+
+    if (garbage_is_collected(self))
+        status = mt_pytorch_collect_garbage(self);
+    if (status == MT_OK)
+        status = take_new(self, search, false, block);
+    if (status != MT_ERR_DEVICE_OOM)
+        return status;
+    status = mt_pytorch_release_available(self, search, &released);
+    if (status == MT_OK && released)
+        status = take_new(self, search, false, block);
+    else if (status == MT_OK)
+        status = MT_ERR_DEVICE_OOM;
+    if (status != MT_ERR_DEVICE_OOM || search->is_capturing)
+        return status;
+    status = mt_pytorch_release_cached(self);
+    return status == MT_OK ? take_new(self, search, true, block) : status;
+}
+
+/* Hands out the low end of a block that is in no set. */
+static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *search,
+                               uint32_t id)
+{
+    bool was_split = mt_block_is_split(&self->store.blocks[id]);
+    uint64_t remaining = 0;
+    struct mt_block *block;
+
+    if (mt_pytorch_should_split(&self->config, self->store.blocks[id].size_bytes,
+                                search->size_bytes, search->expandable)) {
+        uint32_t rest;
+        enum mt_status status = mt_block_split(&self->store, id, search->size_bytes, &rest);
+        if (status == MT_OK)
+            status = mt_pytorch_insert(self, rest);
+        if (status != MT_OK)
+            return status;
+        remaining = self->store.blocks[rest].size_bytes;
+    }
+    block = &self->store.blocks[id];
+    block->state = MT_BLOCK_ALLOCATED;
+    block->requested_bytes = search->requested_bytes;
+    mt_count_alloc(&self->counters, block, remaining, was_split);
+    return MT_OK;
+}
+
+static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
+                            struct mt_policy_block *out)
+{
+    struct mt_pytorch *self = &policy->pytorch;
+    struct mt_pytorch_search search;
+    enum mt_status status;
+    uint32_t id;
+
+    if (request->size_bytes > LARGEST_REQUEST) {
+        self->counters.ooms++;
+        return MT_ERR_DEVICE_OOM;
+    }
+    search = search_for(self, request);
+    status = take_free(self, &search, &id);
+    if (status == MT_OK && id == MT_NO_BLOCK)
+        status = take_after_miss(self, &search, &id);
+    if (status == MT_ERR_DEVICE_OOM)
+        self->counters.ooms++;
+    if (status == MT_OK)
+        status = hand_out(self, &search, id);
+    if (status != MT_OK)
+        return status;
+    out->handle = id;
+    out->addr = self->store.blocks[id].addr;
+    out->size_bytes = self->store.blocks[id].size_bytes;
+    return MT_OK;
+}
+
+static bool would_release(struct mt_policy *policy, const struct mt_policy_request *request)
+{
+    struct mt_pytorch *self = &policy->pytorch;
+    struct mt_pytorch_search search;
+    struct mt_pytorch_lane *lane;
+
+    if (request->size_bytes > LARGEST_REQUEST)
+        return true;
+    search = search_for(self, request);
+    lane = mt_pytorch_lane(self, search.pool, search.stream);
+    if (lane && find_free(self, lane, &search) != MT_NO_BLOCK)
+        return false;
+    if (exceeds_limit(self, &search))
+        return true;
+    return garbage_is_collected(self) &&
+           mt_pytorch_total(self) >
+               (uint64_t)(self->config.gc_threshold * (double)self->device->limit_bytes);
+}
+
+/* ---- free ----------------------------------------------------------------- */
+
+static enum mt_status free_requested(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_pytorch *self = &policy->pytorch;
+    struct mt_block *block = &self->store.blocks[handle];
+
+    block->state = MT_BLOCK_PENDING;
+    mt_count_free_requested(&self->counters, block);
+    return MT_OK;
+}
+
+static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_pytorch *self = &policy->pytorch;
+    struct mt_block *block = &self->store.blocks[handle];
+    uint64_t size = block->size_bytes, merged;
+
+    block->state = MT_BLOCK_FREE;
+    merged = mt_pytorch_try_merge(self, handle, block->previous);
+    merged += mt_pytorch_try_merge(self, handle, block->next);
+    mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
+    return mt_pytorch_insert(self, handle);
+}
+
+static enum mt_status empty_cache(struct mt_policy *policy)
+{
+    return mt_pytorch_release_cached(&policy->pytorch);
+}
+
+static enum mt_status restore_segment(struct mt_policy *policy, const struct mt_event *segment)
+{
+    return mt_pytorch_restore_segment(&policy->pytorch, segment);
+}
+
+static enum mt_status restore_block(struct mt_policy *policy, const struct mt_event *event,
+                                    struct mt_policy_block *out)
+{
+    enum mt_status status = mt_pytorch_restore_block(&policy->pytorch, event, &out->handle);
+
+    if (status == MT_OK) {
+        out->addr = policy->pytorch.store.blocks[out->handle].addr;
+        out->size_bytes = policy->pytorch.store.blocks[out->handle].size_bytes;
+    }
+    return status;
+}
+
+static enum mt_status restored(struct mt_policy *policy)
+{
+    return mt_pytorch_restored(&policy->pytorch);
+}
+
+static const struct mt_counters *counters(const struct mt_policy *policy)
+{
+    return &policy->pytorch.counters;
+}
+
+/* ---- checking ------------------------------------------------------------- */
+
+/* Free blocks are in exactly one set, under their own key. */
+static bool sets_are_valid(const struct mt_pytorch *self)
+{
+    uint32_t id, filed = 0, reusable = 0, pool, lane;
+
+    for (id = 0; id < self->store.count; id++)
+        reusable += self->store.blocks[id].state == MT_BLOCK_FREE ||
+                    self->store.blocks[id].state == MT_BLOCK_UNMAPPED;
+    for (pool = 0; pool < self->pool_count; pool++) {
+        for (lane = 0; lane < self->pools[pool].lane_count; lane++) {
+            const struct mt_free_set *set = &self->pools[pool].lanes[lane].free;
+            struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
+            filed += (uint32_t)set->count;
+            filed += (uint32_t)self->pools[pool].lanes[lane].unmapped.count;
+            for (; at.entry; at = mt_free_set_next(set, at)) {
+                const struct mt_block *block = &self->store.blocks[at.entry->block];
+                if (block->state != MT_BLOCK_FREE || block->addr != at.entry->addr ||
+                    block->size_bytes != at.entry->size_bytes || block->pool != pool)
+                    return false;
+            }
+        }
+    }
+    return filed == reusable;
+}
+
+/* free + used = reserved; the counters are what the blocks say. */
+static bool is_valid(const struct mt_policy *policy)
+{
+    const struct mt_pytorch *self = &policy->pytorch;
+    uint64_t held = 0, allocated = 0, active = 0, inactive_split = 0;
+    uint32_t id;
+
+    for (id = 0; id < self->store.count; id++) {
+        const struct mt_block *block = &self->store.blocks[id];
+        if (block->state == MT_BLOCK_UNUSED || block->state == MT_BLOCK_UNMAPPED)
+            continue;
+        held += block->size_bytes;
+        allocated += block->state == MT_BLOCK_ALLOCATED ? block->size_bytes : 0;
+        active += block->state != MT_BLOCK_FREE ? block->size_bytes : 0;
+        if (block->state == MT_BLOCK_FREE && !block->expandable && mt_block_is_split(block))
+            inactive_split += block->size_bytes;
+    }
+    return mt_block_store_is_valid(&self->store) && sets_are_valid(self) &&
+           held == self->counters.reserved.now && allocated == self->counters.allocated.now &&
+           active == self->counters.active.now &&
+           inactive_split == self->counters.inactive_split.now;
+}
+
+const struct mt_policy_ops mt_policy_pytorch = {
+    .name = "pytorch",
+    .summary = "PyTorch's caching allocator, with any of its options",
+    .exact = true,
+    .create = create,
+    .destroy = destroy,
+    .alloc = alloc,
+    .free_requested = free_requested,
+    .free_completed = free_completed,
+    .empty_cache = empty_cache,
+    .would_release = would_release,
+    .restore_segment = restore_segment,
+    .restore_block = restore_block,
+    .restored = restored,
+    .counters = counters,
+    .is_valid = is_valid,
+};

@@ -1,0 +1,453 @@
+#include "pytorch_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "util.h"
+
+static const uint64_t MIN_LARGE_REQUEST = 10 * MT_MIB; /* from here a segment of its own */
+
+void mt_pytorch_config_defaults(struct mt_pytorch_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->max_split_bytes = MT_PYTORCH_UNLIMITED;
+    config->large_segment_bytes = 20 * MT_MIB;
+    config->max_non_split_rounding_bytes = config->large_segment_bytes;
+    config->memory_fraction = 1;
+}
+
+/* ---- reading ----------------------------------------------------------- */
+
+/* A token of the option string: text between `:=,[]`, spaces trimmed. */
+struct token {
+    const char *text;
+    size_t length;
+};
+
+static bool token_is(struct token token, const char *text)
+{
+    return strlen(text) == token.length && memcmp(token.text, text, token.length) == 0;
+}
+
+static struct token next_token(const char **at)
+{
+    struct token token;
+
+    while (**at == ' ' || **at == '\t')
+        ++*at;
+    token.text = *at;
+    while (**at && !strchr(":=,[]", **at))
+        ++*at;
+    token.length = (size_t)(*at - token.text);
+    while (token.length && strchr(" \t", token.text[token.length - 1]))
+        token.length--;
+    return token;
+}
+
+static bool take(const char **at, const char *any_of)
+{
+    if (!**at || !strchr(any_of, **at))
+        return false;
+    ++*at;
+    return true;
+}
+
+static bool read_count(struct token token, uint64_t *value)
+{
+    size_t i;
+
+    *value = 0;
+    for (i = 0; i < token.length; i++) {
+        if (token.text[i] < '0' || token.text[i] > '9' || !mt_mul_ok(*value, 10, value) ||
+            !mt_add_ok(*value, (uint64_t)(token.text[i] - '0'), value))
+            return false;
+    }
+    return token.length > 0;
+}
+
+/* Decimal fraction without the locale: "0.6", "1", ".5", "6e-1" is refused. */
+static bool read_fraction(struct token token, double *value)
+{
+    double scale = 1;
+    bool point = false, digit = false;
+    size_t i;
+
+    *value = 0;
+    for (i = 0; i < token.length; i++) {
+        if (token.text[i] == '.' && !point) {
+            point = true;
+        } else if (token.text[i] >= '0' && token.text[i] <= '9') {
+            digit = true;
+            *value = *value * 10 + (token.text[i] - '0');
+            scale *= point ? 10 : 1;
+        } else {
+            return false;
+        }
+    }
+    *value /= scale;
+    return digit;
+}
+
+static bool read_bool(struct token token, bool *value)
+{
+    *value = token_is(token, "True");
+    return *value || token_is(token, "False");
+}
+
+static bool is_power_of_two(uint64_t value) { return value && !(value & (value - 1)); }
+
+static enum mt_status refuse(struct mt_error *error, struct token key, const char *why)
+{
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "option '%.*s' %s",
+                   (int)mt_min_u64(key.length, 60), key.text, why);
+}
+
+/* "[256:1,512:2,>:4]": the first pair fills everything below it too, ">" all
+ * above the last boundary; what nobody names stays 0. */
+static enum mt_status read_division_list(const char **at, struct token key,
+                                         struct mt_pytorch_config *config, struct mt_error *error)
+{
+    size_t last = 0, i;
+    bool first = true;
+
+    memset(config->divisions, 0, sizeof config->divisions);
+    do {
+        struct token size = next_token(at), count;
+        uint64_t mib, divisions;
+        if (!take(at, ":="))
+            return refuse(error, key, "wants a list like [256:1,512:2,>:4]");
+        count = next_token(at);
+        if (!read_count(count, &divisions) || (divisions && !is_power_of_two(divisions)))
+            return refuse(error, key, "wants divisions that are powers of two or 0");
+        if (token_is(size, ">")) {
+            if (first)
+                return refuse(error, key, "has '>' before any size");
+            for (i = last + 1; i < MT_PYTORCH_DIVISIONS; i++)
+                config->divisions[i] = divisions;
+            continue;
+        }
+        if (!read_count(size, &mib) || !is_power_of_two(mib))
+            return refuse(error, key, "wants sizes in MiB that are powers of two");
+        last = mt_min_u64(mt_log2_floor(mib), MT_PYTORCH_DIVISIONS - 1);
+        for (i = 0; first && i < last; i++)
+            config->divisions[i] = divisions;
+        config->divisions[last] = divisions;
+        first = false;
+    } while (take(at, ","));
+    return take(at, "]") ? MT_OK : refuse(error, key, "has a list without an end");
+}
+
+static enum mt_status read_divisions(const char **at, struct token key,
+                                     struct mt_pytorch_config *config, struct mt_error *error)
+{
+    uint64_t divisions;
+    size_t i;
+
+    while (**at == ' ')
+        ++*at;
+    if (take(at, "["))
+        return read_division_list(at, key, config, error);
+    if (!read_count(next_token(at), &divisions) || !is_power_of_two(divisions))
+        return refuse(error, key, "wants a power of two");
+    for (i = 0; i < MT_PYTORCH_DIVISIONS; i++)
+        config->divisions[i] = divisions;
+    return MT_OK;
+}
+
+/* Skips the value of an option that does not matter here. */
+static void skip_value(const char **at)
+{
+    unsigned depth = 0;
+
+    for (; **at && (depth || **at != ','); ++*at) {
+        if (**at == '[')
+            depth++;
+        else if (**at == ']' && depth)
+            depth--;
+    }
+}
+
+static bool is_without_effect(struct token key)
+{
+    static const char *const keys[] = {"release_lock_on_cudamalloc", "release_lock_on_hipmalloc",
+                                       "graph_capture_record_stream_reuse",
+                                       "expandable_segments_reserve",
+                                       "expandable_segments_reserve_by_class"};
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(keys); i++) {
+        if (token_is(key, keys[i]))
+            return true;
+    }
+    return key.length > 7 && memcmp(key.text, "pinned_", 7) == 0;
+}
+
+/* Sizes in MiB that have a lower bound. */
+static enum mt_status read_mib(const char **at, struct token key, uint64_t least_mib,
+                               uint64_t *bytes, struct mt_error *error)
+{
+    uint64_t mib;
+
+    if (!read_count(next_token(at), &mib) || !mt_mul_ok(mib, MT_MIB, bytes))
+        return refuse(error, key, "wants a number of MiB");
+    if (mib < least_mib)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "option '%.*s' must be at least %llu MiB", (int)key.length, key.text,
+                       (unsigned long long)least_mib);
+    return MT_OK;
+}
+
+static enum mt_status read_option(const char **at, struct token key,
+                                  struct mt_pytorch_config *config, bool *rounding_given,
+                                  struct mt_error *error)
+{
+    uint64_t large_mib = config->large_segment_bytes / MT_MIB;
+    struct token value;
+
+    if (token_is(key, "max_split_size_mb"))
+        return read_mib(at, key, large_mib, &config->max_split_bytes, error);
+    if (token_is(key, "max_non_split_rounding_mb")) {
+        *rounding_given = true;
+        return read_mib(at, key, large_mib, &config->max_non_split_rounding_bytes, error);
+    }
+    if (token_is(key, "large_segment_size_mb"))
+        return read_mib(at, key, 11, &config->large_segment_bytes, error);
+    if (token_is(key, "roundup_power2_divisions"))
+        return read_divisions(at, key, config, error);
+    if (is_without_effect(key)) {
+        skip_value(at);
+        return MT_OK;
+    }
+    value = next_token(at);
+    if (token_is(key, "expandable_segments")) {
+        return read_bool(value, &config->expandable_segments)
+                   ? MT_OK
+                   : refuse(error, key, "must be True or False");
+    }
+    if (token_is(key, "garbage_collection_threshold")) {
+        return read_fraction(value, &config->gc_threshold) && config->gc_threshold > 0 &&
+                       config->gc_threshold < 1
+                   ? MT_OK
+                   : refuse(error, key, "must lie between 0 and 1");
+    }
+    if (token_is(key, "per_process_memory_fraction")) {
+        return read_fraction(value, &config->memory_fraction) && config->memory_fraction <= 1
+                   ? MT_OK
+                   : refuse(error, key, "must lie between 0 and 1");
+    }
+    if (token_is(key, "backend")) {
+        config->async_backend = token_is(value, "cudaMallocAsync");
+        return config->async_backend || token_is(value, "native")
+                   ? MT_OK
+                   : refuse(error, key, "must be native or cudaMallocAsync");
+    }
+    return refuse(error, key, "is not one of PyTorch's allocator options");
+}
+
+/* One walk over the string. PyTorch reads large_segment_size_mb before all
+ * others, because their limits depend on it: hence two walks. */
+static enum mt_status walk(const char *text, bool large_segment_only,
+                           struct mt_pytorch_config *config, bool *rounding_given,
+                           struct mt_error *error)
+{
+    const char *at = text;
+
+    while (*at) {
+        struct token key = next_token(&at);
+        enum mt_status status = MT_OK;
+        if (!key.length && take(&at, ","))
+            continue;
+        if (!key.length && !*at)
+            break;
+        if (!take(&at, ":="))
+            return refuse(error, key, "has no value");
+        if (large_segment_only != token_is(key, "large_segment_size_mb"))
+            skip_value(&at);
+        else
+            status = read_option(&at, key, config, rounding_given, error);
+        if (status != MT_OK)
+            return status;
+        if (*at && !take(&at, ","))
+            return refuse(error, key, "has something behind its value");
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_pytorch_config_parse(const char *text, struct mt_pytorch_config *config,
+                                       struct mt_error *error)
+{
+    bool rounding_given = false;
+    enum mt_status status;
+
+    mt_pytorch_config_defaults(config);
+    status = walk(text, true, config, &rounding_given, error);
+    if (status == MT_OK) {
+        config->max_non_split_rounding_bytes = config->large_segment_bytes;
+        status = walk(text, false, config, &rounding_given, error);
+    }
+    return status;
+}
+
+/* ---- what the trace recorded -------------------------------------------- */
+
+static void read_recorded_divisions(const char *value, struct mt_pytorch_config *config)
+{
+    const char *at = value;
+
+    do {
+        uint64_t mib, divisions;
+        struct token size = next_token(&at);
+        if (!take(&at, ":") || !read_count(size, &mib) || !is_power_of_two(mib) ||
+            !read_count(next_token(&at), &divisions))
+            return;
+        config->divisions[mt_min_u64(mt_log2_floor(mib), MT_PYTORCH_DIVISIONS - 1)] = divisions;
+    } while (take(&at, ","));
+}
+
+static void read_recorded_line(struct token key, struct token value,
+                               struct mt_pytorch_config *config)
+{
+    uint64_t bytes;
+    double share;
+
+    if (token_is(key, "max_split_size")) {
+        config->max_split_bytes = read_count(value, &bytes) ? bytes : MT_PYTORCH_UNLIMITED;
+    } else if (token_is(key, "garbage_collection_threshold")) {
+        if (read_fraction(value, &share) && share < 1)
+            config->gc_threshold = share;
+    } else if (token_is(key, "expandable_segments")) {
+        read_bool(value, &config->expandable_segments);
+    }
+}
+
+enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
+                                          struct mt_pytorch_config *config,
+                                          struct mt_error *error)
+{
+    const char *at = header && header->settings ? header->settings : "";
+    enum mt_status status;
+
+    mt_pytorch_config_defaults(config);
+    if (header && header->allocator_options) {
+        status = mt_pytorch_config_parse(header->allocator_options, config, error);
+        if (status != MT_OK)
+            return status;
+    }
+    while (*at) {
+        const char *end = strchr(at, '\n'), *equals = strchr(at, '=');
+        size_t length = end ? (size_t)(end - at) : strlen(at);
+        if (equals && equals < at + length) {
+            struct token key = {at, (size_t)(equals - at)};
+            struct token value = {equals + 1, length - key.length - 1};
+            if (token_is(key, "roundup_power2_divisions"))
+                read_recorded_divisions(value.text, config);
+            else
+                read_recorded_line(key, value, config);
+        }
+        at += length + (end != NULL);
+    }
+    return MT_OK;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static void spell_divisions(const struct mt_pytorch_config *config, struct mt_buf *out)
+{
+    bool same = true;
+    size_t i;
+
+    for (i = 1; i < MT_PYTORCH_DIVISIONS; i++)
+        same = same && config->divisions[i] == config->divisions[0];
+    if (same && !config->divisions[0])
+        return;
+    mt_buf_add_text(out, "roundup_power2_divisions:");
+    for (i = 0; !same && i < MT_PYTORCH_DIVISIONS; i++)
+        mt_buf_printf(out, "%s%llu:%llu", i ? "," : "[", 1ull << i,
+                      (unsigned long long)config->divisions[i]);
+    if (same)
+        mt_buf_add_u64(out, config->divisions[0]);
+    mt_buf_add_text(out, same ? "," : "],");
+}
+
+static void spell_mib(struct mt_buf *out, const char *key, uint64_t bytes, uint64_t standard)
+{
+    if (bytes != standard)
+        mt_buf_printf(out, "%s:%llu,", key, (unsigned long long)(bytes / MT_MIB));
+}
+
+void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size)
+{
+    struct mt_buf out = {0};
+    size_t length;
+
+    if (config->expandable_segments)
+        mt_buf_add_text(&out, "expandable_segments:True,");
+    spell_mib(&out, "max_split_size_mb", config->max_split_bytes, MT_PYTORCH_UNLIMITED);
+    spell_mib(&out, "large_segment_size_mb", config->large_segment_bytes, 20 * MT_MIB);
+    spell_mib(&out, "max_non_split_rounding_mb", config->max_non_split_rounding_bytes,
+              config->large_segment_bytes);
+    if (config->gc_threshold > 0) {
+        mt_buf_add_text(&out, "garbage_collection_threshold:");
+        mt_buf_add_decimal(&out, config->gc_threshold, 6);
+        mt_buf_add_char(&out, ',');
+    }
+    if (config->memory_fraction < 1) {
+        mt_buf_add_text(&out, "per_process_memory_fraction:");
+        mt_buf_add_decimal(&out, config->memory_fraction, 6);
+        mt_buf_add_char(&out, ',');
+    }
+    spell_divisions(config, &out);
+    length = out.length ? out.length - 1 : 0; /* without the last comma */
+    if (size) {
+        if (length >= size)
+            length = size - 1;
+        if (length)
+            memcpy(text, out.data, length);
+        text[length] = '\0';
+    }
+    mt_buf_release(&out);
+}
+
+/* ---- sizes --------------------------------------------------------------- */
+
+uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size)
+{
+    uint64_t divisions, floor, step, lower;
+    unsigned power;
+
+    if (size < MT_PYTORCH_MIN_BLOCK)
+        return MT_PYTORCH_MIN_BLOCK;
+    power = mt_log2_floor(size);
+    divisions = config->divisions[power < 20 ? 0 : mt_min_u64(power - 20, 15)];
+    if (divisions <= 1 || size / MT_PYTORCH_MIN_BLOCK < divisions ||
+        size == MT_PYTORCH_MIN_BLOCK * divisions)
+        return mt_round_up(size, MT_PYTORCH_MIN_BLOCK);
+    if (is_power_of_two(size))
+        return size;
+    floor = (uint64_t)1 << power;
+    step = floor >> mt_log2_floor(divisions);
+    if (!step)
+        return floor * 2;
+    lower = size & ~(step - 1);
+    return lower == size ? lower : lower + step;
+}
+
+uint64_t mt_pytorch_segment_size(const struct mt_pytorch_config *config, uint64_t rounded_bytes)
+{
+    if (rounded_bytes <= MT_PYTORCH_SMALL_LIMIT)
+        return MT_PYTORCH_SMALL_SEGMENT;
+    if (rounded_bytes < MIN_LARGE_REQUEST)
+        return config->large_segment_bytes;
+    return mt_round_up(rounded_bytes, 2 * MT_MIB);
+}
+
+bool mt_pytorch_should_split(const struct mt_pytorch_config *config, uint64_t block_bytes,
+                             uint64_t rounded_bytes, bool expandable_request)
+{
+    uint64_t remaining = block_bytes - rounded_bytes;
+
+    if (rounded_bytes <= MT_PYTORCH_SMALL_LIMIT || expandable_request)
+        return remaining >= MT_PYTORCH_MIN_BLOCK;
+    return rounded_bytes < config->max_split_bytes && remaining > MT_PYTORCH_SMALL_LIMIT;
+}

@@ -1,0 +1,60 @@
+/* Options of PyTorch's caching allocator, as PYTORCH_CUDA_ALLOC_CONF spells
+ * them, and the sizes that follow from them. Source: c10/core/AllocatorConfig
+ * and c10/cuda/CUDACachingAllocator of PyTorch 2.11 (defaults and limits). */
+#ifndef MT_ANALYZER_PYTORCH_CONFIG_H
+#define MT_ANALYZER_PYTORCH_CONFIG_H
+
+#include "source.h"
+#include "status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_PYTORCH_UNLIMITED UINT64_MAX
+enum { MT_PYTORCH_DIVISIONS = 16 };
+
+struct mt_pytorch_config {
+    uint64_t max_split_bytes;              /* MT_PYTORCH_UNLIMITED = off */
+    uint64_t max_non_split_rounding_bytes;
+    uint64_t large_segment_bytes;
+    double gc_threshold;                   /* 0 = off */
+    double memory_fraction;                /* 1 = off */
+    uint64_t divisions[MT_PYTORCH_DIVISIONS]; /* [i]: sizes in [2^i, 2^(i+1)) MiB */
+    bool expandable_segments;
+    bool async_backend; /* backend:cudaMallocAsync: another allocator */
+};
+
+void mt_pytorch_config_defaults(struct mt_pytorch_config *config);
+
+/* Reads "key:value,key=[a:b,c:d],...". Unknown keys and values that PyTorch
+ * would refuse are MT_ERR_USAGE with a reason. Keys without an effect on
+ * placement (pinned_*, release_lock_on_cudamalloc, ...) are accepted. */
+enum mt_status mt_pytorch_config_parse(const char *text, struct mt_pytorch_config *config,
+                                       struct mt_error *error) MT_MUST_USE;
+
+/* What the recorded run had: its option string, then the numeric settings that
+ * the trace carries (they win: PyTorch prints what is in force). */
+enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
+                                          struct mt_pytorch_config *config,
+                                          struct mt_error *error) MT_MUST_USE;
+
+/* Canonical spelling, options that differ from the defaults only; "" if none. */
+void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size);
+
+/* Bytes of the block for a request (notes, allocators 1.2); > 0. */
+uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size_bytes);
+
+/* Bytes of the segment that a miss of this rounded size asks for. */
+uint64_t mt_pytorch_segment_size(const struct mt_pytorch_config *config, uint64_t rounded_bytes);
+
+#define MT_PYTORCH_SMALL_LIMIT ((uint64_t)1 << 20) /* largest size of the small pool */
+#define MT_PYTORCH_SMALL_SEGMENT ((uint64_t)2 << 20)
+#define MT_PYTORCH_MIN_BLOCK ((uint64_t)512)
+
+/* Does a free block of `block_bytes` keep its rest for later when a request of
+ * `rounded_bytes` takes it? */
+bool mt_pytorch_should_split(const struct mt_pytorch_config *config, uint64_t block_bytes,
+                             uint64_t rounded_bytes, bool expandable_request);
+
+#endif

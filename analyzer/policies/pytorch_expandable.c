@@ -1,0 +1,205 @@
+/* Expandable segments: one reservation of address space per pool and stream,
+ * larger than the GPU, into which memory is mapped in chunks from the low end:
+ *
+ *     [ allocated | free | unmapped .................................. ]
+ *
+ * A request may use a free block at the growing end and map only the rest. */
+#include "pytorch_pools.h"
+
+#include "util.h"
+
+/* If the GPU's size is not recorded, a reservation of this many bytes stands
+ * for "more than it can have". */
+static const uint64_t ASSUMED_TOTAL_MEMORY = 512 * MT_GIB;
+
+static uint64_t chunk_bytes(const struct mt_pytorch *policy, uint32_t pool)
+{
+    return policy->pools[pool].is_small ? MT_PYTORCH_SMALL_SEGMENT
+                                        : policy->config.large_segment_bytes;
+}
+
+static bool is_reusable(const struct mt_block *block)
+{
+    return block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED;
+}
+
+/* Are there size_bytes of free or unmapped space in a row from here on? */
+static bool has_room(const struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
+{
+    uint64_t found = 0;
+
+    while (found < size_bytes && id != MT_NO_BLOCK && is_reusable(&policy->store.blocks[id])) {
+        found += policy->store.blocks[id].size_bytes;
+        id = policy->store.blocks[id].next;
+    }
+    return found >= size_bytes;
+}
+
+static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                              uint32_t *block)
+{
+    uint64_t total = policy->device->total_memory_bytes ? policy->device->total_memory_bytes
+                                                        : ASSUMED_TOTAL_MEMORY;
+    uint64_t chunk = chunk_bytes(policy, search->pool);
+    uint64_t va = mt_round_up(mt_max_u64(total + total / 8, search->size_bytes), chunk);
+    struct mt_block fresh = {0};
+    enum mt_status status;
+
+    fresh.addr = mt_device_base(policy->device, MT_EVENT_SEGMENT_MAP, search->size_bytes, va,
+                                search->stream);
+    fresh.size_bytes = va;
+    fresh.stream = search->stream;
+    fresh.pool = (uint16_t)search->pool;
+    fresh.reservation = policy->reservation_count++;
+    fresh.state = MT_BLOCK_UNMAPPED;
+    fresh.expandable = true;
+    status = mt_block_new(&policy->store, &fresh, block);
+    return status == MT_OK ? mt_pytorch_insert(policy, *block) : status;
+}
+
+/* First place, in address order of the unmapped blocks, where the request
+ * fits; a free block right below an unmapped one is used along with it. */
+static enum mt_status find_space(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                                 uint32_t *block)
+{
+    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, search->pool, search->stream);
+    struct mt_free_cursor at;
+
+    if (!lane)
+        return MT_ERR_MEMORY;
+    for (at = mt_free_set_find(&lane->unmapped, 0, 0); at.entry;
+         at = mt_free_set_next(&lane->unmapped, at)) {
+        uint32_t id = at.entry->block, below = policy->store.blocks[id].previous;
+        if (below != MT_NO_BLOCK && is_reusable(&policy->store.blocks[below]))
+            id = below;
+        if (has_room(policy, id, search->size_bytes)) {
+            *block = id;
+            return MT_OK;
+        }
+    }
+    return reserve(policy, search, block);
+}
+
+/* Maps the first size_bytes of an unmapped block, in whole chunks. The block
+ * becomes free and swallows free neighbours: *id still names it after. */
+static enum mt_status map(struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
+{
+    uint64_t bytes = mt_round_up(size_bytes, chunk_bytes(policy, policy->store.blocks[id].pool));
+    uint64_t addr = policy->store.blocks[id].addr;
+    enum mt_status status;
+    struct mt_block *block;
+
+    mt_pytorch_remove(policy, id);
+    if (bytes < policy->store.blocks[id].size_bytes) {
+        uint32_t rest;
+        status = mt_block_split(&policy->store, id, bytes, &rest);
+        if (status == MT_OK)
+            status = mt_pytorch_insert(policy, rest);
+        if (status != MT_OK)
+            return status;
+    }
+    block = &policy->store.blocks[id];
+    block->state = MT_BLOCK_FREE;
+    bytes = block->size_bytes;
+    mt_pytorch_try_merge(policy, id, block->previous);
+    mt_pytorch_try_merge(policy, id, block->next);
+    status = mt_pytorch_insert(policy, id);
+    if (status != MT_OK)
+        return status;
+    mt_level_add(&policy->counters.reserved, bytes);
+    policy->counters.device_allocs++;
+    return mt_device_log(policy->device, MT_EVENT_SEGMENT_MAP, addr, bytes, block->stream,
+                         &policy->counters);
+}
+
+enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                                 uint32_t *block)
+{
+    enum mt_status status = find_space(policy, search, block);
+    uint64_t size;
+
+    if (status != MT_OK)
+        return status;
+    size = policy->store.blocks[*block].size_bytes;
+    if (policy->store.blocks[*block].state == MT_BLOCK_UNMAPPED)
+        status = map(policy, *block, mt_min_u64(size, search->size_bytes));
+    while (status == MT_OK && policy->store.blocks[*block].size_bytes < search->size_bytes) {
+        uint32_t next = policy->store.blocks[*block].next;
+        uint64_t missing = search->size_bytes - policy->store.blocks[*block].size_bytes;
+        if (next == MT_NO_BLOCK || policy->store.blocks[next].state != MT_BLOCK_UNMAPPED)
+            return MT_ERR_DEVICE_OOM;
+        status = map(policy, next, mt_min_u64(missing, policy->store.blocks[next].size_bytes));
+        *block = next; /* it swallowed the one before */
+    }
+    if (status == MT_OK)
+        mt_pytorch_remove(policy, *block);
+    return status;
+}
+
+/* Cuts a free piece off the low end of `*id` and files it; *id goes on with
+ * the rest. */
+static enum mt_status keep_low(struct mt_pytorch *policy, uint32_t *id, uint64_t bytes)
+{
+    uint32_t rest;
+    enum mt_status status = mt_block_split(&policy->store, *id, bytes, &rest);
+
+    if (status == MT_OK)
+        status = mt_pytorch_insert(policy, *id);
+    *id = rest;
+    return status;
+}
+
+/* Drops a reservation that has lost all its memory. */
+static void drop_if_empty(struct mt_pytorch *policy, uint32_t id)
+{
+    if (!mt_block_is_split(&policy->store.blocks[id])) {
+        mt_pytorch_remove(policy, id);
+        mt_block_drop(&policy->store, id);
+    }
+}
+
+/* Lowest address of the reservation that holds `id`. */
+static uint64_t reservation_base(const struct mt_pytorch *policy, uint32_t id)
+{
+    while (policy->store.blocks[id].previous != MT_NO_BLOCK)
+        id = policy->store.blocks[id].previous;
+    return policy->store.blocks[id].addr;
+}
+
+enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t id)
+{
+    struct mt_block *block = &policy->store.blocks[id];
+    uint64_t base = reservation_base(policy, id), chunk = chunk_bytes(policy, block->pool);
+    uint64_t begin = base + mt_round_up(block->addr - base, chunk);
+    uint64_t end = base + mt_round_down(block->addr + block->size_bytes - base, chunk);
+    enum mt_status status = MT_OK;
+    uint32_t stream = block->stream;
+
+    if (begin >= end)
+        return MT_OK;
+    mt_pytorch_remove(policy, id);
+    if (begin > block->addr)
+        status = keep_low(policy, &id, begin - block->addr);
+    block = &policy->store.blocks[id];
+    if (status == MT_OK && block->addr + block->size_bytes > end) {
+        uint32_t high;
+        status = mt_block_split(&policy->store, id, end - begin, &high);
+        if (status == MT_OK)
+            status = mt_pytorch_insert(policy, high);
+    }
+    if (status != MT_OK)
+        return status;
+    block = &policy->store.blocks[id];
+    block->state = MT_BLOCK_UNMAPPED;
+    mt_pytorch_try_merge(policy, id, block->previous);
+    mt_pytorch_try_merge(policy, id, block->next);
+    status = mt_pytorch_insert(policy, id);
+    if (status != MT_OK)
+        return status;
+    mt_level_sub(&policy->counters.reserved, end - begin);
+    policy->counters.device_frees++;
+    status = mt_device_log(policy->device, MT_EVENT_SEGMENT_UNMAP, begin, end - begin, stream,
+                           &policy->counters);
+    drop_if_empty(policy, id);
+    return status;
+}

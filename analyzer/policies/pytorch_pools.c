@@ -1,0 +1,96 @@
+#include "pytorch_pools.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
+{
+    struct mt_pytorch_pool *pools;
+    uint32_t count = pool / 2 * 2 + 2, i;
+
+    if (count <= policy->pool_count)
+        return MT_OK;
+    pools = realloc(policy->pools, count * sizeof *pools);
+    if (!pools)
+        return MT_ERR_MEMORY;
+    policy->pools = pools;
+    for (i = policy->pool_count; i < count; i++) {
+        memset(&pools[i], 0, sizeof pools[i]);
+        pools[i].is_small = i % 2 == 1;
+        pools[i].owner = (uint16_t)(i / 2);
+    }
+    policy->pool_count = count;
+    return MT_OK;
+}
+
+struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool_id,
+                                        uint32_t stream)
+{
+    struct mt_pytorch_pool *pool;
+    uint64_t handle;
+    uint32_t i;
+
+    if (pool_id >= policy->pool_count && add_pools(policy, pool_id) != MT_OK)
+        return NULL;
+    pool = &policy->pools[pool_id];
+    for (i = 0; i < pool->lane_count; i++) {
+        if (pool->lanes[i].stream == stream)
+            return &pool->lanes[i];
+    }
+    if (pool->lane_count == pool->lane_capacity) {
+        uint32_t capacity = pool->lane_capacity ? pool->lane_capacity * 2 : 4;
+        struct mt_pytorch_lane *lanes = realloc(pool->lanes, capacity * sizeof *lanes);
+        if (!lanes)
+            return NULL;
+        pool->lanes = lanes;
+        pool->lane_capacity = capacity;
+    }
+    handle = stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle
+                                                    : stream;
+    for (i = pool->lane_count; i > 0 && pool->lanes[i - 1].stream_handle > handle; i--)
+        pool->lanes[i] = pool->lanes[i - 1];
+    memset(&pool->lanes[i], 0, sizeof pool->lanes[i]);
+    pool->lanes[i].stream = stream;
+    pool->lanes[i].stream_handle = handle;
+    pool->lane_count++;
+    return &pool->lanes[i];
+}
+
+enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
+{
+    struct mt_block *block = &policy->store.blocks[id];
+    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, block->pool, block->stream);
+
+    if (!lane)
+        return MT_ERR_MEMORY;
+    if (block->state == MT_BLOCK_UNMAPPED)
+        return mt_free_set_insert(&lane->unmapped, 0, block->addr, id);
+    block->gc_base = policy->pools[block->pool].gc_clock;
+    return mt_free_set_insert(&lane->free, block->size_bytes, block->addr, id);
+}
+
+void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
+{
+    const struct mt_block *block = &policy->store.blocks[id];
+    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, block->pool, block->stream);
+
+    if (!lane)
+        return; /* the lane exists: the block was inserted into it */
+    if (block->state == MT_BLOCK_UNMAPPED)
+        mt_free_set_remove(&lane->unmapped, 0, block->addr);
+    else
+        mt_free_set_remove(&lane->free, block->size_bytes, block->addr);
+}
+
+uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t id, uint32_t other)
+{
+    uint64_t bytes;
+
+    if (other == MT_NO_BLOCK ||
+        policy->store.blocks[other].state != policy->store.blocks[id].state)
+        return 0;
+    bytes = policy->store.blocks[other].size_bytes;
+    mt_pytorch_remove(policy, other);
+    mt_block_merge(&policy->store, id, other);
+    return bytes;
+}

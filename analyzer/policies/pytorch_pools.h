@@ -1,0 +1,82 @@
+/* Inside of the policy `pytorch`: its state, shared by the files that hold one
+ * idea each (pools, expandable segments, release). Source of all rules:
+ * c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.11; own words, no code. */
+#ifndef MT_ANALYZER_PYTORCH_POOLS_H
+#define MT_ANALYZER_PYTORCH_POOLS_H
+
+#include "block_store.h"
+#include "device_model.h"
+#include "free_set.h"
+#include "pytorch_config.h"
+
+/* Free blocks of one stream in one pool. */
+struct mt_pytorch_lane {
+    uint32_t stream;
+    uint64_t stream_handle; /* order of lanes: as the driver's pointers */
+    struct mt_free_set free;
+    struct mt_free_set unmapped; /* keyed by (0, address) */
+};
+
+/* small_blocks or large_blocks, of the default or of a private pool. */
+struct mt_pytorch_pool {
+    bool is_small;
+    uint16_t owner; /* trace's pool id */
+    struct mt_pytorch_lane *lanes; /* ascending by stream handle */
+    uint32_t lane_count, lane_capacity;
+    uint64_t gc_clock;
+};
+
+struct mt_pytorch {
+    struct mt_pytorch_config config;
+    struct mt_device_model *device;
+    const struct mt_symbols *symbols;
+    struct mt_block_store store;
+    struct mt_pytorch_pool *pools; /* 2 * owner + is_small */
+    uint32_t pool_count;
+    uint32_t reservation_count;
+    struct mt_counters counters;
+    uint32_t restore_hint; /* free block that the last restored one left over */
+    uint32_t *scratch; /* handles collected before a pool changes */
+    size_t scratch_count, scratch_capacity;
+};
+
+/* A request, with everything that the search needs. */
+struct mt_pytorch_search {
+    uint64_t requested_bytes, size_bytes, segment_bytes;
+    uint32_t stream;
+    uint32_t pool;
+    bool expandable;   /* expandable segments serve this request */
+    bool is_capturing; /* a graph capture is under way: no flush */
+};
+
+struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool, uint32_t stream);
+
+/* Puts a free (or unmapped) block into the set where it belongs; takes it out. */
+enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
+void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t block);
+
+/* `block` swallows neighbour `other` if that one is reusable and of the same
+ * kind (mapped or not); returns the bytes that it brought. */
+uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t block, uint32_t other);
+
+/* All of the policy's blocks that are held, i.e. what the limit is about. */
+static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)
+{
+    return policy->counters.reserved.now;
+}
+
+/* expandable: memory for the request out of an expandable segment. The block
+ * is taken out of its set, at least size_bytes large. */
+enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
+                                 uint32_t *block) MT_MUST_USE;
+enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
+
+/* release: give memory back to the driver. */
+enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy) MT_MUST_USE;
+/* *released: is it worth trying the allocation again? */
+enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
+                                            const struct mt_pytorch_search *search, bool *released)
+    MT_MUST_USE;
+enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy) MT_MUST_USE;
+
+#endif

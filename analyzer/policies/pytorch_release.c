@@ -1,0 +1,193 @@
+/* When the cache gives memory back: a flush (retry or empty_cache), the search
+ * for oversize blocks under max_split_size, and garbage collection. */
+#include "pytorch_pools.h"
+
+#include <stdlib.h>
+
+static enum mt_status collect(struct mt_pytorch *policy, uint32_t block)
+{
+    if (policy->scratch_count == policy->scratch_capacity) {
+        size_t capacity = policy->scratch_capacity ? policy->scratch_capacity * 2 : 64;
+        uint32_t *scratch = realloc(policy->scratch, capacity * sizeof *scratch);
+        if (!scratch)
+            return MT_ERR_MEMORY;
+        policy->scratch = scratch;
+        policy->scratch_capacity = capacity;
+    }
+    policy->scratch[policy->scratch_count++] = block;
+    return MT_OK;
+}
+
+/* A whole segment goes back to the driver. */
+static enum mt_status release_segment(struct mt_pytorch *policy, uint32_t id)
+{
+    struct mt_block block = policy->store.blocks[id];
+
+    mt_pytorch_remove(policy, id);
+    mt_block_drop(&policy->store, id);
+    mt_level_sub(&policy->counters.reserved, block.size_bytes);
+    mt_level_sub(&policy->counters.segments, 1);
+    policy->counters.device_frees++;
+    return mt_device_log(policy->device, MT_EVENT_SEGMENT_FREE, block.addr, block.size_bytes,
+                         block.stream, &policy->counters);
+}
+
+/* All free blocks of a pool, in the order of its set, into the scratch list. */
+static enum mt_status collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool *pool)
+{
+    uint32_t lane;
+
+    policy->scratch_count = 0;
+    for (lane = 0; lane < pool->lane_count; lane++) {
+        const struct mt_free_set *set = &pool->lanes[lane].free;
+        struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
+        for (; at.entry; at = mt_free_set_next(set, at)) {
+            enum mt_status status = collect(policy, at.entry->block);
+            if (status != MT_OK)
+                return status;
+        }
+    }
+    return MT_OK;
+}
+
+/* Segments first, then the chunks of expandable ones, each in set order. */
+static enum mt_status release_pool(struct mt_pytorch *policy, uint32_t pool)
+{
+    enum mt_status status = collect_pool(policy, &policy->pools[pool]);
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < policy->scratch_count; i++) {
+        const struct mt_block *block = &policy->store.blocks[policy->scratch[i]];
+        if (!block->expandable && !mt_block_is_split(block))
+            status = release_segment(policy, policy->scratch[i]);
+        else if (!block->expandable)
+            policy->scratch[i] = MT_NO_BLOCK;
+    }
+    for (i = 0; status == MT_OK && i < policy->scratch_count; i++) {
+        uint32_t id = policy->scratch[i];
+        if (id != MT_NO_BLOCK && policy->store.blocks[id].state == MT_BLOCK_FREE &&
+            policy->store.blocks[id].expandable)
+            status = mt_pytorch_unmap(policy, id);
+    }
+    return status;
+}
+
+enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy)
+{
+    enum mt_status status = MT_OK;
+
+    if (policy->pool_count > 0) /* large, then small, of the default pool */
+        status = release_pool(policy, 0);
+    if (status == MT_OK && policy->pool_count > 1)
+        status = release_pool(policy, 1);
+    return status;
+}
+
+/* Releases oversize blocks of the lane from the largest down until `wanted`
+ * bytes are free; too few are released all the same, and the answer is no. */
+static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytorch_lane *lane,
+                                      uint64_t wanted, bool *released)
+{
+    struct mt_free_cursor end = {lane->free.leaf_count, 0, NULL};
+    struct mt_free_cursor at = mt_free_set_previous(&lane->free, end);
+    enum mt_status status = MT_OK;
+    uint64_t total = 0;
+    size_t i;
+
+    policy->scratch_count = 0;
+    for (; total < wanted && at.entry && at.entry->size_bytes >= policy->config.max_split_bytes;
+         at = mt_free_set_previous(&lane->free, at)) {
+        if (policy->store.blocks[at.entry->block].expandable)
+            continue;
+        total += at.entry->size_bytes;
+        status = collect(policy, at.entry->block);
+        if (status != MT_OK)
+            return status;
+    }
+    for (i = 0; status == MT_OK && i < policy->scratch_count; i++)
+        status = release_segment(policy, policy->scratch[i]);
+    *released = total >= wanted;
+    return status;
+}
+
+enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
+                                            const struct mt_pytorch_search *search, bool *released)
+{
+    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, search->pool, search->stream);
+    uint64_t wanted = policy->config.max_split_bytes;
+    struct mt_free_cursor at;
+
+    *released = false;
+    if (policy->config.max_split_bytes == MT_PYTORCH_UNLIMITED)
+        return MT_OK;
+    if (!lane)
+        return MT_ERR_MEMORY;
+    if (search->size_bytes > wanted)
+        wanted = search->size_bytes;
+    at = mt_free_set_find(&lane->free, wanted, 0);
+    if (!at.entry || policy->store.blocks[at.entry->block].expandable)
+        return release_largest(policy, lane, wanted, released);
+    *released = true;
+    return release_segment(policy, at.entry->block);
+}
+
+static uint64_t age_of(const struct mt_pytorch *policy, const struct mt_block *block)
+{
+    return policy->pools[block->pool].gc_clock - block->gc_base;
+}
+
+/* One pass: releases the blocks that are at least as old as the mean. */
+static enum mt_status collect_old(struct mt_pytorch *policy, double mean_age, uint64_t *reclaimed,
+                                  uint64_t *total_age, uint64_t *count)
+{
+    size_t i;
+
+    for (i = 0; i < policy->scratch_count; i++) {
+        uint32_t id = policy->scratch[i];
+        const struct mt_block *block;
+        enum mt_status status;
+        if (id == MT_NO_BLOCK)
+            continue;
+        block = &policy->store.blocks[id];
+        if (block->expandable || (double)age_of(policy, block) < mean_age)
+            continue;
+        *reclaimed += block->size_bytes;
+        *total_age -= age_of(policy, block);
+        --*count;
+        policy->scratch[i] = MT_NO_BLOCK;
+        status = release_segment(policy, id);
+        if (status != MT_OK)
+            return status;
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy)
+{
+    double share = policy->config.gc_threshold * (double)policy->device->limit_bytes;
+    uint64_t threshold = (uint64_t)share, total = mt_pytorch_total(policy);
+    uint64_t reclaimed = 0, total_age = 0, count = 0, before;
+    enum mt_status status;
+    size_t i;
+
+    if (total <= threshold || !policy->pool_count)
+        return MT_OK;
+    status = collect_pool(policy, &policy->pools[0]);
+    for (i = 0; i < policy->scratch_count; i++) {
+        const struct mt_block *block = &policy->store.blocks[policy->scratch[i]];
+        if (mt_block_is_split(block)) {
+            policy->scratch[i] = MT_NO_BLOCK;
+            continue;
+        }
+        total_age += age_of(policy, block);
+        count++;
+    }
+    while (status == MT_OK && reclaimed < total - threshold && count > 0) {
+        before = count;
+        status = collect_old(policy, (double)total_age / (double)count, &reclaimed, &total_age,
+                             &count);
+        if (count == before)
+            break;
+    }
+    return status;
+}

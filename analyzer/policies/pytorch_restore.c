@@ -1,0 +1,184 @@
+/* State of a trace that starts in the middle: segments and blocks are put where
+ * they were, then everything that is left over is free. */
+#include "pytorch_restore.h"
+
+#include "util.h"
+
+static bool is_small_segment(const struct mt_pytorch *self, const struct mt_event *segment)
+{
+    /* the recorder knows, and says so by the largest size that the pool serves */
+    if (segment->aux_bytes)
+        return segment->aux_bytes <= MT_PYTORCH_SMALL_LIMIT;
+    if (segment->kind == MT_EVENT_SEGMENT_ALLOC)
+        return segment->size_bytes == MT_PYTORCH_SMALL_SEGMENT;
+    return segment->size_bytes % self->config.large_segment_bytes != 0;
+}
+
+/* Links a new block behind the last one of the same reservation, with unmapped
+ * space between them if there is a gap. */
+static enum mt_status append(struct mt_pytorch *self, uint32_t last, uint32_t id)
+{
+    struct mt_block *below = &self->store.blocks[last], *block = &self->store.blocks[id];
+    uint64_t end = below->addr + below->size_bytes;
+    struct mt_block gap = *block;
+    enum mt_status status;
+    uint32_t between;
+
+    block->reservation = below->reservation;
+    if (block->addr > end) {
+        gap.addr = end;
+        gap.size_bytes = block->addr - end;
+        gap.state = MT_BLOCK_UNMAPPED;
+        gap.reservation = below->reservation;
+        status = mt_block_new(&self->store, &gap, &between);
+        if (status != MT_OK)
+            return status;
+        self->store.blocks[between].previous = last;
+        self->store.blocks[last].next = between;
+        last = between;
+    }
+    self->store.blocks[id].previous = last;
+    self->store.blocks[last].next = id;
+    return MT_OK;
+}
+
+static uint64_t reservation_bytes(const struct mt_pytorch *self)
+{
+    uint64_t total = self->device->total_memory_bytes ? self->device->total_memory_bytes
+                                                      : 512 * MT_GIB;
+    return total + total / 8;
+}
+
+/* The topmost block of the reservation that a mapped range belongs to. */
+static uint32_t last_of_reservation(const struct mt_pytorch *self, const struct mt_block *range)
+{
+    uint32_t id;
+
+    /* ranges come in address order: the newest block is the likely one */
+    for (id = self->store.count; id-- > 0;) {
+        const struct mt_block *block = &self->store.blocks[id];
+        if (block->expandable && block->stream == range->stream && block->pool == range->pool &&
+            block->next == MT_NO_BLOCK && block->addr < range->addr &&
+            range->addr - block->addr < reservation_bytes(self))
+            return id;
+    }
+    return MT_NO_BLOCK;
+}
+
+enum mt_status mt_pytorch_restore_segment(struct mt_pytorch *self, const struct mt_event *event)
+{
+    struct mt_block fresh = {0};
+    enum mt_status status;
+    uint32_t id, below;
+
+    fresh.addr = event->addr;
+    fresh.size_bytes = event->size_bytes;
+    fresh.stream = event->stream;
+    fresh.pool = (uint16_t)(2u * event->pool + is_small_segment(self, event));
+    fresh.expandable = event->kind == MT_EVENT_SEGMENT_MAP;
+    fresh.state = MT_BLOCK_FREE;
+    if (!fresh.size_bytes || !mt_pytorch_lane(self, fresh.pool, fresh.stream))
+        return fresh.size_bytes ? MT_ERR_MEMORY : MT_ERR_FORMAT;
+    below = fresh.expandable ? last_of_reservation(self, &fresh) : MT_NO_BLOCK;
+    if (below == MT_NO_BLOCK)
+        fresh.reservation = self->reservation_count++;
+    status = mt_block_new(&self->store, &fresh, &id);
+    if (status == MT_OK && below != MT_NO_BLOCK)
+        status = append(self, below, id);
+    if (status != MT_OK)
+        return status;
+    self->counters.segments.now += !fresh.expandable;
+    self->counters.reserved.now += fresh.size_bytes;
+    return MT_OK;
+}
+
+/* The free block that holds [addr, addr + size). */
+static uint32_t free_block_at(const struct mt_pytorch *self, uint64_t addr, uint64_t size_bytes)
+{
+    uint32_t id;
+
+    for (id = self->store.count; id-- > 0;) {
+        const struct mt_block *block = &self->store.blocks[id];
+        if (block->state == MT_BLOCK_FREE && block->addr <= addr &&
+            addr - block->addr < block->size_bytes &&
+            size_bytes <= block->size_bytes - (addr - block->addr))
+            return id;
+    }
+    return MT_NO_BLOCK;
+}
+
+enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt_event *event,
+                                        uint32_t *handle)
+{
+    uint64_t size = event->aux_bytes ? event->aux_bytes
+                                     : mt_pytorch_round_size(&self->config, event->size_bytes);
+    uint32_t id = self->restore_hint, rest;
+    enum mt_status status = MT_OK;
+
+    /* blocks come in address order: the rest of the last split comes first */
+    if (id >= self->store.count || self->store.blocks[id].state != MT_BLOCK_FREE ||
+        event->addr < self->store.blocks[id].addr ||
+        event->addr - self->store.blocks[id].addr >= self->store.blocks[id].size_bytes ||
+        size > self->store.blocks[id].size_bytes - (event->addr - self->store.blocks[id].addr))
+        id = free_block_at(self, event->addr, size);
+    if (!size || id == MT_NO_BLOCK)
+        return MT_ERR_FORMAT;
+    if (event->addr > self->store.blocks[id].addr) {
+        status = mt_block_split(&self->store, id, event->addr - self->store.blocks[id].addr, &rest);
+        id = rest;
+    }
+    if (status == MT_OK && size < self->store.blocks[id].size_bytes) {
+        status = mt_block_split(&self->store, id, size, &rest);
+        self->restore_hint = rest;
+    }
+    if (status != MT_OK)
+        return status;
+    self->store.blocks[id].state = MT_BLOCK_ALLOCATED;
+    self->store.blocks[id].requested_bytes = event->size_bytes;
+    self->counters.allocated.now += size;
+    self->counters.active.now += size;
+    self->counters.requested.now += event->size_bytes;
+    *handle = id;
+    return MT_OK;
+}
+
+/* The rest of the address space of a reservation, behind its last block. */
+static enum mt_status add_unmapped_end(struct mt_pytorch *self, uint32_t last)
+{
+    struct mt_block rest = self->store.blocks[last];
+    enum mt_status status;
+    uint32_t id;
+
+    rest.addr += rest.size_bytes;
+    rest.size_bytes = mt_round_up(reservation_bytes(self), self->config.large_segment_bytes);
+    rest.state = MT_BLOCK_UNMAPPED;
+    status = mt_block_new(&self->store, &rest, &id);
+    if (status != MT_OK)
+        return status;
+    self->store.blocks[id].previous = last;
+    self->store.blocks[last].next = id;
+    return MT_OK;
+}
+
+enum mt_status mt_pytorch_restored(struct mt_pytorch *self)
+{
+    uint32_t id, count = self->store.count;
+    enum mt_status status = MT_OK;
+
+    for (id = 0; status == MT_OK && id < count; id++) {
+        const struct mt_block *block = &self->store.blocks[id];
+        if (block->expandable && block->next == MT_NO_BLOCK && block->state != MT_BLOCK_UNUSED &&
+            block->state != MT_BLOCK_UNMAPPED)
+            status = add_unmapped_end(self, id);
+    }
+    for (id = 0; status == MT_OK && id < self->store.count; id++) {
+        const struct mt_block *block = &self->store.blocks[id];
+        if (block->state != MT_BLOCK_FREE && block->state != MT_BLOCK_UNMAPPED)
+            continue;
+        if (block->state == MT_BLOCK_FREE && !block->expandable && mt_block_is_split(block))
+            self->counters.inactive_split.now += block->size_bytes;
+        status = mt_pytorch_insert(self, id);
+    }
+    mt_counters_restart(&self->counters);
+    return status;
+}

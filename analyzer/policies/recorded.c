@@ -1,0 +1,347 @@
+/* The policy `recorded`: no simulation. Segments come and go as the trace says,
+ * blocks lie where they lay; only what a trace leaves out is derived: the size
+ * of a block, by PyTorch's split rule applied to the free block at its address.
+ * For traces whose allocator is unknown, or does what no policy can explain. */
+#include "policy.h"
+
+#include <stdlib.h>
+
+#include "block_store.h"
+#include "free_set.h"
+#include "pytorch_config.h"
+#include "util.h"
+
+/* A block that lies in no segment of the trace is a segment of its own. */
+enum { RESERVATION_OWN = 1 };
+
+struct mt_policy {
+    struct mt_pytorch_config config;
+    struct mt_block_store store;
+    struct mt_free_set by_addr; /* every block: key (address, 0) */
+    struct mt_counters counters;
+    bool flushed;        /* segments went back since the last request */
+    bool explicit_flush; /* ... because the program emptied the cache */
+};
+
+static void destroy(struct mt_policy *self)
+{
+    mt_block_store_release(&self->store);
+    mt_free_set_release(&self->by_addr);
+    free(self);
+}
+
+static enum mt_status create(const char *options, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols, struct mt_device_model *device,
+                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+                             struct mt_error *error)
+{
+    struct mt_policy *self;
+    static const char name[] = "recorded";
+    size_t i;
+
+    (void)symbols;
+    (void)device;
+    if (options && *options)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "policy 'recorded' has no options");
+    self = calloc(1, sizeof *self);
+    if (!self)
+        return MT_ERR_MEMORY;
+    /* options that cannot be read only blur the sizes of blocks */
+    if (mt_pytorch_config_recorded(header, &self->config, NULL) != MT_OK)
+        mt_pytorch_config_defaults(&self->config);
+    for (i = 0; i < sizeof name && i < spelling_size; i++)
+        spelling[i] = name[i];
+    *policy = self;
+    return MT_OK;
+}
+
+static enum mt_status file(struct mt_policy *self, uint32_t id)
+{
+    return mt_free_set_insert(&self->by_addr, self->store.blocks[id].addr, 0, id);
+}
+
+static void unfile(struct mt_policy *self, uint32_t id)
+{
+    mt_free_set_remove(&self->by_addr, self->store.blocks[id].addr, 0);
+}
+
+/* The block that holds addr, MT_NO_BLOCK if none does. */
+static uint32_t block_at(const struct mt_policy *self, uint64_t addr)
+{
+    struct mt_free_cursor at = mt_free_set_find(&self->by_addr, addr, 1);
+    const struct mt_block *block;
+
+    at = mt_free_set_previous(&self->by_addr, at);
+    if (!at.entry)
+        return MT_NO_BLOCK;
+    block = &self->store.blocks[at.entry->block];
+    return addr - block->addr < block->size_bytes ? at.entry->block : MT_NO_BLOCK;
+}
+
+static void merge_free(struct mt_policy *self, uint32_t id, uint32_t other, uint64_t *merged)
+{
+    if (other == MT_NO_BLOCK || self->store.blocks[other].state != MT_BLOCK_FREE)
+        return;
+    *merged += self->store.blocks[other].size_bytes;
+    unfile(self, other);
+    mt_block_merge(&self->store, id, other);
+}
+
+/* Cuts block `id` at `addr`; *high is the part from addr on. */
+static enum mt_status cut(struct mt_policy *self, uint32_t id, uint64_t addr, uint32_t *high)
+{
+    enum mt_status status =
+        mt_block_split(&self->store, id, addr - self->store.blocks[id].addr, high);
+
+    return status == MT_OK ? file(self, *high) : status;
+}
+
+/* ---- segments ------------------------------------------------------------- */
+
+static enum mt_status add_segment(struct mt_policy *self, const struct mt_event *event)
+{
+    struct mt_block fresh = {0};
+    uint32_t id, below = event->addr ? block_at(self, event->addr - 1) : MT_NO_BLOCK;
+    uint64_t merged = 0;
+    enum mt_status status;
+
+    fresh.addr = event->addr;
+    fresh.size_bytes = event->size_bytes;
+    fresh.state = MT_BLOCK_FREE;
+    fresh.stream = event->stream;
+    fresh.expandable = event->kind == MT_EVENT_SEGMENT_MAP;
+    if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
+        block_at(self, fresh.addr) != MT_NO_BLOCK)
+        return MT_OK; /* impossible; the engine counts what is not exact */
+    status = mt_block_new(&self->store, &fresh, &id);
+    if (status != MT_OK)
+        return status;
+    mt_level_add(&self->counters.reserved, fresh.size_bytes);
+    self->counters.device_allocs++;
+    if (!fresh.expandable) {
+        mt_level_add(&self->counters.segments, 1);
+        return file(self, id);
+    }
+    if (below != MT_NO_BLOCK && self->store.blocks[below].expandable &&
+        self->store.blocks[below].next == MT_NO_BLOCK) {
+        uint32_t above = block_at(self, fresh.addr + fresh.size_bytes);
+        self->store.blocks[id].previous = below;
+        self->store.blocks[below].next = id;
+        if (above != MT_NO_BLOCK && self->store.blocks[above].expandable &&
+            self->store.blocks[above].previous == MT_NO_BLOCK) {
+            self->store.blocks[id].next = above;
+            self->store.blocks[above].previous = id;
+        }
+    }
+    merge_free(self, id, self->store.blocks[id].previous, &merged);
+    merge_free(self, id, self->store.blocks[id].next, &merged);
+    return file(self, id);
+}
+
+/* Takes [addr, addr + size) away; it must be free. */
+static enum mt_status remove_segment(struct mt_policy *self, const struct mt_event *event)
+{
+    uint32_t id = block_at(self, event->addr), high;
+    enum mt_status status;
+    struct mt_block *block;
+
+    if (id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE)
+        return MT_OK;
+    if (event->addr > self->store.blocks[id].addr) {
+        status = cut(self, id, event->addr, &high);
+        if (status != MT_OK)
+            return status;
+        id = high;
+    }
+    if (event->size_bytes < self->store.blocks[id].size_bytes) {
+        status = cut(self, id, event->addr + event->size_bytes, &high);
+        if (status != MT_OK)
+            return status;
+    }
+    unfile(self, id);
+    block = &self->store.blocks[id];
+    mt_level_sub(&self->counters.reserved, block->size_bytes);
+    if (!block->expandable)
+        mt_level_sub(&self->counters.segments, 1);
+    self->counters.device_frees++;
+    /* what lay around it are strangers now */
+    if (block->previous != MT_NO_BLOCK)
+        self->store.blocks[block->previous].next = MT_NO_BLOCK;
+    if (block->next != MT_NO_BLOCK)
+        self->store.blocks[block->next].previous = MT_NO_BLOCK;
+    block->previous = block->next = MT_NO_BLOCK;
+    mt_block_drop(&self->store, id);
+    self->flushed = !self->explicit_flush;
+    return MT_OK;
+}
+
+static enum mt_status follow_segment(struct mt_policy *self, const struct mt_event *event)
+{
+    if (event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP)
+        return add_segment(self, event);
+    return remove_segment(self, event);
+}
+
+/* ---- blocks --------------------------------------------------------------- */
+
+static enum mt_status add_own_segment(struct mt_policy *self, uint64_t addr, uint64_t size,
+                                      uint32_t *id)
+{
+    struct mt_block fresh = {0};
+    enum mt_status status;
+
+    fresh.addr = addr;
+    fresh.size_bytes = size;
+    fresh.state = MT_BLOCK_FREE;
+    fresh.reservation = RESERVATION_OWN;
+    status = mt_block_new(&self->store, &fresh, id);
+    if (status != MT_OK)
+        return status;
+    mt_level_add(&self->counters.reserved, size);
+    return file(self, *id);
+}
+
+/* Bytes of the block that takes the low end of the free block `id`. */
+static uint64_t block_bytes(const struct mt_policy *self, const struct mt_policy_request *request,
+                            uint32_t id)
+{
+    const struct mt_block *block = &self->store.blocks[id];
+    uint64_t available = block->size_bytes;
+    uint64_t size = request->block_bytes;
+
+    if (!size)
+        size = mt_pytorch_round_size(&self->config, request->size_bytes);
+    if (size > available)
+        size = mt_min_u64(available, mt_max_u64(request->size_bytes, 1));
+    if (!request->block_bytes &&
+        !mt_pytorch_should_split(&self->config, available, size,
+                                 block->expandable && self->config.expandable_segments))
+        size = available;
+    return size;
+}
+
+static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_request *request,
+                            struct mt_policy_block *out)
+{
+    uint32_t id = block_at(self, request->addr), rest;
+    enum mt_status status = MT_OK;
+    uint64_t available, size, remaining = 0;
+    bool was_split;
+    struct mt_block *block;
+
+    self->counters.retries += self->flushed;
+    self->flushed = self->explicit_flush = false;
+    if (!request->addr || request->size_bytes > (uint64_t)1 << 48) {
+        self->counters.ooms++;
+        return MT_ERR_DEVICE_OOM;
+    }
+    if (id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE)
+        status = add_own_segment(
+            self, request->addr,
+            request->block_bytes ? request->block_bytes : mt_max_u64(request->size_bytes, 1), &id);
+    if (status != MT_OK)
+        return status;
+    was_split = mt_block_is_split(&self->store.blocks[id]);
+    if (request->addr > self->store.blocks[id].addr) {
+        status = cut(self, id, request->addr, &rest);
+        if (status != MT_OK)
+            return status;
+        id = rest;
+    }
+    available = self->store.blocks[id].size_bytes;
+    size = self->store.blocks[id].reservation == RESERVATION_OWN
+               ? available
+               : block_bytes(self, request, id);
+    if (size < available) {
+        status = cut(self, id, request->addr + size, &rest);
+        if (status != MT_OK)
+            return status;
+        remaining = available - size;
+    }
+    block = &self->store.blocks[id];
+    block->state = MT_BLOCK_ALLOCATED;
+    block->requested_bytes = request->size_bytes;
+    mt_count_alloc(&self->counters, block, remaining, was_split);
+    *out = (struct mt_policy_block){id, block->addr, block->size_bytes};
+    return MT_OK;
+}
+
+static enum mt_status free_requested(struct mt_policy *self, uint32_t handle)
+{
+    self->store.blocks[handle].state = MT_BLOCK_PENDING;
+    mt_count_free_requested(&self->counters, &self->store.blocks[handle]);
+    return MT_OK;
+}
+
+static enum mt_status free_completed(struct mt_policy *self, uint32_t id)
+{
+    struct mt_block *block = &self->store.blocks[id];
+    uint64_t size = block->size_bytes, merged = 0;
+
+    block->state = MT_BLOCK_FREE;
+    if (block->reservation == RESERVATION_OWN) {
+        mt_count_free_completed(&self->counters, size, block->requested_bytes, 0, block);
+        mt_level_sub(&self->counters.reserved, size);
+        unfile(self, id);
+        mt_block_drop(&self->store, id);
+        return MT_OK;
+    }
+    unfile(self, id);
+    merge_free(self, id, block->previous, &merged);
+    merge_free(self, id, block->next, &merged);
+    mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
+    return file(self, id);
+}
+
+static enum mt_status empty_cache(struct mt_policy *self)
+{
+    self->explicit_flush = true; /* what follows is not a retry */
+    return MT_OK;
+}
+
+/* ---- start in the middle ---------------------------------------------------- */
+
+static enum mt_status restore_block(struct mt_policy *self, const struct mt_event *event,
+                                    struct mt_policy_block *out)
+{
+    struct mt_policy_request request = {event->size_bytes, event->stream, event->pool, event->addr,
+                                        event->aux_bytes};
+
+    return alloc(self, &request, out);
+}
+
+static enum mt_status restored(struct mt_policy *self)
+{
+    mt_counters_restart(&self->counters);
+    return MT_OK;
+}
+
+static const struct mt_counters *counters_of(const struct mt_policy *self)
+{
+    return &self->counters;
+}
+
+static bool is_valid(const struct mt_policy *self)
+{
+    return self->by_addr.count == self->store.live &&
+           self->counters.allocated.now <= self->counters.active.now &&
+           self->counters.active.now <= self->counters.reserved.now;
+}
+
+const struct mt_policy_ops mt_policy_recorded = {
+    .name = "recorded",
+    .summary = "what the trace recorded, without simulation",
+    .exact = true,
+    .create = create,
+    .destroy = destroy,
+    .alloc = alloc,
+    .free_requested = free_requested,
+    .free_completed = free_completed,
+    .empty_cache = empty_cache,
+    .restore_segment = follow_segment,
+    .restore_block = restore_block,
+    .restored = restored,
+    .follow_segment = follow_segment,
+    .counters = counters_of,
+    .is_valid = is_valid,
+};

@@ -1,0 +1,167 @@
+#include "free_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_before(const struct mt_free_entry *entry, uint64_t size_bytes, uint64_t addr)
+{
+    return entry->size_bytes != size_bytes ? entry->size_bytes < size_bytes : entry->addr < addr;
+}
+
+/* First leaf whose last entry is not before the key; leaf_count if none. */
+static size_t find_leaf(const struct mt_free_set *set, uint64_t size_bytes, uint64_t addr)
+{
+    size_t low = 0, high = set->leaf_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct mt_free_leaf *leaf = set->leaves[middle];
+        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static uint32_t find_in_leaf(const struct mt_free_leaf *leaf, uint64_t size_bytes, uint64_t addr)
+{
+    uint32_t low = 0, high = leaf->count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (is_before(&leaf->entries[middle], size_bytes, addr))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Opens a new, empty leaf at place `at`; the caller fills it. */
+static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
+{
+    struct mt_free_leaf *leaf;
+
+    if (set->leaf_count == set->leaf_capacity) {
+        size_t capacity = set->leaf_capacity ? set->leaf_capacity * 2 : 4;
+        struct mt_free_leaf **leaves = realloc(set->leaves, capacity * sizeof *leaves);
+        if (!leaves)
+            return NULL;
+        set->leaves = leaves;
+        set->leaf_capacity = capacity;
+    }
+    leaf = malloc(sizeof *leaf);
+    if (!leaf)
+        return NULL;
+    leaf->count = 0;
+    memmove(set->leaves + at + 1, set->leaves + at,
+            (set->leaf_count - at) * sizeof *set->leaves);
+    set->leaves[at] = leaf;
+    set->leaf_count++;
+    return leaf;
+}
+
+enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
+                                  uint32_t block)
+{
+    size_t at = find_leaf(set, size_bytes, addr);
+    struct mt_free_leaf *leaf;
+    uint32_t place;
+
+    if (at == set->leaf_count && at > 0)
+        at--; /* larger than everything: goes to the end of the last leaf */
+    if (!set->leaf_count && !add_leaf(set, 0))
+        return MT_ERR_MEMORY;
+    leaf = set->leaves[at];
+    if (leaf->count == MT_FREE_LEAF) {
+        struct mt_free_leaf *upper = add_leaf(set, at + 1);
+        if (!upper)
+            return MT_ERR_MEMORY;
+        upper->count = MT_FREE_LEAF / 2;
+        leaf->count -= upper->count;
+        memcpy(upper->entries, leaf->entries + leaf->count,
+               upper->count * sizeof *upper->entries);
+        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr))
+            leaf = upper;
+    }
+    place = find_in_leaf(leaf, size_bytes, addr);
+    memmove(leaf->entries + place + 1, leaf->entries + place,
+            (leaf->count - place) * sizeof *leaf->entries);
+    leaf->entries[place] = (struct mt_free_entry){size_bytes, addr, block};
+    leaf->count++;
+    set->count++;
+    return MT_OK;
+}
+
+bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr)
+{
+    struct mt_free_cursor at = mt_free_set_find(set, size_bytes, addr);
+    struct mt_free_leaf *leaf;
+
+    if (!at.entry || at.entry->size_bytes != size_bytes || at.entry->addr != addr)
+        return false;
+    leaf = set->leaves[at.leaf];
+    leaf->count--;
+    set->count--;
+    memmove(leaf->entries + at.index, leaf->entries + at.index + 1,
+            (leaf->count - at.index) * sizeof *leaf->entries);
+    if (!leaf->count) {
+        free(leaf);
+        set->leaf_count--;
+        memmove(set->leaves + at.leaf, set->leaves + at.leaf + 1,
+                (set->leaf_count - at.leaf) * sizeof *set->leaves);
+    }
+    return true;
+}
+
+static struct mt_free_cursor cursor(const struct mt_free_set *set, size_t leaf, uint32_t index)
+{
+    return (struct mt_free_cursor){leaf, index, &set->leaves[leaf]->entries[index]};
+}
+
+static struct mt_free_cursor past_end(const struct mt_free_set *set)
+{
+    return (struct mt_free_cursor){set->leaf_count, 0, NULL};
+}
+
+struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
+                                       uint64_t addr)
+{
+    size_t leaf = find_leaf(set, size_bytes, addr);
+
+    if (leaf == set->leaf_count)
+        return past_end(set);
+    return cursor(set, leaf, find_in_leaf(set->leaves[leaf], size_bytes, addr));
+}
+
+struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at)
+{
+    if (!at.entry)
+        return at;
+    if (at.index + 1 < set->leaves[at.leaf]->count)
+        return cursor(set, at.leaf, at.index + 1);
+    if (at.leaf + 1 < set->leaf_count)
+        return cursor(set, at.leaf + 1, 0);
+    return past_end(set);
+}
+
+struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set,
+                                           struct mt_free_cursor at)
+{
+    if (at.entry && at.index > 0)
+        return cursor(set, at.leaf, at.index - 1);
+    if (at.leaf > 0)
+        return cursor(set, at.leaf - 1, set->leaves[at.leaf - 1]->count - 1);
+    return past_end(set);
+}
+
+void mt_free_set_release(struct mt_free_set *set)
+{
+    size_t i;
+
+    for (i = 0; i < set->leaf_count; i++)
+        free(set->leaves[i]);
+    free(set->leaves);
+    memset(set, 0, sizeof *set);
+}

@@ -1,0 +1,58 @@
+/* Ordered set of free blocks, key (size, address) ascending: best fit is the
+ * lower bound of (size, 0), and ties go to the lowest address.
+ *
+ * A sorted array cut into leaves of at most MT_FREE_LEAF entries. Most traces
+ * keep a few hundred free blocks: one to a few leaves, all in cache. Insert,
+ * remove and lower bound are O(log n + MT_FREE_LEAF + n / MT_FREE_LEAF). */
+#ifndef MT_ANALYZER_FREE_SET_H
+#define MT_ANALYZER_FREE_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+enum { MT_FREE_LEAF = 64 };
+
+struct mt_free_entry {
+    uint64_t size_bytes, addr;
+    uint32_t block;
+};
+
+struct mt_free_leaf {
+    uint32_t count;
+    struct mt_free_entry entries[MT_FREE_LEAF];
+};
+
+/* Zeroed memory is an empty set. Leaves are never empty. */
+struct mt_free_set {
+    struct mt_free_leaf **leaves;
+    size_t leaf_count, leaf_capacity;
+    size_t count;
+};
+
+/* A place in a set; valid until the set changes. entry NULL = past the end. */
+struct mt_free_cursor {
+    size_t leaf;
+    uint32_t index;
+    const struct mt_free_entry *entry;
+};
+
+enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
+                                  uint32_t block) MT_MUST_USE;
+
+/* False if there is no such entry. */
+bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr);
+
+/* First entry with (size, addr) >= the given one. */
+struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
+                                       uint64_t addr);
+struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at);
+/* Of the end: the last entry. Of the first entry: past the end. */
+struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set,
+                                           struct mt_free_cursor at);
+
+void mt_free_set_release(struct mt_free_set *set);
+
+#endif

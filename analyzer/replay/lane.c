@@ -1,0 +1,260 @@
+#include "lane.h"
+
+#include "util.h"
+#include "verify.h"
+
+static struct mt_policy_request request_of(const struct mt_event *event)
+{
+    struct mt_policy_request request = {event->size_bytes, event->stream, event->pool, event->addr,
+                                        event->aux_bytes};
+
+    if (event->kind == MT_EVENT_OOM) /* has no address; aux is free memory */
+        request.addr = request.block_bytes = 0;
+    return request;
+}
+
+static void show(const struct mt_lane *lane, struct mt_replay_view *view)
+{
+    view->counters = lane->ops->counters(lane->policy);
+}
+
+/* ---- groups --------------------------------------------------------------- */
+
+void mt_lane_open_group(struct mt_lane *lane)
+{
+    mt_device_clear(&lane->device);
+    lane->group_open = true;
+    lane->group_shown = 0;
+    lane->served_ahead = false;
+    lane->before_group = *lane->ops->counters(lane->policy);
+}
+
+static bool is_request(const struct mt_event *event)
+{
+    return event && (event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_OOM);
+}
+
+static bool is_release(uint8_t kind)
+{
+    return kind == MT_EVENT_SEGMENT_FREE || kind == MT_EVENT_SEGMENT_UNMAP;
+}
+
+/* Did the program empty the cache, or did the request behind the group? The
+ * policy knows what the request would do, if it plays the recorded options. */
+static bool is_explicit_flush(struct mt_lane *lane, const struct mt_event *trigger)
+{
+    struct mt_policy_request request;
+
+    if (!lane->device.base_count || !is_release(lane->device.bases[0].kind))
+        return false;
+    if (!is_request(trigger))
+        return true;
+    if (!lane->follows_options || !lane->ops->would_release)
+        return !lane->device.limit_bytes;
+    request = request_of(trigger);
+    return !lane->ops->would_release(lane->policy, &request);
+}
+
+enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
+                                     const struct mt_event *trigger, bool explicit_flush)
+{
+    struct mt_policy_request request;
+    enum mt_status status = MT_OK;
+
+    if (explicit_flush || is_explicit_flush(lane, trigger))
+        status = lane->ops->empty_cache(lane->policy);
+    if (status != MT_OK || lane->ops->follow_segment)
+        return status; /* who follows the trace needs no look ahead */
+    if (is_request(trigger) && (trigger->kind == MT_EVENT_ALLOC || lane->device.limit_bytes)) {
+        request = request_of(trigger);
+        lane->outcome = lane->ops->alloc(lane->policy, &request, &lane->outcome_block);
+        lane->served_ahead = true;
+        lane->trigger_seq = trigger->seq;
+        if (lane->outcome != MT_OK && lane->outcome != MT_ERR_DEVICE_OOM)
+            return lane->outcome;
+    }
+    if (lane->result->verify.wanted)
+        mt_verify_group(&lane->result->verify, &lane->device, first_seq);
+    return MT_OK;
+}
+
+enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
+                               struct mt_replay_view *view)
+{
+    enum mt_status status = MT_OK;
+
+    if (lane->ops->follow_segment) {
+        status = lane->ops->follow_segment(lane->policy, event);
+        lane->result->verify.segment_events++; /* exact by definition */
+        lane->result->verify.segment_events_exact++;
+        show(lane, view);
+        return status;
+    }
+    if (lane->group_shown < lane->device.op_count)
+        view->counters = &lane->device.ops[lane->group_shown++].after;
+    else if (lane->device.op_count)
+        view->counters = &lane->device.ops[lane->device.op_count - 1].after;
+    else
+        view->counters = &lane->before_group;
+    return status;
+}
+
+/* The policy's answer to a request: the one given ahead, or a new one. */
+static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
+                            struct mt_policy_block *block)
+{
+    struct mt_policy_request request;
+    enum mt_status status;
+
+    lane->group_open = false;
+    if (lane->served_ahead && lane->trigger_seq == event->seq) {
+        lane->served_ahead = false;
+        *block = lane->outcome_block;
+        return lane->outcome;
+    }
+    mt_device_clear(&lane->device);
+    request = request_of(event);
+    status = lane->ops->alloc(lane->policy, &request, block);
+    if (lane->result->verify.wanted && lane->device.op_count)
+        mt_verify_group(&lane->result->verify, &lane->device, event->seq);
+    return status;
+}
+
+/* ---- events --------------------------------------------------------------- */
+
+static enum mt_status finish_free(struct mt_lane *lane, uint64_t addr)
+{
+    struct mt_live *live = mt_live_find(&lane->live, addr);
+    enum mt_status status = MT_OK;
+
+    if (!live)
+        return MT_OK;
+    if (live->handle != MT_LIVE_NO_HANDLE) {
+        if (!live->free_requested)
+            status = lane->ops->free_requested(lane->policy, live->handle);
+        if (status == MT_OK)
+            status = lane->ops->free_completed(lane->policy, live->handle);
+    }
+    return status == MT_OK ? mt_live_remove(&lane->live, addr) : status;
+}
+
+static enum mt_status remember(struct mt_lane *lane, const struct mt_event *event,
+                               const struct mt_policy_block *block, uint64_t allocation,
+                               struct mt_replay_view *view)
+{
+    struct mt_live live = {block->addr, block->size_bytes, allocation, block->handle, false};
+
+    view->block_addr = block->addr;
+    view->block_bytes = block->size_bytes;
+    view->allocation = allocation;
+    show(lane, view);
+    return mt_live_add(&lane->live, event->addr, &live);
+}
+
+enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
+                             uint64_t allocation, struct mt_replay_view *view)
+{
+    struct mt_policy_block block = {MT_LIVE_NO_HANDLE, 0, 0};
+    enum mt_status status;
+
+    if (mt_live_find(&lane->live, event->addr)) { /* its free was lost */
+        lane->result->orphan_frees++;
+        status = finish_free(lane, event->addr);
+        if (status != MT_OK)
+            return status;
+    }
+    status = serve(lane, event, &block);
+    if (lane->result->verify.wanted)
+        mt_verify_address(&lane->result->verify, event, status, block.addr);
+    if (status == MT_ERR_DEVICE_OOM) {
+        lane->result->failed_requests++;
+        block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};
+        status = MT_OK;
+    }
+    if (status != MT_OK)
+        return status;
+    return remember(lane, event, &block, allocation, view);
+}
+
+enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
+                            struct mt_replay_view *view)
+{
+    struct mt_live *live = mt_live_find(&lane->live, event->addr);
+    enum mt_status status = MT_OK;
+
+    lane->group_open = false;
+    if (!live) {
+        lane->result->orphan_frees++;
+        show(lane, view);
+        return MT_OK;
+    }
+    view->block_addr = live->block_addr;
+    view->block_bytes = live->block_bytes;
+    view->allocation = live->allocation;
+    if (event->kind == MT_EVENT_FREE_COMPLETED || lane->completes_at_request) {
+        status = finish_free(lane, event->addr);
+    } else if (!live->free_requested) {
+        live->free_requested = true;
+        if (live->handle != MT_LIVE_NO_HANDLE)
+            status = lane->ops->free_requested(lane->policy, live->handle);
+    }
+    show(lane, view);
+    return status;
+}
+
+enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
+                           struct mt_replay_view *view)
+{
+    struct mt_policy_block block;
+    enum mt_status status = MT_OK;
+
+    /* Without a limit nothing can run out: the request is not made, since the
+     * program went on without the memory. */
+    if (lane->device.limit_bytes || lane->ops->follow_segment)
+        status = serve(lane, event, &block);
+    else
+        lane->group_open = false;
+    if (lane->result->verify.wanted)
+        mt_verify_oom(&lane->result->verify, event, status);
+    if (status == MT_OK && (lane->device.limit_bytes || lane->ops->follow_segment)) {
+        status = lane->ops->free_requested(lane->policy, block.handle);
+        if (status == MT_OK)
+            status = lane->ops->free_completed(lane->policy, block.handle);
+    }
+    show(lane, view);
+    return status == MT_ERR_DEVICE_OOM ? MT_OK : status;
+}
+
+/* ---- start in the middle ---------------------------------------------------- */
+
+enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
+                               uint64_t allocation, struct mt_replay_view *view)
+{
+    struct mt_policy_block block;
+    enum mt_status status;
+
+    lane->restoring = true;
+    lane->result->starts_in_middle = true;
+    show(lane, view);
+    if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
+        return mt_lane_alloc(lane, event, allocation, view);
+    if (mt_event_is_segment(event)) {
+        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, event)
+                                          : MT_OK;
+    }
+    if (event->kind != MT_EVENT_ALLOC)
+        return mt_lane_free(lane, event, view);
+    status = lane->ops->restore_block(lane->policy, event, &block);
+    if (status == MT_ERR_FORMAT) { /* lies in no segment: nothing can be said of it */
+        lane->result->failed_requests++;
+        block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};
+        status = MT_OK;
+    }
+    return status == MT_OK ? remember(lane, event, &block, allocation, view) : status;
+}
+
+enum mt_status mt_lane_restored(struct mt_lane *lane)
+{
+    lane->restoring = false;
+    return lane->ops->restored ? lane->ops->restored(lane->policy) : MT_OK;
+}

@@ -1,0 +1,64 @@
+/* One simulated device of a replay: its policy, its device model, what is alive
+ * on it, and the group of segment events that it is in the middle of.
+ *
+ * A trace shows what an allocator did to the device *before* the request that
+ * made it do so:
+ *
+ *     segment_free  segment_free  segment_alloc  alloc
+ *     `------------ group ----------------------' `- trigger
+ *
+ * So the lane serves the trigger when the group begins (the engine looks
+ * ahead), compares all operations with the group, and then lets the events of
+ * the group pass one by one, each with the counters right after it. */
+#ifndef MT_ANALYZER_LANE_H
+#define MT_ANALYZER_LANE_H
+
+#include "device_model.h"
+#include "live_table.h"
+#include "policy.h"
+#include "replay.h"
+
+struct mt_lane {
+    const struct mt_policy_ops *ops;
+    struct mt_policy *policy;
+    struct mt_device_model device;
+    struct mt_live_table live;
+    struct mt_replay_result *result;
+    bool follows_options;    /* simulates the options of the recorded run */
+    bool completes_at_request; /* the trace has no free_completed events */
+    bool restoring;          /* INITIAL events come in */
+
+    bool group_open;
+    size_t group_shown;      /* operations that have been shown */
+    struct mt_counters before_group;
+    bool served_ahead;       /* the trigger was served when the group began */
+    uint64_t trigger_seq;
+    enum mt_status outcome;
+    struct mt_policy_block outcome_block;
+};
+
+/* A new group: recorded segment events are offered to it one by one with
+ * mt_device_offer_base(&lane->device, ...), then it is resolved. `trigger` is
+ * the memory event behind the group, NULL at the end of the trace;
+ * explicit_flush: an EMPTY_CACHE event opened it. */
+void mt_lane_open_group(struct mt_lane *lane);
+enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
+                                     const struct mt_event *trigger, bool explicit_flush)
+    MT_MUST_USE;
+
+/* Memory events, in order. Fill view; count in lane->result. */
+enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
+                               struct mt_replay_view *view) MT_MUST_USE;
+enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
+                             uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
+enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
+                            struct mt_replay_view *view) MT_MUST_USE;
+enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
+                           struct mt_replay_view *view) MT_MUST_USE;
+
+/* State at the start of the trace; mt_lane_restored once after the last. */
+enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
+                               uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
+enum mt_status mt_lane_restored(struct mt_lane *lane) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,37 @@
+/* Allocations that are alive in the trace, by recorded address. */
+#ifndef MT_ANALYZER_LIVE_TABLE_H
+#define MT_ANALYZER_LIVE_TABLE_H
+
+#include <stdbool.h>
+
+#include "map.h"
+
+/* Handle of an allocation that the policy could not serve. */
+#define MT_LIVE_NO_HANDLE UINT32_MAX
+
+struct mt_live {
+    uint64_t block_addr, block_bytes; /* the policy's block */
+    uint64_t allocation;              /* number of the allocation in the trace */
+    uint32_t handle;                  /* the policy's name for the block */
+    bool free_requested;
+};
+
+/* Zeroed memory is an empty table. Slots are reused. */
+struct mt_live_table {
+    struct mt_map ids; /* recorded address -> slot */
+    struct mt_live *slots;
+    uint32_t count, capacity;
+    uint32_t *unused;
+    uint32_t unused_count, unused_capacity;
+};
+
+/* The live allocation at an address, NULL if none. */
+struct mt_live *mt_live_find(const struct mt_live_table *table, uint64_t addr);
+
+/* Adds one; replaces what was at that address. */
+enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr, const struct mt_live *live)
+    MT_MUST_USE;
+enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr) MT_MUST_USE;
+void mt_live_release(struct mt_live_table *table);
+
+#endif

@@ -1,0 +1,304 @@
+#include "replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lane.h"
+#include "limit.h"
+#include "pytorch_config.h"
+#include "verify.h"
+#include "window.h"
+
+struct replay {
+    const struct mt_replay_options *options;
+    const struct mt_replay_observer *observer;
+    struct mt_replay_summary *summary;
+    struct mt_source *source;
+    struct mt_window window;
+    const struct mt_policy_ops *ops;
+    const char *policy_options; /* NULL = those of the recorded run */
+    struct mt_limit_evidence *evidence; /* per device, NULL = not wanted */
+    struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
+    uint64_t allocations;
+    bool restoring;
+};
+
+/* ---- the policy's name ------------------------------------------------------ */
+
+/* "name", "name:options", or a bare option string of PyTorch. */
+static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
+{
+    const char *spec = replay->options->policy ? replay->options->policy : "pytorch";
+    const char *colon = strchr(spec, ':');
+    size_t length = colon ? (size_t)(colon - spec) : strlen(spec);
+
+    replay->ops = mt_policy_find(spec, length);
+    replay->policy_options = colon ? colon + 1 : NULL;
+    if (!replay->ops && strpbrk(spec, ":=")) {
+        struct mt_pytorch_config config;
+        enum mt_status status = mt_pytorch_config_parse(spec, &config, error);
+        if (status != MT_OK)
+            return status;
+        replay->ops = &mt_policy_pytorch;
+        replay->policy_options = spec;
+    }
+    if (!replay->ops)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no policy is called '%.80s'", spec);
+    return MT_OK;
+}
+
+/* ---- the limit --------------------------------------------------------------- */
+
+static bool limit_is_wanted(const struct replay *replay)
+{
+    return !replay->options->limit_bytes && !replay->options->no_inferred_limit &&
+           !replay->source->header.memory_limit_bytes;
+}
+
+/* A first walk over the trace, for the bounds of the limit alone. */
+static enum mt_status infer_limits(struct replay *replay, struct mt_error *error)
+{
+    struct mt_pytorch_config config;
+    struct mt_event_batch batch;
+    enum mt_status status;
+    size_t i;
+
+    if (mt_pytorch_config_recorded(&replay->source->header, &config, NULL) != MT_OK)
+        mt_pytorch_config_defaults(&config);
+    replay->evidence = calloc(MT_MAX_DEVICES, sizeof *replay->evidence);
+    if (!replay->evidence)
+        return MT_ERR_MEMORY;
+    while ((status = mt_source_next(replay->source, &batch, error)) == MT_OK) {
+        for (i = 0; i < batch.count; i++) {
+            const struct mt_event *event = &batch.events[i];
+            if (event->device < MT_MAX_DEVICES &&
+                (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE))
+                mt_limit_observe(&replay->evidence[event->device], &config, event);
+        }
+    }
+    return status == MT_END ? mt_source_rewind(replay->source, error) : status;
+}
+
+static uint64_t limit_of(const struct replay *replay, uint16_t device,
+                         struct mt_replay_result *result)
+{
+    const struct mt_limit_evidence *evidence = replay->evidence;
+    uint64_t limit;
+
+    if (replay->options->limit_bytes)
+        return replay->options->limit_bytes;
+    if (replay->source->header.memory_limit_bytes || !evidence)
+        return replay->options->no_inferred_limit ? 0
+                                                  : replay->source->header.memory_limit_bytes;
+    limit = mt_limit_choose(&evidence[device]);
+    if (limit) {
+        result->limit_inferred = true;
+        result->limit_low_bytes = evidence[device].low_bytes;
+        result->limit_high_bytes = evidence[device].high_bytes;
+    }
+    return limit;
+}
+
+/* ---- lanes -------------------------------------------------------------------- */
+
+static enum mt_status open_lane(struct replay *replay, uint16_t device, struct mt_error *error)
+{
+    const struct mt_symbols *symbols = &replay->source->symbols;
+    struct mt_lane *lane = calloc(1, sizeof *lane);
+    struct mt_replay_result *result;
+    uint64_t memory = device < symbols->device_count
+                          ? symbols->devices[device].total_memory_bytes
+                          : 0;
+    bool recorded_options = replay->policy_options == NULL;
+
+    if (!lane)
+        return MT_ERR_MEMORY;
+    replay->lanes[device] = lane;
+    result = &replay->summary->devices[replay->summary->device_count++];
+    result->device = device;
+    result->has_events = true;
+    result->policy_exact = replay->ops->exact;
+    result->recorded_addresses = !replay->options->blind &&
+                                 (recorded_options || replay->options->verify);
+    result->verify.wanted = replay->options->verify;
+    lane->result = result;
+    lane->ops = replay->ops;
+    lane->follows_options = recorded_options;
+    lane->completes_at_request = !replay->source->header.has_free_completed;
+    mt_device_init(&lane->device, limit_of(replay, device, result), memory,
+                   result->recorded_addresses);
+    return replay->ops->create(replay->policy_options, &replay->source->header, symbols,
+                               &lane->device, &lane->policy, replay->summary->policy,
+                               sizeof replay->summary->policy, error);
+}
+
+static void close_lane(struct mt_lane *lane)
+{
+    if (!lane)
+        return;
+    if (lane->policy) {
+        lane->result->counters = *lane->ops->counters(lane->policy);
+        lane->ops->destroy(lane->policy);
+    }
+    lane->result->limit_bytes = lane->device.limit_bytes;
+    mt_verify_finish(&lane->result->verify);
+    mt_device_release(&lane->device);
+    mt_live_release(&lane->live);
+    free(lane);
+}
+
+/* ---- events ------------------------------------------------------------------- */
+
+/* Looks ahead for the group that begins with `event` (or right behind it, if
+ * that is EMPTY_CACHE) and lets the lane serve it. `event` is copied first:
+ * looking ahead may move the window. */
+static enum mt_status resolve_group(struct replay *replay, struct mt_lane *lane,
+                                    const struct mt_event *first, struct mt_error *error)
+{
+    struct mt_event event = *first;
+    const struct mt_event *trigger = NULL;
+    enum mt_status status = MT_OK;
+    size_t ahead;
+
+    mt_lane_open_group(lane);
+    if (mt_event_is_segment(&event))
+        status = mt_device_offer_base(&lane->device, &event);
+    for (ahead = 0; status == MT_OK && !trigger; ahead++) {
+        const struct mt_event *next = mt_window_peek(&replay->window, ahead, &status, error);
+        if (!next)
+            break;
+        if (next->device != event.device)
+            continue;
+        if (mt_event_is_segment(next))
+            status = mt_device_offer_base(&lane->device, next);
+        else if (mt_event_is_memory(next) || next->kind == MT_EVENT_EMPTY_CACHE)
+            trigger = next;
+    }
+    if (status == MT_END)
+        status = MT_OK;
+    if (status != MT_OK)
+        return status;
+    return mt_lane_resolve_group(lane, event.seq, trigger, event.kind == MT_EVENT_EMPTY_CACHE);
+}
+
+static enum mt_status finish_restoring(struct replay *replay)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    replay->restoring = false;
+    for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++) {
+        if (replay->lanes[i] && replay->lanes[i]->restoring)
+            status = mt_lane_restored(replay->lanes[i]);
+    }
+    return status;
+}
+
+static enum mt_status replay_memory(struct replay *replay, struct mt_event *event,
+                                    struct mt_lane *lane, struct mt_replay_view *view,
+                                    struct mt_error *error)
+{
+    if (event->flags & MT_EVENT_INITIAL) {
+        replay->restoring = true;
+        return mt_lane_restore(lane, event,
+                               event->kind == MT_EVENT_ALLOC ? replay->allocations++ : 0, view);
+    }
+    if (mt_event_is_segment(event)) {
+        if (!lane->group_open) {
+            enum mt_status status = resolve_group(replay, lane, event, error);
+            if (status != MT_OK)
+                return status;
+        }
+        return mt_lane_segment(lane, event, view);
+    }
+    switch (event->kind) {
+    case MT_EVENT_ALLOC: return mt_lane_alloc(lane, event, replay->allocations++, view);
+    case MT_EVENT_FREE_REQUESTED:
+    case MT_EVENT_FREE_COMPLETED: return mt_lane_free(lane, event, view);
+    case MT_EVENT_OOM: return mt_lane_oom(lane, event, view);
+    default: view->counters = lane->ops->counters(lane->policy); return MT_OK;
+    }
+}
+
+static enum mt_status replay_event(struct replay *replay, struct mt_event *event,
+                                   struct mt_error *error)
+{
+    static const struct mt_counters nothing;
+    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION};
+    struct mt_event copy;
+    enum mt_status status = MT_OK;
+    struct mt_lane *lane;
+    bool is_flush = event->kind == MT_EVENT_EMPTY_CACHE;
+
+    if (replay->restoring && !(event->flags & MT_EVENT_INITIAL))
+        status = finish_restoring(replay);
+    if (status == MT_OK && (mt_event_is_memory(event) || is_flush) &&
+        event->device < MT_MAX_DEVICES) {
+        if (!replay->lanes[event->device])
+            status = open_lane(replay, event->device, error);
+        if (status != MT_OK)
+            return status;
+        lane = replay->lanes[event->device];
+        if (is_flush || (mt_event_is_segment(event) && !lane->group_open)) {
+            copy = *event; /* looking ahead moves the window */
+            event = &copy;
+        }
+        if (is_flush) {
+            status = resolve_group(replay, lane, event, error);
+            view.counters = &lane->before_group;
+        } else {
+            status = replay_memory(replay, event, lane, &view, error);
+        }
+    }
+    if (status == MT_OK && replay->observer)
+        status = replay->observer->event(replay->observer->context, event, &view);
+    return status;
+}
+
+static enum mt_status run(struct replay *replay, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+
+    while (status == MT_OK) {
+        struct mt_event *event = mt_window_next(&replay->window, &status, error);
+        if (event)
+            status = replay_event(replay, event, error);
+    }
+    if (status == MT_END)
+        status = replay->restoring ? finish_restoring(replay) : MT_OK;
+    return status;
+}
+
+enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
+                             const struct mt_replay_observer *observer,
+                             struct mt_replay_summary *summary, struct mt_error *error)
+{
+    struct replay replay = {0};
+    enum mt_status status;
+    size_t i;
+
+    memset(summary, 0, sizeof *summary);
+    if (error)
+        *error = (struct mt_error){MT_OK, MT_NO_OFFSET, ""};
+    replay.options = options;
+    replay.observer = observer;
+    replay.summary = summary;
+    replay.source = source;
+    status = find_policy(&replay, error);
+    if (status == MT_OK && limit_is_wanted(&replay))
+        status = infer_limits(&replay, error);
+    if (status == MT_OK) {
+        mt_window_init(&replay.window, source);
+        status = run(&replay, error);
+        mt_window_release(&replay.window);
+    }
+    for (i = 0; i < MT_MAX_DEVICES; i++)
+        close_lane(replay.lanes[i]);
+    free(replay.evidence);
+    if (!summary->policy[0])
+        snprintf(summary->policy, sizeof summary->policy, "%s", replay.ops ? replay.ops->name : "");
+    if (status == MT_ERR_MEMORY && error && error->status == MT_OK)
+        mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
+    return status;
+}

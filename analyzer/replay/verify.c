@@ -1,0 +1,100 @@
+#include "verify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "units.h"
+
+/* Keeps the first difference only. */
+static void differs(struct mt_replay_verify *verify, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void differs(struct mt_replay_verify *verify, const char *format, ...)
+{
+    va_list args;
+
+    if (verify->first_difference[0])
+        return;
+    va_start(args, format);
+    vsnprintf(verify->first_difference, sizeof verify->first_difference, format, args);
+    va_end(args);
+}
+
+static void name_op(char text[96], const struct mt_device_op *op)
+{
+    char size[MT_UNITS_TEXT];
+
+    snprintf(text, 96, "%s of %s at 0x%llx", mt_event_kind_name(op->kind),
+             mt_format_bytes(size, op->size_bytes), (unsigned long long)op->addr);
+}
+
+void mt_verify_group(struct mt_replay_verify *verify, const struct mt_device_model *device,
+                     uint64_t event_seq)
+{
+    size_t i;
+
+    for (i = 0; i < device->base_count || i < device->op_count; i++) {
+        const struct mt_device_base *base = i < device->base_count ? &device->bases[i] : NULL;
+        const struct mt_device_op *op = i < device->op_count ? &device->ops[i] : NULL;
+        struct mt_device_op wanted = {0};
+        char got_text[96] = "nothing", wanted_text[96] = "nothing";
+        verify->segment_events += base != NULL;
+        if (base && op && base->kind == op->kind && base->addr == op->addr &&
+            base->size_bytes == op->size_bytes) {
+            verify->segment_events_exact++;
+            continue;
+        }
+        if (base) {
+            wanted.kind = base->kind;
+            wanted.addr = base->addr;
+            wanted.size_bytes = base->size_bytes;
+            name_op(wanted_text, &wanted);
+        }
+        if (op)
+            name_op(got_text, op);
+        differs(verify, "event %llu: recorded %s, replay %s", (unsigned long long)event_seq,
+                wanted_text, got_text);
+        verify->unexpected_segment_events += !base;
+    }
+}
+
+void mt_verify_address(struct mt_replay_verify *verify, const struct mt_event *event,
+                       enum mt_status got, uint64_t got_addr)
+{
+    char size[MT_UNITS_TEXT];
+
+    verify->allocations++;
+    if (got == MT_OK && got_addr == event->addr) {
+        verify->addresses_exact++;
+        return;
+    }
+    mt_format_bytes(size, event->size_bytes);
+    if (got == MT_OK)
+        differs(verify, "event %llu: alloc of %s recorded at 0x%llx, replay at 0x%llx",
+                (unsigned long long)event->seq, size, (unsigned long long)event->addr,
+                (unsigned long long)got_addr);
+    else
+        differs(verify, "event %llu: alloc of %s recorded at 0x%llx, replay out of memory",
+                (unsigned long long)event->seq, size, (unsigned long long)event->addr);
+}
+
+void mt_verify_oom(struct mt_replay_verify *verify, const struct mt_event *event,
+                   enum mt_status got)
+{
+    char size[MT_UNITS_TEXT];
+
+    verify->ooms++;
+    if (got == MT_ERR_DEVICE_OOM) {
+        verify->ooms_exact++;
+        return;
+    }
+    differs(verify, "event %llu: request of %s recorded out of memory, replay served it",
+            (unsigned long long)event->seq, mt_format_bytes(size, event->size_bytes));
+}
+
+void mt_verify_finish(struct mt_replay_verify *verify)
+{
+    verify->exact = verify->wanted && verify->allocations == verify->addresses_exact &&
+                    verify->segment_events == verify->segment_events_exact &&
+                    !verify->unexpected_segment_events && verify->ooms == verify->ooms_exact;
+}

@@ -1,0 +1,23 @@
+/* Comparing what a policy did with what was recorded; names the first
+ * difference, counts the rest. */
+#ifndef MT_ANALYZER_VERIFY_H
+#define MT_ANALYZER_VERIFY_H
+
+#include "device_model.h"
+#include "replay.h"
+
+/* The operations on the device against the recorded group of segment events:
+ * same number, same order, same kind, address and size. */
+void mt_verify_group(struct mt_replay_verify *verify, const struct mt_device_model *device,
+                     uint64_t event_seq);
+
+void mt_verify_address(struct mt_replay_verify *verify, const struct mt_event *event,
+                       enum mt_status got, uint64_t got_addr);
+
+void mt_verify_oom(struct mt_replay_verify *verify, const struct mt_event *event,
+                   enum mt_status got);
+
+/* Sets verify->exact from the counts. */
+void mt_verify_finish(struct mt_replay_verify *verify);
+
+#endif

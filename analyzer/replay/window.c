@@ -1,0 +1,95 @@
+#include "window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mt_window_init(struct mt_window *window, struct mt_source *source)
+{
+    memset(window, 0, sizeof *window);
+    window->source = source;
+}
+
+void mt_window_release(struct mt_window *window)
+{
+    free(window->joined);
+    memset(window, 0, sizeof *window);
+}
+
+static enum mt_status fetch(struct mt_window *window, struct mt_event_batch *batch,
+                            struct mt_error *error)
+{
+    enum mt_status status = MT_END;
+
+    if (!window->at_end)
+        status = mt_source_next(window->source, batch, error);
+    if (status == MT_END)
+        window->at_end = true;
+    return status;
+}
+
+struct mt_event *mt_window_next(struct mt_window *window, enum mt_status *status,
+                                struct mt_error *error)
+{
+    *status = MT_OK;
+    while (window->at == window->count) {
+        struct mt_event_batch batch;
+        *status = fetch(window, &batch, error);
+        if (*status != MT_OK)
+            return NULL;
+        window->events = batch.events;
+        window->at = 0;
+        window->count = batch.count;
+    }
+    return &window->events[window->at++];
+}
+
+/* Puts the next batch behind the events that are left. */
+static enum mt_status join(struct mt_window *window, struct mt_error *error)
+{
+    size_t left = window->count - window->at;
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    /* the batch at hand is the source's: save what is left of it first */
+    if (window->joined_capacity < left || !window->joined) {
+        struct mt_event *joined = malloc((left + 1) * sizeof *joined);
+        if (!joined)
+            return MT_ERR_MEMORY;
+        if (left)
+            memcpy(joined, window->events + window->at, left * sizeof *joined);
+        free(window->joined);
+        window->joined = joined;
+        window->joined_capacity = left + 1;
+    } else if (left) {
+        memmove(window->joined, window->events + window->at, left * sizeof *window->joined);
+    }
+    window->events = window->joined;
+    window->at = 0;
+    window->count = left;
+    status = fetch(window, &batch, error);
+    if (status != MT_OK)
+        return status;
+    if (window->joined_capacity < left + batch.count) {
+        struct mt_event *joined =
+            realloc(window->joined, (left + batch.count) * sizeof *joined);
+        if (!joined)
+            return MT_ERR_MEMORY;
+        window->joined = window->events = joined;
+        window->joined_capacity = left + batch.count;
+    }
+    memcpy(window->joined + left, batch.events, batch.count * sizeof *batch.events);
+    window->count = left + batch.count;
+    return MT_OK;
+}
+
+struct mt_event *mt_window_peek(struct mt_window *window, size_t ahead, enum mt_status *status,
+                                struct mt_error *error)
+{
+    *status = MT_OK;
+    while (window->count - window->at <= ahead) {
+        *status = join(window, error);
+        if (*status != MT_OK)
+            return NULL;
+    }
+    return &window->events[window->at + ahead];
+}

@@ -1,0 +1,29 @@
+/* A window on a source's events that can look ahead: batches are handed through
+ * as they come, and joined only while somebody looks beyond the end of one. */
+#ifndef MT_ANALYZER_WINDOW_H
+#define MT_ANALYZER_WINDOW_H
+
+#include "source.h"
+
+struct mt_window {
+    struct mt_source *source;
+    struct mt_event *events; /* [at, count): not handed out yet */
+    size_t at, count;
+    struct mt_event *joined; /* own memory, when batches had to be joined */
+    size_t joined_capacity;
+    bool at_end;
+};
+
+void mt_window_init(struct mt_window *window, struct mt_source *source);
+void mt_window_release(struct mt_window *window);
+
+/* The next event, NULL at the end of the trace (status MT_END) or on an error. */
+struct mt_event *mt_window_next(struct mt_window *window, enum mt_status *status,
+                                struct mt_error *error);
+
+/* The event `ahead` places behind the last one handed out (0 = the next one),
+ * NULL if the trace ends before. Pointers of mt_window_next become invalid. */
+struct mt_event *mt_window_peek(struct mt_window *window, size_t ahead, enum mt_status *status,
+                                struct mt_error *error);
+
+#endif
