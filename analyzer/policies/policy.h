@@ -14,9 +14,9 @@
 
 struct mt_policy_request {
     uint64_t size_bytes;
-    uint32_t stream; /* symbol id */
-    uint16_t pool;   /* symbol id, 0 = default */
-    uint64_t addr;   /* recorded address: for the policy `recorded` alone */
+    uint32_t stream;      /* symbol id */
+    uint16_t pool;        /* symbol id, 0 = default */
+    uint64_t addr;        /* recorded address: for the policy `recorded` alone */
     uint64_t block_bytes; /* recorded block size, 0 = unknown: likewise */
 };
 

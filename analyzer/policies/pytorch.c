@@ -94,8 +94,8 @@ static struct mt_pytorch_search search_for(const struct mt_pytorch *self,
     search.pool = 2u * request->pool + (search.size_bytes <= MT_PYTORCH_SMALL_LIMIT);
     search.expandable = self->config.expandable_segments;
     /* (k, 0): made by a capture, and allocated from only while it runs */
-    search.is_capturing = request->pool < self->symbols->pool_count &&
-                          self->symbols->pools[request->pool].id[0] != 0;
+    search.is_capturing =
+        request->pool < self->symbols->pool_count && self->symbols->pools[request->pool].id[0] != 0;
     return search;
 }
 

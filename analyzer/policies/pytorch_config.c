@@ -95,7 +95,10 @@ static bool read_bool(struct token token, bool *value)
     return *value || token_is(token, "False");
 }
 
-static bool is_power_of_two(uint64_t value) { return value && !(value & (value - 1)); }
+static bool is_power_of_two(uint64_t value)
+{
+    return value && !(value & (value - 1));
+}
 
 static enum mt_status refuse(struct mt_error *error, struct token key, const char *why)
 {
@@ -192,9 +195,8 @@ static enum mt_status read_mib(const char **at, struct token key, uint64_t least
     if (!read_count(next_token(at), &mib) || !mt_mul_ok(mib, MT_MIB, bytes))
         return refuse(error, key, "wants a number of MiB");
     if (mib < least_mib)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                       "option '%.*s' must be at least %llu MiB", (int)key.length, key.text,
-                       (unsigned long long)least_mib);
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "option '%.*s' must be at least %llu MiB",
+                       (int)key.length, key.text, (unsigned long long)least_mib);
     return MT_OK;
 }
 
@@ -322,8 +324,7 @@ static void read_recorded_line(struct token key, struct token value,
 }
 
 enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
-                                          struct mt_pytorch_config *config,
-                                          struct mt_error *error)
+                                          struct mt_pytorch_config *config, struct mt_error *error)
 {
     const char *at = header && header->settings ? header->settings : "";
     enum mt_status status;

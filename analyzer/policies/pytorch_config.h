@@ -15,11 +15,11 @@
 enum { MT_PYTORCH_DIVISIONS = 16 };
 
 struct mt_pytorch_config {
-    uint64_t max_split_bytes;              /* MT_PYTORCH_UNLIMITED = off */
+    uint64_t max_split_bytes; /* MT_PYTORCH_UNLIMITED = off */
     uint64_t max_non_split_rounding_bytes;
     uint64_t large_segment_bytes;
-    double gc_threshold;                   /* 0 = off */
-    double memory_fraction;                /* 1 = off */
+    double gc_threshold;                      /* 0 = off */
+    double memory_fraction;                   /* 1 = off */
     uint64_t divisions[MT_PYTORCH_DIVISIONS]; /* [i]: sizes in [2^i, 2^(i+1)) MiB */
     bool expandable_segments;
     bool async_backend; /* backend:cudaMallocAsync: another allocator */
@@ -48,9 +48,9 @@ uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t 
 /* Bytes of the segment that a miss of this rounded size asks for. */
 uint64_t mt_pytorch_segment_size(const struct mt_pytorch_config *config, uint64_t rounded_bytes);
 
-#define MT_PYTORCH_SMALL_LIMIT ((uint64_t)1 << 20) /* largest size of the small pool */
+#define MT_PYTORCH_SMALL_LIMIT   ((uint64_t)1 << 20) /* largest size of the small pool */
 #define MT_PYTORCH_SMALL_SEGMENT ((uint64_t)2 << 20)
-#define MT_PYTORCH_MIN_BLOCK ((uint64_t)512)
+#define MT_PYTORCH_MIN_BLOCK     ((uint64_t)512)
 
 /* Does a free block of `block_bytes` keep its rest for later when a request of
  * `rounded_bytes` takes it? */

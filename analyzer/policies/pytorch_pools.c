@@ -45,8 +45,8 @@ struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool
         pool->lanes = lanes;
         pool->lane_capacity = capacity;
     }
-    handle = stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle
-                                                    : stream;
+    handle =
+        stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle : stream;
     for (i = pool->lane_count; i > 0 && pool->lanes[i - 1].stream_handle > handle; i--)
         pool->lanes[i] = pool->lanes[i - 1];
     memset(&pool->lanes[i], 0, sizeof pool->lanes[i]);
@@ -86,8 +86,7 @@ uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t id, uint32_t o
 {
     uint64_t bytes;
 
-    if (other == MT_NO_BLOCK ||
-        policy->store.blocks[other].state != policy->store.blocks[id].state)
+    if (other == MT_NO_BLOCK || policy->store.blocks[other].state != policy->store.blocks[id].state)
         return 0;
     bytes = policy->store.blocks[other].size_bytes;
     mt_pytorch_remove(policy, other);

@@ -20,7 +20,7 @@ struct mt_pytorch_lane {
 /* small_blocks or large_blocks, of the default or of a private pool. */
 struct mt_pytorch_pool {
     bool is_small;
-    uint16_t owner; /* trace's pool id */
+    uint16_t owner;                /* trace's pool id */
     struct mt_pytorch_lane *lanes; /* ascending by stream handle */
     uint32_t lane_count, lane_capacity;
     uint64_t gc_clock;
@@ -36,7 +36,7 @@ struct mt_pytorch {
     uint32_t reservation_count;
     struct mt_counters counters;
     uint32_t restore_hint; /* free block that the last restored one left over */
-    uint32_t *scratch; /* handles collected before a pool changes */
+    uint32_t *scratch;     /* handles collected before a pool changes */
     size_t scratch_count, scratch_capacity;
 };
 
@@ -75,8 +75,8 @@ enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t block) MT_MU
 enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy) MT_MUST_USE;
 /* *released: is it worth trying the allocation again? */
 enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
-                                            const struct mt_pytorch_search *search, bool *released)
-    MT_MUST_USE;
+                                            const struct mt_pytorch_search *search,
+                                            bool *released) MT_MUST_USE;
 enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy) MT_MUST_USE;
 
 #endif

@@ -184,8 +184,8 @@ enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy)
     }
     while (status == MT_OK && reclaimed < total - threshold && count > 0) {
         before = count;
-        status = collect_old(policy, (double)total_age / (double)count, &reclaimed, &total_age,
-                             &count);
+        status =
+            collect_old(policy, (double)total_age / (double)count, &reclaimed, &total_age, &count);
         if (count == before)
             break;
     }

@@ -44,8 +44,8 @@ static enum mt_status append(struct mt_pytorch *self, uint32_t last, uint32_t id
 
 static uint64_t reservation_bytes(const struct mt_pytorch *self)
 {
-    uint64_t total = self->device->total_memory_bytes ? self->device->total_memory_bytes
-                                                      : 512 * MT_GIB;
+    uint64_t total =
+        self->device->total_memory_bytes ? self->device->total_memory_bytes : 512 * MT_GIB;
     return total + total / 8;
 }
 

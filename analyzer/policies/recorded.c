@@ -96,12 +96,24 @@ static enum mt_status cut(struct mt_policy *self, uint32_t id, uint64_t addr, ui
     return status == MT_OK ? file(self, *high) : status;
 }
 
+/* Two expandable blocks that touch become neighbours. */
+static void join(struct mt_policy *self, uint32_t low, uint32_t high)
+{
+    struct mt_block *below = &self->store.blocks[low], *above = &self->store.blocks[high];
+
+    if (below->expandable && above->expandable && below->stream == above->stream &&
+        below->next == MT_NO_BLOCK && above->previous == MT_NO_BLOCK) {
+        below->next = high;
+        above->previous = low;
+    }
+}
+
 /* ---- segments ------------------------------------------------------------- */
 
 static enum mt_status add_segment(struct mt_policy *self, const struct mt_event *event)
 {
     struct mt_block fresh = {0};
-    uint32_t id, below = event->addr ? block_at(self, event->addr - 1) : MT_NO_BLOCK;
+    uint32_t id, above, below = event->addr ? block_at(self, event->addr - 1) : MT_NO_BLOCK;
     uint64_t merged = 0;
     enum mt_status status;
 
@@ -122,17 +134,11 @@ static enum mt_status add_segment(struct mt_policy *self, const struct mt_event 
         mt_level_add(&self->counters.segments, 1);
         return file(self, id);
     }
-    if (below != MT_NO_BLOCK && self->store.blocks[below].expandable &&
-        self->store.blocks[below].next == MT_NO_BLOCK) {
-        uint32_t above = block_at(self, fresh.addr + fresh.size_bytes);
-        self->store.blocks[id].previous = below;
-        self->store.blocks[below].next = id;
-        if (above != MT_NO_BLOCK && self->store.blocks[above].expandable &&
-            self->store.blocks[above].previous == MT_NO_BLOCK) {
-            self->store.blocks[id].next = above;
-            self->store.blocks[above].previous = id;
-        }
-    }
+    if (below != MT_NO_BLOCK)
+        join(self, below, id);
+    above = block_at(self, fresh.addr + fresh.size_bytes);
+    if (above != MT_NO_BLOCK)
+        join(self, id, above);
     merge_free(self, id, self->store.blocks[id].previous, &merged);
     merge_free(self, id, self->store.blocks[id].next, &merged);
     return file(self, id);
@@ -229,7 +235,8 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
     bool was_split;
     struct mt_block *block;
 
-    self->counters.retries += self->flushed;
+    /* an OOM is raised after a flush and a second try, whatever they gave */
+    self->counters.retries += self->flushed || !request->addr;
     self->flushed = self->explicit_flush = false;
     if (!request->addr || request->size_bytes > (uint64_t)1 << 48) {
         self->counters.ooms++;
@@ -249,9 +256,8 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
         id = rest;
     }
     available = self->store.blocks[id].size_bytes;
-    size = self->store.blocks[id].reservation == RESERVATION_OWN
-               ? available
-               : block_bytes(self, request, id);
+    size = self->store.blocks[id].reservation == RESERVATION_OWN ? available
+                                                                 : block_bytes(self, request, id);
     if (size < available) {
         status = cut(self, id, request->addr + size, &rest);
         if (status != MT_OK)

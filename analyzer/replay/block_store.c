@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mt_block_store_init(struct mt_block_store *store) { memset(store, 0, sizeof *store); }
+void mt_block_store_init(struct mt_block_store *store)
+{
+    memset(store, 0, sizeof *store);
+}
 
 void mt_block_store_release(struct mt_block_store *store)
 {

@@ -29,12 +29,12 @@ enum mt_block_state {
 struct mt_block {
     uint64_t addr, size_bytes;
     uint64_t requested_bytes;
-    uint64_t gc_base;         /* clock of the pool when it became free */
-    uint32_t previous, next;  /* neighbours by address, MT_NO_BLOCK */
+    uint64_t gc_base;        /* clock of the pool when it became free */
+    uint32_t previous, next; /* neighbours by address, MT_NO_BLOCK */
     uint32_t stream;
-    uint32_t reservation;     /* expandable: which one, policy's own number */
-    uint16_t pool;            /* policy's own number */
-    uint8_t state;            /* enum mt_block_state */
+    uint32_t reservation; /* expandable: which one, policy's own number */
+    uint16_t pool;        /* policy's own number */
+    uint8_t state;        /* enum mt_block_state */
     bool expandable;
 };
 

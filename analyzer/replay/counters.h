@@ -16,7 +16,10 @@ static inline void mt_level_add(struct mt_level *level, uint64_t amount)
         level->peak = level->now;
 }
 
-static inline void mt_level_sub(struct mt_level *level, uint64_t amount) { level->now -= amount; }
+static inline void mt_level_sub(struct mt_level *level, uint64_t amount)
+{
+    level->now -= amount;
+}
 
 /* All in bytes but segments and the counts. */
 struct mt_counters {
@@ -35,8 +38,8 @@ struct mt_bytes {
 
 static inline struct mt_bytes mt_counters_bytes(const struct mt_counters *counters)
 {
-    struct mt_bytes bytes = {counters->requested.now, counters->allocated.now,
-                             counters->active.now, counters->reserved.now};
+    struct mt_bytes bytes = {counters->requested.now, counters->allocated.now, counters->active.now,
+                             counters->reserved.now};
     return bytes;
 }
 

@@ -23,6 +23,7 @@ void mt_device_release(struct mt_device_model *device)
 {
     free(device->ops);
     free(device->bases);
+    free(device->regions);
     memset(device, 0, sizeof *device);
 }
 
@@ -32,17 +33,66 @@ void mt_device_clear(struct mt_device_model *device)
     device->base_count = 0;
 }
 
-/* Addresses never run out in practice: 2^46 bytes of requests would have to be
- * reserved. If they do, the supply starts again from the top. */
+/* Virtual address space of a multiple of 32 MiB. Segments fill it from below;
+ * what is left above `used_end` serves later, smaller ones. */
+struct mt_address_region {
+    uint64_t used_end, end;
+};
+
+static const uint64_t REGION_BYTES = 32 * MT_MIB;
+static const uint64_t LARGEST_SEGMENT = (uint64_t)1 << 45;
+
+/* The tail of the newest region that has room, or 0. */
+static uint64_t base_in_tail(struct mt_device_model *device, uint64_t size_bytes)
+{
+    size_t i;
+
+    for (i = device->region_count; i-- > 0;) {
+        struct mt_address_region *region = &device->regions[i];
+        uint64_t base = region->used_end;
+        if (region->end - base < size_bytes)
+            continue;
+        region->used_end += size_bytes;
+        if (region->end - region->used_end < 2 * MT_MIB) { /* full: forget it */
+            device->region_count--;
+            memmove(region, region + 1, (device->region_count - i) * sizeof *region);
+        }
+        return base;
+    }
+    return 0;
+}
+
+/* Remembers the tail of a new region; without memory for it the tail is lost,
+ * which only changes addresses. */
+static void remember_tail(struct mt_device_model *device, uint64_t used_end, uint64_t end)
+{
+    if (device->region_count == device->region_capacity) {
+        size_t capacity = device->region_capacity ? device->region_capacity * 2 : 16;
+        struct mt_address_region *regions = realloc(device->regions, capacity * sizeof *regions);
+        if (!regions)
+            return;
+        device->regions = regions;
+        device->region_capacity = capacity;
+    }
+    device->regions[device->region_count++] = (struct mt_address_region){used_end, end};
+}
+
 static uint64_t synthetic_base(struct mt_device_model *device, uint64_t size_bytes)
 {
-    uint64_t size = size_bytes > SYNTHETIC_TOP / 2 ? SYNTHETIC_TOP / 2
-                                                   : mt_round_up(size_bytes, 2 * MT_MIB);
+    uint64_t size = mt_round_up(mt_min_u64(size_bytes, LARGEST_SEGMENT), 2 * MT_MIB);
+    uint64_t region = mt_round_up(size, REGION_BYTES), base;
 
-    if (device->next_synthetic < size + 2 * MT_MIB)
-        device->next_synthetic = SYNTHETIC_TOP;
-    device->next_synthetic -= size;
-    return device->next_synthetic;
+    if (size < REGION_BYTES && (base = base_in_tail(device, size)) != 0)
+        return base;
+    if (device->next_synthetic < region + REGION_BYTES) {
+        device->next_synthetic = SYNTHETIC_TOP; /* 2^46 bytes were handed out */
+        device->region_count = 0;
+    }
+    device->next_synthetic -= region;
+    base = device->next_synthetic;
+    if (region - size >= 2 * MT_MIB)
+        remember_tail(device, base + size, base + region);
+    return base;
 }
 
 uint64_t mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
@@ -74,8 +124,7 @@ enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint6
         device->ops = ops;
         device->op_capacity = capacity;
     }
-    device->ops[device->op_count++] =
-        (struct mt_device_op){kind, stream, addr, size_bytes, *after};
+    device->ops[device->op_count++] = (struct mt_device_op){kind, stream, addr, size_bytes, *after};
     return MT_OK;
 }
 
@@ -89,7 +138,7 @@ enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct
         device->bases = bases;
         device->base_capacity = capacity;
     }
-    device->bases[device->base_count++] = (struct mt_device_base){
-        event->kind, false, event->stream, event->addr, event->size_bytes};
+    device->bases[device->base_count++] =
+        (struct mt_device_base){event->kind, false, event->stream, event->addr, event->size_bytes};
     return MT_OK;
 }

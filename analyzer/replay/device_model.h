@@ -1,7 +1,9 @@
 /* A simulated GPU: a limit, a supply of addresses, and a log of what an
  * allocator asked of it. Addresses are recorded segment bases as long as the
- * supply has a fitting one, else synthetic: 2 MiB aligned, descending without
- * gaps (allocators notes 1.13: ascending gives wrong results). */
+ * supply has a fitting one, else synthetic, handed out as an H200's driver was
+ * seen to (docs/accuracy.md): regions of 32 MiB multiples go downward, small
+ * segments fill the tails of the newest regions upward. The order matters:
+ * best fit breaks ties by address. */
 #ifndef MT_ANALYZER_DEVICE_MODEL_H
 #define MT_ANALYZER_DEVICE_MODEL_H
 
@@ -29,10 +31,14 @@ struct mt_device_base {
     uint64_t addr, size_bytes;
 };
 
+struct mt_address_region;
+
 struct mt_device_model {
-    uint64_t limit_bytes;        /* 0 = unlimited */
-    uint64_t total_memory_bytes; /* physical size; sizes VA reservations */
-    uint64_t next_synthetic;     /* descending */
+    uint64_t limit_bytes;              /* 0 = unlimited */
+    uint64_t total_memory_bytes;       /* physical size; sizes VA reservations */
+    uint64_t next_synthetic;           /* descending */
+    struct mt_address_region *regions; /* see device_model.c */
+    size_t region_count, region_capacity;
 
     struct mt_device_op *ops; /* since the last mt_device_clear */
     size_t op_count, op_capacity;
@@ -57,8 +63,8 @@ enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint6
                              uint64_t size_bytes, uint32_t stream,
                              const struct mt_counters *after) MT_MUST_USE;
 
-enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event)
-    MT_MUST_USE;
+enum mt_status mt_device_offer_base(struct mt_device_model *device,
+                                    const struct mt_event *event) MT_MUST_USE;
 void mt_device_clear(struct mt_device_model *device); /* ops and bases */
 
 #endif

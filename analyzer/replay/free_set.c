@@ -55,8 +55,7 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
     if (!leaf)
         return NULL;
     leaf->count = 0;
-    memmove(set->leaves + at + 1, set->leaves + at,
-            (set->leaf_count - at) * sizeof *set->leaves);
+    memmove(set->leaves + at + 1, set->leaves + at, (set->leaf_count - at) * sizeof *set->leaves);
     set->leaves[at] = leaf;
     set->leaf_count++;
     return leaf;
@@ -80,8 +79,7 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, 
             return MT_ERR_MEMORY;
         upper->count = MT_FREE_LEAF / 2;
         leaf->count -= upper->count;
-        memcpy(upper->entries, leaf->entries + leaf->count,
-               upper->count * sizeof *upper->entries);
+        memcpy(upper->entries, leaf->entries + leaf->count, upper->count * sizeof *upper->entries);
         if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr))
             leaf = upper;
     }
@@ -146,8 +144,7 @@ struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_
     return past_end(set);
 }
 
-struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set,
-                                           struct mt_free_cursor at)
+struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct mt_free_cursor at)
 {
     if (at.entry && at.index > 0)
         return cursor(set, at.leaf, at.index - 1);

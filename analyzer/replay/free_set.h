@@ -50,8 +50,7 @@ struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t s
                                        uint64_t addr);
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at);
 /* Of the end: the last entry. Of the first entry: past the end. */
-struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set,
-                                           struct mt_free_cursor at);
+struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct mt_free_cursor at);
 
 void mt_free_set_release(struct mt_free_set *set);
 

@@ -239,8 +239,7 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
         return mt_lane_alloc(lane, event, allocation, view);
     if (mt_event_is_segment(event)) {
-        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, event)
-                                          : MT_OK;
+        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, event) : MT_OK;
     }
     if (event->kind != MT_EVENT_ALLOC)
         return mt_lane_free(lane, event, view);

@@ -24,14 +24,14 @@ struct mt_lane {
     struct mt_device_model device;
     struct mt_live_table live;
     struct mt_replay_result *result;
-    bool follows_options;    /* simulates the options of the recorded run */
+    bool follows_options;      /* simulates the options of the recorded run */
     bool completes_at_request; /* the trace has no free_completed events */
-    bool restoring;          /* INITIAL events come in */
+    bool restoring;            /* INITIAL events come in */
 
     bool group_open;
-    size_t group_shown;      /* operations that have been shown */
+    size_t group_shown; /* operations that have been shown */
     struct mt_counters before_group;
-    bool served_ahead;       /* the trigger was served when the group began */
+    bool served_ahead; /* the trigger was served when the group began */
     uint64_t trigger_seq;
     enum mt_status outcome;
     struct mt_policy_block outcome_block;
@@ -43,8 +43,8 @@ struct mt_lane {
  * explicit_flush: an EMPTY_CACHE event opened it. */
 void mt_lane_open_group(struct mt_lane *lane);
 enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
-                                     const struct mt_event *trigger, bool explicit_flush)
-    MT_MUST_USE;
+                                     const struct mt_event *trigger,
+                                     bool explicit_flush) MT_MUST_USE;
 
 /* Memory events, in order. Fill view; count in lane->result. */
 enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,

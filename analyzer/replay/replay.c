@@ -17,8 +17,8 @@ struct replay {
     struct mt_source *source;
     struct mt_window window;
     const struct mt_policy_ops *ops;
-    const char *policy_options; /* NULL = those of the recorded run */
-    struct mt_limit_evidence *evidence; /* per device, NULL = not wanted */
+    const char *policy_options;            /* NULL = those of the recorded run */
+    struct mt_limit_evidence *evidence;    /* per device, NULL = not wanted */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     uint64_t allocations;
     bool restoring;
@@ -50,10 +50,12 @@ static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
 
 /* ---- the limit --------------------------------------------------------------- */
 
+/* Only the recorded options explain the recorded refusals: other options are
+ * replayed without a limit unless one is given. */
 static bool limit_is_wanted(const struct replay *replay)
 {
     return !replay->options->limit_bytes && !replay->options->no_inferred_limit &&
-           !replay->source->header.memory_limit_bytes;
+           !replay->policy_options && !replay->source->header.memory_limit_bytes;
 }
 
 /* A first walk over the trace, for the bounds of the limit alone. */
@@ -88,9 +90,10 @@ static uint64_t limit_of(const struct replay *replay, uint16_t device,
 
     if (replay->options->limit_bytes)
         return replay->options->limit_bytes;
-    if (replay->source->header.memory_limit_bytes || !evidence)
-        return replay->options->no_inferred_limit ? 0
-                                                  : replay->source->header.memory_limit_bytes;
+    if (!evidence)
+        return replay->options->no_inferred_limit || replay->policy_options
+                   ? 0
+                   : replay->source->header.memory_limit_bytes;
     limit = mt_limit_choose(&evidence[device]);
     if (limit) {
         result->limit_inferred = true;
@@ -107,9 +110,8 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     const struct mt_symbols *symbols = &replay->source->symbols;
     struct mt_lane *lane = calloc(1, sizeof *lane);
     struct mt_replay_result *result;
-    uint64_t memory = device < symbols->device_count
-                          ? symbols->devices[device].total_memory_bytes
-                          : 0;
+    uint64_t memory =
+        device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
     bool recorded_options = replay->policy_options == NULL;
 
     if (!lane)
@@ -119,8 +121,8 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     result->device = device;
     result->has_events = true;
     result->policy_exact = replay->ops->exact;
-    result->recorded_addresses = !replay->options->blind &&
-                                 (recorded_options || replay->options->verify);
+    result->recorded_addresses =
+        !replay->options->blind && (recorded_options || replay->options->verify);
     result->verify.wanted = replay->options->verify;
     lane->result = result;
     lane->ops = replay->ops;

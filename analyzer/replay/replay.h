@@ -12,9 +12,10 @@
  * "pytorch" means the options that the trace recorded. */
 struct mt_replay_options {
     const char *policy;
-    uint64_t limit_bytes; /* 0 = unlimited, or what the trace recorded/implies */
-    bool blind;  /* do not use recorded segment addresses */
-    bool verify; /* compare with what was recorded */
+    uint64_t limit_bytes;   /* 0 = what the trace recorded or implies, if the policy
+                               has the recorded options; else unlimited */
+    bool blind;             /* do not use recorded segment addresses */
+    bool verify;            /* compare with what was recorded */
     bool no_inferred_limit; /* do not deduce the limit from OOMs and flushes */
 };
 
@@ -24,7 +25,7 @@ struct mt_replay_verify {
     uint64_t segment_events, segment_events_exact;
     uint64_t unexpected_segment_events; /* the replay did more than was recorded */
     uint64_t ooms, ooms_exact;
-    bool exact; /* all of them */
+    bool exact;                 /* all of them */
     char first_difference[240]; /* "" = none; names event, wanted and got */
 };
 
@@ -32,12 +33,12 @@ struct mt_replay_verify {
 struct mt_replay_result {
     uint16_t device;
     bool has_events;
-    bool policy_exact;        /* the policy's rules are known exactly */
-    bool recorded_addresses;  /* recorded segment bases were used */
-    bool starts_in_middle;    /* peaks are those since the start of the trace */
-    uint64_t limit_bytes;     /* 0 = none */
-    bool limit_inferred;      /* see limit_low/high: any limit in [low, high)
-                                 gives the same replay */
+    bool policy_exact;       /* the policy's rules are known exactly */
+    bool recorded_addresses; /* recorded segment bases were used */
+    bool starts_in_middle;   /* peaks are those since the start of the trace */
+    uint64_t limit_bytes;    /* 0 = none */
+    bool limit_inferred;     /* see limit_low/high: any limit in [low, high)
+                                gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
@@ -68,7 +69,7 @@ struct mt_replay_observer {
 #define MT_MAX_DEVICES 64
 
 struct mt_replay_summary {
-    char policy[160];     /* canonical spelling: what was really simulated */
+    char policy[160];      /* canonical spelling: what was really simulated */
     uint16_t device_count; /* entries in use of devices[] */
     struct mt_replay_result devices[MT_MAX_DEVICES]; /* indexed by position;
                                                         see .device */
@@ -78,7 +79,6 @@ struct mt_replay_summary {
  * may be NULL. `summary` is large: keep it on the heap or static. */
 enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
                              const struct mt_replay_observer *observer,
-                             struct mt_replay_summary *summary, struct mt_error *error)
-    MT_MUST_USE;
+                             struct mt_replay_summary *summary, struct mt_error *error) MT_MUST_USE;
 
 #endif

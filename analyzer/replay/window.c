@@ -70,8 +70,7 @@ static enum mt_status join(struct mt_window *window, struct mt_error *error)
     if (status != MT_OK)
         return status;
     if (window->joined_capacity < left + batch.count) {
-        struct mt_event *joined =
-            realloc(window->joined, (left + batch.count) * sizeof *joined);
+        struct mt_event *joined = realloc(window->joined, (left + batch.count) * sizeof *joined);
         if (!joined)
             return MT_ERR_MEMORY;
         window->joined = window->events = joined;

@@ -1,0 +1,114 @@
+/* The ordered set of free blocks against an oracle that sorts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "free_set.h"
+
+enum { KEYS = 700, ROUNDS = 20000 };
+
+static uint64_t state;
+
+static uint64_t random_u64(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+/* Keys are small so that equal sizes with different addresses are common. */
+struct oracle {
+    bool present[KEYS];
+};
+
+static uint64_t size_of(size_t key)
+{
+    return 512 * (1 + key % 23);
+}
+static uint64_t addr_of(size_t key)
+{
+    return 4096 * key;
+}
+
+static bool is_less(size_t a, size_t b)
+{
+    return size_of(a) != size_of(b) ? size_of(a) < size_of(b) : a < b;
+}
+
+/* Smallest present key with (size, addr) >= the given one; KEYS if none. */
+static size_t oracle_find(const struct oracle *oracle, uint64_t size, uint64_t addr)
+{
+    size_t best = KEYS, key;
+
+    for (key = 0; key < KEYS; key++) {
+        if (!oracle->present[key] || size_of(key) < size ||
+            (size_of(key) == size && addr_of(key) < addr))
+            continue;
+        if (best == KEYS || is_less(key, best))
+            best = key;
+    }
+    return best;
+}
+
+static void check_order(const struct mt_free_set *set, const struct oracle *oracle)
+{
+    struct mt_free_cursor at = mt_free_set_find(set, 0, 0), back, end;
+    size_t seen = 0, present = 0, key;
+    const struct mt_free_entry *last = NULL;
+
+    for (key = 0; key < KEYS; key++)
+        present += oracle->present[key];
+    for (; at.entry; at = mt_free_set_next(set, at)) {
+        if (last)
+            assert_true(is_less(last->block, at.entry->block));
+        back = mt_free_set_previous(set, at);
+        assert_true(last ? back.entry == last : back.entry == NULL);
+        last = at.entry;
+        seen++;
+    }
+    end = at;
+    back = mt_free_set_previous(set, end);
+    assert_true(back.entry == last);
+    assert_int_equal(seen, present);
+    assert_int_equal(set->count, present);
+}
+
+static void behaves_like_the_oracle(void **unused)
+{
+    struct oracle oracle = {{false}};
+    struct mt_free_set set = {0};
+    size_t round;
+
+    (void)unused;
+    state = 20260417;
+    print_message("seed %llu\n", (unsigned long long)state);
+    for (round = 0; round < ROUNDS; round++) {
+        size_t key = (size_t)(random_u64() % KEYS);
+        uint64_t size = 512 * (random_u64() % 25), addr = 4096 * (random_u64() % KEYS);
+        size_t wanted = oracle_find(&oracle, size, addr);
+        struct mt_free_cursor found = mt_free_set_find(&set, size, addr);
+        assert_true(wanted == KEYS ? !found.entry : found.entry && found.entry->block == wanted);
+        if (oracle.present[key]) {
+            assert_true(mt_free_set_remove(&set, size_of(key), addr_of(key)));
+            assert_false(mt_free_set_remove(&set, size_of(key), addr_of(key)));
+        } else {
+            assert_int_equal(mt_free_set_insert(&set, size_of(key), addr_of(key), (uint32_t)key),
+                             MT_OK);
+        }
+        oracle.present[key] = !oracle.present[key];
+        if (round % 500 == 0)
+            check_order(&set, &oracle);
+    }
+    mt_free_set_release(&set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(behaves_like_the_oracle)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
