@@ -181,6 +181,8 @@ struct mt_device_report {
     uint32_t explanation_count;
     struct mt_oom *oom_list;
     uint32_t oom_count;
+    struct mt_gap *gaps; /* the longest pauses, by time */
+    uint32_t gap_count;
     uint64_t frameless_peak_bytes; /* of blocks without a stack, at the peak */
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
@@ -201,17 +203,26 @@ struct mt_report {
     const struct mt_symbols *symbols; /* borrowed from the source */
 
     struct mt_phase *phases;
+    bool *main_phase; /* parallel: one of the parts that steps are made of (the
+                         outermost ranges that a user named, without steps and
+                         what contains them) */
     uint32_t phase_count;
+    uint64_t phases_not_recorded; /* too deep or too many */
     int64_t step_count;
     bool roles_inferred;
+    bool saw_backward; /* or an optimizer: else roles are by call site */
     char policy[160]; /* what the replay simulated */
+    const char *pytorch_difference; /* why not PyTorch's rules, NULL = they are, or
+                                       another policy was asked for */
 
     struct mt_device_report *devices; /* those with events, ascending */
     uint32_t device_count;
 };
 
 struct mt_analyze_options {
-    struct mt_replay_options replay;
+    const char *path; /* of the input, for the report; may be NULL */
+    struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
+                                        that does not reproduce the trace */
     bool want_timeline, want_flamechart;
     uint32_t bins; /* resolution of the models, 0 = 4096 */
     int64_t flamechart_step; /* window of the flame chart; MT_NO_STEP = step of

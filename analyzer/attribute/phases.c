@@ -1,0 +1,360 @@
+/* Open ranges are a linked list per thread, innermost first, in one pool;
+ * threads that are in a range are a list by last activity. */
+#include "phases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Longer paths lose their middle: names come from the input. */
+#define PATH_MAX_BYTES 200
+
+void mt_phases_init(struct mt_phases *phases, struct mt_arena *arena,
+                    const struct mt_symbols *symbols)
+{
+    memset(phases, 0, sizeof *phases);
+    phases->arena = arena;
+    phases->symbols = symbols;
+    phases->newest = -1;
+    phases->latest = MT_NO_PHASE;
+}
+
+void mt_phases_release(struct mt_phases *phases)
+{
+    free(phases->phases);
+    free(phases->facts);
+    free(phases->threads);
+    free(phases->open);
+    free(phases->names);
+    mt_map_release(&phases->name_ids);
+    memset(phases, 0, sizeof *phases);
+}
+
+/* Room for one more in an array of *capacity; doubles. */
+static bool grow(void *array, size_t element_bytes, uint32_t count, uint32_t *capacity)
+{
+    void **slot = array;
+    uint32_t wanted = *capacity ? *capacity * 2 : 64;
+    void *bigger;
+
+    if (count < *capacity)
+        return true;
+    if (*capacity > UINT32_MAX / 2)
+        return false;
+    bigger = realloc(*slot, (size_t)wanted * element_bytes);
+    if (!bigger)
+        return false;
+    *slot = bigger;
+    *capacity = wanted;
+    return true;
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+static const struct mt_phase_name *name_facts(struct mt_phases *phases, uint32_t name)
+{
+    uint32_t id = mt_map_get(&phases->name_ids, name);
+    const char *text = mt_symbols_text(phases->symbols, name);
+    struct mt_phase_name *facts;
+
+    if (id != MT_MAP_NONE)
+        return &phases->names[id];
+    if (!grow(&phases->names, sizeof *phases->names, phases->name_count, &phases->name_capacity) ||
+        mt_map_set(&phases->name_ids, name, phases->name_count))
+        return NULL;
+    facts = &phases->names[phases->name_count++];
+    facts->number = 0;
+    facts->step_rank = (uint8_t)mt_phase_step_rank(text, &facts->number);
+    facts->kind = (uint8_t)mt_phase_kind_of(text);
+    facts->is_plumbing = mt_phase_name_is_plumbing(text);
+    return facts;
+}
+
+static const char *make_path(struct mt_phases *phases, int32_t parent, const char *name)
+{
+    const char *outer = parent == MT_NO_PHASE ? "" : phases->phases[parent].path;
+    size_t outer_length = strlen(outer), length = strlen(name);
+
+    if (parent == MT_NO_PHASE && length <= PATH_MAX_BYTES)
+        return name;
+    if (outer_length + length < PATH_MAX_BYTES)
+        return mt_arena_printf(phases->arena, "%s/%s", outer, name);
+    if (length > PATH_MAX_BYTES / 2)
+        length = PATH_MAX_BYTES / 2;
+    if (outer_length > PATH_MAX_BYTES / 2)
+        outer_length = PATH_MAX_BYTES / 2;
+    return mt_arena_printf(phases->arena, "%.*s/…/%.*s", (int)outer_length, outer, (int)length,
+                           name);
+}
+
+/* ---- threads ------------------------------------------------------------ */
+
+static struct mt_phase_thread *thread_at(struct mt_phases *phases, uint16_t id)
+{
+    struct mt_phase_thread *bigger;
+    uint32_t count = phases->thread_count;
+
+    if (id < count)
+        return &phases->threads[id];
+    bigger = realloc(phases->threads, ((size_t)id + 1) * 2 * sizeof *bigger);
+    if (!bigger)
+        return NULL;
+    phases->threads = bigger;
+    phases->thread_count = ((uint32_t)id + 1) * 2;
+    for (; count < phases->thread_count; count++)
+        bigger[count] = (struct mt_phase_thread){MT_NO_PHASE, 0, 0, 0, -1, -1, false};
+    return &bigger[id];
+}
+
+static void unlist(struct mt_phases *phases, struct mt_phase_thread *thread)
+{
+    if (!thread->listed)
+        return;
+    if (thread->older >= 0)
+        phases->threads[thread->older].newer = thread->newer;
+    if (thread->newer >= 0)
+        phases->threads[thread->newer].older = thread->older;
+    else
+        phases->newest = thread->older;
+    thread->listed = false;
+}
+
+/* The thread did something: it comes first, or leaves the list. */
+static void touch(struct mt_phases *phases, struct mt_phase_thread *thread)
+{
+    unlist(phases, thread);
+    if (thread->innermost != MT_NO_PHASE) {
+        thread->newer = -1;
+        thread->older = phases->newest;
+        if (phases->newest >= 0)
+            phases->threads[phases->newest].newer = (int32_t)(thread - phases->threads);
+        phases->newest = (int32_t)(thread - phases->threads);
+        thread->listed = true;
+    }
+    phases->latest = phases->newest < 0 ? MT_NO_PHASE : phases->threads[phases->newest].innermost;
+}
+
+/* ---- push --------------------------------------------------------------- */
+
+static void set_owner(struct mt_phases *phases, struct mt_phase_facts *facts, int32_t index)
+{
+    const struct mt_phase *phase = &phases->phases[index];
+    const struct mt_phase_facts *parent =
+        phase->parent == MT_NO_PHASE ? NULL : &phases->facts[phase->parent];
+    bool is_named = facts->kind != MT_PHASE_UNKNOWN || !phase->is_plumbing;
+
+    facts->owner = is_named ? index : MT_NO_PHASE;
+    if (!parent)
+        return;
+    if (facts->kind == MT_PHASE_UNKNOWN && parent->kind != MT_PHASE_UNKNOWN) {
+        facts->kind = parent->kind;
+        facts->owner = parent->owner;
+    } else if (!is_named || (facts->kind != MT_PHASE_UNKNOWN && facts->kind == parent->kind)) {
+        facts->owner = parent->owner;
+    }
+}
+
+static enum mt_status record(struct mt_phases *phases, const struct mt_event *event,
+                             const struct mt_phase_thread *thread)
+{
+    const struct mt_phase_name *name = name_facts(phases, event->name);
+    uint32_t facts_capacity = phases->capacity;
+    struct mt_phase *phase;
+    struct mt_phase_facts *facts;
+
+    if (!name || !grow(&phases->facts, sizeof *phases->facts, phases->count, &facts_capacity) ||
+        !grow(&phases->phases, sizeof *phases->phases, phases->count, &phases->capacity))
+        return MT_ERR_MEMORY;
+    phase = &phases->phases[phases->count];
+    facts = &phases->facts[phases->count];
+    *phase = (struct mt_phase){.name = mt_symbols_text(phases->symbols, event->name),
+                               .step = MT_NO_STEP,
+                               .parent = thread->innermost,
+                               .thread = event->thread,
+                               .is_plumbing = name->is_plumbing,
+                               .cut = true,
+                               .begin_t_ns = event->t_ns,
+                               .end_t_ns = event->t_ns,
+                               .begin_event = event->seq,
+                               .end_event = event->seq};
+    if (phase->parent != MT_NO_PHASE)
+        phase->depth = phases->phases[phase->parent].depth + 1;
+    phase->path = make_path(phases, phase->parent, phase->name);
+    *facts = (struct mt_phase_facts){.kind = name->kind,
+                                     .step_rank = name->is_plumbing ? 0 : name->step_rank,
+                                     .number = name->number};
+    set_owner(phases, facts, (int32_t)phases->count);
+    phases->count++;
+    return phase->path ? MT_OK : MT_ERR_MEMORY;
+}
+
+static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *index)
+{
+    if (phases->open_free) {
+        *index = phases->open_free - 1;
+        phases->open_free = phases->open[*index].outer;
+        return &phases->open[*index];
+    }
+    if (!grow(&phases->open, sizeof *phases->open, phases->open_count, &phases->open_capacity))
+        return NULL;
+    *index = phases->open_count++;
+    return &phases->open[*index];
+}
+
+enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
+                              int32_t *phase)
+{
+    struct mt_phase_thread *thread = thread_at(phases, event->thread);
+    struct mt_open_range *range;
+    uint32_t index;
+
+    *phase = MT_NO_PHASE;
+    if (!thread)
+        return MT_ERR_MEMORY;
+    if (thread->depth == MT_PHASES_MAX_DEPTH) {
+        thread->overflow++;
+        phases->not_recorded++;
+        return MT_OK;
+    }
+    range = open_range(phases, &index);
+    if (!range)
+        return MT_ERR_MEMORY;
+    if (phases->next < MT_PHASES_MAX) {
+        if (phases->next == phases->count && record(phases, event, thread))
+            return MT_ERR_MEMORY;
+        *phase = (int32_t)phases->next++;
+    } else {
+        phases->not_recorded++;
+    }
+    range->recorded = *phase != MT_NO_PHASE;
+    range->phase = range->recorded ? *phase : thread->innermost;
+    range->name = event->name;
+    range->outer = thread->top;
+    thread->top = index + 1;
+    thread->depth++;
+    thread->innermost = range->phase;
+    touch(phases, thread);
+    return MT_OK;
+}
+
+/* ---- pop ---------------------------------------------------------------- */
+
+static void end_range(struct mt_phases *phases, uint32_t index, const struct mt_event *event,
+                      bool cut)
+{
+    struct mt_open_range *range = &phases->open[index];
+
+    if (range->recorded) {
+        struct mt_phase *phase = &phases->phases[range->phase];
+
+        phase->end_t_ns = event->t_ns;
+        phase->end_event = event->seq;
+        phase->cut = cut;
+        phases->ended[phases->ended_count++] = range->phase;
+    }
+    range->outer = phases->open_free;
+    phases->open_free = index + 1;
+}
+
+/* Link that holds the innermost open range of that name; NULL if none. */
+static uint32_t *find_open(struct mt_phases *phases, struct mt_phase_thread *thread, uint32_t name)
+{
+    for (uint32_t *link = &thread->top; *link; link = &phases->open[*link - 1].outer)
+        if (phases->open[*link - 1].name == name)
+            return link;
+    return NULL;
+}
+
+/* A range of the framework that was pushed before a user's and ends before it
+ * comes from another thread (snapshots do not record which). */
+static bool ends_alone(const struct mt_phases *phases, const struct mt_phase_thread *thread,
+                       uint32_t target)
+{
+    const struct mt_open_range *range = &phases->open[target - 1];
+
+    if (!range->recorded || !phases->phases[range->phase].is_plumbing)
+        return false;
+    for (uint32_t at = thread->top; at != target; at = phases->open[at - 1].outer)
+        if (phases->open[at - 1].recorded &&
+            !phases->phases[phases->open[at - 1].phase].is_plumbing)
+            return true;
+    return false;
+}
+
+void mt_phases_pop(struct mt_phases *phases, const struct mt_event *event)
+{
+    struct mt_phase_thread *thread = thread_at(phases, event->thread);
+    uint32_t *link, target, outer;
+
+    phases->ended_count = 0;
+    if (thread && thread->overflow) {
+        thread->overflow--;
+        return;
+    }
+    link = thread ? find_open(phases, thread, event->name) : NULL;
+    if (!link) {
+        phases->unmatched++;
+        return;
+    }
+    target = *link;
+    outer = phases->open[target - 1].outer;
+    if (ends_alone(phases, thread, target)) {
+        *link = outer;
+    } else {
+        for (uint32_t at = thread->top; at != target; thread->depth--) {
+            uint32_t next = phases->open[at - 1].outer;
+
+            end_range(phases, at - 1, event, true);
+            at = next;
+        }
+        thread->top = outer;
+    }
+    end_range(phases, target - 1, event, false);
+    thread->depth--;
+    thread->innermost = thread->top ? phases->open[thread->top - 1].phase : MT_NO_PHASE;
+    touch(phases, thread);
+}
+
+/* ---- end ---------------------------------------------------------------- */
+
+static void end_what_is_open(struct mt_phases *phases, uint64_t last_t_ns, uint64_t last_event)
+{
+    for (uint32_t i = 0; i < phases->thread_count; i++) {
+        for (uint32_t at = phases->threads[i].top; at; at = phases->open[at - 1].outer) {
+            struct mt_open_range *range = &phases->open[at - 1];
+
+            if (range->recorded) {
+                phases->phases[range->phase].end_t_ns = last_t_ns;
+                phases->phases[range->phase].end_event = last_event;
+            }
+        }
+    }
+}
+
+void mt_phases_finish(struct mt_phases *phases, uint64_t last_t_ns, uint64_t last_event)
+{
+    uint8_t best = 1;
+
+    end_what_is_open(phases, last_t_ns, last_event);
+    for (uint32_t i = 0; i < phases->count; i++)
+        if (phases->facts[i].step_rank > best)
+            best = phases->facts[i].step_rank;
+    for (uint32_t i = 0; i < phases->count; i++) {
+        struct mt_phase *phase = &phases->phases[i];
+
+        phase->is_step = phases->facts[i].step_rank == best;
+        phase->step = phase->is_step                 ? phases->facts[i].number
+                      : phase->parent == MT_NO_PHASE ? MT_NO_STEP
+                                                     : phases->phases[phase->parent].step;
+    }
+}
+
+void mt_phases_rewind(struct mt_phases *phases)
+{
+    for (uint32_t i = 0; i < phases->thread_count; i++)
+        phases->threads[i] = (struct mt_phase_thread){MT_NO_PHASE, 0, 0, 0, -1, -1, false};
+    phases->open_count = 0;
+    phases->open_free = 0;
+    phases->next = 0;
+    phases->newest = -1;
+    phases->latest = MT_NO_PHASE;
+}

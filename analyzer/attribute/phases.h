@@ -1,0 +1,98 @@
+/* Phase tracker: from PHASE_PUSH and PHASE_POP events to instances of named
+ * ranges, and to the range that an event happened in. Feed it every event of
+ * those two kinds in order, then mt_phases_finish. A second reading of the same
+ * trace starts with mt_phases_rewind and gives the same indices.
+ *
+ * A thread that is in no range inherits that of the thread that was last
+ * active in one (backward runs on threads of its own). */
+#ifndef MT_ANALYZER_PHASES_H
+#define MT_ANALYZER_PHASES_H
+
+#include "phase_names.h"
+#include "report.h"
+
+/* Deeper ranges, and more instances, are counted but not told apart. */
+#define MT_PHASES_MAX_DEPTH 256
+#define MT_PHASES_MAX       (1u << 17)
+
+/* What roles need to know of an instance, parallel to `phases`. */
+struct mt_phase_facts {
+    int32_t owner; /* outermost instance around it that is of the same kind and
+                      gives it that kind; of unknown kind: the innermost around
+                      it that the user named, itself included */
+    uint8_t kind;  /* enum mt_phase_kind: its own, else that of its parent */
+    uint8_t step_rank;
+    int64_t number; /* in the name, if step_rank */
+};
+
+struct mt_open_range {
+    int32_t phase; /* instance, or that of the range around it if not recorded */
+    uint32_t name;
+    uint32_t outer; /* index + 1 into `open`, 0 = outermost */
+    bool recorded;
+};
+
+struct mt_phase_thread {
+    int32_t innermost; /* MT_NO_PHASE = in none */
+    uint32_t top;      /* index + 1 into `open` */
+    uint32_t depth, overflow;
+    int32_t newer, older; /* threads in a range, by last activity; -1 = none */
+    bool listed;
+};
+
+struct mt_phases {
+    struct mt_arena *arena; /* of paths */
+    const struct mt_symbols *symbols;
+    struct mt_phase *phases;
+    struct mt_phase_facts *facts;
+    uint32_t count, capacity;
+    uint32_t next; /* index of the next push; < count in a second reading */
+
+    struct mt_phase_thread *threads;
+    uint32_t thread_count;
+    int32_t newest; /* thread last active in a range, -1 = none */
+    int32_t latest; /* its innermost phase: what others inherit */
+    struct mt_open_range *open;
+    uint32_t open_count, open_capacity, open_free; /* free: index + 1 chain */
+
+    /* Instances ended by the last mt_phases_pop, inner ones first. */
+    int32_t ended[MT_PHASES_MAX_DEPTH];
+    uint32_t ended_count;
+    uint64_t not_recorded; /* beyond the limits */
+    uint64_t unmatched;    /* ends without a begin */
+
+    /* PRIVATE: what the names said, once per name */
+    struct mt_map name_ids;
+    struct mt_phase_name {
+        int64_t number;
+        uint8_t kind, step_rank;
+        bool is_plumbing;
+    } * names;
+    uint32_t name_count, name_capacity;
+};
+
+void mt_phases_init(struct mt_phases *phases, struct mt_arena *arena,
+                    const struct mt_symbols *symbols);
+void mt_phases_release(struct mt_phases *phases);
+
+/* *phase: the new instance, MT_NO_PHASE if beyond the limits. */
+enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
+                              int32_t *phase) MT_MUST_USE;
+/* Ends the innermost range of that name and what is still open in it; see
+ * `ended`. A range of the framework ends alone if a user's range began in it. */
+void mt_phases_pop(struct mt_phases *phases, const struct mt_event *event);
+
+/* Ends what is open, decides which ranges are steps, numbers everything. */
+void mt_phases_finish(struct mt_phases *phases, uint64_t last_t_ns, uint64_t last_event);
+
+void mt_phases_rewind(struct mt_phases *phases);
+
+/* Innermost phase of an event on `thread`. O(1). */
+static inline int32_t mt_phases_current(const struct mt_phases *phases, uint16_t thread)
+{
+    if (thread < phases->thread_count && phases->threads[thread].innermost != MT_NO_PHASE)
+        return phases->threads[thread].innermost;
+    return phases->latest;
+}
+
+#endif

@@ -1,0 +1,339 @@
+#include "roles.h"
+
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Workspaces that cuBLAS takes once per handle and stream and keeps: 8.125 MiB
+ * before Hopper, 32 MiB since. */
+static const uint64_t workspace_bytes[] = {8519680, 33554432};
+
+const char *mt_role_name(enum mt_role role)
+{
+    static const char *const names[MT_ROLE_COUNT] = {"parameters",  "optimizer state", "gradients",
+                                                     "activations", "temporaries",     "workspace",
+                                                     "inputs",      "KV cache",        "other"};
+
+    return (unsigned)role < MT_ROLE_COUNT ? names[role] : "other";
+}
+
+void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
+                        const struct mt_symbols *symbols, bool has_stacks)
+{
+    memset(clock, 0, sizeof *clock);
+    clock->phases = phases;
+    clock->symbols = symbols;
+    clock->has_stacks = has_stacks;
+    clock->phase = MT_NO_PHASE;
+    clock->stale = true;
+}
+
+void mt_role_clock_release(struct mt_role_clock *clock)
+{
+    mt_stack_kinds_release(&clock->stacks);
+    free(clock->runs);
+    memset(clock, 0, sizeof *clock);
+}
+
+/* ---- cycles -------------------------------------------------------------- */
+
+static void next_cycle(struct mt_role_clock *clock)
+{
+    clock->cycles++;
+    clock->turn_name_count = 0;
+    clock->stale = true;
+}
+
+/* A top-level range whose name was there before in this cycle begins the next
+ * one; so does the first of all. */
+static void watch_turn(struct mt_role_clock *clock, uint32_t name)
+{
+    bool seen = clock->named_ranges == 1;
+
+    for (uint32_t i = 0; i < clock->turn_name_count; i++)
+        seen |= clock->turn_names[i] == name;
+    if (seen)
+        next_cycle(clock);
+    if (clock->turn_name_count < MT_ARRAY_LEN(clock->turn_names))
+        clock->turn_names[clock->turn_name_count++] = name;
+}
+
+void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t name)
+{
+    const struct mt_phase *range;
+    const struct mt_phase_facts *facts;
+
+    clock->stale = true;
+    if (phase == MT_NO_PHASE)
+        return;
+    range = &clock->phases->phases[phase];
+    facts = &clock->phases->facts[phase];
+    if (range->is_plumbing)
+        return;
+    clock->named_ranges++;
+    if (facts->step_rank && facts->step_rank >= clock->step_rank) {
+        clock->step_rank = facts->step_rank;
+        next_cycle(clock);
+    } else if (!clock->step_rank && range->depth == 0) {
+        watch_turn(clock, name);
+    }
+}
+
+void mt_role_clock_pop(struct mt_role_clock *clock)
+{
+    clock->stale = true;
+}
+
+/* ---- the moment ---------------------------------------------------------- */
+
+/* Where an event in `phase` happens, as far as the ranges say. */
+static void enter(struct mt_role_clock *clock, int32_t phase)
+{
+    struct mt_moment *now = &clock->now;
+
+    if (!clock->stale && phase == clock->phase)
+        return;
+    clock->stale = false;
+    clock->phase = phase;
+    clock->last_stack_kind = MT_PHASE_UNKNOWN;
+    now->cycle = clock->cycles;
+    now->outside = phase == MT_NO_PHASE;
+    now->kind = now->outside ? MT_PHASE_UNKNOWN : clock->phases->facts[phase].kind;
+    now->instance = now->outside ? MT_NO_PHASE : clock->phases->facts[phase].owner;
+    clock->ask_stacks = now->kind == MT_PHASE_UNKNOWN;
+    if (now->instance == MT_NO_PHASE)
+        now->instance = -2 - (int32_t)clock->phases->next;
+    clock->saw_backward |= now->kind == MT_PHASE_BACKWARD || now->kind == MT_PHASE_OPTIMIZER;
+}
+
+/* No range says what part this is: the stack may. Parts that are told from
+ * stacks get instances of their own, below those of pauses. */
+static void consult(struct mt_role_clock *clock, uint32_t stack)
+{
+    uint8_t kind = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK;
+    bool turns;
+
+    if (stack == MT_NO_ID)
+        kind = clock->has_stacks ? MT_PHASE_BACKWARD : MT_PHASE_UNKNOWN;
+    if (kind == clock->last_stack_kind)
+        return;
+    turns = kind == MT_PHASE_FORWARD && clock->last_stack_kind != MT_PHASE_LOSS;
+    clock->last_stack_kind = kind;
+    if (turns && clock->named_ranges == 0 &&
+        (clock->cycles == 0 || clock->now.kind != MT_PHASE_FORWARD)) {
+        clock->cycles++;
+        clock->now.cycle = clock->cycles;
+    }
+    clock->now.kind = kind;
+    clock->now.instance = INT32_MIN + clock->stack_instance++;
+    clock->saw_backward |= kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
+}
+
+/* ---- births -------------------------------------------------------------- */
+
+static bool same_moment(const struct mt_moment *a, const struct mt_moment *b)
+{
+    return a->instance == b->instance && a->cycle == b->cycle && a->kind == b->kind &&
+           a->outside == b->outside;
+}
+
+enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, uint32_t stack,
+                                   uint64_t allocation, bool initial)
+{
+    struct mt_birth_run *last = clock->run_count ? &clock->runs[clock->run_count - 1] : NULL;
+
+    enter(clock, phase);
+    if (clock->ask_stacks && !initial) {
+        if (clock->stacks.stack_count < clock->symbols->stack_count &&
+            mt_stack_kinds_update(&clock->stacks, clock->symbols))
+            return MT_ERR_MEMORY;
+        consult(clock, stack);
+    }
+    if (last && last->initial == initial && same_moment(&last->moment, &clock->now))
+        return MT_OK;
+    if (clock->run_count == clock->run_capacity) {
+        size_t capacity = clock->run_capacity ? clock->run_capacity * 2 : 256;
+        struct mt_birth_run *bigger = realloc(clock->runs, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        clock->runs = bigger;
+        clock->run_capacity = capacity;
+    }
+    clock->runs[clock->run_count++] = (struct mt_birth_run){allocation, clock->now, initial};
+    return MT_OK;
+}
+
+/* Run that holds an allocation: most blocks die young, so search from the end
+ * in growing strides, then between. */
+static const struct mt_birth_run *birth_of(const struct mt_role_clock *clock, uint64_t allocation)
+{
+    size_t high = clock->run_count, low = high - 1, stride = 1;
+
+    while (low > 0 && clock->runs[low].first > allocation) {
+        high = low;
+        low = low > stride ? low - stride : 0;
+        stride *= 2;
+    }
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (clock->runs[middle].first <= allocation)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &clock->runs[low];
+}
+
+/* ---- codes --------------------------------------------------------------- */
+
+static uint8_t code_of_setup(const struct mt_moment *end, enum mt_fate fate)
+{
+    if (fate != MT_FATE_FREED || end->cycle > 2)
+        return MT_ROLE_CODE_SETUP_KEPT;
+    return (uint8_t)(MT_ROLE_CODE_SETUP_FREED + end->cycle);
+}
+
+static uint8_t code_of_forward(struct mt_role_clock *clock, const struct mt_moment *birth,
+                               const struct mt_moment *end, enum mt_fate fate)
+{
+    if (fate == MT_FATE_UNWOUND)
+        return MT_ROLE_ACTIVATIONS;
+    if (end->cycle >= birth->cycle + 2) {
+        clock->kept_late |= birth->cycle > 1;
+        return birth->cycle > 1 ? MT_ROLE_CODE_KEPT_LATE : MT_ROLE_CODE_KEPT_EARLY;
+    }
+    if (fate == MT_FATE_NEVER && birth->cycle <= 1)
+        return MT_ROLE_CODE_KEPT_ONLY;
+    return MT_ROLE_ACTIVATIONS;
+}
+
+static uint8_t code_of_unknown(const struct mt_role_clock *clock, const struct mt_moment *birth,
+                               const struct mt_moment *end, enum mt_fate fate)
+{
+    bool between = birth->instance < MT_NO_PHASE || clock->phases->facts[birth->instance].step_rank;
+
+    if (fate != MT_FATE_NEVER && between && end->cycle <= birth->cycle + 1)
+        return MT_ROLE_INPUTS;
+    return MT_ROLE_OTHER;
+}
+
+static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *run,
+                       enum mt_fate fate)
+{
+    const struct mt_moment *birth = &run->moment, *end = &clock->now;
+
+    if (run->initial)
+        return fate == MT_FATE_FREED ? MT_ROLE_CODE_INITIAL_FREED : MT_ROLE_CODE_INITIAL_KEPT;
+    if (birth->cycle == 0)
+        return code_of_setup(end, fate);
+    if (fate == MT_FATE_FREED && end->instance == birth->instance && end->kind == birth->kind)
+        return MT_ROLE_TEMPORARIES;
+    switch (birth->kind) {
+    case MT_PHASE_FORWARD:
+    case MT_PHASE_LOSS: return code_of_forward(clock, birth, end, fate);
+    case MT_PHASE_BACKWARD:
+        return fate == MT_FATE_NEVER && birth->cycle <= 1 ? MT_ROLE_CODE_KEPT_BACKWARD
+                                                          : MT_ROLE_GRADIENTS;
+    case MT_PHASE_OPTIMIZER:
+        return fate == MT_FATE_FREED && end->cycle == birth->cycle && !end->outside
+                   ? MT_ROLE_TEMPORARIES
+                   : MT_ROLE_OPTIMIZER_STATE;
+    case MT_PHASE_DATA: return MT_ROLE_INPUTS;
+    case MT_PHASE_UNKNOWN: return code_of_unknown(clock, birth, end, fate);
+    default: return MT_ROLE_OTHER;
+    }
+}
+
+uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t allocation,
+                          enum mt_fate fate)
+{
+    enter(clock, phase);
+    return code_of(clock, birth_of(clock, allocation), fate);
+}
+
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
+{
+    size_t run = 0;
+
+    clock->stale = true;
+    enter(clock, MT_NO_PHASE);
+    for (uint64_t i = 0; i < count; i++) {
+        while (run + 1 < clock->run_count && clock->runs[run + 1].first <= i)
+            run++;
+        if (codes[i] == MT_ROLE_CODE_OPEN)
+            codes[i] = code_of(clock, &clock->runs[run], MT_FATE_NEVER);
+    }
+}
+
+/* ---- roles --------------------------------------------------------------- */
+
+static bool is_workspace(uint64_t requested_bytes)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(workspace_bytes); i++)
+        if (requested_bytes == workspace_bytes[i])
+            return true;
+    return false;
+}
+
+/* Alive when the trace began: nothing is known but the stack, if that. */
+static enum mt_role role_of_initial(const struct mt_role_clock *clock, bool kept, uint32_t stack)
+{
+    uint8_t kind = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK;
+
+    if (stack == MT_NO_ID)
+        return MT_ROLE_OTHER;
+    switch (kind) {
+    case MT_PHASE_OPTIMIZER: return kept ? MT_ROLE_OPTIMIZER_STATE : MT_ROLE_TEMPORARIES;
+    case MT_PHASE_SETUP: return MT_ROLE_PARAMETERS;
+    case MT_PHASE_BACKWARD: return MT_ROLE_GRADIENTS;
+    case MT_PHASE_FORWARD:
+    case MT_PHASE_LOSS: return kept ? MT_ROLE_OTHER : MT_ROLE_ACTIVATIONS;
+    default: return MT_ROLE_OTHER;
+    }
+}
+
+static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t code, uint32_t stack)
+{
+    bool is_setup = (mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK) == MT_PHASE_SETUP;
+    uint32_t freed_in = code - (uint32_t)MT_ROLE_CODE_SETUP_FREED;
+
+    if (clock->cycles == 0)
+        return is_setup && code == MT_ROLE_CODE_SETUP_KEPT ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
+    if (code == MT_ROLE_CODE_SETUP_FREED)
+        return MT_ROLE_TEMPORARIES;
+    /* freed while the loop went on: a batch, not a parameter */
+    if (code != MT_ROLE_CODE_SETUP_KEPT && freed_in < clock->cycles)
+        return MT_ROLE_INPUTS;
+    return MT_ROLE_PARAMETERS;
+}
+
+enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
+                             uint64_t requested_bytes)
+{
+    bool kv = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KV_CACHE;
+
+    if (kv && !clock->saw_backward)
+        return MT_ROLE_KV_CACHE;
+    switch (code) {
+    case MT_ROLE_CODE_SETUP_FREED:
+    case MT_ROLE_CODE_SETUP_FREED_1:
+    case MT_ROLE_CODE_SETUP_FREED_2:
+    case MT_ROLE_CODE_SETUP_KEPT: return role_of_setup(clock, code, stack);
+    case MT_ROLE_CODE_KEPT_ONLY:
+        return is_workspace(requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
+    case MT_ROLE_CODE_KEPT_EARLY:
+        if (is_workspace(requested_bytes))
+            return MT_ROLE_WORKSPACE;
+        return clock->kept_late ? MT_ROLE_ACTIVATIONS : MT_ROLE_OTHER;
+    case MT_ROLE_CODE_KEPT_LATE: return MT_ROLE_ACTIVATIONS;
+    case MT_ROLE_CODE_KEPT_BACKWARD:
+        return is_workspace(requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_GRADIENTS;
+    case MT_ROLE_CODE_INITIAL_KEPT:
+    case MT_ROLE_CODE_INITIAL_FREED:
+        return role_of_initial(clock, code == MT_ROLE_CODE_INITIAL_KEPT, stack);
+    default: return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
+    }
+}

@@ -1,0 +1,97 @@
+/* Roles of blocks from where they were born and where they ended (render notes
+ * 4.0). They are inferred, always: say so.
+ *
+ * The first reading of a trace settles a code per allocation at the moment its
+ * block ends; what needs knowledge of the whole trace or of the stack becomes a
+ * role in the second reading (mt_role_resolve).
+ *
+ * A cycle is one turn of the program's loop: from a step's begin to the next;
+ * without steps, from one top-level range to the next one of that name; without
+ * ranges, from one forward pass to the next, told from stacks. */
+#ifndef MT_ANALYZER_ROLES_H
+#define MT_ANALYZER_ROLES_H
+
+#include "phases.h"
+#include "stack_kinds.h"
+
+/* Codes beside the roles themselves. */
+enum mt_role_code {
+    MT_ROLE_CODE_SETUP_FREED = 16, /* born and freed before the first cycle */
+    MT_ROLE_CODE_SETUP_FREED_1,    /* born before, freed in cycle 1 */
+    MT_ROLE_CODE_SETUP_FREED_2,    /* ... in cycle 2 */
+    MT_ROLE_CODE_SETUP_KEPT,       /* ... later or never */
+    MT_ROLE_CODE_KEPT_ONLY,        /* forward; never freed, and there is but one cycle */
+    MT_ROLE_CODE_KEPT_EARLY,       /* forward of cycle 1, alive for two or more */
+    MT_ROLE_CODE_KEPT_LATE,        /* forward of a later cycle, alive for two or more */
+    MT_ROLE_CODE_KEPT_BACKWARD,
+    MT_ROLE_CODE_INITIAL_KEPT, /* alive when the trace began, never freed */
+    MT_ROLE_CODE_INITIAL_FREED,
+    MT_ROLE_CODE_OPEN = 255 /* the block has not ended yet */
+};
+
+/* Where in the program's loop something happened. */
+struct mt_moment {
+    int32_t instance; /* equal = same instance of a part, or same pause between */
+    uint32_t cycle;   /* 0 = before the first */
+    uint8_t kind;     /* enum mt_phase_kind */
+    bool outside;     /* of every range */
+};
+
+struct mt_birth_run {
+    uint64_t first; /* allocation number */
+    struct mt_moment moment;
+    bool initial;
+};
+
+struct mt_role_clock {
+    const struct mt_phases *phases;
+    const struct mt_symbols *symbols;
+    struct mt_stack_kinds stacks;
+    bool has_stacks;
+    struct mt_moment now;
+    int32_t phase;   /* that `now` is for */
+    bool stale;      /* a range began or ended since */
+    bool ask_stacks; /* the ranges do not say what part this is */
+    uint8_t step_rank;
+    uint32_t named_ranges;
+    uint32_t turn_names[16], turn_name_count; /* top-level ranges of this cycle */
+    uint8_t last_stack_kind;
+    int32_t stack_instance;
+
+    struct mt_birth_run *runs; /* births, run-length encoded by allocation */
+    size_t run_count, run_capacity;
+
+    uint32_t cycles; /* in all */
+    bool saw_backward, kept_late;
+};
+
+void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
+                        const struct mt_symbols *symbols, bool has_stacks);
+void mt_role_clock_release(struct mt_role_clock *clock);
+
+/* A range began (phase: its index, may be MT_NO_PHASE) or ended. */
+void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t name);
+void mt_role_clock_pop(struct mt_role_clock *clock);
+
+/* Allocation number `allocation` happened in `phase`. */
+enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, uint32_t stack,
+                                   uint64_t allocation, bool initial) MT_MUST_USE;
+
+enum mt_fate {
+    MT_FATE_FREED,
+    MT_FATE_UNWOUND, /* freed between an OOM and the next allocation */
+    MT_FATE_NEVER
+};
+
+/* Code of an allocation whose block ends now, in `phase`. */
+uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t allocation,
+                          enum mt_fate fate);
+
+/* Settles all codes that are still open at the end of the trace. */
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, uint64_t count);
+
+/* Second reading: role of a block with that code. */
+enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
+                             uint64_t requested_bytes);
+
+#endif

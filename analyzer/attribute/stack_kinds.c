@@ -1,0 +1,97 @@
+/* A stack takes the kind of its innermost frame that has one; but what runs
+ * inside of backward, an optimizer or the construction of a model stays part
+ * of it (a checkpoint's second forward is work of backward). */
+#include "stack_kinds.h"
+
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows are tried in order; both texts must be found, "" is found anywhere. */
+static const struct {
+    const char *file, *function;
+    uint8_t judged;
+} known[] = {
+    {"torch/optim/", "zero_grad", MT_PHASE_ZERO_GRAD},
+    {"torch/optim/", "", MT_PHASE_OPTIMIZER},
+    {"torch/autograd/__init__.py", "backward", MT_PHASE_BACKWARD},
+    {"torch/autograd/graph.py", "_engine_run_backward", MT_PHASE_BACKWARD},
+    {"torch/_tensor.py", "backward", MT_PHASE_BACKWARD},
+    {"", "torch::autograd::Engine::", MT_PHASE_BACKWARD},
+    {"torch/nn/modules/loss.py", "", MT_PHASE_LOSS},
+    {"torch/nn/functional.py", "loss", MT_PHASE_LOSS},
+    {"torch/nn/functional.py", "cross_entropy", MT_PHASE_LOSS},
+    {"torch/nn/init.py", "", MT_PHASE_SETUP},
+    {"torch/nn/", "reset_parameters", MT_PHASE_SETUP},
+    {"torch/nn/", "__init__", MT_PHASE_SETUP},
+    {"torch/nn/modules/module.py", "_apply", MT_PHASE_SETUP},
+    {"torch/nn/modules/module.py", "load_state_dict", MT_PHASE_SETUP},
+    {"", "from_pretrained", MT_PHASE_SETUP},
+    {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
+    {"kv_cache", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
+    {"", "kv_cache", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
+    {"torch/nn/modules/module.py", "_call_impl", MT_PHASE_FORWARD},
+    {"torch/utils/data/", "", MT_PHASE_DATA},
+};
+
+static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
+{
+    const char *file = mt_symbols_text(symbols, frame->file);
+    const char *function = mt_symbols_text(symbols, frame->function);
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(known); i++)
+        if (strstr(function, known[i].function) && strstr(file, known[i].file))
+            return known[i].judged;
+    return MT_PHASE_UNKNOWN;
+}
+
+static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_stack *stack,
+                           uint32_t id)
+{
+    uint8_t outer = stack->parent < id ? kinds->stacks[stack->parent] : MT_PHASE_UNKNOWN;
+    uint8_t own = stack->frame < kinds->frame_count ? kinds->frames[stack->frame] : 0;
+    uint8_t outer_kind = outer & MT_STACK_KIND_MASK;
+    bool stays = outer_kind == MT_PHASE_BACKWARD || outer_kind == MT_PHASE_OPTIMIZER ||
+                 outer_kind == MT_PHASE_SETUP || outer_kind == MT_PHASE_LOSS;
+
+    if (stays || (own & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN)
+        return outer;
+    return (uint8_t)(own | (outer & MT_STACK_KV_CACHE));
+}
+
+static bool make_room(uint8_t **bytes, uint32_t *capacity, uint32_t count)
+{
+    uint32_t wanted = count < UINT32_MAX / 2 ? count * 2 : count;
+    uint8_t *bigger;
+
+    if (count <= *capacity)
+        return true;
+    bigger = realloc(*bytes, wanted);
+    if (!bigger)
+        return false;
+    *bytes = bigger;
+    *capacity = wanted;
+    return true;
+}
+
+enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols)
+{
+    if (!make_room(&kinds->frames, &kinds->frame_capacity, symbols->frame_count) ||
+        !make_room(&kinds->stacks, &kinds->stack_capacity, symbols->stack_count))
+        return MT_ERR_MEMORY;
+    for (; kinds->frame_count < symbols->frame_count; kinds->frame_count++)
+        kinds->frames[kinds->frame_count] =
+            judge_frame(symbols, &symbols->frames[kinds->frame_count]);
+    for (; kinds->stack_count < symbols->stack_count; kinds->stack_count++)
+        kinds->stacks[kinds->stack_count] =
+            judge_stack(kinds, &symbols->stacks[kinds->stack_count], kinds->stack_count);
+    return MT_OK;
+}
+
+void mt_stack_kinds_release(struct mt_stack_kinds *kinds)
+{
+    free(kinds->frames);
+    free(kinds->stacks);
+    memset(kinds, 0, sizeof *kinds);
+}

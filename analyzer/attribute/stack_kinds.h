@@ -1,0 +1,31 @@
+/* What a stack says about the part of a training step that it belongs to, for
+ * traces without annotations and for what happens outside of them. Judged once
+ * per distinct stack. */
+#ifndef MT_ANALYZER_STACK_KINDS_H
+#define MT_ANALYZER_STACK_KINDS_H
+
+#include "phase_names.h"
+#include "status.h"
+#include "symbols.h"
+
+/* A judged stack: enum mt_phase_kind in the low bits, and this. */
+#define MT_STACK_KIND_MASK 0x0F
+#define MT_STACK_KV_CACHE  0x10 /* a frame of a key-value cache is in it */
+
+/* Zeroed memory is ready. */
+struct mt_stack_kinds {
+    uint8_t *frames, *stacks;
+    uint32_t frame_count, stack_count, frame_capacity, stack_capacity;
+};
+
+/* Judges what is new in the symbols. */
+enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds,
+                                     const struct mt_symbols *symbols) MT_MUST_USE;
+void mt_stack_kinds_release(struct mt_stack_kinds *kinds);
+
+static inline uint8_t mt_stack_kind(const struct mt_stack_kinds *kinds, uint32_t stack)
+{
+    return stack < kinds->stack_count ? kinds->stacks[stack] : MT_PHASE_UNKNOWN;
+}
+
+#endif

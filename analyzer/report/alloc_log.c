@@ -1,0 +1,145 @@
+#include "alloc_log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define UNIT_BYTES 512
+#define ODD        UINT32_MAX
+
+static bool grow_sizes(struct mt_alloc_log *log)
+{
+    uint64_t capacity = log->capacity ? log->capacity + log->capacity / 2 : 4096;
+    void *bigger;
+
+    if (capacity > SIZE_MAX / sizeof *log->sizes)
+        return false;
+    bigger = realloc(log->sizes, (size_t)capacity * sizeof *log->sizes);
+    if (!bigger)
+        return false;
+    log->sizes = bigger;
+    bigger = realloc(log->roles, (size_t)capacity);
+    if (!bigger)
+        return false;
+    log->roles = bigger;
+    log->capacity = capacity;
+    return true;
+}
+
+static bool add_odd(struct mt_alloc_log *log, uint64_t block_bytes)
+{
+    if (log->odd_count == log->odd_capacity) {
+        size_t capacity = log->odd_capacity ? log->odd_capacity * 2 : 64;
+        uint64_t *bigger = realloc(log->odd_sizes, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return false;
+        log->odd_sizes = bigger;
+        log->odd_capacity = capacity;
+    }
+    log->odd_sizes[log->odd_count++] = block_bytes;
+    return true;
+}
+
+enum mt_status mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, uint8_t role)
+{
+    uint64_t units = block_bytes / UNIT_BYTES;
+
+    if (log->count == log->capacity && !grow_sizes(log))
+        return MT_ERR_MEMORY;
+    if (units >= ODD || block_bytes % UNIT_BYTES) {
+        units = ODD;
+        if (!add_odd(log, block_bytes))
+            return MT_ERR_MEMORY;
+    }
+    log->sizes[log->count] = (uint32_t)units;
+    log->roles[log->count++] = role;
+    return MT_OK;
+}
+
+/* ---- reserved ------------------------------------------------------------ */
+
+static void add_number(struct mt_alloc_log *log, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        log->reserved[log->reserved_bytes++] = (uint8_t)(value | 0x80);
+    log->reserved[log->reserved_bytes++] = (uint8_t)value;
+}
+
+static uint64_t read_number(struct mt_alloc_log *log)
+{
+    uint64_t value = 0;
+    unsigned shift = 0;
+    uint8_t byte;
+
+    do {
+        byte = log->reserved[log->next_reserved++];
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        shift += 7;
+    } while (byte & 0x80);
+    return value;
+}
+
+enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
+                                     int64_t change)
+{
+    if (log->reserved_capacity - log->reserved_bytes < 30) {
+        size_t capacity = log->reserved_capacity ? log->reserved_capacity * 2 : 4096;
+        uint8_t *bigger = realloc(log->reserved, capacity);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        log->reserved = bigger;
+        log->reserved_capacity = capacity;
+    }
+    add_number(log, event - log->last_change_event);
+    add_number(log, device);
+    add_number(log, change < 0 ? ~((uint64_t)change << 1) : (uint64_t)change << 1);
+    log->last_change_event = event;
+    return MT_OK;
+}
+
+void mt_alloc_log_next_change(struct mt_alloc_log *log)
+{
+    uint64_t zigzag;
+
+    if (log->next_reserved >= log->reserved_bytes) {
+        log->next_change_event = UINT64_MAX;
+        return;
+    }
+    log->next_change_event += read_number(log);
+    log->next_change_device = (uint32_t)read_number(log);
+    zigzag = read_number(log);
+    log->next_change = (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
+}
+
+/* ---- second reading ------------------------------------------------------ */
+
+void mt_alloc_log_rewind(struct mt_alloc_log *log)
+{
+    log->next = 0;
+    log->next_odd = 0;
+    log->next_reserved = 0;
+    log->next_change_event = 0;
+    mt_alloc_log_next_change(log);
+}
+
+bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role)
+{
+    if (log->next >= log->count)
+        return false;
+    *role = log->roles[log->next];
+    *block_bytes = (uint64_t)log->sizes[log->next] * UNIT_BYTES;
+    if (log->sizes[log->next] == ODD)
+        *block_bytes = log->odd_sizes[log->next_odd++];
+    log->next++;
+    return true;
+}
+
+void mt_alloc_log_release(struct mt_alloc_log *log)
+{
+    free(log->sizes);
+    free(log->roles);
+    free(log->odd_sizes);
+    free(log->reserved);
+    memset(log, 0, sizeof *log);
+}

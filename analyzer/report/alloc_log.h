@@ -1,0 +1,46 @@
+/* What the first reading of a trace notes for the second, a few bytes an
+ * allocation: the size of its block and its role, by its number; and every
+ * change of reserved bytes. Costs 5 bytes an allocation whose block is a
+ * multiple of 512 bytes below 2 TiB (else 13), and 3 to 7 bytes a driver call. */
+#ifndef MT_ANALYZER_ALLOC_LOG_H
+#define MT_ANALYZER_ALLOC_LOG_H
+
+#include "status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mt_alloc_log {
+    uint32_t *sizes; /* in units of 512 bytes, or the mark of an odd one */
+    uint8_t *roles;  /* roles.h, settled when the block is freed */
+    uint64_t count, capacity;
+    uint64_t *odd_sizes;
+    size_t odd_count, odd_capacity;
+
+    uint8_t *reserved; /* numbers of 7 bits a byte: events since the last change,
+                          device, change (zigzag) */
+    size_t reserved_bytes, reserved_capacity;
+    uint64_t last_change_event;
+
+    /* second reading */
+    uint64_t next;
+    size_t next_odd, next_reserved;
+    uint64_t next_change_event; /* UINT64_MAX = no more */
+    uint32_t next_change_device;
+    int64_t next_change;
+};
+
+/* The next allocation (number log->count) has a block of so many bytes. */
+enum mt_status mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes,
+                                uint8_t role) MT_MUST_USE;
+enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
+                                     int64_t change) MT_MUST_USE;
+void mt_alloc_log_rewind(struct mt_alloc_log *log);
+/* Block size and role of the next allocation; false if there is none. */
+bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role);
+/* To the change after the one that next_change tells of. */
+void mt_alloc_log_next_change(struct mt_alloc_log *log);
+void mt_alloc_log_release(struct mt_alloc_log *log);
+
+#endif

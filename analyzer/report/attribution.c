@@ -1,0 +1,295 @@
+/* Holdings become rows with a key of frames, phase name and role; equal keys
+ * are neighbours after sorting, and become one. */
+#include "attribution.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct row {
+    uint32_t inner; /* innermost frame that is not plumbing, MT_NO_ID = no stack */
+    uint32_t site;  /* innermost frame of the user, else the one that stands for it */
+    uint32_t stack; /* of its largest holding */
+    const char *phase;
+    int64_t step;
+    enum mt_role role;
+    bool backward; /* born in backward: who allocates without a stack there */
+    int64_t bytes, blocks;
+    uint64_t largest; /* holding: it gives stack and role */
+};
+
+enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
+                                   const struct mt_symbols *symbols, const struct mt_phases *phases)
+{
+    memset(attribution, 0, sizeof *attribution);
+    attribution->arena = arena;
+    attribution->symbols = symbols;
+    attribution->phases = phases;
+    return mt_site_table_update(&attribution->sites, symbols);
+}
+
+void mt_attribution_release(struct mt_attribution *attribution)
+{
+    mt_site_table_release(&attribution->sites);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static uint32_t inner_frame(const struct mt_attribution *attribution, uint32_t stack)
+{
+    const struct mt_symbols *symbols = attribution->symbols;
+    uint32_t first = MT_NO_ID;
+
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
+        uint32_t frame = symbols->stacks[stack].frame;
+
+        if (!mt_site_table_is_plumbing(&attribution->sites, frame))
+            return frame;
+        if (first == MT_NO_ID)
+            first = frame;
+    }
+    return first;
+}
+
+/* The range that a person would name: not the framework's, if there is one. */
+static int32_t named_phase(const struct mt_attribution *attribution, int32_t phase)
+{
+    int32_t at = phase;
+
+    while (at != MT_NO_PHASE && attribution->phases->phases[at].is_plumbing)
+        at = attribution->phases->phases[at].parent;
+    return at == MT_NO_PHASE ? phase : at;
+}
+
+static struct row row_of(const struct mt_attribution *attribution, const struct mt_holding *holding)
+{
+    int32_t phase = named_phase(attribution, holding->phase);
+    struct row row = {.inner = inner_frame(attribution, holding->stack),
+                      .site = mt_site_table_site(&attribution->sites, holding->stack),
+                      .stack = holding->stack,
+                      .phase = "",
+                      .step = MT_NO_STEP,
+                      .role = holding->role,
+                      .bytes = (int64_t)holding->bytes,
+                      .blocks = (int64_t)holding->blocks,
+                      .largest = holding->bytes};
+
+    if (phase != MT_NO_PHASE) {
+        row.phase = attribution->phases->phases[phase].name;
+        row.step = attribution->phases->phases[phase].step;
+        row.backward = attribution->phases->facts[phase].kind == MT_PHASE_BACKWARD;
+        if (attribution->phases->phases[phase].is_step)
+            row.phase = "step"; /* equal over steps */
+    }
+    return row;
+}
+
+static int by_place(const struct row *x, const struct row *y)
+{
+    int order;
+
+    if (x->site != y->site)
+        return x->site < y->site ? -1 : 1;
+    order = strcmp(x->phase, y->phase);
+    return order ? order : (int)x->backward - (int)y->backward;
+}
+
+static int by_site(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    int order = by_place(x, y);
+
+    if (order)
+        return order;
+    return (x->role > y->role) - (x->role < y->role);
+}
+
+static int by_origin(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    int order = by_place(x, y);
+
+    if (order)
+        return order;
+    if (x->inner != y->inner)
+        return x->inner < y->inner ? -1 : 1;
+    return (x->role > y->role) - (x->role < y->role);
+}
+
+static uint64_t size_of(const struct row *row)
+{
+    return row->bytes < 0 ? 0 - (uint64_t)row->bytes : (uint64_t)row->bytes;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+
+    if (size_of(x) != size_of(y))
+        return size_of(x) > size_of(y) ? -1 : 1;
+    if (by_origin(a, b))
+        return by_origin(a, b);
+    return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static void absorb(struct row *row, const struct row *other)
+{
+    row->bytes += other->bytes;
+    row->blocks += other->blocks;
+    if (other->step != row->step)
+        row->step = MT_NO_STEP;
+    if (other->largest > row->largest) {
+        row->largest = other->largest;
+        row->stack = other->stack;
+    }
+}
+
+static size_t merge(struct row *rows, size_t count, int (*order)(const void *, const void *))
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, order);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && order(&rows[kept - 1], &rows[i]) == 0)
+            absorb(&rows[kept - 1], &rows[i]);
+        else
+            rows[kept++] = rows[i];
+    }
+    return kept;
+}
+
+/* ---- sites --------------------------------------------------------------- */
+
+/* Rows of a site and phase differ in role alone now: the largest gives its own. */
+static size_t merge_roles(struct row *rows, size_t count)
+{
+    size_t kept = 0;
+    int64_t most = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (kept && by_place(&rows[kept - 1], &rows[i]) == 0) {
+            if (rows[i].bytes > most) {
+                most = rows[i].bytes;
+                rows[kept - 1].role = rows[i].role;
+            }
+            absorb(&rows[kept - 1], &rows[i]);
+        } else {
+            most = rows[i].bytes;
+            rows[kept++] = rows[i];
+        }
+    }
+    return kept;
+}
+
+enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
+                                  const struct mt_snapshot *snapshot, struct mt_site_use **sites,
+                                  uint32_t *count)
+{
+    size_t rows_count = snapshot->holding_count;
+    struct row *rows = calloc(rows_count + 1, sizeof *rows);
+
+    if (!rows)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < rows_count; i++)
+        rows[i] = row_of(attribution, &snapshot->holdings[i]);
+    rows_count = merge_roles(rows, merge(rows, rows_count, by_site));
+    qsort(rows, rows_count, sizeof *rows, by_size);
+    *sites = mt_arena_array(attribution->arena, rows_count + 1, sizeof **sites);
+    for (size_t i = 0; *sites && i < rows_count; i++) {
+        struct mt_site_use *site = &(*sites)[i];
+
+        *site = (struct mt_site_use){.stack = rows[i].stack,
+                                     .phase = rows[i].phase,
+                                     .role = rows[i].role,
+                                     .bytes = (uint64_t)rows[i].bytes,
+                                     .blocks = (uint64_t)rows[i].blocks};
+        site->site = mt_site_label(attribution->arena, attribution->symbols, rows[i].stack,
+                                   rows[i].backward);
+        if (!site->site) {
+            free(rows);
+            return MT_ERR_MEMORY;
+        }
+    }
+    *count = (uint32_t)rows_count;
+    free(rows);
+    return *sites ? MT_OK : MT_ERR_MEMORY;
+}
+
+/* ---- changes ------------------------------------------------------------- */
+
+/* "cross_entropy functional.py:3504, from train train.py:77" */
+static const char *origin_label(const struct mt_attribution *attribution, const struct row *row)
+{
+    const char *inner, *site;
+
+    if (row->inner == MT_NO_ID || row->inner == row->site)
+        return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
+    inner = mt_frame_label(attribution->arena, attribution->symbols, row->inner);
+    site = mt_frame_label(attribution->arena, attribution->symbols, row->site);
+    return inner && site ? mt_arena_printf(attribution->arena, "%s, from %s", inner, site) : NULL;
+}
+
+static enum mt_status fill(struct mt_attribution *attribution, const struct row *rows, size_t count,
+                           uint32_t most, struct mt_contribution *contributions, uint32_t *used)
+{
+    struct mt_contribution rest = {.phase = "", .step = MT_NO_STEP, .role = MT_ROLE_OTHER};
+
+    *used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i >= most && count > (size_t)most + 1) {
+            rest.bytes += rows[i].bytes;
+            rest.blocks += rows[i].blocks;
+            continue;
+        }
+        contributions[*used] = (struct mt_contribution){.site = origin_label(attribution, &rows[i]),
+                                                        .phase = rows[i].phase,
+                                                        .step = rows[i].step,
+                                                        .role = rows[i].role,
+                                                        .bytes = rows[i].bytes,
+                                                        .blocks = rows[i].blocks};
+        if (!contributions[(*used)++].site)
+            return MT_ERR_MEMORY;
+    }
+    if (count > (size_t)most + 1 && (rest.bytes || rest.blocks))
+        contributions[(*used)++] = rest;
+    return MT_OK;
+}
+
+static size_t drop_equal(struct row *rows, size_t count)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].bytes)
+            rows[kept++] = rows[i];
+    return kept;
+}
+
+enum mt_status mt_attribute_change(struct mt_attribution *attribution,
+                                   const struct mt_snapshot *from, const struct mt_snapshot *to,
+                                   uint32_t most, struct mt_contribution **contributions,
+                                   uint32_t *count)
+{
+    size_t from_count = from ? from->holding_count : 0;
+    size_t rows_count = from_count + to->holding_count;
+    struct row *rows = calloc(rows_count + 1, sizeof *rows);
+    enum mt_status status = MT_ERR_MEMORY;
+
+    if (!rows)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < rows_count; i++) {
+        bool is_from = i < from_count;
+
+        rows[i] = row_of(attribution, is_from ? &from->holdings[i] : &to->holdings[i - from_count]);
+        if (is_from) {
+            rows[i].bytes = -rows[i].bytes;
+            rows[i].blocks = -rows[i].blocks;
+        }
+    }
+    rows_count = drop_equal(rows, merge(rows, rows_count, by_origin));
+    qsort(rows, rows_count, sizeof *rows, by_size);
+    *contributions = mt_arena_array(attribution->arena, (size_t)most + 2, sizeof **contributions);
+    if (*contributions)
+        status = fill(attribution, rows, rows_count, most, *contributions, count);
+    free(rows);
+    return status;
+}

@@ -1,0 +1,360 @@
+#include "holders.h"
+
+#include "flamechart_model.h"
+#include "timeline_model.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNUSED, LIVE, WAITING };
+
+#define NO_BLOCK UINT32_MAX
+
+/* Addresses of different devices may be equal in other people's formats. */
+static uint64_t key_of(const struct mt_event *event)
+{
+    return event->addr ^ (uint64_t)event->device << 52;
+}
+
+/* ---- live blocks --------------------------------------------------------- */
+
+static uint32_t take_slot(struct mt_holders *holders)
+{
+    uint32_t index;
+
+    if (holders->block_free) {
+        index = holders->block_free - 1;
+        holders->block_free = holders->blocks[index].next_free;
+        return index;
+    }
+    if (holders->block_count == holders->block_capacity) {
+        uint32_t capacity = holders->block_capacity ? holders->block_capacity * 2 : 1024;
+        struct mt_holder *bigger = NULL;
+
+        if (capacity > holders->block_capacity)
+            bigger = realloc(holders->blocks, (size_t)capacity * sizeof *bigger);
+        if (!bigger)
+            return NO_BLOCK;
+        holders->blocks = bigger;
+        holders->block_capacity = capacity;
+    }
+    return holders->block_count++;
+}
+
+static void give_slot(struct mt_holders *holders, uint32_t index)
+{
+    holders->blocks[index].state = UNUSED;
+    holders->blocks[index].next_free = holders->block_free;
+    holders->block_free = index + 1;
+}
+
+static void leave_allocated(struct mt_holders_device *device, struct mt_holder *block)
+{
+    if (block->state != LIVE)
+        return;
+    device->now.allocated -= block->block_bytes;
+    device->now.requested -= block->requested_bytes;
+    device->role_bytes[block->role] -= block->block_bytes;
+    block->state = WAITING;
+}
+
+static void drop(struct mt_holders *holders, struct mt_holders_device *device, uint32_t index)
+{
+    struct mt_holder *block = &holders->blocks[index];
+
+    leave_allocated(device, block);
+    device->now.active -= block->block_bytes;
+    give_slot(holders, index);
+}
+
+static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_device *device,
+                               const struct mt_event *event, int32_t phase)
+{
+    struct mt_holder *block;
+    uint64_t block_bytes;
+    uint32_t index, old;
+    uint8_t code;
+
+    if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code) || !block_bytes)
+        return MT_OK;
+    old = mt_map_take(&holders->slots, key_of(event));
+    if (old != MT_MAP_NONE) /* its free was lost */
+        drop(holders, device, old);
+    index = take_slot(holders);
+    if (index == NO_BLOCK || mt_map_set(&holders->slots, key_of(event), index))
+        return MT_ERR_MEMORY;
+    block = &holders->blocks[index];
+    *block = (struct mt_holder){.requested_bytes = event->size_bytes,
+                                .block_bytes = block_bytes,
+                                .birth_t_ns = event->t_ns,
+                                .birth_event = event->seq,
+                                .stack = event->stack,
+                                .phase = phase,
+                                .device = event->device,
+                                .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
+                                                                 event->stack, event->size_bytes),
+                                .state = LIVE};
+    device->now.allocated += block_bytes;
+    device->now.active += block_bytes;
+    device->now.requested += event->size_bytes;
+    device->role_bytes[block->role] += block_bytes;
+    return MT_OK;
+}
+
+static void on_free_requested(struct mt_holders *holders, struct mt_holders_device *device,
+                              const struct mt_event *event)
+{
+    uint32_t index = mt_map_get(&holders->slots, key_of(event));
+
+    if (index == MT_MAP_NONE)
+        return;
+    leave_allocated(device, &holders->blocks[index]);
+}
+
+static void on_free_completed(struct mt_holders *holders, struct mt_holders_device *device,
+                              const struct mt_event *event)
+{
+    uint32_t index = mt_map_take(&holders->slots, key_of(event));
+
+    if (index != MT_MAP_NONE)
+        drop(holders, device, index);
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+static int by_group(const void *a, const void *b)
+{
+    const struct mt_holding *x = a, *y = b;
+
+    if (x->block_bytes != y->block_bytes)
+        return x->block_bytes < y->block_bytes ? -1 : 1;
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    if (x->phase != y->phase)
+        return x->phase < y->phase ? -1 : 1;
+    if (x->role != y->role)
+        return x->role < y->role ? -1 : 1;
+    return (x->first_birth_event > y->first_birth_event) -
+           (x->first_birth_event < y->first_birth_event);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mt_holding *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    if (x->phase != y->phase)
+        return x->phase < y->phase ? -1 : 1;
+    if (x->role != y->role)
+        return x->role < y->role ? -1 : 1;
+    return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
+}
+
+static bool same_group(const struct mt_holding *a, const struct mt_holding *b)
+{
+    return a->block_bytes == b->block_bytes && a->stack == b->stack && a->phase == b->phase &&
+           a->role == b->role;
+}
+
+/* Live blocks of a device, one row each, into scratch. */
+static size_t gather(struct mt_holders *holders, uint16_t device)
+{
+    size_t count = 0;
+
+    if (holders->block_count > holders->scratch_capacity) {
+        struct mt_holding *bigger =
+            realloc(holders->scratch, (size_t)holders->block_capacity * sizeof *bigger);
+
+        if (!bigger)
+            return SIZE_MAX;
+        holders->scratch = bigger;
+        holders->scratch_capacity = holders->block_capacity;
+    }
+    for (uint32_t i = 0; i < holders->block_count; i++) {
+        const struct mt_holder *block = &holders->blocks[i];
+
+        if (block->state != LIVE || block->device != device)
+            continue;
+        holders->scratch[count++] = (struct mt_holding){.stack = block->stack,
+                                                        .phase = block->phase,
+                                                        .role = (enum mt_role)block->role,
+                                                        .block_bytes = block->block_bytes,
+                                                        .blocks = 1,
+                                                        .bytes = block->block_bytes,
+                                                        .requested_bytes = block->requested_bytes,
+                                                        .first_birth_t_ns = block->birth_t_ns,
+                                                        .first_birth_event = block->birth_event};
+    }
+    return count;
+}
+
+/* Rows of the same group become one; how many are left. */
+static size_t merge(struct mt_holding *rows, size_t count)
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, by_group);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && same_group(&rows[kept - 1], &rows[i])) {
+            rows[kept - 1].blocks++;
+            rows[kept - 1].bytes += rows[i].bytes;
+            rows[kept - 1].requested_bytes += rows[i].requested_bytes;
+        } else {
+            rows[kept++] = rows[i];
+        }
+    }
+    qsort(rows, kept, sizeof *rows, by_bytes);
+    return kept;
+}
+
+static enum mt_status take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapshot)
+{
+    size_t count = gather(holders, snapshot->device);
+
+    if (count == SIZE_MAX)
+        return MT_ERR_MEMORY;
+    count = count ? merge(holders->scratch, count) : 0;
+    snapshot->holdings = mt_arena_array(holders->arena, count + 1, sizeof *snapshot->holdings);
+    if (!snapshot->holdings)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        snapshot->holdings[i] = holders->scratch[i];
+        snapshot->bytes += holders->scratch[i].bytes;
+    }
+    snapshot->holding_count = (uint32_t)count;
+    return MT_OK;
+}
+
+static enum mt_status take_due(struct mt_holders *holders, uint64_t next_seq)
+{
+    while (holders->next_event < next_seq) {
+        if (take_snapshot(holders, &holders->snapshots[holders->next_snapshot]))
+            return MT_ERR_MEMORY;
+        holders->next_snapshot++;
+        holders->next_event = holders->next_snapshot < holders->snapshot_count
+                                  ? holders->snapshots[holders->next_snapshot].event
+                                  : UINT64_MAX;
+    }
+    return MT_OK;
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
+{
+    struct mt_alloc_log *log = &holders->survey->log;
+
+    while (log->next_change_event <= event) {
+        uint32_t slot = holders->survey->device_slot[log->next_change_device];
+
+        holders->devices[slot - 1].now.reserved += (uint64_t)log->next_change;
+        mt_alloc_log_next_change(log);
+    }
+}
+
+static enum mt_status tell_builders(struct mt_holders_device *device, const struct mt_event *event,
+                                    int32_t phase, uint64_t allocated_before)
+{
+    if (device->timeline)
+        mt_timeline_builder_add(device->timeline, event->t_ns, event->seq, &device->now,
+                                device->role_bytes);
+    if (device->flamechart &&
+        (event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_FREE_REQUESTED))
+        return mt_flamechart_builder_add(device->flamechart, event, phase,
+                                         (int64_t)(device->now.allocated - allocated_before),
+                                         device->now.allocated);
+    return MT_OK;
+}
+
+/* Of a device that is not followed: its place in the log goes by. */
+static enum mt_status skip_allocation(struct mt_holders *holders, const struct mt_event *event)
+{
+    uint64_t block_bytes;
+    uint8_t code;
+
+    if (event->kind == MT_EVENT_ALLOC)
+        (void)mt_alloc_log_next(&holders->survey->log, &block_bytes, &code);
+    return MT_OK;
+}
+
+static enum mt_status on_memory(struct mt_holders *holders, const struct mt_event *event)
+{
+    uint32_t slot = event->device < MT_ARRAY_LEN(holders->survey->device_slot)
+                        ? holders->survey->device_slot[event->device]
+                        : 0;
+    int32_t phase = mt_phases_current(&holders->survey->phases, event->thread);
+    struct mt_holders_device *device;
+    enum mt_status status = MT_OK;
+    uint64_t before;
+
+    follow_reserved(holders, event->seq);
+    if (!slot)
+        return skip_allocation(holders, event);
+    device = &holders->devices[slot - 1];
+    before = device->now.allocated;
+    if (event->kind == MT_EVENT_ALLOC)
+        status = on_alloc(holders, device, event, phase);
+    else if (event->kind == MT_EVENT_FREE_REQUESTED && !holders->completes_at_request)
+        on_free_requested(holders, device, event);
+    else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
+        on_free_completed(holders, device, event);
+    if (!status && (device->timeline || device->flamechart))
+        status = tell_builders(device, event, phase, before);
+    return status;
+}
+
+static enum mt_status on_event(struct mt_holders *holders, const struct mt_event *event)
+{
+    int32_t phase;
+
+    if (holders->next_event < event->seq && take_due(holders, event->seq))
+        return MT_ERR_MEMORY;
+    if (mt_event_is_memory(event))
+        return on_memory(holders, event);
+    if (event->kind == MT_EVENT_PHASE_PUSH)
+        return mt_phases_push(&holders->survey->phases, event, &phase);
+    if (event->kind == MT_EVENT_PHASE_POP)
+        mt_phases_pop(&holders->survey->phases, event);
+    return MT_OK;
+}
+
+static enum mt_status begin(struct mt_holders *holders)
+{
+    uint32_t count = holders->survey->device_count;
+
+    mt_phases_rewind(&holders->survey->phases);
+    mt_alloc_log_rewind(&holders->survey->log);
+    holders->next_event = holders->snapshot_count ? holders->snapshots[0].event : UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        holders->devices[i].device = holders->survey->devices[i].device;
+    return MT_OK;
+}
+
+enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
+                               struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status = begin(holders);
+
+    holders->completes_at_request = !source->header.has_free_completed;
+    while (!status) {
+        status = mt_source_next(source, &batch, error);
+        for (size_t i = 0; status == MT_OK && i < batch.count; i++)
+            status = on_event(holders, &batch.events[i]);
+    }
+    if (status != MT_END)
+        return status;
+    return take_due(holders, UINT64_MAX);
+}
+
+void mt_holders_release(struct mt_holders *holders)
+{
+    mt_map_release(&holders->slots);
+    free(holders->blocks);
+    free(holders->scratch);
+    free(holders->devices);
+}

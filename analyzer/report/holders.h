@@ -1,0 +1,58 @@
+/* Second reading of a trace: who holds the memory. Keeps the live blocks with
+ * stack, phase of birth and role, and copies them, grouped, at chosen events. */
+#ifndef MT_ANALYZER_HOLDERS_H
+#define MT_ANALYZER_HOLDERS_H
+
+#include "survey.h"
+
+/* The blocks of one device after one event. */
+struct mt_snapshot {
+    uint64_t event; /* wanted: after the last event <= this */
+    uint16_t device;
+    struct mt_holding *holdings;
+    uint32_t holding_count;
+    uint64_t bytes; /* their sum */
+};
+
+struct mt_holder { /* a live block, or one that waits for streams */
+    uint64_t requested_bytes, block_bytes;
+    uint64_t birth_t_ns, birth_event;
+    uint32_t stack;
+    int32_t phase;
+    uint32_t next_free; /* index + 1, when unused */
+    uint16_t device;
+    uint8_t role;
+    uint8_t state; /* 0 unused, 1 live, 2 freed but waiting */
+};
+
+struct mt_holders_device {
+    uint16_t device;
+    struct mt_bytes now;
+    uint64_t role_bytes[MT_ROLE_COUNT];
+    struct mt_timeline_builder *timeline;
+    struct mt_flamechart_builder *flamechart;
+};
+
+struct mt_holders {
+    struct mt_arena *arena;
+    struct mt_survey *survey;
+    struct mt_map slots; /* address and device -> index */
+    struct mt_holder *blocks;
+    uint32_t block_count, block_capacity, block_free;
+    bool completes_at_request; /* the trace has no free_completed */
+    struct mt_holders_device *devices; /* parallel to the survey's */
+
+    struct mt_snapshot *snapshots; /* sorted by event */
+    uint32_t snapshot_count, next_snapshot;
+    uint64_t next_event; /* of the next snapshot, UINT64_MAX = none */
+    struct mt_holding *scratch;
+    size_t scratch_capacity;
+};
+
+/* Reads the rewound source to its end. `holders` holds snapshots and builders;
+ * the rest is zero. Fills the snapshots, feeds the builders. */
+enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
+                               struct mt_error *error) MT_MUST_USE;
+void mt_holders_release(struct mt_holders *holders);
+
+#endif

@@ -1,0 +1,436 @@
+#include "survey.h"
+
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
+                    const struct mt_source *source)
+{
+    memset(survey, 0, sizeof *survey);
+    survey->arena = arena;
+    survey->symbols = &source->symbols;
+    mt_phases_init(&survey->phases, arena, &source->symbols);
+    mt_role_clock_init(&survey->roles, &survey->phases, &source->symbols,
+                       source->header.has_stacks);
+}
+
+static void release_device(struct mt_survey_device *device)
+{
+    for (int i = 0; i < MT_HIGH_COUNT; i++)
+        mt_window_release(&device->high[i]);
+    free(device->uses);
+    free(device->befores);
+    free(device->oom_list);
+}
+
+void mt_survey_release(struct mt_survey *survey)
+{
+    for (uint32_t i = 0; i < survey->device_count; i++)
+        release_device(&survey->devices[i]);
+    free(survey->devices);
+    mt_phases_release(&survey->phases);
+    mt_role_clock_release(&survey->roles);
+    mt_alloc_log_release(&survey->log);
+    memset(survey, 0, sizeof *survey);
+}
+
+/* ---- devices ------------------------------------------------------------- */
+
+static bool reserve_uses(struct mt_survey_device *device, uint32_t count)
+{
+    uint32_t capacity = device->use_capacity ? device->use_capacity : 64;
+    void *bigger;
+
+    if (count <= device->use_capacity)
+        return true;
+    while (capacity < count)
+        capacity *= 2;
+    bigger = realloc(device->uses, capacity * sizeof *device->uses);
+    if (!bigger)
+        return false;
+    device->uses = bigger;
+    bigger = realloc(device->befores, capacity * sizeof *device->befores);
+    if (!bigger)
+        return false;
+    device->befores = bigger;
+    memset(device->uses + device->use_capacity, 0,
+           (capacity - device->use_capacity) * sizeof *device->uses);
+    memset(device->befores + device->use_capacity, 0,
+           (capacity - device->use_capacity) * sizeof *device->befores);
+    device->use_capacity = capacity;
+    return true;
+}
+
+/* Phases that ended before the device had its first event are nothing to it. */
+static void skip_ended(const struct mt_survey *survey, struct mt_survey_device *device)
+{
+    const struct mt_phases *phases = &survey->phases;
+
+    for (uint32_t i = 0; i < phases->count; i++)
+        device->befores[i].ended = true;
+    for (uint32_t i = 0; i < phases->thread_count; i++)
+        for (uint32_t at = phases->threads[i].top; at; at = phases->open[at - 1].outer)
+            if (phases->open[at - 1].recorded)
+                device->befores[phases->open[at - 1].phase].ended = false;
+}
+
+static struct mt_survey_device *new_device(struct mt_survey *survey, const struct mt_event *event)
+{
+    struct mt_survey_device *device, *bigger;
+
+    if (event->device >= MT_ARRAY_LEN(survey->device_slot) || survey->device_count == 255)
+        return NULL;
+    bigger = realloc(survey->devices, (survey->device_count + 1) * sizeof *bigger);
+    if (!bigger)
+        return NULL;
+    survey->devices = bigger;
+    device = &bigger[survey->device_count++];
+    memset(device, 0, sizeof *device);
+    device->device = event->device;
+    device->first_t_ns = device->last_t_ns = event->t_ns;
+    device->first_event = event->seq;
+    for (int i = 0; i < MT_HIGH_COUNT; i++) {
+        device->high[i].top.t_ns = event->t_ns;
+        device->high[i].top.event = event->seq;
+        device->high[i].top.phase = MT_NO_PHASE;
+    }
+    survey->device_slot[event->device] = (uint8_t)survey->device_count;
+    if (!reserve_uses(device, survey->phases.count + 1))
+        return NULL;
+    skip_ended(survey, device);
+    return device;
+}
+
+static inline struct mt_survey_device *device_of(struct mt_survey *survey,
+                                                 const struct mt_event *event)
+{
+    uint8_t slot =
+        event->device < MT_ARRAY_LEN(survey->device_slot) ? survey->device_slot[event->device] : 0;
+
+    return slot ? &survey->devices[slot - 1] : new_device(survey, event);
+}
+
+/* ---- levels -------------------------------------------------------------- */
+
+static void set_high(struct mt_window_max *window, uint64_t value, const struct mt_bytes *now,
+                     const struct mt_event *event, int32_t phase)
+{
+    window->top.value = value;
+    window->top.t_ns = event->t_ns;
+    window->top.event = event->seq;
+    window->top.phase = phase;
+    window->top.then = *now;
+}
+
+static inline void note_levels(struct mt_survey_device *device, const struct mt_event *event,
+                               const struct mt_bytes *now, int32_t phase)
+{
+    struct mt_window_max *high = device->high;
+    uint64_t unused = now->reserved - now->allocated;
+
+    if (mt_window_is_higher(&high[MT_HIGH_REQUESTED], now->requested))
+        set_high(&high[MT_HIGH_REQUESTED], now->requested, now, event, phase);
+    if (mt_window_is_higher(&high[MT_HIGH_ALLOCATED], now->allocated))
+        set_high(&high[MT_HIGH_ALLOCATED], now->allocated, now, event, phase);
+    if (mt_window_is_higher(&high[MT_HIGH_ACTIVE], now->active))
+        set_high(&high[MT_HIGH_ACTIVE], now->active, now, event, phase);
+    if (mt_window_is_higher(&high[MT_HIGH_RESERVED], now->reserved))
+        set_high(&high[MT_HIGH_RESERVED], now->reserved, now, event, phase);
+    if (unused > device->worst_unused && now->reserved >= now->allocated) {
+        device->worst_unused = unused;
+        device->worst_unused_t_ns = event->t_ns;
+    }
+}
+
+/* ---- pauses -------------------------------------------------------------- */
+
+static void keep_gap(struct mt_survey_device *device, uint64_t begin_t_ns, uint64_t end_t_ns)
+{
+    uint32_t shortest = 0;
+
+    if (device->gap_count < MT_SURVEY_GAPS) {
+        device->gaps[device->gap_count++] = (struct mt_gap){begin_t_ns, end_t_ns};
+        return;
+    }
+    for (uint32_t i = 1; i < MT_SURVEY_GAPS; i++)
+        if (device->gaps[i].end_t_ns - device->gaps[i].begin_t_ns <
+            device->gaps[shortest].end_t_ns - device->gaps[shortest].begin_t_ns)
+            shortest = i;
+    if (end_t_ns - begin_t_ns > device->gaps[shortest].end_t_ns - device->gaps[shortest].begin_t_ns)
+        device->gaps[shortest] = (struct mt_gap){begin_t_ns, end_t_ns};
+    device->shortest_gap_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < MT_SURVEY_GAPS; i++)
+        device->shortest_gap_ns = mt_min_u64(device->shortest_gap_ns,
+                                             device->gaps[i].end_t_ns - device->gaps[i].begin_t_ns);
+}
+
+static inline void note_time(struct mt_survey_device *device, uint64_t t_ns)
+{
+    if (t_ns > device->last_t_ns) {
+        if (t_ns - device->last_t_ns > device->shortest_gap_ns)
+            keep_gap(device, device->last_t_ns, t_ns);
+        device->last_t_ns = t_ns;
+    }
+}
+
+/* ---- phases -------------------------------------------------------------- */
+
+static enum mt_status begin_use(struct mt_survey_device *device, const struct mt_event *event,
+                                int32_t phase)
+{
+    const uint64_t values[MT_HIGH_COUNT] = {device->now.requested, device->now.allocated,
+                                            device->now.active, device->now.reserved};
+    struct mt_high begin = {.begin = (uint64_t)phase + 1,
+                            .t_ns = event->t_ns,
+                            .event = event->seq,
+                            .phase = phase,
+                            .then = device->now};
+    const struct mt_high *so_far = mt_window_since(&device->high[MT_HIGH_ALLOCATED], 0);
+
+    if (!reserve_uses(device, (uint32_t)phase + 1))
+        return MT_ERR_MEMORY;
+    device->befores[phase].peak_bytes = so_far->value;
+    device->befores[phase].peak_event = so_far->event;
+    device->uses[phase].enter = device->now;
+    device->uses[phase].allocations = device->allocations;
+    device->uses[phase].frees = device->frees;
+    for (int i = 0; i < MT_HIGH_COUNT; i++) {
+        begin.value = values[i];
+        if (mt_window_begin(&device->high[i], &begin))
+            return MT_ERR_MEMORY;
+    }
+    return MT_OK;
+}
+
+static void end_use(struct mt_survey_device *device, int32_t phase)
+{
+    struct mt_phase_use *use = &device->uses[phase];
+    const uint64_t begin = (uint64_t)phase + 1;
+    const struct mt_high *allocated = mt_window_since(&device->high[MT_HIGH_ALLOCATED], begin);
+
+    if (device->befores[phase].ended)
+        return;
+    device->befores[phase].ended = true;
+    use->exit = device->now;
+    use->allocations = device->allocations - use->allocations;
+    use->frees = device->frees - use->frees;
+    use->peak.requested = mt_window_since(&device->high[MT_HIGH_REQUESTED], begin)->value;
+    use->peak.allocated = allocated->value;
+    use->peak.active = mt_window_since(&device->high[MT_HIGH_ACTIVE], begin)->value;
+    use->peak.reserved = mt_window_since(&device->high[MT_HIGH_RESERVED], begin)->value;
+    use->peak_allocated_t_ns = allocated->t_ns;
+    use->peak_allocated_event = allocated->event;
+    device->befores[phase].then = allocated->then;
+    device->befores[phase].then_phase = allocated->phase;
+    use->raises_peak = allocated->value > device->befores[phase].peak_bytes;
+}
+
+static enum mt_status on_push(struct mt_survey *survey, const struct mt_event *event)
+{
+    enum mt_status status;
+    int32_t phase;
+
+    status = mt_phases_push(&survey->phases, event, &phase);
+    if (status)
+        return status;
+    mt_role_clock_push(&survey->roles, phase, event->name);
+    for (uint32_t i = 0; phase != MT_NO_PHASE && i < survey->device_count && !status; i++) {
+        note_time(&survey->devices[i], event->t_ns);
+        status = begin_use(&survey->devices[i], event, phase);
+    }
+    return status;
+}
+
+static void on_pop(struct mt_survey *survey, const struct mt_event *event)
+{
+    mt_phases_pop(&survey->phases, event);
+    mt_role_clock_pop(&survey->roles);
+    for (uint32_t i = 0; i < survey->device_count; i++) {
+        struct mt_survey_device *device = &survey->devices[i];
+
+        note_time(device, event->t_ns);
+        for (uint32_t j = 0; j < survey->phases.ended_count; j++)
+            if ((uint32_t)survey->phases.ended[j] < device->use_capacity)
+                end_use(device, survey->phases.ended[j]);
+    }
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Allocations of devices that are not followed take a place in the log too. */
+static enum mt_status pad_log(struct mt_survey *survey, uint64_t allocation)
+{
+    while (allocation != MT_NO_ALLOCATION && survey->log.count < allocation)
+        if (mt_alloc_log_add(&survey->log, 0, MT_ROLE_OTHER))
+            return MT_ERR_MEMORY;
+    return MT_OK;
+}
+
+static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
+                               const struct mt_event *event, const struct mt_replay_view *view,
+                               int32_t phase)
+{
+    bool initial = event->flags & MT_EVENT_INITIAL;
+    enum mt_status status;
+
+    status = pad_log(survey, view->allocation);
+    if (status || view->allocation == MT_NO_ALLOCATION)
+        return status;
+    status = mt_role_clock_birth(&survey->roles, phase, event->stack, view->allocation, initial);
+    if (status)
+        return status;
+    if (view->block_bytes) {
+        device->unwinding = false;
+        if (!initial)
+            device->maybe_fatal = device->oom_count;
+        device->live_blocks++;
+        device->live_blocks_peak = mt_max_u64(device->live_blocks_peak, device->live_blocks);
+    }
+    device->allocations += !initial;
+    return mt_alloc_log_add(&survey->log, view->block_bytes, MT_ROLE_CODE_OPEN);
+}
+
+static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
+                    const struct mt_replay_view *view, int32_t phase)
+{
+    if (view->allocation >= survey->log.count ||
+        survey->log.roles[view->allocation] != MT_ROLE_CODE_OPEN)
+        return;
+    survey->log.roles[view->allocation] =
+        mt_role_clock_end(&survey->roles, phase, view->allocation,
+                          device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
+    device->live_blocks--;
+    device->frees++;
+}
+
+static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_event *event,
+                             int32_t phase)
+{
+    struct mt_oom *oom;
+
+    if (!device->oom_list) {
+        device->oom_list = calloc(MT_SURVEY_OOMS, sizeof *device->oom_list);
+        if (!device->oom_list)
+            return MT_ERR_MEMORY;
+    }
+    device->ooms++;
+    device->unwinding = true;
+    if (device->oom_count < MT_SURVEY_OOMS)
+        device->oom_count++;
+    oom = &device->oom_list[device->oom_count - 1];
+    *oom = (struct mt_oom){.t_ns = event->t_ns,
+                           .event = event->seq,
+                           .request_bytes = event->size_bytes,
+                           .device_free_bytes = event->aux_bytes,
+                           .phase = phase,
+                           .step = MT_NO_STEP,
+                           .stack = event->stack,
+                           .then = device->now};
+    if (device->maybe_fatal == MT_SURVEY_OOMS)
+        device->maybe_fatal--;
+    return MT_OK;
+}
+
+/* What was there when the trace began counts: peaks are those since then. */
+static void begin_device(struct mt_survey_device *device, const struct mt_event *event,
+                         int32_t phase)
+{
+    struct mt_event start = *event;
+
+    start.seq = device->last_event;
+    device->begun = true;
+    if (device->last_event)
+        note_levels(device, &start, &device->start, phase);
+}
+
+static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event *event,
+                                const struct mt_replay_view *view)
+{
+    struct mt_survey_device *device = device_of(survey, event);
+    int32_t phase = mt_phases_current(&survey->phases, event->thread);
+    enum mt_status status = MT_OK;
+    struct mt_bytes now;
+
+    if (!device) /* an absurd device number is not worth an error */
+        return event->device < MT_ARRAY_LEN(survey->device_slot) ? MT_ERR_MEMORY : MT_OK;
+    now = mt_counters_bytes(view->counters);
+    if (now.reserved != device->now.reserved)
+        status = mt_alloc_log_reserved(&survey->log, event->seq, event->device,
+                                       (int64_t)(now.reserved - device->now.reserved));
+    if (!device->begun && !(event->flags & MT_EVENT_INITIAL))
+        begin_device(device, event, phase);
+    device->now = now;
+    device->last_event = event->seq;
+    if (event->kind == MT_EVENT_ALLOC && !status)
+        status = on_alloc(survey, device, event, view, phase);
+    else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
+        on_free(survey, device, view, phase);
+    else if (event->kind == MT_EVENT_OOM && !status)
+        status = on_oom(device, event, phase);
+    if (event->flags & MT_EVENT_INITIAL) {
+        device->start = now;
+        return status;
+    }
+    device->events++;
+    note_time(device, event->t_ns);
+    note_levels(device, event, &device->now, phase);
+    return status;
+}
+
+enum mt_status mt_survey_event(void *context, const struct mt_event *event,
+                               const struct mt_replay_view *view)
+{
+    struct mt_survey *survey = context;
+
+    if (survey->events++ == 0)
+        survey->first_t_ns = event->t_ns;
+    survey->last_t_ns = event->t_ns;
+    survey->last_event = event->seq;
+    if (mt_event_is_memory(event))
+        return on_memory(survey, event, view);
+    if (event->kind == MT_EVENT_PHASE_PUSH)
+        return on_push(survey, event);
+    if (event->kind == MT_EVENT_PHASE_POP)
+        on_pop(survey, event);
+    survey->dropped |= event->kind == MT_EVENT_DROPPED;
+    return MT_OK;
+}
+
+/* ---- end ----------------------------------------------------------------- */
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct mt_gap *x = a, *y = b;
+
+    return (x->begin_t_ns > y->begin_t_ns) - (x->begin_t_ns < y->begin_t_ns);
+}
+
+static void finish_device(struct mt_survey *survey, struct mt_survey_device *device)
+{
+    for (uint32_t i = 0; i < survey->phases.count && i < device->use_capacity; i++)
+        end_use(device, (int32_t)i);
+    qsort(device->gaps, device->gap_count, sizeof *device->gaps, by_begin);
+    for (uint32_t i = 0; i < device->oom_count; i++) {
+        struct mt_oom *oom = &device->oom_list[i];
+
+        oom->fatal = i >= device->maybe_fatal;
+        if (oom->phase != MT_NO_PHASE)
+            oom->step = survey->phases.phases[oom->phase].step;
+    }
+}
+
+enum mt_status mt_survey_finish(struct mt_survey *survey)
+{
+    mt_phases_finish(&survey->phases, survey->last_t_ns, survey->last_event);
+    if (mt_stack_kinds_update(&survey->roles.stacks, survey->symbols))
+        return MT_ERR_MEMORY;
+    mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.count);
+    for (uint32_t i = 0; i < survey->device_count; i++) {
+        if (!reserve_uses(&survey->devices[i], survey->phases.count))
+            return MT_ERR_MEMORY;
+        finish_device(survey, &survey->devices[i]);
+    }
+    return MT_OK;
+}

@@ -1,0 +1,69 @@
+/* First reading of a trace: an observer of the replay that finds peaks, what
+ * each phase was for each device, OOMs, pauses, and settles a role code per
+ * allocation. Memory: live state, phases, and alloc_log.h. */
+#ifndef MT_ANALYZER_SURVEY_H
+#define MT_ANALYZER_SURVEY_H
+
+#include "alloc_log.h"
+#include "report.h"
+#include "roles.h"
+#include "window_max.h"
+
+enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
+
+#define MT_SURVEY_GAPS 32
+#define MT_SURVEY_OOMS 256 /* the first ones, and the last */
+
+/* What a phase's use does not tell: the allocated maximum of the device when
+ * it began, and the instant of its own. */
+struct mt_survey_before {
+    uint64_t peak_bytes, peak_event;
+    struct mt_bytes then;
+    int32_t then_phase;
+    bool ended;
+};
+
+struct mt_survey_device {
+    uint16_t device;
+    bool begun;     /* an event that is not initial state was seen */
+    bool unwinding; /* between an OOM and the next allocation */
+    struct mt_bytes now, start;
+    struct mt_window_max high[MT_HIGH_COUNT];
+    struct mt_phase_use *uses;        /* parallel to phases, use_capacity of them */
+    struct mt_survey_before *befores; /* likewise */
+    uint32_t use_capacity;
+    uint64_t events, allocations, frees, ooms, live_blocks, live_blocks_peak;
+    uint64_t worst_unused, worst_unused_t_ns;
+    uint64_t first_t_ns, last_t_ns, first_event, last_event;
+    struct mt_gap gaps[MT_SURVEY_GAPS];
+    uint32_t gap_count;
+    uint64_t shortest_gap_ns; /* of those kept */
+    struct mt_oom *oom_list;
+    uint32_t oom_count, maybe_fatal; /* from this one on */
+};
+
+struct mt_survey {
+    struct mt_arena *arena;
+    const struct mt_symbols *symbols;
+    struct mt_phases phases;
+    struct mt_role_clock roles;
+    struct mt_alloc_log log;
+    struct mt_survey_device *devices; /* in order of first sight */
+    uint32_t device_count;
+    uint8_t device_slot[1024]; /* slot + 1 */
+    uint64_t events, last_t_ns, first_t_ns, last_event;
+    bool dropped; /* the recorder said that it lost events */
+};
+
+void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
+                    const struct mt_source *source);
+void mt_survey_release(struct mt_survey *survey);
+
+/* The observer's function; context is the survey. */
+enum mt_status mt_survey_event(void *context, const struct mt_event *event,
+                               const struct mt_replay_view *view);
+
+/* After the last event: ends phases, settles roles. */
+enum mt_status mt_survey_finish(struct mt_survey *survey) MT_MUST_USE;
+
+#endif

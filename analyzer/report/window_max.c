@@ -1,0 +1,58 @@
+/* `earlier` holds, from the first begin on, maxima of consecutive stretches of
+ * begins; a stretch that is exceeded by a later one is merged into it, so the
+ * values never rise along the stack. Equal ones stay apart: the first of them
+ * is the instant that an earlier window wants. */
+#include "window_max.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Merges stretches that the last one exceeds. */
+static void settle(struct mt_window_max *window)
+{
+    while (window->count && window->earlier[window->count - 1].value < window->top.value) {
+        window->count--;
+        window->top.begin = window->earlier[window->count].begin;
+    }
+}
+
+enum mt_status mt_window_begin(struct mt_window_max *window, const struct mt_high *now)
+{
+    settle(window);
+    if (window->count == window->capacity) {
+        size_t capacity = window->capacity ? window->capacity * 2 : 16;
+        struct mt_high *bigger = realloc(window->earlier, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        window->earlier = bigger;
+        window->capacity = capacity;
+    }
+    window->earlier[window->count++] = window->top;
+    window->top = *now;
+    return MT_OK;
+}
+
+const struct mt_high *mt_window_since(struct mt_window_max *window, uint64_t begin)
+{
+    size_t low = 0, high;
+
+    settle(window);
+    if (begin >= window->top.begin || window->count == 0)
+        return &window->top;
+    for (high = window->count; low + 1 < high;) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->earlier[middle].begin <= begin)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &window->earlier[low];
+}
+
+void mt_window_release(struct mt_window_max *window)
+{
+    free(window->earlier);
+    memset(window, 0, sizeof *window);
+}

@@ -1,0 +1,42 @@
+/* The largest value since each of many begins, in one pass: a stack of maxima,
+ * each larger or equal to those after it. O(1) a value, O(log begins) a
+ * question; the work does not depend on how many windows are open. */
+#ifndef MT_ANALYZER_WINDOW_MAX_H
+#define MT_ANALYZER_WINDOW_MAX_H
+
+#include "counters.h"
+#include "status.h"
+
+#include <stddef.h>
+
+/* An instant, and what it was the largest of. */
+struct mt_high {
+    uint64_t begin; /* number of the first begin that it answers for */
+    uint64_t value;
+    uint64_t t_ns, event;
+    int32_t phase; /* innermost then */
+    struct mt_bytes then;
+};
+
+/* Zeroed memory is ready. */
+struct mt_window_max {
+    struct mt_high top; /* since the last begin */
+    struct mt_high *earlier;
+    size_t count, capacity;
+};
+
+/* Begins window number `begin` (ascending) at an instant with a value. */
+enum mt_status mt_window_begin(struct mt_window_max *window, const struct mt_high *now) MT_MUST_USE;
+
+/* First instant of the largest value since window `begin` began. */
+const struct mt_high *mt_window_since(struct mt_window_max *window, uint64_t begin);
+
+void mt_window_release(struct mt_window_max *window);
+
+/* A value after an event. The caller fills the other fields of top if true. */
+static inline int mt_window_is_higher(const struct mt_window_max *window, uint64_t value)
+{
+    return value > window->top.value;
+}
+
+#endif

@@ -1,0 +1,118 @@
+#include "sha256.h"
+
+#include "sha256_blocks.h"
+
+#include <string.h>
+
+#define BLOCK_BYTES 64
+
+const uint32_t mt_sha256_constants[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+static uint32_t turn(uint32_t x, unsigned by)
+{
+    return x >> by | x << (32 - by);
+}
+
+static uint32_t read_word(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Names of the variables are those of the standard. */
+static void portable_block(uint32_t state[8], const unsigned char *bytes)
+{
+    uint32_t w[64], s[8];
+
+    for (int t = 0; t < 16; t++)
+        w[t] = read_word(bytes + 4 * t);
+    for (int t = 16; t < 64; t++) {
+        uint32_t s0 = turn(w[t - 15], 7) ^ turn(w[t - 15], 18) ^ w[t - 15] >> 3;
+        uint32_t s1 = turn(w[t - 2], 17) ^ turn(w[t - 2], 19) ^ w[t - 2] >> 10;
+
+        w[t] = w[t - 16] + s0 + w[t - 7] + s1;
+    }
+    memcpy(s, state, sizeof s);
+    for (int t = 0; t < 64; t++) {
+        uint32_t sum1 = turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25);
+        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
+        uint32_t t1 = s[7] + sum1 + choice + mt_sha256_constants[t] + w[t];
+        uint32_t sum0 = turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22);
+        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
+
+        memmove(s + 1, s, 7 * sizeof *s);
+        s[4] += t1;
+        s[0] = t1 + sum0 + majority;
+    }
+    for (int i = 0; i < 8; i++)
+        state[i] += s[i];
+}
+
+static void add_blocks(struct mt_sha256 *sha, const unsigned char *bytes, size_t blocks)
+{
+    if (!sha->portable) {
+        mt_sha256_x86_blocks(sha->state, bytes, blocks);
+        return;
+    }
+    for (; blocks; blocks--, bytes += BLOCK_BYTES)
+        portable_block(sha->state, bytes);
+}
+
+void mt_sha256_init(struct mt_sha256 *sha)
+{
+    static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+
+    memset(sha, 0, sizeof *sha);
+    memcpy(sha->state, start, sizeof start);
+    sha->portable = !mt_sha256_x86_available();
+}
+
+void mt_sha256_add(struct mt_sha256 *sha, const void *data, size_t length)
+{
+    const unsigned char *bytes = data;
+    size_t used = (size_t)(sha->length_bytes % BLOCK_BYTES);
+
+    sha->length_bytes += length;
+    if (used) {
+        size_t part = BLOCK_BYTES - used < length ? BLOCK_BYTES - used : length;
+
+        memcpy(sha->block + used, bytes, part);
+        bytes += part;
+        length -= part;
+        if (used + part < BLOCK_BYTES)
+            return;
+        add_blocks(sha, sha->block, 1);
+    }
+    add_blocks(sha, bytes, length / BLOCK_BYTES);
+    if (length % BLOCK_BYTES)
+        memcpy(sha->block, bytes + length / BLOCK_BYTES * BLOCK_BYTES, length % BLOCK_BYTES);
+}
+
+void mt_sha256_finish(struct mt_sha256 *sha, char text[MT_SHA256_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t bits = sha->length_bytes * 8;
+    size_t used = (size_t)(sha->length_bytes % BLOCK_BYTES);
+
+    sha->block[used++] = 0x80;
+    if (used > BLOCK_BYTES - 8) {
+        memset(sha->block + used, 0, BLOCK_BYTES - used);
+        add_blocks(sha, sha->block, 1);
+        used = 0;
+    }
+    memset(sha->block + used, 0, BLOCK_BYTES - 8 - used);
+    for (int i = 0; i < 8; i++)
+        sha->block[BLOCK_BYTES - 1 - i] = (unsigned char)(bits >> 8 * i);
+    add_blocks(sha, sha->block, 1);
+    for (int i = 0; i < 64; i++)
+        text[i] = digits[sha->state[i / 8] >> (28 - 4 * (i % 8)) & 15];
+    text[64] = '\0';
+}

@@ -1,0 +1,382 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "phases.h"
+#include "window_max.h"
+
+/* ---- names ---------------------------------------------------------------- */
+
+static void step_numbers(void **state)
+{
+    static const struct {
+        const char *name;
+        int rank;
+        int64_t number;
+    } cases[] = {
+        {"step#3", 3, 3},
+        {"step 3", 3, 3},
+        {"Step: 12", 3, 12},
+        {"ProfilerStep#3", 3, 3},
+        {"iteration 3", 3, 3},
+        {"iter_0003", 3, 3},
+        {"train_step[7]", 3, 7},
+        {"step 3/100", 3, 3},
+        {"training step=0", 3, 0},
+        {"batch 9", 2, 9},
+        {"epoch 2", 1, 2},
+        {"epoch 2 step 5", 3, 5},
+        {"request 17", 3, 17},
+        {"STEP#4", 3, 4},
+        {"step", 0, 0},
+        {"timestep 3", 0, 0},
+        {"micro_batch 3", 0, 0},
+        {"MicroBatch 3", 0, 0},
+        {"step 3x", 0, 0},
+        {"Optimizer.step#Adam.step", 0, 0},
+        {"step2_conv", 0, 0},
+        {"step 99999999999999999999", 0, 0},
+        {"", 0, 0},
+        {"3", 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t number = 0;
+
+        if (mt_phase_step_rank(cases[i].name, &number) != cases[i].rank)
+            fail_msg("rank of '%s'", cases[i].name);
+        assert_int_equal(number, cases[i].number);
+    }
+}
+
+static void kinds(void **state)
+{
+    static const struct {
+        const char *name;
+        enum mt_phase_kind kind;
+        bool plumbing;
+    } cases[] = {
+        {"forward", MT_PHASE_FORWARD, false},
+        {"fwd", MT_PHASE_FORWARD, false},
+        {"Forward pass", MT_PHASE_FORWARD, false},
+        {"validate", MT_PHASE_FORWARD, false},
+        {"loss", MT_PHASE_LOSS, false},
+        {"backward", MT_PHASE_BACKWARD, false},
+        {"optimizer", MT_PHASE_OPTIMIZER, false},
+        {"Optimizer.step#Adam.step", MT_PHASE_OPTIMIZER, true},
+        {"Optimizer.zero_grad#Adam.zero_grad", MT_PHASE_ZERO_GRAD, true},
+        {"zero_grad", MT_PHASE_ZERO_GRAD, false},
+        {"DistributedDataParallel.forward", MT_PHASE_FORWARD, true},
+        {"nccl:all_reduce", MT_PHASE_UNKNOWN, true},
+        {"aten::mm", MT_PHASE_UNKNOWN, true},
+        {"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", MT_PHASE_DATA, true},
+        {"shrink", MT_PHASE_UNKNOWN, false},
+        {"", MT_PHASE_UNKNOWN, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (mt_phase_kind_of(cases[i].name) != cases[i].kind)
+            fail_msg("kind of '%s'", cases[i].name);
+        assert_int_equal(mt_phase_name_is_plumbing(cases[i].name), cases[i].plumbing);
+    }
+}
+
+/* ---- tracking -------------------------------------------------------------- */
+
+struct fixture {
+    struct mt_arena arena;
+    struct mt_symbols symbols;
+    struct mt_phases phases;
+    uint64_t seq;
+};
+
+static void begin(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    assert_int_equal(mt_symbols_init(&f->symbols), MT_OK);
+    mt_phases_init(&f->phases, &f->arena, &f->symbols);
+}
+
+static void end(struct fixture *f)
+{
+    mt_phases_release(&f->phases);
+    mt_symbols_release(&f->symbols);
+    mt_arena_release(&f->arena);
+}
+
+static struct mt_event range(struct fixture *f, const char *name, uint16_t thread)
+{
+    struct mt_event event = {.seq = f->seq, .t_ns = 10 * f->seq, .thread = thread};
+
+    f->seq++;
+    assert_int_equal(mt_symbols_string(&f->symbols, name, strlen(name), &event.name), MT_OK);
+    return event;
+}
+
+static int32_t push(struct fixture *f, const char *name, uint16_t thread)
+{
+    struct mt_event event = range(f, name, thread);
+    int32_t phase;
+
+    assert_int_equal(mt_phases_push(&f->phases, &event, &phase), MT_OK);
+    return phase;
+}
+
+static void pop(struct fixture *f, const char *name, uint16_t thread)
+{
+    struct mt_event event = range(f, name, thread);
+
+    mt_phases_pop(&f->phases, &event);
+}
+
+static void nesting(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    assert_int_equal(mt_phases_current(&f.phases, 0), MT_NO_PHASE);
+    assert_int_equal(push(&f, "step#7", 0), 0);
+    assert_int_equal(push(&f, "forward", 0), 1);
+    assert_int_equal(push(&f, "layer", 0), 2);
+    assert_int_equal(mt_phases_current(&f.phases, 0), 2);
+    pop(&f, "layer", 0);
+    assert_int_equal(mt_phases_current(&f.phases, 0), 1);
+    pop(&f, "forward", 0);
+    pop(&f, "step#7", 0);
+    pop(&f, "step#7", 0); /* one too many */
+    assert_int_equal(mt_phases_current(&f.phases, 0), MT_NO_PHASE);
+    mt_phases_finish(&f.phases, 1000, 100);
+    assert_string_equal(f.phases.phases[2].path, "step#7/forward/layer");
+    assert_int_equal(f.phases.phases[2].step, 7);
+    assert_int_equal(f.phases.phases[2].depth, 2);
+    assert_int_equal(f.phases.phases[1].end_event, 4);
+    assert_true(f.phases.phases[0].is_step);
+    assert_false(f.phases.phases[1].is_step);
+    assert_false(f.phases.phases[0].cut);
+    assert_int_equal(f.phases.unmatched, 1);
+    end(&f);
+}
+
+/* A range whose end is missing ends with the one around it, or with the trace. */
+static void cut_ranges(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    push(&f, "outer", 0);
+    push(&f, "lost", 0);
+    pop(&f, "outer", 0);
+    assert_int_equal(f.phases.ended_count, 2);
+    assert_int_equal(f.phases.ended[0], 1);
+    push(&f, "open", 0);
+    mt_phases_finish(&f.phases, 1000, 100);
+    assert_true(f.phases.phases[1].cut);
+    assert_int_equal(f.phases.phases[1].end_event, 2);
+    assert_true(f.phases.phases[2].cut);
+    assert_int_equal(f.phases.phases[2].end_t_ns, 1000);
+    assert_int_equal(f.phases.phases[0].step, MT_NO_STEP);
+    end(&f);
+}
+
+/* The framework's range from another thread does not end the user's. */
+static void plumbing_ends_alone(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    push(&f, "nccl:all_reduce", 0);
+    push(&f, "optimizer", 0);
+    pop(&f, "nccl:all_reduce", 0);
+    assert_int_equal(mt_phases_current(&f.phases, 0), 1);
+    pop(&f, "optimizer", 0);
+    assert_int_equal(mt_phases_current(&f.phases, 0), MT_NO_PHASE);
+    mt_phases_finish(&f.phases, 1000, 100);
+    assert_false(f.phases.phases[1].cut);
+    end(&f);
+}
+
+static void inheritance(void **state)
+{
+    struct fixture f;
+    int32_t a, b, own;
+
+    (void)state;
+    begin(&f);
+    a = push(&f, "backward", 1);
+    assert_int_equal(mt_phases_current(&f.phases, 9), a); /* never seen */
+    b = push(&f, "other", 2);
+    assert_int_equal(mt_phases_current(&f.phases, 9), b); /* the last active one */
+    own = push(&f, "mine", 9);
+    assert_int_equal(mt_phases_current(&f.phases, 9), own);
+    pop(&f, "mine", 9);
+    assert_int_equal(mt_phases_current(&f.phases, 9), b);
+    pop(&f, "other", 2);
+    assert_int_equal(mt_phases_current(&f.phases, 9), a);
+    assert_int_equal(mt_phases_current(&f.phases, 2), a);
+    pop(&f, "backward", 1);
+    assert_int_equal(mt_phases_current(&f.phases, 9), MT_NO_PHASE);
+    end(&f);
+}
+
+/* Epochs are steps only where nothing better is. */
+static void epochs(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    push(&f, "epoch 1", 0);
+    push(&f, "step 5", 0);
+    push(&f, "forward", 0);
+    pop(&f, "epoch 1", 0);
+    mt_phases_finish(&f.phases, 1000, 100);
+    assert_false(f.phases.phases[0].is_step);
+    assert_int_equal(f.phases.phases[0].step, MT_NO_STEP);
+    assert_int_equal(f.phases.phases[2].step, 5);
+    end(&f);
+    begin(&f);
+    push(&f, "epoch 1", 0);
+    push(&f, "forward", 0);
+    mt_phases_finish(&f.phases, 1000, 100);
+    assert_true(f.phases.phases[0].is_step);
+    assert_int_equal(f.phases.phases[1].step, 1);
+    end(&f);
+}
+
+static void owners(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    push(&f, "step#0", 0);
+    push(&f, "optimizer", 0);
+    push(&f, "Optimizer.step#Adam.step", 0);
+    pop(&f, "optimizer", 0);
+    push(&f, "backward", 0);
+    push(&f, "nccl:all_reduce", 0);
+    assert_int_equal(f.phases.facts[2].owner, 1);
+    assert_int_equal(f.phases.facts[4].kind, MT_PHASE_BACKWARD);
+    assert_int_equal(f.phases.facts[4].owner, 3);
+    end(&f);
+}
+
+/* Hostile depth and hostile numbers: bounded, and names still match. */
+static void too_deep(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    for (int i = 0; i < 3 * MT_PHASES_MAX_DEPTH; i++)
+        push(&f, "deeper", 0);
+    assert_int_equal(f.phases.count, MT_PHASES_MAX_DEPTH);
+    assert_int_equal(f.phases.not_recorded, 2 * MT_PHASES_MAX_DEPTH);
+    for (int i = 0; i < 3 * MT_PHASES_MAX_DEPTH; i++)
+        pop(&f, "deeper", 0);
+    assert_int_equal(mt_phases_current(&f.phases, 0), MT_NO_PHASE);
+    assert_int_equal(f.phases.unmatched, 0);
+    for (unsigned i = 0; i < 2 * MT_PHASES_MAX; i++) {
+        push(&f, "again", 3);
+        pop(&f, "again", 3);
+    }
+    assert_int_equal(f.phases.count, MT_PHASES_MAX);
+    assert_int_equal(mt_phases_current(&f.phases, 3), MT_NO_PHASE);
+    end(&f);
+}
+
+static void rewinding(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    for (int reading = 0; reading < 2; reading++) {
+        f.seq = 0;
+        assert_int_equal(push(&f, "step#0", 0), 0);
+        assert_int_equal(push(&f, "forward", 0), 1);
+        pop(&f, "forward", 0);
+        assert_int_equal(push(&f, "backward", 1), 2);
+        assert_int_equal(mt_phases_current(&f.phases, 5), 2);
+        if (reading == 0) {
+            mt_phases_finish(&f.phases, 1000, 100);
+            mt_phases_rewind(&f.phases);
+            assert_int_equal(mt_phases_current(&f.phases, 0), MT_NO_PHASE);
+        }
+    }
+    assert_int_equal(f.phases.count, 3);
+    end(&f);
+}
+
+/* ---- maxima ---------------------------------------------------------------- */
+
+/* Against the obvious: every window's first largest value, for random walks. */
+static void window_maxima(void **state)
+{
+    enum { LENGTH = 400 };
+    unsigned random = 7;
+
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        struct mt_window_max window = {0};
+        uint64_t values[LENGTH], begins[LENGTH];
+        size_t begin_count = 0;
+
+        for (uint64_t t = 0; t < LENGTH; t++) {
+            random = random * 1103515245u + 12345u;
+            values[t] = t ? values[t - 1] : 100;
+            if ((random >> 16) % 7 == 0) {
+                struct mt_high now = {.begin = begin_count + 1, .value = values[t], .event = t};
+
+                assert_int_equal(mt_window_begin(&window, &now), MT_OK);
+                begins[begin_count++] = t;
+            } else {
+                values[t] += (random >> 18) % 9;
+                values[t] -= (random >> 22) % 9;
+                if (t == 0 || mt_window_is_higher(&window, values[t])) {
+                    window.top.value = values[t];
+                    window.top.event = t;
+                }
+            }
+            for (size_t b = 0; b < begin_count; b++) {
+                const struct mt_high *high = mt_window_since(&window, b + 1);
+                uint64_t best = begins[b];
+
+                for (uint64_t i = begins[b]; i <= t; i++)
+                    best = values[i] > values[best] ? i : best;
+                assert_int_equal(high->value, values[best]);
+                assert_int_equal(high->event, best);
+            }
+        }
+        mt_window_release(&window);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(step_numbers),
+        cmocka_unit_test(kinds),
+        cmocka_unit_test(nesting),
+        cmocka_unit_test(cut_ranges),
+        cmocka_unit_test(plumbing_ends_alone),
+        cmocka_unit_test(inheritance),
+        cmocka_unit_test(epochs),
+        cmocka_unit_test(owners),
+        cmocka_unit_test(too_deep),
+        cmocka_unit_test(rewinding),
+        cmocka_unit_test(window_maxima),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
