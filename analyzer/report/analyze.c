@@ -283,7 +283,7 @@ static enum mt_status fill_phases(struct analysis *analysis)
 
 static struct mt_peak peak_of(struct analysis *analysis, struct mt_survey_device *device, int which)
 {
-    const struct mt_high *high = mt_window_since(&device->high[which], 0);
+    const struct mt_high *high = mt_highs_since(&device->high[which], 0);
     struct mt_peak peak = {.bytes = high->value,
                            .t_ns = high->t_ns,
                            .event = high->event,

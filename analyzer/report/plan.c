@@ -78,7 +78,7 @@ static void add_instant(struct mt_plan *plan, const struct mt_survey *survey,
 static void add_high(struct mt_plan *plan, const struct mt_survey *survey,
                      struct mt_survey_device *device, int which, enum mt_instant_kind kind)
 {
-    const struct mt_high *high = mt_window_since(&device->high[which], 0);
+    const struct mt_high *high = mt_highs_since(&device->high[which], 0);
     struct mt_instant instant = {.kind = kind,
                                  .t_ns = high->t_ns,
                                  .event = high->event,
@@ -225,7 +225,7 @@ static void consider_rise(struct choice *choice, const struct mt_survey *survey,
 static void find_rises(struct choice *choice, const struct mt_survey *survey,
                        struct mt_survey_device *device, const bool *is_main)
 {
-    const struct mt_high *peak = mt_window_since(&device->high[MT_HIGH_ALLOCATED], 0);
+    const struct mt_high *peak = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0);
     struct maximum running = {0, MT_PLAN_NOTHING};
 
     for (uint32_t i = 0; i < survey->phases.count; i++) {
@@ -347,7 +347,7 @@ static void add_explained_instants(struct mt_plan *plan, const struct mt_survey 
 void mt_plan_make(struct mt_plan *plan, const struct mt_survey *survey,
                   struct mt_survey_device *device, const bool *is_main)
 {
-    uint64_t least = mt_window_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / LEAST_SHARE;
+    uint64_t least = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / LEAST_SHARE;
     struct choice rises = {.most = MOST_RISES, .least_bytes = least};
     struct choice left = {.most = MOST_LEFT, .least_bytes = least};
     struct choice ends = {.most = MOST_LEFT, .least_bytes = least};

@@ -19,7 +19,7 @@ void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
 static void release_device(struct mt_survey_device *device)
 {
     for (int i = 0; i < MT_HIGH_COUNT; i++)
-        mt_window_release(&device->high[i]);
+        mt_highs_release(&device->high[i]);
     free(device->uses);
     free(device->befores);
     free(device->oom_list);
@@ -114,7 +114,7 @@ static inline struct mt_survey_device *device_of(struct mt_survey *survey,
 
 /* ---- levels -------------------------------------------------------------- */
 
-static void set_high(struct mt_window_max *window, uint64_t value, const struct mt_bytes *now,
+static void set_high(struct mt_highs *window, uint64_t value, const struct mt_bytes *now,
                      const struct mt_event *event, int32_t phase)
 {
     window->top.value = value;
@@ -127,16 +127,16 @@ static void set_high(struct mt_window_max *window, uint64_t value, const struct 
 static inline void note_levels(struct mt_survey_device *device, const struct mt_event *event,
                                const struct mt_bytes *now, int32_t phase)
 {
-    struct mt_window_max *high = device->high;
+    struct mt_highs *high = device->high;
     uint64_t unused = now->reserved - now->allocated;
 
-    if (mt_window_is_higher(&high[MT_HIGH_REQUESTED], now->requested))
+    if (mt_highs_is_higher(&high[MT_HIGH_REQUESTED], now->requested))
         set_high(&high[MT_HIGH_REQUESTED], now->requested, now, event, phase);
-    if (mt_window_is_higher(&high[MT_HIGH_ALLOCATED], now->allocated))
+    if (mt_highs_is_higher(&high[MT_HIGH_ALLOCATED], now->allocated))
         set_high(&high[MT_HIGH_ALLOCATED], now->allocated, now, event, phase);
-    if (mt_window_is_higher(&high[MT_HIGH_ACTIVE], now->active))
+    if (mt_highs_is_higher(&high[MT_HIGH_ACTIVE], now->active))
         set_high(&high[MT_HIGH_ACTIVE], now->active, now, event, phase);
-    if (mt_window_is_higher(&high[MT_HIGH_RESERVED], now->reserved))
+    if (mt_highs_is_higher(&high[MT_HIGH_RESERVED], now->reserved))
         set_high(&high[MT_HIGH_RESERVED], now->reserved, now, event, phase);
     if (unused > device->worst_unused && now->reserved >= now->allocated) {
         device->worst_unused = unused;
@@ -187,7 +187,7 @@ static enum mt_status begin_use(struct mt_survey_device *device, const struct mt
                             .event = event->seq,
                             .phase = phase,
                             .then = device->now};
-    const struct mt_high *so_far = mt_window_since(&device->high[MT_HIGH_ALLOCATED], 0);
+    const struct mt_high *so_far = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0);
 
     if (!reserve_uses(device, (uint32_t)phase + 1))
         return MT_ERR_MEMORY;
@@ -198,7 +198,7 @@ static enum mt_status begin_use(struct mt_survey_device *device, const struct mt
     device->uses[phase].frees = device->frees;
     for (int i = 0; i < MT_HIGH_COUNT; i++) {
         begin.value = values[i];
-        if (mt_window_begin(&device->high[i], &begin))
+        if (mt_highs_begin(&device->high[i], &begin))
             return MT_ERR_MEMORY;
     }
     return MT_OK;
@@ -208,7 +208,7 @@ static void end_use(struct mt_survey_device *device, int32_t phase)
 {
     struct mt_phase_use *use = &device->uses[phase];
     const uint64_t begin = (uint64_t)phase + 1;
-    const struct mt_high *allocated = mt_window_since(&device->high[MT_HIGH_ALLOCATED], begin);
+    const struct mt_high *allocated = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], begin);
 
     if (device->befores[phase].ended)
         return;
@@ -216,10 +216,10 @@ static void end_use(struct mt_survey_device *device, int32_t phase)
     use->exit = device->now;
     use->allocations = device->allocations - use->allocations;
     use->frees = device->frees - use->frees;
-    use->peak.requested = mt_window_since(&device->high[MT_HIGH_REQUESTED], begin)->value;
+    use->peak.requested = mt_highs_since(&device->high[MT_HIGH_REQUESTED], begin)->value;
     use->peak.allocated = allocated->value;
-    use->peak.active = mt_window_since(&device->high[MT_HIGH_ACTIVE], begin)->value;
-    use->peak.reserved = mt_window_since(&device->high[MT_HIGH_RESERVED], begin)->value;
+    use->peak.active = mt_highs_since(&device->high[MT_HIGH_ACTIVE], begin)->value;
+    use->peak.reserved = mt_highs_since(&device->high[MT_HIGH_RESERVED], begin)->value;
     use->peak_allocated_t_ns = allocated->t_ns;
     use->peak_allocated_event = allocated->event;
     device->befores[phase].then = allocated->then;

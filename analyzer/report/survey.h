@@ -7,7 +7,7 @@
 #include "alloc_log.h"
 #include "report.h"
 #include "roles.h"
-#include "window_max.h"
+#include "highs.h"
 
 enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
 
@@ -28,7 +28,7 @@ struct mt_survey_device {
     bool begun;     /* an event that is not initial state was seen */
     bool unwinding; /* between an OOM and the next allocation */
     struct mt_bytes now, start;
-    struct mt_window_max high[MT_HIGH_COUNT];
+    struct mt_highs high[MT_HIGH_COUNT];
     struct mt_phase_use *uses;        /* parallel to phases, use_capacity of them */
     struct mt_survey_before *befores; /* likewise */
     uint32_t use_capacity;

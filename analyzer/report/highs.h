@@ -1,8 +1,8 @@
 /* The largest value since each of many begins, in one pass: a stack of maxima,
  * each larger or equal to those after it. O(1) a value, O(log begins) a
  * question; the work does not depend on how many windows are open. */
-#ifndef MT_ANALYZER_WINDOW_MAX_H
-#define MT_ANALYZER_WINDOW_MAX_H
+#ifndef MT_ANALYZER_HIGHS_H
+#define MT_ANALYZER_HIGHS_H
 
 #include "counters.h"
 #include "status.h"
@@ -19,22 +19,22 @@ struct mt_high {
 };
 
 /* Zeroed memory is ready. */
-struct mt_window_max {
+struct mt_highs {
     struct mt_high top; /* since the last begin */
     struct mt_high *earlier;
     size_t count, capacity;
 };
 
 /* Begins window number `begin` (ascending) at an instant with a value. */
-enum mt_status mt_window_begin(struct mt_window_max *window, const struct mt_high *now) MT_MUST_USE;
+enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now) MT_MUST_USE;
 
 /* First instant of the largest value since window `begin` began. */
-const struct mt_high *mt_window_since(struct mt_window_max *window, uint64_t begin);
+const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin);
 
-void mt_window_release(struct mt_window_max *window);
+void mt_highs_release(struct mt_highs *window);
 
 /* A value after an event. The caller fills the other fields of top if true. */
-static inline int mt_window_is_higher(const struct mt_window_max *window, uint64_t value)
+static inline int mt_highs_is_higher(const struct mt_highs *window, uint64_t value)
 {
     return value > window->top.value;
 }

@@ -2,13 +2,13 @@
  * begins; a stretch that is exceeded by a later one is merged into it, so the
  * values never rise along the stack. Equal ones stay apart: the first of them
  * is the instant that an earlier window wants. */
-#include "window_max.h"
+#include "highs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Merges stretches that the last one exceeds. */
-static void settle(struct mt_window_max *window)
+static void settle(struct mt_highs *window)
 {
     while (window->count && window->earlier[window->count - 1].value < window->top.value) {
         window->count--;
@@ -16,7 +16,7 @@ static void settle(struct mt_window_max *window)
     }
 }
 
-enum mt_status mt_window_begin(struct mt_window_max *window, const struct mt_high *now)
+enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now)
 {
     settle(window);
     if (window->count == window->capacity) {
@@ -33,7 +33,7 @@ enum mt_status mt_window_begin(struct mt_window_max *window, const struct mt_hig
     return MT_OK;
 }
 
-const struct mt_high *mt_window_since(struct mt_window_max *window, uint64_t begin)
+const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin)
 {
     size_t low = 0, high;
 
@@ -51,7 +51,7 @@ const struct mt_high *mt_window_since(struct mt_window_max *window, uint64_t beg
     return &window->earlier[low];
 }
 
-void mt_window_release(struct mt_window_max *window)
+void mt_highs_release(struct mt_highs *window)
 {
     free(window->earlier);
     memset(window, 0, sizeof *window);
