@@ -405,3 +405,15 @@ enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_
     *out = &source->base;
     return MT_OK;
 }
+
+enum mt_status mt_trace_open_owned(void *bytes, size_t length, struct mt_source **out,
+                                   struct mt_error *error)
+{
+    enum mt_status status = mt_trace_open_memory(bytes, length, out, error);
+
+    if (status == MT_OK)
+        ((struct trace_source *)*out)->input.owned = bytes;
+    else
+        free(bytes);
+    return status;
+}

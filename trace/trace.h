@@ -21,6 +21,11 @@ enum mt_status mt_trace_open(const char *path, struct mt_source **source, struct
 enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_source **source,
                                     struct mt_error *error) MT_MUST_USE;
 
+/* As above, but the source takes over malloc'd memory: it is freed on close, or
+ * at once if this fails. */
+enum mt_status mt_trace_open_owned(void *bytes, size_t length, struct mt_source **source,
+                                   struct mt_error *error) MT_MUST_USE;
+
 /* ---- writing ---------------------------------------------------------- */
 
 struct mt_writer;

@@ -1,0 +1,270 @@
+#include "feed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "util.h"
+
+enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000 };
+#define FREE_EXPANSION_BYTES (64 * MT_MIB)
+
+struct mt_feed {
+    int fd; /* -1: memory */
+    bool owns_fd, raw_ended, in_frame;
+    ZSTD_DStream *zstd; /* NULL: not compressed */
+    /* raw bytes that were read but not decoded: raw[raw_at .. raw_end) */
+    const unsigned char *raw;
+    size_t raw_at, raw_end;
+    uint64_t raw_bytes, decoded_bytes;
+    unsigned char *buffer; /* owned storage of raw when reading from fd */
+    unsigned char start[MT_FEED_START_BYTES];
+    size_t start_length, start_at;
+};
+
+/* Reads from the descriptor until something came or the file ended. */
+static enum mt_status read_fd(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                              struct mt_error *error)
+{
+    for (;;) {
+        ssize_t count = read(feed->fd, bytes, capacity);
+        if (count >= 0) {
+            *got = (size_t)count;
+            feed->raw_bytes += *got;
+            feed->raw_ended = count == 0;
+            return MT_OK;
+        }
+        if (errno != EINTR)
+            return mt_fail(error, MT_ERR_IO, feed->raw_bytes, "%s", strerror(errno));
+    }
+}
+
+static enum mt_status refill_raw(struct mt_feed *feed, struct mt_error *error)
+{
+    enum mt_status status;
+
+    if (feed->fd < 0) {
+        feed->raw_ended = true;
+        return MT_OK;
+    }
+    feed->raw_at = feed->raw_end = 0;
+    status = read_fd(feed, feed->buffer, RAW_BYTES, &feed->raw_end, error);
+    return status;
+}
+
+static enum mt_status check_expansion(const struct mt_feed *feed, struct mt_error *error)
+{
+    if (feed->decoded_bytes > FREE_EXPANSION_BYTES &&
+        feed->decoded_bytes / MAX_EXPANSION > feed->raw_bytes)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, feed->raw_bytes,
+                       "compressed data expands more than %d times", MAX_EXPANSION);
+    return MT_OK;
+}
+
+static enum mt_status read_zstd(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                                struct mt_error *error)
+{
+    ZSTD_outBuffer out = {bytes, capacity, 0};
+
+    while (out.pos == 0) {
+        ZSTD_inBuffer in = {feed->raw, feed->raw_end, feed->raw_at};
+        size_t hint = ZSTD_decompressStream(feed->zstd, &out, &in);
+        uint64_t place = feed->raw_bytes - (feed->raw_end - in.pos);
+        bool consumed = in.pos > feed->raw_at;
+
+        if (ZSTD_isError(hint))
+            return mt_fail(error, MT_ERR_FORMAT, place, "compressed data is damaged: %s",
+                           ZSTD_getErrorName(hint));
+        feed->raw_at = in.pos;
+        if (consumed || out.pos)
+            feed->in_frame = hint != 0;
+        if (out.pos || feed->raw_at < feed->raw_end)
+            continue;
+        if (!feed->raw_ended) {
+            enum mt_status status = refill_raw(feed, error);
+            if (status != MT_OK)
+                return status;
+            if (!feed->raw_ended)
+                continue;
+        }
+        if (feed->in_frame)
+            return mt_fail(error, MT_ERR_FORMAT, place, "compressed data is cut");
+        break;
+    }
+    *got = out.pos;
+    feed->decoded_bytes += out.pos;
+    return check_expansion(feed, error);
+}
+
+static enum mt_status read_plain(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                                 struct mt_error *error)
+{
+    size_t buffered = feed->raw_end - feed->raw_at;
+    enum mt_status status = MT_OK;
+
+    if (buffered) {
+        *got = mt_min_u64(buffered, capacity);
+        memcpy(bytes, feed->raw + feed->raw_at, *got);
+        feed->raw_at += *got;
+    } else if (feed->fd >= 0) {
+        status = read_fd(feed, bytes, capacity, got, error);
+    } else {
+        *got = 0;
+    }
+    feed->decoded_bytes += *got;
+    return status;
+}
+
+enum mt_status mt_feed_read_raw(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                                struct mt_error *error)
+{
+    return read_plain(feed, bytes, capacity, got, error);
+}
+
+static enum mt_status read_decoded(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                                   struct mt_error *error)
+{
+    *got = 0;
+    return feed->zstd ? read_zstd(feed, bytes, capacity, got, error)
+                      : read_plain(feed, bytes, capacity, got, error);
+}
+
+enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
+                            struct mt_error *error)
+{
+    size_t left = feed->start_length - feed->start_at;
+
+    if (!left)
+        return read_decoded(feed, bytes, capacity, got, error);
+    *got = mt_min_u64(left, capacity);
+    memcpy(bytes, feed->start + feed->start_at, *got);
+    feed->start_at += *got;
+    return MT_OK;
+}
+
+/* Is this an ordinary zstd frame, or a skippable one? */
+static bool has_zstd_magic(const unsigned char *raw, size_t length)
+{
+    uint32_t magic;
+
+    if (length < 4)
+        return false;
+    magic =
+        (uint32_t)raw[0] | (uint32_t)raw[1] << 8 | (uint32_t)raw[2] << 16 | (uint32_t)raw[3] << 24;
+    return magic == ZSTD_MAGICNUMBER ||
+           (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+/* A pipe may give fewer than 4 bytes at a time. */
+static enum mt_status read_magic(struct mt_feed *feed, struct mt_error *error)
+{
+    while (feed->fd >= 0 && feed->raw_end < 4 && !feed->raw_ended) {
+        size_t got;
+        enum mt_status status =
+            read_fd(feed, feed->buffer + feed->raw_end, RAW_BYTES - feed->raw_end, &got, error);
+        if (status != MT_OK)
+            return status;
+        feed->raw_end += got;
+    }
+    if (!has_zstd_magic(feed->raw, feed->raw_end))
+        return MT_OK;
+    feed->zstd = ZSTD_createDStream();
+    return feed->zstd ? MT_OK : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+}
+
+enum mt_status mt_feed_start(struct mt_feed *feed, const void **bytes, size_t *length,
+                             struct mt_error *error)
+{
+    size_t got = 1;
+
+    while (got && feed->start_length < sizeof feed->start) {
+        enum mt_status status = read_decoded(feed, feed->start + feed->start_length,
+                                             sizeof feed->start - feed->start_length, &got, error);
+        if (status != MT_OK)
+            return status;
+        feed->start_length += got;
+    }
+    *bytes = feed->start;
+    *length = feed->start_length;
+    return MT_OK;
+}
+
+static enum mt_status finish_open(struct mt_feed *fresh, struct mt_feed **feed,
+                                  struct mt_error *error)
+{
+    enum mt_status status = read_magic(fresh, error);
+
+    if (status != MT_OK) {
+        mt_feed_close(fresh);
+        return status;
+    }
+    *feed = fresh;
+    return MT_OK;
+}
+
+static enum mt_status open_fd(struct mt_feed *fresh, const char *path, struct mt_error *error)
+{
+    fresh->owns_fd = strcmp(path, "-") != 0;
+    fresh->fd = fresh->owns_fd ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (fresh->fd < 0)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
+    fresh->buffer = malloc(RAW_BYTES);
+    fresh->raw = fresh->buffer;
+    if (!fresh->buffer)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return MT_OK;
+}
+
+enum mt_status mt_feed_open(const char *path, struct mt_feed **feed, struct mt_error *error)
+{
+    struct mt_feed *fresh = calloc(1, sizeof *fresh);
+    enum mt_status status;
+
+    if (!fresh)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    status = open_fd(fresh, path, error);
+    if (status != MT_OK) {
+        mt_feed_close(fresh);
+        return status;
+    }
+    return finish_open(fresh, feed, error);
+}
+
+enum mt_status mt_feed_open_memory(const void *bytes, size_t length, struct mt_feed **feed,
+                                   struct mt_error *error)
+{
+    struct mt_feed *fresh = calloc(1, sizeof *fresh);
+
+    if (!fresh)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    fresh->fd = -1;
+    fresh->raw = bytes;
+    fresh->raw_end = length;
+    fresh->raw_bytes = length;
+    return finish_open(fresh, feed, error);
+}
+
+void mt_feed_close(struct mt_feed *feed)
+{
+    if (!feed)
+        return;
+    if (feed->owns_fd && feed->fd >= 0)
+        close(feed->fd);
+    ZSTD_freeDStream(feed->zstd);
+    free(feed->buffer);
+    free(feed);
+}
+
+const void *mt_feed_raw(const struct mt_feed *feed, size_t *length)
+{
+    *length = feed->raw_end - feed->raw_at;
+    return feed->raw + feed->raw_at;
+}
+
+uint64_t mt_feed_raw_bytes(const struct mt_feed *feed)
+{
+    return feed->raw_bytes - (feed->raw_end - feed->raw_at);
+}

@@ -1,0 +1,78 @@
+/* A bounded reader of Python pickles, protocols 0 to 5, for plain data. It
+ * never executes anything: an opcode that would import, call or build an
+ * object is an error that names the opcode and its place.
+ *
+ * One pass over the input. The caller may turn containers into something of
+ * its own (a HOST value) as soon as they are complete, so that a long list of
+ * records never exists as a tree of objects. Memory: at most 128 bytes for
+ * each byte of (hostile) input, about one byte for real snapshots. */
+#ifndef MT_COLLECTOR_PICKLE_H
+#define MT_COLLECTOR_PICKLE_H
+
+#include "feed.h"
+
+enum mt_pickle_kind {
+    MT_PICKLE_NONE,
+    MT_PICKLE_BOOL,  /* bits: 0 or 1 */
+    MT_PICKLE_INT,   /* bits: int64_t */
+    MT_PICKLE_UINT,  /* bits: uint64_t beyond INT64_MAX */
+    MT_PICKLE_BIG,   /* an integer that 64 bits do not hold: its value is lost */
+    MT_PICKLE_FLOAT, /* bits of a double */
+    MT_PICKLE_TEXT,  /* bits: id, see mt_pickle_text; equal texts, equal ids */
+    MT_PICKLE_BYTES, /* as TEXT */
+    MT_PICKLE_LIST,  /* these four: see mt_pickle_items */
+    MT_PICKLE_TUPLE,
+    MT_PICKLE_SET,
+    MT_PICKLE_DICT,
+    MT_PICKLE_HOST /* what a hook made of a container: `host`, 48 `bits` */
+};
+
+struct mt_pickle_value {
+    uint64_t bits;
+    uint8_t kind; /* enum mt_pickle_kind */
+    uint8_t host; /* for the hook's use; 0 unless HOST */
+};
+
+struct mt_pickle;
+
+/* Called once for each list, tuple and dictionary when it is complete, that is
+ * before it becomes part of another container. `items` are borrowed; those of a
+ * dictionary are key, value, key, value (count = both), in file order, so that
+ * of equal keys the last one holds. The hook may replace the container by
+ * setting *value to a HOST value; after that it cannot change any more. */
+struct mt_pickle_hooks {
+    void *context;
+    enum mt_status (*complete)(void *context, struct mt_pickle *pickle,
+                               const struct mt_pickle_value *items, size_t count,
+                               struct mt_pickle_value *value, struct mt_error *error);
+    /* Texts that get the ids 0, 1, 2, ... before anything is read. */
+    const char *const *texts;
+    size_t text_count;
+    /* Do not use the short cuts for common shapes: for tests, same result. */
+    bool no_short_cuts;
+};
+
+/* Reads one pickle up to its STOP; *root is its value. `hooks` may be NULL.
+ * On success *pickle is the caller's and holds texts and containers. */
+enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks *hooks,
+                              struct mt_pickle **pickle, struct mt_pickle_value *root,
+                              struct mt_error *error) MT_MUST_USE;
+
+void mt_pickle_free(struct mt_pickle *pickle); /* NULL is fine */
+
+/* Items of a LIST, TUPLE, SET or DICT (as for the hook); NULL and 0 of others.
+ * Valid until the next call of a hook returns. A container can hold itself. */
+const struct mt_pickle_value *mt_pickle_items(const struct mt_pickle *pickle,
+                                              struct mt_pickle_value value, size_t *count);
+
+/* NUL-terminated text or bytes; "" for other kinds. */
+const char *mt_pickle_text(const struct mt_pickle *pickle, struct mt_pickle_value value,
+                           size_t *length);
+
+/* Decoded bytes up to and including STOP. */
+uint64_t mt_pickle_bytes(const struct mt_pickle *pickle);
+
+/* Do these first bytes look like a pickle of a list or dictionary? */
+bool mt_pickle_probe(const void *bytes, size_t length);
+
+#endif

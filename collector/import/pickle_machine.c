@@ -1,0 +1,474 @@
+/* Stack, memo and containers of the pickle machine.
+ *
+ * A memo word packs a value into 64 bits, since a real pickle memoises a
+ * million small things and looks most of them up never:
+ *
+ *      63      56 55      48 47                    0
+ *     +----------+----------+-----------------------+
+ *     |   kind   |   host   |         bits          |   kind BOXED: bits is an
+ *     +----------+----------+-----------------------+   index into p->boxed
+ */
+#include "pickle_machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+enum { BOXED = 0xFE, BIT_COUNT = 48, BATCH_ITEMS = 2000 };
+#define EMPTY_SLOT UINT64_MAX
+#define BITS_MASK  (((uint64_t)1 << BIT_COUNT) - 1)
+
+enum mt_status mt_pickle_damaged(struct mt_pickle *p, const char *what)
+{
+    return mt_fail(p->error, MT_ERR_FORMAT, p->opcode_offset, "%s", what);
+}
+
+enum mt_status mt_pickle_no_memory(struct mt_pickle *p)
+{
+    return mt_fail(p->error, MT_ERR_MEMORY, p->opcode_offset, "out of memory");
+}
+
+/* Doubles the array behind *array until it holds `needed` entries. */
+static enum mt_status grow(struct mt_pickle *p, void *array, size_t *capacity, size_t needed,
+                           size_t entry_bytes)
+{
+    size_t wanted = *capacity ? *capacity : 64;
+    uint64_t bytes;
+    void *old, *grown;
+
+    while (wanted < needed) {
+        if (wanted > SIZE_MAX / 2)
+            return mt_pickle_no_memory(p);
+        wanted *= 2;
+    }
+    if (wanted == *capacity)
+        return MT_OK;
+    if (!mt_mul_ok(wanted, entry_bytes, &bytes))
+        return mt_pickle_no_memory(p);
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, bytes);
+    if (!grown)
+        return mt_pickle_no_memory(p);
+    memcpy(array, &grown, sizeof grown);
+    *capacity = wanted;
+    return MT_OK;
+}
+
+enum mt_status mt_machine_grow_stack(struct mt_pickle *p)
+{
+    if (p->depth >= UINT32_MAX - 1)
+        return mt_fail(p->error, MT_ERR_UNSUPPORTED, p->opcode_offset, "stack is too deep");
+    return grow(p, &p->stack, &p->stack_capacity, p->depth + 1, sizeof *p->stack);
+}
+
+enum mt_status mt_machine_mark(struct mt_pickle *p)
+{
+    if (p->mark_count == p->mark_capacity) {
+        enum mt_status status =
+            grow(p, &p->marks, &p->mark_capacity, p->mark_count + 1, sizeof *p->marks);
+        if (status != MT_OK)
+            return status;
+    }
+    p->marks[p->mark_count++] = (uint32_t)p->depth;
+    return MT_OK;
+}
+
+enum mt_status mt_machine_unmark(struct mt_pickle *p, size_t below, size_t *first)
+{
+    if (!p->mark_count)
+        return mt_pickle_damaged(p, "no mark on the stack");
+    *first = p->marks[--p->mark_count];
+    if (*first > p->depth)
+        return mt_pickle_damaged(p, "values below the mark are gone");
+    if (*first < below)
+        return mt_pickle_damaged(p, "no container below the mark");
+    return MT_OK;
+}
+
+/* ---- memo ---- */
+
+static bool fits_memo_word(struct mt_pickle_value value)
+{
+    return (value.bits & ~BITS_MASK) == 0;
+}
+
+static uint64_t memo_word(uint8_t kind, uint8_t host, uint64_t bits)
+{
+    return (uint64_t)kind << 56 | (uint64_t)host << BIT_COUNT | bits;
+}
+
+static bool is_open_container(struct mt_pickle_value value)
+{
+    return value.kind >= MT_PICKLE_LIST && value.kind <= MT_PICKLE_DICT;
+}
+
+static enum mt_status box(struct mt_pickle *p, struct mt_pickle_value value, uint64_t *word)
+{
+    enum mt_status status =
+        grow(p, &p->boxed, &p->boxed_capacity, p->boxed_count + 1, sizeof *p->boxed);
+
+    if (status != MT_OK)
+        return status;
+    p->boxed[p->boxed_count] = value;
+    *word = memo_word(BOXED, 0, p->boxed_count++);
+    return MT_OK;
+}
+
+/* A slot number is never much larger than the number of slots in use, which
+ * is less than the number of bytes read: what lies beyond is hostile. */
+static enum mt_status make_slot(struct mt_pickle *p, uint64_t slot)
+{
+    size_t i, old = p->memo_capacity;
+    enum mt_status status;
+
+    if (slot > p->opcode_offset + 1024 || slot >= MT_PICKLE_NO_SLOT)
+        return mt_pickle_damaged(p, "memo index is larger than the data before it");
+    status = grow(p, &p->memo, &p->memo_capacity, (size_t)slot + 1, sizeof *p->memo);
+    if (status != MT_OK || old == p->memo_capacity)
+        return status;
+    for (i = p->memo_count; i < slot; i++)
+        p->memo[i] = EMPTY_SLOT;
+    return MT_OK;
+}
+
+enum mt_status mt_machine_put(struct mt_pickle *p, uint64_t slot)
+{
+    struct mt_pickle_value value;
+    enum mt_status status;
+    uint64_t word;
+
+    if (!p->depth)
+        return mt_pickle_damaged(p, "nothing on the stack to memoise");
+    value = p->stack[p->depth - 1];
+    if (slot >= p->memo_capacity && (status = make_slot(p, slot)) != MT_OK)
+        return status;
+    word = memo_word(value.kind, value.host, value.bits);
+    if (!fits_memo_word(value) && (status = box(p, value, &word)) != MT_OK)
+        return status;
+    for (; p->memo_count <= slot; p->memo_count++)
+        p->memo[p->memo_count] = EMPTY_SLOT;
+    p->memo[slot] = word;
+    if (is_open_container(value)) {
+        struct mt_pickle_object *object = &p->objects[value.bits];
+        object->shared |= object->memo_slot != MT_PICKLE_NO_SLOT;
+        object->memo_slot = (uint32_t)slot;
+    }
+    return MT_OK;
+}
+
+static struct mt_pickle_value unpack(const struct mt_pickle *p, uint64_t word)
+{
+    struct mt_pickle_value value = {word & BITS_MASK, (uint8_t)(word >> 56),
+                                    (uint8_t)(word >> BIT_COUNT)};
+
+    return value.kind == BOXED ? p->boxed[value.bits] : value;
+}
+
+/* A second reference to an object that still may be replaced. */
+static void share(struct mt_pickle *p, struct mt_pickle_value *value)
+{
+    if (is_open_container(*value)) {
+        struct mt_pickle_object *object = &p->objects[value->bits];
+        if (object->forwarded)
+            *value = object->as.forward;
+        else
+            object->shared = true;
+    }
+}
+
+static enum mt_status push_value(struct mt_pickle *p, struct mt_pickle_value value)
+{
+    enum mt_status status = mt_machine_push(p, value.kind, value.bits);
+
+    if (status == MT_OK)
+        p->stack[p->depth - 1].host = value.host;
+    return status;
+}
+
+enum mt_status mt_machine_get(struct mt_pickle *p, uint64_t slot)
+{
+    struct mt_pickle_value value;
+
+    if (slot >= p->memo_count || p->memo[slot] == EMPTY_SLOT)
+        return mt_pickle_damaged(p, "memo index was never set");
+    value = unpack(p, p->memo[slot]);
+    share(p, &value);
+    return push_value(p, value);
+}
+
+enum mt_status mt_machine_dup(struct mt_pickle *p)
+{
+    struct mt_pickle_value value;
+
+    if (!p->depth)
+        return mt_pickle_damaged(p, "nothing on the stack to duplicate");
+    value = p->stack[p->depth - 1];
+    share(p, &value);
+    return push_value(p, value);
+}
+
+/* ---- texts ---- */
+
+static enum mt_status intern(struct mt_pickle *p, const unsigned char *bytes, size_t length,
+                             uint32_t *id)
+{
+    enum mt_status status = mt_strings_intern(&p->strings, (const char *)bytes, length, id);
+
+    if (status == MT_ERR_MEMORY)
+        return mt_pickle_no_memory(p);
+    if (status != MT_OK)
+        return mt_fail(p->error, status, p->opcode_offset, "a text is too long");
+    return MT_OK;
+}
+
+/* speed only: the same short text comes again and again ("N/A") */
+static enum mt_status intern_short(struct mt_pickle *p, const unsigned char *bytes, size_t length,
+                                   uint32_t *id)
+{
+    struct mt_recent_text *recent;
+    uint64_t word = 0;
+    enum mt_status status;
+
+    memcpy(&word, bytes, length);
+    recent = &p->recent_texts[(mt_hash_u64(word) + length) % MT_ARRAY_LEN(p->recent_texts)];
+    if (recent->word == word && recent->length_plus_1 == length + 1) {
+        *id = recent->id;
+        return MT_OK;
+    }
+    status = intern(p, bytes, length, id);
+    if (status == MT_OK)
+        *recent = (struct mt_recent_text){word, *id, (uint32_t)length + 1};
+    return status;
+}
+
+enum mt_status mt_machine_text(struct mt_pickle *p, uint8_t kind, const unsigned char *bytes,
+                               size_t length)
+{
+    uint32_t id;
+    enum mt_status status =
+        length <= 8 ? intern_short(p, bytes, length, &id) : intern(p, bytes, length, &id);
+
+    return status == MT_OK ? mt_machine_push(p, kind, id) : status;
+}
+
+/* ---- containers ---- */
+
+static enum mt_status new_object(struct mt_pickle *p, uint8_t kind, uint32_t *index)
+{
+    struct mt_pickle_object *object;
+
+    if (p->unused_count) {
+        *index = p->unused[--p->unused_count];
+    } else {
+        size_t capacity = p->object_capacity;
+        enum mt_status status;
+
+        if (p->object_count == UINT32_MAX / 2)
+            return mt_fail(p->error, MT_ERR_UNSUPPORTED, p->opcode_offset, "too many containers");
+        status = grow(p, &p->objects, &capacity, (size_t)p->object_count + 1, sizeof *p->objects);
+        if (status != MT_OK)
+            return status;
+        p->object_capacity = (uint32_t)capacity;
+        *index = p->object_count++;
+        memset(&p->objects[*index], 0, sizeof *p->objects);
+    }
+    object = &p->objects[*index];
+    object->count = 0;
+    object->memo_slot = MT_PICKLE_NO_SLOT;
+    object->kind = kind;
+    object->complete = object->forwarded = object->shared = false;
+    return MT_OK;
+}
+
+enum mt_status mt_machine_open(struct mt_pickle *p, uint8_t kind)
+{
+    uint32_t index;
+    enum mt_status status = new_object(p, kind, &index);
+
+    return status == MT_OK ? mt_machine_push(p, kind, index) : status;
+}
+
+static enum mt_status add_items(struct mt_pickle *p, struct mt_pickle_object *object,
+                                const struct mt_pickle_value *items, size_t count)
+{
+    size_t capacity = object->capacity;
+    enum mt_status status;
+
+    if (!count)
+        return MT_OK;
+    if (count > UINT32_MAX / 2 - object->count)
+        return mt_fail(p->error, MT_ERR_UNSUPPORTED, p->opcode_offset, "a container is too large");
+    if (object->count + count > capacity) {
+        if (!capacity) /* most containers are small and get all at once */
+            capacity = count <= 4 ? 4 : count <= 16 ? 16 : 0;
+        if (!object->capacity && capacity) {
+            object->as.items = malloc(capacity * sizeof *items);
+            if (!object->as.items)
+                return mt_pickle_no_memory(p);
+        } else if ((status = grow(p, &object->as.items, &capacity, object->count + count,
+                                  sizeof *items)) != MT_OK) {
+            return status;
+        }
+        object->capacity = (uint32_t)capacity;
+    }
+    memcpy(object->as.items + object->count, items, count * sizeof *items);
+    object->count += (uint32_t)count;
+    return MT_OK;
+}
+
+static enum mt_status call_hook(struct mt_pickle *p, const struct mt_pickle_value *items,
+                                size_t count, struct mt_pickle_value *value)
+{
+    if (!p->hooks || value->kind == MT_PICKLE_SET)
+        return MT_OK;
+    return p->hooks->complete(p->hooks->context, p, items, count, value, p->error);
+}
+
+/* The object became `value`: whoever refers to it must find that. */
+static enum mt_status replace_object(struct mt_pickle *p, uint32_t index,
+                                     struct mt_pickle_value value)
+{
+    struct mt_pickle_object *object = &p->objects[index];
+
+    if (object->memo_slot != MT_PICKLE_NO_SLOT &&
+        p->memo[object->memo_slot] == memo_word(object->kind, 0, index))
+        p->memo[object->memo_slot] = memo_word(value.kind, value.host, value.bits);
+    if (object->shared || object->capacity > BATCH_ITEMS) {
+        free(object->as.items);
+        object->as.items = NULL;
+        object->capacity = object->count = 0;
+    }
+    if (object->shared) {
+        object->forwarded = true;
+        object->as.forward = value;
+        return MT_OK;
+    }
+    if (p->unused_count == p->unused_capacity) {
+        enum mt_status status =
+            grow(p, &p->unused, &p->unused_capacity, p->unused_count + 1, sizeof *p->unused);
+        if (status != MT_OK)
+            return status;
+    }
+    p->unused[p->unused_count++] = index;
+    return MT_OK;
+}
+
+enum mt_status mt_machine_complete(struct mt_pickle *p, struct mt_pickle_value *value)
+{
+    struct mt_pickle_object *object;
+    uint32_t index = (uint32_t)value->bits;
+    enum mt_status status;
+
+    if (!is_open_container(*value))
+        return MT_OK;
+    object = &p->objects[index];
+    if (object->forwarded)
+        *value = object->as.forward;
+    if (object->forwarded || object->complete)
+        return MT_OK;
+    object->complete = true;
+    status = call_hook(p, object->as.items, object->count, value);
+    if (status != MT_OK || value->kind != MT_PICKLE_HOST)
+        return status;
+    return replace_object(p, index, *value);
+}
+
+static enum mt_status complete_all(struct mt_pickle *p, size_t first)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = first; i < p->depth && status == MT_OK; i++) {
+        if (is_open_container(p->stack[i]))
+            status = mt_machine_complete(p, &p->stack[i]);
+    }
+    return status;
+}
+
+static enum mt_status check_pairs(struct mt_pickle *p, size_t first)
+{
+    size_t i;
+
+    if ((p->depth - first) % 2)
+        return mt_pickle_damaged(p, "a dictionary key without a value");
+    for (i = first; i < p->depth; i += 2) {
+        uint8_t kind = p->stack[i].kind;
+        if (kind == MT_PICKLE_LIST || kind == MT_PICKLE_DICT || kind == MT_PICKLE_SET)
+            return mt_pickle_damaged(p, "a dictionary key that is a container");
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_machine_build(struct mt_pickle *p, uint8_t kind, size_t first)
+{
+    struct mt_pickle_value value = {0, kind, 0};
+    enum mt_status status = complete_all(p, first);
+    size_t count = p->depth - first;
+    uint32_t index;
+
+    if (status == MT_OK && kind == MT_PICKLE_DICT)
+        status = check_pairs(p, first);
+    /* A tuple never changes. A list or dictionary with items from the start is
+     * usually complete, but only its use will tell. */
+    if (status == MT_OK && kind == MT_PICKLE_TUPLE)
+        status = call_hook(p, p->stack + first, count, &value);
+    if (status == MT_OK && value.kind != MT_PICKLE_HOST) {
+        status = new_object(p, kind, &index);
+        if (status == MT_OK)
+            status = add_items(p, &p->objects[index], p->stack + first, count);
+        if (status == MT_OK) {
+            p->objects[index].complete = kind == MT_PICKLE_TUPLE || kind == MT_PICKLE_SET;
+            value.bits = index;
+        }
+    }
+    if (status != MT_OK)
+        return status;
+    p->depth = first;
+    return push_value(p, value);
+}
+
+/* speed only: a dictionary that gets all its items at once, as every writer
+ * does it, goes to the hook straight from the stack */
+static enum mt_status extend_at_once(struct mt_pickle *p, size_t first, bool *done)
+{
+    struct mt_pickle_value *target = &p->stack[first - 1], value = *target;
+    uint32_t index = (uint32_t)value.bits;
+    enum mt_status status;
+
+    status = call_hook(p, p->stack + first, p->depth - first, &value);
+    *done = status == MT_OK && value.kind == MT_PICKLE_HOST;
+    if (!*done)
+        return status;
+    *target = value;
+    p->depth = first;
+    return replace_object(p, index, value);
+}
+
+enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first, bool whole)
+{
+    struct mt_pickle_value *target = &p->stack[first - 1];
+    size_t count = p->depth - first;
+    enum mt_status status = complete_all(p, first);
+    struct mt_pickle_object *object;
+    bool done = false;
+
+    if (status == MT_OK && kind == MT_PICKLE_DICT)
+        status = check_pairs(p, first);
+    if (status != MT_OK)
+        return status;
+    if (target->kind == MT_PICKLE_HOST ||
+        (is_open_container(*target) && p->objects[target->bits].forwarded))
+        return mt_pickle_damaged(p, "changes a container that is already in use");
+    if (target->kind != kind)
+        return mt_pickle_damaged(p, "adds items to something that cannot hold them");
+    object = &p->objects[target->bits];
+    if (whole && kind == MT_PICKLE_DICT && !object->count && !object->complete &&
+        count < BATCH_ITEMS && p->hooks && !p->hooks->no_short_cuts)
+        status = extend_at_once(p, first, &done);
+    if (status != MT_OK || done)
+        return status;
+    status = add_items(p, object, p->stack + first, count);
+    p->depth = first;
+    return status;
+}

@@ -1,0 +1,76 @@
+/* A PyTorch snapshot that was read: records, put in order and completed by
+ * what has to be inferred. torch_snapshot.c reads and serves it as a source,
+ * torch_marks.c finds phases, pools and empty_cache calls, torch_start.c the
+ * state at the start of an incomplete history. */
+#ifndef MT_COLLECTOR_TORCH_H
+#define MT_COLLECTOR_TORCH_H
+
+#include "buf.h"
+#include "source.h"
+#include "torch_records.h"
+
+/* Options of the run that decide how large blocks are. */
+struct mt_torch_options {
+    uint64_t max_split_bytes;       /* UINT64_MAX = unlimited */
+    uint64_t roundup_divisions[16]; /* by floor(log2(MiB)) */
+    bool expandable_segments;
+};
+
+struct mt_torch_device {
+    size_t first, count; /* entries */
+    size_t first_segment, segment_count;
+    bool complete; /* history begins with the first allocation */
+};
+
+struct mt_torch {
+    struct mt_source source; /* first: a source is a pointer to it */
+    struct mt_torch_records records;
+    struct mt_torch_device *devices;
+    uint32_t device_count;
+    struct mt_torch_segment *segments; /* by device, then by address */
+    size_t segment_count;
+    bool has_segments;                       /* the file lists them, be it none */
+    struct mt_torch_annotation *annotations; /* in file order, matched */
+    size_t annotation_count;
+    struct mt_torch_options options;
+    struct mt_event *initial; /* state at the start */
+    size_t initial_count, initial_capacity;
+    uint16_t heap;
+    /* texts of the header */
+    struct mt_buf allocator_options, settings;
+    /* where the reader is */
+    size_t *next_entry; /* of each device, relative to its first */
+    size_t next_initial, next_annotation;
+    uint64_t next_seq;
+    bool cache_emptied; /* the event before the entry at hand is out */
+    struct mt_event *batch;
+};
+
+/* Marks annotations that have a partner, or may still get one after the end:
+ * an END matches the innermost open START of its name. Returns in *unmatched
+ * how many ENDs have none. */
+enum mt_status mt_torch_match_phases(struct mt_torch_annotation *annotations, size_t count,
+                                     size_t *unmatched) MT_MUST_USE;
+
+/* PyTorch 2.4 and 2.5 keep phases among the entries of every device: turns
+ * those of one device into phase entries (addr = name), ignores the others. */
+enum mt_status mt_torch_inline_phases(struct mt_torch *torch, size_t *unmatched) MT_MUST_USE;
+
+/* Flags the entries at which an explicit empty_cache begins. */
+void mt_torch_find_empty_cache(struct mt_torch *torch);
+
+/* Fills entry.pool from the segments that are left at the end. */
+enum mt_status mt_torch_route_pools(struct mt_torch *torch) MT_MUST_USE;
+
+/* Decides for each device whether its history is complete; if not, rebuilds
+ * the state at its start into torch->initial. */
+enum mt_status mt_torch_find_start(struct mt_torch *torch) MT_MUST_USE;
+
+/* Reads allocator_settings (items of its dictionary) into options and texts. */
+void mt_torch_read_settings(struct mt_torch *torch, struct mt_pickle *pickle,
+                            const struct mt_pickle_value *items, size_t count);
+
+/* What the allocator makes of a request: PyTorch's round_size. */
+uint64_t mt_torch_round_size(const struct mt_torch_options *options, uint64_t bytes);
+
+#endif

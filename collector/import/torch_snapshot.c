@@ -1,0 +1,553 @@
+#include "torch_snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "torch.h"
+#include "util.h"
+
+enum { BATCH_EVENTS = 4096, MAX_DEVICES = 1024, ROUNDED_SAMPLE = 256 };
+#define MAX_TIME_US (UINT64_MAX / 1000)
+
+static enum mt_status no_memory(struct mt_error *error)
+{
+    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+}
+
+/* ---- from the pickle's root to devices and segments ---- */
+
+static int compare_segments(const void *a, const void *b)
+{
+    const struct mt_torch_segment *x = a, *y = b;
+
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pickle,
+                                    const struct mt_pickle_value *list)
+{
+    size_t count, i;
+    const struct mt_pickle_value *items = mt_pickle_items(pickle, *list, &count);
+
+    torch->has_segments = true;
+    torch->segments = malloc((count + 1) * sizeof *torch->segments);
+    if (!torch->segments)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
+        if (items[i].kind == MT_PICKLE_HOST && items[i].host == MT_TORCH_SEGMENT)
+            torch->segments[torch->segment_count++] = torch->records.segments[items[i].bits];
+    }
+    if (torch->segment_count)
+        qsort(torch->segments, torch->segment_count, sizeof *torch->segments, compare_segments);
+    return MT_OK;
+}
+
+static enum mt_status take_annotations(struct mt_torch *torch, struct mt_pickle *pickle,
+                                       const struct mt_pickle_value *list)
+{
+    size_t count, i, unmatched;
+    const struct mt_pickle_value *items = mt_pickle_items(pickle, *list, &count);
+    enum mt_status status;
+
+    torch->annotations = malloc((count + 1) * sizeof *torch->annotations);
+    if (!torch->annotations)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
+        if (items[i].kind == MT_PICKLE_HOST && items[i].host == MT_TORCH_ANNOTATION)
+            torch->annotations[torch->annotation_count++] =
+                torch->records.annotations[items[i].bits];
+    }
+    status = mt_torch_match_phases(torch->annotations, torch->annotation_count, &unmatched);
+    torch->source.integrity.events_unknown += unmatched;
+    return status;
+}
+
+static enum mt_status take_devices(struct mt_torch *torch, struct mt_pickle *pickle,
+                                   const struct mt_pickle_value *list)
+{
+    size_t count = 0, i = 0, traces = 0;
+    const struct mt_pickle_value *items = list ? mt_pickle_items(pickle, *list, &traces) : NULL;
+
+    for (i = 0; i < torch->segment_count; i++)
+        count = mt_max_u64(count, (size_t)torch->segments[i].device + 1);
+    count = mt_max_u64(count, traces);
+    if (count > MAX_DEVICES)
+        return MT_ERR_UNSUPPORTED;
+    torch->device_count = (uint32_t)count;
+    torch->devices = calloc(count + 1, sizeof *torch->devices);
+    torch->next_entry = calloc(count + 1, sizeof *torch->next_entry);
+    if (!torch->devices || !torch->next_entry)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < traces; i++) {
+        struct mt_torch_range range = mt_torch_take(&torch->records, &items[i], MT_TORCH_ENTRIES);
+        torch->devices[i].first = range.first;
+        torch->devices[i].count = range.count;
+    }
+    for (i = torch->segment_count; i-- > 0;) {
+        struct mt_torch_device *device = &torch->devices[torch->segments[i].device];
+        device->first_segment = i;
+        device->segment_count++;
+    }
+    return count ? mt_symbols_device(&torch->source.symbols, (uint32_t)count - 1, MT_NO_ID, 0)
+                 : MT_OK;
+}
+
+/* ---- one look at every entry ---- */
+
+struct census {
+    size_t of_kind[256];
+    size_t odd_sizes, stacks;
+};
+
+/* Times of a device never run backwards: the order of its list is the truth. */
+static void look_at_entries(struct mt_torch *torch, const struct mt_torch_device *device,
+                            struct census *census)
+{
+    uint64_t latest_us = 0;
+    size_t i;
+
+    for (i = 0; i < device->count; i++) {
+        struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
+        census->of_kind[entry->kind]++;
+        census->stacks += entry->stack != MT_NO_ID;
+        census->odd_sizes += entry->kind == MT_EVENT_ALLOC && entry->size_bytes % 512 != 0;
+        latest_us = mt_max_u64(latest_us, mt_min_u64(entry->time_us, MAX_TIME_US));
+        entry->time_us = latest_us;
+    }
+}
+
+static void look_at_annotations(struct mt_torch *torch)
+{
+    uint64_t latest_us = 0;
+    size_t i;
+
+    for (i = 0; i < torch->annotation_count; i++) {
+        struct mt_torch_annotation *annotation = &torch->annotations[i];
+        latest_us = mt_max_u64(latest_us, mt_min_u64(annotation->time_us, MAX_TIME_US));
+        annotation->time_us = latest_us;
+        if (annotation->device >= torch->device_count)
+            annotation->device = 0;
+    }
+}
+
+static bool has_private_pools(const struct mt_torch *torch)
+{
+    size_t i;
+
+    for (i = 0; i < torch->segment_count; i++) {
+        if (torch->segments[i].pool)
+            return true;
+    }
+    return false;
+}
+
+static void fill_header(struct mt_torch *torch, const struct census *census)
+{
+    struct mt_trace_header *header = &torch->source.header;
+    const size_t *of_kind = census->of_kind;
+    uint32_t i;
+
+    header->framework = "PyTorch";
+    header->sources = "pytorch-snapshot";
+    header->allocator_options = torch->allocator_options.data;
+    header->settings = torch->settings.data;
+    header->rank = header->world_size = -1;
+    for (i = 0; i < torch->device_count; i++)
+        header->starts_in_middle |= !torch->devices[i].complete;
+    header->sizes_rounded = of_kind[MT_EVENT_ALLOC] >= ROUNDED_SAMPLE && !census->odd_sizes;
+    header->has_stacks = census->stacks > 0;
+    header->has_segments = torch->segment_count || of_kind[MT_EVENT_SEGMENT_ALLOC] ||
+                           of_kind[MT_EVENT_SEGMENT_MAP] || of_kind[MT_EVENT_SEGMENT_FREE] ||
+                           of_kind[MT_EVENT_SEGMENT_UNMAP];
+    header->has_free_requested = of_kind[MT_EVENT_FREE_REQUESTED] > 0;
+    header->has_free_completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
+    torch->source.integrity.events_unknown += of_kind[MT_TORCH_UNKNOWN];
+}
+
+static enum mt_status infer(struct mt_torch *torch)
+{
+    struct census census;
+    enum mt_status status;
+    size_t unmatched;
+    uint32_t i;
+
+    memset(&census, 0, sizeof census);
+    for (i = 0; i < torch->device_count; i++)
+        look_at_entries(torch, &torch->devices[i], &census);
+    look_at_annotations(torch);
+    if (census.of_kind[MT_TORCH_USER_DEFINED]) {
+        status = mt_torch_inline_phases(torch, &unmatched);
+        if (status != MT_OK)
+            return status;
+        torch->source.integrity.events_unknown += unmatched;
+    }
+    if (census.of_kind[MT_EVENT_SEGMENT_FREE] || census.of_kind[MT_EVENT_SEGMENT_UNMAP])
+        mt_torch_find_empty_cache(torch);
+    if (has_private_pools(torch) && (status = mt_torch_route_pools(torch)) != MT_OK)
+        return status;
+    status = mt_torch_find_start(torch);
+    if (status == MT_OK)
+        fill_header(torch, &census);
+    return status;
+}
+
+/* ---- events ---- */
+
+static struct mt_event blank_event(struct mt_torch *torch, uint64_t time_us)
+{
+    return (struct mt_event){
+        .seq = torch->next_seq++, .t_ns = time_us * 1000, .stack = MT_NO_ID, .name = MT_NO_ID};
+}
+
+static struct mt_event annotation_event(struct mt_torch *torch,
+                                        const struct mt_torch_annotation *annotation)
+{
+    struct mt_event event = blank_event(torch, annotation->time_us);
+
+    event.kind = annotation->end ? MT_EVENT_PHASE_POP : MT_EVENT_PHASE_PUSH;
+    event.name = annotation->name;
+    event.device = annotation->device;
+    return event;
+}
+
+static struct mt_event memory_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
+                                    uint32_t device)
+{
+    struct mt_event event = {.seq = torch->next_seq++,
+                             .t_ns = entry->time_us * 1000,
+                             .addr = entry->addr,
+                             .size_bytes = entry->size_bytes,
+                             .stack = entry->stack,
+                             .name = MT_NO_ID,
+                             .stream = entry->stream,
+                             .device = (uint16_t)device,
+                             .heap = torch->heap,
+                             .pool = entry->pool,
+                             .kind = entry->kind};
+
+    if (entry->kind == MT_EVENT_OOM) {
+        event.aux_bytes = entry->addr;
+        event.addr = 0;
+    } else if (entry->kind == MT_EVENT_SEGMENT_MAP || entry->kind == MT_EVENT_SEGMENT_UNMAP) {
+        event.flags = MT_EVENT_EXPANDABLE;
+    }
+    return event;
+}
+
+static struct mt_event empty_cache_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
+                                         uint32_t device)
+{
+    struct mt_event event = blank_event(torch, entry->time_us);
+
+    event.kind = MT_EVENT_EMPTY_CACHE;
+    event.stack = entry->stack;
+    event.device = (uint16_t)device;
+    event.heap = torch->heap;
+    return event;
+}
+
+static struct mt_event inline_phase_event(struct mt_torch *torch,
+                                          const struct mt_torch_entry *entry, uint32_t device)
+{
+    struct mt_event event = blank_event(torch, entry->time_us);
+
+    event.kind = entry->kind;
+    event.name = (uint32_t)entry->addr;
+    event.device = (uint16_t)device;
+    return event;
+}
+
+static const struct mt_torch_entry *head_of(const struct mt_torch *torch, uint32_t device)
+{
+    const struct mt_torch_device *d = &torch->devices[device];
+
+    if (torch->next_entry[device] == d->count)
+        return NULL;
+    return &torch->records.entries[d->first + torch->next_entry[device]];
+}
+
+/* The device whose next entry is the earliest, the first one of equals. */
+static const struct mt_torch_entry *earliest_entry(const struct mt_torch *torch, uint32_t *device)
+{
+    const struct mt_torch_entry *earliest = NULL;
+    uint32_t i;
+
+    for (i = 0; i < torch->device_count; i++) {
+        const struct mt_torch_entry *head = head_of(torch, i);
+        if (head && (!earliest || head->time_us < earliest->time_us)) {
+            earliest = head;
+            *device = i;
+        }
+    }
+    return earliest;
+}
+
+/* In the same microsecond a phase begins before the entries and ends after
+ * them. */
+static bool annotation_is_next(const struct mt_torch_annotation *annotation,
+                               const struct mt_torch_entry *entry)
+{
+    if (!entry)
+        return true;
+    return annotation->end ? annotation->time_us < entry->time_us
+                           : annotation->time_us <= entry->time_us;
+}
+
+/* The event for an entry; false if it is none. An entry at which empty_cache
+ * begins comes twice: first as that. */
+static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *entry, uint32_t device,
+                        struct mt_event *event)
+{
+    if ((entry->flags & MT_TORCH_EMPTY_CACHE) && !torch->cache_emptied) {
+        torch->cache_emptied = true;
+        *event = empty_cache_event(torch, entry, device);
+        return true;
+    }
+    torch->cache_emptied = false;
+    torch->next_entry[device]++;
+    if (entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_OOM)
+        *event = memory_event(torch, entry, device);
+    else if (entry->kind == MT_EVENT_PHASE_PUSH || entry->kind == MT_EVENT_PHASE_POP)
+        *event = inline_phase_event(torch, entry, device);
+    else
+        return false;
+    return true;
+}
+
+/* The next event in the total order; false at the end. */
+static bool next_event(struct mt_torch *torch, struct mt_event *event)
+{
+    const struct mt_torch_annotation *annotation = NULL;
+    const struct mt_torch_entry *entry;
+    uint32_t device = 0;
+
+    for (;;) {
+        while (torch->next_annotation < torch->annotation_count &&
+               !torch->annotations[torch->next_annotation].matched)
+            torch->next_annotation++;
+        if (torch->next_annotation < torch->annotation_count)
+            annotation = &torch->annotations[torch->next_annotation];
+        entry = earliest_entry(torch, &device);
+        if (annotation && annotation_is_next(annotation, entry)) {
+            torch->next_annotation++;
+            *event = annotation_event(torch, annotation);
+            return true;
+        }
+        if (!entry)
+            return false;
+        if (entry_event(torch, entry, device, event))
+            return true;
+    }
+}
+
+/* speed only: entries of one device in a row, up to the next annotation. The
+ * same events as next_event makes. */
+static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
+{
+    const struct mt_torch_device *device = &torch->devices[0];
+    const struct mt_torch_entry *entries = torch->records.entries + device->first;
+    uint64_t before_us = UINT64_MAX;
+    size_t i = torch->next_entry[0], count = 0;
+
+    if (torch->next_annotation < torch->annotation_count)
+        before_us = torch->annotations[torch->next_annotation].time_us;
+    while (count < room && i < device->count && entries[i].time_us < before_us &&
+           entries[i].kind >= MT_EVENT_ALLOC && entries[i].kind <= MT_EVENT_OOM &&
+           !(entries[i].flags & MT_TORCH_EMPTY_CACHE))
+        events[count++] = memory_event(torch, &entries[i++], 0);
+    torch->next_entry[0] = i;
+    return count;
+}
+
+static uint64_t first_time_ns(struct mt_torch *torch)
+{
+    uint32_t device;
+    const struct mt_torch_entry *entry = earliest_entry(torch, &device);
+    uint64_t time_us = entry ? entry->time_us : 0;
+
+    if (torch->annotation_count && (!entry || torch->annotations[0].time_us < time_us))
+        time_us = torch->annotations[0].time_us;
+    return time_us * 1000;
+}
+
+static size_t next_initial(struct mt_torch *torch, struct mt_event *events, size_t room)
+{
+    size_t count = 0;
+
+    while (count < room && torch->next_initial < torch->initial_count) {
+        events[count] = torch->initial[torch->next_initial++];
+        events[count].seq = torch->next_seq++;
+        events[count++].t_ns = torch->source.header.start_t_ns;
+    }
+    return count;
+}
+
+static enum mt_status torch_next(struct mt_source *source, struct mt_event_batch *batch,
+                                 struct mt_error *error)
+{
+    struct mt_torch *torch = (struct mt_torch *)source;
+    size_t count;
+
+    (void)error;
+    count = next_initial(torch, torch->batch, BATCH_EVENTS);
+    while (count < BATCH_EVENTS) {
+        if (torch->device_count == 1)
+            count += next_entries(torch, torch->batch + count, BATCH_EVENTS - count);
+        if (count == BATCH_EVENTS || !next_event(torch, &torch->batch[count]))
+            break;
+        count++;
+    }
+    source->integrity.events_read = mt_max_u64(source->integrity.events_read, torch->next_seq);
+    batch->events = torch->batch;
+    batch->count = count;
+    return count ? MT_OK : MT_END;
+}
+
+static enum mt_status torch_rewind(struct mt_source *source, struct mt_error *error)
+{
+    struct mt_torch *torch = (struct mt_torch *)source;
+
+    (void)error;
+    memset(torch->next_entry, 0, torch->device_count * sizeof *torch->next_entry);
+    torch->next_initial = torch->next_annotation = 0;
+    torch->next_seq = 0;
+    torch->cache_emptied = false;
+    return MT_OK;
+}
+
+static void torch_close(struct mt_source *source)
+{
+    struct mt_torch *torch = (struct mt_torch *)source;
+
+    mt_torch_records_release(&torch->records);
+    mt_symbols_release(&source->symbols);
+    mt_buf_release(&torch->allocator_options);
+    mt_buf_release(&torch->settings);
+    free(torch->devices);
+    free(torch->segments);
+    free(torch->annotations);
+    free(torch->initial);
+    free(torch->next_entry);
+    free(torch->batch);
+    free(torch);
+}
+
+static const struct mt_source_ops torch_ops = {torch_next, torch_rewind, NULL, torch_close};
+
+/* ---- opening ---- */
+
+static enum mt_status not_a_snapshot(struct mt_error *error)
+{
+    return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                   "a pickle, but not a PyTorch memory snapshot");
+}
+
+static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle,
+                                struct mt_pickle_value root, struct mt_error *error)
+{
+    const struct mt_pickle_value *segments = NULL, *traces = NULL, *annotations, *settings;
+    size_t count, settings_count;
+    const struct mt_pickle_value *items = mt_pickle_items(pickle, root, &count);
+    enum mt_status status = MT_OK;
+
+    if (root.kind == MT_PICKLE_LIST) { /* PyTorch 1.12: the segments, nothing else */
+        segments = &root;
+        items = NULL;
+        count = 0;
+    } else if (root.kind != MT_PICKLE_DICT) {
+        return not_a_snapshot(error);
+    } else {
+        segments = mt_torch_find(items, count, MT_WORD_SEGMENTS);
+        traces = mt_torch_find(items, count, MT_WORD_DEVICE_TRACES);
+    }
+    if (!segments && !traces)
+        return not_a_snapshot(error);
+    annotations = mt_torch_find(items, count, MT_WORD_EXTERNAL_ANNOTATIONS);
+    settings = mt_torch_find(items, count, MT_WORD_ALLOCATOR_SETTINGS);
+    if (settings && settings->kind == MT_PICKLE_DICT) {
+        const struct mt_pickle_value *pairs = mt_pickle_items(pickle, *settings, &settings_count);
+        mt_torch_read_settings(torch, pickle, pairs, settings_count);
+    }
+    if (segments)
+        status = take_segments(torch, pickle, segments);
+    if (root.kind == MT_PICKLE_LIST && status == MT_OK && !torch->segment_count)
+        return not_a_snapshot(error);
+    if (status == MT_OK)
+        status = take_devices(torch, pickle, traces);
+    if (status == MT_OK && annotations)
+        status = take_annotations(torch, pickle, annotations);
+    if (status == MT_ERR_UNSUPPORTED)
+        return mt_fail(error, status, MT_NO_OFFSET, "more than %d devices", MAX_DEVICES);
+    return status == MT_OK ? MT_OK : no_memory(error);
+}
+
+static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed,
+                                  struct mt_error *error)
+{
+    struct mt_pickle_hooks hooks = {.context = &torch->records,
+                                    .complete = mt_torch_hook,
+                                    .texts = mt_torch_words,
+                                    .text_count = MT_WORD_COUNT};
+    struct mt_pickle_value root;
+    struct mt_pickle *pickle;
+    enum mt_status status = mt_pickle_read(feed, &hooks, &pickle, &root, error);
+
+    if (status != MT_OK)
+        return status;
+    torch->source.decoded_bytes = mt_pickle_bytes(pickle);
+    torch->source.input_bytes = mt_feed_raw_bytes(feed);
+    torch->source.progress_bytes = torch->source.input_bytes;
+    status = take_root(torch, pickle, root, error);
+    mt_pickle_free(pickle);
+    return status;
+}
+
+static enum mt_status prepare(struct mt_torch *torch)
+{
+    uint32_t name, heap;
+    enum mt_status status = mt_symbols_init(&torch->source.symbols);
+
+    torch->source.ops = &torch_ops;
+    torch->source.format = "pytorch-snapshot";
+    torch->records.symbols = &torch->source.symbols;
+    torch->options.max_split_bytes = UINT64_MAX;
+    torch->batch = malloc(BATCH_EVENTS * sizeof *torch->batch);
+    if (status == MT_OK)
+        status = mt_symbols_string(&torch->source.symbols, "pytorch", 7, &name);
+    if (status == MT_OK)
+        status = mt_symbols_heap(&torch->source.symbols, name, &heap);
+    torch->heap = status == MT_OK ? (uint16_t)heap : 0;
+    return status == MT_OK && torch->batch ? MT_OK : MT_ERR_MEMORY;
+}
+
+static enum mt_status finish(struct mt_torch *torch, struct mt_error *error)
+{
+    if (infer(torch) != MT_OK || torch->settings.failed || torch->allocator_options.failed)
+        return no_memory(error);
+    torch->source.header.start_t_ns = first_time_ns(torch);
+    torch->source.integrity.closed = true;
+    return MT_OK;
+}
+
+enum mt_status mt_torch_snapshot_open(struct mt_feed *feed, struct mt_source **source,
+                                      struct mt_error *error)
+{
+    struct mt_torch *torch = calloc(1, sizeof *torch);
+    enum mt_status status;
+
+    if (!torch)
+        return no_memory(error);
+    status = prepare(torch) == MT_OK ? MT_OK : no_memory(error);
+    if (status == MT_OK)
+        status = read_pickle(torch, feed, error);
+    if (status == MT_OK)
+        status = finish(torch, error);
+    if (status != MT_OK) {
+        torch_close(&torch->source);
+        return status;
+    }
+    *source = &torch->source;
+    return MT_OK;
+}
