@@ -20,20 +20,18 @@ struct place {
     uint64_t addr, size_bytes;
 };
 
+/* Arrays for blocks of up to `capacity` events. No table has more entries than
+ * the block has events, but for sizes, which has twice as many at most. */
 struct mt_decoder {
-    struct mt_event events[MT_BLOCK_MAX_EVENTS];
-    struct form forms[MT_BLOCK_MAX_EVENTS];
-    uint32_t form_uses[MT_BLOCK_MAX_EVENTS];
-    struct place places[MT_BLOCK_MAX_EVENTS];
-    uint64_t addresses[MT_BLOCK_MAX_EVENTS], sizes[MT_BLOCK_MAX_EVENTS];
-    uint64_t times[MT_BLOCK_MAX_EVENTS];
-    uint64_t gaps[MT_BLOCK_MAX_EVENTS];
-    uint32_t stacks[MT_BLOCK_MAX_EVENTS], names[MT_BLOCK_MAX_EVENTS];
-    uint16_t form_index[MT_BLOCK_MAX_EVENTS], address_index[MT_BLOCK_MAX_EVENTS];
-    uint16_t back[MT_BLOCK_MAX_EVENTS], size_index[MT_BLOCK_MAX_EVENTS];
-    uint16_t aux_index[MT_BLOCK_MAX_EVENTS], stack_index[MT_BLOCK_MAX_EVENTS];
-    uint16_t name_index[MT_BLOCK_MAX_EVENTS];
-    uint8_t stack_lost[MT_BLOCK_MAX_EVENTS], name_lost[MT_BLOCK_MAX_EVENTS];
+    uint32_t capacity;
+    void *memory; /* of all that follows */
+    struct mt_event *events;
+    struct form *forms;
+    struct place *places;
+    uint64_t *addresses, *sizes, *times, *gaps;
+    uint32_t *form_uses, *stacks, *names;
+    uint16_t *form_index, *address_index, *back, *size_index, *aux_index, *stack_index, *name_index;
+    uint8_t *stack_lost, *name_lost;
 };
 
 /* What is known of the block that is being decoded. */
@@ -52,13 +50,70 @@ struct job {
 
 struct mt_decoder *mt_decoder_new(void)
 {
-    /* untouched pages of it cost nothing */
     return calloc(1, sizeof(struct mt_decoder));
 }
 
 void mt_decoder_free(struct mt_decoder *decoder)
 {
+    if (decoder)
+        free(decoder->memory);
     free(decoder);
+}
+
+/* The next `count` entries of the decoder's memory; with NULL only counts. */
+static void *carve(char *memory, size_t *used, size_t count, size_t entry_bytes)
+{
+    char *entries = memory ? memory + *used : NULL;
+
+    *used += mt_round_up(count * entry_bytes, 64);
+    return entries;
+}
+
+static size_t lay_out(struct mt_decoder *decoder, char *memory, size_t n)
+{
+    size_t used = 0;
+
+    decoder->events = carve(memory, &used, n, sizeof *decoder->events);
+    decoder->forms = carve(memory, &used, n, sizeof *decoder->forms);
+    decoder->places = carve(memory, &used, n, sizeof *decoder->places);
+    decoder->addresses = carve(memory, &used, n, sizeof *decoder->addresses);
+    decoder->sizes = carve(memory, &used, 2 * n, sizeof *decoder->sizes);
+    decoder->times = carve(memory, &used, n, sizeof *decoder->times);
+    decoder->gaps = carve(memory, &used, n, sizeof *decoder->gaps);
+    decoder->form_uses = carve(memory, &used, n, sizeof *decoder->form_uses);
+    decoder->stacks = carve(memory, &used, n, sizeof *decoder->stacks);
+    decoder->names = carve(memory, &used, n, sizeof *decoder->names);
+    decoder->form_index = carve(memory, &used, n, sizeof *decoder->form_index);
+    decoder->address_index = carve(memory, &used, n, sizeof *decoder->address_index);
+    decoder->back = carve(memory, &used, n, sizeof *decoder->back);
+    decoder->size_index = carve(memory, &used, n, sizeof *decoder->size_index);
+    decoder->aux_index = carve(memory, &used, n, sizeof *decoder->aux_index);
+    decoder->stack_index = carve(memory, &used, n, sizeof *decoder->stack_index);
+    decoder->name_index = carve(memory, &used, n, sizeof *decoder->name_index);
+    decoder->stack_lost = carve(memory, &used, n, sizeof *decoder->stack_lost);
+    decoder->name_lost = carve(memory, &used, n, sizeof *decoder->name_lost);
+    return used;
+}
+
+static enum mt_status make_room(struct mt_decoder *decoder, uint32_t count)
+{
+    uint32_t capacity = decoder->capacity ? decoder->capacity : 64;
+    void *memory;
+
+    if (count <= decoder->capacity)
+        return MT_OK;
+    while (capacity < count)
+        capacity *= 2;
+    memory = malloc(lay_out(decoder, NULL, capacity));
+    if (!memory) {
+        lay_out(decoder, decoder->memory, decoder->capacity);
+        return MT_ERR_MEMORY;
+    }
+    free(decoder->memory);
+    decoder->memory = memory;
+    decoder->capacity = capacity;
+    lay_out(decoder, memory, capacity);
+    return MT_OK;
 }
 
 static enum mt_status malformed(const char **reason, const char *text)
@@ -160,7 +215,7 @@ static bool read_planes(struct mt_cursor *in, uint32_t count, uint32_t limit, ui
     return !count || largest < limit;
 }
 
-static bool read_differences(struct mt_cursor *in, uint64_t *out, uint32_t *count)
+static bool read_differences(struct mt_cursor *in, uint32_t limit, uint64_t *out, uint32_t *count)
 {
     uint64_t value = 0;
     uint32_t i, n, shift;
@@ -168,7 +223,7 @@ static bool read_differences(struct mt_cursor *in, uint64_t *out, uint32_t *coun
     *count = 0;
     if (!mt_cursor_left(in))
         return true;
-    n = (uint32_t)mt_cursor_bounded(in, MT_BLOCK_MAX_EVENTS);
+    n = (uint32_t)mt_cursor_bounded(in, limit);
     shift = (uint32_t)mt_cursor_bounded(in, 63);
     for (i = 0; i < n; i++) {
         value += mt_unzigzag(mt_cursor_varint(in));
@@ -178,14 +233,14 @@ static bool read_differences(struct mt_cursor *in, uint64_t *out, uint32_t *coun
     return !in->bad && !mt_cursor_left(in);
 }
 
-static bool read_sizes(struct mt_cursor *in, uint64_t *out, uint32_t *count)
+static bool read_sizes(struct mt_cursor *in, uint32_t limit, uint64_t *out, uint32_t *count)
 {
     uint32_t i, n;
 
     *count = 0;
     if (!mt_cursor_left(in))
         return true;
-    n = (uint32_t)mt_cursor_bounded(in, MT_BLOCK_MAX_EVENTS);
+    n = (uint32_t)mt_cursor_bounded(in, limit);
     for (i = 0; i < n; i++)
         out[i] = mt_cursor_varint(in);
     *count = n;
@@ -316,7 +371,7 @@ static enum mt_status read_forms(struct job *job)
     struct mt_cursor *in = &job->columns[MT_COLUMN_FORMS];
     uint32_t i;
 
-    job->form_count = (uint32_t)mt_cursor_bounded(in, MT_BLOCK_MAX_EVENTS);
+    job->form_count = (uint32_t)mt_cursor_bounded(in, job->count);
     for (i = 0; i < job->form_count; i++) {
         struct form *form = &job->decoder->forms[i];
         enum mt_status status = read_form(job, form);
@@ -363,13 +418,14 @@ static enum mt_status read_symbol_columns(struct job *job, const char **reason)
     enum mt_status status;
 
     /* times are not read yet: their array holds the file's ids meanwhile */
-    if (!read_differences(&columns[MT_COLUMN_STACKS], decoder->times, &job->stack_count))
+    if (!read_differences(&columns[MT_COLUMN_STACKS], job->count, decoder->times,
+                          &job->stack_count))
         return malformed(reason, "column of stacks is malformed");
     status = resolve_ids(job, MT_TABLE_STACKS, decoder->times, job->stack_count, decoder->stacks,
                          decoder->stack_lost);
     if (status != MT_OK)
         return status;
-    if (!read_differences(&columns[MT_COLUMN_NAMES], decoder->times, &job->name_count))
+    if (!read_differences(&columns[MT_COLUMN_NAMES], job->count, decoder->times, &job->name_count))
         return malformed(reason, "column of names is malformed");
     return resolve_ids(job, MT_TABLE_STRINGS, decoder->times, job->name_count, decoder->names,
                        decoder->name_lost);
@@ -379,6 +435,7 @@ static enum mt_status read_columns(struct job *job, const char **reason)
 {
     struct mt_decoder *decoder = job->decoder;
     struct mt_cursor *columns = job->columns;
+    uint32_t sizes_limit = (uint32_t)mt_min_u64(2 * (uint64_t)job->count, MT_BLOCK_MAX_EVENTS);
     enum mt_status status = read_forms(job);
 
     *reason = "forms are malformed";
@@ -393,12 +450,13 @@ static enum mt_status read_columns(struct job *job, const char **reason)
         return status;
     if (!read_times(job) || !read_gaps(job))
         return malformed(reason, "column of times is malformed");
-    if (!read_differences(&columns[MT_COLUMN_ADDRESSES], decoder->addresses, &job->address_count) ||
+    if (!read_differences(&columns[MT_COLUMN_ADDRESSES], job->count, decoder->addresses,
+                          &job->address_count) ||
         !read_planes(&columns[MT_COLUMN_ADDRESS_INDEX], job->new_places, job->address_count,
                      decoder->address_index) ||
         !read_planes(&columns[MT_COLUMN_BACK], job->back_places, job->new_places, decoder->back))
         return malformed(reason, "column of addresses is malformed");
-    if (!read_sizes(&columns[MT_COLUMN_SIZES], decoder->sizes, &job->size_count) ||
+    if (!read_sizes(&columns[MT_COLUMN_SIZES], sizes_limit, decoder->sizes, &job->size_count) ||
         !read_planes(&columns[MT_COLUMN_SIZE_INDEX], job->sized, job->size_count,
                      decoder->size_index) ||
         !read_planes(&columns[MT_COLUMN_AUX_INDEX], job->auxed, job->size_count,
@@ -528,9 +586,12 @@ enum mt_status mt_block_decode(struct mt_decoder *decoder, const struct mt_block
     enum mt_status status;
 
     memset(decoded, 0, sizeof *decoded);
-    decoded->events = decoder->events;
     if (!job.count)
         return MT_OK;
+    *reason = mt_status_text(MT_ERR_MEMORY);
+    if (make_room(decoder, job.count) != MT_OK)
+        return MT_ERR_MEMORY;
+    decoded->events = decoder->events;
     status = split_columns(&job, reason);
     if (status == MT_OK)
         status = read_columns(&job, reason);

@@ -136,8 +136,11 @@ static const char *check_ours(const struct mt_frames *frames, const uint8_t *byt
     enum mt_status status;
     size_t count;
 
-    if (mt_get_u32(bytes) == MT_SEEK_FRAME_MAGIC)
-        return mt_seek_table_read(bytes, length, &table, &reason) == MT_OK ? NULL : reason;
+    if (mt_get_u32(bytes) == MT_SEEK_FRAME_MAGIC) {
+        if (mt_seek_table_read(bytes, length, &table, &reason) != MT_OK)
+            return reason;
+        return table.covered_bytes == frames->walked ? NULL : "does not agree with the frames";
+    }
     if (!strcmp(name, "header"))
         return "a second header";
     if (strcmp(name, "index") != 0)

@@ -227,12 +227,12 @@ enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_a
     struct mt_cursor in = {payload, payload + length, false};
     uint32_t pairs, i;
 
-    *reason = "header is malformed";
+    *reason = "malformed";
     if (length < FIXED_BYTES + CHECKSUM_BYTES || !mt_payload_is_header(payload, length))
         return MT_ERR_FORMAT;
     in.end -= CHECKSUM_BYTES;
     if (mt_crc32(payload, length - CHECKSUM_BYTES) != mt_get_u32(in.end)) {
-        *reason = "checksum mismatch in the header";
+        *reason = "checksum mismatch";
         return MT_ERR_FORMAT;
     }
     header->format_version = mt_get_u32(payload + 8);

@@ -95,7 +95,7 @@ enum mt_status mt_seek_table_read(const uint8_t *frame, size_t length, struct mt
 {
     uint64_t count, i;
 
-    *reason = "seek table is malformed";
+    *reason = "malformed";
     if (length < MT_SKIPPABLE_HEADER_BYTES + MT_SEEK_FOOTER_BYTES ||
         mt_get_u32(frame) != MT_SEEK_FRAME_MAGIC ||
         mt_get_u32(frame + 4) != length - MT_SKIPPABLE_HEADER_BYTES ||
@@ -161,7 +161,7 @@ enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit
     size_t bytes;
     enum mt_status status;
 
-    *reason = "index is malformed";
+    *reason = "malformed";
     if (length < MT_SKIPPABLE_HEADER_BYTES + FIXED_BYTES + CHECKSUM_BYTES)
         return MT_ERR_FORMAT;
     bytes = length - MT_SKIPPABLE_HEADER_BYTES - CHECKSUM_BYTES;
@@ -170,7 +170,7 @@ enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit
         !mt_payload_is_index(payload, bytes))
         return MT_ERR_FORMAT;
     if (mt_crc32(payload, bytes) != mt_get_u32(payload + bytes)) {
-        *reason = "checksum mismatch in the index";
+        *reason = "checksum mismatch";
         return MT_ERR_FORMAT;
     }
     *count = mt_get_u32(payload + 12);

@@ -33,23 +33,21 @@ static struct trace_source *from_base(struct mt_source *base)
 
 /* ---- reading ---------------------------------------------------------- */
 
-/* "frame 12 at byte 8192: checksum mismatch". A damaged header is no frame. */
+/* "frame 12: checksum mismatch", and where. A damaged header is no frame. */
 static void count_damage(struct trace_source *source, size_t i, const char *reason)
 {
     struct mt_integrity *integrity = &source->base.integrity;
     const struct mt_found *found = source->frames.found;
     uint64_t offset = found[i].entry.info.offset;
-    bool header_first = found[0].damage && !strcmp(found[0].what, "header");
+    size_t number = i - (found[0].damage && !strcmp(found[0].what, "header"));
 
     integrity->frames_damaged++;
     if (integrity->first_error.status != MT_OK)
         return;
     if (strcmp(found[i].what, "frame") != 0)
-        mt_fail(&integrity->first_error, MT_ERR_FORMAT, offset, "%s at byte %llu: %s",
-                found[i].what, (unsigned long long)offset, reason);
+        mt_fail(&integrity->first_error, MT_ERR_FORMAT, offset, "%s: %s", found[i].what, reason);
     else
-        mt_fail(&integrity->first_error, MT_ERR_FORMAT, offset, "frame %zu at byte %llu: %s",
-                i - header_first, (unsigned long long)offset, reason);
+        mt_fail(&integrity->first_error, MT_ERR_FORMAT, offset, "frame %zu: %s", number, reason);
 }
 
 static enum mt_status host_error(struct mt_error *error, enum mt_status status)
