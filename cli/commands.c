@@ -3,9 +3,18 @@
 #include "cli.h"
 
 const struct mt_command mt_commands[] = {
+    {"dump", "TRACE [options]", "print the events of a trace, one a line",
+     "With --json every line is one JSON object. Times of --from and --to count from the first\n"
+     "event; both ends are included.\n\n"
+     "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"
+     "  memtrace dump run.trace --json | jq 'select(.kind == \"oom\")'",
+     mt_cmd_dump},
     {"import", "FILE -o TRACE [options]", "write any format that can be read as a trace",
      "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot), zstd-compressed or not.\n"
      "Every other command reads them too; a trace is smaller and can be sought.",
      mt_cmd_import},
+    {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
+     "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing.",
+     mt_cmd_info},
     {NULL, NULL, NULL, NULL, NULL},
 };

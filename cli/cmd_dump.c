@@ -1,0 +1,322 @@
+/* memtrace dump: the events of a trace, one a line. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "json.h"
+#include "units.h"
+#include "util.h"
+
+enum { FLUSH_BYTES = 1 << 16, MAX_STACK_LINES = 256 };
+
+/* --from and --to: an event's number, or a time since the first event. */
+struct instant {
+    bool given, by_time;
+    uint64_t value;
+};
+
+struct dump {
+    struct mt_common common;
+    bool stacks;
+    struct instant from, to;
+    struct mt_source *source;
+    uint64_t start_t_ns;
+    struct mt_buf out;
+    int exit_code; /* of writing */
+};
+
+/* "1200" is an event, "1.5s", "20ms", "300us", "7ns" are times. */
+static bool parse_instant(const char *text, struct instant *instant)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
+    uint64_t whole = 0, fraction = 0, scale = 1;
+    const char *at = text;
+    size_t i;
+
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (!mt_mul_ok(whole, 10, &whole) || !mt_add_ok(whole, (uint64_t)(*at - '0'), &whole))
+            return false;
+    if (at == text)
+        return false;
+    instant->given = true;
+    instant->value = whole;
+    if (!*at)
+        return true;
+    if (*at == '.')
+        for (at++; *at >= '0' && *at <= '9' && scale < 1000000000; at++, scale *= 10)
+            fraction = fraction * 10 + (uint64_t)(*at - '0');
+    for (i = 0; i < MT_ARRAY_LEN(units); i++) {
+        if (strcmp(at, units[i].name) != 0)
+            continue;
+        instant->by_time = true;
+        return mt_mul_ok(whole, units[i].ns, &whole) &&
+               mt_add_ok(whole, fraction * units[i].ns / scale, &instant->value);
+    }
+    return false;
+}
+
+/* ---- JSON lines ------------------------------------------------------- */
+
+static void add_frame_text(struct mt_buf *text, const struct mt_symbols *symbols, uint32_t stack)
+{
+    const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
+
+    mt_buf_add_text(text,
+                    frame->function == MT_NO_ID ? "" : mt_symbols_text(symbols, frame->function));
+    if (frame->file == MT_NO_ID)
+        return;
+    mt_buf_add_text(text, " (");
+    mt_buf_add_text(text, mt_symbols_text(symbols, frame->file));
+    mt_buf_add_char(text, ':');
+    mt_buf_add_u64(text, frame->line);
+    mt_buf_add_char(text, ')');
+}
+
+/* Innermost frame first; a stack deeper than MAX_STACK_LINES loses its roots. */
+static void json_stack(struct mt_json *json, const struct mt_symbols *symbols, uint32_t stack)
+{
+    struct mt_buf text = {0};
+    int lines;
+
+    mt_json_array_begin(json, "frames");
+    for (lines = 0; stack != MT_NO_ID && lines < MAX_STACK_LINES; lines++) {
+        mt_buf_reset(&text);
+        add_frame_text(&text, symbols, stack);
+        mt_json_text(json, NULL, text.data ? text.data : "");
+        stack = symbols->stacks[stack].parent;
+    }
+    mt_json_array_end(json);
+    mt_buf_release(&text);
+}
+
+static void json_flags(struct mt_json *json, unsigned flags)
+{
+    mt_json_array_begin(json, "flags");
+    if (flags & MT_EVENT_INITIAL)
+        mt_json_text(json, NULL, "initial");
+    if (flags & MT_EVENT_EXPANDABLE)
+        mt_json_text(json, NULL, "expandable");
+    if (flags & MT_EVENT_SIZE_DERIVED)
+        mt_json_text(json, NULL, "size_derived");
+    mt_json_array_end(json);
+}
+
+static void json_event(struct dump *dump, const struct mt_event *event)
+{
+    const struct mt_symbols *symbols = &dump->source->symbols;
+    struct mt_json json;
+
+    mt_json_init(&json, &dump->out, false);
+    mt_json_object_begin(&json, NULL);
+    mt_json_u64(&json, "seq", event->seq);
+    mt_json_u64(&json, "t_ns", event->t_ns);
+    mt_json_text(&json, "kind", mt_event_kind_name(event->kind));
+    json_flags(&json, event->flags);
+    mt_json_u64(&json, "device", event->device);
+    mt_json_u64(&json, "stream", symbols->streams[event->stream].handle);
+    mt_json_u64(&json, "thread", event->thread);
+    mt_json_text(&json, "heap", mt_symbols_text(symbols, symbols->heaps[event->heap].name));
+    mt_json_array_begin(&json, "pool");
+    mt_json_u64(&json, NULL, symbols->pools[event->pool].id[0]);
+    mt_json_u64(&json, NULL, symbols->pools[event->pool].id[1]);
+    mt_json_array_end(&json);
+    mt_json_u64(&json, "addr", event->addr);
+    mt_json_u64(&json, "size", event->size_bytes);
+    mt_json_u64(&json, "aux", event->aux_bytes);
+    mt_json_text(&json, "name",
+                 event->name == MT_NO_ID ? NULL : mt_symbols_text(symbols, event->name));
+    if (event->stack == MT_NO_ID)
+        mt_json_null(&json, "stack");
+    else
+        mt_json_u64(&json, "stack", event->stack);
+    if (dump->stacks)
+        json_stack(&json, symbols, event->stack);
+    mt_json_object_end(&json);
+    mt_buf_add_char(&dump->out, '\n');
+}
+
+/* ---- text ------------------------------------------------------------- */
+
+static void add_printable(struct mt_buf *out, const char *text)
+{
+    mt_buf_add_printable(out, text, strlen(text));
+}
+
+static void text_frame(struct dump *dump, uint32_t stack, const char *before)
+{
+    struct mt_buf text = {0};
+
+    add_frame_text(&text, &dump->source->symbols, stack);
+    mt_buf_add_text(&dump->out, before);
+    if (text.data)
+        add_printable(&dump->out, text.data);
+    mt_buf_release(&text);
+}
+
+/* What only some events have. */
+static void text_details(struct dump *dump, const struct mt_event *event)
+{
+    const struct mt_symbols *symbols = &dump->source->symbols;
+    struct mt_buf *out = &dump->out;
+    char bytes[MT_UNITS_TEXT];
+
+    if (event->addr)
+        mt_buf_printf(out, "  0x%llx", (unsigned long long)event->addr);
+    if (event->size_bytes)
+        mt_buf_printf(out, "  %s", mt_format_bytes(bytes, event->size_bytes));
+    if (event->aux_bytes)
+        mt_buf_printf(out, "  (%s)", mt_format_bytes(bytes, event->aux_bytes));
+    if (event->stream)
+        mt_buf_printf(out, "  stream 0x%llx",
+                      (unsigned long long)symbols->streams[event->stream].handle);
+    if (event->pool)
+        mt_buf_printf(out, "  pool (%llu, %llu)",
+                      (unsigned long long)symbols->pools[event->pool].id[0],
+                      (unsigned long long)symbols->pools[event->pool].id[1]);
+    if (event->thread)
+        mt_buf_printf(out, "  thread %u", event->thread);
+    if (event->flags & MT_EVENT_INITIAL)
+        mt_buf_add_text(out, "  initial");
+    if (event->flags & MT_EVENT_EXPANDABLE)
+        mt_buf_add_text(out, "  expandable");
+    if (event->name != MT_NO_ID) {
+        mt_buf_add_text(out, "  ");
+        add_printable(out, mt_symbols_text(symbols, event->name));
+    }
+}
+
+static void text_event(struct dump *dump, const struct mt_event *event)
+{
+    const struct mt_symbols *symbols = &dump->source->symbols;
+    uint64_t t_ns = event->t_ns - mt_min_u64(event->t_ns, dump->start_t_ns);
+    uint32_t stack = event->stack;
+    int lines;
+
+    mt_buf_printf(&dump->out, "%8llu  %llu.%06llu s  gpu %u  %-14s", (unsigned long long)event->seq,
+                  (unsigned long long)(t_ns / 1000000000),
+                  (unsigned long long)(t_ns / 1000 % 1000000), event->device,
+                  mt_event_kind_name(event->kind));
+    text_details(dump, event);
+    if (stack != MT_NO_ID && !dump->stacks)
+        text_frame(dump, stack, "  ");
+    mt_buf_add_char(&dump->out, '\n');
+    for (lines = 0; dump->stacks && stack != MT_NO_ID && lines < MAX_STACK_LINES; lines++) {
+        text_frame(dump, stack, "              ");
+        mt_buf_add_char(&dump->out, '\n');
+        stack = symbols->stacks[stack].parent;
+    }
+}
+
+/* ---- which events ----------------------------------------------------- */
+
+/* -1 before the instant, 0 at it, 1 after it. */
+static int compare(const struct dump *dump, const struct mt_event *event,
+                   const struct instant *instant)
+{
+    uint64_t value = event->seq;
+
+    if (instant->by_time)
+        value = event->t_ns - mt_min_u64(event->t_ns, dump->start_t_ns);
+    return value < instant->value ? -1 : value > instant->value;
+}
+
+/* Prints a batch; true if more events may follow. */
+static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
+{
+    size_t i;
+
+    for (i = 0; i < batch->count; i++) {
+        const struct mt_event *event = &batch->events[i];
+        if (dump->from.given && compare(dump, event, &dump->from) < 0)
+            continue;
+        if (dump->to.given && compare(dump, event, &dump->to) > 0)
+            return false;
+        if (dump->common.json)
+            json_event(dump, event);
+        else
+            text_event(dump, event);
+        if (dump->out.length < FLUSH_BYTES && !dump->out.failed)
+            continue;
+        dump->exit_code = mt_print(&dump->out);
+        mt_buf_reset(&dump->out);
+        if (dump->exit_code != MT_EXIT_OK)
+            return false;
+    }
+    return true;
+}
+
+/* Times count from the first event: looks at it, and goes to --from. */
+static enum mt_status go_to_start(struct dump *dump, struct mt_error *error)
+{
+    struct mt_source *source = dump->source;
+    struct mt_event_batch batch;
+    enum mt_status status = mt_source_next(source, &batch, error);
+    uint64_t target = dump->from.value;
+
+    if (status == MT_END)
+        return mt_source_rewind(source, error);
+    if (status != MT_OK)
+        return status;
+    dump->start_t_ns = batch.events[0].t_ns;
+    if (!dump->from.given || !source->ops->seek)
+        return mt_source_rewind(source, error);
+    if (dump->from.by_time && !mt_add_ok(target, dump->start_t_ns, &target))
+        target = UINT64_MAX;
+    return source->ops->seek(source, target, dump->from.by_time, error);
+}
+
+static int dump_source(struct dump *dump, const char *path)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_event_batch batch;
+    bool more = true;
+    enum mt_status status = go_to_start(dump, &error);
+
+    while (status == MT_OK && more) {
+        status = mt_source_next(dump->source, &batch, &error);
+        more = status == MT_OK && dump_batch(dump, &batch);
+    }
+    if (dump->exit_code == MT_EXIT_OK)
+        dump->exit_code = mt_print(&dump->out);
+    if (dump->exit_code != MT_EXIT_OK)
+        return dump->exit_code;
+    if (status != MT_OK && status != MT_END)
+        return mt_report_error(path, &error);
+    return mt_input_verdict(dump->source, path, &dump->common);
+}
+
+int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
+{
+    struct dump dump = {0};
+    const char *from = NULL, *to = NULL;
+    const struct mt_option options[] = {
+        {"from", 0, MT_OPTION_TEXT, "N|TIME", "begin at this event or time (1200, 1.5s, 20ms)",
+         &from},
+        {"to", 0, MT_OPTION_TEXT, "N|TIME", "end with this event or time", &to},
+        {"stacks", 0, MT_OPTION_FLAG, NULL, "whole stacks, innermost frame first", &dump.stacks},
+        MT_COMMON_OPTIONS(dump.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
+    };
+    char **arguments;
+    int count, code = mt_options_parse(command, options, argc, argv, 1, 1, &arguments, &count);
+
+    if (code >= 0)
+        return code;
+    if ((from && !parse_instant(from, &dump.from)) || (to && !parse_instant(to, &dump.to))) {
+        mt_say("'%s' is no event number and no time such as 1.5s, 20ms, 300us, 7ns",
+               from && !dump.from.given ? from
+               : to                     ? to
+                                        : from);
+        return MT_EXIT_USAGE;
+    }
+    dump.source = mt_open_input(arguments[0], &dump.common, &code);
+    if (!dump.source)
+        return code;
+    code = dump_source(&dump, arguments[0]);
+    mt_source_close(dump.source);
+    mt_buf_release(&dump.out);
+    return code;
+}

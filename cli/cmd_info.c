@@ -1,0 +1,346 @@
+/* memtrace info: what a trace is, what it holds, and whether it is whole. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "json.h"
+#include "trace.h"
+#include "units.h"
+#include "util.h"
+
+struct info {
+    struct mt_common common;
+    const char *path;
+    struct mt_source *source;
+    uint64_t kinds[MT_EVENT_KIND_COUNT];
+    uint64_t events, begin_ns, end_ns;
+    size_t frames; /* 0 = the format has none */
+};
+
+static bool is_trace(const struct mt_source *source)
+{
+    return strncmp(source->format, "memtrace/", 9) == 0;
+}
+
+static enum mt_status count_events(struct info *info, struct mt_error *error)
+{
+    const struct mt_frame_info *frames;
+    struct mt_event_batch batch;
+    enum mt_status status;
+    size_t i;
+
+    while ((status = mt_source_next(info->source, &batch, error)) == MT_OK) {
+        if (!info->events)
+            info->begin_ns = batch.events[0].t_ns;
+        for (i = 0; i < batch.count; i++)
+            info->kinds[batch.events[i].kind < MT_EVENT_KIND_COUNT ? batch.events[i].kind : 0]++;
+        info->events += batch.count;
+        info->end_ns = batch.events[batch.count - 1].t_ns;
+    }
+    if (status != MT_END)
+        return status;
+    return is_trace(info->source) ? mt_trace_frames(info->source, &frames, &info->frames, error)
+                                  : MT_OK;
+}
+
+/* ---- JSON ------------------------------------------------------------- */
+
+static void json_header(struct mt_json *json, const struct mt_trace_header *header)
+{
+    mt_json_object_begin(json, "header");
+    mt_json_text(json, "framework", header->framework);
+    mt_json_text(json, "allocator_options", header->allocator_options);
+    mt_json_text(json, "settings", header->settings);
+    mt_json_text(json, "sources", header->sources);
+    mt_json_text(json, "host", header->host);
+    mt_json_text(json, "command", header->command);
+    mt_json_u64(json, "process_id", header->process_id);
+    if (header->rank >= 0)
+        mt_json_i64(json, "rank", header->rank);
+    if (header->world_size >= 0)
+        mt_json_i64(json, "world_size", header->world_size);
+    mt_json_u64(json, "memory_limit_bytes", header->memory_limit_bytes);
+    mt_json_bool(json, "starts_in_middle", header->starts_in_middle);
+    mt_json_bool(json, "sizes_rounded", header->sizes_rounded);
+    mt_json_bool(json, "has_stacks", header->has_stacks);
+    mt_json_bool(json, "has_segments", header->has_segments);
+    mt_json_bool(json, "has_free_requested", header->has_free_requested);
+    mt_json_bool(json, "has_free_completed", header->has_free_completed);
+    mt_json_object_end(json);
+}
+
+static void json_devices(struct mt_json *json, const struct mt_symbols *symbols)
+{
+    uint32_t i;
+
+    mt_json_array_begin(json, "devices");
+    for (i = 0; i < symbols->device_count; i++) {
+        const struct mt_device_info *device = &symbols->devices[i];
+        mt_json_object_begin(json, NULL);
+        mt_json_u64(json, "device", i);
+        mt_json_text(json, "name",
+                     device->name == MT_NO_ID ? NULL : mt_symbols_text(symbols, device->name));
+        mt_json_u64(json, "total_memory_bytes", device->total_memory_bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void json_symbols(struct mt_json *json, const struct mt_symbols *symbols)
+{
+    mt_json_object_begin(json, "symbols");
+    mt_json_u64(json, "strings", symbols->strings.count);
+    mt_json_u64(json, "frames", symbols->frame_count);
+    mt_json_u64(json, "stacks", symbols->stack_count);
+    mt_json_u64(json, "streams", symbols->stream_count);
+    mt_json_u64(json, "threads", symbols->thread_count);
+    mt_json_u64(json, "heaps", symbols->heap_count);
+    mt_json_u64(json, "pools", symbols->pool_count);
+    mt_json_object_end(json);
+}
+
+static void json_integrity(struct mt_json *json, const struct mt_integrity *integrity)
+{
+    const struct mt_error *first = &integrity->first_error;
+
+    mt_json_object_begin(json, "integrity");
+    mt_json_u64(json, "frames_read", integrity->frames_read);
+    mt_json_u64(json, "frames_damaged", integrity->frames_damaged);
+    mt_json_u64(json, "events_read", integrity->events_read);
+    mt_json_u64(json, "events_dropped", integrity->events_dropped);
+    mt_json_u64(json, "events_unknown", integrity->events_unknown);
+    mt_json_u64(json, "events_invalid", integrity->events_invalid);
+    mt_json_bool(json, "closed", integrity->closed);
+    mt_json_bool(json, "cut", integrity->cut);
+    if (integrity->cut)
+        mt_json_u64(json, "cut_offset", integrity->cut_offset);
+    else
+        mt_json_null(json, "cut_offset");
+    mt_json_text(json, "first_error", first->status == MT_OK ? NULL : first->text);
+    if (first->status != MT_OK && first->offset != MT_NO_OFFSET)
+        mt_json_u64(json, "first_error_offset", first->offset);
+    mt_json_object_end(json);
+}
+
+static void json_events(struct mt_json *json, const struct info *info)
+{
+    unsigned kind;
+
+    mt_json_object_begin(json, "events");
+    mt_json_u64(json, "total", info->events);
+    mt_json_u64(json, "begin_ns", info->begin_ns);
+    mt_json_u64(json, "end_ns", info->end_ns);
+    mt_json_object_begin(json, "kinds");
+    for (kind = 1; kind < MT_EVENT_KIND_COUNT; kind++)
+        if (info->kinds[kind])
+            mt_json_u64(json, mt_event_kind_name(kind), info->kinds[kind]);
+    mt_json_object_end(json);
+    mt_json_object_end(json);
+}
+
+static double bytes_per_event(const struct info *info)
+{
+    return info->events ? (double)info->source->input_bytes / (double)info->events : 0;
+}
+
+static void write_json(const struct info *info, struct mt_buf *out)
+{
+    const struct mt_source *source = info->source;
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.info/1");
+    mt_json_object_begin(&json, "input");
+    mt_json_text(&json, "path", info->path);
+    mt_json_text(&json, "format", source->format);
+    mt_json_u64(&json, "bytes", source->input_bytes);
+    mt_json_u64(&json, "decoded_bytes", source->decoded_bytes);
+    mt_json_u64(&json, "frames", info->frames);
+    mt_json_share(&json, "bytes_per_event", bytes_per_event(info));
+    mt_json_object_end(&json);
+    json_header(&json, &source->header);
+    json_devices(&json, &source->symbols);
+    json_events(&json, info);
+    json_symbols(&json, &source->symbols);
+    json_integrity(&json, &source->integrity);
+    mt_json_object_end(&json);
+    mt_buf_add_char(out, '\n');
+}
+
+/* ---- text ------------------------------------------------------------- */
+
+static void add_label(struct mt_buf *out, const char *label)
+{
+    mt_buf_printf(out, "  %-12s", label);
+}
+
+/* A line of text from the file; nothing if it is not known. */
+static void add_fact(struct mt_buf *out, const char *label, const char *value)
+{
+    if (!value || !*value)
+        return;
+    add_label(out, label);
+    mt_buf_add_printable(out, value, strcspn(value, "\n"));
+    mt_buf_add_char(out, '\n');
+}
+
+static void add_devices(struct mt_buf *out, const struct mt_symbols *symbols)
+{
+    char bytes[MT_UNITS_TEXT];
+    uint32_t i;
+
+    for (i = 0; i < symbols->device_count; i++) {
+        const struct mt_device_info *device = &symbols->devices[i];
+        const char *name = device->name == MT_NO_ID ? "" : mt_symbols_text(symbols, device->name);
+        add_label(out, i ? "" : "devices");
+        mt_buf_printf(out, "gpu %u  ", i);
+        mt_buf_add_printable(out, name, strlen(name));
+        if (device->total_memory_bytes)
+            mt_buf_printf(out, "  %s", mt_format_bytes(bytes, device->total_memory_bytes));
+        mt_buf_add_char(out, '\n');
+    }
+}
+
+static void add_counts(struct mt_buf *out, const struct info *info)
+{
+    const struct mt_symbols *symbols = &info->source->symbols;
+    char digits[MT_UNITS_TEXT], more[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
+    unsigned kind;
+
+    add_label(out, "events");
+    mt_buf_printf(out, "%s in %s\n", mt_format_count(digits, info->events),
+                  mt_format_duration(span, info->end_ns - info->begin_ns));
+    for (kind = 1; kind < MT_EVENT_KIND_COUNT; kind++) {
+        if (!info->kinds[kind])
+            continue;
+        add_label(out, "");
+        mt_buf_printf(out, "%12s %s\n", mt_format_count(digits, info->kinds[kind]),
+                      mt_event_kind_name(kind));
+    }
+    add_label(out, "symbols");
+    mt_buf_printf(out, "%s stacks of %s frames", mt_format_count(digits, symbols->stack_count),
+                  mt_format_count(more, symbols->frame_count));
+    mt_buf_printf(out, ", %s strings, %u streams, %u threads, %u heaps, %u pools\n",
+                  mt_format_count(digits, symbols->strings.count), symbols->stream_count,
+                  symbols->thread_count, symbols->heap_count, symbols->pool_count);
+}
+
+static void add_size(struct mt_buf *out, const struct info *info)
+{
+    char bytes[MT_UNITS_TEXT], digits[MT_UNITS_TEXT];
+
+    add_label(out, "size");
+    mt_buf_add_text(out, mt_format_bytes(bytes, info->source->input_bytes));
+    if (info->events) {
+        mt_buf_add_text(out, ", ");
+        mt_buf_add_decimal(out, bytes_per_event(info), 2);
+        mt_buf_add_text(out, " bytes an event");
+    }
+    if (info->frames)
+        mt_buf_printf(out, ", %s frame%s", mt_format_count(digits, info->frames),
+                      info->frames == 1 ? "" : "s");
+    mt_buf_add_char(out, '\n');
+}
+
+static void add_integrity_line(struct mt_buf *out, bool *first, uint64_t count, const char *what)
+{
+    char digits[MT_UNITS_TEXT];
+
+    if (!count)
+        return;
+    add_label(out, *first ? "integrity" : "");
+    mt_buf_printf(out, "%s %s\n", mt_format_count(digits, count), what);
+    *first = false;
+}
+
+static void add_integrity(struct mt_buf *out, const struct mt_source *source)
+{
+    const struct mt_integrity *integrity = &source->integrity;
+    bool first = true;
+
+    add_integrity_line(out, &first, integrity->frames_damaged, "damaged frames");
+    add_integrity_line(out, &first, integrity->events_invalid, "events refer to what is lost");
+    add_integrity_line(out, &first, integrity->events_unknown, "events of unknown kinds");
+    add_integrity_line(out, &first, integrity->events_dropped, "events dropped by the recorder");
+    if (source->header.starts_in_middle) {
+        add_label(out, first ? "integrity" : "");
+        mt_buf_add_text(out, "starts in the middle: earlier history is missing\n");
+        first = false;
+    }
+    if (integrity->cut) {
+        add_label(out, first ? "integrity" : "");
+        mt_buf_printf(out, "cut at byte %llu\n", (unsigned long long)integrity->cut_offset);
+        first = false;
+    }
+    if (first) {
+        add_label(out, "integrity");
+        mt_buf_add_text(out, "whole\n");
+    }
+}
+
+static void write_text(const struct info *info, struct mt_buf *out)
+{
+    const struct mt_trace_header *header = &info->source->header;
+    char bytes[MT_UNITS_TEXT];
+
+    mt_buf_add_printable(out, info->path, strlen(info->path));
+    mt_buf_printf(out, ": %s\n", info->source->format);
+    add_fact(out, "program", header->framework);
+    add_fact(out, "options", header->allocator_options);
+    add_fact(out, "recorded by", header->sources);
+    add_fact(out, "host", header->host);
+    add_fact(out, "command", header->command);
+    if (header->rank >= 0) {
+        add_label(out, "rank");
+        mt_buf_printf(out, "%d", header->rank);
+        if (header->world_size >= 0)
+            mt_buf_printf(out, " of %d", header->world_size);
+        mt_buf_add_char(out, '\n');
+    }
+    if (header->memory_limit_bytes)
+        add_fact(out, "limit", mt_format_bytes(bytes, header->memory_limit_bytes));
+    add_devices(out, &info->source->symbols);
+    add_counts(out, info);
+    add_size(out, info);
+    add_integrity(out, info->source);
+}
+
+static int print_info(struct info *info)
+{
+    struct mt_buf out = {0};
+    int code;
+
+    if (info->common.json)
+        write_json(info, &out);
+    else
+        write_text(info, &out);
+    code = mt_print(&out);
+    mt_buf_release(&out);
+    return code;
+}
+
+int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
+{
+    struct info info = {0};
+    const struct mt_option options[] = {
+        MT_COMMON_OPTIONS(info.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
+    };
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    char **arguments;
+    int count, code = mt_options_parse(command, options, argc, argv, 1, 1, &arguments, &count);
+
+    if (code >= 0)
+        return code;
+    info.path = arguments[0];
+    info.source = mt_open_input(info.path, &info.common, &code);
+    if (!info.source)
+        return code;
+    if (count_events(&info, &error) != MT_OK)
+        code = mt_report_error(info.path, &error);
+    else if ((code = print_info(&info)) == MT_EXIT_OK)
+        code = mt_input_verdict(info.source, info.path, &info.common);
+    mt_source_close(info.source);
+    return code;
+}
