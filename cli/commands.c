@@ -16,5 +16,18 @@ const struct mt_command mt_commands[] = {
     {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
      "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing.",
      mt_cmd_info},
+    {"replay", "TRACE --policy P ...", "what an allocator does with the requests of a trace",
+     "Feeds the requests of TRACE to simulated allocators, one row each.\n"
+     "\n"
+     "P is 'pytorch' (with the options that the run had), 'recorded' (no simulation), or\n"
+     "'pytorch:' and options as PYTORCH_CUDA_ALLOC_CONF spells them; 'pytorch:' alone means\n"
+     "PyTorch's defaults. --verify exits with 1 if anything differs from the recording.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace replay run.pickle --verify\n"
+     "  memtrace replay run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
+     "  memtrace replay run.pickle -p pytorch:max_split_size_mb:64 --limit 16GiB --json\n"
+     "  memtrace replay run.pickle --counters counters.csv\n",
+     mt_cmd_replay},
     {NULL, NULL, NULL, NULL, NULL},
 };

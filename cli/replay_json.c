@@ -1,0 +1,70 @@
+#include "replay_json.h"
+
+void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
+                    const struct mt_replay_result *result)
+{
+    const struct mt_replay_verify *verify = &result->verify;
+
+    if (!verify->wanted) {
+        mt_json_null(json, key);
+        return;
+    }
+    mt_json_object_begin(json, key);
+    mt_json_text(json, "policy", policy);
+    mt_json_u64(json, "allocations", verify->allocations);
+    mt_json_u64(json, "addresses_exact", verify->addresses_exact);
+    mt_json_u64(json, "segment_events", verify->segment_events);
+    mt_json_u64(json, "segment_events_exact", verify->segment_events_exact);
+    mt_json_u64(json, "segment_events_unexpected", verify->unexpected_segment_events);
+    mt_json_u64(json, "ooms", verify->ooms);
+    mt_json_u64(json, "ooms_exact", verify->ooms_exact);
+    mt_json_bool(json, "exact", verify->exact);
+    mt_json_text(json, "first_difference",
+                 verify->first_difference[0] ? verify->first_difference : NULL);
+    mt_json_object_end(json);
+}
+
+/* A deduced limit is only known to lie in a range: limit_bytes stays null. */
+static void put_limit(struct mt_json *json, const struct mt_replay_result *result)
+{
+    if (result->limit_bytes && !result->limit_inferred)
+        mt_json_u64(json, "limit_bytes", result->limit_bytes);
+    else
+        mt_json_null(json, "limit_bytes");
+    if (!result->limit_inferred) {
+        mt_json_null(json, "limit_deduced");
+        return;
+    }
+    mt_json_object_begin(json, "limit_deduced");
+    mt_json_u64(json, "at_least_bytes", result->limit_low_bytes);
+    mt_json_u64(json, "below_bytes", result->limit_high_bytes);
+    mt_json_object_end(json);
+}
+
+void mt_json_replay_result(struct mt_json *json, const char *policy,
+                           const struct mt_replay_result *result)
+{
+    const struct mt_counters *counters = &result->counters;
+
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "policy", policy);
+    mt_json_bool(json, "exact", result->policy_exact);
+    mt_json_u64(json, "device", result->device);
+    mt_json_text(json, "addresses", result->recorded_addresses ? "recorded" : "synthetic");
+    put_limit(json, result);
+    mt_json_u64(json, "requested_peak_bytes", counters->requested.peak);
+    mt_json_u64(json, "allocated_peak_bytes", counters->allocated.peak);
+    mt_json_u64(json, "active_peak_bytes", counters->active.peak);
+    mt_json_u64(json, "reserved_peak_bytes", counters->reserved.peak);
+    mt_json_u64(json, "inactive_split_peak_bytes", counters->inactive_split.peak);
+    mt_json_u64(json, "segments_peak", counters->segments.peak);
+    mt_json_u64(json, "device_allocs", counters->device_allocs);
+    mt_json_u64(json, "device_frees", counters->device_frees);
+    mt_json_u64(json, "ooms", counters->ooms);
+    mt_json_u64(json, "retries", counters->retries);
+    mt_json_u64(json, "failed_requests", result->failed_requests);
+    mt_json_u64(json, "orphan_frees", result->orphan_frees);
+    mt_json_bool(json, "starts_in_middle", result->starts_in_middle);
+    mt_json_verify(json, "verify", policy, result);
+    mt_json_object_end(json);
+}

@@ -1,0 +1,17 @@
+/* The outcome of a replay as JSON; analyze and replay print the same words. */
+#ifndef MT_CLI_REPLAY_JSON_H
+#define MT_CLI_REPLAY_JSON_H
+
+#include "json.h"
+#include "replay.h"
+
+/* {policy, allocations, addresses_exact, segment_events, segment_events_exact,
+ * ooms, ooms_exact, exact, first_difference}; null if nothing was compared. */
+void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
+                    const struct mt_replay_result *result);
+
+/* One entry of memtrace.replay/1's policies[]. */
+void mt_json_replay_result(struct mt_json *json, const char *policy,
+                           const struct mt_replay_result *result);
+
+#endif
