@@ -42,24 +42,33 @@ struct mt_address_region {
 static const uint64_t REGION_BYTES = 32 * MT_MIB;
 static const uint64_t LARGEST_SEGMENT = (uint64_t)1 << 45;
 
-/* The tail of the newest region that has room, or 0. */
+static uint64_t room_in(const struct mt_address_region *region)
+{
+    return region->end - region->used_end;
+}
+
+/* The smallest tail that has room, the newest of equal ones; 0 if none has. */
 static uint64_t base_in_tail(struct mt_device_model *device, uint64_t size_bytes)
 {
+    struct mt_address_region *best = NULL;
+    uint64_t base;
     size_t i;
 
     for (i = device->region_count; i-- > 0;) {
         struct mt_address_region *region = &device->regions[i];
-        uint64_t base = region->used_end;
-        if (region->end - base < size_bytes)
-            continue;
-        region->used_end += size_bytes;
-        if (region->end - region->used_end < 2 * MT_MIB) { /* full: forget it */
-            device->region_count--;
-            memmove(region, region + 1, (device->region_count - i) * sizeof *region);
-        }
-        return base;
+        if (room_in(region) >= size_bytes && (!best || room_in(region) < room_in(best)))
+            best = region;
     }
-    return 0;
+    if (!best)
+        return 0;
+    base = best->used_end;
+    best->used_end += size_bytes;
+    if (room_in(best) < 2 * MT_MIB) { /* full: forget it */
+        size_t at = (size_t)(best - device->regions);
+        device->region_count--;
+        memmove(best, best + 1, (device->region_count - at) * sizeof *best);
+    }
+    return base;
 }
 
 /* Remembers the tail of a new region; without memory for it the tail is lost,

@@ -2,7 +2,7 @@
  * allocator asked of it. Addresses are recorded segment bases as long as the
  * supply has a fitting one, else synthetic, handed out as an H200's driver was
  * seen to (docs/accuracy.md): regions of 32 MiB multiples go downward, small
- * segments fill the tails of the newest regions upward. The order matters:
+ * segments fill the smallest fitting tail of a region upward. The order matters:
  * best fit breaks ties by address. */
 #ifndef MT_ANALYZER_DEVICE_MODEL_H
 #define MT_ANALYZER_DEVICE_MODEL_H
