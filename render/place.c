@@ -82,6 +82,16 @@ static double score(const struct mt_placer *placer, const struct mt_box *box, st
     return cost;
 }
 
+double mt_placer_cost(const struct mt_placer *placer, const struct mt_box *box)
+{
+    double cost = 0;
+    size_t i;
+
+    for (i = 0; i < placer->count; i++)
+        cost += placer->obstacles[i].weight * mt_box_overlap(box, &placer->obstacles[i].box);
+    return cost;
+}
+
 static void try_box(const struct mt_placer *placer, struct mt_point at, struct mt_box box,
                     double *best_score, struct mt_box *best)
 {

@@ -38,6 +38,9 @@ void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight)
 double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
                        struct mt_box *best);
 
+/* What `box` would cover, as a cost; 0 = nothing. */
+double mt_placer_cost(const struct mt_placer *placer, const struct mt_box *box);
+
 /* Square pixels that two boxes share. */
 double mt_box_overlap(const struct mt_box *a, const struct mt_box *b);
 

@@ -22,6 +22,12 @@ struct mt_chart {
 /* All charts; ends with a NULL name. */
 extern const struct mt_chart mt_charts[];
 
-/* `device` may be NULL for an empty trace: the chart says so, sensibly. */
+/* The charts' draw functions. `device` may be NULL for an empty trace: the
+ * chart says so, sensibly. Each initialises *drawing, whatever it returns; the
+ * caller releases it. */
+enum mt_status mt_timeline_draw(const struct mt_report *report,
+                                const struct mt_device_report *device,
+                                const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                struct mt_error *error);
 
 #endif

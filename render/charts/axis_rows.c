@@ -1,0 +1,327 @@
+/* The rows of steps and phases below a plot. A row is filled from left to right
+ * with cells; those too narrow to be told apart are gathered into one. */
+#include "time_axis.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "theme.h"
+#include "units.h"
+#include "util.h"
+
+#define LEAST_STEP  3.0 /* pixels of a step of its own */
+#define TINT_LEAST  4.0 /* steps narrower than that get no tint and line */
+#define MANY_PHASES 240 /* from here on a phase needs more pixels of its own */
+
+static double step_left(const struct mt_time_axis *axis, const struct mt_step_use *step)
+{
+    return mt_time_axis_x(axis, step->begin_t_ns, step->begin_event);
+}
+
+static double step_right(const struct mt_time_axis *axis, const struct mt_step_use *step)
+{
+    return mt_time_axis_x(axis, step->end_t_ns, step->end_event);
+}
+
+/* ---- steps in the plot ---- */
+
+void mt_time_axis_draw_step_tints(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                                  const struct mt_device_report *device, const struct mt_box *plot)
+{
+    const struct mt_paint tint = {.fill = MT_COLOR_STEP_TINT};
+    uint32_t i;
+
+    for (i = 0; i < device->step_count; i += 2) {
+        double left = step_left(axis, &device->steps[i]);
+        double right = step_right(axis, &device->steps[i]);
+
+        if (right - left >= TINT_LEAST)
+            mt_draw_rect(drawing, left, plot->y, right - left, plot->height, &tint, NULL, "tint");
+    }
+}
+
+void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                                   const struct mt_device_report *device, const struct mt_box *plot)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_AXIS, .dotted = true};
+    double last = -HUGE_VAL;
+    uint32_t i;
+
+    for (i = 0; i < device->step_count; i++) {
+        double x = step_left(axis, &device->steps[i]);
+
+        if (x - last < TINT_LEAST || step_right(axis, &device->steps[i]) - x < TINT_LEAST)
+            continue;
+        mt_draw_line(drawing, x, plot->y, x, plot->y + plot->height, &line);
+        last = x;
+    }
+}
+
+/* ---- cells ---- */
+
+struct cell {
+    double left, right;
+    enum mt_color fill;
+    const char *title;    /* hover */
+    const char *names[3]; /* the first that fits is written; NULL = no more */
+    const char *role;
+};
+
+/* Returns which of the names was written, -1 = none. */
+static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *cell)
+{
+    struct mt_paint paint = {.fill = cell->fill};
+    double width = cell->right - cell->left;
+    enum mt_color ink =
+        cell->fill == MT_COLOR_PANEL ? MT_COLOR_MUTED : mt_theme_text_on(cell->fill);
+    size_t i;
+
+    mt_draw_rect(drawing, cell->left, y, fmax(width, 0.5), MT_ROW_HEIGHT, &paint, cell->title,
+                 cell->role);
+    for (i = 0; i < MT_ARRAY_LEN(cell->names) && cell->names[i]; i++) {
+        if (1.05 * mt_text_width(cell->names[i], MT_SIZE_CELL, MT_REGULAR) + 4 > width)
+            continue;
+        mt_frame_text(drawing, (cell->left + cell->right) / 2, y + 12, cell->names[i], MT_SIZE_CELL,
+                      MT_REGULAR, ink, MT_ANCHOR_MIDDLE, "cell-text");
+        return (int)i;
+    }
+    return -1;
+}
+
+/* ---- row of steps ---- */
+
+static const char *step_number(struct mt_drawing *drawing, int64_t step)
+{
+    char digits[MT_UNITS_TEXT];
+    const char *text;
+
+    if (step == MT_NO_STEP)
+        return "?";
+    mt_format_count(digits, step < 0 ? 0 - (uint64_t)step : (uint64_t)step);
+    text = mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", digits);
+    return text ? text : "";
+}
+
+/* Steps first..last as one cell. */
+static void draw_steps_cell(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                            const struct mt_step_use *first, const struct mt_step_use *last,
+                            double y)
+{
+    struct mt_arena *arena = &drawing->arena;
+    const char *a = step_number(drawing, first->step), *b = step_number(drawing, last->step);
+    char peak[MT_UNITS_TEXT], length[MT_UNITS_TEXT];
+    struct cell cell = {.left = step_left(axis, first) + 0.5,
+                        .right = step_right(axis, last) - 0.5,
+                        .fill = MT_COLOR_PANEL,
+                        .role = "step"};
+
+    if (first == last) {
+        mt_format_bytes(peak, first->peak.allocated);
+        mt_format_duration(length, first->end_t_ns - first->begin_t_ns);
+        cell.title = mt_arena_printf(arena, "step %s: %s, peak allocated %s", a, length, peak);
+        cell.names[0] = mt_arena_printf(arena, "step %s", a);
+        cell.names[1] = a;
+    } else {
+        cell.title = mt_arena_printf(arena, "steps %s to %s", a, b);
+        cell.names[0] = mt_arena_printf(arena, "steps %s\xE2\x80\x93%s", a, b);
+        cell.names[1] = mt_arena_printf(arena, "%s\xE2\x80\x93%s", a, b);
+    }
+    draw_cell(drawing, y, &cell);
+}
+
+void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                             const struct mt_device_report *device, double y)
+{
+    const struct mt_step_use *steps = device->steps;
+    uint32_t i, last;
+    double left;
+
+    if (!device->step_count)
+        return;
+    left = step_left(axis, &steps[0]);
+    if (left - axis->left > 12) {
+        struct cell setup = {
+            axis->left, left - 0.5, MT_COLOR_PANEL, "before the first step", {"setup", NULL, NULL},
+            "setup"};
+        draw_cell(drawing, y, &setup);
+    }
+    for (i = 0; i < device->step_count; i = last + 1) {
+        last = i;
+        left = step_left(axis, &steps[i]);
+        while (step_right(axis, &steps[last]) - left < LEAST_STEP && last + 1 < device->step_count)
+            last++;
+        /* A crowd of narrow steps grows on for as long as they are narrow. */
+        while (last > i && last + 1 < device->step_count &&
+               step_right(axis, &steps[last + 1]) - step_left(axis, &steps[last + 1]) < LEAST_STEP)
+            last++;
+        draw_steps_cell(drawing, axis, &steps[i], &steps[last], y);
+    }
+}
+
+/* ---- row of phases ---- */
+
+/* In the row: what lies right below a step, or at the top where there is no
+ * step; the framework's own ranges are looked through. Parents come first. */
+static void find_row(struct mt_time_axis *axis, bool *in_row, bool *is_open)
+{
+    const struct mt_phase *phases = axis->report->phases;
+    uint32_t i;
+
+    for (i = 0; i < axis->report->phase_count; i++) {
+        bool looked_through = phases[i].is_step || phases[i].is_plumbing;
+        bool reachable = phases[i].parent < 0 || is_open[phases[i].parent];
+
+        in_row[i] = reachable && !looked_through;
+        is_open[i] = reachable && looked_through;
+        axis->row_count += in_row[i];
+    }
+    axis->in_row = in_row;
+}
+
+void mt_time_axis_init(struct mt_time_axis *axis, struct mt_drawing *drawing,
+                       const struct mt_report *report, const struct mt_timeline *timeline,
+                       bool by_event)
+{
+    size_t count = report->phase_count ? report->phase_count : 1;
+    bool *in_row = mt_arena_array(&drawing->arena, count, sizeof *in_row);
+    bool *is_open = mt_arena_array(&drawing->arena, count, sizeof *is_open);
+
+    memset(axis, 0, sizeof *axis);
+    axis->report = report;
+    axis->timeline = timeline;
+    axis->by_event = by_event;
+    if (in_row && is_open)
+        find_row(axis, in_row, is_open);
+    else
+        drawing->failed = true;
+}
+
+/* The entry of a name, made at its first sight; NULL if there are too many. */
+static struct mt_axis_name *find_name(struct mt_time_axis *axis, const char *text)
+{
+    struct mt_axis_name *name;
+    unsigned unknown = 0;
+    uint32_t i;
+
+    for (i = 0; i < axis->name_count; i++) {
+        if (!strcmp(axis->names[i].text, text))
+            return &axis->names[i];
+        unknown += !mt_phase_short_name(axis->names[i].text);
+    }
+    if (axis->name_count == MT_AXIS_NAMES)
+        return NULL;
+    name = &axis->names[axis->name_count++];
+    name->text = text;
+    name->color = mt_phase_color(text, unknown);
+    return name;
+}
+
+/* Cells waiting to be drawn as one because each alone is too narrow. */
+struct crowd {
+    double left, right;
+    uint32_t count;
+};
+
+static void flush_crowd(struct mt_drawing *drawing, struct crowd *crowd, double y)
+{
+    struct cell cell = {crowd->left, crowd->right, MT_COLOR_PHASE_0 + 4, NULL, {NULL}, "phases"};
+    char count[MT_UNITS_TEXT];
+
+    if (!crowd->count)
+        return;
+    mt_format_count(count, crowd->count);
+    cell.names[0] = mt_arena_printf(&drawing->arena, "%s phases", count);
+    cell.names[1] = mt_arena_printf(&drawing->arena, "%s", count);
+    cell.title = mt_arena_printf(&drawing->arena, "%s short phases", count);
+    draw_cell(drawing, y, &cell);
+    crowd->count = 0;
+}
+
+static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
+                       const struct mt_phase *phase, double left, double right, double y)
+{
+    struct mt_axis_name *name = find_name(axis, phase->name);
+    char length[MT_UNITS_TEXT];
+    struct cell cell = {.left = left,
+                        .right = right - left > 4 ? right - 0.5 : right,
+                        .fill = name ? name->color : mt_phase_color(phase->name, 0),
+                        .names = {phase->name, mt_phase_short_name(phase->name), NULL},
+                        .role = "phase"};
+    int written;
+
+    mt_format_duration(length, phase->end_t_ns - phase->begin_t_ns);
+    cell.title = mt_arena_printf(&drawing->arena, "%s: %s", phase->path, length);
+    written = draw_cell(drawing, y, &cell);
+    if (!name)
+        return;
+    name->drawn = true;
+    name->shortened = name->shortened || written == 1;
+}
+
+/* One more phase that is too narrow to be told apart. */
+static void join_crowd(struct mt_drawing *drawing, struct crowd *crowd, double left, double right,
+                       double y)
+{
+    if (crowd->count && left - crowd->right > 1.5)
+        flush_crowd(drawing, crowd, y);
+    if (!crowd->count++)
+        crowd->left = left;
+    crowd->right = fmax(right, left + 0.5);
+}
+
+void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *axis, double y)
+{
+    const struct mt_report *report = axis->report;
+    double least = axis->row_count > MANY_PHASES ? 3 : 0, filled = axis->left;
+    struct crowd crowd = {0, 0, 0};
+    uint32_t i;
+
+    for (i = 0; axis->row_count && i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        double left, right;
+
+        if (!axis->in_row[i])
+            continue;
+        /* Phases of other threads may overlap: the earlier one keeps its place. */
+        left = fmax(mt_time_axis_x(axis, phase->begin_t_ns, phase->begin_event), filled);
+        right = mt_time_axis_x(axis, phase->end_t_ns, phase->end_event);
+        if (right < filled)
+            continue;
+        filled = fmax(right, left);
+        if (right - left < least) {
+            join_crowd(drawing, &crowd, left, right, y);
+        } else {
+            flush_crowd(drawing, &crowd, y);
+            draw_phase(drawing, axis, phase, left, right, y);
+        }
+    }
+    flush_crowd(drawing, &crowd, y);
+}
+
+/* ---- legend ---- */
+
+void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
+                              double max_x)
+{
+    struct mt_swatch swatches[MT_AXIS_NAMES];
+    double x = axis->left;
+    size_t count = 0;
+    uint32_t i;
+
+    x += 36 + mt_frame_text(drawing, x, y,
+                            axis->by_event ? "event number" : "time since first event", 12.5,
+                            MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "axis-name");
+    for (i = 0; i < axis->name_count; i++) {
+        const struct mt_axis_name *name = &axis->names[i];
+        const char *short_name = mt_phase_short_name(name->text), *text = name->text;
+
+        if (!name->drawn)
+            continue;
+        if (name->shortened && short_name && strcmp(short_name, text))
+            text = mt_arena_printf(&drawing->arena, "%s = %s", short_name, text);
+        swatches[count].text = text ? text : "";
+        swatches[count++].color = name->color;
+    }
+    mt_frame_swatches(drawing, x, y, max_x, swatches, count);
+}

@@ -1,0 +1,444 @@
+#include "frame.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "buf.h"
+#include "units.h"
+#include "util.h"
+
+#define DASH " \xE2\x80\x94 "
+#define DOT  " \xC2\xB7 "
+
+double mt_frame_width(double wish)
+{
+    return wish > 0 ? fmin(fmax(round(wish), 480), 8192) : 1200;
+}
+
+double mt_frame_height(double wish, double standard)
+{
+    return wish > 0 ? fmin(fmax(round(wish), 320), 8192) : standard;
+}
+
+double mt_frame_text(struct mt_drawing *drawing, double x, double y, const char *text, double size,
+                     enum mt_weight weight, enum mt_color color, enum mt_anchor anchor,
+                     const char *role)
+{
+    struct mt_text_style style = {.size = size, .weight = weight, .anchor = anchor, .color = color};
+
+    return mt_draw_text(drawing, x, y, text, &style, role);
+}
+
+/* ---- title and facts ---- */
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+const char *mt_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
+                           const struct mt_device_report *device, const char *chart)
+{
+    const char *name = report && report->name && *report->name ? report->name : "trace";
+    const char *title;
+
+    if (report && device && report->device_count > 1)
+        title = mt_arena_printf(&drawing->arena, "%s" DASH "%s, device %u", name, chart,
+                                (unsigned)device->device);
+    else
+        title = mt_arena_printf(&drawing->arena, "%s" DASH "%s", name, chart);
+    return or_empty(title);
+}
+
+static void add_fact(struct mt_buf *facts, const char *fact)
+{
+    if (!fact || !*fact)
+        return;
+    if (facts->length)
+        mt_buf_add_text(facts, DOT);
+    mt_buf_add_text(facts, fact);
+}
+
+static void add_count(struct mt_buf *facts, uint64_t count, const char *one, const char *many)
+{
+    char number[MT_UNITS_TEXT];
+
+    if (!count)
+        return;
+    if (facts->length)
+        mt_buf_add_text(facts, DOT);
+    mt_buf_printf(facts, "%s %s", mt_format_count(number, count), count == 1 ? one : many);
+}
+
+static void add_device_facts(struct mt_buf *facts, const struct mt_report *report,
+                             const struct mt_device_report *device)
+{
+    char text[MT_UNITS_TEXT];
+
+    add_count(facts, device->step_count, "step", "steps");
+    add_count(facts, device->allocations, "allocation", "allocations");
+    add_count(facts, device->segments_peak, "segment", "segments");
+    if (report->last_t_ns > report->first_t_ns)
+        add_fact(facts, mt_format_duration(text, report->last_t_ns - report->first_t_ns));
+    add_count(facts, device->retries, "retry after emptying the cache",
+              "retries after emptying the cache");
+}
+
+const char *mt_frame_facts(struct mt_drawing *drawing, const struct mt_report *report,
+                           const struct mt_device_report *device)
+{
+    struct mt_buf facts = {0};
+    const char *copy;
+
+    if (device)
+        add_fact(&facts, device->name);
+    if (report) {
+        add_fact(&facts, report->framework);
+        add_fact(&facts,
+                 report->options && *report->options ? report->options : "default allocator");
+    }
+    if (report && device)
+        add_device_facts(&facts, report, device);
+    if (report && report->starts_in_middle)
+        add_fact(&facts, "starts in the middle: what happened before is not recorded");
+    if (report)
+        add_count(&facts, report->integrity.events_dropped, "event dropped", "events dropped");
+    if (report && report->integrity.cut)
+        add_fact(&facts, "the file is cut");
+    if (facts.failed)
+        drawing->failed = true;
+    copy = mt_arena_text(&drawing->arena, or_empty(facts.data), facts.length);
+    mt_buf_release(&facts);
+    return or_empty(copy);
+}
+
+/* Length of the start of `text`, cut before a dot, that fits between the
+ * margins; 0 if all of it fits, or nothing. */
+static size_t first_line(struct mt_drawing *drawing, const char *text, double size)
+{
+    double room = (drawing->width - 2 * MT_MARGIN) / 1.05;
+    const char *at = text;
+    size_t best = 0;
+
+    if (mt_text_width(text, size, MT_REGULAR) <= room)
+        return 0;
+    while ((at = strstr(at, DOT))) {
+        const char *start = mt_arena_text(&drawing->arena, text, (size_t)(at - text));
+
+        if (!start || mt_text_width(start, size, MT_REGULAR) > room)
+            break;
+        best = (size_t)(at - text);
+        at += strlen(DOT);
+    }
+    return best;
+}
+
+static void muted_line(struct mt_drawing *drawing, double y, const char *text, const char *role)
+{
+    mt_frame_text(
+        drawing, MT_MARGIN, y,
+        mt_text_fit(drawing, text, MT_SIZE_BODY, MT_REGULAR, drawing->width - 2 * MT_MARGIN, false),
+        MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, role);
+}
+
+double mt_frame_header(struct mt_drawing *drawing, const char *title, const char *facts)
+{
+    double room = drawing->width - 2 * MT_MARGIN, y = 60;
+    size_t first = first_line(drawing, facts, MT_SIZE_BODY);
+    const char *line;
+
+    mt_frame_text(drawing, MT_MARGIN, 38,
+                  mt_text_fit(drawing, title, MT_SIZE_TITLE, MT_SEMIBOLD, room, true),
+                  MT_SIZE_TITLE, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "title");
+    if (first) {
+        line = mt_arena_text(&drawing->arena, facts, first);
+        muted_line(drawing, y, or_empty(line), "facts");
+        facts += first + strlen(DOT);
+        y += 19;
+    }
+    muted_line(drawing, y, facts, "facts");
+    return y + 18;
+}
+
+/* ---- tiles ---- */
+
+#define TILE_GAP   10.0
+#define TILE_PAD   14.0
+#define SIZE_LABEL 12.5
+#define SIZE_VALUE 19.0
+
+/* All notes fit beside their values. */
+static bool notes_fit(const struct mt_tile *tiles, size_t count, double width)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        double value = mt_text_width(tiles[i].value, SIZE_VALUE, MT_SEMIBOLD);
+        double note = mt_text_width(tiles[i].note, SIZE_LABEL, MT_REGULAR);
+
+        if (1.05 * (value + note) + 8 > width - TILE_PAD - 6)
+            return false;
+    }
+    return true;
+}
+
+static const char *fit_label(struct mt_drawing *drawing, const struct mt_tile *tile, double room)
+{
+    bool fits = 1.05 * mt_text_width(tile->label, SIZE_LABEL, MT_REGULAR) <= room;
+
+    return mt_text_fit(drawing, fits || !tile->short_label ? tile->label : tile->short_label,
+                       SIZE_LABEL, MT_REGULAR, room, false);
+}
+
+static void draw_tile(struct mt_drawing *drawing, double x, double y, double width, double height,
+                      const struct mt_tile *tile, bool note_beside)
+{
+    const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
+    const struct mt_paint edge = {.fill = tile->edge, .radius = 2};
+    double value, room = width - TILE_PAD - 4;
+
+    mt_draw_rect(drawing, x, y, width, height, &panel, NULL, "tile");
+    mt_draw_rect(drawing, x, y, 4, height, &edge, NULL, NULL);
+    mt_frame_text(drawing, x + TILE_PAD, y + 19, fit_label(drawing, tile, room), SIZE_LABEL,
+                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-label");
+    value = mt_frame_text(drawing, x + TILE_PAD, y + 41,
+                          mt_text_fit(drawing, tile->value, SIZE_VALUE, MT_SEMIBOLD, room, false),
+                          SIZE_VALUE, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "tile-value");
+    if (note_beside)
+        mt_frame_text(drawing, x + TILE_PAD + 1.04 * value + 8, y + 41, tile->note, SIZE_LABEL,
+                      MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-note");
+    else
+        mt_frame_text(drawing, x + TILE_PAD, y + 59,
+                      mt_text_fit(drawing, tile->note, SIZE_LABEL, MT_REGULAR, room, false),
+                      SIZE_LABEL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-note");
+}
+
+double mt_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile *tiles,
+                      size_t count)
+{
+    double width =
+        (drawing->width - 2 * MT_MARGIN - TILE_GAP * (double)(count - 1)) / (double)count;
+    bool beside = notes_fit(tiles, count, width);
+    double height = beside ? 50 : 68;
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        draw_tile(drawing, MT_MARGIN + (double)i * (width + TILE_GAP), y, width, height, &tiles[i],
+                  beside);
+    return y + height;
+}
+
+/* ---- axes, legends, small print ---- */
+
+void mt_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
+                        const struct mt_ticks *ticks, uint64_t top)
+{
+    struct mt_paint line = {.stroke = MT_COLOR_GRID};
+    size_t i;
+
+    for (i = 0; i < ticks->count; i++) {
+        double share = top ? (double)ticks->ticks[i].value / (double)top : 0;
+        double y = plot->y + plot->height * (1 - share);
+
+        line.stroke = i ? MT_COLOR_GRID : MT_COLOR_AXIS;
+        mt_draw_line(drawing, plot->x, y, plot->x + plot->width, y, &line);
+        mt_frame_text(drawing, plot->x - 9, y + 4.5, ticks->ticks[i].label, MT_SIZE_AXIS,
+                      MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "tick-y");
+    }
+}
+
+double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
+                         const struct mt_swatch *swatches, size_t count)
+{
+    const double gap = 20, box = 12, rest_width = 60;
+    char rest[MT_UNITS_TEXT + 8];
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        double width = 1.05 * mt_text_width(swatches[i].text, 12.5, MT_REGULAR);
+        double room = max_x - x - (i + 1 < count ? rest_width : 0);
+        struct mt_paint paint = {.fill = swatches[i].color, .radius = 2};
+
+        if (box + 5 + width > room)
+            break;
+        mt_draw_rect(drawing, x, y - 10, box, box, &paint, NULL, "swatch");
+        mt_frame_text(drawing, x + box + 5, y, swatches[i].text, 12.5, MT_REGULAR, MT_COLOR_MUTED,
+                      MT_ANCHOR_START, "legend");
+        x += box + 5 + width + gap;
+    }
+    if (i < count && x + rest_width <= max_x + gap) {
+        mt_format_count(rest, count - i);
+        memmove(rest + 2, rest, strlen(rest) + 1);
+        memcpy(rest, "+ ", 2);
+        strcat(rest, " more");
+        x += gap + mt_frame_text(drawing, x, y, rest, 12.5, MT_REGULAR, MT_COLOR_FAINT,
+                                 MT_ANCHOR_START, "legend");
+    }
+    return x;
+}
+
+static void footnote_line(struct mt_drawing *drawing, double y, const char *text)
+{
+    mt_frame_text(drawing, MT_MARGIN, y,
+                  mt_text_fit(drawing, text, MT_SIZE_SMALL, MT_REGULAR,
+                              drawing->width - 2 * MT_MARGIN, false),
+                  MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "footnote");
+}
+
+double mt_frame_footnote(struct mt_drawing *drawing, const char *text)
+{
+    size_t first = first_line(drawing, text, MT_SIZE_SMALL);
+    double y = drawing->height - 12;
+
+    if (first) {
+        footnote_line(drawing, y - 16, or_empty(mt_arena_text(&drawing->arena, text, first)));
+        text += first + strlen(DOT);
+    }
+    footnote_line(drawing, y, text);
+    return y - MT_SIZE_SMALL - (first ? 16 : 0);
+}
+
+void mt_frame_nothing(struct mt_drawing *drawing, double y, const char *text, const char *reason)
+{
+    const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
+    double room = drawing->width - 4 * MT_MARGIN, bottom = drawing->height - MT_MARGIN;
+    double middle = (y + bottom) / 2;
+
+    mt_draw_rect(drawing, MT_MARGIN, y, drawing->width - 2 * MT_MARGIN, bottom - y, &panel, NULL,
+                 "nothing");
+    mt_frame_text(drawing, drawing->width / 2, middle - 4,
+                  mt_text_fit(drawing, text, 17, MT_SEMIBOLD, room, false), 17, MT_SEMIBOLD,
+                  MT_COLOR_TEXT, MT_ANCHOR_MIDDLE, "nothing");
+    mt_frame_text(drawing, drawing->width / 2, middle + 20,
+                  mt_text_fit(drawing, reason, MT_SIZE_BODY, MT_REGULAR, room, false), MT_SIZE_BODY,
+                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "nothing");
+}
+
+/* ---- names and colours ---- */
+
+enum mt_color mt_role_color(enum mt_role role)
+{
+    return MT_COLOR_ROLE_0 + (unsigned)role;
+}
+
+const char *mt_role_title(enum mt_role role)
+{
+    static const char *const titles[MT_ROLE_COUNT] = {"Parameters",  "Optimizer state", "Gradients",
+                                                      "Activations", "Temporaries",     "Workspace",
+                                                      "Inputs",      "KV cache",        "Other"};
+
+    return titles[role];
+}
+
+/* Names that people give to the parts of a training step. */
+static const struct {
+    const char *part, *short_name;
+    unsigned color;
+} known_phases[] = {
+    {"zero_grad", "zg", 4}, {"backward", "bwd", 1}, {"forward", "fwd", 0}, {"optim", "opt", 2},
+    {"loss", "loss", 3},    {"bwd", "bwd", 1},      {"fwd", "fwd", 0},     {"criterion", "loss", 3},
+};
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+static bool contains(const char *text, const char *part)
+{
+    size_t i;
+
+    for (; *text; text++) {
+        for (i = 0; part[i] && lower(text[i]) == part[i]; i++)
+            ;
+        if (!part[i])
+            return true;
+    }
+    return false;
+}
+
+static int known_phase(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(known_phases); i++) {
+        if (contains(name, known_phases[i].part))
+            return (int)i;
+    }
+    return -1;
+}
+
+enum mt_color mt_phase_color(const char *name, unsigned ordinal)
+{
+    int known = known_phase(name);
+
+    return MT_COLOR_PHASE_0 + (known >= 0 ? known_phases[known].color : 5 + ordinal % 3);
+}
+
+const char *mt_phase_short_name(const char *name)
+{
+    int known = known_phase(name);
+
+    return known >= 0 ? known_phases[known].short_name : NULL;
+}
+
+const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
+                           int32_t phase, int64_t step)
+{
+    const char *name = "", *text;
+    char number[MT_UNITS_TEXT];
+
+    if (phase >= 0 && (uint32_t)phase >= report->phase_count)
+        phase = MT_NO_PHASE;
+    while (phase >= 0 && report->phases[phase].is_plumbing)
+        phase = report->phases[phase].parent;
+    if (phase >= 0 && !report->phases[phase].is_step)
+        name = report->phases[phase].name;
+    if (step == MT_NO_STEP)
+        return name;
+    mt_format_count(number, step < 0 ? 0 - (uint64_t)step : (uint64_t)step);
+    text = mt_arena_printf(&drawing->arena, "%s%sstep %s%s", name, *name ? ", " : "",
+                           step < 0 ? "\xE2\x88\x92" : "", number);
+    return or_empty(text);
+}
+
+const char *mt_frame_when(struct mt_drawing *drawing, const struct mt_report *report, uint64_t t_ns)
+{
+    uint64_t since = t_ns > report->first_t_ns ? t_ns - report->first_t_ns : 0;
+    uint64_t longest =
+        report->last_t_ns > report->first_t_ns ? report->last_t_ns - report->first_t_ns : 0;
+    char text[MT_TICK_TEXT];
+
+    /* Three or more digits, whatever the length. */
+    mt_time_label(text, since,
+                  longest >= 1000000000u ? 1000000
+                  : longest >= 1000000   ? 1000
+                                         : 1,
+                  longest);
+    return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
+}
+
+void mt_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
+                       const struct mt_device_report *device, const char *title)
+{
+    char reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], requested[MT_UNITS_TEXT];
+    char share[MT_UNITS_TEXT];
+    const char *description = "No allocator events.";
+
+    if (device)
+        description = mt_arena_printf(
+            &drawing->arena,
+            "Peak reserved %s, peak allocated %s, peak requested %s; fragmentation at the "
+            "reserved peak %s.",
+            mt_format_bytes(reserved, device->reserved_peak.bytes),
+            mt_format_bytes(allocated, device->allocated_peak.bytes),
+            mt_format_bytes(requested, device->requested_peak.bytes),
+            mt_format_percent(share, device->fragmentation_at_reserved_peak));
+    mt_drawing_describe(drawing, title, description);
+    mt_drawing_metadata(drawing, "Software", "memtrace");
+    mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
+    if (report && report->sha256[0])
+        mt_drawing_metadata(drawing, "memtrace:trace-sha256", report->sha256);
+    if (report)
+        mt_drawing_metadata(drawing, "memtrace:policy", report->policy);
+}

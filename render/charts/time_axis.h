@@ -1,0 +1,72 @@
+/* The x axis of charts over a whole run: time with idle gaps folded away, or
+ * events at equal width; its ticks, the folds, and the rows of steps and phases
+ * below the plot. */
+#ifndef MT_RENDER_TIME_AXIS_H
+#define MT_RENDER_TIME_AXIS_H
+
+#include "frame.h"
+#include "timeline_model.h"
+
+#define MT_FOLD_WIDTH 34.0
+#define MT_ROW_HEIGHT 16.0
+
+#define MT_AXIS_NAMES 24
+
+/* A name in the row of phases. */
+struct mt_axis_name {
+    const char *text;
+    enum mt_color color;
+    bool drawn, shortened; /* some cell shows its colour; its short form */
+};
+
+struct mt_time_axis {
+    const struct mt_report *report;
+    const struct mt_timeline *timeline;
+    double left, width; /* set by the caller */
+    bool by_event;
+    const bool *in_row;                       /* phases that the row of phases shows */
+    uint32_t row_count;                       /* how many of them */
+    struct mt_axis_name names[MT_AXIS_NAMES]; /* in order of first sight */
+    uint32_t name_count;
+};
+
+/* `timeline` has bins; left and width are for the caller to set. */
+void mt_time_axis_init(struct mt_time_axis *axis, struct mt_drawing *drawing,
+                       const struct mt_report *report, const struct mt_timeline *timeline,
+                       bool by_event);
+
+/* x of an instant, within the axis. */
+double mt_time_axis_x(const struct mt_time_axis *axis, uint64_t t_ns, uint64_t event);
+
+/* x where span i begins and ends (by event there is one span: everything). */
+uint32_t mt_time_axis_spans(const struct mt_time_axis *axis);
+double mt_time_axis_span_left(const struct mt_time_axis *axis, uint32_t span);
+double mt_time_axis_span_right(const struct mt_time_axis *axis, uint32_t span);
+
+/* Covers what lies under the folded gaps between y and y + height. */
+void mt_time_axis_draw_folds(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
+                             double height);
+
+/* Ticks from y down, labels on the baseline y + 18. */
+void mt_time_axis_draw_ticks(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y);
+
+/* Tinted backgrounds of every other step and dotted lines at their starts; in
+ * the plot, so before the data (tints) and after it (starts). */
+void mt_time_axis_draw_step_tints(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                                  const struct mt_device_report *device, const struct mt_box *plot);
+void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                                   const struct mt_device_report *device,
+                                   const struct mt_box *plot);
+
+/* The rows, at y. Steps and phases too narrow to be told apart become one cell
+ * that says how many it stands for. */
+void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                             const struct mt_device_report *device, double y);
+void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *axis, double y);
+
+/* What the axis is, and colours and short names of the phases that were drawn,
+ * on baseline y. */
+void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
+                              double max_x);
+
+#endif

@@ -1,0 +1,241 @@
+/* Memory over time: how much, when, why, how wasteful, in one look (render
+ * notes 4(a)). */
+#include "timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define LEFT_EDGE       82.0  /* of the plot: room for labels of the byte axis */
+#define SIDE_WIDTH      258.0 /* of the legend beside a wide plot */
+#define LEAST_PLOT      140.0
+#define STANDARD_HEIGHT 680.0
+#define NEAR_LIMIT      1.6 /* limits up to so many times the maximum are drawn */
+
+/* ---- tiles ---- */
+
+static enum mt_color verdict(double fragmentation)
+{
+    return fragmentation < 0.1 ? MT_COLOR_GOOD : fragmentation < 0.3 ? MT_COLOR_WARN : MT_COLOR_BAD;
+}
+
+static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_report *device,
+                         double y)
+{
+    const struct mt_bytes *then = &device->reserved_peak.then;
+    char values[4][MT_UNITS_TEXT], counts[2][MT_UNITS_TEXT + 2], part[MT_UNITS_TEXT];
+    char rounding[MT_UNITS_TEXT + 16], unused[MT_UNITS_TEXT + 16];
+    uint64_t allocated = device->allocated_peak.bytes, requested = device->requested_peak.bytes;
+    double share = requested ? (double)allocated / (double)requested - 1 : 0;
+    struct mt_tile tiles[4] = {
+        {"Peak reserved", mt_format_bytes(values[0], device->reserved_peak.bytes), counts[0],
+         MT_COLOR_RESERVED, NULL},
+        {"Peak allocated", mt_format_bytes(values[1], allocated), counts[1],
+         mt_role_color(MT_ROLE_ACTIVATIONS), NULL},
+        {"Peak requested", mt_format_bytes(values[2], requested), rounding, MT_COLOR_FAINT, NULL},
+        {"Fragmentation at reserved peak",
+         mt_format_percent(values[3], device->fragmentation_at_reserved_peak), unused,
+         verdict(device->fragmentation_at_reserved_peak), "Fragmentation"}};
+
+    strcat(mt_format_count(counts[0], device->reserved_peak.bytes), " B");
+    strcat(mt_format_count(counts[1], allocated), " B");
+    snprintf(rounding, sizeof rounding, "rounding %s%s", share > 0 ? "+" : "",
+             mt_format_percent(part, share));
+    snprintf(unused, sizeof unused, "%s unused",
+             mt_format_bytes(
+                 part, then->reserved > then->allocated ? then->reserved - then->allocated : 0));
+    return mt_frame_tiles(drawing, y, tiles, 4);
+}
+
+/* ---- plan ---- */
+
+/* Limit of the run that is near enough to be drawn. */
+static uint64_t near_limit(const struct mt_device_report *device, uint64_t largest)
+{
+    uint64_t limit = device->replay.limit_bytes;
+
+    if (!limit)
+        limit = device->total_memory_bytes;
+    return limit && (double)limit <= NEAR_LIMIT * (double)largest ? limit : 0;
+}
+
+/* Steps, phases and ticks under the plot. */
+static double rows_height(const struct mt_timeline_plan *plan)
+{
+    return 6 + (plan->device->step_count ? 18 : 0) + (plan->axis.row_count ? 18 : 0) + 26;
+}
+
+static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+{
+    const char *text = mt_arena_printf(
+        &drawing->arena,
+        "fragmentation = 1 \xE2\x88\x92 allocated \xC3\xB7 reserved, both at the instant of the "
+        "reserved peak%s \xC2\xB7 every column shows its fullest instant",
+        plan->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "");
+
+    return text ? text : "";
+}
+
+/* Divides what is between the facts and the bottom edge. What a small picture
+ * has no room for is left out: small print first, then tiles, then the legend
+ * of a narrow one. */
+static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing, double y)
+{
+    double rows = rows_height(plan), bottom = drawing->height - 10, side, top;
+
+    if (bottom - y - 68 - rows - 24 >= LEAST_PLOT + 60) {
+        bottom = mt_frame_footnote(drawing, footnote(drawing, plan)) - 2;
+        plan->has_legend_row = true;
+    }
+    plan->side_bottom = bottom;
+    bottom -= rows + (plan->has_legend_row ? 26 : 0);
+    top = y;
+    if (bottom - y - 78 >= LEAST_PLOT)
+        top = draw_tiles(drawing, plan->device, y);
+    plan->narrow = drawing->width < MT_NARROW_WIDTH;
+    plan->side_top = top + 24;
+    plan->side_width = SIDE_WIDTH;
+    plan->side_left = drawing->width - MT_MARGIN - SIDE_WIDTH;
+    top += top > y ? 28 : 10;
+    top += plan->device->oom_count ? 14 : 0;
+    plan->plot = (struct mt_box){LEFT_EDGE, top, plan->side_left - 26 - LEFT_EDGE, bottom - top};
+    if (plan->narrow) {
+        side = mt_timeline_side_height(plan->device);
+        plan->plot.width = drawing->width - MT_MARGIN - 8 - LEFT_EDGE;
+        plan->side_left = MT_MARGIN;
+        plan->side_width = drawing->width - 2 * MT_MARGIN;
+        if (plan->plot.height - side - 12 < LEAST_PLOT)
+            plan->side_width = 0;
+        else
+            plan->plot.height -= side + 12;
+        plan->side_top = plan->side_bottom - side;
+    }
+    plan->axis.left = plan->plot.x;
+    plan->axis.width = plan->plot.width;
+}
+
+/* Upper edge of the plot: some air above the highest that is drawn. */
+static void place_top(struct mt_timeline_plan *plan)
+{
+    uint64_t largest =
+        mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
+
+    plan->limit_bytes = near_limit(plan->device, largest);
+    plan->top = mt_max_u64((uint64_t)((double)largest * 1.12),
+                           (uint64_t)((double)plan->limit_bytes * 1.07));
+    if (!plan->top)
+        plan->top = 1;
+}
+
+/* ---- picture ---- */
+
+static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
+{
+    double y = plan->plot.y + plan->plot.height + 6;
+    double legend_right =
+        plan->narrow ? drawing->width - MT_MARGIN : plan->plot.x + plan->plot.width;
+
+    if (plan->device->step_count) {
+        mt_time_axis_draw_steps(drawing, &plan->axis, plan->device, y);
+        y += 18;
+    }
+    if (plan->axis.row_count) {
+        mt_time_axis_draw_phases(drawing, &plan->axis, y);
+        y += 18;
+    }
+    mt_time_axis_draw_ticks(drawing, &plan->axis, y + 2);
+    if (plan->has_legend_row)
+        mt_time_axis_draw_legend(drawing, &plan->axis, y + 46, legend_right);
+}
+
+static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+{
+    const struct mt_box *plot = &plan->plot;
+    const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
+    struct mt_ticks ticks;
+    uint64_t largest =
+        mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
+
+    mt_byte_ticks(&ticks, largest, largest ? plan->top : 0,
+                  (size_t)fmin(fmax(plot->height / 36, 2), 7));
+    mt_time_axis_draw_step_tints(drawing, &plan->axis, plan->device, plot);
+    mt_frame_byte_axis(drawing, plot, &ticks, plan->top);
+    mt_timeline_draw_layers(drawing, plan);
+    mt_time_axis_draw_step_starts(drawing, &plan->axis, plan->device, plot);
+    mt_draw_line(drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
+                 plot->y + plot->height, &base);
+    mt_time_axis_draw_folds(drawing, &plan->axis, plot->y, plot->height);
+    mt_timeline_draw_labels(drawing, plan);
+}
+
+static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *report,
+                            const struct mt_device_report *device)
+{
+    const char *facts = mt_frame_facts(drawing, report, device), *longer;
+    uint64_t limit =
+        device->replay.limit_bytes ? device->replay.limit_bytes : device->total_memory_bytes;
+    uint64_t largest = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes);
+    char bytes[MT_UNITS_TEXT];
+
+    if (!limit || near_limit(device, largest))
+        return facts;
+    longer = mt_arena_printf(&drawing->arena, "%s \xC2\xB7 %s %s, off scale", facts,
+                             device->replay.limit_bytes ? "limit" : "device",
+                             mt_format_bytes(bytes, limit));
+    return longer ? longer : facts;
+}
+
+static double standard_height(const struct mt_device_report *device, double width)
+{
+    return width < MT_NARROW_WIDTH && device ? 560 + 40 + mt_timeline_side_height(device)
+                                             : STANDARD_HEIGHT;
+}
+
+static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
+                         const struct mt_device_report *device, const char *title)
+{
+    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device));
+
+    mt_frame_nothing(drawing, y + 8, "No allocator events",
+                     "The trace holds no allocation or release of device memory.");
+}
+
+enum mt_status mt_timeline_draw(const struct mt_report *report,
+                                const struct mt_device_report *device,
+                                const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                struct mt_error *error)
+{
+    struct mt_timeline_plan plan;
+    double width = mt_frame_width(options->width), y;
+    bool empty = !device || !device->timeline || !device->timeline->bin_count || !device->events;
+    const char *title;
+
+    mt_drawing_init(drawing, width,
+                    mt_frame_height(options->height, standard_height(empty ? NULL : device, width)),
+                    "timeline");
+    title = mt_frame_title(drawing, report, device, "GPU memory timeline");
+    mt_frame_describe(drawing, report, empty ? NULL : device, title);
+    if (empty) {
+        draw_nothing(drawing, report, device, title);
+    } else {
+        memset(&plan, 0, sizeof plan);
+        plan.report = report;
+        plan.device = device;
+        mt_time_axis_init(&plan.axis, drawing, report, device->timeline, options->event_axis);
+        y = mt_frame_header(drawing, title, facts_of(drawing, report, device));
+        place_plot(&plan, drawing, y);
+        place_top(&plan);
+        mt_timeline_make_columns(drawing, &plan);
+        if (!drawing->failed) {
+            draw_plot(drawing, &plan);
+            draw_rows(drawing, &plan);
+            mt_timeline_draw_side(drawing, &plan);
+        }
+    }
+    if (drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the timeline");
+    return MT_OK;
+}

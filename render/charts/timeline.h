@@ -1,0 +1,44 @@
+/* Parts of the timeline chart, which share one plan of the picture. */
+#ifndef MT_RENDER_TIMELINE_H
+#define MT_RENDER_TIMELINE_H
+
+#include "chart.h"
+#include "time_axis.h"
+
+/* One strip of the plot: its fullest instant. */
+struct mt_column {
+    double x;
+    const struct mt_bin *bin;
+    uint64_t reserved;
+};
+
+struct mt_timeline_plan {
+    const struct mt_report *report;
+    const struct mt_device_report *device;
+    struct mt_time_axis axis;
+    struct mt_box plot;
+    uint64_t top; /* bytes at the upper edge of the plot */
+    struct mt_column *columns;
+    uint32_t column_count;
+    double column_width;
+    double side_left, side_width, side_top, side_bottom; /* legend; width 0 = none */
+    bool has_legend_row;                                 /* below the ticks */
+    bool narrow;                                         /* legend below the plot, in two columns */
+    uint64_t limit_bytes;                                /* to be drawn as a line, 0 = none */
+};
+
+/* y of a number of bytes, snapped to half a pixel. */
+double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes);
+
+/* Fills plan->columns; its axis and plot are set. */
+void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_plan *plan);
+/* Unused memory, layers of roles, the reserved line. */
+void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+/* Limit line, OOM flags, rings and labels at the peaks. */
+void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+/* What the peak is made of, and the largest groups of live blocks. */
+void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+/* Its height below a narrow plot. */
+double mt_timeline_side_height(const struct mt_device_report *device);
+
+#endif

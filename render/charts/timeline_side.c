@@ -1,0 +1,207 @@
+/* The legend of the timeline: what the peak is made of, by role and by the
+ * largest groups of live blocks. */
+#include "timeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+
+#define ROW        22.0
+#define GROUP_ROW  32.0
+#define MAX_GROUPS 6
+#define HEAD       40.0 /* heading and bar */
+
+/* Roles alive at the peak, largest first. */
+static size_t roles_by_size(const struct mt_device_report *device,
+                            enum mt_role roles[MT_ROLE_COUNT])
+{
+    size_t count = 0, i;
+    int role;
+
+    for (role = 0; role < MT_ROLE_COUNT; role++) {
+        if (!device->peak_role_bytes[role])
+            continue;
+        for (i = count++;
+             i > 0 && device->peak_role_bytes[roles[i - 1]] < device->peak_role_bytes[role]; i--)
+            roles[i] = roles[i - 1];
+        roles[i] = (enum mt_role)role;
+    }
+    return count;
+}
+
+/* "52 %", "<1 %" */
+static void whole_percent(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whole)
+{
+    double percent = whole ? (double)part / (double)whole * 100 : 0;
+
+    if (percent > 0 && percent < 0.5)
+        snprintf(text, MT_UNITS_TEXT, "<1 %%");
+    else
+        snprintf(text, MT_UNITS_TEXT, "%u %%", (unsigned)(percent + 0.5));
+}
+
+/* The peak as one bar, roles in the order of the stack of the plot. */
+static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_plan *plan, double x,
+                     double y, double width)
+{
+    const struct mt_device_report *device = plan->device;
+    double whole = (double)device->allocated_peak.bytes;
+    char bytes[MT_UNITS_TEXT];
+    int role;
+
+    for (role = 0; role < MT_ROLE_COUNT; role++) {
+        struct mt_paint paint = {.fill = mt_role_color((enum mt_role)role)};
+        double part = (double)device->peak_role_bytes[role] / fmax(whole, 1) * width;
+
+        if (part <= 0)
+            continue;
+        mt_draw_rect(drawing, x, y, part, 10, &paint,
+                     mt_arena_printf(&drawing->arena, "%s %s", mt_role_title((enum mt_role)role),
+                                     mt_format_bytes(bytes, device->peak_role_bytes[role])),
+                     "bar");
+        x += part;
+    }
+}
+
+struct row {
+    const char *name, *value, *note;
+    struct mt_paint swatch;
+};
+
+static void draw_row(struct mt_drawing *drawing, double x, double y, double width,
+                     const struct row *row)
+{
+    double value_right = x + width - 44;
+    double room =
+        value_right - x - 20 - 1.05 * mt_text_width(row->value, MT_SIZE_BODY, MT_SEMIBOLD);
+
+    mt_draw_rect(drawing, x, y - 11, 13, 13, &row->swatch, NULL, "swatch");
+    mt_frame_text(drawing, x + 20, y,
+                  mt_text_fit(drawing, row->name, MT_SIZE_BODY, MT_REGULAR, room - 6, false),
+                  MT_SIZE_BODY, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
+    mt_frame_text(drawing, value_right, y, row->value, MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT,
+                  MT_ANCHOR_END, "legend-value");
+    mt_frame_text(drawing, x + width, y, row->note, MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_END, "legend-note");
+}
+
+/* Returns the y below. */
+static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                             double x, double y, double width)
+{
+    const struct mt_device_report *device = plan->device;
+    const struct mt_bytes *then = &device->allocated_peak.then;
+    char value[MT_UNITS_TEXT], note[MT_UNITS_TEXT];
+    enum mt_role roles[MT_ROLE_COUNT];
+    size_t count = roles_by_size(device, roles), i;
+    struct row row;
+
+    mt_frame_text(drawing, x, y + 10, "At peak allocated", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
+                  MT_ANCHOR_START, "heading");
+    mt_frame_text(drawing, x + width, y + 10, mt_format_bytes(value, device->allocated_peak.bytes),
+                  14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "heading-value");
+    draw_bar(drawing, plan, x, y + 20, width);
+    y += HEAD + 12;
+    for (i = 0; i < count; i++, y += ROW) {
+        uint64_t bytes = device->peak_role_bytes[roles[i]];
+
+        whole_percent(note, bytes, device->allocated_peak.bytes);
+        row = (struct row){mt_role_title(roles[i]),
+                           mt_format_bytes(value, bytes),
+                           note,
+                           {.fill = mt_role_color(roles[i]), .radius = 2.5}};
+        draw_row(drawing, x, y, width, &row);
+    }
+    if (then->reserved > then->allocated) {
+        row = (struct row){"Reserved, unused",
+                           mt_format_bytes(value, then->reserved - then->allocated),
+                           "",
+                           {.fill = MT_COLOR_UNUSED, .hatched = true, .radius = 2.5}};
+        draw_row(drawing, x, y + 2, width, &row);
+        y += ROW + 2;
+    }
+    return y - 8;
+}
+
+/* "forward linear.py:134" keeps its end, other text its beginning. */
+static const char *fit_site(struct mt_drawing *drawing, const char *site, double width)
+{
+    size_t length = strlen(site);
+    bool has_line = length && site[length - 1] >= '0' && site[length - 1] <= '9';
+
+    return mt_text_fit(drawing, site, MT_SIZE_AXIS, MT_REGULAR, width, has_line);
+}
+
+static void draw_group(struct mt_drawing *drawing, double x, double y, double width,
+                       const struct mt_site_use *site)
+{
+    const struct mt_paint dot = {.fill = mt_role_color(site->role)};
+    char bytes[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT], line[2 * MT_UNITS_TEXT];
+    double value =
+        mt_frame_text(drawing, x + width, y, mt_format_bytes(bytes, site->bytes), MT_SIZE_AXIS,
+                      MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");
+    double room = width - 16 - 1.05 * value - 10;
+    const char *note;
+
+    mt_draw_circle(drawing, x + 5, y - 4.5, 4, &dot, NULL, "swatch");
+    mt_frame_text(drawing, x + 16, y, fit_site(drawing, site->site, room), MT_SIZE_AXIS, MT_REGULAR,
+                  MT_COLOR_TEXT, MT_ANCHOR_START, "group");
+    snprintf(line, sizeof line, "%s %s", mt_format_count(blocks, site->blocks),
+             site->blocks == 1 ? "block" : "blocks");
+    note = site->phase && *site->phase
+               ? mt_arena_printf(&drawing->arena, "%s, born in %s", line, site->phase)
+               : line;
+    mt_frame_text(
+        drawing, x + 16, y + 14.5,
+        mt_text_fit(drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR, width - 16, false),
+        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
+}
+
+static size_t group_count(const struct mt_device_report *device)
+{
+    return device->peak_site_count < MAX_GROUPS ? device->peak_site_count : MAX_GROUPS;
+}
+
+static void draw_groups(struct mt_drawing *drawing, const struct mt_timeline_plan *plan, double x,
+                        double y, double width)
+{
+    size_t count = group_count(plan->device), i;
+
+    if (!count || y + 10 + 22 + 20 > plan->side_bottom)
+        return;
+    mt_frame_text(drawing, x, y + 10, "Largest live groups at peak", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
+                  MT_ANCHOR_START, "heading");
+    y += 10 + 22;
+    for (i = 0; i < count && y + 18 <= plan->side_bottom; i++, y += GROUP_ROW)
+        draw_group(drawing, x, y, width, &plan->device->peak_sites[i]);
+}
+
+double mt_timeline_side_height(const struct mt_device_report *device)
+{
+    enum mt_role roles[MT_ROLE_COUNT];
+    double left = HEAD + 12 + ROW * (double)(roles_by_size(device, roles) + 1);
+    double right = 32 + GROUP_ROW * (double)group_count(device);
+
+    return fmax(left, right) + 4;
+}
+
+void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+{
+    const struct mt_paint rule = {.stroke = MT_COLOR_GRID};
+    double x = plan->side_left, y = plan->side_top, width = plan->side_width;
+
+    if (width <= 0 || !plan->device->allocated_peak.bytes)
+        return;
+    if (plan->narrow) {
+        width = (width - 36) / 2;
+        draw_breakdown(drawing, plan, x, y, width);
+        draw_groups(drawing, plan, x + width + 36, y, width);
+        return;
+    }
+    y = draw_breakdown(drawing, plan, x, y, width);
+    if (group_count(plan->device) && y + 60 < plan->side_bottom)
+        mt_draw_line(drawing, x, y, x + width, y, &rule);
+    draw_groups(drawing, plan, x, y + 14, width);
+}
