@@ -6,12 +6,38 @@
 #include "import.h"
 #include "units.h"
 
+enum { MAX_FORMATS = 32 };
+
+/* Is it the name of a format? Says so if not. */
+static bool known_format(const char *format)
+{
+    const char *names[MAX_FORMATS] = {"memtrace"}, *near;
+    size_t count = 1, i;
+
+    for (i = 0; mt_importers[i].name && count < MAX_FORMATS; i++)
+        names[count++] = mt_importers[i].name;
+    for (i = 0; i < count; i++)
+        if (strcmp(names[i], format) == 0)
+            return true;
+    near = mt_did_you_mean(format, names, count);
+    if (near)
+        mt_say("unknown format '%s'; did you mean '%s'?", format, near);
+    else
+        mt_say("unknown format '%s'", format);
+    return false;
+}
+
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code)
 {
     struct mt_source *source = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status = mt_open_any(path, common->format, &source, &error);
+    enum mt_status status;
 
+    if (common->format && !known_format(common->format)) {
+        *exit_code = MT_EXIT_USAGE;
+        return NULL;
+    }
+    status = mt_open_any(path, common->format, &source, &error);
     if (status == MT_OK) {
         *exit_code = MT_EXIT_OK;
         return source;

@@ -87,6 +87,8 @@ def main(arguments):
         elif not check(case, result):
             failed.append(case.stem)
     print(f"{len(cases)} golden cases, {len(failed)} failed" + "".join(f"\n  {n}" for n in failed))
+    if failed:
+        print("if that is what you meant: tests/golden/run.py PROGRAM --update, and read git diff")
     return 1 if failed or not cases else 0
 
 

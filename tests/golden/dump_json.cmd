@@ -1,0 +1,1 @@
+memtrace dump --json captures/streams.pickle.zst | head -n 40

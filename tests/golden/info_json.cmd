@@ -1,0 +1,1 @@
+memtrace info --json captures/oom_adam.pickle.zst

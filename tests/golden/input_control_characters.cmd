@@ -1,0 +1,1 @@
+memtrace info "$(printf "a\033[31mb\nc")"

@@ -1,0 +1,1 @@
+: >empty; memtrace info empty

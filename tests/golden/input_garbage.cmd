@@ -1,0 +1,1 @@
+printf "hello, world\n" >garbage; memtrace info garbage

@@ -1,0 +1,1 @@
+memtrace info --strict captures/gpt_ring.pickle.zst

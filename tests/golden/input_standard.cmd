@@ -1,0 +1,1 @@
+zstd -qdc captures/oom_adam.pickle.zst | memtrace info -

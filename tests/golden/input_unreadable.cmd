@@ -1,0 +1,1 @@
+mkdir d; memtrace info d/../d

@@ -1,0 +1,1 @@
+memtrace dump captures/oom_adam.pickle.zst | head -n 3

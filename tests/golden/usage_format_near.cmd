@@ -1,0 +1,1 @@
+memtrace info --format pytorch-snapshut captures/oom_adam.pickle.zst

@@ -1,0 +1,1 @@
+memtrace info captures/oom_adam.pickle.zst captures/graph.pickle.zst

@@ -1,0 +1,46 @@
+/* What is said, and which status follows, after an input was read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cli.h"
+
+static int verdict(const struct mt_integrity *integrity, bool starts_in_middle, bool strict)
+{
+    struct mt_common common = {.quiet = true, .strict = strict};
+    struct mt_source source = {.integrity = *integrity};
+
+    source.header.starts_in_middle = starts_in_middle;
+    return mt_input_verdict(&source, "x", &common);
+}
+
+static void statuses(void **state)
+{
+    const struct mt_integrity sound = {.closed = true, .frames_read = 3, .events_read = 9};
+    struct mt_integrity cut = sound, damaged = sound, dropped = sound, invalid = sound;
+
+    (void)state;
+    cut.cut = true;
+    damaged.frames_damaged = 1;
+    dropped.events_dropped = 5;
+    invalid.events_invalid = 1;
+    assert_int_equal(verdict(&sound, false, true), MT_EXIT_OK);
+    assert_int_equal(verdict(&cut, false, false), MT_EXIT_OK);
+    assert_int_equal(verdict(&cut, false, true), MT_EXIT_INCOMPLETE);
+    assert_int_equal(verdict(&dropped, false, false), MT_EXIT_OK);
+    assert_int_equal(verdict(&dropped, false, true), MT_EXIT_INCOMPLETE);
+    assert_int_equal(verdict(&sound, true, false), MT_EXIT_OK);
+    assert_int_equal(verdict(&sound, true, true), MT_EXIT_INCOMPLETE);
+    assert_int_equal(verdict(&damaged, false, false), MT_EXIT_INPUT);
+    assert_int_equal(verdict(&damaged, true, true), MT_EXIT_INPUT);
+    assert_int_equal(verdict(&invalid, false, false), MT_EXIT_INPUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(statuses)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
