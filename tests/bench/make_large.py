@@ -10,9 +10,16 @@ import re
 import subprocess
 import sys
 
+SMALL_SEGMENT_BYTES = 2 << 20
+
 
 def load(path):
     return pickle.loads(subprocess.run(["zstd", "-dc", path], check=True, stdout=subprocess.PIPE).stdout)
+
+
+def release_order(segment):
+    """As PyTorch empties its cache: large blocks, then small ones, each by stream, size, address."""
+    return segment["size"] <= SMALL_SEGMENT_BYTES, segment["stream"], segment["size"], segment["addr"]
 
 
 def leftovers(trace, time_us):
@@ -33,7 +40,8 @@ def leftovers(trace, time_us):
     events = []
     for action in ("free_requested", "free_completed"):
         events += [dict(block, action=action, time_us=time_us) for block in blocks.values()]
-    return events + [dict(s, action="segment_free", time_us=time_us) for s in segments.values()]
+    return events + [dict(segment, action="segment_free", time_us=time_us)
+                     for segment in sorted(segments.values(), key=release_order)]
 
 
 def shifted(events, delta_us):

@@ -1,0 +1,1 @@
+memtrace replay --json captures/oom_adam.pickle.zst --policy pytorch --verify

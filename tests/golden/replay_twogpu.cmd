@@ -1,0 +1,1 @@
+memtrace replay captures/twogpu.pickle.zst --policy pytorch --verify
