@@ -1,0 +1,432 @@
+/* Every holding walks from the root to its leaf through a table of (parent,
+ * what) -> node, and adds its bytes on the way. Then siblings are sorted, and
+ * the nodes are laid out in the order in which a picture draws them. */
+#include "icicle.h"
+
+#include "map.h"
+#include "site.h"
+#include "speaking_stack.h"
+#include "units.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- phases ---------------------------------------------------------- */
+
+static bool is_phase(uint32_t phase_count, int32_t phase)
+{
+    return phase >= 0 && (uint32_t)phase < phase_count;
+}
+
+/* Parents come before their children, so this ends. */
+static int32_t around(const struct mt_phase *phases, int32_t phase)
+{
+    return phases[phase].parent < phase ? phases[phase].parent : MT_NO_PHASE;
+}
+
+int32_t mt_shown_phase(const struct mt_phase *phases, uint32_t phase_count, int32_t phase)
+{
+    while (is_phase(phase_count, phase) && phases[phase].is_plumbing)
+        phase = around(phases, phase);
+    return is_phase(phase_count, phase) ? phase : MT_NO_PHASE;
+}
+
+static bool is_backward_name(const char *name)
+{
+    return strstr(name, "backward") || strstr(name, "Backward") || !strcmp(name, "bwd");
+}
+
+bool mt_phase_is_backward(const struct mt_phase *phases, uint32_t phase_count, int32_t phase)
+{
+    while (is_phase(phase_count, phase)) {
+        if (is_backward_name(phases[phase].name))
+            return true;
+        phase = around(phases, phase);
+    }
+    return false;
+}
+
+/* ---- growing the tree ------------------------------------------------ */
+
+struct tree {
+    struct mt_arena *arena;
+    const struct mt_symbols *symbols;
+    const struct mt_phase *phases;
+    uint32_t phase_count;
+    struct mt_node *nodes;
+    uint32_t count, capacity;
+    struct mt_map children; /* hash of (parent, identity) -> node */
+};
+
+static bool is_same(const struct mt_node *node, const struct mt_node *like)
+{
+    if (node->parent != like->parent || node->kind != like->kind)
+        return false;
+    switch (node->kind) {
+    case MT_NODE_FRAME: return node->frame == like->frame;
+    case MT_NODE_NO_STACK:
+        return node->is_engine == like->is_engine && !strcmp(node->phase_name, like->phase_name);
+    case MT_NODE_BLOCKS: return node->role == like->role && node->block_bytes == like->block_bytes;
+    case MT_NODE_ROOT: break;
+    }
+    return true;
+}
+
+static uint64_t hash_node(const struct mt_node *node)
+{
+    uint64_t hash = mt_hash_u64((uint64_t)node->parent << 8 | (uint64_t)node->kind);
+
+    switch (node->kind) {
+    case MT_NODE_FRAME: return mt_hash_u64(hash ^ node->frame);
+    case MT_NODE_NO_STACK:
+        hash ^= mt_hash_bytes(node->phase_name, strlen(node->phase_name));
+        return mt_hash_u64(hash ^ node->is_engine);
+    case MT_NODE_BLOCKS:
+        return mt_hash_u64(hash ^ mt_hash_u64(node->block_bytes) ^ (uint64_t)node->role);
+    case MT_NODE_ROOT: break;
+    }
+    return hash;
+}
+
+static enum mt_status add_node(struct tree *tree, const struct mt_node *node)
+{
+    if (tree->count == tree->capacity) {
+        uint32_t capacity = tree->capacity ? tree->capacity * 2 : 256;
+        struct mt_node *bigger;
+
+        if (capacity > UINT32_MAX / 4)
+            return MT_ERR_MEMORY;
+        bigger = realloc(tree->nodes, capacity * sizeof *bigger);
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        tree->nodes = bigger;
+        tree->capacity = capacity;
+    }
+    tree->nodes[tree->count++] = *node;
+    return MT_OK;
+}
+
+/* The child of like->parent that is like this, made if there is none. */
+static enum mt_status find_or_add(struct tree *tree, const struct mt_node *like, uint32_t *index)
+{
+    uint64_t key = hash_node(like);
+    enum mt_status status;
+
+    for (;; key++) {
+        uint32_t found = mt_map_get(&tree->children, key);
+
+        if (found == MT_MAP_NONE)
+            break;
+        if (is_same(&tree->nodes[found], like)) {
+            *index = found;
+            return MT_OK;
+        }
+    }
+    *index = tree->count;
+    status = add_node(tree, like);
+    return status ? status : mt_map_set(&tree->children, key, *index);
+}
+
+static void count_in(struct mt_node *node, const struct mt_holding *holding)
+{
+    node->bytes += holding->bytes;
+    node->blocks += holding->blocks;
+    node->requested_bytes += holding->requested_bytes;
+}
+
+static enum mt_status descend(struct tree *tree, struct mt_node like,
+                              const struct mt_holding *holding, uint32_t *at)
+{
+    enum mt_status status;
+
+    like.parent = *at;
+    like.depth = tree->nodes[*at].depth + 1;
+    status = find_or_add(tree, &like, at);
+    if (!status)
+        count_in(&tree->nodes[*at], holding);
+    return status;
+}
+
+static struct mt_node no_stack_node(const struct tree *tree, const struct mt_holding *holding)
+{
+    struct mt_node node = {
+        .kind = MT_NODE_NO_STACK,
+        .frame = MT_NO_ID,
+        .phase = mt_shown_phase(tree->phases, tree->phase_count, holding->phase),
+        .is_engine = mt_phase_is_backward(tree->phases, tree->phase_count, holding->phase)};
+
+    node.phase_name = node.phase == MT_NO_PHASE ? "" : tree->phases[node.phase].name;
+    return node;
+}
+
+static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *speaking,
+                                  const struct mt_holding *holding, bool reversed)
+{
+    uint32_t frames[MT_SPEAKING_DEPTH], count, at = 0;
+    struct mt_node leaf = {.kind = MT_NODE_BLOCKS,
+                           .frame = MT_NO_ID,
+                           .phase = holding->phase,
+                           .role = holding->role,
+                           .block_bytes = holding->block_bytes};
+    enum mt_status status = mt_speaking_stack_get(speaking, holding->stack, frames, &count);
+
+    count_in(&tree->nodes[0], holding);
+    if (!status && count == 0)
+        status = descend(tree, no_stack_node(tree, holding), holding, &at);
+    for (uint32_t i = 0; !status && i < count; i++) {
+        struct mt_node node = {.kind = MT_NODE_FRAME,
+                               .frame = frames[reversed ? count - 1 - i : i],
+                               .phase = MT_NO_PHASE};
+        status = descend(tree, node, holding, &at);
+    }
+    return status ? status : descend(tree, leaf, holding, &at);
+}
+
+/* ---- in order -------------------------------------------------------- */
+
+struct child {
+    uint32_t parent, node;
+    enum mt_node_kind kind;
+    uint64_t bytes, block_bytes;
+    const char *name, *file;
+    uint32_t line;
+    enum mt_role role;
+};
+
+static struct child describe(const struct tree *tree, uint32_t index)
+{
+    const struct mt_node *node = &tree->nodes[index];
+    struct child child = {.parent = node->parent,
+                          .node = index,
+                          .kind = node->kind,
+                          .bytes = node->bytes,
+                          .block_bytes = node->block_bytes,
+                          .role = node->role,
+                          .name = "",
+                          .file = ""};
+
+    if (node->kind == MT_NODE_FRAME && node->frame < tree->symbols->frame_count) {
+        const struct mt_frame *frame = &tree->symbols->frames[node->frame];
+
+        child.name = mt_symbols_text(tree->symbols, frame->function);
+        child.file = mt_symbols_text(tree->symbols, frame->file);
+        child.line = frame->line;
+    } else if (node->kind == MT_NODE_NO_STACK) {
+        child.name = node->phase_name;
+    }
+    return child;
+}
+
+#define COMPARE(left, right)                                                                       \
+    if ((left) != (right))                                                                         \
+    return (left) < (right) ? -1 : 1
+
+static int compare_children(const void *a, const void *b)
+{
+    const struct child *left = a, *right = b;
+    int order;
+
+    COMPARE(left->parent, right->parent);
+    COMPARE(right->bytes, left->bytes);
+    COMPARE(left->kind, right->kind);
+    order = strcmp(left->name, right->name);
+    if (!order)
+        order = strcmp(left->file, right->file);
+    if (order)
+        return order;
+    COMPARE(left->line, right->line);
+    COMPARE(right->block_bytes, left->block_bytes);
+    COMPARE(left->role, right->role);
+    COMPARE(left->node, right->node);
+    return 0;
+}
+
+#undef COMPARE
+
+/* All nodes but the root, by parent, then as siblings stand. */
+static struct child *sorted_children(const struct tree *tree)
+{
+    struct child *children = malloc(tree->count * sizeof *children);
+
+    if (!children)
+        return NULL;
+    for (uint32_t i = 1; i < tree->count; i++)
+        children[i - 1] = describe(tree, i);
+    if (tree->count > 1)
+        qsort(children, tree->count - 1, sizeof *children, compare_children);
+    return children;
+}
+
+/* Siblings are a run in `children`; a cursor for each node walks along its
+ * run. The next node in picture order is the first child of the last one, or
+ * the next sibling of the nearest node around it that has one left. */
+static void lay_out(const struct tree *tree, const struct child *children, uint32_t *cursor,
+                    struct mt_icicle *icicle)
+{
+    uint32_t total = tree->count - 1, *place = cursor + tree->count, at = 0;
+
+    for (uint32_t i = total; i-- > 0;)
+        cursor[children[i].parent] = i;
+    icicle->nodes[0] = tree->nodes[0];
+    icicle->count = 1;
+    place[0] = 0;
+    while (icicle->count < tree->count) {
+        while (cursor[at] >= total || children[cursor[at]].parent != at) {
+            icicle->nodes[place[at]].end = icicle->count;
+            at = tree->nodes[at].parent;
+        }
+        at = children[cursor[at]++].node;
+        place[at] = icicle->count++;
+        icicle->nodes[place[at]] = tree->nodes[at];
+        icicle->nodes[place[at]].parent = place[tree->nodes[at].parent];
+    }
+    for (; at; at = tree->nodes[at].parent)
+        icicle->nodes[place[at]].end = icicle->count;
+    icicle->nodes[0].end = icicle->count;
+}
+
+/* Left edges, depth, and what each node holds itself. `filled` counts the bytes
+ * of the children that have their place. */
+static void measure(struct mt_icicle *icicle, uint64_t *filled)
+{
+    for (uint32_t i = 1; i < icicle->count; i++) {
+        struct mt_node *node = &icicle->nodes[i], *parent = &icicle->nodes[node->parent];
+
+        node->offset = parent->offset + filled[node->parent];
+        filled[node->parent] += node->bytes;
+        if (node->depth > icicle->depth)
+            icicle->depth = node->depth;
+        if (node->kind == MT_NODE_BLOCKS) {
+            parent->own_bytes += node->bytes;
+            parent->own_blocks += node->blocks;
+        }
+    }
+}
+
+/* Of most of a node's own bytes; leaves of one role may have several sizes. */
+static void name_roles(struct mt_icicle *icicle)
+{
+    for (uint32_t i = 0; i < icicle->count; i++) {
+        uint64_t bytes[MT_ROLE_COUNT] = {0};
+        struct mt_node *node = &icicle->nodes[i];
+
+        if (node->kind == MT_NODE_BLOCKS || !node->own_blocks)
+            continue;
+        for (uint32_t j = i + 1; j < node->end; j = icicle->nodes[j].end)
+            if (icicle->nodes[j].kind == MT_NODE_BLOCKS)
+                bytes[icicle->nodes[j].role] += icicle->nodes[j].bytes;
+        for (unsigned role = 1; role < MT_ROLE_COUNT; role++)
+            if (bytes[role] > bytes[node->role])
+                node->role = (enum mt_role)role;
+    }
+}
+
+static enum mt_status finish(const struct tree *tree, struct mt_icicle *icicle)
+{
+    struct child *children = sorted_children(tree);
+    uint32_t *cursor = malloc(2 * tree->count * sizeof *cursor);
+    uint64_t *filled = calloc(tree->count, sizeof *filled);
+    enum mt_status status = MT_ERR_MEMORY;
+
+    icicle->nodes = mt_arena_array(tree->arena, tree->count, sizeof *icicle->nodes);
+    if (children && cursor && filled && icicle->nodes) {
+        memset(cursor, 0xff, tree->count * sizeof *cursor);
+        lay_out(tree, children, cursor, icicle);
+        measure(icicle, filled);
+        name_roles(icicle);
+        status = MT_OK;
+    }
+    free(children);
+    free(cursor);
+    free(filled);
+    return status;
+}
+
+enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *holdings,
+                               uint32_t holding_count, const struct mt_phase *phases,
+                               uint32_t phase_count, const struct mt_symbols *symbols,
+                               const struct mt_icicle_options *options, struct mt_icicle **out)
+{
+    struct tree tree = {
+        .arena = arena, .symbols = symbols, .phases = phases, .phase_count = phase_count};
+    struct mt_node root = {.kind = MT_NODE_ROOT, .frame = MT_NO_ID, .phase = MT_NO_PHASE};
+    struct mt_icicle *icicle = mt_arena_alloc(arena, sizeof *icicle);
+    struct mt_speaking_stack speaking;
+    enum mt_status status = icicle ? add_node(&tree, &root) : MT_ERR_MEMORY;
+
+    mt_speaking_stack_init(&speaking, arena, symbols);
+    for (uint32_t i = 0; !status && i < holding_count; i++)
+        status = add_holding(&tree, &speaking, &holdings[i], options && options->reversed);
+    if (!status)
+        status = finish(&tree, icicle);
+    mt_map_release(&tree.children);
+    free(tree.nodes);
+    if (!status)
+        *out = icicle;
+    return status;
+}
+
+/* ---- words ----------------------------------------------------------- */
+
+static const char *no_stack_label(struct mt_arena *arena, const struct mt_node *node)
+{
+    if (node->is_engine && !strcmp(node->phase_name, "backward"))
+        return "autograd engine";
+    if (!*node->phase_name)
+        return "no stack recorded";
+    return mt_arena_printf(arena, "%s, in %s", node->is_engine ? "autograd engine" : "no stack",
+                           node->phase_name);
+}
+
+const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbols,
+                          const struct mt_node *node)
+{
+    char size[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+
+    switch (node->kind) {
+    case MT_NODE_ROOT: return "all";
+    case MT_NODE_FRAME: return mt_frame_label(arena, symbols, node->frame);
+    case MT_NODE_NO_STACK: return no_stack_label(arena, node);
+    case MT_NODE_BLOCKS: break;
+    }
+    return mt_arena_printf(arena, "%s × %s", mt_format_count(count, node->blocks),
+                           mt_format_bytes(size, node->block_bytes));
+}
+
+static void add_name(struct mt_buf *out, const char *name)
+{
+    for (; name && *name; name++)
+        mt_buf_add_char(out, *name == ';' || *name == '\n' || *name == '\r' ? ':' : *name);
+}
+
+static void add_path(const struct mt_icicle *icicle, const struct mt_symbols *symbols,
+                     uint32_t index, struct mt_buf *out)
+{
+    uint32_t path[MT_SPEAKING_DEPTH + 3], count = 0;
+    struct mt_arena names = {0};
+
+    for (; index; index = icicle->nodes[index].parent)
+        path[count++] = index;
+    while (count-- > 0) {
+        add_name(out, mt_node_label(&names, symbols, &icicle->nodes[path[count]]));
+        mt_buf_add_char(out, count ? ';' : ' ');
+    }
+    mt_arena_release(&names);
+}
+
+void mt_icicle_fold(const struct mt_icicle *icicle, const struct mt_symbols *symbols,
+                    bool with_blocks, struct mt_buf *out)
+{
+    for (uint32_t i = 1; i < icicle->count; i++) {
+        const struct mt_node *node = &icicle->nodes[i];
+        uint64_t bytes = with_blocks ? 0 : node->own_bytes;
+
+        if (with_blocks && node->kind == MT_NODE_BLOCKS)
+            bytes = node->bytes;
+        if (bytes == 0)
+            continue;
+        add_path(icicle, symbols, i, out);
+        mt_buf_add_u64(out, bytes);
+        mt_buf_add_char(out, '\n');
+    }
+}
