@@ -4,6 +4,7 @@
 #include "icicle.h"
 
 #include "map.h"
+#include "phase_names.h"
 #include "site.h"
 #include "speaking_stack.h"
 #include "units.h"
@@ -31,15 +32,10 @@ int32_t mt_shown_phase(const struct mt_phase *phases, uint32_t phase_count, int3
     return is_phase(phase_count, phase) ? phase : MT_NO_PHASE;
 }
 
-static bool is_backward_name(const char *name)
-{
-    return strstr(name, "backward") || strstr(name, "Backward") || !strcmp(name, "bwd");
-}
-
 bool mt_phase_is_backward(const struct mt_phase *phases, uint32_t phase_count, int32_t phase)
 {
     while (is_phase(phase_count, phase)) {
-        if (is_backward_name(phases[phase].name))
+        if (mt_phase_kind_of(phases[phase].name) == MT_PHASE_BACKWARD)
             return true;
         phase = around(phases, phase);
     }

@@ -17,15 +17,16 @@ enum mt_node_kind {
 
 struct mt_node {
     enum mt_node_kind kind;
-    uint32_t parent;      /* index; the root is its own */
-    uint32_t depth;       /* 0 at the root */
-    uint32_t end;         /* index behind the last node below this one */
-    uint32_t frame;       /* FRAME: id */
-    int32_t phase;        /* NO_STACK: shown phase; BLOCKS: phase of birth of one */
-    bool is_engine;       /* NO_STACK: in backward, so the autograd engine's */
-    enum mt_role role;    /* BLOCKS: theirs; else that of most of its own bytes */
-    uint64_t block_bytes; /* BLOCKS: of each */
-    uint64_t offset;      /* bytes to the left of it, from the root's left edge */
+    uint32_t parent;        /* index; the root is its own */
+    uint32_t depth;         /* 0 at the root */
+    uint32_t end;           /* index behind the last node below this one */
+    uint32_t frame;         /* FRAME: id */
+    int32_t phase;          /* NO_STACK: shown phase; BLOCKS: phase of birth of one */
+    const char *phase_name; /* NO_STACK: of the phase, "" = none */
+    bool is_engine;         /* NO_STACK: in backward, so the autograd engine's */
+    enum mt_role role;      /* BLOCKS: theirs; else that of most of its own bytes */
+    uint64_t block_bytes;   /* BLOCKS: of each */
+    uint64_t offset;        /* bytes to the left of it, from the root's left edge */
     uint64_t bytes, blocks, requested_bytes;
     uint64_t own_bytes, own_blocks; /* of BLOCKS directly below */
 };

@@ -69,34 +69,35 @@ static const struct {
 /* C and C++ names without arguments, first match wins. Operators, nodes of the
  * autograd graph and the engine itself speak; what lies between them does not;
  * what is not listed is somebody's own code and speaks too. `short_name`: the
- * label is the name between prefix and suffix. */
+ * label is the name between prefix and suffix; `label`: it is this. */
 static const struct {
     const char *prefix, *suffix;
     bool plumbing, short_name, node;
+    const char *label;
 } native_names[] = {
-    {"at::_ops::empty", "", true, false, false},
-    {"at::_ops::resize_", "", true, false, false},
-    {"at::_ops::", "::call", false, true, false},
-    {"torch::autograd::generated::", "::apply", false, true, true},
-    {"torch::autograd::Engine::evaluate_function", "", false, false, false},
-    {"torch::", "", true, false, false},
-    {"at::", "", true, false, false},
-    {"c10::", "", true, false, false},
-    {"THP", "", true, false, false},
-    {"std::", "", true, false, false},
-    {"Py", "", true, false, false},
-    {"_Py", "", true, false, false},
-    {"pybind11::", "", true, false, false},
-    {"__libc_", "", true, false, false},
-    {"__clone", "", true, false, false},
-    {"clone", "", true, false, false},
-    {"_start", "", true, false, false},
-    {"start_thread", "", true, false, false},
-    {"pthread_", "", true, false, false},
-    {"cudaMalloc", "", true, false, false},
-    {"cudaFree", "", true, false, false},
-    {"cuMem", "", true, false, false},
-    {"rmm::", "", true, false, false},
+    {"at::_ops::empty", "", true, false, false, NULL},
+    {"at::_ops::resize_", "", true, false, false, NULL},
+    {"at::_ops::", "::call", false, true, false, NULL},
+    {"torch::autograd::generated::", "::apply", false, true, true, NULL},
+    {"torch::autograd::Engine::evaluate_function", "", false, false, false, "autograd engine"},
+    {"torch::", "", true, false, false, NULL},
+    {"at::", "", true, false, false, NULL},
+    {"c10::", "", true, false, false, NULL},
+    {"THP", "", true, false, false, NULL},
+    {"std::", "", true, false, false, NULL},
+    {"Py", "", true, false, false, NULL},
+    {"_Py", "", true, false, false, NULL},
+    {"pybind11::", "", true, false, false, NULL},
+    {"__libc_", "", true, false, false, NULL},
+    {"__clone", "", true, false, false, NULL},
+    {"clone", "", true, false, false, NULL},
+    {"_start", "", true, false, false, NULL},
+    {"start_thread", "", true, false, false, NULL},
+    {"pthread_", "", true, false, false, NULL},
+    {"cudaMalloc", "", true, false, false, NULL},
+    {"cudaFree", "", true, false, false, NULL},
+    {"cuMem", "", true, false, false, NULL},
+    {"rmm::", "", true, false, false, NULL},
 };
 
 static const char *const native_extensions[] = {".cpp", ".cc", ".cxx", ".c",   ".h",
@@ -304,6 +305,8 @@ static const char *native_function(struct mt_arena *arena, const char *symbol)
 
     mt_cxx_name(symbol, name);
     row = native_row(name);
+    if (row < MT_ARRAY_LEN(native_names) && native_names[row].label)
+        return native_names[row].label;
     if (row == MT_ARRAY_LEN(native_names) || !native_names[row].short_name)
         return cut_text(arena, mt_cxx_last_components(name));
     prefix = strlen(native_names[row].prefix);

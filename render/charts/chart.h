@@ -9,6 +9,8 @@
 struct mt_chart_options {
     double width, height; /* logical pixels; 0 = the chart's own choice */
     bool event_axis;      /* --x=events */
+    bool flame;           /* icicle: root at the bottom */
+    bool reversed;        /* icicle: innermost frames first */
 };
 
 struct mt_chart {
@@ -25,6 +27,13 @@ extern const struct mt_chart mt_charts[];
 /* The charts' draw functions. `device` may be NULL for an empty trace: the
  * chart says so, sensibly. Each initialises *drawing, whatever it returns; the
  * caller releases it. */
+enum mt_status mt_flamechart_draw(const struct mt_report *report,
+                                  const struct mt_device_report *device,
+                                  const struct mt_chart_options *options,
+                                  struct mt_drawing *drawing, struct mt_error *error);
+enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_device_report *device,
+                              const struct mt_chart_options *options, struct mt_drawing *drawing,
+                              struct mt_error *error);
 enum mt_status mt_timeline_draw(const struct mt_report *report,
                                 const struct mt_device_report *device,
                                 const struct mt_chart_options *options, struct mt_drawing *drawing,

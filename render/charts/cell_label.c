@@ -1,0 +1,112 @@
+#include "cell_label.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "site.h"
+#include "theme.h"
+#include "util.h"
+
+#define SLACK 1.06 /* other fonts may be wider than ours */
+
+static double width_of(const char *text, enum mt_weight weight)
+{
+    return SLACK * mt_text_width(text, MT_CELL_TEXT, weight);
+}
+
+/* ---- frames ---------------------------------------------------------- */
+
+/* Names that every class has: where it is says more than what it is called. */
+static bool says_nothing(const char *function)
+{
+    static const char *const names[] = {"forward", "__call__", "__init__", "step",
+                                        "apply",   "backward", "run",      "<lambda>"};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++)
+        if (!strcmp(function, names[i]))
+            return true;
+    return false;
+}
+
+/* "linear:134" for "linear.py:134"; with no_line "linear". */
+static const char *short_place(struct mt_drawing *drawing, const char *place, bool no_line)
+{
+    const char *dot = strrchr(place, '.'), *colon = strrchr(place, ':');
+    size_t stem = dot ? (size_t)(dot - place) : colon ? (size_t)(colon - place) : strlen(place);
+
+    return mt_arena_printf(&drawing->arena, "%.*s%s", (int)stem, place,
+                           colon && !no_line ? colon : "");
+}
+
+const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbols *symbols,
+                               uint32_t frame, double width)
+{
+    const char *function = mt_frame_function(&drawing->arena, symbols, frame);
+    const char *place = mt_frame_place(&drawing->arena, symbols, frame);
+    const char *line = place ? strrchr(place, ':') : NULL;
+    bool is_user = mt_frame_origin(symbols, frame) == MT_ORIGIN_USER;
+    const char *tries[6];
+    size_t count = 0;
+
+    if (!function || !place)
+        return "";
+    if (*place)
+        tries[count++] = mt_arena_printf(&drawing->arena, "%s  %s", function, place);
+    if (line && (is_user || !says_nothing(function)))
+        tries[count++] = mt_arena_printf(&drawing->arena, "%s %s", function, line);
+    if (says_nothing(function) && *place) {
+        tries[count++] = is_user ? line : short_place(drawing, place, false);
+        if (!is_user)
+            tries[count++] = short_place(drawing, place, true);
+    } else {
+        tries[count++] = function;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (tries[i] && width_of(tries[i], MT_REGULAR) <= width)
+            return tries[i];
+    return mt_text_fit(drawing, tries[count - 1] ? tries[count - 1] : function, MT_CELL_TEXT,
+                       MT_REGULAR, width, false);
+}
+
+/* ---- cells ----------------------------------------------------------- */
+
+static double margin(const struct mt_cell_box *box)
+{
+    return box->width < 48 ? 3 : 6;
+}
+
+double mt_cell_room(const struct mt_cell_box *box)
+{
+    return box->width - 2 * margin(box);
+}
+
+static void write_at(struct mt_drawing *drawing, const struct mt_cell_box *box, double x,
+                     const char *text, enum mt_weight weight, enum mt_anchor anchor)
+{
+    struct mt_text_style style = {.size = MT_CELL_TEXT,
+                                  .weight = weight,
+                                  .anchor = anchor,
+                                  .color = mt_theme_text_on(box->fill)};
+
+    mt_draw_text(drawing, x, box->y + box->height / 2 + 0.36 * MT_CELL_TEXT, text, &style, "cell");
+}
+
+bool mt_cell_write(struct mt_drawing *drawing, const struct mt_cell_box *box, const char *text,
+                   const char *amount)
+{
+    const char *fitted =
+        mt_text_fit(drawing, text, MT_CELL_TEXT, MT_REGULAR, mt_cell_room(box), false);
+    double used = *fitted ? width_of(fitted, MT_REGULAR) : 0;
+
+    if (!*fitted)
+        return false;
+    if (box->centred)
+        write_at(drawing, box, box->x + box->width / 2, fitted, MT_REGULAR, MT_ANCHOR_MIDDLE);
+    else
+        write_at(drawing, box, box->x + margin(box), fitted, MT_REGULAR, MT_ANCHOR_START);
+    if (!box->centred && amount && !strcmp(fitted, text) &&
+        used + 12 + width_of(amount, MT_SEMIBOLD) <= mt_cell_room(box))
+        write_at(drawing, box, box->x + box->width - margin(box), amount, MT_SEMIBOLD,
+                 MT_ANCHOR_END);
+    return true;
+}

@@ -1,0 +1,250 @@
+/* Flame chart (render notes 4(d)): the curve of allocated bytes, and below it,
+ * on the same x, what ran: step, phases, call stacks, coloured by what they did
+ * to memory. */
+#include "flamechart.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "buf.h"
+#include "icicle.h"
+#include "site.h"
+#include "units.h"
+#include "util.h"
+
+#define CURVE_HEIGHT 160.0
+#define GUTTER       62.0 /* left of the plot */
+
+/* ---- the axis -------------------------------------------------------- */
+
+/* The window as an axis: one span, or those of the whole run with its idle
+ * gaps folded. */
+static enum mt_status make_timeline(const struct mt_flame_plan *plan, struct mt_timeline *axis)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_timeline *whole = plan->device->timeline;
+    struct mt_span *span = mt_arena_alloc(&plan->drawing->arena, sizeof *span);
+
+    if (!span)
+        return MT_ERR_MEMORY;
+    memset(axis, 0, sizeof *axis);
+    axis->first_event = chart->begin_event;
+    axis->last_event = chart->end_event;
+    if (chart->step == MT_NO_STEP && whole && whole->span_count > 1) {
+        axis->spans = whole->spans;
+        axis->span_count = whole->span_count;
+        axis->busy_ns = whole->busy_ns;
+        return MT_OK;
+    }
+    span->begin_t_ns = chart->begin_t_ns;
+    span->end_t_ns = mt_max_u64(chart->end_t_ns, chart->begin_t_ns + 1);
+    axis->spans = span;
+    axis->span_count = 1;
+    axis->busy_ns = span->end_t_ns - span->begin_t_ns;
+    return MT_OK;
+}
+
+/* ---- around the data ------------------------------------------------- */
+
+/* The scale of colours with its numbers. */
+static double draw_key(const struct mt_flame_plan *plan, double y)
+{
+    const double cell = 13, height = 12;
+    double width = cell * 17, x = MT_MARGIN;
+    char text[MT_UNITS_TEXT];
+
+    for (int i = 0; i < 17; i++) {
+        struct mt_paint paint = {.fill = (enum mt_color)((int)MT_COLOR_CHANGE_0 + i)};
+
+        mt_draw_rect(plan->drawing, x + cell * i, y, cell, height, &paint, NULL, "key");
+    }
+    y += height + 15;
+    mt_format_change(text, -(int64_t)plan->largest_net);
+    mt_frame_text(plan->drawing, x, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_START, "key-text");
+    mt_frame_text(plan->drawing, x + width / 2, y, "0", MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_MIDDLE, "key-text");
+    mt_format_change(text, (int64_t)plan->largest_net);
+    mt_frame_text(plan->drawing, x + width, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_END, "key-text");
+    return y;
+}
+
+static void draw_row_name(const struct mt_flame_plan *plan, int32_t row, const char *name)
+{
+    double y = plan->rows_top + MT_FLAME_PITCH * row + MT_FLAME_PITCH / 2 + 3.5;
+
+    mt_frame_text(plan->drawing, plan->plot.x - 9, y, name, MT_SIZE_SMALL, MT_REGULAR,
+                  MT_COLOR_MUTED, MT_ANCHOR_END, "row-name");
+}
+
+static void draw_row_names(const struct mt_flame_plan *plan)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    bool has_phase_name = false;
+
+    if (plan->rows[0] >= 0)
+        draw_row_name(plan, plan->rows[0], "step");
+    for (uint32_t row = 1; row < chart->frame_row && !has_phase_name; row++)
+        if (plan->rows[row] >= 0) {
+            draw_row_name(plan, plan->rows[row], "phase");
+            has_phase_name = true;
+        }
+    for (uint32_t row = chart->frame_row; row < chart->row_count + chart->common_rows; row++)
+        if (plan->rows[row] >= 0) {
+            draw_row_name(plan, plan->rows[row], "stack");
+            break;
+        }
+}
+
+/* "<module> › main › train": the rows that are the same everywhere. */
+static void add_common(const struct mt_flame_plan *plan, struct mt_buf *out)
+{
+    const struct mt_flamechart *chart = plan->chart;
+
+    for (uint32_t i = 0, row = 0; i < chart->cell_count && row < chart->common_rows; i++) {
+        const struct mt_cell *cell = &chart->cells[i];
+        const char *name;
+
+        if (cell->row != chart->frame_row + row || cell->kind != MT_CELL_FRAME ||
+            cell->frame == MT_NO_ID)
+            continue;
+        name = mt_frame_function(&plan->drawing->arena, plan->report->symbols, cell->frame);
+        mt_buf_printf(out, "%s%s", row ? " › " : "", name ? name : "?");
+        row++;
+    }
+}
+
+static void draw_footnote(const struct mt_flame_plan *plan)
+{
+    static const char last[] = " · a cell lasts until the first event outside of it";
+    struct mt_buf text = {0};
+    char count[MT_UNITS_TEXT];
+
+    if (plan->chart->common_rows) {
+        mt_buf_add_text(&text, "stacks below ");
+        add_common(plan, &text);
+    }
+    if (plan->merged_calls)
+        mt_buf_printf(&text, "%s%s calls without room for a word drawn together",
+                      text.length ? " · " : "", mt_format_count(count, plan->merged_calls));
+    if (!text.length)
+        mt_buf_add_text(&text, last + strlen(" · "));
+    else if (1.1 * mt_text_width(text.data, MT_SIZE_SMALL, MT_REGULAR) + 310 < plan->axis.width)
+        mt_buf_add_text(&text, last);
+    if (!text.failed)
+        mt_frame_footnote(plan->drawing, text.data);
+    mt_buf_release(&text);
+}
+
+static const char *chart_name(struct mt_drawing *drawing, const struct mt_flamechart *chart)
+{
+    char number[MT_UNITS_TEXT];
+    const char *name = "memory flame chart";
+
+    if (chart && chart->step != MT_NO_STEP)
+        name = mt_arena_printf(&drawing->arena, "memory flame chart, step %s%s",
+                               chart->step < 0 ? "−" : "",
+                               mt_format_count(number, chart->step < 0 ? 0 - (uint64_t)chart->step
+                                                                       : (uint64_t)chart->step));
+    return name ? name : "";
+}
+
+static const char *facts(const struct mt_flame_plan *plan)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    char events[MT_UNITS_TEXT], length[MT_UNITS_TEXT], enter[MT_UNITS_TEXT], leave[MT_UNITS_TEXT];
+    const char *text = mt_arena_printf(
+        &plan->drawing->arena,
+        "x = %s · colour = net change of allocated bytes while the frame was on the stack · "
+        "%s allocations and frees in %s · from %s to %s",
+        plan->axis.by_event ? "events" : "time", mt_format_count(events, chart->events),
+        mt_format_duration(length, chart->end_t_ns - chart->begin_t_ns),
+        mt_format_bytes(enter, chart->enter_allocated),
+        mt_format_bytes(leave, chart->exit_allocated));
+
+    return text ? text : "";
+}
+
+/* ---- the whole picture ----------------------------------------------- */
+
+static double height_below_curve(const struct mt_flame_plan *plan)
+{
+    double table = mt_flame_table_columns(plan) ? MT_FLAME_TABLE_HEIGHT : 0;
+
+    return 16 + MT_FLAME_PITCH * plan->row_count + 30 + table + 40;
+}
+
+static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title,
+                                   const struct mt_chart_options *options)
+{
+    struct mt_report since_window = *plan->report;
+    struct mt_timeline timeline;
+    double y, curve = CURVE_HEIGHT;
+    enum mt_status status = make_timeline(plan, &timeline);
+
+    if (!status)
+        status = mt_flame_plan_rows(plan);
+    if (status)
+        return status;
+    since_window.first_t_ns = plan->chart->begin_t_ns; /* ticks count from there */
+    mt_time_axis_init(&plan->axis, plan->drawing, &since_window, &timeline, options->event_axis);
+    plan->axis.left = plan->plot.x = MT_MARGIN + GUTTER;
+    plan->axis.width = plan->plot.width = plan->drawing->width - plan->plot.x - MT_MARGIN;
+    y = draw_key(plan, mt_frame_header(plan->drawing, title, facts(plan)));
+    plan->plot.y = y + 14;
+    if (options->height > 0) /* the curve takes what is left */
+        curve =
+            fmax(80, mt_frame_height(options->height, 0) - plan->plot.y - height_below_curve(plan));
+    plan->plot.height = curve;
+    plan->rows_top = plan->plot.y + curve + 16;
+    plan->drawing->height = ceil(plan->plot.y + curve + height_below_curve(plan));
+    mt_flame_draw_curve(plan);
+    mt_flame_draw_rows(plan);
+    draw_row_names(plan);
+    y = plan->rows_top + MT_FLAME_PITCH * plan->row_count;
+    mt_time_axis_draw_folds(plan->drawing, &plan->axis, plan->plot.y, y - plan->plot.y);
+    mt_time_axis_draw_ticks(plan->drawing, &plan->axis, y + 2);
+    if (mt_flame_table_columns(plan))
+        mt_flame_draw_table(plan, y + 50);
+    draw_footnote(plan);
+    plan->axis.report = plan->report;
+    plan->axis.timeline = NULL;
+    return MT_OK;
+}
+
+static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
+                         const struct mt_device_report *device, const char *title)
+{
+    drawing->height = 320;
+    mt_frame_nothing(drawing,
+                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
+                     device ? "Nothing was allocated or freed" : "No allocator events",
+                     "There is nothing to put on a time axis.");
+}
+
+enum mt_status mt_flamechart_draw(const struct mt_report *report,
+                                  const struct mt_device_report *device,
+                                  const struct mt_chart_options *options,
+                                  struct mt_drawing *drawing, struct mt_error *error)
+{
+    struct mt_flame_plan plan = {.drawing = drawing,
+                                 .report = report,
+                                 .device = device,
+                                 .chart = device ? device->flamechart : NULL};
+    enum mt_status status = MT_OK;
+    const char *title;
+
+    mt_drawing_init(drawing, mt_frame_width(options->width), mt_frame_height(options->height, 640),
+                    "flamechart");
+    title = mt_frame_title(drawing, report, device, chart_name(drawing, plan.chart));
+    mt_frame_describe(drawing, report, device, title);
+    if (plan.chart && plan.chart->events)
+        status = draw_picture(&plan, title, options);
+    else
+        draw_nothing(drawing, report, device, title);
+    if (status || drawing->failed)
+        return mt_fail(error, status ? status : MT_ERR_MEMORY, MT_NO_OFFSET,
+                       "no memory for the flame chart");
+    return MT_OK;
+}

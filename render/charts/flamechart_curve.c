@@ -1,0 +1,129 @@
+/* Allocated over the window, on the same x as the rows: a column of pixels
+ * shows its fullest instant, then the level at which it leaves. */
+#include "flamechart.h"
+
+#include <math.h>
+
+#include "units.h"
+
+static double level_y(const struct mt_flame_plan *plan, uint64_t top, uint64_t level)
+{
+    return plan->plot.y + plan->plot.height * (1 - (double)level / (double)top);
+}
+
+/* Room above the highest point for the ring. */
+static uint64_t top_of(const struct mt_flame_plan *plan)
+{
+    uint64_t peak = plan->chart->peak_allocated;
+
+    return peak + peak / 12 + 1;
+}
+
+struct outline {
+    struct mt_point *points;
+    size_t count, capacity;
+};
+
+static void add_point(struct outline *outline, double x, double y)
+{
+    struct mt_point *last = outline->count ? &outline->points[outline->count - 1] : NULL;
+
+    if (outline->count == outline->capacity)
+        return;
+    if (last && fabs(last->x - x) < 0.05 && fabs(last->y - y) < 0.05)
+        return;
+    outline->points[outline->count].x = x;
+    outline->points[outline->count++].y = y;
+}
+
+static void step_to(struct outline *outline, double x, double y)
+{
+    if (outline->count && fabs(outline->points[outline->count - 1].y - y) < 0.05)
+        return; /* a longer run at the same level */
+    if (outline->count)
+        add_point(outline, x, outline->points[outline->count - 1].y);
+    add_point(outline, x, y);
+}
+
+static double bin_x(const struct mt_flame_plan *plan, const struct mt_curve_bin *bin)
+{
+    return mt_time_axis_x(&plan->axis, bin->t_ns, bin->event);
+}
+
+/* Bins of one column of pixels: the fullest, then the last level. */
+static void trace(const struct mt_flame_plan *plan, uint64_t top, struct outline *outline)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_curve_bin *bins = plan->axis.by_event ? chart->event_curve : chart->curve;
+    uint32_t count = plan->axis.by_event ? chart->event_curve_count : chart->curve_count;
+    uint32_t i = 0;
+
+    add_point(outline, plan->plot.x, level_y(plan, top, chart->enter_allocated));
+    while (i < count) {
+        const struct mt_curve_bin *fullest = &bins[i], *last = &bins[i];
+        double column = floor(bin_x(plan, &bins[i]));
+
+        for (; i < count && floor(bin_x(plan, &bins[i])) <= column; i++) {
+            if (bins[i].max > fullest->max)
+                fullest = &bins[i];
+            last = &bins[i];
+        }
+        step_to(outline, bin_x(plan, fullest), level_y(plan, top, fullest->max));
+        step_to(outline, mt_time_axis_x(&plan->axis, last->last_t_ns, last->last_event),
+                level_y(plan, top, last->last));
+    }
+    add_point(outline, plan->plot.x + plan->plot.width, level_y(plan, top, chart->exit_allocated));
+}
+
+static void draw_peak(const struct mt_flame_plan *plan, uint64_t top)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_paint ring = {
+        .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_CURVE, .stroke_width = 2};
+    struct mt_text_style style = {
+        .size = 13, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
+    double x = mt_time_axis_x(&plan->axis, chart->peak_t_ns, chart->peak_event);
+    double y = level_y(plan, top, chart->peak_allocated);
+    char size[MT_UNITS_TEXT];
+    const char *label = mt_arena_printf(&plan->drawing->arena, "peak %s",
+                                        mt_format_bytes(size, chart->peak_allocated));
+
+    mt_draw_circle(plan->drawing, x, y, 4, &ring, NULL, "ring:peak");
+    if (!label)
+        return;
+    style.anchor =
+        x + 20 + 1.06 * mt_text_width(label, 13, MT_SEMIBOLD) > plan->plot.x + plan->plot.width
+            ? MT_ANCHOR_END
+            : MT_ANCHOR_START;
+    mt_draw_text(plan->drawing, style.anchor == MT_ANCHOR_END ? x - 10 : x + 10, y - 1, label,
+                 &style, "label:peak");
+}
+
+void mt_flame_draw_curve(const struct mt_flame_plan *plan)
+{
+    const struct mt_paint fill = {.fill = MT_COLOR_CURVE_FILL};
+    const struct mt_paint line = {.stroke = MT_COLOR_CURVE, .stroke_width = 1.3};
+    const struct mt_flamechart *chart = plan->chart;
+    uint64_t top = top_of(plan);
+    struct outline outline = {.capacity =
+                                  4 * ((size_t)chart->curve_count + chart->event_curve_count) + 8};
+    struct mt_ticks ticks;
+    size_t drawn;
+
+    outline.points =
+        mt_arena_array(&plan->drawing->arena, outline.capacity, sizeof *outline.points);
+    if (!outline.points) {
+        plan->drawing->failed = true;
+        return;
+    }
+    mt_byte_ticks(&ticks, chart->peak_allocated, top, 4);
+    mt_frame_byte_axis(plan->drawing, &plan->plot, &ticks, top);
+    trace(plan, top, &outline);
+    drawn = outline.count;
+    add_point(&outline, plan->plot.x + plan->plot.width, plan->plot.y + plan->plot.height);
+    add_point(&outline, plan->plot.x, plan->plot.y + plan->plot.height);
+    mt_draw_path(plan->drawing, outline.points, outline.count, true, true, &fill, NULL,
+                 "area:allocated");
+    mt_draw_path(plan->drawing, outline.points, drawn, false, true, &line, NULL, "curve:allocated");
+    draw_peak(plan, top);
+}

@@ -1,0 +1,426 @@
+/* Rows of the flame chart. Cells with room for a word stand alone. Neighbours
+ * without, if their colours are alike, are drawn as a crowd: one cell that says
+ * how many calls of what it is. A crowd does not cross the edge of what is
+ * drawn above it. */
+#include "flamechart.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cell_label.h"
+#include "icicle.h"
+#include "site.h"
+#include "units.h"
+#include "util.h"
+
+enum { MAX_CELLS = 220 };
+
+#define LEAST_WORD 26.0 /* pixels of a cell that may hold a word */
+#define LEAST_CELL 0.4  /* narrower ones are drawn so wide */
+
+/* ---- which rows ------------------------------------------------------ */
+
+static bool is_left_out(const struct mt_flamechart *chart, const struct mt_cell *cell)
+{
+    return cell->kind == MT_CELL_FRAME && cell->row < chart->frame_row + chart->common_rows;
+}
+
+/* Cells without a stack stand where the first visible frames stand. */
+static uint32_t row_of(const struct mt_flamechart *chart, const struct mt_cell *cell)
+{
+    return cell->kind == MT_CELL_NO_STACK ? cell->row + chart->common_rows : cell->row;
+}
+
+static uint64_t magnitude(int64_t value)
+{
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+enum mt_status mt_flame_plan_rows(struct mt_flame_plan *plan)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    uint32_t rows = chart->row_count + chart->common_rows + 1;
+
+    plan->rows = mt_arena_array(&plan->drawing->arena, rows, sizeof *plan->rows);
+    if (!plan->rows)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < chart->cell_count; i++)
+        if (!is_left_out(chart, &chart->cells[i])) {
+            plan->rows[row_of(chart, &chart->cells[i])] = 1;
+            plan->largest_net = mt_max_u64(plan->largest_net, magnitude(chart->cells[i].net_bytes));
+        }
+    for (uint32_t row = 0; row < rows; row++)
+        plan->rows[row] = plan->rows[row] ? (int32_t)plan->row_count++ : -1;
+    return MT_OK;
+}
+
+enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net)
+{
+    double share = plan->largest_net ? (double)magnitude(net) / (double)plan->largest_net : 0;
+    int distance = (int)lround(8 * pow(fmin(share, 1), 0.6));
+
+    return (enum mt_color)((int)MT_COLOR_CHANGE_0 + 8 + (net < 0 ? -distance : distance));
+}
+
+/* ---- words ----------------------------------------------------------- */
+
+static const char *no_stack_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    return mt_phase_is_backward(plan->report->phases, plan->report->phase_count, cell->phase)
+               ? "autograd engine"
+               : "no stack recorded";
+}
+
+static const char *phase_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    const struct mt_phase *phase;
+
+    if (cell->phase < 0 || (uint32_t)cell->phase >= plan->report->phase_count)
+        return "";
+    phase = &plan->report->phases[cell->phase];
+    if (cell->kind == MT_CELL_STEP && phase->step != MT_NO_STEP)
+        return mt_frame_where(plan->drawing, plan->report, cell->phase, phase->step);
+    return phase->name;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+/* As a person would say it in full. */
+static const char *full_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    if (cell->merged > 1 && cell->frame == MT_NO_ID)
+        return cell->kind == MT_CELL_FRAME ? "calls" : "phases";
+    switch (cell->kind) {
+    case MT_CELL_STEP:
+    case MT_CELL_PHASE: return phase_name(plan, cell);
+    case MT_CELL_NO_STACK: return no_stack_name(plan, cell);
+    case MT_CELL_FRAME: break;
+    }
+    return or_empty(mt_frame_label(&plan->drawing->arena, plan->report->symbols, cell->frame));
+}
+
+static const char *span_text(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    char begin[MT_UNITS_TEXT], length[MT_UNITS_TEXT];
+
+    return or_empty(
+        mt_arena_printf(&plan->drawing->arena, "%s from %s",
+                        mt_format_duration(length, cell->end_t_ns - cell->begin_t_ns),
+                        mt_format_duration(begin, cell->begin_t_ns - plan->chart->begin_t_ns)));
+}
+
+static const char *cell_title(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+                              const char *name)
+{
+    char net[MT_UNITS_TEXT], peak[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    bool counted = cell->merged > 1;
+
+    return mt_arena_printf(&plan->drawing->arena, "%s%s%s: net %s, peak %s, %s",
+                           counted ? mt_format_count(count, cell->merged) : "",
+                           counted ? " × " : "", name, mt_format_change(net, cell->net_bytes),
+                           mt_format_bytes(peak, cell->peak_allocated), span_text(plan, cell));
+}
+
+/* ---- one cell -------------------------------------------------------- */
+
+static double left_of(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    return mt_time_axis_x(&plan->axis, cell->begin_t_ns, cell->begin_event);
+}
+
+static double right_of(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    return mt_time_axis_x(&plan->axis, cell->end_t_ns, cell->end_event);
+}
+
+static struct mt_cell_box box_of(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    double left = left_of(plan, cell), width = right_of(plan, cell) - left;
+    int32_t row = plan->rows[row_of(plan->chart, cell)];
+    struct mt_cell_box box = {.x = left,
+                              .y = plan->rows_top + MT_FLAME_PITCH * row,
+                              .width = fmax(width - (width > 2.5 ? 1 : 0), LEAST_CELL),
+                              .height = MT_FLAME_PITCH - 2,
+                              .fill = mt_flame_color(plan, cell->net_bytes)};
+
+    return box;
+}
+
+static const char *const cell_roles[] = {"cell:step", "cell:phase", "cell:frame", "cell:no-stack"};
+
+static void draw_box(const struct mt_flame_plan *plan, const struct mt_cell_box *box,
+                     const char *title, const char *role)
+{
+    struct mt_paint paint = {.fill = box->fill, .radius = box->width > 6 ? 2 : 0};
+
+    mt_draw_rect(plan->drawing, box->x, box->y, box->width, box->height, &paint, title, role);
+}
+
+/* "forward  peak 3.11 GiB" if that fits, else the name. */
+static const char *phase_text(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+                              double room)
+{
+    const char *name = full_name(plan, cell), *text;
+    char peak[MT_UNITS_TEXT];
+
+    text = mt_arena_printf(&plan->drawing->arena, "%s  peak %s", name,
+                           mt_format_bytes(peak, cell->peak_allocated));
+    if (text && 1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) <= room)
+        return text;
+    text = mt_phase_short_name(name);
+    if (text && 1.06 * mt_text_width(name, MT_CELL_TEXT, MT_REGULAR) > room)
+        return text;
+    return name;
+}
+
+static const char *cell_text(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+                             double room)
+{
+    if (cell->kind == MT_CELL_FRAME && cell->frame != MT_NO_ID)
+        return mt_cell_frame_text(plan->drawing, plan->report->symbols, cell->frame, room);
+    if (cell->kind == MT_CELL_PHASE)
+        return phase_text(plan, cell, room);
+    return full_name(plan, cell);
+}
+
+static void draw_cell(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    struct mt_cell_box box = box_of(plan, cell);
+    char net[MT_UNITS_TEXT];
+
+    draw_box(plan, &box, cell_title(plan, cell, full_name(plan, cell)), cell_roles[cell->kind]);
+    mt_cell_write(plan->drawing, &box, cell_text(plan, cell, mt_cell_room(&box)),
+                  mt_format_change(net, cell->net_bytes));
+}
+
+/* ---- crowds ---------------------------------------------------------- */
+
+/* Several cells as one; `cell` is their sum. */
+struct crowd {
+    struct mt_cell cell;
+    uint32_t cells;
+    double right;
+    enum mt_color color;           /* of the first */
+    bool same_function, same_file; /* of all frames */
+};
+
+static const struct mt_frame *frame_of(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    const struct mt_symbols *symbols = plan->report->symbols;
+
+    return cell->kind == MT_CELL_FRAME && cell->frame < symbols->frame_count
+               ? &symbols->frames[cell->frame]
+               : NULL;
+}
+
+static void begin_crowd(const struct mt_flame_plan *plan, struct crowd *crowd,
+                        const struct mt_cell *cell)
+{
+    crowd->cell = *cell;
+    crowd->cells = 1;
+    crowd->right = right_of(plan, cell);
+    crowd->color = mt_flame_color(plan, cell->net_bytes);
+    crowd->same_function = crowd->same_file = frame_of(plan, cell) != NULL;
+}
+
+static void join_crowd(const struct mt_flame_plan *plan, struct crowd *crowd,
+                       const struct mt_cell *cell)
+{
+    const struct mt_frame *a = frame_of(plan, &crowd->cell), *b = frame_of(plan, cell);
+    struct mt_cell *sum = &crowd->cell;
+
+    crowd->same_function &= a && b && a->function == b->function;
+    crowd->same_file &= a && b && a->file == b->file;
+    if (sum->kind != cell->kind)
+        sum->kind = MT_CELL_FRAME;
+    sum->merged += cell->merged;
+    sum->net_bytes += cell->net_bytes;
+    sum->peak_allocated = mt_max_u64(sum->peak_allocated, cell->peak_allocated);
+    sum->end_t_ns = cell->end_t_ns;
+    sum->end_event = cell->end_event;
+    crowd->cells++;
+    crowd->right = right_of(plan, cell);
+}
+
+/* "150 × forward train.py", "50 × forward", "150 calls" */
+static const char *crowd_name(const struct mt_flame_plan *plan, const struct crowd *crowd,
+                              bool with_file)
+{
+    struct mt_arena *arena = &plan->drawing->arena;
+    const struct mt_frame *frame = frame_of(plan, &crowd->cell);
+    const char *function, *place;
+
+    if (!frame || !crowd->same_function || !crowd->same_file)
+        return crowd->cell.kind == MT_CELL_FRAME ? "calls" : "phases";
+    function = or_empty(mt_frame_function(arena, plan->report->symbols, crowd->cell.frame));
+    place = or_empty(mt_frame_place(arena, plan->report->symbols, crowd->cell.frame));
+    if (!with_file || !*place)
+        return function;
+    return or_empty(mt_arena_printf(arena, "%s %.*s", function, (int)strcspn(place, ":"), place));
+}
+
+static const char *crowd_text(const struct mt_flame_plan *plan, const struct crowd *crowd,
+                              double room)
+{
+    struct mt_arena *arena = &plan->drawing->arena;
+    const char *text = "";
+    char count[MT_UNITS_TEXT];
+
+    mt_format_count(count, crowd->cell.merged);
+    for (int with_file = 1; with_file >= 0; with_file--) {
+        const char *name = crowd_name(plan, crowd, with_file);
+
+        text = or_empty(mt_arena_printf(
+            arena, "%s%s%s", count, crowd->same_function && crowd->same_file ? " × " : " ", name));
+        if (1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) <= room)
+            return text;
+    }
+    return room > 40 ? text : "";
+}
+
+static void draw_crowd(struct mt_flame_plan *plan, struct crowd *crowd)
+{
+    struct mt_cell_box box;
+    char net[MT_UNITS_TEXT];
+
+    if (crowd->cells == 1)
+        draw_cell(plan, &crowd->cell);
+    if (crowd->cells > 1) {
+        plan->merged_calls += crowd->cell.merged;
+        box = box_of(plan, &crowd->cell);
+        draw_box(plan, &box, cell_title(plan, &crowd->cell, crowd_name(plan, crowd, true)),
+                 "cell:crowd");
+        mt_cell_write(plan->drawing, &box, crowd_text(plan, crowd, mt_cell_room(&box)),
+                      mt_format_change(net, crowd->cell.net_bytes));
+    }
+    crowd->cells = 0;
+}
+
+/* ---- rows ------------------------------------------------------------ */
+
+/* x of the ends of all that is drawn so far, ascending. */
+struct edges {
+    double *x;
+    size_t count, capacity;
+};
+
+static void add_edge(struct edges *edges, double x)
+{
+    if (edges->count < edges->capacity)
+        edges->x[edges->count++] = x;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *left = a, *right = b;
+
+    return *left < *right ? -1 : *left > *right;
+}
+
+/* Is there an edge between two neighbours? O(log n). */
+static bool edge_between(const struct edges *edges, size_t count, double left, double right)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (edges->x[middle] < left - 0.01)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && edges->x[low] <= right + 0.01;
+}
+
+struct row_rules {
+    double word; /* narrower cells join crowds */
+    bool any_color;
+};
+
+static bool joins(const struct mt_flame_plan *plan, const struct crowd *crowd,
+                  const struct mt_cell *cell, const struct edges *edges, size_t edge_count,
+                  const struct row_rules *rules)
+{
+    double left = left_of(plan, cell);
+    int apart = (int)mt_flame_color(plan, cell->net_bytes) - (int)crowd->color;
+
+    return crowd->cells && left - crowd->right < 1.5 && (rules->any_color || abs(apart) <= 1) &&
+           !edge_between(edges, edge_count, crowd->right, left);
+}
+
+static uint32_t end_crowd(struct mt_flame_plan *plan, struct crowd *crowd, struct edges *edges,
+                          bool draws)
+{
+    if (!crowd->cells)
+        return 0;
+    add_edge(edges, left_of(plan, &crowd->cell));
+    add_edge(edges, crowd->right);
+    if (draws)
+        draw_crowd(plan, crowd);
+    crowd->cells = 0;
+    return 1;
+}
+
+/* Draws (or only counts) the cells of one row of the picture. */
+static uint32_t pass_row(struct mt_flame_plan *plan, int32_t row, struct edges *edges,
+                         const struct row_rules *rules, bool draws)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    struct crowd crowd = {.cells = 0};
+    size_t above = edges->count;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < chart->cell_count; i++) {
+        const struct mt_cell *cell = &chart->cells[i];
+
+        if (is_left_out(chart, cell) || plan->rows[row_of(chart, cell)] != row)
+            continue;
+        if (right_of(plan, cell) - left_of(plan, cell) >= rules->word) {
+            count += end_crowd(plan, &crowd, edges, draws);
+            begin_crowd(plan, &crowd, cell);
+            count += end_crowd(plan, &crowd, edges, draws);
+        } else if (joins(plan, &crowd, cell, edges, above, rules)) {
+            join_crowd(plan, &crowd, cell);
+        } else {
+            count += end_crowd(plan, &crowd, edges, draws);
+            begin_crowd(plan, &crowd, cell);
+        }
+    }
+    count += end_crowd(plan, &crowd, edges, draws);
+    qsort(edges->x, edges->count, sizeof *edges->x, compare_doubles);
+    return count;
+}
+
+static uint32_t pass_rows(struct mt_flame_plan *plan, struct edges *edges,
+                          const struct row_rules *rules, bool draws)
+{
+    uint32_t count = 0;
+
+    edges->count = 0;
+    for (uint32_t row = 0; row < plan->row_count; row++)
+        count += pass_row(plan, (int32_t)row, edges, rules, draws);
+    return count;
+}
+
+void mt_flame_draw_rows(struct mt_flame_plan *plan)
+{
+    static const struct row_rules stages[] = {
+        {LEAST_WORD, false}, {LEAST_WORD, true}, {40, true}, {60, true}, {100, true}};
+    struct edges edges = {.capacity = 2 * (size_t)plan->chart->cell_count};
+    size_t stage = 0;
+
+    edges.x = mt_arena_array(&plan->drawing->arena, edges.capacity, sizeof *edges.x);
+    if (!edges.x) {
+        plan->drawing->failed = true;
+        return;
+    }
+    while (stage + 1 < MT_ARRAY_LEN(stages) &&
+           pass_rows(plan, &edges, &stages[stage], false) > MAX_CELLS)
+        stage++;
+    pass_rows(plan, &edges, &stages[stage], true);
+}

@@ -1,0 +1,170 @@
+/* What each phase of the window did to memory: net change and peak; then what
+ * happened between them, so that the nets add up to that of the window. */
+#include "flamechart.h"
+
+#include <string.h>
+
+#include "icicle.h"
+#include "units.h"
+#include "util.h"
+
+enum { MAX_NAMES = 32 };
+
+#define LEAST_COLUMN 104.0
+#define BEST_COLUMN  150.0
+
+/* Phases of one name. */
+struct column {
+    const char *name;
+    uint32_t count;
+    int64_t net;
+    uint64_t peak;
+    bool has_peak;
+};
+
+struct table {
+    struct column columns[MAX_NAMES];
+    uint32_t count;
+    int64_t net; /* of them all */
+};
+
+/* Directly in the step, or at the top where there is no step; what the
+ * framework inserted is looked through. */
+static bool is_outermost(const struct mt_report *report, const struct mt_phase *phase)
+{
+    int32_t around = mt_shown_phase(report->phases, report->phase_count, phase->parent);
+
+    return around == MT_NO_PHASE || report->phases[around].is_step;
+}
+
+static bool is_listed(const struct mt_flame_plan *plan, const struct mt_phase *phase)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    bool surrounds =
+        phase->begin_event <= chart->begin_event && phase->end_event >= chart->end_event;
+
+    return !phase->is_step && !phase->is_plumbing && !surrounds &&
+           phase->begin_event >= chart->begin_event && phase->end_event <= chart->end_event &&
+           is_outermost(plan->report, phase);
+}
+
+/* The column of that name; the last one takes all names that come too late. */
+static struct column *column_of(struct table *table, const char *name)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (!strcmp(table->columns[i].name, name))
+            return &table->columns[i];
+    if (table->count == MAX_NAMES) {
+        table->columns[MAX_NAMES - 1].name = "others";
+        return &table->columns[MAX_NAMES - 1];
+    }
+    table->columns[table->count].name = name;
+    return &table->columns[table->count++];
+}
+
+static int64_t net_of(const struct mt_phase_use *use)
+{
+    return (int64_t)(use->exit.allocated - use->enter.allocated);
+}
+
+/* Phases of other threads may overlap with those before; they are left out, or
+ * nets would count twice. */
+static void collect(const struct mt_flame_plan *plan, struct table *table)
+{
+    const struct mt_report *report = plan->report;
+    uint64_t until = 0;
+
+    memset(table, 0, sizeof *table);
+    for (uint32_t i = 0; plan->device->phase_uses && i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        const struct mt_phase_use *use = &plan->device->phase_uses[i];
+        struct column *column;
+
+        if (!is_listed(plan, phase) || phase->begin_event < until)
+            continue;
+        until = phase->end_event;
+        column = column_of(table, phase->name);
+        column->count++;
+        column->net += net_of(use);
+        column->peak = mt_max_u64(column->peak, use->peak.allocated);
+        column->has_peak = true;
+        table->net += net_of(use);
+    }
+}
+
+/* Rightmost columns: what lies between phases, and the whole window. */
+static void add_totals(const struct mt_flame_plan *plan, struct table *table, uint32_t room)
+{
+    const struct mt_flamechart *chart = plan->chart;
+    int64_t net = (int64_t)(chart->exit_allocated - chart->enter_allocated);
+    bool has_rest = net != table->net;
+    uint32_t wanted = room - 1 - has_rest;
+
+    while (table->count > wanted) { /* the last ones become one */
+        struct column *last = &table->columns[table->count - 2], *gone = last + 1;
+
+        last->name = "others";
+        last->count += gone->count;
+        last->net += gone->net;
+        last->peak = mt_max_u64(last->peak, gone->peak);
+        table->count--;
+    }
+    if (has_rest)
+        table->columns[table->count++] =
+            (struct column){.name = "between", .count = 1, .net = net - table->net};
+    table->columns[table->count++] =
+        (struct column){.name = chart->step == MT_NO_STEP ? "whole window" : "whole step",
+                        .count = 1,
+                        .net = net,
+                        .peak = chart->peak_allocated,
+                        .has_peak = true};
+}
+
+uint32_t mt_flame_table_columns(const struct mt_flame_plan *plan)
+{
+    struct table table;
+
+    collect(plan, &table);
+    return table.count;
+}
+
+static void draw_column(const struct mt_flame_plan *plan, const struct column *column, double x,
+                        double y, double width)
+{
+    struct mt_drawing *drawing = plan->drawing;
+    const struct mt_paint swatch = {.fill = mt_flame_color(plan, column->net), .radius = 2};
+    char text[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    const char *name = column->name;
+
+    if (column->count > 1)
+        name = mt_arena_printf(&drawing->arena, "%s × %s", column->name,
+                               mt_format_count(count, column->count));
+    mt_frame_text(drawing, x, y,
+                  mt_text_fit(drawing, name ? name : "", 13, MT_SEMIBOLD, width - 14, false), 13,
+                  MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "phase-name");
+    mt_draw_rect(drawing, x, y + 10, 10, 10, &swatch, NULL, "swatch");
+    mt_frame_text(drawing, x + 15, y + 20, mt_format_change(text, column->net), 13, MT_SEMIBOLD,
+                  MT_COLOR_TEXT, MT_ANCHOR_START, "phase-net");
+    if (column->has_peak)
+        mt_frame_text(drawing, x, y + 40, mt_format_bytes(text, column->peak), 13, MT_REGULAR,
+                      MT_COLOR_TEXT, MT_ANCHOR_START, "phase-peak");
+}
+
+void mt_flame_draw_table(const struct mt_flame_plan *plan, double y)
+{
+    static const char *const headings[] = {"phase", "net", "peak"};
+    uint32_t room = (uint32_t)(plan->plot.width / LEAST_COLUMN);
+    struct table table;
+    double width;
+
+    room = room < 3 ? 3 : room > MAX_NAMES ? MAX_NAMES : room;
+    collect(plan, &table);
+    add_totals(plan, &table, room);
+    width = plan->plot.width / table.count;
+    width = width < BEST_COLUMN ? width : BEST_COLUMN;
+    for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
+        mt_frame_text(plan->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13, MT_REGULAR,
+                      MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
+    for (uint32_t i = 0; i < table.count; i++)
+        draw_column(plan, &table.columns[i], plan->plot.x + i * width, y, width);
+}
