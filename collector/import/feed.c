@@ -162,7 +162,7 @@ static bool has_zstd_magic(const unsigned char *raw, size_t length)
 static enum mt_status read_magic(struct mt_feed *feed, struct mt_error *error)
 {
     while (feed->fd >= 0 && feed->raw_end < 4 && !feed->raw_ended) {
-        size_t got;
+        size_t got = 0;
         enum mt_status status =
             read_fd(feed, feed->buffer + feed->raw_end, RAW_BYTES - feed->raw_end, &got, error);
         if (status != MT_OK)

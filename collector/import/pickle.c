@@ -254,6 +254,18 @@ static enum mt_status run_pop_mark(struct mt_pickle *p)
     return status;
 }
 
+static enum mt_status run_empty_dict(struct mt_pickle *p)
+{
+    bool done = false;
+    enum mt_status status = MT_OK;
+
+    if (p->hooks && !p->hooks->no_short_cuts)
+        status = mt_flat_dictionary(p, &done);
+    if (status != MT_OK || done)
+        return status;
+    return mt_machine_open(p, MT_PICKLE_DICT);
+}
+
 /* MT_END at STOP. */
 static enum mt_status execute(struct mt_pickle *p, unsigned opcode)
 {
@@ -299,7 +311,7 @@ static enum mt_status execute(struct mt_pickle *p, unsigned opcode)
     case OP_PUT:
     case OP_GET: return run_text_memo(p, opcode);
 
-    case OP_EMPTY_DICT: return mt_machine_open(p, MT_PICKLE_DICT);
+    case OP_EMPTY_DICT: return run_empty_dict(p);
     case OP_EMPTY_LIST: return mt_machine_open(p, MT_PICKLE_LIST);
     case OP_EMPTY_SET: return mt_machine_open(p, MT_PICKLE_SET);
     case OP_EMPTY_TUPLE: return mt_machine_build(p, MT_PICKLE_TUPLE, p->depth);

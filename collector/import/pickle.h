@@ -35,11 +35,13 @@ struct mt_pickle_value {
 
 struct mt_pickle;
 
-/* Called once for each list, tuple and dictionary when it is complete, that is
- * before it becomes part of another container. `items` are borrowed; those of a
- * dictionary are key, value, key, value (count = both), in file order, so that
- * of equal keys the last one holds. The hook may replace the container by
- * setting *value to a HOST value; after that it cannot change any more. */
+/* Called for each list, tuple and dictionary when it is complete, that is before
+ * it becomes part of another container; now and then more than once if it was
+ * left alone, and for a list whose first result was not used. `items` are
+ * borrowed; those of a dictionary are key, value, key, value (count = both), in
+ * file order, so that of equal keys the last one holds. The hook may replace
+ * the container by setting *value to a HOST value; after that it cannot change
+ * any more. */
 struct mt_pickle_hooks {
     void *context;
     enum mt_status (*complete)(void *context, struct mt_pickle *pickle,

@@ -1,13 +1,4 @@
-/* Stack, memo and containers of the pickle machine.
- *
- * A memo word packs a value into 64 bits, since a real pickle memoises a
- * million small things and looks most of them up never:
- *
- *      63      56 55      48 47                    0
- *     +----------+----------+-----------------------+
- *     |   kind   |   host   |         bits          |   kind BOXED: bits is an
- *     +----------+----------+-----------------------+   index into p->boxed
- */
+/* Stack, memo and containers of the pickle machine. */
 #include "pickle_machine.h"
 
 #include <stdlib.h>
@@ -16,8 +7,8 @@
 #include "util.h"
 
 enum { BOXED = 0xFE, BIT_COUNT = 48, BATCH_ITEMS = 2000 };
-#define EMPTY_SLOT UINT64_MAX
-#define BITS_MASK  (((uint64_t)1 << BIT_COUNT) - 1)
+#define MT_PICKLE_EMPTY_SLOT UINT64_MAX
+#define BITS_MASK            (((uint64_t)1 << BIT_COUNT) - 1)
 
 enum mt_status mt_pickle_damaged(struct mt_pickle *p, const char *what)
 {
@@ -90,17 +81,7 @@ enum mt_status mt_machine_unmark(struct mt_pickle *p, size_t below, size_t *firs
 
 static bool fits_memo_word(struct mt_pickle_value value)
 {
-    return (value.bits & ~BITS_MASK) == 0;
-}
-
-static uint64_t memo_word(uint8_t kind, uint8_t host, uint64_t bits)
-{
-    return (uint64_t)kind << 56 | (uint64_t)host << BIT_COUNT | bits;
-}
-
-static bool is_open_container(struct mt_pickle_value value)
-{
-    return value.kind >= MT_PICKLE_LIST && value.kind <= MT_PICKLE_DICT;
+    return value.bits >> MT_MEMO_BITS == 0;
 }
 
 static enum mt_status box(struct mt_pickle *p, struct mt_pickle_value value, uint64_t *word)
@@ -111,45 +92,52 @@ static enum mt_status box(struct mt_pickle *p, struct mt_pickle_value value, uin
     if (status != MT_OK)
         return status;
     p->boxed[p->boxed_count] = value;
-    *word = memo_word(BOXED, 0, p->boxed_count++);
+    *word = mt_memo_word((struct mt_pickle_value){p->boxed_count++, MT_PICKLE_BOXED, 0});
     return MT_OK;
+}
+
+enum mt_status mt_machine_grow_memo(struct mt_pickle *p, size_t slots)
+{
+    if (slots >= MT_PICKLE_NO_SLOT)
+        return mt_fail(p->error, MT_ERR_UNSUPPORTED, p->opcode_offset, "too many memo slots");
+    return grow(p, &p->memo, &p->memo_capacity, slots, sizeof *p->memo);
 }
 
 /* A slot number is never much larger than the number of slots in use, which
  * is less than the number of bytes read: what lies beyond is hostile. */
 static enum mt_status make_slot(struct mt_pickle *p, uint64_t slot)
 {
-    size_t i, old = p->memo_capacity;
-    enum mt_status status;
+    enum mt_status status = MT_OK;
 
-    if (slot > p->opcode_offset + 1024 || slot >= MT_PICKLE_NO_SLOT)
+    if (slot > p->opcode_offset + 1024)
         return mt_pickle_damaged(p, "memo index is larger than the data before it");
-    status = grow(p, &p->memo, &p->memo_capacity, (size_t)slot + 1, sizeof *p->memo);
-    if (status != MT_OK || old == p->memo_capacity)
-        return status;
-    for (i = p->memo_count; i < slot; i++)
-        p->memo[i] = EMPTY_SLOT;
-    return MT_OK;
+    if (slot >= p->memo_capacity)
+        status = mt_machine_grow_memo(p, (size_t)slot + 1);
+    while (status == MT_OK && p->memo_count <= slot)
+        p->memo[p->memo_count++] = MT_PICKLE_EMPTY_SLOT;
+    return status;
 }
 
 enum mt_status mt_machine_put(struct mt_pickle *p, uint64_t slot)
 {
     struct mt_pickle_value value;
-    enum mt_status status;
+    enum mt_status status = MT_OK;
     uint64_t word;
 
     if (!p->depth)
         return mt_pickle_damaged(p, "nothing on the stack to memoise");
     value = p->stack[p->depth - 1];
-    if (slot >= p->memo_capacity && (status = make_slot(p, slot)) != MT_OK)
+    if (slot >= p->memo_count)
+        status = make_slot(p, slot);
+    else
+        p->flat_key_count = 0; /* it may have been a key */
+    if (status != MT_OK)
         return status;
-    word = memo_word(value.kind, value.host, value.bits);
+    word = mt_memo_word(value);
     if (!fits_memo_word(value) && (status = box(p, value, &word)) != MT_OK)
         return status;
-    for (; p->memo_count <= slot; p->memo_count++)
-        p->memo[p->memo_count] = EMPTY_SLOT;
     p->memo[slot] = word;
-    if (is_open_container(value)) {
+    if (mt_is_container(value)) {
         struct mt_pickle_object *object = &p->objects[value.bits];
         object->shared |= object->memo_slot != MT_PICKLE_NO_SLOT;
         object->memo_slot = (uint32_t)slot;
@@ -159,16 +147,15 @@ enum mt_status mt_machine_put(struct mt_pickle *p, uint64_t slot)
 
 static struct mt_pickle_value unpack(const struct mt_pickle *p, uint64_t word)
 {
-    struct mt_pickle_value value = {word & BITS_MASK, (uint8_t)(word >> 56),
-                                    (uint8_t)(word >> BIT_COUNT)};
+    struct mt_pickle_value value = mt_memo_value(word);
 
-    return value.kind == BOXED ? p->boxed[value.bits] : value;
+    return value.kind == MT_PICKLE_BOXED ? p->boxed[value.bits] : value;
 }
 
 /* A second reference to an object that still may be replaced. */
 static void share(struct mt_pickle *p, struct mt_pickle_value *value)
 {
-    if (is_open_container(*value)) {
+    if (mt_is_container(*value)) {
         struct mt_pickle_object *object = &p->objects[value->bits];
         if (object->forwarded)
             *value = object->as.forward;
@@ -190,7 +177,7 @@ enum mt_status mt_machine_get(struct mt_pickle *p, uint64_t slot)
 {
     struct mt_pickle_value value;
 
-    if (slot >= p->memo_count || p->memo[slot] == EMPTY_SLOT)
+    if (slot >= p->memo_count || p->memo[slot] == MT_PICKLE_EMPTY_SLOT)
         return mt_pickle_damaged(p, "memo index was never set");
     value = unpack(p, p->memo[slot]);
     share(p, &value);
@@ -242,12 +229,17 @@ static enum mt_status intern_short(struct mt_pickle *p, const unsigned char *byt
     return status;
 }
 
+enum mt_status mt_machine_intern(struct mt_pickle *p, const unsigned char *bytes, size_t length,
+                                 uint32_t *id)
+{
+    return length <= 8 ? intern_short(p, bytes, length, id) : intern(p, bytes, length, id);
+}
+
 enum mt_status mt_machine_text(struct mt_pickle *p, uint8_t kind, const unsigned char *bytes,
                                size_t length)
 {
     uint32_t id;
-    enum mt_status status =
-        length <= 8 ? intern_short(p, bytes, length, &id) : intern(p, bytes, length, &id);
+    enum mt_status status = mt_machine_intern(p, bytes, length, &id);
 
     return status == MT_OK ? mt_machine_push(p, kind, id) : status;
 }
@@ -283,7 +275,7 @@ static enum mt_status new_object(struct mt_pickle *p, uint8_t kind, uint32_t *in
 
 enum mt_status mt_machine_open(struct mt_pickle *p, uint8_t kind)
 {
-    uint32_t index;
+    uint32_t index = 0;
     enum mt_status status = new_object(p, kind, &index);
 
     return status == MT_OK ? mt_machine_push(p, kind, index) : status;
@@ -332,8 +324,9 @@ static enum mt_status replace_object(struct mt_pickle *p, uint32_t index,
     struct mt_pickle_object *object = &p->objects[index];
 
     if (object->memo_slot != MT_PICKLE_NO_SLOT &&
-        p->memo[object->memo_slot] == memo_word(object->kind, 0, index))
-        p->memo[object->memo_slot] = memo_word(value.kind, value.host, value.bits);
+        p->memo[object->memo_slot] ==
+            mt_memo_word((struct mt_pickle_value){index, object->kind, 0}))
+        p->memo[object->memo_slot] = mt_memo_word(value);
     if (object->shared || object->capacity > BATCH_ITEMS) {
         free(object->as.items);
         object->as.items = NULL;
@@ -360,7 +353,7 @@ enum mt_status mt_machine_complete(struct mt_pickle *p, struct mt_pickle_value *
     uint32_t index = (uint32_t)value->bits;
     enum mt_status status;
 
-    if (!is_open_container(*value))
+    if (!mt_is_container(*value))
         return MT_OK;
     object = &p->objects[index];
     if (object->forwarded)
@@ -380,7 +373,7 @@ static enum mt_status complete_all(struct mt_pickle *p, size_t first)
     size_t i;
 
     for (i = first; i < p->depth && status == MT_OK; i++) {
-        if (is_open_container(p->stack[i]))
+        if (mt_is_container(p->stack[i]))
             status = mt_machine_complete(p, &p->stack[i]);
     }
     return status;
@@ -405,7 +398,7 @@ enum mt_status mt_machine_build(struct mt_pickle *p, uint8_t kind, size_t first)
     struct mt_pickle_value value = {0, kind, 0};
     enum mt_status status = complete_all(p, first);
     size_t count = p->depth - first;
-    uint32_t index;
+    uint32_t index = 0;
 
     if (status == MT_OK && kind == MT_PICKLE_DICT)
         status = check_pairs(p, first);
@@ -458,7 +451,7 @@ enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first
     if (status != MT_OK)
         return status;
     if (target->kind == MT_PICKLE_HOST ||
-        (is_open_container(*target) && p->objects[target->bits].forwarded))
+        (mt_is_container(*target) && p->objects[target->bits].forwarded))
         return mt_pickle_damaged(p, "changes a container that is already in use");
     if (target->kind != kind)
         return mt_pickle_damaged(p, "adds items to something that cannot hold them");

@@ -63,23 +63,15 @@ static enum mt_status gather(struct mt_pickle *p, uint64_t length)
     return MT_OK;
 }
 
-enum mt_status mt_window_take(struct mt_pickle *p, uint64_t length, const unsigned char **bytes)
+enum mt_status mt_window_take_far(struct mt_pickle *p, uint64_t length, const unsigned char **bytes)
 {
-    if (length <= (uint64_t)(p->end - p->at)) {
-        *bytes = p->at;
-        p->at += length;
-        return MT_OK;
-    }
+    enum mt_status status;
+
     if (p->feed_ended)
         return cut(p);
-    *bytes = (const unsigned char *)"";
-    if (length) {
-        enum mt_status status = gather(p, length);
-        if (status != MT_OK)
-            return status;
-        *bytes = (const unsigned char *)p->scratch.data;
-    }
-    return MT_OK;
+    status = gather(p, length);
+    *bytes = (const unsigned char *)p->scratch.data;
+    return status;
 }
 
 enum mt_status mt_window_skip(struct mt_pickle *p, uint64_t length)

@@ -78,7 +78,7 @@ void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_by
 
     if (count < *capacity)
         return array;
-    if (wanted > SIZE_MAX / 2 / entry_bytes)
+    if (wanted > SIZE_MAX / 4 / entry_bytes)
         return NULL;
     grown = realloc(array, wanted * entry_bytes);
     if (grown)
@@ -91,15 +91,17 @@ void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_by
     add_entry(&(records)->array, &(records)->capacity[which], &(records)->counter,                 \
               sizeof *(records)->array)
 
-static void *add_entry(void *array, size_t *capacity, size_t *count, size_t entry_bytes)
+static inline void *add_entry(void *array, size_t *capacity, size_t *count, size_t entry_bytes)
 {
     unsigned char *entries, *entry;
 
     memcpy(&entries, array, sizeof entries);
-    entries = mt_torch_grow(entries, capacity, *count, entry_bytes);
-    if (!entries)
-        return NULL;
-    memcpy(array, &entries, sizeof entries);
+    if (*count == *capacity) {
+        entries = mt_torch_grow(entries, capacity, *count, entry_bytes);
+        if (!entries)
+            return NULL;
+        memcpy(array, &entries, sizeof entries);
+    }
     entry = entries + *count * entry_bytes;
     memset(entry, 0, entry_bytes);
     ++*count;
@@ -117,16 +119,6 @@ const struct mt_pickle_value *mt_torch_find(const struct mt_pickle_value *items,
             found = &items[i + 1];
     }
     return found;
-}
-
-uint64_t mt_torch_number(struct mt_pickle_value value)
-{
-    switch (value.kind) {
-    case MT_PICKLE_INT: return (int64_t)value.bits < 0 ? 0 : value.bits;
-    case MT_PICKLE_BOOL:
-    case MT_PICKLE_UINT: return value.bits;
-    default: return 0;
-    }
 }
 
 static bool is_host(const struct mt_pickle_value *value, enum mt_torch_host host)
@@ -341,16 +333,16 @@ static enum mt_status make_entry(struct mt_torch_records *r, struct mt_pickle *p
                                  struct mt_pickle_value *value)
 {
     struct mt_torch_entry *entry = ADD(r, ENTRIES, entries, entry_count);
+    const struct mt_pickle_value *item, *end = items + count / 2 * 2;
     enum mt_status status = MT_OK;
     bool has_pool = false;
-    size_t i;
 
     if (!entry)
         return MT_ERR_MEMORY;
     entry->stack = MT_NO_ID;
-    for (i = 0; i + 1 < count && status == MT_OK; i += 2) {
-        const struct mt_pickle_value *field = &items[i + 1];
-        switch (word_of(&items[i])) {
+    for (item = items; item < end && status == MT_OK; item += 2) {
+        const struct mt_pickle_value *field = item + 1;
+        switch (word_of(item)) {
         case MT_WORD_ACTION: entry->kind = kind_of_action(field); break;
         case MT_WORD_ADDR:
         case MT_WORD_DEVICE_FREE: entry->addr = mt_torch_number(*field); break;
@@ -622,6 +614,8 @@ static enum mt_status make_sequence(struct mt_torch_records *r, const struct mt_
         return make_range(r, MT_TORCH_ENTRIES, items, count, value);
     if (all_are(items, count, MT_TORCH_BLOCK))
         return make_range(r, MT_TORCH_BLOCKS, items, count, value);
+    if (!count && value->kind == MT_PICKLE_LIST)
+        set_host(value, MT_TORCH_EMPTY, 0);
     if (count == 2 && value->kind == MT_PICKLE_TUPLE && items[0].kind == MT_PICKLE_INT &&
         items[1].kind == MT_PICKLE_INT && (items[0].bits | items[1].bits) < 1 << 24)
         set_host(value, MT_TORCH_PAIR, items[0].bits << 24 | items[1].bits);

@@ -70,7 +70,8 @@ enum mt_torch_host {
     MT_TORCH_BLOCKS, /* range */
     MT_TORCH_HISTORY,
     MT_TORCH_ANNOTATION,
-    MT_TORCH_PAIR /* two numbers of 24 bits */
+    MT_TORCH_EMPTY, /* an empty list */
+    MT_TORCH_PAIR   /* two numbers of 24 bits */
 };
 
 /* Keys and words that mean something; also their text ids in the pickle. */
@@ -153,7 +154,13 @@ const struct mt_pickle_value *mt_torch_find(const struct mt_pickle_value *items,
                                             enum mt_torch_word word);
 
 /* Integers and booleans as an unsigned number; negative ones and all else 0. */
-uint64_t mt_torch_number(struct mt_pickle_value value);
+static inline uint64_t mt_torch_number(struct mt_pickle_value value)
+{
+    bool negative = value.kind == MT_PICKLE_INT && (int64_t)value.bits < 0;
+
+    return value.kind >= MT_PICKLE_BOOL && value.kind <= MT_PICKLE_UINT && !negative ? value.bits
+                                                                                     : 0;
+}
 
 /* The records that a value stands for if it is a range of this kind that
  * nobody took before; else an empty range. */

@@ -212,28 +212,30 @@ static struct mt_event annotation_event(struct mt_torch *torch,
     return event;
 }
 
-static struct mt_event memory_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
-                                    uint32_t device)
+/* Every field is stored in place, and none but once: this is the inner loop of
+ * reading a snapshot. */
+static inline void put_memory_event(struct mt_event *event, const struct mt_torch *torch,
+                                    const struct mt_torch_entry *entry, uint32_t device,
+                                    uint64_t seq)
 {
-    struct mt_event event = {.seq = torch->next_seq++,
-                             .t_ns = entry->time_us * 1000,
-                             .addr = entry->addr,
-                             .size_bytes = entry->size_bytes,
-                             .stack = entry->stack,
-                             .name = MT_NO_ID,
-                             .stream = entry->stream,
-                             .device = (uint16_t)device,
-                             .heap = torch->heap,
-                             .pool = entry->pool,
-                             .kind = entry->kind};
+    bool oom = entry->kind == MT_EVENT_OOM;
+    bool maps = entry->kind == MT_EVENT_SEGMENT_MAP || entry->kind == MT_EVENT_SEGMENT_UNMAP;
 
-    if (entry->kind == MT_EVENT_OOM) {
-        event.aux_bytes = entry->addr;
-        event.addr = 0;
-    } else if (entry->kind == MT_EVENT_SEGMENT_MAP || entry->kind == MT_EVENT_SEGMENT_UNMAP) {
-        event.flags = MT_EVENT_EXPANDABLE;
-    }
-    return event;
+    event->seq = seq;
+    event->t_ns = entry->time_us * 1000;
+    event->addr = oom ? 0 : entry->addr;
+    event->size_bytes = entry->size_bytes;
+    event->aux_bytes = oom ? entry->addr : 0;
+    event->stack = entry->stack;
+    event->name = MT_NO_ID;
+    event->stream = entry->stream;
+    event->thread = 0;
+    event->device = (uint16_t)device;
+    event->heap = torch->heap;
+    event->pool = entry->pool;
+    event->kind = entry->kind;
+    event->flags = maps ? MT_EVENT_EXPANDABLE : 0;
+    event->reserved[0] = event->reserved[1] = 0;
 }
 
 static struct mt_event empty_cache_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
@@ -308,7 +310,7 @@ static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *ent
     torch->cache_emptied = false;
     torch->next_entry[device]++;
     if (entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_OOM)
-        *event = memory_event(torch, entry, device);
+        put_memory_event(event, torch, entry, device, torch->next_seq++);
     else if (entry->kind == MT_EVENT_PHASE_PUSH || entry->kind == MT_EVENT_PHASE_POP)
         *event = inline_phase_event(torch, entry, device);
     else
@@ -348,7 +350,7 @@ static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size
 {
     const struct mt_torch_device *device = &torch->devices[0];
     const struct mt_torch_entry *entries = torch->records.entries + device->first;
-    uint64_t before_us = UINT64_MAX;
+    uint64_t before_us = UINT64_MAX, seq = torch->next_seq;
     size_t i = torch->next_entry[0], count = 0;
 
     if (torch->next_annotation < torch->annotation_count)
@@ -356,8 +358,9 @@ static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size
     while (count < room && i < device->count && entries[i].time_us < before_us &&
            entries[i].kind >= MT_EVENT_ALLOC && entries[i].kind <= MT_EVENT_OOM &&
            !(entries[i].flags & MT_TORCH_EMPTY_CACHE))
-        events[count++] = memory_event(torch, &entries[i++], 0);
+        put_memory_event(&events[count++], torch, &entries[i++], 0, seq++);
     torch->next_entry[0] = i;
+    torch->next_seq = seq;
     return count;
 }
 
