@@ -14,7 +14,7 @@
 
 enum {
     DEFAULT_LEVEL = 3,
-    DEFAULT_EVENTS = 16384, /* 1 MiB of struct mt_event: stays in the cache */
+    DEFAULT_EVENTS = 32768, /* as many as a block of the encoder holds */
     MIN_EVENTS = 16,
     RAW_BYTES_PER_EVENT = 6, /* typical, to turn frame_bytes into events */
     DEFINITIONS_PER_BLOCK = MT_BLOCK_MAX_BYTES / 4
