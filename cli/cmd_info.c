@@ -194,7 +194,7 @@ static void add_devices(struct mt_buf *out, const struct mt_symbols *symbols)
         const struct mt_device_info *device = &symbols->devices[i];
         const char *name = device->name == MT_NO_ID ? "" : mt_symbols_text(symbols, device->name);
         add_label(out, i ? "" : "devices");
-        mt_buf_printf(out, "gpu %u  ", i);
+        mt_buf_printf(out, "gpu %u%s", i, *name ? "  " : "");
         mt_buf_add_printable(out, name, strlen(name));
         if (device->total_memory_bytes)
             mt_buf_printf(out, "  %s", mt_format_bytes(bytes, device->total_memory_bytes));

@@ -65,7 +65,7 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path,
 
     say_count(common, path, integrity->frames_damaged, "damaged frames were skipped");
     say_count(common, path, integrity->events_invalid,
-              "events refer to things that do not exist and were skipped");
+              "events refer to things whose definitions are lost");
     if (first->status != MT_OK && !common->quiet) {
         if (first->offset != MT_NO_OFFSET)
             snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);

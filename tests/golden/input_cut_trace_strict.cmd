@@ -1,1 +1,1 @@
-memtrace import -q captures/seq2seq.pickle.zst -o t >/dev/null; head -c 33000 t >cut; memtrace info --strict cut
+head -c 2000 captures/../traces/v1-every-kind.zst >cut; memtrace info --strict cut
