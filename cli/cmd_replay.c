@@ -22,7 +22,7 @@ static const char *const default_policy[] = {"pytorch"};
 /* ---- text ----------------------------------------------------------------- */
 
 /* Text cells of one row, padded on the left but for the first. */
-enum { COLUMNS = 9 };
+enum { COLUMNS = 9, MAX_POLICIES = 32 };
 
 struct row {
     char cells[COLUMNS][160];
@@ -74,12 +74,16 @@ static void say_limit(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
-    if (result->limit_inferred)
+    if (result->limit_inferred && result->limit_low_bytes + 1 == result->limit_high_bytes)
         mt_buf_printf(out,
-                      "  limit: not recorded; refusals show at least %s and below %s, and any such "
-                      "limit replays alike\n",
-                      mt_format_bytes(low, result->limit_low_bytes),
-                      mt_format_bytes(high, result->limit_high_bytes));
+                      "  limit: not recorded; one of %s B explains what was collected as garbage\n",
+                      mt_format_count(low, result->limit_low_bytes));
+    else if (result->limit_inferred)
+        mt_buf_printf(out,
+                      "  limit: not recorded; what was granted and refused shows at least %s B and "
+                      "below %s B,\n  and any such limit replays alike\n",
+                      mt_format_count(low, result->limit_low_bytes),
+                      mt_format_count(high, result->limit_high_bytes));
     else if (result->limit_bytes)
         mt_buf_printf(out, "  limit: %s\n", mt_format_bytes(low, result->limit_bytes));
 }
@@ -113,6 +117,12 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
     if (result->starts_in_middle)
         mt_buf_add_text(out, "  the trace starts in the middle of a run: peaks are those since "
                              "its start\n");
+    if (result->ooms_not_asked)
+        mt_buf_printf(
+            out,
+            "  no limit was given: %s requests that the run could not serve were not made "
+            "again; --limit BYTES makes them\n",
+            mt_format_count(n, result->ooms_not_asked));
     if (result->failed_requests)
         mt_buf_printf(out,
                       "  %s recorded allocations found no memory: the program would have "
@@ -186,9 +196,18 @@ static void print_json(struct mt_buf *out, const struct mt_replay_summary *summa
 static int replay_error(const char *path, const char *policy, const struct mt_error *error,
                         enum mt_status status)
 {
+    const char *names[MAX_POLICIES], *near;
+    size_t count = 0, i;
+
     if (status != MT_ERR_USAGE && status != MT_ERR_UNSUPPORTED)
         return mt_report_error(path, error);
-    mt_say("policy '%s': %s", policy, error->text);
+    for (i = 0; mt_policies[i] && count < MAX_POLICIES; i++)
+        names[count++] = mt_policies[i]->name;
+    near = mt_did_you_mean(policy, names, count);
+    if (near)
+        mt_say("policy '%s': %s; did you mean '%s'?", policy, error->text, near);
+    else
+        mt_say("policy '%s': %s", policy, error->text);
     return MT_EXIT_USAGE;
 }
 

@@ -27,7 +27,7 @@ const struct mt_command mt_commands[] = {
      "  memtrace replay run.pickle --verify\n"
      "  memtrace replay run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
      "  memtrace replay run.pickle -p pytorch:max_split_size_mb:64 --limit 16GiB --json\n"
-     "  memtrace replay run.pickle --counters counters.csv\n",
+     "  memtrace replay run.pickle --counters counters.csv",
      mt_cmd_replay},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -63,6 +63,7 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_u64(json, "ooms", counters->ooms);
     mt_json_u64(json, "retries", counters->retries);
     mt_json_u64(json, "failed_requests", result->failed_requests);
+    mt_json_u64(json, "ooms_not_asked", result->ooms_not_asked);
     mt_json_u64(json, "orphan_frees", result->orphan_frees);
     mt_json_bool(json, "starts_in_middle", result->starts_in_middle);
     mt_json_verify(json, "verify", policy, result);

@@ -16,6 +16,7 @@ enum { RESERVATION_OWN = 1 };
 
 struct mt_policy {
     struct mt_pytorch_config config;
+    const struct mt_device_model *device;
     struct mt_block_store store;
     struct mt_free_set by_addr; /* every block: key (address, 0) */
     struct mt_counters counters;
@@ -40,12 +41,12 @@ static enum mt_status create(const char *options, const struct mt_trace_header *
     size_t i;
 
     (void)symbols;
-    (void)device;
     if (options && *options)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "policy 'recorded' has no options");
     self = calloc(1, sizeof *self);
     if (!self)
         return MT_ERR_MEMORY;
+    self->device = device;
     /* options that cannot be read only blur the sizes of blocks */
     if (mt_pytorch_config_recorded(header, &self->config, NULL) != MT_OK)
         mt_pytorch_config_defaults(&self->config);
@@ -226,6 +227,11 @@ static uint64_t block_bytes(const struct mt_policy *self, const struct mt_policy
     return size;
 }
 
+static bool only_flushes_release(const struct mt_policy *self)
+{
+    return !(self->config.gc_threshold > 0) && self->config.max_split_bytes == MT_PYTORCH_UNLIMITED;
+}
+
 static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_request *request,
                             struct mt_policy_block *out)
 {
@@ -235,8 +241,10 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
     bool was_split;
     struct mt_block *block;
 
-    /* an OOM is raised after a flush and a second try, whatever they gave */
-    self->counters.retries += self->flushed || !request->addr;
+    /* An OOM is raised after a flush and a second try. What else went back
+     * before a request was a flush too, unless these options release by
+     * themselves: then the count is a lower bound. */
+    self->counters.retries += !request->addr || (self->flushed && only_flushes_release(self));
     self->flushed = self->explicit_flush = false;
     if (!request->addr || request->size_bytes > (uint64_t)1 << 48) {
         self->counters.ooms++;
@@ -299,6 +307,20 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t id)
     return file(self, id);
 }
 
+/* Memory goes back before a request only if the request passes the limit. */
+static bool would_release(struct mt_policy *self, const struct mt_policy_request *request)
+{
+    uint64_t size = mt_min_u64(request->size_bytes, (uint64_t)1 << 48);
+
+    if (self->config.gc_threshold > 0)
+        return true;
+    return self->device->limit_bytes &&
+           self->counters.reserved.now +
+                   mt_pytorch_segment_size(&self->config,
+                                           mt_pytorch_round_size(&self->config, size)) >
+               self->device->limit_bytes;
+}
+
 static enum mt_status empty_cache(struct mt_policy *self)
 {
     self->explicit_flush = true; /* what follows is not a retry */
@@ -318,6 +340,15 @@ static enum mt_status restore_block(struct mt_policy *self, const struct mt_even
 
 static enum mt_status restored(struct mt_policy *self)
 {
+    uint32_t id;
+
+    /* blocks came in one by one, segments were whole before: count again */
+    self->counters.inactive_split.now = 0;
+    for (id = 0; id < self->store.count; id++) {
+        const struct mt_block *block = &self->store.blocks[id];
+        if (block->state == MT_BLOCK_FREE && !block->expandable && mt_block_is_split(block))
+            self->counters.inactive_split.now += block->size_bytes;
+    }
     mt_counters_restart(&self->counters);
     return MT_OK;
 }
@@ -344,6 +375,7 @@ const struct mt_policy_ops mt_policy_recorded = {
     .free_requested = free_requested,
     .free_completed = free_completed,
     .empty_cache = empty_cache,
+    .would_release = would_release,
     .restore_segment = follow_segment,
     .restore_block = restore_block,
     .restored = restored,

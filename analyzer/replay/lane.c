@@ -212,8 +212,10 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
      * program went on without the memory. */
     if (lane->device.limit_bytes || lane->ops->follow_segment)
         status = serve(lane, event, &block);
-    else
+    else {
         lane->group_open = false;
+        lane->result->ooms_not_asked++;
+    }
     if (lane->result->verify.wanted)
         mt_verify_oom(&lane->result->verify, event, status);
     if (status == MT_OK && (lane->device.limit_bytes || lane->ops->follow_segment)) {

@@ -45,6 +45,13 @@ static void observe_request(struct mt_limit_evidence *evidence,
     else if (evidence->in_group && evidence->freed && evidence->granted_bytes &&
              !evidence->explicit_flush && !(config->gc_threshold > 0))
         refused(evidence, evidence->at_group_start + wanted);
+    else if (evidence->in_group && evidence->freed && config->gc_threshold > 0 &&
+             !evidence->explicit_flush) {
+        evidence->garbage_collected = true;
+        evidence->high_bytes =
+            mt_min_u64(evidence->high_bytes,
+                       (uint64_t)((double)evidence->at_group_start / config->gc_threshold) + 1);
+    }
     /* Granted at once: the allocator's test was passed, in terms of the size
      * that it tests, which for expandable segments is more than it maps. */
     else if (evidence->in_group && evidence->granted_bytes && !evidence->freed)

@@ -10,6 +10,8 @@
 struct mt_limit_evidence {
     uint64_t low_bytes;  /* at least this much was granted */
     uint64_t high_bytes; /* so much was refused: the limit is below; UINT64_MAX = never refused */
+    bool garbage_collected; /* segments went back without a refusal: the limit
+                               shows in what was collected, see replay.c */
     /* PRIVATE: state of the scan */
     uint64_t reserved_bytes, at_group_start;
     uint64_t granted_bytes; /* largest single grant in the group */

@@ -7,6 +7,7 @@
 #include "lane.h"
 #include "limit.h"
 #include "pytorch_config.h"
+#include "util.h"
 #include "verify.h"
 #include "window.h"
 
@@ -58,6 +59,60 @@ static bool limit_is_wanted(const struct replay *replay)
            !replay->policy_options && !replay->source->header.memory_limit_bytes;
 }
 
+/* Garbage collection frees less the higher the limit is. So the first group in
+ * which a replay frees too much or too little says on which side of its limit
+ * the real one lies: bisection in whole MiB. */
+static enum mt_status search_limit(struct replay *replay, struct mt_limit_evidence *evidence,
+                                   struct mt_error *error)
+{
+    struct mt_replay_options options = *replay->options;
+    struct mt_replay_summary *trial = malloc(sizeof *trial);
+    uint64_t low = evidence->low_bytes / MT_MIB, high = evidence->high_bytes / MT_MIB + 1;
+    enum mt_status status = trial ? MT_OK : MT_ERR_MEMORY;
+    bool found = false;
+
+    options.verify = true;
+    options.blind = false;
+    while (status == MT_OK && !found && low < high) {
+        const struct mt_replay_verify *verify = &trial->devices[0].verify;
+        uint64_t middle = low + (high - low) / 2;
+        options.limit_bytes = mt_max_u64(middle, 1) * MT_MIB;
+        status = mt_replay_run(replay->source, &options, NULL, trial, error);
+        if (status == MT_OK)
+            status = mt_source_rewind(replay->source, error);
+        if (status != MT_OK || !trial->device_count)
+            break;
+        found = verify->exact;
+        if (!found && verify->excess_release_bytes < 0)
+            high = middle;
+        else if (!found)
+            low = middle + 1;
+    }
+    free(trial);
+    evidence->low_bytes = found ? options.limit_bytes : 0;
+    evidence->high_bytes = found ? options.limit_bytes + 1 : UINT64_MAX;
+    return status;
+}
+
+/* The search compares one device: with several, a limit has to be given. */
+static enum mt_status search_limits(struct replay *replay, struct mt_error *error)
+{
+    struct mt_limit_evidence *collected = NULL;
+    size_t i, used = 0;
+
+    for (i = 0; i < MT_MAX_DEVICES; i++) {
+        used += replay->evidence[i].low_bytes > 0;
+        if (replay->evidence[i].garbage_collected)
+            collected = &replay->evidence[i];
+    }
+    if (!collected)
+        return MT_OK;
+    if (used == 1)
+        return search_limit(replay, collected, error);
+    collected->high_bytes = UINT64_MAX;
+    return MT_OK;
+}
+
 /* A first walk over the trace, for the bounds of the limit alone. */
 static enum mt_status infer_limits(struct replay *replay, struct mt_error *error)
 {
@@ -79,7 +134,11 @@ static enum mt_status infer_limits(struct replay *replay, struct mt_error *error
                 mt_limit_observe(&replay->evidence[event->device], &config, event);
         }
     }
-    return status == MT_END ? mt_source_rewind(replay->source, error) : status;
+    if (status == MT_END)
+        status = mt_source_rewind(replay->source, error);
+    if (status == MT_OK && replay->ops == &mt_policy_pytorch)
+        status = search_limits(replay, error);
+    return status;
 }
 
 static uint64_t limit_of(const struct replay *replay, uint16_t device,

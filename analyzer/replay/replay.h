@@ -27,6 +27,9 @@ struct mt_replay_verify {
     uint64_t ooms, ooms_exact;
     bool exact;                 /* all of them */
     char first_difference[240]; /* "" = none; names event, wanted and got */
+    /* At the first difference: bytes that the replay gave back to the driver
+     * beyond what was recorded (negative: too little). */
+    int64_t excess_release_bytes;
 };
 
 /* Outcome for one device. */
@@ -43,6 +46,7 @@ struct mt_replay_result {
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
     uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
+    uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */
     uint64_t orphan_frees;    /* frees of addresses that were not live */
 };
 

@@ -28,6 +28,23 @@ static void name_op(char text[96], const struct mt_device_op *op)
              mt_format_bytes(size, op->size_bytes), (unsigned long long)op->addr);
 }
 
+/* Bytes that a group gave back: what the replay did minus what was recorded. */
+static int64_t excess_release(const struct mt_device_model *device)
+{
+    int64_t excess = 0;
+    size_t i;
+
+    for (i = 0; i < device->op_count; i++) {
+        if (device->ops[i].kind == MT_EVENT_SEGMENT_FREE)
+            excess += (int64_t)device->ops[i].size_bytes;
+    }
+    for (i = 0; i < device->base_count; i++) {
+        if (device->bases[i].kind == MT_EVENT_SEGMENT_FREE)
+            excess -= (int64_t)device->bases[i].size_bytes;
+    }
+    return excess;
+}
+
 void mt_verify_group(struct mt_replay_verify *verify, const struct mt_device_model *device,
                      uint64_t event_seq)
 {
@@ -52,6 +69,8 @@ void mt_verify_group(struct mt_replay_verify *verify, const struct mt_device_mod
         }
         if (op)
             name_op(got_text, op);
+        if (!verify->first_difference[0])
+            verify->excess_release_bytes = excess_release(device);
         differs(verify, "event %llu: recorded %s, replay %s", (unsigned long long)event_seq,
                 wanted_text, got_text);
         verify->unexpected_segment_events += !base;
