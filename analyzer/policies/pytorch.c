@@ -186,8 +186,10 @@ static enum mt_status take_new(struct mt_pytorch *self, const struct mt_pytorch_
     enum mt_status status;
 
     self->counters.retries += is_retry;
-    if (exceeds_limit(self, search))
+    if (exceeds_limit(self, search)) {
+        self->device->refusals++;
         return MT_ERR_DEVICE_OOM;
+    }
     if (search->expandable)
         return mt_pytorch_expand(self, search, block);
     fresh.addr = mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, search->segment_bytes, 0,

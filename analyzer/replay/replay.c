@@ -194,10 +194,25 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
                                sizeof replay->summary->policy, error);
 }
 
+/* A deduced limit that never turned a request away explains nothing: what
+ * looked like a flush before a request was an empty_cache(). */
+static void forget_idle_limit(struct mt_lane *lane)
+{
+    struct mt_replay_result *result = lane->result;
+
+    if (!result->limit_inferred || lane->device.refusals || lane->ops->follow_segment ||
+        result->limit_low_bytes + 1 == result->limit_high_bytes)
+        return;
+    result->limit_inferred = false;
+    result->limit_low_bytes = result->limit_high_bytes = 0;
+    lane->device.limit_bytes = 0;
+}
+
 static void close_lane(struct mt_lane *lane)
 {
     if (!lane)
         return;
+    forget_idle_limit(lane);
     if (lane->policy) {
         lane->result->counters = *lane->ops->counters(lane->policy);
         lane->ops->destroy(lane->policy);
