@@ -1,0 +1,326 @@
+#include "analyze_output.h"
+#include "json.h"
+#include "site.h"
+#include "util.h"
+
+static const char *const instant_names[] = {"peak_allocated", "peak_reserved", "oom",
+                                            "phase_peak",     "phase_end",     "step_peak"};
+static const char *const why_names[] = {"phase_raised_peak", "phase_left_more", "step_peak_rose"};
+
+static const char *path_of(const struct mt_report *report, int32_t phase)
+{
+    return phase == MT_NO_PHASE ? NULL : report->phases[phase].path;
+}
+
+static void add_step(struct mt_json *json, const char *key, int64_t step)
+{
+    if (step == MT_NO_STEP)
+        mt_json_null(json, key);
+    else
+        mt_json_i64(json, key, step);
+}
+
+static void add_bytes(struct mt_json *json, const char *key, const struct mt_bytes *bytes)
+{
+    mt_json_object_begin(json, key);
+    mt_json_u64(json, "requested", bytes->requested);
+    mt_json_u64(json, "allocated", bytes->allocated);
+    mt_json_u64(json, "active", bytes->active);
+    mt_json_u64(json, "reserved", bytes->reserved);
+    mt_json_object_end(json);
+}
+
+static void add_peak(struct mt_json *json, const char *key, const struct mt_report *report,
+                     const struct mt_peak *peak)
+{
+    mt_json_object_begin(json, key);
+    mt_json_u64(json, "bytes", peak->bytes);
+    mt_json_u64(json, "t_ns", peak->t_ns);
+    mt_json_u64(json, "event", peak->event);
+    add_step(json, "step", peak->step);
+    mt_json_text(json, "phase", path_of(report, peak->phase));
+    add_bytes(json, "then", &peak->then);
+    mt_json_object_end(json);
+}
+
+/* ---- parts of a device ---------------------------------------------------- */
+
+static void add_summary(struct mt_json *json, const struct mt_report *report,
+                        const struct mt_device_report *device)
+{
+    mt_json_object_begin(json, "summary");
+    mt_json_u64(json, "events", device->events);
+    mt_json_u64(json, "allocations", device->allocations);
+    mt_json_u64(json, "frees", device->frees);
+    mt_json_u64(json, "segments_peak", device->segments_peak);
+    mt_json_u64(json, "ooms", device->ooms);
+    mt_json_u64(json, "retries", device->retries);
+    mt_json_bool(json, "complete", device->complete);
+    add_peak(json, "requested_peak", report, &device->requested_peak);
+    add_peak(json, "allocated_peak", report, &device->allocated_peak);
+    add_peak(json, "active_peak", report, &device->active_peak);
+    add_peak(json, "reserved_peak", report, &device->reserved_peak);
+    mt_json_share(json, "fragmentation_at_reserved_peak", device->fragmentation_at_reserved_peak);
+    mt_json_u64(json, "worst_unused_bytes", device->worst_unused_bytes);
+    mt_json_u64(json, "worst_unused_t_ns", device->worst_unused_t_ns);
+    mt_json_u64(json, "frameless_bytes_at_allocated_peak", device->frameless_peak_bytes);
+    mt_json_u64(json, "limit_bytes", device->replay.limit_bytes);
+    mt_json_bool(json, "limit_inferred", device->replay.limit_inferred);
+    mt_json_u64(json, "total_memory_bytes", device->total_memory_bytes);
+    add_bytes(json, "start", &device->start);
+    add_bytes(json, "end", &device->end);
+    mt_json_object_end(json);
+}
+
+static void add_verify(struct mt_json *json, const struct mt_report *report,
+                       const struct mt_device_report *device)
+{
+    const struct mt_replay_verify *verify = &device->replay.verify;
+
+    mt_json_object_begin(json, "verify");
+    mt_json_text(json, "policy", report->policy);
+    mt_json_bool(json, "exact", verify->exact);
+    mt_json_u64(json, "allocations", verify->allocations);
+    mt_json_u64(json, "addresses_exact", verify->addresses_exact);
+    mt_json_u64(json, "segment_events", verify->segment_events);
+    mt_json_u64(json, "segment_events_exact", verify->segment_events_exact);
+    mt_json_u64(json, "ooms", verify->ooms);
+    mt_json_u64(json, "ooms_exact", verify->ooms_exact);
+    mt_json_text(json, "first_difference",
+                 verify->first_difference[0] ? verify->first_difference : NULL);
+    mt_json_text(json, "pytorch_first_difference", report->pytorch_difference);
+    mt_json_u64(json, "failed_requests", device->replay.failed_requests);
+    mt_json_object_end(json);
+}
+
+static void add_phases(struct mt_json *json, const struct mt_report *report,
+                       const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "phases");
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        const struct mt_phase_use *use = &device->phase_uses[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "path", phase->path);
+        mt_json_text(json, "name", phase->name);
+        add_step(json, "step", phase->step);
+        mt_json_u64(json, "thread", phase->thread);
+        mt_json_u64(json, "begin_ns", phase->begin_t_ns);
+        mt_json_u64(json, "end_ns", phase->end_t_ns);
+        mt_json_u64(json, "begin_event", phase->begin_event);
+        mt_json_u64(json, "end_event", phase->end_event);
+        mt_json_bool(json, "cut", phase->cut);
+        mt_json_bool(json, "framework", phase->is_plumbing);
+        add_bytes(json, "enter", &use->enter);
+        add_bytes(json, "exit", &use->exit);
+        add_bytes(json, "peak", &use->peak);
+        mt_json_u64(json, "allocations", use->allocations);
+        mt_json_u64(json, "frees", use->frees);
+        mt_json_bool(json, "raises_peak", use->raises_peak);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* Outermost first. */
+static void add_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                      uint32_t stack)
+{
+    const struct mt_symbols *symbols = report->symbols;
+    uint32_t depth = stack < symbols->stack_count ? symbols->stacks[stack].depth : 0;
+    uint32_t *frames = mt_arena_array(arena, (size_t)depth + 1, sizeof *frames);
+    uint32_t count = 0;
+
+    mt_json_array_begin(json, "stack");
+    for (; frames && count < depth && stack < symbols->stack_count;
+         stack = symbols->stacks[stack].parent)
+        frames[count++] = symbols->stacks[stack].frame;
+    while (count)
+        mt_json_text(json, NULL, mt_frame_label(arena, symbols, frames[--count]));
+    mt_json_array_end(json);
+}
+
+static void add_sites(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                      const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "peak_sites");
+    for (uint32_t i = 0; i < device->peak_site_count; i++) {
+        const struct mt_site_use *site = &device->peak_sites[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "site", site->site);
+        add_stack(json, arena, report, site->stack);
+        mt_json_u64(json, "bytes", site->bytes);
+        mt_json_u64(json, "blocks", site->blocks);
+        mt_json_text(json, "phase", *site->phase ? site->phase : NULL);
+        mt_json_text(json, "role", mt_role_name(site->role));
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_roles(struct mt_json *json, const struct mt_device_report *device)
+{
+    mt_json_object_begin(json, "peak_roles");
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        if (device->peak_role_bytes[role])
+            mt_json_u64(json, mt_role_name((enum mt_role)role), device->peak_role_bytes[role]);
+    mt_json_object_end(json);
+}
+
+static void add_steps(struct mt_json *json, const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "steps");
+    for (uint32_t i = 0; i < device->step_count; i++) {
+        const struct mt_step_use *step = &device->steps[i];
+
+        mt_json_object_begin(json, NULL);
+        add_step(json, "step", step->step);
+        mt_json_u64(json, "begin_ns", step->begin_t_ns);
+        mt_json_u64(json, "end_ns", step->end_t_ns);
+        add_bytes(json, "enter", &step->enter);
+        add_bytes(json, "exit", &step->exit);
+        add_bytes(json, "peak", &step->peak);
+        mt_json_u64(json, "peak_t_ns", step->peak_allocated_t_ns);
+        mt_json_u64(json, "peak_event", step->peak_allocated_event);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                     const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "ooms");
+    for (uint32_t i = 0; i < device->oom_count; i++) {
+        const struct mt_oom *oom = &device->oom_list[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_u64(json, "t_ns", oom->t_ns);
+        mt_json_u64(json, "event", oom->event);
+        mt_json_u64(json, "request_bytes", oom->request_bytes);
+        mt_json_u64(json, "device_free_bytes", oom->device_free_bytes);
+        add_step(json, "step", oom->step);
+        mt_json_text(json, "phase", path_of(report, oom->phase));
+        mt_json_bool(json, "fatal", oom->fatal);
+        add_bytes(json, "then", &oom->then);
+        add_stack(json, arena, report, oom->stack);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_explanations(struct mt_json *json, const struct mt_report *report,
+                             const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "explanations");
+    for (uint32_t i = 0; i < device->explanation_count; i++) {
+        const struct mt_explanation *why = &device->explanations[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "kind", why_names[why->kind]);
+        mt_json_text(json, "phase", path_of(report, why->phase));
+        add_step(json, "step", why->step);
+        add_step(json, "other_step", why->other_step);
+        mt_json_u64(json, "from_bytes", why->from_bytes);
+        mt_json_u64(json, "to_bytes", why->to_bytes);
+        mt_json_array_begin(json, "contributions");
+        for (uint32_t j = 0; j < why->contribution_count; j++) {
+            const struct mt_contribution *part = &why->contributions[j];
+
+            mt_json_object_begin(json, NULL);
+            mt_json_text(json, "site", part->site);
+            mt_json_text(json, "phase", *part->phase ? part->phase : NULL);
+            add_step(json, "step", part->step);
+            mt_json_text(json, "role", part->site ? mt_role_name(part->role) : NULL);
+            mt_json_i64(json, "bytes", part->bytes);
+            mt_json_i64(json, "blocks", part->blocks);
+            mt_json_object_end(json);
+        }
+        mt_json_array_end(json);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_instants(struct mt_json *json, const struct mt_report *report,
+                         const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "instants");
+    for (uint32_t i = 0; i < device->instant_count; i++) {
+        const struct mt_instant *instant = &device->instants[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "kind", instant_names[instant->kind]);
+        mt_json_u64(json, "t_ns", instant->t_ns);
+        mt_json_u64(json, "event", instant->event);
+        add_step(json, "step", instant->step);
+        mt_json_text(json, "phase", path_of(report, instant->phase));
+        add_bytes(json, "bytes", &instant->bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* ---- the document --------------------------------------------------------- */
+
+static void add_input(struct mt_json *json, const struct mt_report *report)
+{
+    mt_json_object_begin(json, "input");
+    mt_json_text(json, "path", report->path);
+    mt_json_text(json, "format", report->format);
+    mt_json_text(json, "sha256", report->sha256[0] ? report->sha256 : NULL);
+    mt_json_text(json, "framework", report->framework);
+    mt_json_array_begin(json, "device_names");
+    for (uint32_t i = 0; i < report->device_count; i++)
+        mt_json_text(json, NULL, report->devices[i].name);
+    mt_json_array_end(json);
+    mt_json_text(json, "options", report->options);
+    mt_json_bool(json, "starts_in_middle", report->starts_in_middle);
+    mt_json_u64(json, "events_read", report->integrity.events_read);
+    mt_json_u64(json, "events_dropped", report->integrity.events_dropped);
+    mt_json_bool(json, "cut", report->integrity.cut);
+    mt_json_u64(json, "first_t_ns", report->first_t_ns);
+    mt_json_u64(json, "last_t_ns", report->last_t_ns);
+    mt_json_object_end(json);
+}
+
+static void add_device(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                       const struct mt_device_report *device)
+{
+    mt_json_object_begin(json, NULL);
+    mt_json_u64(json, "device", device->device);
+    mt_json_text(json, "name", device->name);
+    add_summary(json, report, device);
+    add_verify(json, report, device);
+    add_phases(json, report, device);
+    add_sites(json, arena, report, device);
+    add_roles(json, device);
+    add_steps(json, device);
+    add_ooms(json, arena, report, device);
+    add_explanations(json, report, device);
+    add_instants(json, report, device);
+    mt_json_object_end(json);
+}
+
+void mt_analyze_json(struct mt_buf *out, const struct mt_report *report)
+{
+    struct mt_arena arena = {0};
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.analyze/1");
+    add_input(&json, report);
+    mt_json_text(&json, "policy", report->policy);
+    mt_json_bool(&json, "roles_inferred", report->roles_inferred);
+    mt_json_array_begin(&json, "devices");
+    for (uint32_t i = 0; i < report->device_count; i++)
+        add_device(&json, &arena, report, &report->devices[i]);
+    mt_json_array_end(&json);
+    mt_json_object_end(&json);
+    if (out->length && out->data[out->length - 1] != '\n')
+        mt_buf_add_char(out, '\n');
+    mt_arena_release(&arena);
+}

@@ -1,0 +1,36 @@
+/* How a report is told: as text, as JSON. */
+#ifndef MT_CLI_ANALYZE_OUTPUT_H
+#define MT_CLI_ANALYZE_OUTPUT_H
+
+#include "cli.h"
+#include "report.h"
+
+/* The answer first, then why, then tables; lines of at most 100 columns. */
+void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
+                     const struct mt_style *style);
+
+/* "memtrace.analyze/1" */
+void mt_analyze_json(struct mt_buf *out, const struct mt_report *report);
+
+/* ---- parts of the text, one file each ---- */
+
+struct mt_teller {
+    struct mt_buf *out;
+    const struct mt_report *report;
+    const struct mt_device_report *device;
+    const struct mt_style *style;
+    struct mt_arena *arena; /* scratch */
+};
+
+/* "step 1, backward" / "backward" / "before the first phase" */
+const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
+/* "3.76 s" after the first event */
+const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
+void mt_tell_heading(const struct mt_teller *teller, const char *text);
+
+void mt_tell_explanations(const struct mt_teller *teller);
+void mt_tell_phases(const struct mt_teller *teller);
+void mt_tell_sites(const struct mt_teller *teller);
+void mt_tell_ooms(const struct mt_teller *teller);
+
+#endif

@@ -1,0 +1,325 @@
+/* The text of `memtrace analyze`: the answer, then why, then tables, then how
+ * far to trust it. */
+#include "analyze_output.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ----------------------------------------------------------------- */
+
+/* The range that a person would name: not the framework's, if there is one. */
+static int32_t named_phase(const struct mt_report *report, int32_t phase)
+{
+    int32_t at = phase;
+
+    while (at != MT_NO_PHASE && report->phases[at].is_plumbing)
+        at = report->phases[at].parent;
+    return at == MT_NO_PHASE ? phase : at;
+}
+
+const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step)
+{
+    const struct mt_phase *named;
+    const char *where;
+
+    phase = named_phase(teller->report, phase);
+    named = phase == MT_NO_PHASE ? NULL : &teller->report->phases[phase];
+    if (step == MT_NO_STEP)
+        where = named ? named->name : NULL;
+    else if (!named || named->is_step)
+        where = mt_arena_printf(teller->arena, "step %lld, between phases", (long long)step);
+    else
+        where = mt_arena_printf(teller->arena, "step %lld, %s", (long long)step, named->name);
+    return where ? where : "outside of any phase";
+}
+
+const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
+{
+    char *text = mt_arena_alloc(teller->arena, MT_UNITS_TEXT);
+    uint64_t begin = teller->report->first_t_ns;
+
+    return text ? mt_format_duration(text, t_ns > begin ? t_ns - begin : 0) : "";
+}
+
+void mt_tell_heading(const struct mt_teller *teller, const char *text)
+{
+    mt_buf_printf(teller->out, "\n%s%s%s\n", teller->style->bold, text, teller->style->reset);
+}
+
+/* One paragraph: wrapped, continuation lines indented. */
+static void tell_line(const struct mt_teller *teller, size_t indent, const char *text)
+{
+    for (size_t i = 0; i < indent; i++)
+        mt_buf_add_char(teller->out, ' ');
+    mt_add_wrapped(teller->out, text, indent, indent + 2);
+    mt_buf_add_char(teller->out, '\n');
+}
+
+/* ---- the answer ------------------------------------------------------------ */
+
+static void tell_title(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    char events[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        count += report->devices[i].events;
+    mt_buf_printf(&line, "%s: ", *report->name ? report->name : "trace");
+    if (report->device_count == 1 && report->devices[0].name)
+        mt_buf_printf(&line, "%s, ", report->devices[0].name);
+    if (report->device_count > 1)
+        mt_buf_printf(&line, "%u devices, ", report->device_count);
+    if (report->framework)
+        mt_buf_printf(&line, "%s, ", report->framework);
+    if (report->options && *report->options)
+        mt_buf_printf(&line, "%s, ", report->options);
+    mt_buf_printf(&line, "%s events", mt_format_count(events, count));
+    if (report->step_count)
+        mt_buf_printf(&line, ", %lld step%s", (long long)report->step_count,
+                      report->step_count == 1 ? "" : "s");
+    mt_buf_printf(&line, " in %s",
+                  mt_format_duration(span, report->last_t_ns - report->first_t_ns));
+    if (line.data)
+        tell_line(teller, 0, line.data);
+    mt_buf_release(&line);
+}
+
+static void tell_oom_verdict(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    const struct mt_style *style = teller->style;
+    char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    for (uint32_t i = 0; i < device->oom_count; i++) {
+        const struct mt_oom *oom = &device->oom_list[i];
+
+        if (!oom->fatal)
+            continue;
+        mt_buf_printf(&line,
+                      "Died of OUT OF MEMORY in %s: wanted %s more with %s allocated and %s "
+                      "reserved.",
+                      mt_tell_where(teller, oom->phase, oom->step),
+                      mt_format_bytes(wanted, oom->request_bytes),
+                      mt_format_bytes(allocated, oom->then.allocated),
+                      mt_format_bytes(reserved, oom->then.reserved));
+        break;
+    }
+    if (line.data) {
+        mt_buf_add_text(teller->out, style->red);
+        tell_line(teller, 0, line.data);
+        mt_buf_add_text(teller->out, style->reset);
+    }
+    mt_buf_release(&line);
+}
+
+static void tell_peak(const struct mt_teller *teller)
+{
+    const struct mt_peak *peak = &teller->device->allocated_peak;
+    const struct mt_style *style = teller->style;
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, " allocated (%s B) in %s, at %s",
+                  mt_format_count(exact, peak->bytes),
+                  mt_tell_where(teller, peak->phase, peak->step),
+                  mt_tell_when(teller, peak->t_ns));
+    mt_buf_printf(teller->out, "%sPeak %s%s", style->bold, mt_format_bytes(bytes, peak->bytes),
+                  style->reset);
+    if (line.data)
+        mt_add_wrapped(teller->out, line.data, 5 + strlen(bytes), 2);
+    mt_buf_add_char(teller->out, '\n');
+    mt_buf_release(&line);
+}
+
+static void sort_roles(const uint64_t *bytes, int *order)
+{
+    for (int i = 0; i < MT_ROLE_COUNT; i++) {
+        int at = i;
+
+        for (; at > 0 && bytes[order[at - 1]] < bytes[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+static void tell_roles(const struct mt_teller *teller)
+{
+    const uint64_t *bytes = teller->device->peak_role_bytes;
+    double peak = (double)teller->device->allocated_peak.bytes;
+    char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+    int order[MT_ROLE_COUNT];
+
+    sort_roles(bytes, order);
+    mt_buf_add_text(&line, "held by ");
+    for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++)
+        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "",
+                      mt_role_name((enum mt_role)order[i]),
+                      mt_format_bytes(size, bytes[order[i]]),
+                      mt_format_percent(share, (double)bytes[order[i]] / peak));
+    if (line.data && bytes[order[0]])
+        tell_line(teller, 2, line.data);
+    mt_buf_release(&line);
+}
+
+static void tell_reserved(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    const struct mt_peak *peak = &device->reserved_peak;
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
+    char share[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, "%s reserved at most (%s B), in %s, at %s", mt_format_bytes(bytes, peak->bytes),
+                  mt_format_count(exact, peak->bytes),
+                  mt_tell_where(teller, peak->phase, peak->step),
+                  mt_tell_when(teller, peak->t_ns));
+    if (peak->bytes > peak->then.allocated)
+        mt_buf_printf(&line, "; then %s of it (%s) unused: fragmentation and cache",
+                      mt_format_bytes(unused, peak->bytes - peak->then.allocated),
+                      mt_format_percent(share, device->fragmentation_at_reserved_peak));
+    if (line.data)
+        tell_line(teller, 2, line.data);
+    mt_buf_release(&line);
+}
+
+static void tell_answer(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+
+    tell_oom_verdict(teller);
+    tell_peak(teller);
+    tell_roles(teller);
+    tell_reserved(teller);
+    if (!device->ooms && !device->retries)
+        tell_line(teller, 2, "no OOM, no retries");
+}
+
+/* ---- trust ----------------------------------------------------------------- */
+
+static void tell_exactness(const struct mt_teller *teller)
+{
+    const struct mt_replay_verify *verify = &teller->device->replay.verify;
+    char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT], d[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, "replay (%s): %s of %s addresses exact, %s of %s segment events",
+                  teller->report->policy, mt_format_count(a, verify->addresses_exact),
+                  mt_format_count(b, verify->allocations),
+                  mt_format_count(c, verify->segment_events_exact),
+                  mt_format_count(d, verify->segment_events));
+    if (verify->ooms)
+        mt_buf_printf(&line, ", %s of %s OOMs", mt_format_count(a, verify->ooms_exact),
+                      mt_format_count(b, verify->ooms));
+    if (line.data)
+        tell_line(teller, 2, line.data);
+    if (verify->first_difference[0])
+        tell_line(teller, 4, verify->first_difference);
+    mt_buf_release(&line);
+}
+
+static void tell_frameless(const struct mt_teller *teller)
+{
+    uint64_t bytes = teller->device->frameless_peak_bytes;
+    char size[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (!bytes)
+        return;
+    mt_buf_printf(&line,
+                  "%s at the peak have no Python stack: allocated by the autograd engine's own "
+                  "threads, or recorded without stacks",
+                  mt_format_bytes(size, bytes));
+    if (line.data)
+        tell_line(teller, 2, line.data);
+    mt_buf_release(&line);
+}
+
+static void tell_trust(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    const struct mt_device_report *device = teller->device;
+
+    mt_tell_heading(teller, "How far to trust this");
+    tell_exactness(teller);
+    if (report->pytorch_difference)
+        tell_line(teller, 2,
+                  "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
+    if (!device->complete)
+        tell_line(teller, 2,
+                  "the trace does not hold the whole history: peaks are those since its start");
+    if (!report->step_count)
+        tell_line(teller, 2, "no range carries a step number");
+    tell_line(teller, 2, "roles are inferred from where blocks were born and freed");
+    if (!report->saw_backward)
+        tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
+    tell_frameless(teller);
+}
+
+/* ---- all of it ------------------------------------------------------------- */
+
+static void tell_device(const struct mt_teller *teller)
+{
+    if (teller->report->device_count > 1) {
+        mt_buf_printf(teller->out, "\n%sDevice %u%s%s%s\n", teller->style->bold,
+                      teller->device->device, teller->device->name ? ": " : "",
+                      teller->device->name ? teller->device->name : "", teller->style->reset);
+    }
+    tell_answer(teller);
+    mt_tell_ooms(teller);
+    mt_tell_explanations(teller);
+    mt_tell_phases(teller);
+    mt_tell_sites(teller);
+    tell_trust(teller);
+}
+
+static void tell_devices_together(const struct mt_teller *teller)
+{
+    static const struct mt_text_column columns[] = {{"device", false, false},
+                                                    {"peak allocated", true, false},
+                                                    {"peak reserved", true, false},
+                                                    {"unused then", true, false},
+                                                    {"in", false, true},
+                                                    {NULL, false, false}};
+    struct mt_text_table table;
+    char text[MT_UNITS_TEXT];
+
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < teller->report->device_count; i++) {
+        const struct mt_device_report *device = &teller->report->devices[i];
+
+        mt_table_cell(&table, mt_format_count(text, device->device));
+        mt_table_cell(&table, mt_format_bytes(text, device->allocated_peak.bytes));
+        mt_table_cell(&table, mt_format_bytes(text, device->reserved_peak.bytes));
+        mt_table_cell(&table,
+                      mt_format_percent(text, device->fragmentation_at_reserved_peak));
+        mt_table_cell(&table, mt_tell_where(teller, device->allocated_peak.phase,
+                                            device->allocated_peak.step));
+    }
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
+                     const struct mt_style *style)
+{
+    struct mt_arena arena = {0};
+    struct mt_teller teller = {out, report, NULL, style, &arena};
+
+    tell_title(&teller);
+    if (report->device_count == 0)
+        mt_buf_add_text(out, "No memory events: nothing was allocated on any device while the "
+                             "trace was recorded.\n");
+    if (report->device_count > 1)
+        tell_devices_together(&teller);
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        teller.device = &report->devices[i];
+        tell_device(&teller);
+    }
+    mt_arena_release(&arena);
+}

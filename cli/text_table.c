@@ -1,0 +1,184 @@
+#include "text_table.h"
+
+#include <string.h>
+
+#include "cli.h"
+
+/* ---- characters ----------------------------------------------------------- */
+
+static bool begins_character(char c) { return ((unsigned char)c & 0xC0) != 0x80; }
+
+size_t mt_text_columns(const char *text)
+{
+    size_t columns = 0;
+
+    for (; *text; text++)
+        columns += begins_character(*text);
+    return columns;
+}
+
+/* Byte offset of character number `column`. */
+static size_t offset_of(const char *text, size_t column)
+{
+    size_t at = 0;
+
+    while (text[at] && (column || !begins_character(text[at]))) {
+        at++;
+        if (begins_character(text[at]))
+            column--;
+    }
+    return at;
+}
+
+static void pad(struct mt_buf *out, size_t count)
+{
+    for (; count; count--)
+        mt_buf_add_char(out, ' ');
+}
+
+/* Half from the front, the rest from the end: both ends of a site matter. */
+static void add_middle(struct mt_buf *out, const char *text, size_t columns)
+{
+    size_t length = mt_text_columns(text);
+
+    if (length <= columns) {
+        mt_buf_add_text(out, text);
+        return;
+    }
+    if (columns == 0)
+        return;
+    mt_buf_add(out, text, offset_of(text, (columns - 1) / 2));
+    mt_buf_add_text(out, "…");
+    mt_buf_add_text(out, text + offset_of(text, length - columns / 2));
+}
+
+void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
+{
+    struct mt_buf safe = {0};
+
+    mt_buf_add_printable(&safe, text, strlen(text));
+    if (safe.data)
+        add_middle(out, safe.data, columns);
+    out->failed |= safe.failed;
+    mt_buf_release(&safe);
+}
+
+void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
+{
+    struct mt_buf safe = {0};
+    const char *at;
+
+    mt_buf_add_printable(&safe, text, strlen(text));
+    for (at = safe.data; at && *at;) {
+        size_t length = strcspn(at, " ");
+        size_t columns = 0;
+
+        for (size_t i = 0; i < length; i++)
+            columns += begins_character(at[i]);
+        if (column > indent && column + columns > MT_TEXT_COLUMNS) {
+            mt_buf_add_char(out, '\n');
+            pad(out, indent);
+            column = indent;
+        }
+        mt_buf_add(out, at, length);
+        column += columns;
+        at += length;
+        if (*at == ' ' && column + 1 < MT_TEXT_COLUMNS && at[1]) {
+            mt_buf_add_char(out, ' ');
+            column++;
+        } else if (*at == ' ') {
+            column = MT_TEXT_COLUMNS;
+        }
+        at += *at == ' ';
+    }
+    out->failed |= safe.failed;
+    mt_buf_release(&safe);
+}
+
+/* ---- tables --------------------------------------------------------------- */
+
+void mt_table_begin(struct mt_text_table *table, const struct mt_text_column *columns,
+                    unsigned indent)
+{
+    memset(table, 0, sizeof *table);
+    table->columns = columns;
+    table->indent = indent;
+    while (columns[table->column_count].title && table->column_count < MT_TABLE_COLUMNS)
+        table->column_count++;
+    for (size_t i = 0; i < table->column_count; i++)
+        mt_table_cell(table, columns[i].title);
+}
+
+void mt_table_cell(struct mt_text_table *table, const char *text)
+{
+    mt_buf_add_printable(&table->cells, text, strlen(text));
+    mt_buf_add_char(&table->cells, '\0');
+    table->row_count++; /* cells, until mt_table_end divides */
+}
+
+static void measure(const struct mt_text_table *table, size_t *widths)
+{
+    const char *cell = table->cells.data;
+    size_t total = table->indent, wide;
+
+    for (size_t i = 0; i < table->row_count * table->column_count; i++) {
+        size_t *width = &widths[i % table->column_count];
+
+        wide = mt_text_columns(cell);
+        *width = wide > *width ? wide : *width;
+        cell += strlen(cell) + 1;
+    }
+    for (size_t i = 0; i < table->column_count; i++)
+        total += widths[i] + (i ? 2 : 0);
+    for (size_t i = 0; i < table->column_count && total > MT_TEXT_COLUMNS; i++) {
+        if (table->columns[i].gives_way) {
+            wide = total - MT_TEXT_COLUMNS;
+            widths[i] = widths[i] > wide + 8 ? widths[i] - wide : 8;
+            total = MT_TEXT_COLUMNS;
+        }
+    }
+}
+
+static const char *add_row(const struct mt_text_table *table, const size_t *widths,
+                           const char *cell, struct mt_buf *out)
+{
+    pad(out, table->indent);
+    for (size_t i = 0; i < table->column_count; i++) {
+        size_t columns = mt_text_columns(cell);
+        size_t room = columns < widths[i] ? widths[i] - columns : 0;
+
+        if (i)
+            pad(out, 2);
+        if (table->columns[i].right)
+            pad(out, room);
+        add_middle(out, cell, widths[i]);
+        if (!table->columns[i].right && i + 1 < table->column_count)
+            pad(out, room);
+        cell += strlen(cell) + 1;
+    }
+    while (out->length && out->data[out->length - 1] == ' ')
+        out->data[--out->length] = '\0';
+    return cell;
+}
+
+void mt_table_end(struct mt_text_table *table, struct mt_buf *out, const char *dim,
+                  const char *reset)
+{
+    size_t widths[MT_TABLE_COLUMNS] = {0};
+    const char *cell = table->cells.data;
+
+    out->failed |= table->cells.failed;
+    table->row_count /= table->column_count;
+    if (table->row_count > 1 && cell && !out->failed) {
+        measure(table, widths);
+        mt_buf_add_text(out, dim);
+        cell = add_row(table, widths, cell, out);
+        mt_buf_add_text(out, reset);
+        mt_buf_add_char(out, '\n');
+        for (size_t i = 1; i < table->row_count; i++) {
+            cell = add_row(table, widths, cell, out);
+            mt_buf_add_char(out, '\n');
+        }
+    }
+    mt_buf_release(&table->cells);
+}
