@@ -32,5 +32,7 @@ void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
 void mt_tell_ooms(const struct mt_teller *teller);
+void mt_tell_site_table(const struct mt_teller *teller, const struct mt_site_use *sites,
+                        uint32_t count, uint64_t total);
 
 #endif

@@ -1,7 +1,343 @@
-/* Tables: phases and steps, sites and stacks at the peak. */
+/* Tables: steps, phases, and what was there at the peak. */
 #include "analyze_output.h"
+#include "site.h"
 #include "text_table.h"
 #include "units.h"
+#include "util.h"
 
-void mt_tell_phases(const struct mt_teller *teller) { (void)teller; }
-void mt_tell_sites(const struct mt_teller *teller) { (void)teller; }
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STEPS = 12, MOST_PHASES = 24, MOST_SITES = 12, MOST_STACKS = 3 };
+
+static void cell_bytes(struct mt_text_table *table, uint64_t bytes)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mt_format_bytes(text, bytes));
+}
+
+static void cell_change(struct mt_text_table *table, uint64_t from, uint64_t to)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mt_format_change(text, (int64_t)(to - from)));
+}
+
+static void cell_duration(struct mt_text_table *table, uint64_t begin_ns, uint64_t end_ns)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mt_format_duration(text, end_ns > begin_ns ? end_ns - begin_ns : 0));
+}
+
+static void end_table(const struct mt_teller *teller, struct mt_text_table *table)
+{
+    mt_table_end(table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+/* ---- steps ----------------------------------------------------------------- */
+
+/* Phase that holds an instant of a step, by its event: the innermost main one. */
+static const char *phase_at(const struct mt_teller *teller, const struct mt_step_use *step)
+{
+    const struct mt_report *report = teller->report;
+
+    for (uint32_t i = (uint32_t)step->phase; i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+
+        if (phase->begin_event > step->peak_allocated_event)
+            break;
+        if (report->main_phase[i] && phase->end_event >= step->peak_allocated_event)
+            return phase->name;
+    }
+    return "between phases";
+}
+
+/* Of many steps: the first, the last, and those that stand out. */
+static bool is_shown(const struct mt_device_report *device, uint32_t index)
+{
+    const struct mt_step_use *step = &device->steps[index];
+
+    if (device->step_count <= MOST_STEPS || index < 3 || index + 3 > device->step_count)
+        return true;
+    if (step->step == device->allocated_peak.step || step->step == device->reserved_peak.step)
+        return true;
+    for (uint32_t i = 0; i < device->explanation_count; i++)
+        if (device->explanations[i].step == step->step &&
+            device->explanations[i].kind == MT_WHY_STEP_PEAK_ROSE)
+            return true;
+    return false;
+}
+
+static void add_step(const struct mt_teller *teller, struct mt_text_table *table, uint32_t index)
+{
+    const struct mt_step_use *step = &teller->device->steps[index];
+
+    mt_table_cell(table, mt_arena_printf(teller->arena, "%lld", (long long)step->step));
+    cell_bytes(table, step->enter.allocated);
+    cell_bytes(table, step->peak.allocated);
+    cell_bytes(table, step->exit.allocated);
+    cell_change(table, step->enter.allocated, step->exit.allocated);
+    cell_bytes(table, step->peak.reserved);
+    cell_duration(table, step->begin_t_ns, step->end_t_ns);
+    mt_table_cell(table, phase_at(teller, step));
+}
+
+static void add_dots(const struct mt_teller *teller, struct mt_text_table *table, uint32_t steps)
+{
+    mt_table_cell(table, "…");
+    for (int i = 0; i < 6; i++)
+        mt_table_cell(table, "");
+    mt_table_cell(table, mt_arena_printf(teller->arena, "%u steps more", steps));
+}
+
+static void tell_steps(const struct mt_teller *teller)
+{
+    static const struct mt_text_column columns[] = {
+        {"step", true, false},  {"before", true, false},  {"peak", true, false},
+        {"after", true, false}, {"change", true, false},  {"reserved", true, false},
+        {"time", true, false},  {"peak in", false, true}, {NULL, false, false}};
+    const struct mt_device_report *device = teller->device;
+    struct mt_text_table table;
+    uint32_t hidden = 0;
+
+    mt_tell_heading(teller, "Steps");
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < device->step_count; i++) {
+        if (!is_shown(device, i)) {
+            hidden++;
+            continue;
+        }
+        if (hidden)
+            add_dots(teller, &table, hidden);
+        hidden = 0;
+        add_step(teller, &table, i);
+    }
+    end_table(teller, &table);
+}
+
+/* ---- phases ---------------------------------------------------------------- */
+
+static const struct mt_text_column phase_columns[] = {
+    {"phase", false, true},  {"before", true, false}, {"peak", true, false}, {"after", true, false},
+    {"change", true, false}, {"time", true, false},   {"", false, false},    {NULL, false, false}};
+
+static void add_phase(const struct mt_teller *teller, struct mt_text_table *table, uint32_t index)
+{
+    const struct mt_phase *phase = &teller->report->phases[index];
+    const struct mt_phase_use *use = &teller->device->phase_uses[index];
+
+    mt_table_cell(table, mt_tell_where(teller, (int32_t)index, phase->step));
+    cell_bytes(table, use->enter.allocated);
+    cell_bytes(table, use->peak.allocated);
+    cell_bytes(table, use->exit.allocated);
+    cell_change(table, use->enter.allocated, use->exit.allocated);
+    cell_duration(table, phase->begin_t_ns, phase->end_t_ns);
+    mt_table_cell(table, phase->cut ? "did not end" : use->raises_peak ? "new maximum" : "");
+}
+
+/* All of them (step MT_NO_STEP), or those of one step. */
+static void tell_phase_list(const struct mt_teller *teller, int64_t step)
+{
+    const struct mt_report *report = teller->report;
+    struct mt_text_table table;
+
+    mt_tell_heading(teller, step == MT_NO_STEP
+                                ? "Phases"
+                                : mt_arena_printf(teller->arena, "Phases of step %lld, the peak's",
+                                                  (long long)step));
+    mt_table_begin(&table, phase_columns, 2);
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        if (report->main_phase[i] && (step == MT_NO_STEP || report->phases[i].step == step))
+            add_phase(teller, &table, i);
+    end_table(teller, &table);
+}
+
+/* All instances of a name together. */
+struct fold {
+    const char *name;
+    uint64_t instances, peak, time_ns;
+    int64_t change, largest_change;
+};
+
+static struct fold *fold_of(struct fold *folds, size_t *count, const char *name)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (!strcmp(folds[i].name, name))
+            return &folds[i];
+    if (*count == MOST_PHASES)
+        return NULL;
+    folds[*count] = (struct fold){.name = name, .largest_change = INT64_MIN};
+    return &folds[(*count)++];
+}
+
+static size_t fold_phases(const struct mt_teller *teller, struct fold *folds)
+{
+    const struct mt_report *report = teller->report;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_phase_use *use = &teller->device->phase_uses[i];
+        int64_t change = (int64_t)(use->exit.allocated - use->enter.allocated);
+        struct fold *fold;
+
+        if (!report->main_phase[i])
+            continue;
+        fold = fold_of(folds, &count, report->phases[i].name);
+        if (!fold)
+            continue;
+        fold->instances++;
+        fold->peak = mt_max_u64(fold->peak, use->peak.allocated);
+        fold->time_ns += report->phases[i].end_t_ns - report->phases[i].begin_t_ns;
+        fold->change += change;
+        fold->largest_change = change > fold->largest_change ? change : fold->largest_change;
+    }
+    return count;
+}
+
+static void tell_folded_phases(const struct mt_teller *teller)
+{
+    static const struct mt_text_column columns[] = {
+        {"phase", false, true},   {"times", true, false},
+        {"peak", true, false},    {"change in all", true, false},
+        {"largest", true, false}, {"time in all", true, false},
+        {NULL, false, false}};
+    struct fold folds[MOST_PHASES];
+    size_t count = fold_phases(teller, folds);
+    struct mt_text_table table;
+    char text[MT_UNITS_TEXT];
+
+    mt_tell_heading(teller, "Phases, by name");
+    mt_table_begin(&table, columns, 2);
+    for (size_t i = 0; i < count; i++) {
+        mt_table_cell(&table, folds[i].name);
+        mt_table_cell(&table, mt_format_count(text, folds[i].instances));
+        cell_bytes(&table, folds[i].peak);
+        mt_table_cell(&table, mt_format_change(text, folds[i].change));
+        mt_table_cell(&table, mt_format_change(text, folds[i].largest_change));
+        mt_table_cell(&table, mt_format_duration(text, folds[i].time_ns));
+    }
+    end_table(teller, &table);
+}
+
+void mt_tell_phases(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    uint32_t main_phases = 0;
+
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        main_phases += report->main_phase[i];
+    if (teller->device->step_count > 3) {
+        tell_steps(teller);
+        if (main_phases && teller->device->allocated_peak.step != MT_NO_STEP)
+            tell_phase_list(teller, teller->device->allocated_peak.step);
+    } else if (main_phases > MOST_PHASES) {
+        tell_folded_phases(teller);
+    } else if (main_phases) {
+        tell_phase_list(teller, MT_NO_STEP);
+    } else if (teller->device->step_count) {
+        tell_steps(teller);
+    }
+}
+
+/* ---- sites ----------------------------------------------------------------- */
+
+void mt_tell_site_table(const struct mt_teller *teller, const struct mt_site_use *sites,
+                        uint32_t count, uint64_t total)
+{
+    static const struct mt_text_column columns[] = {
+        {"bytes", true, false}, {"share", true, false},    {"blocks", true, false},
+        {"role", false, false}, {"born in", false, false}, {"site", false, true},
+        {NULL, false, false}};
+    uint32_t shown = count > MOST_SITES + 1 ? MOST_SITES : count;
+    uint64_t bytes = 0, blocks = 0;
+    struct mt_text_table table;
+    char text[MT_UNITS_TEXT];
+
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += sites[i].bytes;
+        blocks += sites[i].blocks;
+        if (i >= shown && i + 1 < count)
+            continue;
+        cell_bytes(&table, bytes);
+        mt_table_cell(&table, mt_format_percent(text, (double)bytes / (double)total));
+        mt_table_cell(&table, mt_format_count(text, blocks));
+        mt_table_cell(&table, i < shown ? mt_role_name(sites[i].role) : "");
+        mt_table_cell(&table, i < shown ? sites[i].phase : "");
+        mt_table_cell(&table,
+                      i < shown ? sites[i].site
+                                : mt_arena_printf(teller->arena, "%u other sites", count - shown));
+        bytes = blocks = 0;
+    }
+    end_table(teller, &table);
+}
+
+/* "cross_entropy functional.py:3504 < train train.py:77 < ...", without frames
+ * that only call on. */
+static void tell_stack(const struct mt_teller *teller, uint32_t stack)
+{
+    const struct mt_symbols *symbols = teller->report->symbols;
+    struct mt_buf line = {0};
+
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
+        uint32_t frame = symbols->stacks[stack].frame;
+        const char *label;
+
+        if (mt_frame_is_plumbing(symbols, frame))
+            continue;
+        label = mt_frame_label(teller->arena, symbols, frame);
+        if (line.length)
+            mt_buf_add_text(&line, " < ");
+        mt_buf_add_text(&line, label ? label : "?");
+        if (line.length > 400) {
+            mt_buf_add_text(&line, " < …");
+            break;
+        }
+    }
+    mt_buf_add_text(teller->out, "      ");
+    mt_add_wrapped(teller->out, line.data ? line.data : "no stack recorded", 6, 8);
+    mt_buf_add_char(teller->out, '\n');
+    mt_buf_release(&line);
+}
+
+static void tell_stacks(const struct mt_teller *teller, const struct mt_instant *instant)
+{
+    uint32_t told = 0;
+
+    mt_tell_heading(teller, "Largest stacks at the peak");
+    for (uint32_t i = 0; i < instant->holding_count && told < MOST_STACKS; i++) {
+        const struct mt_holding *holding = &instant->holdings[i];
+        char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
+
+        if (holding->stack == MT_NO_ID)
+            continue;
+        mt_buf_printf(teller->out, "  %s: %s × %s, %s, born in ",
+                      mt_format_bytes(bytes, holding->bytes),
+                      mt_format_count(blocks, holding->blocks),
+                      mt_format_bytes(each, holding->block_bytes), mt_role_name(holding->role));
+        mt_add_shortened(teller->out,
+                         mt_tell_where(teller, holding->phase,
+                                       holding->phase == MT_NO_PHASE
+                                           ? MT_NO_STEP
+                                           : teller->report->phases[holding->phase].step),
+                         50);
+        mt_buf_add_char(teller->out, '\n');
+        tell_stack(teller, holding->stack);
+        told++;
+    }
+}
+
+void mt_tell_sites(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+
+    if (!device->peak_site_count)
+        return;
+    mt_tell_heading(teller, "Held at the peak, by site");
+    mt_tell_site_table(teller, device->peak_sites, device->peak_site_count,
+                       device->allocated_peak.bytes);
+    if (device->frameless_peak_bytes < device->allocated_peak.bytes)
+        tell_stacks(teller, &device->instants[0]);
+}

@@ -125,10 +125,8 @@ static void tell_peak(const struct mt_teller *teller)
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, " allocated (%s B) in %s, at %s",
-                  mt_format_count(exact, peak->bytes),
-                  mt_tell_where(teller, peak->phase, peak->step),
-                  mt_tell_when(teller, peak->t_ns));
+    mt_buf_printf(&line, " allocated (%s B) in %s, at %s", mt_format_count(exact, peak->bytes),
+                  mt_tell_where(teller, peak->phase, peak->step), mt_tell_when(teller, peak->t_ns));
     mt_buf_printf(teller->out, "%sPeak %s%s", style->bold, mt_format_bytes(bytes, peak->bytes),
                   style->reset);
     if (line.data)
@@ -159,8 +157,7 @@ static void tell_roles(const struct mt_teller *teller)
     sort_roles(bytes, order);
     mt_buf_add_text(&line, "held by ");
     for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++)
-        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "",
-                      mt_role_name((enum mt_role)order[i]),
+        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "", mt_role_name((enum mt_role)order[i]),
                       mt_format_bytes(size, bytes[order[i]]),
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
     if (line.data && bytes[order[0]])
@@ -176,10 +173,9 @@ static void tell_reserved(const struct mt_teller *teller)
     char share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "%s reserved at most (%s B), in %s, at %s", mt_format_bytes(bytes, peak->bytes),
-                  mt_format_count(exact, peak->bytes),
-                  mt_tell_where(teller, peak->phase, peak->step),
-                  mt_tell_when(teller, peak->t_ns));
+    mt_buf_printf(&line, "%s reserved at most (%s B), in %s, at %s",
+                  mt_format_bytes(bytes, peak->bytes), mt_format_count(exact, peak->bytes),
+                  mt_tell_where(teller, peak->phase, peak->step), mt_tell_when(teller, peak->t_ns));
     if (peak->bytes > peak->then.allocated)
         mt_buf_printf(&line, "; then %s of it (%s) unused: fragmentation and cache",
                       mt_format_bytes(unused, peak->bytes - peak->then.allocated),
@@ -297,8 +293,7 @@ static void tell_devices_together(const struct mt_teller *teller)
         mt_table_cell(&table, mt_format_count(text, device->device));
         mt_table_cell(&table, mt_format_bytes(text, device->allocated_peak.bytes));
         mt_table_cell(&table, mt_format_bytes(text, device->reserved_peak.bytes));
-        mt_table_cell(&table,
-                      mt_format_percent(text, device->fragmentation_at_reserved_peak));
+        mt_table_cell(&table, mt_format_percent(text, device->fragmentation_at_reserved_peak));
         mt_table_cell(&table, mt_tell_where(teller, device->allocated_peak.phase,
                                             device->allocated_peak.step));
     }

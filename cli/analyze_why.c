@@ -5,60 +5,110 @@
 
 #include <stdlib.h>
 
-static const char *phase_name(const struct mt_teller *teller, int32_t phase)
+/* ---- explanations ---------------------------------------------------------- */
+
+static const char *number(const struct mt_teller *teller, int64_t step)
 {
-    return phase == MT_NO_PHASE ? "" : teller->report->phases[phase].name;
+    return mt_arena_printf(teller->arena, "%lld", (long long)step);
+}
+
+static const char *subject_of_left(const struct mt_teller *teller, const struct mt_explanation *why)
+{
+    const struct mt_phase *phase = &teller->report->phases[why->phase];
+
+    if (phase->is_step)
+        return mt_arena_printf(teller->arena,
+                               "Memory is higher at the end of step %s than at the end of step %s,",
+                               number(teller, why->step), number(teller, why->other_step));
+    if (why->step == MT_NO_STEP)
+        return mt_arena_printf(teller->arena, "Memory is higher after %s than before it,",
+                               phase->name);
+    return mt_arena_printf(teller->arena, "Memory is higher after %s of step %s than before it,",
+                           phase->name, number(teller, why->step));
+}
+
+static const char *subject_of_rise(const struct mt_teller *teller, const struct mt_explanation *why)
+{
+    if (why->from_bytes == 0)
+        return mt_arena_printf(teller->arena, "The first maximum is reached %s:",
+                               why->phase == MT_NO_PHASE
+                                   ? "before or between phases"
+                                   : mt_arena_printf(teller->arena, "in %s",
+                                                     mt_tell_where(teller, why->phase, why->step)));
+    if (why->phase == MT_NO_PHASE)
+        return "The maximum rises outside of any phase,";
+    return mt_arena_printf(teller->arena, "The maximum rises in %s,",
+                           mt_tell_where(teller, why->phase, why->step));
 }
 
 static const char *subject(const struct mt_teller *teller, const struct mt_explanation *why)
 {
-    bool is_step = why->phase != MT_NO_PHASE && teller->report->phases[why->phase].is_step;
-    long long step = (long long)why->step, other = (long long)why->other_step;
-
     if (why->kind == MT_WHY_STEP_PEAK_ROSE)
-        return mt_arena_printf(teller->arena, "The peak of step %lld is higher than that of step %lld",
-                               step, other);
-    if (why->kind == MT_WHY_PHASE_LEFT_MORE && is_step)
-        return mt_arena_printf(teller->arena,
-                               "Memory is higher at the end of step %lld than at the end of step %lld",
-                               step, other);
+        return mt_arena_printf(teller->arena, "The peak of step %s is higher than that of step %s,",
+                               number(teller, why->step), number(teller, why->other_step));
     if (why->kind == MT_WHY_PHASE_LEFT_MORE)
-        return mt_arena_printf(teller->arena, "Memory is higher after %s%s than before it",
-                               phase_name(teller, why->phase),
-                               why->step == MT_NO_STEP
-                                   ? ""
-                                   : mt_arena_printf(teller->arena, " of step %lld", step));
-    if (why->phase == MT_NO_PHASE)
-        return "The maximum rises outside of any phase";
-    return mt_arena_printf(teller->arena, "The maximum rises in %s",
-                           mt_tell_where(teller, why->phase, why->step));
+        return subject_of_left(teller, why);
+    return subject_of_rise(teller, why);
+}
+
+/* "optimizer (step 0)" if that is not the step that is spoken of. */
+static const char *birth(const struct mt_teller *teller, const struct mt_explanation *why,
+                         const struct mt_contribution *part)
+{
+    if (part->step == MT_NO_STEP || part->step == why->step || !*part->phase)
+        return part->phase;
+    return mt_arena_printf(teller->arena, "%s (step %s)", part->phase, number(teller, part->step));
 }
 
 static void add_contribution(struct mt_text_table *table, const struct mt_teller *teller,
-                             const struct mt_contribution *part)
+                             const struct mt_explanation *why, const struct mt_contribution *part)
 {
     char text[MT_UNITS_TEXT];
-    int64_t blocks = part->blocks;
 
     mt_table_cell(table, mt_format_change(text, part->bytes));
-    mt_table_cell(table, mt_arena_printf(teller->arena, "%s%lld", blocks > 0 ? "+" : "",
-                                         (long long)blocks));
+    mt_table_cell(table, mt_arena_printf(teller->arena, part->blocks < 0 ? "−%lld" : "%lld",
+                                         (long long)llabs(part->blocks)));
     mt_table_cell(table, part->site ? mt_role_name(part->role) : "");
-    mt_table_cell(table, part->site ? part->phase : "");
+    mt_table_cell(table, part->site ? birth(teller, why, part) : "");
     mt_table_cell(table, part->site ? part->site : "all others together");
 }
 
 static void tell_contributions(const struct mt_teller *teller, const struct mt_explanation *why)
 {
-    static const struct mt_text_column columns[] = {{"bytes", true, false}, {"blocks", true, false},
-                                                    {"role", false, false}, {"born in", false, false},
-                                                    {"by", false, true},    {NULL, false, false}};
+    static const struct mt_text_column columns[] = {
+        {"bytes", true, false},    {"blocks", true, false}, {"role", false, false},
+        {"born in", false, false}, {"by", false, true},     {NULL, false, false}};
     struct mt_text_table table;
 
     mt_table_begin(&table, columns, 4);
     for (uint32_t i = 0; i < why->contribution_count; i++)
-        add_contribution(&table, teller, &why->contributions[i]);
+        add_contribution(&table, teller, why, &why->contributions[i]);
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+/* "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the two roles
+ * that the change is made of, if they make up most of it. */
+static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
+{
+    int64_t bytes[MT_ROLE_COUNT] = {0};
+    int first = 0, second = -1;
+    char text[MT_UNITS_TEXT];
+
+    for (uint32_t i = 0; i < why->contribution_count; i++)
+        if (why->contributions[i].site)
+            bytes[why->contributions[i].role] += why->contributions[i].bytes;
+    for (int i = 1; i < MT_ROLE_COUNT; i++)
+        first = bytes[i] > bytes[first] ? i : first;
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
+        if (i != first && (second < 0 || bytes[i] > bytes[second]))
+            second = i;
+    if (bytes[first] <= 0)
+        return;
+    mt_buf_printf(line, ", mostly %s (%s)", mt_role_name((enum mt_role)first),
+                  mt_format_change(text, bytes[first]));
+    if (bytes[second] * 5 > bytes[first])
+        mt_buf_printf(line, " and %s (%s)", mt_role_name((enum mt_role)second),
+                      mt_format_change(text, bytes[second]));
 }
 
 static void tell_explanation(const struct mt_teller *teller, const struct mt_explanation *why)
@@ -70,6 +120,7 @@ static void tell_explanation(const struct mt_teller *teller, const struct mt_exp
                   mt_format_bytes(change, why->to_bytes - why->from_bytes),
                   mt_format_count(exact, why->to_bytes - why->from_bytes),
                   mt_format_bytes(from, why->from_bytes), mt_format_bytes(to, why->to_bytes));
+    add_roles(&line, why);
     mt_buf_add_text(teller->out, "  ");
     if (line.data)
         mt_add_wrapped(teller->out, line.data, 2, 4);
@@ -78,16 +129,129 @@ static void tell_explanation(const struct mt_teller *teller, const struct mt_exp
     mt_buf_release(&line);
 }
 
+/* The same two instants are told once: as steps, if one of them is about steps. */
+static bool is_told_later(const struct mt_device_report *device, uint32_t index)
+{
+    const struct mt_explanation *why = &device->explanations[index];
+
+    for (uint32_t i = index + 1; i < device->explanation_count; i++)
+        if (device->explanations[i].from_bytes == why->from_bytes &&
+            device->explanations[i].to_bytes == why->to_bytes &&
+            device->explanations[i].kind != why->kind)
+            return true;
+    return false;
+}
+
 void mt_tell_explanations(const struct mt_teller *teller)
 {
     if (!teller->device->explanation_count)
         return;
     mt_tell_heading(teller, "Why");
     for (uint32_t i = 0; i < teller->device->explanation_count; i++)
-        tell_explanation(teller, &teller->device->explanations[i]);
+        if (!is_told_later(teller->device, i))
+            tell_explanation(teller, &teller->device->explanations[i]);
+}
+
+/* ---- out of memory --------------------------------------------------------- */
+
+static void add_oom(struct mt_text_table *table, const struct mt_teller *teller,
+                    const struct mt_oom *oom)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mt_tell_when(teller, oom->t_ns));
+    mt_table_cell(table, mt_format_bytes(text, oom->request_bytes));
+    mt_table_cell(table, mt_format_bytes(text, oom->then.allocated));
+    mt_table_cell(table, mt_format_bytes(text, oom->then.reserved));
+    mt_table_cell(table, mt_format_bytes(text, oom->device_free_bytes));
+    mt_table_cell(table, oom->fatal ? "fatal" : "caught");
+    mt_table_cell(table, mt_tell_where(teller, oom->phase, oom->step));
+}
+
+static void tell_oom_table(const struct mt_teller *teller)
+{
+    static const struct mt_text_column columns[] = {
+        {"at", true, false},       {"wanted", true, false},      {"allocated", true, false},
+        {"reserved", true, false}, {"device free", true, false}, {"", false, false},
+        {"in", false, true},       {NULL, false, false}};
+    const struct mt_device_report *device = teller->device;
+    struct mt_text_table table;
+
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < device->oom_count; i++)
+        if (i < 8 || i + 1 == device->oom_count)
+            add_oom(&table, teller, &device->oom_list[i]);
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    if (device->oom_count > 9)
+        mt_buf_printf(teller->out, "  (%u in all)\n", (unsigned)device->ooms);
+}
+
+/* Would the memory have been enough, were it in one piece? */
+static void tell_shortage(const struct mt_teller *teller, const struct mt_oom *oom)
+{
+    uint64_t unused = oom->then.reserved - oom->then.active;
+    char wanted[MT_UNITS_TEXT], have[MT_UNITS_TEXT], missing[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (unused >= oom->request_bytes)
+        mt_buf_printf(&line,
+                      "Fragmentation: %s lay unused in reserved memory, but no piece of it could "
+                      "hold %s.",
+                      mt_format_bytes(have, unused), mt_format_bytes(wanted, oom->request_bytes));
+    else if (unused + oom->device_free_bytes < oom->request_bytes)
+        mt_buf_printf(
+            &line,
+            "Not fragmentation: even with every unused byte in one piece, %s more were "
+            "needed.",
+            mt_format_bytes(missing, oom->request_bytes - unused - oom->device_free_bytes));
+    if (line.data) {
+        mt_buf_add_text(teller->out, "  ");
+        mt_add_wrapped(teller->out, line.data, 2, 4);
+        mt_buf_add_char(teller->out, '\n');
+    }
+    mt_buf_release(&line);
+}
+
+static const struct mt_instant *instant_of(const struct mt_device_report *device,
+                                           const struct mt_oom *oom)
+{
+    for (uint32_t i = 0; i < device->instant_count; i++)
+        if (device->instants[i].kind == MT_INSTANT_OOM && device->instants[i].event == oom->event)
+            return &device->instants[i];
+    return NULL;
+}
+
+static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
+{
+    const struct mt_instant *instant = instant_of(teller->device, oom);
+
+    tell_shortage(teller, oom);
+    if (!instant || !instant->site_count)
+        return;
+    mt_buf_add_text(teller->out, "  Alive when it happened:\n");
+    mt_tell_site_table(teller, instant->sites, instant->site_count, instant->bytes.allocated);
 }
 
 void mt_tell_ooms(const struct mt_teller *teller)
 {
-    (void)teller;
+    const struct mt_device_report *device = teller->device;
+    char count[MT_UNITS_TEXT];
+
+    if (!device->oom_count && !device->retries)
+        return;
+    mt_tell_heading(teller, "Out of memory");
+    if (device->retries)
+        mt_buf_printf(teller->out, "  %s: the cache was given back, then tried again\n",
+                      mt_arena_printf(teller->arena, "%s retr%s",
+                                      mt_format_count(count, device->retries),
+                                      device->retries == 1 ? "y" : "ies"));
+    if (!device->oom_count)
+        return;
+    tell_oom_table(teller);
+    for (uint32_t i = 0; i < device->oom_count; i++) {
+        if (device->oom_list[i].fatal) {
+            tell_fatal(teller, &device->oom_list[i]);
+            break;
+        }
+    }
 }

@@ -29,8 +29,8 @@ static int make_directory(const char *path)
     struct stat facts;
     struct mt_error error;
 
-    if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &facts) == 0 &&
-                                   S_ISDIR(facts.st_mode)))
+    if (mkdir(path, 0777) == 0 ||
+        (errno == EEXIST && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)))
         return MT_EXIT_OK;
     mt_fail(&error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
     return mt_report_error(path, &error);

@@ -9,6 +9,14 @@ const struct mt_command mt_commands[] = {
      "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"
      "  memtrace dump run.trace --json | jq 'select(.kind == \"oom\")'",
      mt_cmd_dump},
+    {"analyze", "TRACE [-o DIR] [options]", "where the peak is, what holds it, and why",
+     "Prints where the peak is and what holds it, why it rose, what each phase did, the largest\n"
+     "sites, and how exact the replay is. With -o it writes report.json and pictures, too.\n"
+     "\n"
+     "  memtrace analyze run.pickle\n"
+     "  memtrace analyze run.pickle -o report\n"
+     "  memtrace analyze run.pickle --json | jq .devices[0].summary",
+     mt_cmd_analyze},
     {"import", "FILE -o TRACE [options]", "write any format that can be read as a trace",
      "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot), zstd-compressed or not.\n"
      "Every other command reads them too; a trace is smaller and can be sought.",

@@ -6,7 +6,10 @@
 
 /* ---- characters ----------------------------------------------------------- */
 
-static bool begins_character(char c) { return ((unsigned char)c & 0xC0) != 0x80; }
+static bool begins_character(char c)
+{
+    return ((unsigned char)c & 0xC0) != 0x80;
+}
 
 size_t mt_text_columns(const char *text)
 {
@@ -66,30 +69,27 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
 void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
 {
     struct mt_buf safe = {0};
+    bool first = true;
     const char *at;
 
     mt_buf_add_printable(&safe, text, strlen(text));
-    for (at = safe.data; at && *at;) {
-        size_t length = strcspn(at, " ");
-        size_t columns = 0;
+    for (at = safe.data; at && *at; at += *at == ' ') {
+        size_t length = strcspn(at, " "), columns = 0;
 
         for (size_t i = 0; i < length; i++)
             columns += begins_character(at[i]);
-        if (column > indent && column + columns > MT_TEXT_COLUMNS) {
+        if (!first && column + 1 + columns > MT_TEXT_COLUMNS) {
             mt_buf_add_char(out, '\n');
             pad(out, indent);
             column = indent;
+        } else if (!first) {
+            mt_buf_add_char(out, ' ');
+            column++;
         }
         mt_buf_add(out, at, length);
         column += columns;
         at += length;
-        if (*at == ' ' && column + 1 < MT_TEXT_COLUMNS && at[1]) {
-            mt_buf_add_char(out, ' ');
-            column++;
-        } else if (*at == ' ') {
-            column = MT_TEXT_COLUMNS;
-        }
-        at += *at == ' ';
+        first = false;
     }
     out->failed |= safe.failed;
     mt_buf_release(&safe);

@@ -330,36 +330,46 @@ static enum mt_status fill_uses(struct analysis *analysis, struct mt_device_repo
     return MT_OK;
 }
 
+static enum mt_status fill_instant(struct analysis *analysis, struct mt_instant *instant,
+                                   uint16_t device)
+{
+    const struct mt_snapshot *snapshot = find_snapshot(analysis, instant->event, device);
+
+    if (!snapshot)
+        return MT_OK;
+    instant->holdings = snapshot->holdings;
+    instant->holding_count = snapshot->holding_count;
+    if (instant->kind != MT_INSTANT_PEAK_ALLOCATED && instant->kind != MT_INSTANT_PEAK_RESERVED &&
+        instant->kind != MT_INSTANT_OOM)
+        return MT_OK;
+    return mt_attribute_sites(&analysis->attribution, snapshot, &instant->sites,
+                              &instant->site_count);
+}
+
 static enum mt_status fill_instants(struct analysis *analysis, struct mt_device_report *out,
                                     const struct mt_plan *plan)
 {
-    struct mt_arena *arena = &analysis->report->arena;
-    const struct mt_snapshot *peak;
+    const struct mt_instant *peak;
+    enum mt_status status = MT_OK;
 
-    out->instants = mt_arena_array(arena, (size_t)plan->instant_count + 1, sizeof *out->instants);
+    out->instants = mt_arena_array(&analysis->report->arena, (size_t)plan->instant_count + 1,
+                                   sizeof *out->instants);
     if (!out->instants)
         return MT_ERR_MEMORY;
     out->instant_count = plan->instant_count;
-    for (uint32_t i = 0; i < plan->instant_count; i++) {
-        const struct mt_snapshot *snapshot =
-            find_snapshot(analysis, plan->instants[i].event, out->device);
-
+    for (uint32_t i = 0; i < plan->instant_count && !status; i++) {
         out->instants[i] = plan->instants[i];
-        if (snapshot) {
-            out->instants[i].holdings = snapshot->holdings;
-            out->instants[i].holding_count = snapshot->holding_count;
-        }
+        status = fill_instant(analysis, &out->instants[i], out->device);
     }
-    peak = find_snapshot(analysis, plan->instants[0].event, out->device);
-    if (!peak)
-        return MT_OK;
+    peak = &out->instants[0];
+    out->peak_sites = peak->sites;
+    out->peak_site_count = peak->site_count;
     for (uint32_t i = 0; i < peak->holding_count; i++) {
         out->peak_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
         if (peak->holdings[i].stack == MT_NO_ID)
             out->frameless_peak_bytes += peak->holdings[i].bytes;
     }
-    return mt_attribute_sites(&analysis->attribution, peak, &out->peak_sites,
-                              &out->peak_site_count);
+    return status;
 }
 
 static enum mt_status fill_explanations(struct analysis *analysis, struct mt_device_report *out,

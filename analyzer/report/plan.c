@@ -234,7 +234,7 @@ static void find_rises(struct choice *choice, const struct mt_survey *survey,
 
         if (!is_main[i])
             continue;
-        consider_rise(choice, survey, survey->phases.phases[i].parent, &running, before->peak_bytes,
+        consider_rise(choice, survey, before->peak_phase, &running, before->peak_bytes,
                       before->peak_event);
         consider_rise(choice, survey, (int32_t)i, &running, use->peak.allocated,
                       use->peak_allocated_event);

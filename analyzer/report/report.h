@@ -12,7 +12,7 @@
 #include "replay.h"
 #include "source.h"
 
-#define MT_NO_STEP INT64_MIN
+#define MT_NO_STEP  INT64_MIN
 #define MT_NO_PHASE (-1)
 
 enum mt_role {
@@ -52,8 +52,8 @@ struct mt_phase {
 struct mt_phase_use {
     struct mt_bytes enter, exit, peak; /* peak: largest of each, in the phase */
     uint64_t peak_allocated_t_ns, peak_allocated_event;
-    uint64_t allocations, frees;       /* events directly or deeper inside */
-    bool raises_peak; /* the device's allocated maximum so far rose in it */
+    uint64_t allocations, frees; /* events directly or deeper inside */
+    bool raises_peak;            /* the device's allocated maximum so far rose in it */
 };
 
 struct mt_peak {
@@ -75,6 +75,17 @@ struct mt_holding {
     uint64_t first_birth_t_ns, first_birth_event;
 };
 
+/* Sum over holdings with the same site (innermost user frame) and phase name
+ * of birth. */
+struct mt_site_use {
+    const char *site;  /* "forward train.py:47", or what stands for no stack:
+                          "autograd engine (no Python stack)" */
+    uint32_t stack;    /* one representative stack, MT_NO_ID */
+    const char *phase; /* name of the phase of birth, "" = none */
+    enum mt_role role; /* of most of its bytes */
+    uint64_t bytes, blocks;
+};
+
 enum mt_instant_kind {
     MT_INSTANT_PEAK_ALLOCATED,
     MT_INSTANT_PEAK_RESERVED,
@@ -92,17 +103,8 @@ struct mt_instant {
     struct mt_bytes bytes;
     struct mt_holding *holdings;
     uint32_t holding_count;
-};
-
-/* Sum over holdings with the same site (innermost user frame) and phase name
- * of birth. */
-struct mt_site_use {
-    const char *site;  /* "forward train.py:47", or what stands for no stack:
-                          "autograd engine (no Python stack)" */
-    uint32_t stack;    /* one representative stack, MT_NO_ID */
-    const char *phase; /* name of the phase of birth, "" = none */
-    enum mt_role role; /* of most of its bytes */
-    uint64_t bytes, blocks;
+    struct mt_site_use *sites; /* of peaks and OOMs; else NULL */
+    uint32_t site_count;
 };
 
 /* One line of the answer to "why did it change": who made the difference. */
@@ -124,7 +126,7 @@ struct mt_explanation {
     enum mt_explanation_kind kind;
     int32_t phase; /* or the step's phase */
     int64_t step, other_step;
-    uint64_t from_bytes, to_bytes; /* allocated */
+    uint64_t from_bytes, to_bytes;         /* allocated */
     struct mt_contribution *contributions; /* largest first; sum to the
                                               difference, the rest is one line
                                               with site NULL */
@@ -158,7 +160,7 @@ struct mt_flamechart; /* flamechart_model.h */
 
 struct mt_device_report {
     uint16_t device;
-    const char *name;  /* "NVIDIA H200", NULL = not recorded */
+    const char *name; /* "NVIDIA H200", NULL = not recorded */
     uint64_t total_memory_bytes;
     struct mt_replay_result replay;
     uint64_t events, allocations, frees, segments_peak, ooms, retries;
@@ -167,7 +169,7 @@ struct mt_device_report {
     /* DESIGN 3: 1 - allocated/reserved at the instant of the reserved peak. */
     double fragmentation_at_reserved_peak;
     uint64_t worst_unused_bytes, worst_unused_t_ns; /* max reserved - allocated */
-    struct mt_bytes start, end; /* before the first, after the last event */
+    struct mt_bytes start, end;                     /* before the first, after the last event */
 
     struct mt_phase_use *phase_uses; /* parallel to report->phases */
     struct mt_step_use *steps;
@@ -196,7 +198,7 @@ struct mt_report {
     const char *path, *name; /* name: file name without its extensions */
     const char *format;      /* "memtrace/1", "pytorch-snapshot" */
     const char *framework, *options;
-    char sha256[65];         /* of the file, "" if it was a pipe */
+    char sha256[65]; /* of the file, "" if it was a pipe */
     struct mt_integrity integrity;
     bool starts_in_middle;
     uint64_t first_t_ns, last_t_ns;
@@ -210,8 +212,8 @@ struct mt_report {
     uint64_t phases_not_recorded; /* too deep or too many */
     int64_t step_count;
     bool roles_inferred;
-    bool saw_backward; /* or an optimizer: else roles are by call site */
-    char policy[160]; /* what the replay simulated */
+    bool saw_backward;              /* or an optimizer: else roles are by call site */
+    char policy[160];               /* what the replay simulated */
     const char *pytorch_difference; /* why not PyTorch's rules, NULL = they are, or
                                        another policy was asked for */
 
@@ -220,11 +222,11 @@ struct mt_report {
 };
 
 struct mt_analyze_options {
-    const char *path; /* of the input, for the report; may be NULL */
+    const char *path;                /* of the input, for the report; may be NULL */
     struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
                                         that does not reproduce the trace */
     bool want_timeline, want_flamechart;
-    uint32_t bins; /* resolution of the models, 0 = 4096 */
+    uint32_t bins;           /* resolution of the models, 0 = 4096 */
     int64_t flamechart_step; /* window of the flame chart; MT_NO_STEP = step of
                                 the allocated peak */
     bool flamechart_whole;   /* window = the whole trace */

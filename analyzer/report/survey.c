@@ -193,6 +193,7 @@ static enum mt_status begin_use(struct mt_survey_device *device, const struct mt
         return MT_ERR_MEMORY;
     device->befores[phase].peak_bytes = so_far->value;
     device->befores[phase].peak_event = so_far->event;
+    device->befores[phase].peak_phase = so_far->phase;
     device->uses[phase].enter = device->now;
     device->uses[phase].allocations = device->allocations;
     device->uses[phase].frees = device->frees;

@@ -18,6 +18,7 @@ enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, M
  * it began, and the instant of its own. */
 struct mt_survey_before {
     uint64_t peak_bytes, peak_event;
+    int32_t peak_phase;
     struct mt_bytes then;
     int32_t then_phase;
     bool ended;
