@@ -26,13 +26,17 @@ struct mt_teller {
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "3.76 s" after the first event */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
+/* "optimizer (step 0)": where blocks were born, without the step that is spoken
+ * of anyway. */
+const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
+                          int64_t spoken_of);
 void mt_tell_heading(const struct mt_teller *teller, const char *text);
 
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
 void mt_tell_ooms(const struct mt_teller *teller);
-void mt_tell_site_table(const struct mt_teller *teller, const struct mt_site_use *sites,
-                        uint32_t count, uint64_t total);
+/* Holders of peaks and OOMs, largest first, with their share of `total`. */
+void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 12, MOST_PHASES = 24, MOST_SITES = 12, MOST_STACKS = 3 };
+enum { MOST_STEPS = 12, MOST_PHASES = 24, MOST_STACKS = 3 };
 
 static void cell_bytes(struct mt_text_table *table, uint64_t bytes)
 {
@@ -243,34 +243,30 @@ void mt_tell_phases(const struct mt_teller *teller)
 
 /* ---- sites ----------------------------------------------------------------- */
 
-void mt_tell_site_table(const struct mt_teller *teller, const struct mt_site_use *sites,
-                        uint32_t count, uint64_t total)
+static void add_holder(const struct mt_teller *teller, struct mt_text_table *table,
+                       const struct mt_contribution *holder, double total)
+{
+    char text[MT_UNITS_TEXT];
+
+    cell_bytes(table, (uint64_t)holder->bytes);
+    mt_table_cell(table, mt_format_percent(text, (double)holder->bytes / total));
+    mt_table_cell(table, mt_format_count(text, (uint64_t)holder->blocks));
+    mt_table_cell(table, holder->site ? mt_role_name(holder->role) : "");
+    mt_table_cell(table, holder->site ? mt_tell_birth(teller, holder, MT_NO_STEP) : "");
+    mt_table_cell(table, holder->site ? holder->site : "all others together");
+}
+
+void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant)
 {
     static const struct mt_text_column columns[] = {
         {"bytes", true, false}, {"share", true, false},    {"blocks", true, false},
         {"role", false, false}, {"born in", false, false}, {"site", false, true},
         {NULL, false, false}};
-    uint32_t shown = count > MOST_SITES + 1 ? MOST_SITES : count;
-    uint64_t bytes = 0, blocks = 0;
     struct mt_text_table table;
-    char text[MT_UNITS_TEXT];
 
     mt_table_begin(&table, columns, 2);
-    for (uint32_t i = 0; i < count; i++) {
-        bytes += sites[i].bytes;
-        blocks += sites[i].blocks;
-        if (i >= shown && i + 1 < count)
-            continue;
-        cell_bytes(&table, bytes);
-        mt_table_cell(&table, mt_format_percent(text, (double)bytes / (double)total));
-        mt_table_cell(&table, mt_format_count(text, blocks));
-        mt_table_cell(&table, i < shown ? mt_role_name(sites[i].role) : "");
-        mt_table_cell(&table, i < shown ? sites[i].phase : "");
-        mt_table_cell(&table,
-                      i < shown ? sites[i].site
-                                : mt_arena_printf(teller->arena, "%u other sites", count - shown));
-        bytes = blocks = 0;
-    }
+    for (uint32_t i = 0; i < instant->holder_count; i++)
+        add_holder(teller, &table, &instant->holders[i], (double)instant->bytes.allocated);
     end_table(teller, &table);
 }
 
@@ -336,8 +332,7 @@ void mt_tell_sites(const struct mt_teller *teller)
     if (!device->peak_site_count)
         return;
     mt_tell_heading(teller, "Held at the peak, by site");
-    mt_tell_site_table(teller, device->peak_sites, device->peak_site_count,
-                       device->allocated_peak.bytes);
+    mt_tell_holders(teller, &device->instants[0]);
     if (device->frameless_peak_bytes < device->allocated_peak.bytes)
         tell_stacks(teller, &device->instants[0]);
 }

@@ -4,6 +4,7 @@
 #include "units.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- explanations ---------------------------------------------------------- */
 
@@ -51,12 +52,15 @@ static const char *subject(const struct mt_teller *teller, const struct mt_expla
     return subject_of_rise(teller, why);
 }
 
-/* "optimizer (step 0)" if that is not the step that is spoken of. */
-static const char *birth(const struct mt_teller *teller, const struct mt_explanation *why,
-                         const struct mt_contribution *part)
+const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
+                          int64_t spoken_of)
 {
-    if (part->step == MT_NO_STEP || part->step == why->step || !*part->phase)
+    if (!*part->phase)
+        return "no phase";
+    if (part->step == MT_NO_STEP || part->step == spoken_of)
         return part->phase;
+    if (!strcmp(part->phase, "step"))
+        return mt_arena_printf(teller->arena, "step %s", number(teller, part->step));
     return mt_arena_printf(teller->arena, "%s (step %s)", part->phase, number(teller, part->step));
 }
 
@@ -69,7 +73,7 @@ static void add_contribution(struct mt_text_table *table, const struct mt_teller
     mt_table_cell(table, mt_arena_printf(teller->arena, part->blocks < 0 ? "−%lld" : "%lld",
                                          (long long)llabs(part->blocks)));
     mt_table_cell(table, part->site ? mt_role_name(part->role) : "");
-    mt_table_cell(table, part->site ? birth(teller, why, part) : "");
+    mt_table_cell(table, part->site ? mt_tell_birth(teller, part, why->step) : "");
     mt_table_cell(table, part->site ? part->site : "all others together");
 }
 
@@ -226,10 +230,10 @@ static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
     const struct mt_instant *instant = instant_of(teller->device, oom);
 
     tell_shortage(teller, oom);
-    if (!instant || !instant->site_count)
+    if (!instant || !instant->holder_count)
         return;
     mt_buf_add_text(teller->out, "  Alive when it happened:\n");
-    mt_tell_site_table(teller, instant->sites, instant->site_count, instant->bytes.allocated);
+    mt_tell_holders(teller, instant);
 }
 
 void mt_tell_ooms(const struct mt_teller *teller)

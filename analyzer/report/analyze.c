@@ -12,6 +12,7 @@
 
 #define DEFAULT_BINS       4096
 #define MOST_CONTRIBUTIONS 8
+#define MOST_HOLDERS       12
 /* Snapshots are bounded by the rows that they may hold in all. */
 #define MOST_SNAPSHOT_ROWS 2000000
 
@@ -342,13 +343,14 @@ static enum mt_status fill_instant(struct analysis *analysis, struct mt_instant 
     if (instant->kind != MT_INSTANT_PEAK_ALLOCATED && instant->kind != MT_INSTANT_PEAK_RESERVED &&
         instant->kind != MT_INSTANT_OOM)
         return MT_OK;
-    return mt_attribute_sites(&analysis->attribution, snapshot, &instant->sites,
-                              &instant->site_count);
+    return mt_attribute_change(&analysis->attribution, NULL, snapshot, MOST_HOLDERS,
+                               &instant->holders, &instant->holder_count);
 }
 
 static enum mt_status fill_instants(struct analysis *analysis, struct mt_device_report *out,
                                     const struct mt_plan *plan)
 {
+    const struct mt_snapshot *snapshot;
     const struct mt_instant *peak;
     enum mt_status status = MT_OK;
 
@@ -362,14 +364,16 @@ static enum mt_status fill_instants(struct analysis *analysis, struct mt_device_
         status = fill_instant(analysis, &out->instants[i], out->device);
     }
     peak = &out->instants[0];
-    out->peak_sites = peak->sites;
-    out->peak_site_count = peak->site_count;
     for (uint32_t i = 0; i < peak->holding_count; i++) {
         out->peak_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
         if (peak->holdings[i].stack == MT_NO_ID)
             out->frameless_peak_bytes += peak->holdings[i].bytes;
     }
-    return status;
+    snapshot = find_snapshot(analysis, peak->event, out->device);
+    if (status || !snapshot)
+        return status;
+    return mt_attribute_sites(&analysis->attribution, snapshot, &out->peak_sites,
+                              &out->peak_site_count);
 }
 
 static enum mt_status fill_explanations(struct analysis *analysis, struct mt_device_report *out,

@@ -216,7 +216,7 @@ enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
 
 /* ---- changes ------------------------------------------------------------- */
 
-/* "cross_entropy functional.py:3504, from train train.py:77" */
+/* "cross_entropy functional.py:3504, from train.py:77" */
 static const char *origin_label(const struct mt_attribution *attribution, const struct row *row)
 {
     const char *inner, *site;
@@ -224,7 +224,7 @@ static const char *origin_label(const struct mt_attribution *attribution, const 
     if (row->inner == MT_NO_ID || row->inner == row->site)
         return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
     inner = mt_frame_label(attribution->arena, attribution->symbols, row->inner);
-    site = mt_frame_label(attribution->arena, attribution->symbols, row->site);
+    site = mt_frame_place(attribution->arena, attribution->symbols, row->site);
     return inner && site ? mt_arena_printf(attribution->arena, "%s, from %s", inner, site) : NULL;
 }
 

@@ -86,6 +86,15 @@ struct mt_site_use {
     uint64_t bytes, blocks;
 };
 
+/* One line of the answer to "why did it change": who made the difference. */
+struct mt_contribution {
+    const char *site;
+    const char *phase;
+    int64_t step; /* of birth, MT_NO_STEP */
+    enum mt_role role;
+    int64_t bytes, blocks; /* signed */
+};
+
 enum mt_instant_kind {
     MT_INSTANT_PEAK_ALLOCATED,
     MT_INSTANT_PEAK_RESERVED,
@@ -103,17 +112,10 @@ struct mt_instant {
     struct mt_bytes bytes;
     struct mt_holding *holdings;
     uint32_t holding_count;
-    struct mt_site_use *sites; /* of peaks and OOMs; else NULL */
-    uint32_t site_count;
-};
-
-/* One line of the answer to "why did it change": who made the difference. */
-struct mt_contribution {
-    const char *site;
-    const char *phase;
-    int64_t step; /* of birth, MT_NO_STEP */
-    enum mt_role role;
-    int64_t bytes, blocks; /* signed */
+    /* Of peaks and OOMs, else NULL: who holds it, largest first, finer than
+     * peak_sites (by the innermost frame, too); sums to allocated. */
+    struct mt_contribution *holders;
+    uint32_t holder_count;
 };
 
 enum mt_explanation_kind {
