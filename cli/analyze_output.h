@@ -22,8 +22,10 @@ struct mt_teller {
     struct mt_arena *arena; /* scratch */
 };
 
-/* "step 1, backward" / "backward" / "before the first phase" */
+/* "step 1, backward" / "backward" / "outside of any phase" */
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
+/* "in step 1, backward" / "outside of any phase" */
+const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "3.76 s" after the first event */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
 /* "optimizer (step 0)": where blocks were born, without the step that is spoken

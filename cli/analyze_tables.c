@@ -73,8 +73,16 @@ static bool is_shown(const struct mt_device_report *device, uint32_t index)
 static void add_step(const struct mt_teller *teller, struct mt_text_table *table, uint32_t index)
 {
     const struct mt_step_use *step = &teller->device->steps[index];
+    bool is_recorded = step->end_event >= teller->device->first_event;
 
     mt_table_cell(table, mt_arena_printf(teller->arena, "%lld", (long long)step->step));
+    for (int i = 0; !is_recorded && i < 5; i++)
+        mt_table_cell(table, "");
+    if (!is_recorded) {
+        cell_duration(table, step->begin_t_ns, step->end_t_ns);
+        mt_table_cell(table, "before the first recorded event");
+        return;
+    }
     cell_bytes(table, step->enter.allocated);
     cell_bytes(table, step->peak.allocated);
     cell_bytes(table, step->exit.allocated);
@@ -244,7 +252,7 @@ void mt_tell_phases(const struct mt_teller *teller)
 /* ---- sites ----------------------------------------------------------------- */
 
 static void add_holder(const struct mt_teller *teller, struct mt_text_table *table,
-                       const struct mt_contribution *holder, double total)
+                       const struct mt_contribution *holder, double total, int64_t spoken_of)
 {
     char text[MT_UNITS_TEXT];
 
@@ -252,7 +260,7 @@ static void add_holder(const struct mt_teller *teller, struct mt_text_table *tab
     mt_table_cell(table, mt_format_percent(text, (double)holder->bytes / total));
     mt_table_cell(table, mt_format_count(text, (uint64_t)holder->blocks));
     mt_table_cell(table, holder->site ? mt_role_name(holder->role) : "");
-    mt_table_cell(table, holder->site ? mt_tell_birth(teller, holder, MT_NO_STEP) : "");
+    mt_table_cell(table, holder->site ? mt_tell_birth(teller, holder, spoken_of) : "");
     mt_table_cell(table, holder->site ? holder->site : "all others together");
 }
 
@@ -266,7 +274,8 @@ void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *in
 
     mt_table_begin(&table, columns, 2);
     for (uint32_t i = 0; i < instant->holder_count; i++)
-        add_holder(teller, &table, &instant->holders[i], (double)instant->bytes.allocated);
+        add_holder(teller, &table, &instant->holders[i], (double)instant->bytes.allocated,
+                   instant->step);
     end_table(teller, &table);
 }
 
@@ -309,7 +318,7 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
 
         if (holding->stack == MT_NO_ID)
             continue;
-        mt_buf_printf(teller->out, "  %s: %s × %s, %s, born in ",
+        mt_buf_printf(teller->out, "  %s: %s × %s, %s, born ",
                       mt_format_bytes(bytes, holding->bytes),
                       mt_format_count(blocks, holding->blocks),
                       mt_format_bytes(each, holding->block_bytes), mt_role_name(holding->role));
@@ -325,14 +334,25 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
     }
 }
 
+/* With the OOM that killed the program, if nothing was freed in between. */
+static bool peak_is_told(const struct mt_device_report *device)
+{
+    for (uint32_t i = 0; i < device->oom_count; i++)
+        if (device->oom_list[i].fatal)
+            return device->oom_list[i].then.allocated == device->allocated_peak.bytes;
+    return false;
+}
+
 void mt_tell_sites(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
 
     if (!device->peak_site_count)
         return;
-    mt_tell_heading(teller, "Held at the peak, by site");
-    mt_tell_holders(teller, &device->instants[0]);
+    if (!peak_is_told(device)) {
+        mt_tell_heading(teller, "Held at the peak, by site");
+        mt_tell_holders(teller, &device->instants[0]);
+    }
     if (device->frameless_peak_bytes < device->allocated_peak.bytes)
         tell_stacks(teller, &device->instants[0]);
 }

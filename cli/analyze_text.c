@@ -36,6 +36,16 @@ const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t
     return where ? where : "outside of any phase";
 }
 
+const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step)
+{
+    const char *where = mt_tell_where(teller, phase, step), *in;
+
+    if (phase == MT_NO_PHASE && step == MT_NO_STEP)
+        return where;
+    in = mt_arena_printf(teller->arena, "in %s", where);
+    return in ? in : where;
+}
+
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
 {
     char *text = mt_arena_alloc(teller->arena, MT_UNITS_TEXT);
@@ -102,9 +112,9 @@ static void tell_oom_verdict(const struct mt_teller *teller)
         if (!oom->fatal)
             continue;
         mt_buf_printf(&line,
-                      "Died of OUT OF MEMORY in %s: wanted %s more with %s allocated and %s "
+                      "Died of OUT OF MEMORY %s: wanted %s more with %s allocated and %s "
                       "reserved.",
-                      mt_tell_where(teller, oom->phase, oom->step),
+                      mt_tell_in(teller, oom->phase, oom->step),
                       mt_format_bytes(wanted, oom->request_bytes),
                       mt_format_bytes(allocated, oom->then.allocated),
                       mt_format_bytes(reserved, oom->then.reserved));
@@ -125,8 +135,8 @@ static void tell_peak(const struct mt_teller *teller)
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, " allocated (%s B) in %s, at %s", mt_format_count(exact, peak->bytes),
-                  mt_tell_where(teller, peak->phase, peak->step), mt_tell_when(teller, peak->t_ns));
+    mt_buf_printf(&line, " allocated (%s B) %s, at %s", mt_format_count(exact, peak->bytes),
+                  mt_tell_in(teller, peak->phase, peak->step), mt_tell_when(teller, peak->t_ns));
     mt_buf_printf(teller->out, "%sPeak %s%s", style->bold, mt_format_bytes(bytes, peak->bytes),
                   style->reset);
     if (line.data)
@@ -165,20 +175,29 @@ static void tell_roles(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+/* What the allocator held, at the peak and at most: never two instants in one
+ * share. */
 static void tell_reserved(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
-    const struct mt_peak *peak = &device->reserved_peak;
+    const struct mt_bytes *then = &device->allocated_peak.then;
+    const struct mt_peak *most = &device->reserved_peak;
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "%s reserved at most (%s B), in %s, at %s",
-                  mt_format_bytes(bytes, peak->bytes), mt_format_count(exact, peak->bytes),
-                  mt_tell_where(teller, peak->phase, peak->step), mt_tell_when(teller, peak->t_ns));
-    if (peak->bytes > peak->then.allocated)
-        mt_buf_printf(&line, "; then %s of it (%s) unused: fragmentation and cache",
-                      mt_format_bytes(unused, peak->bytes - peak->then.allocated),
+    if (then->reserved > then->allocated)
+        mt_buf_printf(&line, "%s were reserved then, %s of it (%s) unused. ",
+                      mt_format_bytes(bytes, then->reserved),
+                      mt_format_bytes(unused, then->reserved - then->allocated),
+                      mt_format_percent(share, (double)(then->reserved - then->allocated) /
+                                                   (double)then->reserved));
+    mt_buf_printf(&line, "Reserved at most: %s (%s B) %s, at %s",
+                  mt_format_bytes(bytes, most->bytes), mt_format_count(exact, most->bytes),
+                  mt_tell_in(teller, most->phase, most->step), mt_tell_when(teller, most->t_ns));
+    if (most->bytes > most->then.allocated && most->event != device->allocated_peak.event)
+        mt_buf_printf(&line, "; %s of it (%s) unused at that instant",
+                      mt_format_bytes(unused, most->bytes - most->then.allocated),
                       mt_format_percent(share, device->fragmentation_at_reserved_peak));
     if (line.data)
         tell_line(teller, 2, line.data);
@@ -205,11 +224,13 @@ static void tell_exactness(const struct mt_teller *teller)
     char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT], d[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "replay (%s): %s of %s addresses exact, %s of %s segment events",
-                  teller->report->policy, mt_format_count(a, verify->addresses_exact),
-                  mt_format_count(b, verify->allocations),
-                  mt_format_count(c, verify->segment_events_exact),
-                  mt_format_count(d, verify->segment_events));
+    mt_buf_printf(&line, "replay (%s): %s of %s addresses exact", teller->report->policy,
+                  mt_format_count(a, verify->addresses_exact),
+                  mt_format_count(b, verify->allocations));
+    if (verify->segment_events)
+        mt_buf_printf(&line, ", %s of %s segment events",
+                      mt_format_count(c, verify->segment_events_exact),
+                      mt_format_count(d, verify->segment_events));
     if (verify->ooms)
         mt_buf_printf(&line, ", %s of %s OOMs", mt_format_count(a, verify->ooms_exact),
                       mt_format_count(b, verify->ooms));
@@ -237,6 +258,29 @@ static void tell_frameless(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+/* What the trace does not hold. */
+static void tell_missing(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    const struct mt_integrity *integrity = &teller->report->integrity;
+    char size[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (device->replay.starts_in_middle || teller->report->starts_in_middle)
+        mt_buf_printf(&line,
+                      "the trace begins in the middle: %s were alive already, born where the "
+                      "history does not reach; peaks are those since then. ",
+                      mt_format_bytes(size, device->start.allocated));
+    if (integrity->events_dropped)
+        mt_buf_printf(&line, "%s events were lost while recording. ",
+                      mt_format_count(count, integrity->events_dropped));
+    if (integrity->cut)
+        mt_buf_add_text(&line, "The file is cut: what came after is not known.");
+    if (line.data)
+        tell_line(teller, 2, line.data);
+    mt_buf_release(&line);
+}
+
 static void tell_trust(const struct mt_teller *teller)
 {
     const struct mt_report *report = teller->report;
@@ -247,13 +291,11 @@ static void tell_trust(const struct mt_teller *teller)
     if (report->pytorch_difference)
         tell_line(teller, 2,
                   "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
-    if (!device->complete)
-        tell_line(teller, 2,
-                  "the trace does not hold the whole history: peaks are those since its start");
+    tell_missing(teller);
     if (!report->step_count)
         tell_line(teller, 2, "no range carries a step number");
     tell_line(teller, 2, "roles are inferred from where blocks were born and freed");
-    if (!report->saw_backward)
+    if (!report->saw_backward && !device->ooms)
         tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
     tell_frameless(teller);
 }

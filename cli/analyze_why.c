@@ -2,6 +2,7 @@
 #include "analyze_output.h"
 #include "text_table.h"
 #include "units.h"
+#include "util.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,12 @@ static const char *subject_of_left(const struct mt_teller *teller, const struct 
         return mt_arena_printf(teller->arena,
                                "Memory is higher at the end of step %s than at the end of step %s,",
                                number(teller, why->step), number(teller, why->other_step));
+    if (why->other_phase != MT_NO_PHASE)
+        return mt_arena_printf(teller->arena,
+                               "Memory is higher after %s than after the %s before it,",
+                               phase->name, phase->name);
     if (why->step == MT_NO_STEP)
-        return mt_arena_printf(teller->arena, "Memory is higher after %s than before it,",
+        return mt_arena_printf(teller->arena, "Memory is higher after the first %s than before it,",
                                phase->name);
     return mt_arena_printf(teller->arena, "Memory is higher after %s of step %s than before it,",
                            phase->name, number(teller, why->step));
@@ -30,12 +35,6 @@ static const char *subject_of_left(const struct mt_teller *teller, const struct 
 
 static const char *subject_of_rise(const struct mt_teller *teller, const struct mt_explanation *why)
 {
-    if (why->from_bytes == 0)
-        return mt_arena_printf(teller->arena, "The first maximum is reached %s:",
-                               why->phase == MT_NO_PHASE
-                                   ? "before or between phases"
-                                   : mt_arena_printf(teller->arena, "in %s",
-                                                     mt_tell_where(teller, why->phase, why->step)));
     if (why->phase == MT_NO_PHASE)
         return "The maximum rises outside of any phase,";
     return mt_arena_printf(teller->arena, "The maximum rises in %s,",
@@ -115,15 +114,30 @@ static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
                       mt_format_change(text, bytes[second]));
 }
 
+/* What there was before the first phase, or in it. */
+static const char *first_maximum(const struct mt_teller *teller, const struct mt_explanation *why)
+{
+    if (teller->device->start.allocated)
+        return "Alive when the trace begins:";
+    if (why->phase == MT_NO_PHASE)
+        return "Set-up, outside of any phase, takes";
+    return mt_arena_printf(teller->arena, "From nothing, in %s, it rises to",
+                           mt_tell_where(teller, why->phase, why->step));
+}
+
 static void tell_explanation(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     char change[MT_UNITS_TEXT], from[MT_UNITS_TEXT], to[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "%s by %s (%s B), from %s to %s", subject(teller, why),
-                  mt_format_bytes(change, why->to_bytes - why->from_bytes),
-                  mt_format_count(exact, why->to_bytes - why->from_bytes),
-                  mt_format_bytes(from, why->from_bytes), mt_format_bytes(to, why->to_bytes));
+    if (why->kind == MT_WHY_PHASE_RAISED_PEAK && why->from_bytes == 0)
+        mt_buf_printf(&line, "%s %s (%s B)", first_maximum(teller, why),
+                      mt_format_bytes(to, why->to_bytes), mt_format_count(exact, why->to_bytes));
+    else
+        mt_buf_printf(&line, "%s by %s (%s B), from %s to %s", subject(teller, why),
+                      mt_format_bytes(change, why->to_bytes - why->from_bytes),
+                      mt_format_count(exact, why->to_bytes - why->from_bytes),
+                      mt_format_bytes(from, why->from_bytes), mt_format_bytes(to, why->to_bytes));
     add_roles(&line, why);
     mt_buf_add_text(teller->out, "  ");
     if (line.data)
@@ -190,10 +204,46 @@ static void tell_oom_table(const struct mt_teller *teller)
         mt_buf_printf(teller->out, "  (%u in all)\n", (unsigned)device->ooms);
 }
 
+/* What the allocator could still have got from the device. */
+static uint64_t room_to_grow(const struct mt_device_report *device, const struct mt_oom *oom)
+{
+    uint64_t limit = device->replay.limit_bytes, room = oom->device_free_bytes;
+
+    if (limit)
+        room = mt_min_u64(room, limit > oom->then.reserved ? limit - oom->then.reserved : 0);
+    return room;
+}
+
+static void tell_limit(const struct mt_teller *teller)
+{
+    const struct mt_replay_result *replay = &teller->device->replay;
+    char limit[MT_UNITS_TEXT], low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (!replay->limit_bytes)
+        return;
+    if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
+        mt_buf_printf(&line,
+                      "The allocator was held to a limit of about %s (deduced from what was "
+                      "refused: at least %s B, below %s B)",
+                      mt_format_bytes(limit, replay->limit_low_bytes),
+                      mt_format_count(low, replay->limit_low_bytes),
+                      mt_format_count(high, replay->limit_high_bytes));
+    else
+        mt_buf_printf(&line, "The allocator was held to a limit of %s",
+                      mt_format_bytes(limit, replay->limit_bytes));
+    mt_buf_add_text(teller->out, "  ");
+    if (line.data)
+        mt_add_wrapped(teller->out, line.data, 2, 4);
+    mt_buf_add_char(teller->out, '\n');
+    mt_buf_release(&line);
+}
+
 /* Would the memory have been enough, were it in one piece? */
 static void tell_shortage(const struct mt_teller *teller, const struct mt_oom *oom)
 {
     uint64_t unused = oom->then.reserved - oom->then.active;
+    uint64_t growth = room_to_grow(teller->device, oom);
     char wanted[MT_UNITS_TEXT], have[MT_UNITS_TEXT], missing[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
@@ -202,12 +252,11 @@ static void tell_shortage(const struct mt_teller *teller, const struct mt_oom *o
                       "Fragmentation: %s lay unused in reserved memory, but no piece of it could "
                       "hold %s.",
                       mt_format_bytes(have, unused), mt_format_bytes(wanted, oom->request_bytes));
-    else if (unused + oom->device_free_bytes < oom->request_bytes)
-        mt_buf_printf(
-            &line,
-            "Not fragmentation: even with every unused byte in one piece, %s more were "
-            "needed.",
-            mt_format_bytes(missing, oom->request_bytes - unused - oom->device_free_bytes));
+    else if (unused + growth < oom->request_bytes)
+        mt_buf_printf(&line,
+                      "Not fragmentation: even with every unused byte in one piece, %s more were "
+                      "needed.",
+                      mt_format_bytes(missing, oom->request_bytes - unused - growth));
     if (line.data) {
         mt_buf_add_text(teller->out, "  ");
         mt_add_wrapped(teller->out, line.data, 2, 4);
@@ -249,9 +298,12 @@ void mt_tell_ooms(const struct mt_teller *teller)
                       mt_arena_printf(teller->arena, "%s retr%s",
                                       mt_format_count(count, device->retries),
                                       device->retries == 1 ? "y" : "ies"));
+    tell_limit(teller);
     if (!device->oom_count)
         return;
     tell_oom_table(teller);
+    if (!device->oom_list[device->oom_count - 1].fatal)
+        mt_buf_add_text(teller->out, "  The program went on after each of them.\n");
     for (uint32_t i = 0; i < device->oom_count; i++) {
         if (device->oom_list[i].fatal) {
             tell_fatal(teller, &device->oom_list[i]);

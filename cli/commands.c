@@ -3,12 +3,6 @@
 #include "cli.h"
 
 const struct mt_command mt_commands[] = {
-    {"dump", "TRACE [options]", "print the events of a trace, one a line",
-     "With --json every line is one JSON object. Times of --from and --to count from the first\n"
-     "event; both ends are included.\n\n"
-     "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"
-     "  memtrace dump run.trace --json | jq 'select(.kind == \"oom\")'",
-     mt_cmd_dump},
     {"analyze", "TRACE [-o DIR] [options]", "where the peak is, what holds it, and why",
      "Prints where the peak is and what holds it, why it rose, what each phase did, the largest\n"
      "sites, and how exact the replay is. With -o it writes report.json and pictures, too.\n"
@@ -17,6 +11,12 @@ const struct mt_command mt_commands[] = {
      "  memtrace analyze run.pickle -o report\n"
      "  memtrace analyze run.pickle --json | jq .devices[0].summary",
      mt_cmd_analyze},
+    {"dump", "TRACE [options]", "print the events of a trace, one a line",
+     "With --json every line is one JSON object. Times of --from and --to count from the first\n"
+     "event; both ends are included.\n\n"
+     "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"
+     "  memtrace dump run.trace --json | jq 'select(.kind == \"oom\")'",
+     mt_cmd_dump},
     {"import", "FILE -o TRACE [options]", "write any format that can be read as a trace",
      "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot), zstd-compressed or not.\n"
      "Every other command reads them too; a trace is smaller and can be sought.",

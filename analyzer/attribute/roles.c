@@ -8,6 +8,15 @@
 /* Workspaces that cuBLAS takes once per handle and stream and keeps: 8.125 MiB
  * before Hopper, 32 MiB since. */
 static const uint64_t workspace_bytes[] = {8519680, 33554432};
+#define MOST_WORKSPACES 6
+
+static bool is_workspace(uint64_t requested_bytes)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(workspace_bytes); i++)
+        if (requested_bytes == workspace_bytes[i])
+            return true;
+    return false;
+}
 
 const char *mt_role_name(enum mt_role role)
 {
@@ -235,8 +244,7 @@ static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *r
     case MT_PHASE_FORWARD:
     case MT_PHASE_LOSS: return code_of_forward(clock, birth, end, fate);
     case MT_PHASE_BACKWARD:
-        return fate == MT_FATE_NEVER && birth->cycle <= 1 ? MT_ROLE_CODE_KEPT_BACKWARD
-                                                          : MT_ROLE_GRADIENTS;
+        return fate == MT_FATE_NEVER ? MT_ROLE_CODE_KEPT_BACKWARD : MT_ROLE_GRADIENTS;
     case MT_PHASE_OPTIMIZER:
         return fate == MT_FATE_FREED && end->cycle == birth->cycle && !end->outside
                    ? MT_ROLE_TEMPORARIES
@@ -254,7 +262,8 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     return code_of(clock, birth_of(clock, allocation), fate);
 }
 
-void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+                          uint64_t count)
 {
     size_t run = 0;
 
@@ -265,18 +274,13 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, uint64_t 
             run++;
         if (codes[i] == MT_ROLE_CODE_OPEN)
             codes[i] = code_of(clock, &clock->runs[run], MT_FATE_NEVER);
+        if ((codes[i] == MT_ROLE_CODE_KEPT_LATE || codes[i] == MT_ROLE_CODE_KEPT_BACKWARD) &&
+            is_workspace((uint64_t)units[i] * 512))
+            clock->kept_workspaces++;
     }
 }
 
 /* ---- roles --------------------------------------------------------------- */
-
-static bool is_workspace(uint64_t requested_bytes)
-{
-    for (size_t i = 0; i < MT_ARRAY_LEN(workspace_bytes); i++)
-        if (requested_bytes == workspace_bytes[i])
-            return true;
-    return false;
-}
 
 /* Alive when the trace began: nothing is known but the stack, if that. */
 static enum mt_role role_of_initial(const struct mt_role_clock *clock, bool kept, uint32_t stack)
@@ -310,6 +314,13 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     return MT_ROLE_PARAMETERS;
 }
 
+/* Many blocks of that size are tensors that happen to have it: a workspace is
+ * taken once per handle and stream. */
+static bool is_rare_workspace(const struct mt_role_clock *clock, uint64_t requested_bytes)
+{
+    return is_workspace(requested_bytes) && clock->kept_workspaces <= MOST_WORKSPACES;
+}
+
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
                              uint64_t requested_bytes)
 {
@@ -328,9 +339,10 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         if (is_workspace(requested_bytes))
             return MT_ROLE_WORKSPACE;
         return clock->kept_late ? MT_ROLE_ACTIVATIONS : MT_ROLE_OTHER;
-    case MT_ROLE_CODE_KEPT_LATE: return MT_ROLE_ACTIVATIONS;
+    case MT_ROLE_CODE_KEPT_LATE:
+        return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_BACKWARD:
-        return is_workspace(requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_GRADIENTS;
+        return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_GRADIENTS;
     case MT_ROLE_CODE_INITIAL_KEPT:
     case MT_ROLE_CODE_INITIAL_FREED:
         return role_of_initial(clock, code == MT_ROLE_CODE_INITIAL_KEPT, stack);

@@ -63,6 +63,7 @@ struct mt_role_clock {
 
     uint32_t cycles; /* in all */
     bool saw_backward, kept_late;
+    uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
 };
 
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
@@ -87,8 +88,10 @@ enum mt_fate {
 uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t allocation,
                           enum mt_fate fate);
 
-/* Settles all codes that are still open at the end of the trace. */
-void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, uint64_t count);
+/* Settles all codes that are still open at the end of the trace. `units`: block
+ * sizes in units of 512 bytes. */
+void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
+                          uint64_t count);
 
 /* Second reading: role of a block with that code. */
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,

@@ -228,14 +228,25 @@ static const char *origin_label(const struct mt_attribution *attribution, const 
     return inner && site ? mt_arena_printf(attribution->arena, "%s, from %s", inner, site) : NULL;
 }
 
+/* How many rows deserve a line of their own: not more than `most`, none below
+ * half a percent of the largest; one left over gets its line, too. */
+static size_t worth_telling(const struct row *rows, size_t count, size_t most)
+{
+    size_t told = 0;
+
+    while (told < count && told < most && size_of(&rows[told]) >= size_of(&rows[0]) / 200)
+        told++;
+    return told + 1 == count ? count : told;
+}
+
 static enum mt_status fill(struct mt_attribution *attribution, const struct row *rows, size_t count,
-                           uint32_t most, struct mt_contribution *contributions, uint32_t *used)
+                           size_t told, struct mt_contribution *contributions, uint32_t *used)
 {
     struct mt_contribution rest = {.phase = "", .step = MT_NO_STEP, .role = MT_ROLE_OTHER};
 
     *used = 0;
     for (size_t i = 0; i < count; i++) {
-        if (i >= most && count > (size_t)most + 1) {
+        if (i >= told) {
             rest.bytes += rows[i].bytes;
             rest.blocks += rows[i].blocks;
             continue;
@@ -249,7 +260,7 @@ static enum mt_status fill(struct mt_attribution *attribution, const struct row 
         if (!contributions[(*used)++].site)
             return MT_ERR_MEMORY;
     }
-    if (count > (size_t)most + 1 && (rest.bytes || rest.blocks))
+    if (rest.bytes || rest.blocks)
         contributions[(*used)++] = rest;
     return MT_OK;
 }
@@ -289,7 +300,8 @@ enum mt_status mt_attribute_change(struct mt_attribution *attribution,
     qsort(rows, rows_count, sizeof *rows, by_size);
     *contributions = mt_arena_array(attribution->arena, (size_t)most + 2, sizeof **contributions);
     if (*contributions)
-        status = fill(attribution, rows, rows_count, most, *contributions, count);
+        status = fill(attribution, rows, rows_count, worth_telling(rows, rows_count, most),
+                      *contributions, count);
     free(rows);
     return status;
 }

@@ -259,7 +259,7 @@ static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
 static enum mt_status tell_builders(struct mt_holders_device *device, const struct mt_event *event,
                                     int32_t phase, uint64_t allocated_before)
 {
-    if (device->timeline)
+    if (device->timeline && !(event->flags & MT_EVENT_INITIAL))
         mt_timeline_builder_add(device->timeline, event->t_ns, event->seq, &device->now,
                                 device->role_bytes);
     if (device->flamechart &&

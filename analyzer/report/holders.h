@@ -39,7 +39,7 @@ struct mt_holders {
     struct mt_map slots; /* address and device -> index */
     struct mt_holder *blocks;
     uint32_t block_count, block_capacity, block_free;
-    bool completes_at_request; /* the trace has no free_completed */
+    bool completes_at_request;         /* the trace has no free_completed */
     struct mt_holders_device *devices; /* parallel to the survey's */
 
     struct mt_snapshot *snapshots; /* sorted by event */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RISES = 12, MOST_LEFT = 6, MOST_STEP_RISES = 4, MOST_OOMS = 8 };
+enum { MOST_RISES = 12, MOST_LEFT = 6, MOST_OF_A_NAME = 2, MOST_OOMS = 8 };
 
 /* Changes below this share of the peak are not worth a word. */
 #define LEAST_SHARE 200 /* 1/200 */
@@ -138,7 +138,8 @@ static void add_phase_end(struct mt_plan *plan, const struct mt_survey *survey,
 /* A change that may be explained. */
 struct change {
     enum mt_explanation_kind kind;
-    int32_t phase;
+    const char *name; /* changes of one name crowd each other out */
+    int32_t phase, other_phase;
     int64_t step, other_step;
     uint64_t from_bytes, to_bytes, from_event, to_event;
 };
@@ -155,19 +156,36 @@ static uint64_t size_of(const struct change *change)
     return change->to_bytes - change->from_bytes;
 }
 
+/* The smallest one kept, of a name or (NULL) of all; and how many there are. */
+static size_t smallest_of(const struct choice *choice, const char *name, size_t *count)
+{
+    size_t smallest = SIZE_MAX;
+
+    *count = 0;
+    for (size_t i = 0; i < choice->count; i++) {
+        if (name && strcmp(choice->kept[i].name, name) != 0)
+            continue;
+        (*count)++;
+        if (smallest == SIZE_MAX || size_of(&choice->kept[i]) < size_of(&choice->kept[smallest]))
+            smallest = i;
+    }
+    return smallest;
+}
+
 static void consider(struct choice *choice, const struct change *change)
 {
-    size_t smallest = 0;
+    size_t smallest, count;
 
     if (change->to_bytes <= change->from_bytes || size_of(change) < choice->least_bytes)
         return;
-    if (choice->count < choice->most) {
-        choice->kept[choice->count++] = *change;
-        return;
+    smallest = smallest_of(choice, change->name, &count);
+    if (count < MOST_OF_A_NAME) {
+        if (choice->count < choice->most) {
+            choice->kept[choice->count++] = *change;
+            return;
+        }
+        smallest = smallest_of(choice, NULL, &count);
     }
-    for (size_t i = 1; i < choice->count; i++)
-        if (size_of(&choice->kept[i]) < size_of(&choice->kept[smallest]))
-            smallest = i;
     if (size_of(change) <= size_of(&choice->kept[smallest]))
         return;
     memmove(&choice->kept[smallest], &choice->kept[smallest + 1],
@@ -185,6 +203,7 @@ static void explain_chosen(struct mt_plan *plan, const struct choice *choice)
             return;
         plan->explanations[at] = (struct mt_explanation){.kind = change->kind,
                                                          .phase = change->phase,
+                                                         .other_phase = change->other_phase,
                                                          .step = change->step,
                                                          .other_step = change->other_step,
                                                          .from_bytes = change->from_bytes,
@@ -193,6 +212,12 @@ static void explain_chosen(struct mt_plan *plan, const struct choice *choice)
         plan->to_events[at] = change->to_event;
         plan->explanation_count++;
     }
+}
+
+/* Not over before the first event that the trace holds. */
+static bool is_recorded(const struct mt_survey_device *device, const struct mt_phase *phase)
+{
+    return phase->end_event >= device->first_event;
 }
 
 /* ---- why the maximum rose ------------------------------------------------ */
@@ -205,7 +230,9 @@ static void consider_rise(struct choice *choice, const struct mt_survey *survey,
                           struct maximum *running, uint64_t bytes, uint64_t event)
 {
     struct change change = {.kind = MT_WHY_PHASE_RAISED_PEAK,
+                            .name = "",
                             .phase = phase,
+                            .other_phase = MT_NO_PHASE,
                             .step = MT_NO_STEP,
                             .other_step = MT_NO_STEP,
                             .from_bytes = running->bytes,
@@ -215,8 +242,10 @@ static void consider_rise(struct choice *choice, const struct mt_survey *survey,
 
     if (bytes <= running->bytes)
         return;
-    if (phase != MT_NO_PHASE)
+    if (phase != MT_NO_PHASE) {
+        change.name = survey->phases.phases[phase].name;
         change.step = survey->phases.phases[phase].step;
+    }
     consider(choice, &change);
     running->bytes = bytes;
     running->event = event;
@@ -232,7 +261,7 @@ static void find_rises(struct choice *choice, const struct mt_survey *survey,
         const struct mt_survey_before *before = &device->befores[i];
         const struct mt_phase_use *use = &device->uses[i];
 
-        if (!is_main[i])
+        if (!is_main[i] || !is_recorded(device, &survey->phases.phases[i]))
             continue;
         consider_rise(choice, survey, before->peak_phase, &running, before->peak_bytes,
                       before->peak_event);
@@ -244,72 +273,145 @@ static void find_rises(struct choice *choice, const struct mt_survey *survey,
 
 /* ---- why more was left --------------------------------------------------- */
 
-/* Forward and loss leave what backward will free: no need to ask. */
+/* Forward and loss leave what backward will free: no need to ask. Of the other
+ * parts the first instance tells; the last but one is compared with in traces
+ * without steps. */
+static int32_t instance_before(const struct mt_phases *phases, const bool *is_main, uint32_t index)
+{
+    for (uint32_t i = index; i-- > 0 && index - i < 200;)
+        if (is_main[i] && !strcmp(phases->phases[i].name, phases->phases[index].name))
+            return (int32_t)i;
+    return MT_NO_PHASE;
+}
+
+static void consider_left(struct choice *choice, const struct mt_survey *survey,
+                          const struct mt_survey_device *device, int32_t index, int32_t before,
+                          bool has_steps)
+{
+    const struct mt_phase *phase = &survey->phases.phases[index];
+    struct change change = {.kind = MT_WHY_PHASE_LEFT_MORE,
+                            .name = phase->name,
+                            .phase = index,
+                            .other_phase = before,
+                            .step = phase->step,
+                            .other_step = phase->step,
+                            .from_bytes = device->uses[index].enter.allocated,
+                            .to_bytes = device->uses[index].exit.allocated,
+                            .from_event = phase->begin_event,
+                            .to_event = phase->end_event};
+
+    if (before != MT_NO_PHASE) {
+        change.from_bytes = device->uses[before].exit.allocated;
+        change.from_event = survey->phases.phases[before].end_event;
+    }
+    if (before == MT_NO_PHASE || !has_steps)
+        consider(choice, &change);
+}
+
 static void find_left(struct choice *choice, const struct mt_survey *survey,
-                      const struct mt_survey_device *device, const bool *is_main)
+                      const struct mt_survey_device *device, const bool *is_main, bool has_steps)
 {
     for (uint32_t i = 0; i < survey->phases.count; i++) {
-        const struct mt_phase *phase = &survey->phases.phases[i];
-        const struct mt_phase_use *use = &device->uses[i];
         uint8_t kind = survey->phases.facts[i].kind;
-        struct change change = {.kind = MT_WHY_PHASE_LEFT_MORE,
-                                .phase = (int32_t)i,
-                                .step = phase->step,
-                                .other_step = phase->step,
-                                .from_bytes = use->enter.allocated,
-                                .to_bytes = use->exit.allocated,
-                                .from_event = phase->begin_event,
-                                .to_event = phase->end_event};
 
-        if (is_main[i] && kind != MT_PHASE_FORWARD && kind != MT_PHASE_LOSS)
-            consider(choice, &change);
+        if (!is_main[i] || !is_recorded(device, &survey->phases.phases[i]))
+            continue;
+        if (kind != MT_PHASE_FORWARD && kind != MT_PHASE_LOSS)
+            consider_left(choice, survey, device, (int32_t)i,
+                          instance_before(&survey->phases, is_main, i), has_steps);
     }
 }
 
 /* ---- steps --------------------------------------------------------------- */
 
-static bool comes_next(const struct mt_phase *last, const struct mt_phase *phase)
-{
-    return last && phase->is_step && last->thread == phase->thread &&
-           last->end_event <= phase->begin_event;
-}
-
 static struct change step_change(enum mt_explanation_kind kind, const struct mt_phases *phases,
                                  int32_t last, int32_t phase)
 {
     return (struct change){.kind = kind,
+                           .name = "step",
                            .phase = phase,
+                           .other_phase = last,
                            .step = phases->phases[phase].step,
                            .other_step = phases->phases[last].step};
 }
 
-/* Ends of steps against the ends of those before, and likewise peaks. */
-static void find_step_changes(struct choice *ends, struct choice *peaks,
-                              const struct mt_survey *survey, const struct mt_survey_device *device)
+static void consider_ends(struct choice *choice, const struct mt_survey *survey,
+                          const struct mt_survey_device *device, int32_t last, int32_t phase)
 {
-    const struct mt_phases *phases = &survey->phases;
-    int32_t last = MT_NO_PHASE;
+    struct change change = step_change(MT_WHY_PHASE_LEFT_MORE, &survey->phases, last, phase);
 
-    for (int32_t i = 0; i < (int32_t)phases->count; i++) {
-        if (!phases->phases[i].is_step)
+    change.from_bytes = device->uses[last].exit.allocated;
+    change.to_bytes = device->uses[phase].exit.allocated;
+    change.from_event = survey->phases.phases[last].end_event;
+    change.to_event = survey->phases.phases[phase].end_event;
+    consider(choice, &change);
+}
+
+static void consider_peaks(struct choice *choice, const struct mt_survey *survey,
+                           const struct mt_survey_device *device, int32_t last, int32_t phase)
+{
+    const struct mt_phase_use *a = &device->uses[last], *b = &device->uses[phase];
+    struct change change = step_change(MT_WHY_STEP_PEAK_ROSE, &survey->phases, last, phase);
+
+    change.from_bytes = a->peak.allocated;
+    change.to_bytes = b->peak.allocated;
+    change.from_event = a->peak_allocated_event;
+    change.to_event = b->peak_allocated_event;
+    consider(choice, &change);
+}
+
+/* The next step on the same thread; MT_NO_PHASE at the end. */
+static int32_t next_step(const struct mt_survey *survey, const struct mt_survey_device *device,
+                         int32_t last)
+{
+    const struct mt_phase *phases = survey->phases.phases;
+
+    for (int32_t i = last + 1; i < (int32_t)survey->phases.count; i++) {
+        if (!phases[i].is_step || !is_recorded(device, &phases[i]))
             continue;
-        if (comes_next(last == MT_NO_PHASE ? NULL : &phases->phases[last], &phases->phases[i])) {
-            const struct mt_phase_use *a = &device->uses[last], *b = &device->uses[i];
-            struct change end = step_change(MT_WHY_PHASE_LEFT_MORE, phases, last, i);
-            struct change peak = step_change(MT_WHY_STEP_PEAK_ROSE, phases, last, i);
+        if (last == MT_NO_PHASE || (phases[i].thread == phases[last].thread &&
+                                    phases[i].begin_event >= phases[last].end_event))
+            return i;
+    }
+    return MT_NO_PHASE;
+}
 
-            end.from_bytes = a->exit.allocated;
-            end.to_bytes = b->exit.allocated;
-            end.from_event = phases->phases[last].end_event;
-            end.to_event = phases->phases[i].end_event;
-            consider(ends, &end);
-            peak.from_bytes = a->peak.allocated;
-            peak.to_bytes = b->peak.allocated;
-            peak.from_event = a->peak_allocated_event;
-            peak.to_event = b->peak_allocated_event;
-            consider(peaks, &peak);
-        }
-        last = i;
+/* Memory that grows from step to step, after the first two, is explained as a
+ * whole: that is what a leak looks like. Else the largest growths are. */
+static void find_step_ends(struct choice *choice, const struct mt_survey *survey,
+                           const struct mt_survey_device *device)
+{
+    int32_t first = next_step(survey, device, MT_NO_PHASE), second, last, at;
+    uint32_t steps = 0, grown = 0;
+
+    second = first == MT_NO_PHASE ? first : next_step(survey, device, first);
+    for (last = at = second; at != MT_NO_PHASE; at = next_step(survey, device, at)) {
+        steps += at != second;
+        grown += device->uses[at].exit.allocated > device->uses[last].exit.allocated;
+        last = at;
+    }
+    if (steps >= 3 && grown * 3 >= steps * 2) {
+        consider_ends(choice, survey, device, second, last);
+        return;
+    }
+    for (last = first, at = second; at != MT_NO_PHASE; at = next_step(survey, device, at)) {
+        consider_ends(choice, survey, device, last, at);
+        last = at;
+    }
+}
+
+/* Steps whose peak is above that of the step before and of all others before. */
+static void find_step_peaks(struct choice *choice, const struct mt_survey *survey,
+                            const struct mt_survey_device *device)
+{
+    int32_t last = next_step(survey, device, MT_NO_PHASE), at;
+    uint64_t highest = 0;
+
+    for (; last != MT_NO_PHASE; last = at) {
+        highest = mt_max_u64(highest, device->uses[last].peak.allocated);
+        at = next_step(survey, device, last);
+        if (at != MT_NO_PHASE && device->uses[at].peak.allocated > highest)
+            consider_peaks(choice, survey, device, last, at);
     }
 }
 
@@ -321,7 +423,7 @@ static void add_step_peaks(struct mt_plan *plan, const struct mt_survey *survey,
     uint32_t added = 0;
 
     for (uint32_t i = 0; i < survey->phases.count && added < 16; i++) {
-        if (survey->phases.phases[i].is_step) {
+        if (survey->phases.phases[i].is_step && is_recorded(device, &survey->phases.phases[i])) {
             add_phase_peak(plan, survey, device, (int32_t)i, MT_INSTANT_STEP_PEAK);
             added++;
         }
@@ -351,13 +453,15 @@ void mt_plan_make(struct mt_plan *plan, const struct mt_survey *survey,
     struct choice rises = {.most = MOST_RISES, .least_bytes = least};
     struct choice left = {.most = MOST_LEFT, .least_bytes = least};
     struct choice ends = {.most = MOST_LEFT, .least_bytes = least};
-    struct choice peaks = {.most = MOST_STEP_RISES, .least_bytes = least};
+    struct choice peaks = {.most = MOST_OF_A_NAME, .least_bytes = least};
 
     plan->instant_count = 0;
     plan->explanation_count = 0;
     find_rises(&rises, survey, device, is_main);
-    find_left(&left, survey, device, is_main);
-    find_step_changes(&ends, &peaks, survey, device);
+    find_left(&left, survey, device, is_main,
+              next_step(survey, device, MT_NO_PHASE) != MT_NO_PHASE);
+    find_step_ends(&ends, survey, device);
+    find_step_peaks(&peaks, survey, device);
     explain_chosen(plan, &rises);
     explain_chosen(plan, &left);
     explain_chosen(plan, &ends);

@@ -126,7 +126,9 @@ enum mt_explanation_kind {
 
 struct mt_explanation {
     enum mt_explanation_kind kind;
-    int32_t phase; /* or the step's phase */
+    int32_t phase;       /* or the step's phase */
+    int32_t other_phase; /* that it is compared with; MT_NO_PHASE: its own begin,
+                            or the maximum until then */
     int64_t step, other_step;
     uint64_t from_bytes, to_bytes;         /* allocated */
     struct mt_contribution *contributions; /* largest first; sum to the

@@ -335,15 +335,22 @@ static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_ev
 }
 
 /* What was there when the trace began counts: peaks are those since then. */
-static void begin_device(struct mt_survey_device *device, const struct mt_event *event,
-                         int32_t phase)
+static void begin_devices(struct mt_survey *survey)
 {
-    struct mt_event start = *event;
+    survey->begun = true;
+    for (uint32_t i = 0; i < survey->device_count; i++) {
+        struct mt_survey_device *device = &survey->devices[i];
+        const struct mt_event start = {.seq = device->last_event, .t_ns = device->first_t_ns};
 
-    start.seq = device->last_event;
+        note_levels(device, &start, &device->start, MT_NO_PHASE);
+    }
+}
+
+static void begin_device(struct mt_survey_device *device, const struct mt_event *event)
+{
     device->begun = true;
-    if (device->last_event)
-        note_levels(device, &start, &device->start, phase);
+    device->first_event = event->seq;
+    device->first_t_ns = device->last_t_ns = event->t_ns;
 }
 
 static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event *event,
@@ -361,7 +368,7 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
         status = mt_alloc_log_reserved(&survey->log, event->seq, event->device,
                                        (int64_t)(now.reserved - device->now.reserved));
     if (!device->begun && !(event->flags & MT_EVENT_INITIAL))
-        begin_device(device, event, phase);
+        begin_device(device, event);
     device->now = now;
     device->last_event = event->seq;
     if (event->kind == MT_EVENT_ALLOC && !status)
@@ -389,6 +396,8 @@ enum mt_status mt_survey_event(void *context, const struct mt_event *event,
         survey->first_t_ns = event->t_ns;
     survey->last_t_ns = event->t_ns;
     survey->last_event = event->seq;
+    if (!survey->begun && !(event->flags & MT_EVENT_INITIAL))
+        begin_devices(survey);
     if (mt_event_is_memory(event))
         return on_memory(survey, event, view);
     if (event->kind == MT_EVENT_PHASE_PUSH)
@@ -427,7 +436,7 @@ enum mt_status mt_survey_finish(struct mt_survey *survey)
     mt_phases_finish(&survey->phases, survey->last_t_ns, survey->last_event);
     if (mt_stack_kinds_update(&survey->roles.stacks, survey->symbols))
         return MT_ERR_MEMORY;
-    mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.count);
+    mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes, survey->log.count);
     for (uint32_t i = 0; i < survey->device_count; i++) {
         if (!reserve_uses(&survey->devices[i], survey->phases.count))
             return MT_ERR_MEMORY;

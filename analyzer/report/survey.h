@@ -53,6 +53,7 @@ struct mt_survey {
     uint32_t device_count;
     uint8_t device_slot[1024]; /* slot + 1 */
     uint64_t events, last_t_ns, first_t_ns, last_event;
+    bool begun;   /* an event that is not initial state was seen */
     bool dropped; /* the recorder said that it lost events */
 };
 
