@@ -405,11 +405,11 @@ enum mt_status mt_machine_build(struct mt_pickle *p, uint8_t kind, size_t first)
     /* A tuple never changes. A list or dictionary with items from the start is
      * usually complete, but only its use will tell. */
     if (status == MT_OK && kind == MT_PICKLE_TUPLE)
-        status = call_hook(p, p->stack + first, count, &value);
+        status = call_hook(p, p->stack ? p->stack + first : NULL, count, &value);
     if (status == MT_OK && value.kind != MT_PICKLE_HOST) {
         status = new_object(p, kind, &index);
         if (status == MT_OK)
-            status = add_items(p, &p->objects[index], p->stack + first, count);
+            status = add_items(p, &p->objects[index], p->stack ? p->stack + first : NULL, count);
         if (status == MT_OK) {
             p->objects[index].complete = kind == MT_PICKLE_TUPLE || kind == MT_PICKLE_SET;
             value.bits = index;
@@ -429,7 +429,7 @@ static enum mt_status extend_at_once(struct mt_pickle *p, size_t first, bool *do
     uint32_t index = (uint32_t)value.bits;
     enum mt_status status;
 
-    status = call_hook(p, p->stack + first, p->depth - first, &value);
+    status = call_hook(p, p->stack ? p->stack + first : NULL, p->depth - first, &value);
     *done = status == MT_OK && value.kind == MT_PICKLE_HOST;
     if (!*done)
         return status;
@@ -461,7 +461,7 @@ enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first
         status = extend_at_once(p, first, &done);
     if (status != MT_OK || done)
         return status;
-    status = add_items(p, object, p->stack + first, count);
+    status = add_items(p, object, p->stack ? p->stack + first : NULL, count);
     p->depth = first;
     return status;
 }

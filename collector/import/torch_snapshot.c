@@ -349,7 +349,8 @@ static bool next_event(struct mt_torch *torch, struct mt_event *event)
 static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
 {
     const struct mt_torch_device *device = &torch->devices[0];
-    const struct mt_torch_entry *entries = torch->records.entries + device->first;
+    const struct mt_torch_entry *entries =
+        torch->records.entries ? torch->records.entries + device->first : NULL;
     uint64_t before_us = UINT64_MAX, seq = torch->next_seq;
     size_t i = torch->next_entry[0], count = 0;
 
