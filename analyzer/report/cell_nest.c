@@ -1,7 +1,9 @@
 /* A wide cell is written out when it closes. A narrow one waits with the cell
  * around it: the next narrow neighbour joins it, until the two are wide, or a
  * wide neighbour or a gap comes between. What waits in a narrow cell goes with
- * it, so a merged cell spans all that is merged below it. */
+ * it. So merged cells of two rows that belong together differ by a few bins at
+ * their edges at most, and the number of cells is O(bins * rows), whatever
+ * comes. */
 #include "cell_nest.h"
 
 #include "util.h"
@@ -51,10 +53,6 @@ static enum mt_status emit(struct mt_cell_nest *nest, const struct mt_cell *cell
 static uint32_t lowest_row(uint32_t rows)
 {
     return (uint32_t)__builtin_ctz(rows);
-}
-static uint32_t highest_row(uint32_t rows)
-{
-    return 31 - (uint32_t)__builtin_clz(rows);
 }
 
 /* Writes out what waits in the cell at `depth` of the open ones. What waits
@@ -108,25 +106,6 @@ static void join(struct mt_open_cell *around, const struct mt_cell *cell)
     into->peak_allocated = mt_max_u64(into->peak_allocated, cell->peak_allocated);
 }
 
-/* Can a cell join what waits in its row, with all that waits in it? Not if
- * shallower cells wait: those lie beside it. Not across a gap. And not if below
- * the two a row between is missing in one (a phase without a phase in it): the
- * deeper cell would stretch beyond the shallower. */
-static bool may_join(const struct mt_cell_nest *nest, const struct mt_open_cell *around,
-                     const struct mt_open_cell *inner)
-{
-    uint32_t row = inner->cell.row, above = (1u << row) - 1;
-    uint32_t below = ~above & ~(1u << row);
-    uint32_t both = around->waiting_rows & inner->waiting_rows & below;
-    uint32_t one = (around->waiting_rows ^ inner->waiting_rows) & below;
-
-    if (!(around->waiting_rows >> row & 1))
-        return around->waiting_rows == 0;
-    if (around->waiting_rows & above || is_gap(nest, &around->waiting[row], &inner->cell))
-        return false;
-    return !both || !one || lowest_row(one) > highest_row(both);
-}
-
 /* The narrow cell that was closed last, and what waits in it, now wait in the
  * one around it. */
 static enum mt_status wait_in(struct mt_cell_nest *nest, struct mt_open_cell *around,
@@ -134,7 +113,7 @@ static enum mt_status wait_in(struct mt_cell_nest *nest, struct mt_open_cell *ar
 {
     const struct mt_cell *waiting = &around->waiting[inner->cell.row];
 
-    if (!may_join(nest, around, inner)) {
+    if (around->waiting_rows >> inner->cell.row & 1 && is_gap(nest, waiting, &inner->cell)) {
         enum mt_status status = flush(nest, nest->open_count);
         if (status)
             return status;

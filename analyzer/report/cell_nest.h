@@ -7,7 +7,7 @@
 #include "flamechart_model.h"
 
 /* Rows of cells; an inner cell is in a larger row than the one around it. */
-#define MT_NEST_ROWS 30 /* <= 32: rows are bits of a mask */
+#define MT_NEST_ROWS 31 /* <= 32: rows are bits of a mask */
 
 struct mt_open_cell {
     struct mt_cell cell;

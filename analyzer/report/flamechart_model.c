@@ -11,7 +11,7 @@
 
 enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
 
-_Static_assert(PHASE_ROWS + MT_SPEAKING_DEPTH <= MT_NEST_ROWS, "every row has a place");
+_Static_assert(PHASE_ROWS + 1 + MT_SPEAKING_DEPTH <= MT_NEST_ROWS, "every row has a place");
 
 /* Levels over one axis (time or events), cut into bins of equal width. */
 struct curve {
@@ -110,7 +110,7 @@ static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
     around = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
     if (!builder->phase_rows || !around)
         return MT_ERR_MEMORY;
-    builder->frame_row = 1;
+    builder->frame_row = 2;
     for (uint32_t i = 0; i < builder->phase_count; i++) {
         const struct mt_phase *phase = &builder->phases[i];
         bool has_parent = phase->parent >= 0 && (uint32_t)phase->parent < i;
@@ -121,8 +121,8 @@ static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
 
         builder->phase_rows[i] = (int8_t)(shown ? row : NOT_SHOWN);
         around[i] = (int8_t)(shown ? row : parent_row);
-        if (shown && (uint32_t)row + 1 > builder->frame_row)
-            builder->frame_row = (uint32_t)row + 1;
+        if (shown && (uint32_t)row + 2 > builder->frame_row)
+            builder->frame_row = (uint32_t)row + 2;
     }
     return MT_OK;
 }
@@ -340,7 +340,7 @@ static enum mt_status enter_no_stack(struct mt_flamechart_builder *builder,
                                      const struct mt_event *event, int32_t phase, uint64_t t_ns)
 {
     struct mt_cell cell = {.kind = MT_CELL_NO_STACK,
-                           .row = builder->frame_row,
+                           .row = builder->frame_row - 1,
                            .phase = phase_of_cell(builder, phase),
                            .frame = MT_NO_ID,
                            .begin_t_ns = t_ns,

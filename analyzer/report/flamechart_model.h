@@ -5,10 +5,9 @@
  * neighbours into one cell that says how many it stands for.
  *
  * Cells of one row do not overlap; a cell lies within one cell of a row above
- * (or within none). The nets of what lies directly in a cell and of what
- * happened in it outside of those add up to its own. Plumbing frames, phases
- * that the framework inserted, and phases that only surround the window are
- * left out. */
+ * (or within none), merged ones up to three bins beyond. The nets of what lies directly in a cell
+ * and of what happened in it outside of those add up to its own. Plumbing frames, phases that the
+ * framework inserted, and phases that only surround the window are left out. */
 #ifndef MT_ANALYZER_FLAMECHART_MODEL_H
 #define MT_ANALYZER_FLAMECHART_MODEL_H
 
@@ -40,7 +39,8 @@ struct mt_flamechart {
     int64_t step;                                          /* MT_NO_STEP = whole trace */
     struct mt_cell *cells;                                 /* by row, then begin */
     uint32_t cell_count, row_count;
-    uint32_t frame_row; /* first row of call stacks */
+    uint32_t frame_row; /* first row of call stacks; the one before is that of
+                           cells without a stack */
     /* The first so many rows of call stacks hold one and the same function
      * everywhere (<module>, main, train): charts may leave them out. */
     uint32_t common_rows;

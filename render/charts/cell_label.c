@@ -72,7 +72,7 @@ const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbo
 
 static double margin(const struct mt_cell_box *box)
 {
-    return box->width < 48 ? 3 : 6;
+    return box->centred || box->width < 48 ? 3 : 6;
 }
 
 double mt_cell_room(const struct mt_cell_box *box)

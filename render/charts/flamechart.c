@@ -13,7 +13,7 @@
 #include "util.h"
 
 #define CURVE_HEIGHT 160.0
-#define GUTTER       62.0 /* left of the plot */
+#define GUTTER       70.0 /* left of the plot */
 
 /* ---- the axis -------------------------------------------------------- */
 
@@ -85,7 +85,7 @@ static void draw_row_names(const struct mt_flame_plan *plan)
 
     if (plan->rows[0] >= 0)
         draw_row_name(plan, plan->rows[0], "step");
-    for (uint32_t row = 1; row < chart->frame_row && !has_phase_name; row++)
+    for (uint32_t row = 1; row + 1 < chart->frame_row && !has_phase_name; row++)
         if (plan->rows[row] >= 0) {
             draw_row_name(plan, plan->rows[row], "phase");
             has_phase_name = true;

@@ -95,7 +95,7 @@ static void draw_peak(const struct mt_flame_plan *plan, uint64_t top)
         x + 20 + 1.06 * mt_text_width(label, 13, MT_SEMIBOLD) > plan->plot.x + plan->plot.width
             ? MT_ANCHOR_END
             : MT_ANCHOR_START;
-    mt_draw_text(plan->drawing, style.anchor == MT_ANCHOR_END ? x - 10 : x + 10, y - 1, label,
+    mt_draw_text(plan->drawing, style.anchor == MT_ANCHOR_END ? x - 10 : x + 10, y - 6, label,
                  &style, "label:peak");
 }
 
@@ -116,7 +116,7 @@ void mt_flame_draw_curve(const struct mt_flame_plan *plan)
         plan->drawing->failed = true;
         return;
     }
-    mt_byte_ticks(&ticks, chart->peak_allocated, top, 4);
+    mt_byte_ticks(&ticks, chart->peak_allocated, top, 5);
     mt_frame_byte_axis(plan->drawing, &plan->plot, &ticks, top);
     trace(plan, top, &outline);
     drawn = outline.count;

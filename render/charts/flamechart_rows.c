@@ -29,7 +29,7 @@ static bool is_left_out(const struct mt_flamechart *chart, const struct mt_cell 
 /* Cells without a stack stand where the first visible frames stand. */
 static uint32_t row_of(const struct mt_flamechart *chart, const struct mt_cell *cell)
 {
-    return cell->kind == MT_CELL_NO_STACK ? cell->row + chart->common_rows : cell->row;
+    return cell->kind == MT_CELL_NO_STACK ? chart->frame_row + chart->common_rows : cell->row;
 }
 
 static uint64_t magnitude(int64_t value)
@@ -92,14 +92,14 @@ static const char *or_empty(const char *text)
 /* As a person would say it in full. */
 static const char *full_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
 {
-    if (cell->merged > 1 && cell->frame == MT_NO_ID)
-        return cell->kind == MT_CELL_FRAME ? "calls" : "phases";
     switch (cell->kind) {
     case MT_CELL_STEP:
-    case MT_CELL_PHASE: return phase_name(plan, cell);
+    case MT_CELL_PHASE: return cell->merged > 1 ? "phases" : phase_name(plan, cell);
     case MT_CELL_NO_STACK: return no_stack_name(plan, cell);
     case MT_CELL_FRAME: break;
     }
+    if (cell->frame == MT_NO_ID)
+        return "calls";
     return or_empty(mt_frame_label(&plan->drawing->arena, plan->report->symbols, cell->frame));
 }
 
@@ -137,10 +137,10 @@ static double right_of(const struct mt_flame_plan *plan, const struct mt_cell *c
     return mt_time_axis_x(&plan->axis, cell->end_t_ns, cell->end_event);
 }
 
-static struct mt_cell_box box_of(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static struct mt_cell_box box_of(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+                                 int32_t row)
 {
     double left = left_of(plan, cell), width = right_of(plan, cell) - left;
-    int32_t row = plan->rows[row_of(plan->chart, cell)];
     struct mt_cell_box box = {.x = left,
                               .y = plan->rows_top + MT_FLAME_PITCH * row,
                               .width = fmax(width - (width > 2.5 ? 1 : 0), LEAST_CELL),
@@ -158,6 +158,24 @@ static void draw_box(const struct mt_flame_plan *plan, const struct mt_cell_box 
     struct mt_paint paint = {.fill = box->fill, .radius = box->width > 6 ? 2 : 0};
 
     mt_draw_rect(plan->drawing, box->x, box->y, box->width, box->height, &paint, title, role);
+}
+
+/* The widest part of a box between folds of the axis: text goes there. */
+static struct mt_cell_box text_part(const struct mt_flame_plan *plan, const struct mt_cell_box *box)
+{
+    struct mt_cell_box best = *box;
+
+    best.width = 0;
+    for (uint32_t i = 0; i < mt_time_axis_spans(&plan->axis); i++) {
+        double left = fmax(box->x, mt_time_axis_span_left(&plan->axis, i));
+        double right = fmin(box->x + box->width, mt_time_axis_span_right(&plan->axis, i));
+
+        if (right - left > best.width) {
+            best.x = left;
+            best.width = right - left;
+        }
+    }
+    return best;
 }
 
 /* "forward  peak 3.11 GiB" if that fits, else the name. */
@@ -187,13 +205,13 @@ static const char *cell_text(const struct mt_flame_plan *plan, const struct mt_c
     return full_name(plan, cell);
 }
 
-static void draw_cell(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static void draw_cell(const struct mt_flame_plan *plan, const struct mt_cell *cell, int32_t row)
 {
-    struct mt_cell_box box = box_of(plan, cell);
+    struct mt_cell_box box = box_of(plan, cell, row), part = text_part(plan, &box);
     char net[MT_UNITS_TEXT];
 
     draw_box(plan, &box, cell_title(plan, cell, full_name(plan, cell)), cell_roles[cell->kind]);
-    mt_cell_write(plan->drawing, &box, cell_text(plan, cell, mt_cell_room(&box)),
+    mt_cell_write(plan->drawing, &part, cell_text(plan, cell, mt_cell_room(&part)),
                   mt_format_change(net, cell->net_bytes));
 }
 
@@ -246,6 +264,17 @@ static void join_crowd(const struct mt_flame_plan *plan, struct crowd *crowd,
     crowd->right = right_of(plan, cell);
 }
 
+static const char *plural_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+{
+    switch (cell->kind) {
+    case MT_CELL_STEP: return "steps";
+    case MT_CELL_PHASE: return "phases";
+    case MT_CELL_NO_STACK: return no_stack_name(plan, cell);
+    case MT_CELL_FRAME: break;
+    }
+    return "calls";
+}
+
 /* "150 × forward train.py", "50 × forward", "150 calls" */
 static const char *crowd_name(const struct mt_flame_plan *plan, const struct crowd *crowd,
                               bool with_file)
@@ -255,7 +284,7 @@ static const char *crowd_name(const struct mt_flame_plan *plan, const struct cro
     const char *function, *place;
 
     if (!frame || !crowd->same_function || !crowd->same_file)
-        return crowd->cell.kind == MT_CELL_FRAME ? "calls" : "phases";
+        return plural_name(plan, &crowd->cell);
     function = or_empty(mt_frame_function(arena, plan->report->symbols, crowd->cell.frame));
     place = or_empty(mt_frame_place(arena, plan->report->symbols, crowd->cell.frame));
     if (!with_file || !*place)
@@ -263,38 +292,43 @@ static const char *crowd_name(const struct mt_flame_plan *plan, const struct cro
     return or_empty(mt_arena_printf(arena, "%s %.*s", function, (int)strcspn(place, ":"), place));
 }
 
+/* As much of "150 × forward train.py" as fits, at least "150 calls". */
 static const char *crowd_text(const struct mt_flame_plan *plan, const struct crowd *crowd,
                               double room)
 {
     struct mt_arena *arena = &plan->drawing->arena;
-    const char *text = "";
+    bool named = crowd->same_function && crowd->same_file;
     char count[MT_UNITS_TEXT];
+    const char *tries[3];
 
+    if (crowd->cell.kind == MT_CELL_NO_STACK)
+        return no_stack_name(plan, &crowd->cell);
     mt_format_count(count, crowd->cell.merged);
-    for (int with_file = 1; with_file >= 0; with_file--) {
-        const char *name = crowd_name(plan, crowd, with_file);
-
-        text = or_empty(mt_arena_printf(
-            arena, "%s%s%s", count, crowd->same_function && crowd->same_file ? " × " : " ", name));
-        if (1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) <= room)
-            return text;
-    }
-    return room > 40 ? text : "";
+    tries[0] =
+        mt_arena_printf(arena, "%s %s%s", count, named ? "× " : "", crowd_name(plan, crowd, true));
+    tries[1] =
+        mt_arena_printf(arena, "%s %s%s", count, named ? "× " : "", crowd_name(plan, crowd, false));
+    tries[2] = mt_arena_printf(arena, "%s %s", count, plural_name(plan, &crowd->cell));
+    for (size_t i = 0; i < MT_ARRAY_LEN(tries); i++)
+        if (tries[i] && 1.06 * mt_text_width(tries[i], MT_CELL_TEXT, MT_REGULAR) <= room)
+            return tries[i];
+    return "";
 }
 
-static void draw_crowd(struct mt_flame_plan *plan, struct crowd *crowd)
+static void draw_crowd(struct mt_flame_plan *plan, struct crowd *crowd, int32_t row)
 {
-    struct mt_cell_box box;
+    struct mt_cell_box box, part;
     char net[MT_UNITS_TEXT];
 
     if (crowd->cells == 1)
-        draw_cell(plan, &crowd->cell);
+        draw_cell(plan, &crowd->cell, row);
     if (crowd->cells > 1) {
         plan->merged_calls += crowd->cell.merged;
-        box = box_of(plan, &crowd->cell);
+        box = box_of(plan, &crowd->cell, row);
         draw_box(plan, &box, cell_title(plan, &crowd->cell, crowd_name(plan, crowd, true)),
                  "cell:crowd");
-        mt_cell_write(plan->drawing, &box, crowd_text(plan, crowd, mt_cell_room(&box)),
+        part = text_part(plan, &box);
+        mt_cell_write(plan->drawing, &part, crowd_text(plan, crowd, mt_cell_room(&part)),
                       mt_format_change(net, crowd->cell.net_bytes));
     }
     crowd->cells = 0;
@@ -337,8 +371,11 @@ static bool edge_between(const struct edges *edges, size_t count, double left, d
     return low < count && edges->x[low] <= right + 0.01;
 }
 
+/* Which cells stand alone and which join. */
 struct row_rules {
-    double word; /* narrower cells join crowds */
+    double word;  /* pixels: narrower calls join crowds */
+    double phase; /* narrower steps and phases do */
+    double gap;   /* crowds reach across smaller gaps */
     bool any_color;
 };
 
@@ -349,78 +386,122 @@ static bool joins(const struct mt_flame_plan *plan, const struct crowd *crowd,
     double left = left_of(plan, cell);
     int apart = (int)mt_flame_color(plan, cell->net_bytes) - (int)crowd->color;
 
-    return crowd->cells && left - crowd->right < 1.5 && (rules->any_color || abs(apart) <= 1) &&
+    return crowd->cells && left - crowd->right < rules->gap &&
+           (rules->any_color || abs(apart) <= 1) &&
            !edge_between(edges, edge_count, crowd->right, left);
 }
 
+/* Draws the crowd, unless row is -1. */
 static uint32_t end_crowd(struct mt_flame_plan *plan, struct crowd *crowd, struct edges *edges,
-                          bool draws)
+                          int32_t row)
 {
     if (!crowd->cells)
         return 0;
     add_edge(edges, left_of(plan, &crowd->cell));
     add_edge(edges, crowd->right);
-    if (draws)
-        draw_crowd(plan, crowd);
+    if (row >= 0)
+        draw_crowd(plan, crowd, row);
     crowd->cells = 0;
     return 1;
 }
 
-/* Draws (or only counts) the cells of one row of the picture. */
-static uint32_t pass_row(struct mt_flame_plan *plan, int32_t row, struct edges *edges,
-                         const struct row_rules *rules, bool draws)
+/* Cells of one row of the picture, from left to right. */
+struct row_cells {
+    const struct mt_cell **cells;
+    uint32_t count;
+};
+
+static int compare_begins(const void *a, const void *b)
+{
+    const struct mt_cell *const *left = a, *const *right = b;
+
+    if ((*left)->begin_event != (*right)->begin_event)
+        return (*left)->begin_event < (*right)->begin_event ? -1 : 1;
+    return *left < *right ? -1 : *left > *right;
+}
+
+static void find_row(const struct mt_flame_plan *plan, int32_t row, struct row_cells *found)
 {
     const struct mt_flamechart *chart = plan->chart;
+
+    found->count = 0;
+    for (uint32_t i = 0; i < chart->cell_count; i++)
+        if (!is_left_out(chart, &chart->cells[i]) &&
+            plan->rows[row_of(chart, &chart->cells[i])] == row)
+            found->cells[found->count++] = &chart->cells[i];
+    if (found->count)
+        qsort(found->cells, found->count, sizeof *found->cells, compare_begins);
+}
+
+static double least_width(const struct mt_cell *cell, const struct row_rules *rules)
+{
+    switch (cell->kind) {
+    case MT_CELL_STEP:
+    case MT_CELL_PHASE: return rules->phase;
+    case MT_CELL_NO_STACK: return LEAST_WORD;
+    case MT_CELL_FRAME: break;
+    }
+    return rules->word;
+}
+
+/* Draws (or only counts) the cells of one row of the picture. */
+static uint32_t pass_row(struct mt_flame_plan *plan, const struct row_cells *cells, int32_t row,
+                         struct edges *edges, const struct row_rules *rules)
+{
     struct crowd crowd = {.cells = 0};
     size_t above = edges->count;
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < chart->cell_count; i++) {
-        const struct mt_cell *cell = &chart->cells[i];
+    for (uint32_t i = 0; i < cells->count; i++) {
+        const struct mt_cell *cell = cells->cells[i];
+        bool alone = right_of(plan, cell) - left_of(plan, cell) >= least_width(cell, rules);
 
-        if (is_left_out(chart, cell) || plan->rows[row_of(chart, cell)] != row)
-            continue;
-        if (right_of(plan, cell) - left_of(plan, cell) >= rules->word) {
-            count += end_crowd(plan, &crowd, edges, draws);
-            begin_crowd(plan, &crowd, cell);
-            count += end_crowd(plan, &crowd, edges, draws);
-        } else if (joins(plan, &crowd, cell, edges, above, rules)) {
+        if (!alone && joins(plan, &crowd, cell, edges, above, rules)) {
             join_crowd(plan, &crowd, cell);
-        } else {
-            count += end_crowd(plan, &crowd, edges, draws);
-            begin_crowd(plan, &crowd, cell);
+            continue;
         }
+        count += end_crowd(plan, &crowd, edges, row);
+        begin_crowd(plan, &crowd, cell);
+        if (alone)
+            count += end_crowd(plan, &crowd, edges, row);
     }
-    count += end_crowd(plan, &crowd, edges, draws);
-    qsort(edges->x, edges->count, sizeof *edges->x, compare_doubles);
+    count += end_crowd(plan, &crowd, edges, row);
+    if (edges->count)
+        qsort(edges->x, edges->count, sizeof *edges->x, compare_doubles);
     return count;
 }
 
-static uint32_t pass_rows(struct mt_flame_plan *plan, struct edges *edges,
+static uint32_t pass_rows(struct mt_flame_plan *plan, struct row_cells *cells, struct edges *edges,
                           const struct row_rules *rules, bool draws)
 {
     uint32_t count = 0;
 
     edges->count = 0;
-    for (uint32_t row = 0; row < plan->row_count; row++)
-        count += pass_row(plan, (int32_t)row, edges, rules, draws);
+    for (uint32_t row = 0; row < plan->row_count; row++) {
+        find_row(plan, (int32_t)row, cells);
+        count += pass_row(plan, cells, draws ? (int32_t)row : -1, edges, rules);
+    }
     return count;
 }
 
 void mt_flame_draw_rows(struct mt_flame_plan *plan)
 {
     static const struct row_rules stages[] = {
-        {LEAST_WORD, false}, {LEAST_WORD, true}, {40, true}, {60, true}, {100, true}};
+        {LEAST_WORD, 3, 1.5, false}, {LEAST_WORD, 3, 1.5, true}, {40, 4, 3, true}, {60, 6, 6, true},
+        {100, 12, 12, true},         {200, 26, 26, true}};
+    struct mt_arena *arena = &plan->drawing->arena;
+    struct row_cells cells = {.count = 0};
     struct edges edges = {.capacity = 2 * (size_t)plan->chart->cell_count};
     size_t stage = 0;
 
-    edges.x = mt_arena_array(&plan->drawing->arena, edges.capacity, sizeof *edges.x);
-    if (!edges.x) {
+    cells.cells = mt_arena_array(arena, plan->chart->cell_count, sizeof *cells.cells);
+    edges.x = mt_arena_array(arena, edges.capacity, sizeof *edges.x);
+    if (!cells.cells || !edges.x) {
         plan->drawing->failed = true;
         return;
     }
     while (stage + 1 < MT_ARRAY_LEN(stages) &&
-           pass_rows(plan, &edges, &stages[stage], false) > MAX_CELLS)
+           pass_rows(plan, &cells, &edges, &stages[stage], false) > MAX_CELLS)
         stage++;
-    pass_rows(plan, &edges, &stages[stage], true);
+    pass_rows(plan, &cells, &edges, &stages[stage], true);
 }

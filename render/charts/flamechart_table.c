@@ -113,7 +113,7 @@ static void add_totals(const struct mt_flame_plan *plan, struct table *table, ui
         table->columns[table->count++] =
             (struct column){.name = "between", .count = 1, .net = net - table->net};
     table->columns[table->count++] =
-        (struct column){.name = chart->step == MT_NO_STEP ? "whole window" : "whole step",
+        (struct column){.name = chart->step == MT_NO_STEP ? "whole run" : "whole step",
                         .count = 1,
                         .net = net,
                         .peak = chart->peak_allocated,

@@ -35,7 +35,9 @@ struct view {
     double top, pitch;      /* of the rows */
     double least;           /* narrower cells are drawn as one */
     uint32_t rows;          /* of cells that are drawn */
-    bool flame;             /* root at the bottom */
+    bool flame, reversed;   /* root at the bottom; innermost frames first */
+    struct holder *holders; /* largest first */
+    size_t holder_count;
     /* what was not drawn by itself */
     uint64_t summed_groups, summed_bytes, dropped_groups, dropped_bytes;
 };
@@ -315,33 +317,61 @@ static double draw_legend(const struct view *view, double y)
 
 /* ---- the table ------------------------------------------------------- */
 
+/* A line of the table: blocks right below a node, or, in a reversed picture,
+ * all that its innermost frame allocated. */
+struct holder {
+    const struct mt_node *node;
+    uint64_t bytes, blocks;
+    enum mt_role role;
+};
+
 static int compare_holders(const void *a, const void *b)
 {
-    const struct mt_node *const *left = a, *const *right = b;
+    const struct holder *left = a, *right = b;
 
-    if ((*left)->own_bytes != (*right)->own_bytes)
-        return (*left)->own_bytes > (*right)->own_bytes ? -1 : 1;
-    return *left < *right ? -1 : *left > *right; /* picture order */
+    if (left->bytes != right->bytes)
+        return left->bytes > right->bytes ? -1 : 1;
+    return left->node < right->node ? -1 : left->node > right->node; /* picture order */
 }
 
-/* The largest nodes by the bytes of blocks right below them, in the arena. */
-static const struct mt_node **largest_holders(const struct view *view, size_t *count)
+/* Role of most bytes below a node. */
+static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_node *node)
+{
+    uint64_t bytes[MT_ROLE_COUNT] = {0};
+    unsigned best = 0;
+
+    for (const struct mt_node *at = node; at < icicle->nodes + node->end; at++)
+        if (at->kind == MT_NODE_BLOCKS)
+            bytes[at->role] += at->bytes;
+    for (unsigned role = 1; role < MT_ROLE_COUNT; role++)
+        if (bytes[role] > bytes[best])
+            best = role;
+    return (enum mt_role)best;
+}
+
+/* All lines, largest first, in the arena. */
+static struct holder *find_holders(const struct view *view, size_t *count)
 {
     const struct mt_icicle *icicle = view->icicle;
-    const struct mt_node **holders =
-        mt_arena_array(&view->drawing->arena, icicle->count, sizeof *holders);
+    struct holder *holders = mt_arena_array(&view->drawing->arena, icicle->count, sizeof *holders);
 
     *count = 0;
     if (!holders) {
         view->drawing->failed = true;
         return NULL;
     }
-    for (uint32_t i = 0; i < icicle->count; i++)
-        if (icicle->nodes[i].own_bytes)
-            holders[(*count)++] = &icicle->nodes[i];
+    for (uint32_t i = 1; i < icicle->count; i++) {
+        const struct mt_node *node = &icicle->nodes[i];
+
+        if (view->reversed && node->depth == 1)
+            holders[(*count)++] =
+                (struct holder){node, node->bytes, node->blocks, role_below(icicle, node)};
+        else if (!view->reversed && node->own_bytes)
+            holders[(*count)++] =
+                (struct holder){node, node->own_bytes, node->own_blocks, node->role};
+    }
     if (*count)
         qsort(holders, *count, sizeof *holders, compare_holders);
-    *count = *count < HOLDERS ? *count : HOLDERS;
     return holders;
 }
 
@@ -399,43 +429,41 @@ static struct columns table_columns(const struct view *view)
     return columns;
 }
 
-static void draw_holder(const struct view *view, const struct mt_node *node, double y)
+static void draw_holder(const struct view *view, const struct holder *holder, double y)
 {
     struct mt_drawing *drawing = view->drawing;
     struct columns columns = table_columns(view);
-    struct mt_paint swatch = {.fill = mt_role_color(node->role), .radius = 2};
+    struct mt_paint swatch = {.fill = mt_role_color(holder->role), .radius = 2};
     double room = columns.bytes - 76 - view->x, used;
     char text[MT_UNITS_TEXT];
-    const char *label = mt_node_label(&drawing->arena, view->symbols, node), *path;
+    const char *label = mt_node_label(&drawing->arena, view->symbols, holder->node), *path;
 
     label = mt_text_fit(drawing, label ? label : "", 13, MT_SEMIBOLD, room, true);
     used = 1.06 * mt_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
                                 MT_ANCHOR_START, "holder-name");
-    path = mt_text_fit(drawing, path_text(view, node), MT_SIZE_SMALL, MT_REGULAR, room - used - 12,
-                       true);
+    path = mt_text_fit(drawing, path_text(view, holder->node), MT_SIZE_SMALL, MT_REGULAR,
+                       room - used - 12, true);
     if (*path)
         mt_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
                       MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");
-    mt_frame_text(drawing, columns.bytes, y, mt_format_bytes(text, node->own_bytes), 13,
-                  MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "holder-bytes");
-    mt_format_percent(text, (double)node->own_bytes / (double)view->icicle->nodes[0].bytes);
+    mt_frame_text(drawing, columns.bytes, y, mt_format_bytes(text, holder->bytes), 13, MT_SEMIBOLD,
+                  MT_COLOR_TEXT, MT_ANCHOR_END, "holder-bytes");
+    mt_format_percent(text, (double)holder->bytes / (double)view->icicle->nodes[0].bytes);
     mt_frame_text(drawing, columns.share, y, text, 13, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END,
                   "holder-share");
-    mt_frame_text(drawing, columns.blocks, y, mt_format_count(text, node->own_blocks), 13,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "holder-blocks");
+    mt_frame_text(drawing, columns.blocks, y, mt_format_count(text, holder->blocks), 13, MT_REGULAR,
+                  MT_COLOR_MUTED, MT_ANCHOR_END, "holder-blocks");
     mt_draw_rect(drawing, columns.role, y - 10, 11, 11, &swatch, NULL, "swatch");
-    mt_frame_text(drawing, columns.role + 17, y, mt_role_title(node->role), MT_SIZE_SMALL,
+    mt_frame_text(drawing, columns.role + 17, y, mt_role_title(holder->role), MT_SIZE_SMALL,
                   MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "holder-role");
 }
 
-static double draw_table(const struct view *view, double y, size_t most)
+static void draw_table(const struct view *view, double y, size_t most)
 {
     static const char *const headings[] = {"bytes", "of peak", "blocks"};
     const struct mt_paint line = {.stroke = MT_COLOR_GRID};
     struct columns columns = table_columns(view);
     const double ends[] = {columns.bytes, columns.share, columns.blocks};
-    size_t count;
-    const struct mt_node **holders = largest_holders(view, &count);
 
     mt_frame_text(view->drawing, view->x, y, "Largest holders", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
                   MT_ANCHOR_START, "heading");
@@ -444,14 +472,13 @@ static double draw_table(const struct view *view, double y, size_t most)
                       MT_COLOR_FAINT, MT_ANCHOR_END, "heading");
     mt_frame_text(view->drawing, columns.role, y, "mostly", MT_SIZE_SMALL, MT_REGULAR,
                   MT_COLOR_FAINT, MT_ANCHOR_START, "heading");
-    for (size_t i = 0; holders && i < count && i < most; i++) {
+    for (size_t i = 0; i < most; i++) {
         double rule = y + 7;
 
         mt_draw_line(view->drawing, view->x, rule, view->x + view->width, rule, &line);
         y += TABLE_PITCH;
-        draw_holder(view, holders[i], y);
+        draw_holder(view, &view->holders[i], y);
     }
-    return y;
 }
 
 /* ---- the whole picture ----------------------------------------------- */
@@ -524,19 +551,10 @@ static double height_of(double top, uint32_t rows, double pitch, size_t holders)
     return top + rows * pitch + 34 + (double)holders * TABLE_PITCH + 44;
 }
 
-static size_t holder_count(const struct mt_icicle *icicle)
-{
-    size_t count = 0;
-
-    for (uint32_t i = 0; i < icicle->count; i++)
-        count += icicle->nodes[i].own_bytes > 0;
-    return count < HOLDERS ? count : HOLDERS;
-}
-
 /* A low picture first gets thinner rows, then a shorter table, then fewer rows. */
 static size_t fit_height(struct view *view, double wish)
 {
-    size_t holders = holder_count(view->icicle);
+    size_t holders = view->holder_count < HOLDERS ? view->holder_count : HOLDERS;
     double height = wish > 0 ? mt_frame_height(wish, wish) : 0;
 
     view->pitch = PITCH;
@@ -565,6 +583,7 @@ static void draw_picture(struct view *view, const struct mt_instant *instant, co
     view->scale = view->width / (double)view->icicle->nodes[0].bytes;
     for (view->least = LEAST_CELL; count_cells(view, &view->rows) > MAX_CELLS;)
         view->least *= 1.25;
+    view->holders = find_holders(view, &view->holder_count);
     holders = fit_height(view, options->height);
     draw_ruler(view, y);
     draw_cells(view);
@@ -586,8 +605,11 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
                               const struct mt_chart_options *options, struct mt_drawing *drawing,
                               struct mt_error *error)
 {
-    struct view view = {
-        .drawing = drawing, .report = report, .symbols = report->symbols, .flame = options->flame};
+    struct view view = {.drawing = drawing,
+                        .report = report,
+                        .symbols = report->symbols,
+                        .flame = options->flame,
+                        .reversed = options->reversed};
     const struct mt_icicle_options shape = {.reversed = options->reversed};
     const struct mt_instant *instant = device && device->instant_count ? device->instants : NULL;
     struct mt_icicle *icicle = NULL;

@@ -166,8 +166,8 @@ static void check_order(const struct mt_flamechart *chart)
         assert_true(cell->begin_t_ns >= chart->begin_t_ns && cell->end_t_ns <= chart->end_t_ns);
         assert_true(cell->merged >= 1);
         assert_true(cell->row < chart->row_count);
-        assert_true((cell->kind == MT_CELL_FRAME || cell->kind == MT_CELL_NO_STACK) ==
-                    (cell->row >= chart->frame_row));
+        assert_true((cell->kind == MT_CELL_FRAME) == (cell->row >= chart->frame_row));
+        assert_true((cell->kind == MT_CELL_NO_STACK) == (cell->row == chart->frame_row - 1));
         if (i + 1 == chart->cell_count)
             break;
         assert_true(cell->row <= next->row);
@@ -178,20 +178,33 @@ static void check_order(const struct mt_flamechart *chart)
     }
 }
 
-/* Every cell lies within, or beside, every cell of the rows above. */
-static void check_nesting(const struct mt_flamechart *chart)
+static bool lies_within(const struct mt_cell *inner, const struct mt_cell *outer, uint64_t slack_ns,
+                        uint64_t slack_events)
 {
+    return inner->begin_event + slack_events >= outer->begin_event &&
+           inner->end_event <= outer->end_event + slack_events &&
+           inner->begin_t_ns + slack_ns >= outer->begin_t_ns &&
+           inner->end_t_ns <= outer->end_t_ns + slack_ns;
+}
+
+/* Every cell lies within, or beside, every cell of the rows above; where cells
+ * are merged, up to three bins (of both axes: a cell is narrow if it is below
+ * both). Frames and cells without stacks are beside each other. */
+static void check_nesting(const struct mt_flamechart *chart, uint32_t bins)
+{
+    uint64_t bin_ns = (chart->end_t_ns - chart->begin_t_ns) / bins;
+    uint64_t bin_events = (chart->end_event - chart->begin_event) / bins;
+
     for (uint32_t i = 0; i < chart->cell_count; i++)
         for (uint32_t j = 0; j < i; j++) {
             const struct mt_cell *inner = &chart->cells[i], *outer = &chart->cells[j];
+            bool merged = inner->merged > 1 || outer->merged > 1;
 
-            if (outer->row == inner->row || inner->end_event <= outer->begin_event ||
-                inner->begin_event >= outer->end_event)
+            if (outer->row == inner->row || outer->kind == MT_CELL_NO_STACK ||
+                inner->end_event <= outer->begin_event || inner->begin_event >= outer->end_event)
                 continue;
-            assert_true(inner->begin_event >= outer->begin_event &&
-                        inner->end_event <= outer->end_event);
-            assert_true(inner->begin_t_ns >= outer->begin_t_ns &&
-                        inner->end_t_ns <= outer->end_t_ns);
+            assert_true(
+                lies_within(inner, outer, merged ? 3 * bin_ns : 0, merged ? 3 * bin_events : 0));
         }
 }
 
@@ -203,7 +216,7 @@ static void check_phases(const struct world *world, const struct mt_flamechart *
         uint64_t enter = level_before(world, cell->begin_event);
         uint64_t leave = level_before(world, cell->end_event), peak = enter;
 
-        if (cell->row >= chart->frame_row || cell->merged > 1)
+        if (cell->row + 1 >= chart->frame_row || cell->merged > 1)
             continue;
         assert_false(world->phases[cell->phase].is_plumbing);
         assert_int_equal(cell->net_bytes, (int64_t)(leave - enter));
@@ -248,7 +261,7 @@ static bool boundary_between(const struct world *world, const struct mt_flamecha
         const struct mt_cell *cell = &chart->cells[i];
         const struct mt_phase *phase;
 
-        if (cell->row >= chart->frame_row)
+        if (cell->row + 1 >= chart->frame_row)
             break;
         phase = &world->phases[cell->phase];
         if ((phase->begin_event > left && phase->begin_event <= right) ||
@@ -269,25 +282,32 @@ static bool shares_prefix(const uint32_t *left, uint32_t left_count, const uint3
     return left_count > depth && !memcmp(left, right, (depth + 1) * sizeof *left);
 }
 
+/* What stands for no stack in the naive model; rows[] has a row for it. */
+enum { NO_STACK_ROW = MT_SPEAKING_DEPTH, ROWS };
+
 /* Cells and nets by row, the slow way: a cell per run of events that share a
  * prefix and have no boundary between them. Only for traces whose frees have
  * stacks from the beginning. */
 static void naive_rows(struct world *world, const struct mt_flamechart *chart,
-                       struct naive_row rows[MT_SPEAKING_DEPTH])
+                       struct naive_row rows[ROWS])
 {
     struct mt_speaking_stack speaking;
     uint32_t path[MT_SPEAKING_DEPTH], last[MT_SPEAKING_DEPTH], count, last_count = 0;
+    bool last_was_none = false;
 
-    memset(rows, 0, MT_SPEAKING_DEPTH * sizeof *rows);
+    memset(rows, 0, ROWS * sizeof *rows);
     mt_speaking_stack_init(&speaking, &world->arena, &world->symbols);
     for (size_t e = 0; e < world->count; e++) {
         const struct mt_event *event = &world->events[e];
 
         assert_int_equal(mt_speaking_stack_get(&speaking, event->stack, path, &count), MT_OK);
-        if (count == 0)
-            path[count++] = MT_NO_ID;
         if (e && boundary_between(world, chart, event[-1].seq, event->seq))
-            last_count = 0;
+            last_count = 0, last_was_none = false;
+        if (count == 0) {
+            rows[NO_STACK_ROW].cells += !last_was_none;
+            rows[NO_STACK_ROW].net += world->delta[e];
+        }
+        last_was_none = count == 0;
         for (uint32_t depth = 0; depth < count; depth++) {
             rows[depth].cells += !shares_prefix(last, last_count, path, depth);
             rows[depth].net += world->delta[e];
@@ -300,17 +320,19 @@ static void naive_rows(struct world *world, const struct mt_flamechart *chart,
 static void check_rows(struct world *world, const struct mt_flamechart *chart,
                        const struct mt_flamechart *unmerged)
 {
-    struct naive_row naive[MT_SPEAKING_DEPTH], rows[MT_SPEAKING_DEPTH] = {{0, 0}};
+    struct naive_row naive[ROWS], rows[ROWS] = {{0, 0}};
 
     naive_rows(world, unmerged, naive);
     for (uint32_t i = 0; i < chart->cell_count; i++)
-        if (chart->cells[i].row >= chart->frame_row) {
-            struct naive_row *row = &rows[chart->cells[i].row - chart->frame_row];
+        if (chart->cells[i].row + 1 >= chart->frame_row) {
+            struct naive_row *row = chart->cells[i].kind == MT_CELL_NO_STACK
+                                        ? &rows[NO_STACK_ROW]
+                                        : &rows[chart->cells[i].row - chart->frame_row];
 
             row->cells += chart->cells[i].merged;
             row->net += chart->cells[i].net_bytes;
         }
-    for (uint32_t depth = 0; depth < MT_SPEAKING_DEPTH; depth++) {
+    for (uint32_t depth = 0; depth < ROWS; depth++) {
         assert_int_equal(rows[depth].cells, naive[depth].cells);
         assert_int_equal(rows[depth].net, naive[depth].net);
     }
@@ -336,7 +358,7 @@ static void random_traces_agree_with_the_naive_model(void **state)
             struct mt_flamechart *chart = build_whole(&world, bins);
 
             check_order(chart);
-            check_nesting(chart);
+            check_nesting(chart, bins);
             check_phases(&world, chart);
             check_curve(&world, chart);
             if (framed_frees)
@@ -356,16 +378,18 @@ static void windows_cut_what_they_do_not_hold(void **state)
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct mt_flamechart *chart;
         size_t first, last;
+        uint32_t bins;
         int64_t top_net = 0, outside = 0;
 
         random_state = seed;
         make_world(&world, true);
         first = random_below((uint32_t)world.count);
         last = first + random_below((uint32_t)(world.count - first));
+        bins = 1 + random_below(100);
         chart = build(&world, world.events[first].seq, world.events[last].seq,
-                      world.events[first].t_ns, world.events[last].t_ns, 1 + random_below(100));
+                      world.events[first].t_ns, world.events[last].t_ns, bins);
         check_order(chart);
-        check_nesting(chart);
+        check_nesting(chart, bins);
         assert_int_equal(chart->enter_allocated,
                          first ? world.after[first - 1] : world.begin_allocated);
         assert_int_equal(chart->exit_allocated, world.after[last]);
@@ -379,18 +403,19 @@ static void windows_cut_what_they_do_not_hold(void **state)
                          chart->cells[j].begin_event <= cell->begin_event &&
                          chart->cells[j].end_event >= cell->end_event &&
                          chart->cells[j].begin_event < chart->cells[j].end_event;
-            if (cell->row < chart->frame_row && !inside)
+            if (cell->row + 1 < chart->frame_row && !inside)
                 top_net += cell->net_bytes;
         }
         for (size_t e = first; e <= last; e++) {
             bool inside = false;
 
             for (uint32_t i = 0; i < chart->cell_count && !inside; i++)
-                inside = chart->cells[i].row < chart->frame_row && chart->cells[i].merged == 1 &&
+                inside = chart->cells[i].row + 1 < chart->frame_row &&
+                         chart->cells[i].merged == 1 &&
                          world.events[e].seq >= chart->cells[i].begin_event &&
                          world.events[e].seq <= chart->cells[i].end_event;
             for (uint32_t i = 0; i < chart->cell_count && !inside; i++)
-                if (chart->cells[i].row < chart->frame_row && chart->cells[i].merged > 1)
+                if (chart->cells[i].row + 1 < chart->frame_row && chart->cells[i].merged > 1)
                     inside = true, outside = INT64_MIN; /* cannot be told apart here */
             if (!inside && outside != INT64_MIN)
                 outside += world.delta[e];
@@ -434,7 +459,7 @@ static void size_depends_on_the_resolution_alone(void **state)
     assert_true(chart->cell_count <= chart->row_count * 4 * BINS);
     assert_true(world.arena.total_bytes < 4u << 20);
     check_order(chart);
-    for (uint32_t i = 0; i < chart->cell_count && chart->cells[i].row == chart->frame_row; i++)
+    for (uint32_t i = 0; i < chart->cell_count && chart->cells[i].row <= chart->frame_row; i++)
         merged += chart->cells[i].merged;
     assert_true(merged > EVENTS / 2);
     release_world(&world);
