@@ -24,6 +24,15 @@ const struct mt_command mt_commands[] = {
     {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
      "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing.",
      mt_cmd_info},
+    {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
+     "CHART is timeline (memory over time by role), icicle (who holds the memory at the peak)\n"
+     "or flamechart (which call grew or shrank it).\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace render timeline run.pickle -o timeline.svg\n"
+     "  memtrace render timeline run.pickle -o oom.png --x=events --theme dark\n"
+     "  memtrace render flamechart run.trace -o flamechart.png --size 830x600",
+     mt_cmd_render},
     {"replay", "TRACE --policy P ...", "what an allocator does with the requests of a trace",
      "Feeds the requests of TRACE to simulated allocators, one row each.\n"
      "\n"

@@ -15,18 +15,34 @@
 #include "arena.h"
 #include "status.h"
 
-enum mt_theme { MT_THEME_AUTO, MT_THEME_LIGHT, MT_THEME_DARK }; /* AUTO: SVG
-    carries both and follows prefers-color-scheme; PNG is light */
+enum mt_theme {
+    MT_THEME_AUTO,
+    MT_THEME_LIGHT,
+    MT_THEME_DARK
+}; /* AUTO: SVG
+carries both and follows prefers-color-scheme; PNG is light */
 
 /* Theme colours: theme.c maps each to a light and a dark RGB. */
 enum mt_color {
     MT_COLOR_NONE,
-    MT_COLOR_BACKGROUND, MT_COLOR_PANEL, MT_COLOR_GRID, MT_COLOR_AXIS,
-    MT_COLOR_TEXT, MT_COLOR_MUTED, MT_COLOR_FAINT,
-    MT_COLOR_RESERVED, /* the line */ MT_COLOR_UNUSED, /* hatch */
-    MT_COLOR_GOOD, MT_COLOR_WARN, MT_COLOR_BAD, MT_COLOR_LIMIT,
-    MT_COLOR_ON_DARK, MT_COLOR_ON_LIGHT, /* text on filled cells, both themes */
-    MT_COLOR_CURVE, MT_COLOR_CURVE_FILL, MT_COLOR_ROOT,
+    MT_COLOR_BACKGROUND,
+    MT_COLOR_PANEL,
+    MT_COLOR_GRID,
+    MT_COLOR_AXIS,
+    MT_COLOR_TEXT,
+    MT_COLOR_MUTED,
+    MT_COLOR_FAINT,
+    MT_COLOR_RESERVED,
+    /* the line */ MT_COLOR_UNUSED, /* hatch */
+    MT_COLOR_GOOD,
+    MT_COLOR_WARN,
+    MT_COLOR_BAD,
+    MT_COLOR_LIMIT,
+    MT_COLOR_ON_DARK,
+    MT_COLOR_ON_LIGHT, /* text on filled cells, both themes */
+    MT_COLOR_CURVE,
+    MT_COLOR_CURVE_FILL,
+    MT_COLOR_ROOT,
     MT_COLOR_STEP_TINT,
     MT_COLOR_ROLE_0, /* + enum mt_role, 9 of them */
     MT_COLOR_ROLE_LAST = MT_COLOR_ROLE_0 + 8,
@@ -48,27 +64,34 @@ struct mt_text_style {
     enum mt_weight weight;
     enum mt_anchor anchor;
     enum mt_color color;
-    bool halo;      /* outline in the background colour */
-    bool vertical;  /* turned 90 degrees counter-clockwise */
+    bool halo;     /* outline in the background colour */
+    bool vertical; /* turned 90 degrees counter-clockwise */
 };
 
 struct mt_paint {
-    enum mt_color fill;   /* MT_COLOR_NONE = not filled */
+    enum mt_color fill; /* MT_COLOR_NONE = not filled */
     enum mt_color stroke;
     double stroke_width;
-    double opacity;       /* 0 is read as 1 */
+    double opacity; /* 0 is read as 1 */
     bool dashed, dotted;
-    bool hatched;         /* fill is drawn as a hatch on the background */
-    uint8_t shade;        /* 0..3: slight variation to tell neighbours apart */
-    double radius;        /* of rect corners */
+    bool hatched;  /* fill is drawn as a hatch on the background */
+    uint8_t shade; /* 0..3: slight variation to tell neighbours apart */
+    double radius; /* of rect corners */
 };
 
 struct mt_point {
     double x, y;
 };
 
-enum mt_op_kind { MT_OP_RECT, MT_OP_PATH, MT_OP_LINE, MT_OP_TEXT, MT_OP_CIRCLE, MT_OP_GROUP_BEGIN,
-                  MT_OP_GROUP_END };
+enum mt_op_kind {
+    MT_OP_RECT,
+    MT_OP_PATH,
+    MT_OP_LINE,
+    MT_OP_TEXT,
+    MT_OP_CIRCLE,
+    MT_OP_GROUP_BEGIN,
+    MT_OP_GROUP_END
+};
 
 struct mt_op {
     enum mt_op_kind kind;
@@ -76,14 +99,14 @@ struct mt_op {
     double x, y, width, height; /* RECT; CIRCLE: centre and width = radius; TEXT: x, baseline y */
     struct mt_point *points;    /* PATH, LINE: polyline */
     uint32_t point_count;
-    bool closed, stepped;       /* PATH closed; stepped: only horizontal and
-                                   vertical moves (written as h/v) */
-    const char *text;           /* TEXT */
+    bool closed, stepped; /* PATH closed; stepped: only horizontal and
+                             vertical moves (written as h/v) */
+    const char *text;     /* TEXT */
     struct mt_text_style style;
-    double text_width;          /* TEXT: advance width, for layout tests */
-    const char *title;          /* hover text (SVG <title>), NULL = none */
-    const char *role;           /* what a test looks for: "layer:activations",
-                                   "curve:reserved", "label:peak", "cell" */
+    double text_width; /* TEXT: advance width, for layout tests */
+    const char *title; /* hover text (SVG <title>), NULL = none */
+    const char *role;  /* what a test looks for: "layer:activations",
+                          "curve:reserved", "label:peak", "cell" */
 };
 
 struct mt_drawing {
@@ -93,7 +116,9 @@ struct mt_drawing {
     size_t op_count, op_capacity;
     const char *title, *description; /* accessible text */
     const char *id;                  /* prefix of SVG ids, e.g. "timeline" */
-    struct { const char *key, *value; } metadata[8]; /* PNG tEXt */
+    struct {
+        const char *key, *value;
+    } metadata[8]; /* PNG tEXt */
     size_t metadata_count;
     bool failed; /* host memory ran out: do not write it */
 };

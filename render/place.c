@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Most that a pixel of a leader costs, whatever it crosses. */
+#define LEADER_WEIGHT 12.0
+
 void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_box frame)
 {
     memset(placer, 0, sizeof *placer);
@@ -106,6 +109,20 @@ static void try_box(const struct mt_placer *placer, struct mt_point at, struct m
     }
 }
 
+static double try_everywhere(const struct mt_placer *placer, struct mt_point at, double width,
+                             double height, struct mt_box *best)
+{
+    const struct mt_box *frame = &placer->frame;
+    double best_score = HUGE_VAL;
+    struct mt_box box = {0, frame->y, width, height};
+
+    for (; box.y + height <= frame->y + frame->height; box.y += 9) {
+        for (box.x = frame->x; box.x + width <= frame->x + frame->width; box.x += 17)
+            try_box(placer, at, box, &best_score, best);
+    }
+    return best_score;
+}
+
 double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
                        struct mt_box *best)
 {
@@ -126,6 +143,8 @@ double mt_placer_label(struct mt_placer *placer, double x, double y, double widt
             try_box(placer, at, box, &best_score, best);
         }
     }
+    if (best_score >= MT_PLACE_LIMIT)
+        best_score = try_everywhere(placer, at, width, height, best);
     if (best_score < MT_PLACE_LIMIT)
         mt_placer_avoid(placer, *best, MT_PLACE_TEXT);
     return best_score;

@@ -8,16 +8,23 @@
 
 #include "util.h"
 
-#define MAX_FOLDS  6
-#define FOLD_SHARE 0.06  /* of the time that is drawn */
-#define PAD_SHARE  0.006 /* of a folded gap, what stays on either side of it */
-#define MAX_BINS   65536u
+#define MAX_FOLDS 6
+/* A gap is folded if it is so much of the time that is drawn: less would hardly
+ * gain room, as the fold takes some itself. Inside of a phase a pause is work
+ * that needs no memory, so it takes more. */
+#define FOLD_SHARE          0.1
+#define FOLD_SHARE_IN_PHASE 0.3
+#define PAD_SHARE           0.006 /* of a folded gap, what stays on either side of it */
+#define MAX_BINS            65536u
 
 /* ---- folding ---- */
 
-static bool phase_edge_inside(const struct mt_gap *gap, const struct mt_phase *phases,
-                              size_t phase_count)
+/* Share from which on a gap may be folded; above 1 = never, as it holds the
+ * begin or end of a phase. */
+static double fold_share(const struct mt_gap *gap, const struct mt_phase *phases,
+                         size_t phase_count)
 {
+    double share = FOLD_SHARE;
     size_t i;
 
     for (i = 0; i < phase_count; i++) {
@@ -25,9 +32,11 @@ static bool phase_edge_inside(const struct mt_gap *gap, const struct mt_phase *p
 
         if ((begin > gap->begin_t_ns && begin < gap->end_t_ns) ||
             (end > gap->begin_t_ns && end < gap->end_t_ns))
-            return true;
+            return 2;
+        if (!phases[i].is_step && begin <= gap->begin_t_ns && end >= gap->end_t_ns)
+            share = FOLD_SHARE_IN_PHASE;
     }
-    return false;
+    return share;
 }
 
 static uint64_t gap_length(const struct mt_gap *gap, uint64_t first_t_ns, uint64_t last_t_ns)
@@ -61,7 +70,7 @@ static uint64_t choose_folds(const struct mt_gap *gaps, size_t gap_count, bool *
         if (!longest || (double)longest <= FOLD_SHARE * (double)busy)
             break;
         looked_at[best] = true;
-        if (phase_edge_inside(&gaps[best], phases, phase_count))
+        if ((double)longest <= fold_share(&gaps[best], phases, phase_count) * (double)busy)
             continue;
         folded[best] = true;
         busy -= longest;

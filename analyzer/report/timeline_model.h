@@ -9,11 +9,11 @@
 #include "report.h"
 
 struct mt_bin {
-    uint64_t t_ns, event; /* of the instant */
+    uint64_t t_ns, event;               /* of the instant */
     uint64_t role_bytes[MT_ROLE_COUNT]; /* sum = allocated */
     uint64_t allocated, requested;
-    uint64_t reserved_max;   /* in the bin */
-    uint64_t allocated_min;  /* in the bin */
+    uint64_t reserved_max;  /* in the bin */
+    uint64_t allocated_min; /* in the bin */
 };
 
 /* Time that is drawn, in order; between two spans lies a folded gap. */
@@ -30,8 +30,9 @@ struct mt_timeline {
     uint64_t first_event, last_event;
 };
 
-/* Spans left after folding the gaps that exceed 6 % of the busy time and hold
- * no begin or end of a phase. `gaps` is sorted by time. */
+/* Spans left after folding the gaps that exceed a tenth of the busy time (inside
+ * of a phase: three tenths) and hold no begin or end of a phase. `gaps` is
+ * sorted by time. */
 enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t last_t_ns,
                                  const struct mt_gap *gaps, size_t gap_count,
                                  const struct mt_phase *phases, size_t phase_count,

@@ -161,42 +161,6 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
 
 /* ---- row of phases ---- */
 
-/* In the row: what lies right below a step, or at the top where there is no
- * step; the framework's own ranges are looked through. Parents come first. */
-static void find_row(struct mt_time_axis *axis, bool *in_row, bool *is_open)
-{
-    const struct mt_phase *phases = axis->report->phases;
-    uint32_t i;
-
-    for (i = 0; i < axis->report->phase_count; i++) {
-        bool looked_through = phases[i].is_step || phases[i].is_plumbing;
-        bool reachable = phases[i].parent < 0 || is_open[phases[i].parent];
-
-        in_row[i] = reachable && !looked_through;
-        is_open[i] = reachable && looked_through;
-        axis->row_count += in_row[i];
-    }
-    axis->in_row = in_row;
-}
-
-void mt_time_axis_init(struct mt_time_axis *axis, struct mt_drawing *drawing,
-                       const struct mt_report *report, const struct mt_timeline *timeline,
-                       bool by_event)
-{
-    size_t count = report->phase_count ? report->phase_count : 1;
-    bool *in_row = mt_arena_array(&drawing->arena, count, sizeof *in_row);
-    bool *is_open = mt_arena_array(&drawing->arena, count, sizeof *is_open);
-
-    memset(axis, 0, sizeof *axis);
-    axis->report = report;
-    axis->timeline = timeline;
-    axis->by_event = by_event;
-    if (in_row && is_open)
-        find_row(axis, in_row, is_open);
-    else
-        drawing->failed = true;
-}
-
 /* The entry of a name, made at its first sight; NULL if there are too many. */
 static struct mt_axis_name *find_name(struct mt_time_axis *axis, const char *text)
 {
@@ -281,7 +245,7 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
         const struct mt_phase *phase = &report->phases[i];
         double left, right;
 
-        if (!axis->in_row[i])
+        if (!report->main_phase[i])
             continue;
         /* Phases of other threads may overlap: the earlier one keeps its place. */
         left = fmax(mt_time_axis_x(axis, phase->begin_t_ns, phase->begin_event), filled);

@@ -9,6 +9,19 @@
 
 /* ---- where things are ---- */
 
+void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
+                       const struct mt_timeline *timeline, bool by_event)
+{
+    uint32_t i;
+
+    memset(axis, 0, sizeof *axis);
+    axis->report = report;
+    axis->timeline = timeline;
+    axis->by_event = by_event;
+    for (i = 0; i < report->phase_count; i++)
+        axis->row_count += report->main_phase[i];
+}
+
 uint32_t mt_time_axis_spans(const struct mt_time_axis *axis)
 {
     return axis->by_event || !axis->timeline->span_count ? 1 : axis->timeline->span_count;

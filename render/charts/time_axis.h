@@ -31,9 +31,8 @@ struct mt_time_axis {
 };
 
 /* `timeline` has bins; left and width are for the caller to set. */
-void mt_time_axis_init(struct mt_time_axis *axis, struct mt_drawing *drawing,
-                       const struct mt_report *report, const struct mt_timeline *timeline,
-                       bool by_event);
+void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
+                       const struct mt_timeline *timeline, bool by_event);
 
 /* x of an instant, within the axis. */
 double mt_time_axis_x(const struct mt_time_axis *axis, uint64_t t_ns, uint64_t event);

@@ -9,7 +9,6 @@
 #include "units.h"
 #include "util.h"
 
-#define LEFT_EDGE       82.0  /* of the plot: room for labels of the byte axis */
 #define SIDE_WIDTH      258.0 /* of the legend beside a wide plot */
 #define LEAST_PLOT      140.0
 #define STANDARD_HEIGHT 680.0
@@ -22,6 +21,22 @@ static enum mt_color verdict(double fragmentation)
     return fragmentation < 0.1 ? MT_COLOR_GOOD : fragmentation < 0.3 ? MT_COLOR_WARN : MT_COLOR_BAD;
 }
 
+/* What rounding and unsplit tails cost at the allocated peak. */
+static void describe_rounding(char text[MT_UNITS_TEXT + 16], const struct mt_device_report *device)
+{
+    const struct mt_bytes *then = &device->allocated_peak.then;
+    char part[MT_UNITS_TEXT];
+
+    if (then->requested && then->allocated >= then->requested) {
+        mt_format_percent(part,
+                          (double)(then->allocated - then->requested) / (double)then->requested);
+        snprintf(text, MT_UNITS_TEXT + 16, "rounding %s%s", *part == '<' ? "" : "+", part);
+    } else {
+        snprintf(text, MT_UNITS_TEXT + 16, "%s B",
+                 mt_format_count(part, device->requested_peak.bytes));
+    }
+}
+
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_report *device,
                          double y)
 {
@@ -29,7 +44,6 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
     char values[4][MT_UNITS_TEXT], counts[2][MT_UNITS_TEXT + 2], part[MT_UNITS_TEXT];
     char rounding[MT_UNITS_TEXT + 16], unused[MT_UNITS_TEXT + 16];
     uint64_t allocated = device->allocated_peak.bytes, requested = device->requested_peak.bytes;
-    double share = requested ? (double)allocated / (double)requested - 1 : 0;
     struct mt_tile tiles[4] = {
         {"Peak reserved", mt_format_bytes(values[0], device->reserved_peak.bytes), counts[0],
          MT_COLOR_RESERVED, NULL},
@@ -42,8 +56,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
 
     strcat(mt_format_count(counts[0], device->reserved_peak.bytes), " B");
     strcat(mt_format_count(counts[1], allocated), " B");
-    snprintf(rounding, sizeof rounding, "rounding %s%s", share > 0 ? "+" : "",
-             mt_format_percent(part, share));
+    describe_rounding(rounding, device);
     snprintf(unused, sizeof unused, "%s unused",
              mt_format_bytes(
                  part, then->reserved > then->allocated ? then->reserved - then->allocated : 0));
@@ -52,6 +65,25 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
 
 /* ---- plan ---- */
 
+const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device)
+{
+    const struct mt_replay_result *replay = &device->replay;
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+
+    mt_format_bytes(low, replay->limit_bytes ? replay->limit_bytes : device->total_memory_bytes);
+    if (replay->limit_bytes && replay->limit_inferred) {
+        mt_format_bytes(low, replay->limit_low_bytes);
+        mt_format_bytes(high, replay->limit_high_bytes);
+    }
+    if (!replay->limit_bytes || !replay->limit_inferred)
+        snprintf(text, MT_LIMIT_TEXT, "%s", low);
+    else if (!strcmp(low, high))
+        snprintf(text, MT_LIMIT_TEXT, "%s, inferred", low);
+    else
+        snprintf(text, MT_LIMIT_TEXT, "between %s and %s, inferred", low, high);
+    return text;
+}
+
 /* Limit of the run that is near enough to be drawn. */
 static uint64_t near_limit(const struct mt_device_report *device, uint64_t largest)
 {
@@ -59,6 +91,10 @@ static uint64_t near_limit(const struct mt_device_report *device, uint64_t large
 
     if (!limit)
         limit = device->total_memory_bytes;
+    /* What is known only roughly is said in words. */
+    if (device->replay.limit_inferred &&
+        (double)device->replay.limit_low_bytes < 0.9 * (double)device->replay.limit_high_bytes)
+        return 0;
     return limit && (double)limit <= NEAR_LIMIT * (double)largest ? limit : 0;
 }
 
@@ -101,10 +137,10 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
     plan->side_left = drawing->width - MT_MARGIN - SIDE_WIDTH;
     top += top > y ? 28 : 10;
     top += plan->device->oom_count ? 14 : 0;
-    plan->plot = (struct mt_box){LEFT_EDGE, top, plan->side_left - 26 - LEFT_EDGE, bottom - top};
+    plan->plot = (struct mt_box){0, top, plan->side_left - 26, bottom - top};
     if (plan->narrow) {
         side = mt_timeline_side_height(plan->device);
-        plan->plot.width = drawing->width - MT_MARGIN - 8 - LEFT_EDGE;
+        plan->plot.width = drawing->width - MT_MARGIN - 8;
         plan->side_left = MT_MARGIN;
         plan->side_width = drawing->width - 2 * MT_MARGIN;
         if (plan->plot.height - side - 12 < LEAST_PLOT)
@@ -113,6 +149,22 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
             plan->plot.height -= side + 12;
         plan->side_top = plan->side_bottom - side;
     }
+}
+
+/* The byte axis, and the room that its labels need left of the plot. */
+static void place_axes(struct mt_timeline_plan *plan)
+{
+    uint64_t largest =
+        mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
+    double widest = 0;
+    size_t i;
+
+    mt_byte_ticks(&plan->ticks, largest, largest ? plan->top : 0,
+                  (size_t)fmin(fmax(plan->plot.height / 36, 2), 7));
+    for (i = 0; i < plan->ticks.count; i++)
+        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    plan->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    plan->plot.width -= plan->plot.x;
     plan->axis.left = plan->plot.x;
     plan->axis.width = plan->plot.width;
 }
@@ -155,14 +207,9 @@ static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_plan 
 {
     const struct mt_box *plot = &plan->plot;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
-    struct mt_ticks ticks;
-    uint64_t largest =
-        mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
 
-    mt_byte_ticks(&ticks, largest, largest ? plan->top : 0,
-                  (size_t)fmin(fmax(plot->height / 36, 2), 7));
     mt_time_axis_draw_step_tints(drawing, &plan->axis, plan->device, plot);
-    mt_frame_byte_axis(drawing, plot, &ticks, plan->top);
+    mt_frame_byte_axis(drawing, plot, &plan->ticks, plan->top);
     mt_timeline_draw_layers(drawing, plan);
     mt_time_axis_draw_step_starts(drawing, &plan->axis, plan->device, plot);
     mt_draw_line(drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
@@ -178,13 +225,14 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
     uint64_t limit =
         device->replay.limit_bytes ? device->replay.limit_bytes : device->total_memory_bytes;
     uint64_t largest = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes);
-    char bytes[MT_UNITS_TEXT];
+    char text[MT_LIMIT_TEXT];
 
     if (!limit || near_limit(device, largest))
         return facts;
-    longer = mt_arena_printf(&drawing->arena, "%s \xC2\xB7 %s %s, off scale", facts,
+    longer = mt_arena_printf(&drawing->arena, "%s \xC2\xB7 %s %s%s", facts,
                              device->replay.limit_bytes ? "limit" : "device",
-                             mt_format_bytes(bytes, limit));
+                             mt_timeline_limit_text(text, device),
+                             device->replay.limit_inferred ? "" : ", off scale");
     return longer ? longer : facts;
 }
 
@@ -224,10 +272,11 @@ enum mt_status mt_timeline_draw(const struct mt_report *report,
         memset(&plan, 0, sizeof plan);
         plan.report = report;
         plan.device = device;
-        mt_time_axis_init(&plan.axis, drawing, report, device->timeline, options->event_axis);
+        mt_time_axis_init(&plan.axis, report, device->timeline, options->event_axis);
         y = mt_frame_header(drawing, title, facts_of(drawing, report, device));
         place_plot(&plan, drawing, y);
         place_top(&plan);
+        place_axes(&plan);
         mt_timeline_make_columns(drawing, &plan);
         if (!drawing->failed) {
             draw_plot(drawing, &plan);

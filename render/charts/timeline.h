@@ -17,7 +17,8 @@ struct mt_timeline_plan {
     const struct mt_device_report *device;
     struct mt_time_axis axis;
     struct mt_box plot;
-    uint64_t top; /* bytes at the upper edge of the plot */
+    struct mt_ticks ticks; /* of the byte axis */
+    uint64_t top;          /* bytes at the upper edge of the plot */
     struct mt_column *columns;
     uint32_t column_count;
     double column_width;
@@ -29,6 +30,11 @@ struct mt_timeline_plan {
 
 /* y of a number of bytes, snapped to half a pixel. */
 double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes);
+
+/* "1.66 GiB", or "1.65 GiB–1.67 GiB, inferred" where the trace shows only so
+ * much; of the device's memory if no limit is known. Returns `text`. */
+#define MT_LIMIT_TEXT 120
+const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
 
 /* Fills plan->columns; its axis and plot are set. */
 void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_plan *plan);

@@ -9,9 +9,10 @@
 #include "units.h"
 #include "util.h"
 
-#define CHUNK       8.0  /* pixels of a curve that are one obstacle */
-#define FLAG_GAP    18.0 /* OOM flags closer than that become one */
-#define LINE_HEIGHT 17.0
+#define CHUNK        8.0  /* pixels of a curve that are one obstacle */
+#define FLAG_GAP     18.0 /* OOM flags closer than that become one */
+#define LINE_HEIGHT  17.0
+#define MOST_COVERED 4000 /* cost of what the label of unused memory may cover */
 
 static double base_y(const struct mt_timeline_plan *plan)
 {
@@ -103,7 +104,7 @@ static void draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan
     const struct mt_text_style style = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_LIMIT, .halo = true};
     double y = mt_timeline_y(plan, plan->limit_bytes), width, x = plan->plot.x + 8;
-    char bytes[MT_UNITS_TEXT];
+    char bytes[MT_LIMIT_TEXT];
     const char *text;
     struct mt_box box;
 
@@ -112,9 +113,8 @@ static void draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan
     mt_draw_line(drawing, plan->plot.x, y, right_x(plan), y, &line);
     mt_placer_avoid(placer, (struct mt_box){plan->plot.x, y - 3, plan->plot.width, 6},
                     MT_PLACE_LINE);
-    text = mt_arena_printf(&drawing->arena, "memory limit %s%s",
-                           mt_format_bytes(bytes, plan->limit_bytes),
-                           plan->device->replay.limit_inferred ? ", inferred" : "");
+    text = mt_arena_printf(&drawing->arena, "memory limit %s",
+                           mt_timeline_limit_text(bytes, plan->device));
     if (!text)
         return;
     /* The first place along the line that covers nothing. */
@@ -275,19 +275,24 @@ struct peak_label {
     const char *role;
 };
 
-static void draw_leader(struct mt_drawing *drawing, const struct peak_label *label,
-                        const struct mt_box *box)
+static void draw_leader(struct mt_drawing *drawing, struct mt_placer *placer,
+                        const struct peak_label *label, const struct mt_box *box)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_TEXT, .stroke_width = 1.1};
     double x = fmin(fmax(label->x, box->x - 3), box->x + box->width + 3);
     double y = fmin(fmax(label->y, box->y - 1), box->y + box->height + 1);
-    double distance = hypot(x - label->x, y - label->y);
+    double distance = hypot(x - label->x, y - label->y), i;
 
     if (distance < 9)
         return;
     /* From the edge of the ring on. */
     mt_draw_line(drawing, label->x + (x - label->x) * 5 / distance,
                  label->y + (y - label->y) * 5 / distance, x, y, &paint);
+    for (i = 5; i < distance; i += 5)
+        mt_placer_avoid(placer,
+                        (struct mt_box){label->x + (x - label->x) * i / distance - 3,
+                                        label->y + (y - label->y) * i / distance - 3, 6, 6},
+                        4 * MT_PLACE_LINE);
 }
 
 static void draw_ring(struct mt_drawing *drawing, const struct peak_label *label)
@@ -314,7 +319,7 @@ static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer
 
     if (mt_placer_label(placer, label->x, label->y, width, height, &box) >= MT_PLACE_LIMIT)
         return false;
-    draw_leader(drawing, label, &box);
+    draw_leader(drawing, placer, label, &box);
     /* The text leans on the side of its ring. */
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
     x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
@@ -322,6 +327,13 @@ static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer
     if (*label->line)
         mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, label->line, &line, "label-line");
     return true;
+}
+
+static void draw_peak(struct mt_drawing *drawing, struct mt_placer *placer,
+                      const struct peak_label *label)
+{
+    if (label->head && label->line && draw_peak_label(drawing, placer, label))
+        draw_ring(drawing, label);
 }
 
 static struct peak_label make_peak_label(const struct mt_timeline_plan *plan,
@@ -387,10 +399,9 @@ static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_plan
         reserved = reserved_label(drawing, plan);
         avoid_ring(placer, &reserved);
     }
-    if (allocated.head && allocated.line && draw_peak_label(drawing, placer, &allocated))
-        draw_ring(drawing, &allocated);
-    if (reserved.head && reserved.line && draw_peak_label(drawing, placer, &reserved))
-        draw_ring(drawing, &reserved);
+    /* The upper one first: leaders then do not cross. */
+    draw_peak(drawing, placer, reserved.y < allocated.y ? &reserved : &allocated);
+    draw_peak(drawing, placer, reserved.y < allocated.y ? &allocated : &reserved);
 }
 
 /* ---- unused ---- */
@@ -413,7 +424,7 @@ static bool find_unused_room(const struct mt_placer *placer, const struct chunk 
         if (j < count && low - high > best_room) {
             struct mt_box box = {chunks[i].x, (high + low - height) / 2, width, height};
 
-            if (mt_placer_cost(placer, &box) > 0.1 * MT_PLACE_LIMIT)
+            if (mt_placer_cost(placer, &box) > MOST_COVERED)
                 continue;
             best_room = low - high;
             *best = box;

@@ -349,7 +349,7 @@ static inline void synthetic_report(struct mt_report *report,
                                     const struct synthetic_options *options)
 {
     struct synthetic_run run = {.t_ns = 1795153021278383000u, .seed = options->seed};
-    uint16_t i;
+    uint32_t i;
 
     memset(report, 0, sizeof *report);
     report->name = "synthetic";
@@ -372,11 +372,15 @@ static inline void synthetic_report(struct mt_report *report,
     if (run.phase_count)
         memcpy(report->phases, run.phases, run.phase_count * sizeof *run.phases);
     report->phase_count = run.phase_count;
+    report->main_phase =
+        mt_arena_array(&report->arena, run.phase_count + 1, sizeof *report->main_phase);
+    for (i = 0; i < run.phase_count; i++)
+        report->main_phase[i] = !run.phases[i].is_step && !run.phases[i].is_plumbing;
     report->step_count = options->steps;
     report->device_count = options->devices ? options->devices : 1;
     report->devices = mt_arena_array(&report->arena, report->device_count, sizeof *report->devices);
     for (i = 0; i < report->device_count; i++) {
-        report->devices[i].device = i;
+        report->devices[i].device = (uint16_t)i;
         synthetic_device(report, &report->devices[i], &run, options);
     }
     free(run.states);

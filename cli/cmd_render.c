@@ -1,0 +1,211 @@
+/* memtrace render: one chart of one device as one file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chart.h"
+#include "cli.h"
+#include "gallery.h"
+#include "report.h"
+
+#define MOST_CHARTS 32
+
+struct arguments {
+    struct mt_common common;
+    const char *output, *axis, *size, *theme;
+    uint64_t device;
+    const struct mt_chart *chart;
+    const char *path;
+    enum mt_theme theme_kind;
+    bool is_png;
+    struct mt_chart_options options;
+};
+
+/* ---- what was asked for ---- */
+
+static const struct mt_chart *find_chart(const char *name)
+{
+    const char *names[MOST_CHARTS], *near;
+    size_t i;
+
+    for (i = 0; mt_charts[i].name && i < MOST_CHARTS; i++) {
+        if (!strcmp(mt_charts[i].name, name))
+            return &mt_charts[i];
+        names[i] = mt_charts[i].name;
+    }
+    near = mt_did_you_mean(name, names, i);
+    if (near)
+        mt_say("there is no chart '%s': did you mean '%s'?", name, near);
+    else
+        mt_say("there is no chart '%s': 'memtrace render --help' lists them", name);
+    return NULL;
+}
+
+/* "1200x680"; each side 1..16384. */
+static bool parse_size(const char *text, struct mt_chart_options *options)
+{
+    char *end;
+    unsigned long width = strtoul(text, &end, 10), height;
+
+    if (end == text || *text == '-' || (*end != 'x' && *end != 'X'))
+        return false;
+    text = end + 1;
+    height = strtoul(text, &end, 10);
+    if (end == text || *text == '-' || *end || !width || !height || width > 16384 || height > 16384)
+        return false;
+    options->width = (double)width;
+    options->height = (double)height;
+    return true;
+}
+
+static bool parse_theme(const char *text, enum mt_theme *theme)
+{
+    static const char *const names[] = {"auto", "light", "dark"};
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        if (!strcmp(text, names[i])) {
+            *theme = (enum mt_theme)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_output(const char *path, bool *is_png)
+{
+    const char *dot = strrchr(path, '.');
+
+    *is_png = dot && !strcmp(dot, ".png");
+    return !strcmp(path, "-") || *is_png || (dot && !strcmp(dot, ".svg"));
+}
+
+/* MT_EXIT_OK, or the code after a line that says what is wrong. */
+static int check(struct arguments *arguments, const char *chart)
+{
+    arguments->chart = find_chart(chart);
+    if (!arguments->chart)
+        return MT_EXIT_USAGE;
+    if (!arguments->output)
+        mt_say("say where to with -o FILE.svg or -o FILE.png");
+    else if (!parse_output(arguments->output, &arguments->is_png))
+        mt_say("'%s': the name has to end in .svg or .png", arguments->output);
+    else if (arguments->is_png && !mt_png_available())
+        mt_say("this memtrace was built without cairo and libpng: write an .svg instead");
+    else if (arguments->size && !parse_size(arguments->size, &arguments->options))
+        mt_say("--size is WIDTHxHEIGHT in pixels, such as 1200x680, not '%s'", arguments->size);
+    else if (arguments->theme && !parse_theme(arguments->theme, &arguments->theme_kind))
+        mt_say("--theme is auto, light or dark, not '%s'", arguments->theme);
+    else if (arguments->axis && strcmp(arguments->axis, "time") &&
+             strcmp(arguments->axis, "events"))
+        mt_say("--x is time or events, not '%s'", arguments->axis);
+    else {
+        arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
+        return MT_EXIT_OK;
+    }
+    return MT_EXIT_USAGE;
+}
+
+/* ---- drawing ---- */
+
+/* The device asked for, else the one that reserved most. *found is false if
+ * the trace has other devices only. */
+static const struct mt_device_report *choose_device(const struct mt_report *report,
+                                                    const struct arguments *arguments, bool *found)
+{
+    const struct mt_device_report *best = NULL;
+    uint32_t i;
+
+    *found = true;
+    for (i = 0; i < report->device_count; i++) {
+        const struct mt_device_report *device = &report->devices[i];
+
+        if (arguments->device != UINT64_MAX && device->device == arguments->device)
+            return device;
+        if (!best || device->reserved_peak.bytes > best->reserved_peak.bytes)
+            best = device;
+    }
+    *found = arguments->device == UINT64_MAX;
+    return best;
+}
+
+static int draw(const struct mt_report *report, const struct arguments *arguments)
+{
+    const struct mt_device_report *device;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf bytes = {0};
+    bool found;
+    int exit_code;
+
+    device = choose_device(report, arguments, &found);
+    if (!found) {
+        mt_say("'%s': no events of device %llu", arguments->path,
+               (unsigned long long)arguments->device);
+        return MT_EXIT_INPUT;
+    }
+    if (mt_chart_write(arguments->chart, report, device, &arguments->options, arguments->theme_kind,
+                       arguments->is_png, &bytes, &error) != MT_OK) {
+        mt_say("cannot draw '%s': %s", arguments->output, error.text);
+        exit_code = MT_EXIT_OUTPUT;
+    } else if (!strcmp(arguments->output, "-")) {
+        exit_code = mt_print(&bytes);
+    } else {
+        exit_code = mt_write_file(arguments->output, bytes.data, bytes.length);
+    }
+    mt_buf_release(&bytes);
+    return exit_code;
+}
+
+static int render(struct mt_source *source, const struct arguments *arguments)
+{
+    struct mt_analyze_options options = {.path = arguments->path,
+                                         .want_timeline = true,
+                                         .want_flamechart = true,
+                                         .flamechart_step = MT_NO_STEP};
+    struct mt_report *report = NULL;
+    struct mt_error error;
+    int exit_code, verdict;
+
+    if (mt_analyze(source, &options, &report, &error) != MT_OK)
+        return mt_report_error(arguments->path, &error);
+    exit_code = draw(report, arguments);
+    mt_report_release(report);
+    verdict = mt_input_verdict(source, arguments->path, &arguments->common);
+    return exit_code == MT_EXIT_OK ? verdict : exit_code;
+}
+
+int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
+{
+    struct arguments arguments = {.device = UINT64_MAX};
+    const struct mt_option options[] = {
+        {"output", 'o', MT_OPTION_TEXT, "FILE",
+         "picture to write: .svg or .png; - is an SVG on "
+         "standard output",
+         &arguments.output},
+        {"x", 0, MT_OPTION_TEXT, "AXIS", "time (idle gaps folded) or events (equal widths)",
+         &arguments.axis},
+        {"size", 0, MT_OPTION_TEXT, "WxH", "logical pixels; a PNG has twice as many each way",
+         &arguments.size},
+        {"theme", 0, MT_OPTION_TEXT, "NAME", "auto (follows the viewer, SVG only), light or dark",
+         &arguments.theme},
+        {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
+         &arguments.device},
+        MT_COMMON_OPTIONS(arguments.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_source *source;
+    char **positional;
+    int count, exit_code;
+
+    exit_code = mt_options_parse(command, options, argc, argv, 2, 2, &positional, &count);
+    if (exit_code >= 0)
+        return exit_code;
+    exit_code = check(&arguments, positional[0]);
+    if (exit_code != MT_EXIT_OK)
+        return exit_code;
+    arguments.path = positional[1];
+    source = mt_open_input(arguments.path, &arguments.common, &exit_code);
+    if (!source)
+        return exit_code;
+    exit_code = render(source, &arguments);
+    mt_source_close(source);
+    return exit_code;
+}

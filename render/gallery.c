@@ -1,0 +1,210 @@
+/* A file is a job; threads take jobs from one counter. PNGs come first because
+ * they take longest. Each job draws its own display list: that costs a
+ * millisecond and shares nothing. */
+#include "gallery.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_THREADS 8
+
+struct work {
+    const struct mt_report *report;
+    const struct mt_gallery_options *options;
+    struct mt_gallery *gallery;
+    const struct mt_chart **charts; /* parallel to the gallery's files */
+    const struct mt_device_report **devices;
+    pthread_mutex_t mutex;
+    size_t next; /* job; PNGs are 0 .. count - 1, SVGs follow */
+};
+
+/* ---- one file ---- */
+
+enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_report *report,
+                              const struct mt_device_report *device,
+                              const struct mt_chart_options *options, enum mt_theme theme,
+                              bool is_png, struct mt_buf *out, struct mt_error *error)
+{
+    struct mt_drawing drawing;
+    enum mt_status status;
+
+    memset(&drawing, 0, sizeof drawing);
+    status = chart->draw(report, device, options, &drawing, error);
+    if (status == MT_OK && is_png)
+        status = mt_png_write(&drawing, theme, MT_PNG_SCALE, out, error);
+    else if (status == MT_OK)
+        status = mt_svg_write(&drawing, theme, out, error);
+    mt_drawing_release(&drawing);
+    return status;
+}
+
+static enum mt_status write_bytes(const char *path, const struct mt_buf *bytes,
+                                  struct mt_error *error)
+{
+    FILE *file = fopen(path, "wb");
+    size_t written;
+
+    if (!file)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+    written = fwrite(bytes->data, 1, bytes->length, file);
+    if (fclose(file) || written != bytes->length)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+    return MT_OK;
+}
+
+static void write_file(const struct work *work, size_t index)
+{
+    struct mt_gallery_file *file = &work->gallery->files[index];
+    struct mt_buf bytes = {0};
+
+    file->status = mt_chart_write(work->charts[index], work->report, work->devices[index],
+                                  &work->options->chart, work->options->theme, file->is_png, &bytes,
+                                  &file->error);
+    if (file->status == MT_OK)
+        file->status = write_bytes(file->path, &bytes, &file->error);
+    file->bytes = bytes.length;
+    mt_buf_release(&bytes);
+}
+
+/* ---- threads ---- */
+
+/* Takes the next job; false if none is left. */
+static bool take_job(struct work *work, size_t *index)
+{
+    size_t count = work->gallery->count, job;
+
+    do {
+        pthread_mutex_lock(&work->mutex);
+        job = work->next++;
+        pthread_mutex_unlock(&work->mutex);
+        if (job >= 2 * count)
+            return false;
+        *index = job % count;
+        /* First round: PNGs, second round: the others. */
+    } while (work->gallery->files[*index].is_png != (job < count));
+    return true;
+}
+
+static void *run_jobs(void *context)
+{
+    struct work *work = context;
+    size_t index;
+
+    while (take_job(work, &index))
+        write_file(work, index);
+    return NULL;
+}
+
+static void run_threads(struct work *work, unsigned wanted)
+{
+    pthread_t threads[MAX_THREADS];
+    unsigned started = 0, i;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (!wanted)
+        wanted = processors > 0 ? (unsigned)processors : 1;
+    if (wanted > MAX_THREADS)
+        wanted = MAX_THREADS;
+    if (wanted > work->gallery->count)
+        wanted = (unsigned)work->gallery->count;
+    pthread_mutex_init(&work->mutex, NULL);
+    /* This thread works too; if no other can be had, it does everything. */
+    while (started + 1 < wanted && !pthread_create(&threads[started], NULL, run_jobs, work))
+        started++;
+    run_jobs(work);
+    for (i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&work->mutex);
+}
+
+/* ---- the list of files ---- */
+
+static const char *file_path(struct work *work, const struct mt_chart *chart,
+                             const struct mt_device_report *device, const char *extension)
+{
+    const char *directory = work->options->directory;
+    size_t length = directory ? strlen(directory) : 0;
+    const char *slash = length && directory[length - 1] != '/' ? "/" : "";
+    struct mt_arena *arena = &work->gallery->arena;
+
+    if (device && work->report->device_count > 1)
+        return mt_arena_printf(arena, "%s%s%s.device%u.%s", length ? directory : "", slash,
+                               chart->name, (unsigned)device->device, extension);
+    return mt_arena_printf(arena, "%s%s%s.%s", length ? directory : "", slash, chart->name,
+                           extension);
+}
+
+static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
+                                const struct mt_device_report *device)
+{
+    struct mt_gallery *gallery = work->gallery;
+    int is_png;
+
+    for (is_png = 0; is_png <= !gallery->without_png; is_png++) {
+        struct mt_gallery_file *file = &gallery->files[gallery->count];
+
+        file->path = file_path(work, chart, device, is_png ? "png" : "svg");
+        if (!file->path)
+            return MT_ERR_MEMORY;
+        file->chart = chart->name;
+        file->device = device ? device->device : 0;
+        file->is_png = is_png;
+        work->charts[gallery->count] = chart;
+        work->devices[gallery->count++] = device;
+    }
+    return MT_OK;
+}
+
+static enum mt_status list_files(struct work *work)
+{
+    const struct mt_report *report = work->report;
+    struct mt_gallery *gallery = work->gallery;
+    size_t devices = report->device_count ? report->device_count : 1, charts = 0, i, c, most;
+
+    while (mt_charts[charts].name)
+        charts++;
+    most = 2 * devices * charts;
+    gallery->files = mt_arena_array(&gallery->arena, most, sizeof *gallery->files);
+    work->charts = mt_arena_array(&gallery->arena, most, sizeof *work->charts);
+    work->devices = mt_arena_array(&gallery->arena, most, sizeof *work->devices);
+    if (!gallery->files || !work->charts || !work->devices)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < devices; i++) {
+        for (c = 0; c < charts; c++) {
+            if (add_files(work, &mt_charts[c], report->device_count ? &report->devices[i] : NULL))
+                return MT_ERR_MEMORY;
+        }
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_gallery_write(const struct mt_report *report,
+                                const struct mt_gallery_options *options,
+                                struct mt_gallery *gallery, struct mt_error *error)
+{
+    struct work work = {.report = report, .options = options, .gallery = gallery};
+    size_t i;
+
+    memset(gallery, 0, sizeof *gallery);
+    gallery->without_png = !mt_png_available();
+    if (list_files(&work) != MT_OK)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
+    run_threads(&work, options->threads);
+    for (i = 0; i < gallery->count; i++) {
+        if (gallery->files[i].status == MT_OK)
+            continue;
+        if (error)
+            *error = gallery->files[i].error;
+        return gallery->files[i].status;
+    }
+    return MT_OK;
+}
+
+void mt_gallery_release(struct mt_gallery *gallery)
+{
+    if (gallery)
+        mt_arena_release(&gallery->arena);
+}

@@ -1,0 +1,50 @@
+/* All charts of a report as files in a directory, drawn on several processors.
+ * Never prints: the result says what was written and what failed. */
+#ifndef MT_RENDER_GALLERY_H
+#define MT_RENDER_GALLERY_H
+
+#include "arena.h"
+#include "backends.h"
+#include "chart.h"
+
+struct mt_gallery_options {
+    const char *directory; /* exists; "" or "." = here */
+    enum mt_theme theme;   /* of SVGs; PNGs are dark only for MT_THEME_DARK */
+    struct mt_chart_options chart;
+    unsigned threads; /* 0 = as many as there are processors, at most 8 */
+};
+
+struct mt_gallery_file {
+    const char *path; /* "DIR/timeline.svg", "DIR/timeline.device1.png" */
+    const char *chart;
+    uint16_t device;
+    bool is_png;
+    uint64_t bytes;
+    enum mt_status status; /* MT_OK = written */
+    struct mt_error error; /* if not */
+};
+
+struct mt_gallery {
+    struct mt_arena arena;
+    struct mt_gallery_file *files; /* by device, chart, SVG before PNG */
+    size_t count;
+    bool without_png; /* built without cairo or libpng: only SVGs are tried */
+};
+
+/* MT_OK if all files were written, else the status of the first that was not;
+ * the rest are tried all the same. Release *gallery in any case. */
+enum mt_status mt_gallery_write(const struct mt_report *report,
+                                const struct mt_gallery_options *options,
+                                struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
+void mt_gallery_release(struct mt_gallery *gallery);
+
+/* One chart as bytes; is_png as in a gallery. */
+enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_report *report,
+                              const struct mt_device_report *device,
+                              const struct mt_chart_options *options, enum mt_theme theme,
+                              bool is_png, struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
+
+/* Logical pixels become so many device pixels in PNGs. */
+#define MT_PNG_SCALE 2.0
+
+#endif
