@@ -188,7 +188,7 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
     if (status)
         return status;
     since_window.first_t_ns = plan->chart->begin_t_ns; /* ticks count from there */
-    mt_time_axis_init(&plan->axis, plan->drawing, &since_window, &timeline, options->event_axis);
+    mt_time_axis_init(&plan->axis, &since_window, &timeline, options->event_axis);
     plan->axis.left = plan->plot.x = MT_MARGIN + GUTTER;
     plan->axis.width = plan->plot.width = plan->drawing->width - plan->plot.x - MT_MARGIN;
     y = draw_key(plan, mt_frame_header(plan->drawing, title, facts(plan)));

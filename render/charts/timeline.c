@@ -176,7 +176,7 @@ static void place_top(struct mt_timeline_plan *plan)
         mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
 
     plan->limit_bytes = near_limit(plan->device, largest);
-    plan->top = mt_max_u64((uint64_t)((double)largest * 1.12),
+    plan->top = mt_max_u64((uint64_t)((double)largest * 1.16),
                            (uint64_t)((double)plan->limit_bytes * 1.07));
     if (!plan->top)
         plan->top = 1;
