@@ -116,7 +116,7 @@ static void long_pauses_are_folded(void **state)
 {
     /* 0.1 s of work, 3 s of nothing, 0.1 s, 40 ms of nothing, 0.1 s */
     static const struct mt_gap gaps[] = {{100 * MS, 3100 * MS}, {3200 * MS, 3240 * MS}};
-    struct mt_phase phase = {.begin_t_ns = 3100 * MS, .end_t_ns = 3340 * MS};
+    struct mt_phase phase = {.begin_t_ns = 3100 * MS, .end_t_ns = 3340 * MS, .is_step = true};
     struct mt_arena arena = {0};
     struct mt_timeline timeline = {0};
 
@@ -135,6 +135,13 @@ static void long_pauses_are_folded(void **state)
     assert_true(fabs(mt_timeline_position(&timeline, 50 * MS) - 1 / 6.0) < 0.01);
     assert_true(mt_timeline_position(&timeline, 1000 * MS) ==
                 mt_timeline_position(&timeline, 2000 * MS));
+
+    /* Within a phase that is no step, 40 ms of 340 are not enough. */
+    phase.is_step = false;
+    assert_int_equal(mt_timeline_spans(&arena, 0, 3340 * MS, gaps, 2, &phase, 1, &timeline.spans,
+                                       &timeline.span_count),
+                     MT_OK);
+    assert_int_equal(timeline.span_count, 2);
     mt_arena_release(&arena);
 }
 
