@@ -1,0 +1,1 @@
+memtrace analyze captures/gpt_ring.pickle.zst

@@ -1,0 +1,1 @@
+memtrace analyze captures/graph.pickle.zst

@@ -1,0 +1,1 @@
+memtrace analyze --json captures/oom_adam.pickle.zst

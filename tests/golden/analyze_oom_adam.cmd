@@ -1,0 +1,1 @@
+memtrace analyze captures/oom_adam.pickle.zst

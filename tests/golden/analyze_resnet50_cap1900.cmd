@@ -1,0 +1,1 @@
+memtrace analyze captures/resnet50_cap1900.pickle.zst

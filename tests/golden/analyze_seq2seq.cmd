@@ -1,0 +1,1 @@
+memtrace analyze captures/seq2seq.pickle.zst

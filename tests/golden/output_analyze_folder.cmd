@@ -1,0 +1,1 @@
+: >file; memtrace analyze captures/oom_adam.pickle.zst -o file/x

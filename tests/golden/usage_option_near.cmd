@@ -1,0 +1,1 @@
+memtrace analyze --jsn captures/oom_adam.pickle.zst
