@@ -19,7 +19,7 @@ void mt_pytorch_config_defaults(struct mt_pytorch_config *config)
 
 /* ---- reading ----------------------------------------------------------- */
 
-/* A token of the option string: text between `:=,[]`, spaces trimmed. */
+/* A token of the option string: text between `:=,[]` and line ends, spaces trimmed. */
 struct token {
     const char *text;
     size_t length;
@@ -37,7 +37,7 @@ static struct token next_token(const char **at)
     while (**at == ' ' || **at == '\t')
         ++*at;
     token.text = *at;
-    while (**at && !strchr(":=,[]", **at))
+    while (**at && !strchr(":=,[]\n", **at))
         ++*at;
     token.length = (size_t)(*at - token.text);
     while (token.length && strchr(" \t", token.text[token.length - 1]))

@@ -1,0 +1,227 @@
+/* Random programs against every policy: nothing overlaps, free + used =
+ * reserved, counters are what the blocks say, peaks never fall, the limit is
+ * kept, and all that was taken can be given back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "policy.h"
+#include "util.h"
+
+enum { STREAMS = 3, POOLS = 3, LIVE = 160, STEPS = 2500, PROGRAMS = 6 };
+
+static uint64_t state;
+
+static uint64_t random_below(uint64_t end)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % end;
+}
+
+struct held {
+    struct mt_policy_block block;
+    uint64_t requested;
+    bool pending;
+};
+
+struct program {
+    const struct mt_policy_ops *ops;
+    struct mt_policy *policy;
+    struct mt_device_model device;
+    struct held held[LIVE];
+    size_t count;
+    uint64_t next_addr; /* for `recorded`, which wants addresses */
+};
+
+/* Small sizes are common, large ones exist, and some sit on the thresholds. */
+static uint64_t random_size(void)
+{
+    static const uint64_t edges[] = {
+        1, 512, MT_MIB, MT_MIB + 1, 10 * MT_MIB, 10 * MT_MIB - 1, 20 * MT_MIB, 64 * MT_MIB};
+
+    if (random_below(10) == 0)
+        return edges[random_below(MT_ARRAY_LEN(edges))];
+    return 1 + random_below((uint64_t)1 << (6 + random_below(21)));
+}
+
+static void check_no_overlap(const struct program *program, const struct mt_policy_block *block)
+{
+    size_t i;
+
+    for (i = 0; i < program->count; i++) {
+        const struct mt_policy_block *other = &program->held[i].block;
+        assert_true(block->addr + block->size_bytes <= other->addr ||
+                    other->addr + other->size_bytes <= block->addr);
+    }
+}
+
+static void check_counters(const struct program *program)
+{
+    const struct mt_counters *counters = program->ops->counters(program->policy);
+    uint64_t allocated = 0, active = 0, requested = 0;
+    size_t i;
+
+    for (i = 0; i < program->count; i++) {
+        allocated += program->held[i].pending ? 0 : program->held[i].block.size_bytes;
+        active += program->held[i].block.size_bytes;
+        requested += program->held[i].requested;
+    }
+    assert_int_equal(counters->allocated.now, allocated);
+    assert_int_equal(counters->active.now, active);
+    assert_int_equal(counters->requested.now, requested);
+    assert_true(counters->active.now <= counters->reserved.now);
+    assert_true(counters->allocated.peak >= counters->allocated.now);
+    assert_true(counters->reserved.peak >= counters->reserved.now);
+    assert_true(program->ops->is_valid(program->policy));
+}
+
+static void take(struct program *program)
+{
+    struct mt_policy_request request = {random_size(), (uint32_t)random_below(STREAMS),
+                                        (uint16_t)random_below(POOLS), program->next_addr, 0};
+    struct held *held = &program->held[program->count];
+    enum mt_status status;
+
+    program->next_addr += 256 * MT_MIB;
+    status = program->ops->alloc(program->policy, &request, &held->block);
+    if (status == MT_ERR_DEVICE_OOM) {
+        assert_true(program->device.limit_bytes > 0);
+        return;
+    }
+    assert_int_equal(status, MT_OK);
+    assert_true(held->block.size_bytes >= request.size_bytes);
+    check_no_overlap(program, &held->block);
+    held->requested = request.size_bytes;
+    held->pending = false;
+    program->count++;
+}
+
+static void give(struct program *program, size_t i)
+{
+    struct held *held = &program->held[i];
+
+    if (!held->pending) {
+        assert_int_equal(program->ops->free_requested(program->policy, held->block.handle), MT_OK);
+        held->pending = true;
+        if (random_below(4) == 0)
+            return; /* waits for another stream */
+    }
+    assert_int_equal(program->ops->free_completed(program->policy, held->block.handle), MT_OK);
+    program->held[i] = program->held[--program->count];
+}
+
+static void run(struct program *program)
+{
+    size_t step;
+
+    for (step = 0; step < STEPS; step++) {
+        uint64_t dice = random_below(100);
+        mt_device_clear(&program->device);
+        if (dice == 0)
+            assert_int_equal(program->ops->empty_cache(program->policy), MT_OK);
+        else if (program->count < LIVE && (dice < 52 || !program->count))
+            take(program);
+        else
+            give(program, random_below(program->count));
+        check_counters(program);
+    }
+    while (program->count)
+        give(program, 0);
+    assert_int_equal(program->ops->empty_cache(program->policy), MT_OK);
+    check_counters(program);
+}
+
+static void run_policy(const struct mt_policy_ops *ops, const char *options, uint64_t limit_bytes)
+{
+    struct mt_trace_header header = {0};
+    struct program program = {.ops = ops, .next_addr = (uint64_t)1 << 40};
+    struct mt_symbols symbols;
+    struct mt_error error;
+    char spelling[160];
+    uint32_t id;
+    size_t i;
+
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    for (i = 1; i < STREAMS; i++)
+        assert_int_equal(mt_symbols_stream(&symbols, 0x1000 - i, &id), MT_OK);
+    for (i = 1; i < POOLS; i++)
+        assert_int_equal(mt_symbols_pool(&symbols, 0, i, &id), MT_OK);
+    mt_device_init(&program.device, limit_bytes, 80 * MT_GIB, false);
+    if (ops->create(options, &header, &symbols, &program.device, &program.policy, spelling,
+                    sizeof spelling, &error) != MT_OK)
+        fail_msg("%s:%s: %s", ops->name, options, error.text);
+    run(&program);
+    ops->destroy(program.policy);
+    mt_device_release(&program.device);
+    mt_symbols_release(&symbols);
+}
+
+static void random_programs_keep_every_invariant(void **unused)
+{
+    static const char *const options[] = {"",
+                                          "expandable_segments:True",
+                                          "max_split_size_mb:32",
+                                          "garbage_collection_threshold:0.5",
+                                          "expandable_segments:True,max_split_size_mb:40,"
+                                          "large_segment_size_mb:40",
+                                          "max_split_size_mb:20,garbage_collection_threshold:0.8,"
+                                          "roundup_power2_divisions:8",
+                                          "roundup_power2_divisions:[1:2,16:4,>:1]"};
+    size_t i, program;
+
+    (void)unused;
+    for (program = 0; program < PROGRAMS; program++) {
+        state = 0x9E3779B97F4A7C15u + program;
+        print_message("seed %llu\n", (unsigned long long)state);
+        for (i = 0; i < MT_ARRAY_LEN(options); i++)
+            run_policy(&mt_policy_pytorch, options[i], program % 2 ? 0 : 600 * MT_MIB);
+        run_policy(&mt_policy_recorded, NULL, 0);
+    }
+}
+
+/* What is held stays within the limit at every moment. */
+static void the_limit_is_never_passed(void **unused)
+{
+    uint64_t limit;
+
+    (void)unused;
+    for (limit = 40 * MT_MIB; limit < 400 * MT_MIB; limit += 57 * MT_MIB) {
+        struct mt_trace_header header = {0};
+        struct program program = {.ops = &mt_policy_pytorch};
+        struct mt_symbols symbols;
+        char spelling[160];
+        size_t step;
+        state = limit;
+        assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+        mt_device_init(&program.device, limit, 80 * MT_GIB, false);
+        assert_int_equal(mt_policy_pytorch.create("", &header, &symbols, &program.device,
+                                                  &program.policy, spelling, sizeof spelling, NULL),
+                         MT_OK);
+        for (step = 0; step < 400; step++) {
+            if (program.count < LIVE && random_below(3))
+                take(&program);
+            else if (program.count)
+                give(&program, random_below(program.count));
+            assert_true(mt_policy_pytorch.counters(program.policy)->reserved.now <= limit);
+        }
+        mt_policy_pytorch.destroy(program.policy);
+        mt_device_release(&program.device);
+        mt_symbols_release(&symbols);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_programs_keep_every_invariant),
+        cmocka_unit_test(the_limit_is_never_passed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* A source made by hand: events in an array, handed out in batches. */
+#ifndef MT_TESTS_MEMORY_SOURCE_H
+#define MT_TESTS_MEMORY_SOURCE_H
+
+#include <string.h>
+
+#include "source.h"
+
+struct memory_source {
+    struct mt_source source;
+    struct mt_event *events; /* the caller's */
+    size_t count, at, batch;
+    struct mt_event copy[64]; /* a batch, so that pointers really go stale */
+};
+
+static enum mt_status memory_source_next(struct mt_source *source, struct mt_event_batch *batch,
+                                         struct mt_error *error)
+{
+    struct memory_source *self = (struct memory_source *)source;
+    size_t left = self->count - self->at;
+
+    (void)error;
+    if (!left)
+        return MT_END;
+    batch->count = left < self->batch ? left : self->batch;
+    memset(self->copy, 0xAA, sizeof self->copy);
+    memcpy(self->copy, self->events + self->at, batch->count * sizeof *self->copy);
+    batch->events = self->copy;
+    self->at += batch->count;
+    return MT_OK;
+}
+
+static enum mt_status memory_source_rewind(struct mt_source *source, struct mt_error *error)
+{
+    (void)error;
+    ((struct memory_source *)source)->at = 0;
+    return MT_OK;
+}
+
+static void memory_source_init(struct memory_source *self, struct mt_event *events, size_t count,
+                               size_t batch)
+{
+    static const struct mt_source_ops ops = {memory_source_next, memory_source_rewind, NULL, NULL};
+    size_t i;
+
+    memset(self, 0, sizeof *self);
+    if (mt_symbols_init(&self->source.symbols) != MT_OK)
+        return;
+    self->source.ops = &ops;
+    self->source.header.has_free_completed = true;
+    self->events = events;
+    self->count = count;
+    self->batch = batch < 64 ? batch : 64;
+    for (i = 0; i < count; i++) {
+        events[i].seq = i;
+        if (!events[i].t_ns)
+            events[i].t_ns = 1000 * (i + 1);
+    }
+}
+
+static inline void memory_source_release(struct memory_source *self)
+{
+    mt_symbols_release(&self->source.symbols);
+}
+
+#endif

@@ -1,0 +1,300 @@
+/* The engine on traces made by hand: groups, lost events, limits, ends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "memory_source.h"
+#include "replay.h"
+#include "util.h"
+
+#define BASE UINT64_C(0x7f0000000000)
+
+static struct mt_replay_summary summary;
+
+static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes)
+{
+    struct mt_event event = {0};
+
+    event.kind = kind;
+    event.addr = addr;
+    event.size_bytes = size_bytes;
+    event.stack = event.name = MT_NO_ID;
+    return event;
+}
+
+static const struct mt_replay_result *replay(struct mt_event *events, size_t count, size_t batch,
+                                             const struct mt_replay_options *options)
+{
+    struct memory_source source;
+    struct mt_error error;
+
+    memory_source_init(&source, events, count, batch);
+    if (mt_replay_run(&source.source, options, NULL, &summary, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    memory_source_release(&source);
+    return &summary.devices[0];
+}
+
+/* Whatever the batches are, a group and its trigger are seen as one. */
+static void groups_reach_across_batches(void **unused)
+{
+    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    size_t batch;
+
+    (void)unused;
+    for (batch = 1; batch < 8; batch++) {
+        struct mt_event events[] = {
+            event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
+            event(MT_EVENT_PHASE_PUSH, 0, 0),
+            event(MT_EVENT_MARK, 0, 0),
+            event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB),
+            event(MT_EVENT_FREE_REQUESTED, BASE, 2 * MT_MIB),
+            event(MT_EVENT_FREE_COMPLETED, BASE, 2 * MT_MIB),
+            event(MT_EVENT_EMPTY_CACHE, 0, 0),
+            event(MT_EVENT_SEGMENT_FREE, BASE, 20 * MT_MIB),
+            event(MT_EVENT_MARK, 0, 0),
+            event(MT_EVENT_SEGMENT_ALLOC, BASE + 64 * MT_MIB, 2 * MT_MIB),
+            event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 100),
+        };
+        const struct mt_replay_result *result =
+            replay(events, MT_ARRAY_LEN(events), batch, &options);
+        if (!result->verify.exact)
+            fail_msg("batches of %zu: %s", batch, result->verify.first_difference);
+        assert_int_equal(result->counters.retries, 0);
+        assert_int_equal(result->counters.reserved.peak, 20 * MT_MIB);
+        assert_int_equal(result->counters.reserved.now, 2 * MT_MIB);
+    }
+}
+
+static void differences_are_named(void **unused)
+{
+    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    struct mt_event moved[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
+                               event(MT_EVENT_ALLOC, BASE + 512, 2 * MT_MIB)};
+    struct mt_event missing[] = {event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
+    struct mt_event wrong_size[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 22 * MT_MIB),
+                                    event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    result = replay(moved, 2, 8, &options);
+    assert_false(result->verify.exact);
+    assert_int_equal(result->verify.addresses_exact, 0);
+    assert_non_null(strstr(result->verify.first_difference, "event 1: alloc of 2.00 MiB"));
+    result = replay(missing, 1, 8, &options);
+    assert_false(result->verify.exact);
+    assert_int_equal(result->verify.unexpected_segment_events, 1);
+    assert_non_null(strstr(result->verify.first_difference, "recorded nothing"));
+    result = replay(wrong_size, 2, 8, &options);
+    assert_int_equal(result->verify.segment_events_exact, 0);
+    assert_non_null(strstr(result->verify.first_difference, "segment_alloc of 22.0 MiB"));
+}
+
+static void lost_events_are_counted_not_fatal(void **unused)
+{
+    static const char *const policies[] = {"pytorch", "recorded"};
+    struct mt_replay_options options = {0};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+        struct mt_event events[] = {
+            event(MT_EVENT_FREE_REQUESTED, BASE, 10), /* never allocated */
+            event(MT_EVENT_FREE_COMPLETED, BASE, 10),
+            event(MT_EVENT_ALLOC, BASE, 1000),
+            event(MT_EVENT_FREE_COMPLETED, BASE, 1000), /* without a request */
+            event(MT_EVENT_ALLOC, BASE, 1000),
+            event(MT_EVENT_ALLOC, BASE, 3000), /* its free was lost */
+            event(MT_EVENT_FREE_REQUESTED, BASE, 3000),
+            event(MT_EVENT_FREE_REQUESTED, BASE, 3000), /* twice */
+            event(MT_EVENT_FREE_COMPLETED, BASE, 3000),
+            event(MT_EVENT_SEGMENT_FREE, BASE, 2 * MT_MIB), /* unknown segment */
+            event(MT_EVENT_SEGMENT_UNMAP, UINT64_MAX - 5, UINT64_MAX),
+        };
+        const struct mt_replay_result *result;
+        options.policy = policies[i];
+        result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+        assert_int_equal(result->orphan_frees, 3);
+        assert_int_equal(result->counters.allocations, 3);
+        assert_int_equal(result->counters.frees, 3);
+        assert_int_equal(result->counters.allocated.now, 0);
+        assert_int_equal(result->counters.active.now, 0);
+        assert_int_equal(result->counters.requested.now, 0);
+    }
+}
+
+static void absurd_sizes_run_out_of_memory(void **unused)
+{
+    static const char *const policies[] = {"pytorch", "recorded",
+                                           "pytorch:expandable_segments:True"};
+    struct mt_replay_options options = {0};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+        struct mt_event events[] = {
+            event(MT_EVENT_ALLOC, BASE, UINT64_MAX),
+            event(MT_EVENT_ALLOC, UINT64_MAX, UINT64_MAX / 2 + 2),
+            event(MT_EVENT_SEGMENT_ALLOC, UINT64_MAX - 1, UINT64_MAX),
+            event(MT_EVENT_SEGMENT_MAP, 1, UINT64_MAX),
+            event(MT_EVENT_OOM, 0, UINT64_MAX),
+            event(MT_EVENT_ALLOC, BASE, 4096),
+        };
+        const struct mt_replay_result *result;
+        options.policy = policies[i];
+        result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+        assert_int_equal(result->failed_requests, 2);
+        assert_int_equal(result->counters.allocated.now, 4096);
+    }
+}
+
+static void limits_are_kept_to_the_byte(void **unused)
+{
+    struct mt_replay_options options = {.policy = "pytorch:", .limit_bytes = 22 * MT_MIB};
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 512),
+                                event(MT_EVENT_ALLOC, BASE + 96 * MT_MIB, 30 * MT_MIB)};
+    const struct mt_replay_result *result = replay(events, 3, 64, &options);
+
+    (void)unused;
+    assert_int_equal(result->counters.reserved.peak, 22 * MT_MIB); /* reaching it is allowed */
+    assert_int_equal(result->failed_requests, 1);
+    assert_int_equal(result->counters.ooms, 1);
+    assert_int_equal(result->counters.retries, 1);
+    options.limit_bytes--;
+    result = replay(events, 3, 64, &options);
+    assert_int_equal(result->failed_requests, 2);
+}
+
+static void ooms_bound_the_limit(void **unused)
+{
+    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE, 4 * MT_MIB),
+                                event(MT_EVENT_OOM, 0, 30 * MT_MIB)};
+    const struct mt_replay_result *result = replay(events, 3, 64, &options);
+
+    (void)unused;
+    assert_true(result->verify.exact);
+    assert_true(result->limit_inferred);
+    assert_int_equal(result->limit_low_bytes, 20 * MT_MIB);
+    assert_int_equal(result->limit_high_bytes, 50 * MT_MIB);
+    options.policy = "pytorch:"; /* other options: the request is not made again */
+    options.verify = false;
+    result = replay(events, 3, 64, &options);
+    assert_int_equal(result->ooms_not_asked, 1);
+    assert_int_equal(result->counters.ooms, 0);
+    assert_int_equal(result->limit_bytes, 0);
+}
+
+static void traces_without_completions_complete_at_the_request(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4096),
+                                event(MT_EVENT_FREE_REQUESTED, BASE, 4096)};
+    struct mt_replay_options options = {.policy = "pytorch:"};
+    struct memory_source source;
+    struct mt_error error;
+
+    (void)unused;
+    memory_source_init(&source, events, 2, 64);
+    source.source.header.has_free_completed = false;
+    assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
+    memory_source_release(&source);
+    assert_int_equal(summary.devices[0].counters.active.now, 0);
+    assert_int_equal(summary.devices[0].counters.active.peak, 4096);
+}
+
+static void state_at_the_start_is_restored(void **unused)
+{
+    static const char *const policies[] = {"pytorch", "recorded"};
+    struct mt_replay_options options = {.verify = true};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+        struct mt_event events[] = {
+            event(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MT_MIB),
+            event(MT_EVENT_SEGMENT_ALLOC, BASE + 32 * MT_MIB, 20 * MT_MIB),
+            event(MT_EVENT_ALLOC, BASE + 512, 100),
+            event(MT_EVENT_ALLOC, BASE + 32 * MT_MIB, 3 * MT_MIB),
+            event(MT_EVENT_FREE_REQUESTED, BASE + 32 * MT_MIB, 3 * MT_MIB),
+            event(MT_EVENT_ALLOC, BASE, 512),
+            event(MT_EVENT_FREE_COMPLETED, BASE + 32 * MT_MIB, 3 * MT_MIB),
+            event(MT_EVENT_ALLOC, BASE + 32 * MT_MIB, 5 * MT_MIB),
+        };
+        const struct mt_replay_result *result;
+        size_t k;
+        for (k = 0; k < 5; k++)
+            events[k].flags = MT_EVENT_INITIAL;
+        events[2].aux_bytes = 512;
+        events[3].aux_bytes = 3 * MT_MIB;
+        options.policy = policies[i];
+        result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+        if (!result->verify.exact)
+            fail_msg("%s: %s", policies[i], result->verify.first_difference);
+        assert_true(result->starts_in_middle);
+        assert_int_equal(result->counters.reserved.peak, 22 * MT_MIB);
+        assert_int_equal(result->counters.allocations, 2);
+        assert_int_equal(result->counters.allocated.now, 5 * MT_MIB + 1024);
+        assert_int_equal(result->counters.active.peak, 5 * MT_MIB + 1024);
+    }
+}
+
+static void bad_policies_are_refused(void **unused)
+{
+    static const char *const bad[] = {"",
+                                      "no_such",
+                                      "pytorch:max_split_size_mb:1",
+                                      "recorded:x",
+                                      "max_split_size_mb:1",
+                                      "pytorch:backend:cudaMallocAsync"};
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4096)};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(bad); i++) {
+        struct mt_replay_options options = {.policy = bad[i]};
+        struct memory_source source;
+        struct mt_error error = {0};
+        enum mt_status status;
+        memory_source_init(&source, events, 1, 64);
+        status = mt_replay_run(&source.source, &options, NULL, &summary, &error);
+        memory_source_release(&source);
+        if (status != MT_ERR_USAGE && status != MT_ERR_UNSUPPORTED)
+            fail_msg("'%s' gave %d", bad[i], status);
+        assert_true(error.text[0] != '\0');
+    }
+}
+
+static void an_empty_trace_has_no_devices(void **unused)
+{
+    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    struct mt_event mark = event(MT_EVENT_MARK, 0, 0);
+
+    (void)unused;
+    replay(&mark, 1, 64, &options);
+    assert_int_equal(summary.device_count, 0);
+    replay(&mark, 0, 64, &options);
+    assert_int_equal(summary.device_count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_reach_across_batches),
+        cmocka_unit_test(differences_are_named),
+        cmocka_unit_test(lost_events_are_counted_not_fatal),
+        cmocka_unit_test(absurd_sizes_run_out_of_memory),
+        cmocka_unit_test(limits_are_kept_to_the_byte),
+        cmocka_unit_test(ooms_bound_the_limit),
+        cmocka_unit_test(traces_without_completions_complete_at_the_request),
+        cmocka_unit_test(state_at_the_start_is_restored),
+        cmocka_unit_test(bad_policies_are_refused),
+        cmocka_unit_test(an_empty_trace_has_no_devices),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
