@@ -1,0 +1,1 @@
+memtrace render flamechart captures/oom_adam.pickle.zst -o -

@@ -1,0 +1,1 @@
+memtrace render flamechart captures/seq2seq.pickle.zst -o -

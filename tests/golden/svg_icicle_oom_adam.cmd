@@ -1,0 +1,1 @@
+memtrace render icicle captures/oom_adam.pickle.zst -o -

@@ -1,0 +1,1 @@
+memtrace render icicle captures/seq2seq.pickle.zst -o -

@@ -1,0 +1,1 @@
+memtrace render timeline captures/seq2seq.pickle.zst -o -

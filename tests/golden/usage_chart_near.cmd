@@ -1,0 +1,1 @@
+memtrace render timline captures/oom_adam.pickle.zst -o x.svg
