@@ -165,7 +165,6 @@ static void write_json(const struct info *info, struct mt_buf *out)
     json_symbols(&json, &source->symbols);
     json_integrity(&json, &source->integrity);
     mt_json_object_end(&json);
-    mt_buf_add_char(out, '\n');
 }
 
 /* ---- text ------------------------------------------------------------- */
@@ -202,10 +201,19 @@ static void add_devices(struct mt_buf *out, const struct mt_symbols *symbols)
     }
 }
 
+/* "1 stream", "7,615 stacks" */
+static void add_number(struct mt_buf *out, uint64_t count, const char *what, const char *after)
+{
+    char digits[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "%s %s%s%s", mt_format_count(digits, count), what, count == 1 ? "" : "s",
+                  after);
+}
+
 static void add_counts(struct mt_buf *out, const struct info *info)
 {
     const struct mt_symbols *symbols = &info->source->symbols;
-    char digits[MT_UNITS_TEXT], more[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
+    char digits[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
     unsigned kind;
 
     add_label(out, "events");
@@ -219,16 +227,18 @@ static void add_counts(struct mt_buf *out, const struct info *info)
                       mt_event_kind_name(kind));
     }
     add_label(out, "symbols");
-    mt_buf_printf(out, "%s stacks of %s frames", mt_format_count(digits, symbols->stack_count),
-                  mt_format_count(more, symbols->frame_count));
-    mt_buf_printf(out, ", %s strings, %u streams, %u threads, %u heaps, %u pools\n",
-                  mt_format_count(digits, symbols->strings.count), symbols->stream_count,
-                  symbols->thread_count, symbols->heap_count, symbols->pool_count);
+    add_number(out, symbols->stack_count, "stack", ", ");
+    add_number(out, symbols->frame_count, "frame", ", ");
+    add_number(out, symbols->strings.count, "string", ", ");
+    add_number(out, symbols->stream_count, "stream", ", ");
+    add_number(out, symbols->thread_count, "thread", ", ");
+    add_number(out, symbols->heap_count, "heap", ", ");
+    add_number(out, symbols->pool_count, "pool", "\n");
 }
 
 static void add_size(struct mt_buf *out, const struct info *info)
 {
-    char bytes[MT_UNITS_TEXT], digits[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT];
 
     add_label(out, "size");
     mt_buf_add_text(out, mt_format_bytes(bytes, info->source->input_bytes));
@@ -237,9 +247,10 @@ static void add_size(struct mt_buf *out, const struct info *info)
         mt_buf_add_decimal(out, bytes_per_event(info), 2);
         mt_buf_add_text(out, " bytes an event");
     }
-    if (info->frames)
-        mt_buf_printf(out, ", %s frame%s", mt_format_count(digits, info->frames),
-                      info->frames == 1 ? "" : "s");
+    if (info->frames) {
+        mt_buf_add_text(out, ", ");
+        add_number(out, info->frames, "frame", "");
+    }
     mt_buf_add_char(out, '\n');
 }
 
@@ -283,8 +294,9 @@ static void write_text(const struct info *info, struct mt_buf *out)
 {
     const struct mt_trace_header *header = &info->source->header;
     char bytes[MT_UNITS_TEXT];
+    const char *name = strcmp(info->path, "-") == 0 ? "standard input" : info->path;
 
-    mt_buf_add_printable(out, info->path, strlen(info->path));
+    mt_buf_add_printable(out, name, strlen(name));
     mt_buf_printf(out, ": %s\n", info->source->format);
     add_fact(out, "program", header->framework);
     add_fact(out, "options", header->allocator_options);

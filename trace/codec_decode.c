@@ -327,6 +327,7 @@ static uint64_t form_id(struct job *job, enum mt_table table, uint64_t id, struc
     return resolved;
 }
 
+/* A device that nobody described is still that device: nothing is lost. */
 static enum mt_status form_device(struct job *job, uint64_t device, struct form *form)
 {
     if (device >= MT_MAX_DEVICES)
@@ -334,7 +335,6 @@ static enum mt_status form_device(struct job *job, uint64_t device, struct form 
     form->of.device = (uint16_t)device;
     if (device < job->symbols->device_count)
         return MT_OK;
-    form->lost = true;
     return mt_symbols_device(job->symbols, (uint32_t)device, MT_NO_ID, 0);
 }
 

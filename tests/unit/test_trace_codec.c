@@ -302,6 +302,37 @@ static void test_refused(void **state)
     REFUSED(1, 9, 1, 12, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 3, 3, 1, 3, 0); /* a width of 3 */
 }
 
+/* Definitions that claim more than a file of that size can hold. */
+static void test_definitions_are_bounded(void **state)
+{
+    static const uint64_t claims[][3] = {
+        /* table, first id, entries */
+        {MT_TABLE_STACKS, 0, 70000},      {MT_TABLE_STRINGS, UINT64_MAX, 1},
+        {MT_TABLE_FRAMES, UINT32_MAX, 2}, {MT_TABLE_POOLS, 8192, 1},
+        {MT_TABLE_DEVICES, 1024, 1},      {MT_TABLE_THREADS, 1, UINT64_MAX}};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(claims); i++) {
+        uint8_t bytes[64], *end = bytes;
+        struct mt_symbols symbols;
+        struct mt_ids ids;
+        const char *reason = NULL;
+        end = mt_put_varint(end, claims[i][0]);
+        end = mt_put_varint(end, claims[i][1]);
+        end = mt_put_varint(end, claims[i][2]);
+        end = mt_put_varint(end, 0);
+        assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+        mt_ids_init(&ids, 1000);
+        assert_int_equal(
+            mt_ids_define(&ids, &symbols, (struct mt_cursor){bytes, end, false}, &reason),
+            MT_ERR_FORMAT);
+        assert_non_null(reason);
+        mt_ids_release(&ids);
+        mt_symbols_release(&symbols);
+    }
+}
+
 static void test_base_is_sound(void **state)
 {
     static const uint8_t columns[] = {BASE(0)};
@@ -346,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_unknown_kind_is_skipped),
         cmocka_unit_test(test_payloads_and_later_columns),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_definitions_are_bounded),
         cmocka_unit_test(test_base_is_sound),
         cmocka_unit_test(test_encoder_refuses),
     };
