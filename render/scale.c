@@ -98,16 +98,17 @@ uint64_t mt_time_step(double least_ns)
     return mt_count_step(least_ns / (24.0 * (double)HOUR)) * 24 * HOUR;
 }
 
+enum { MAX_DECIMALS = 9 };
+
 void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uint64_t longest_ns)
 {
     static const struct {
         uint64_t ns;
         const char *name;
     } units[] = {{SECOND, "s"}, {1000000, "ms"}, {1000, "\xC2\xB5s"}, {1, "ns"}};
-    char whole[MT_UNITS_TEXT];
-    uint64_t part;
-    int decimals = 0;
-    size_t i = 0;
+    char whole[MT_UNITS_TEXT], fraction[MAX_DECIMALS + 1] = "";
+    uint64_t part, rest;
+    size_t decimals = 0, i = 0;
 
     if (step_ns >= MINUTE) {
         snprintf(text, MT_TICK_TEXT, "%s %s",
@@ -119,11 +120,10 @@ void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uin
         i++;
     mt_format_count(whole, t_ns / units[i].ns);
     /* As many decimals as tell neighbouring ticks apart. */
-    for (part = units[i].ns; step_ns % part; part /= 10)
+    for (part = units[i].ns; step_ns % part && decimals < MAX_DECIMALS; part /= 10)
         decimals++;
-    if (decimals)
-        snprintf(text, MT_TICK_TEXT, "%s.%0*u %s", whole, decimals,
-                 (unsigned)(t_ns % units[i].ns / part), units[i].name);
-    else
-        snprintf(text, MT_TICK_TEXT, "%s %s", whole, units[i].name);
+    rest = t_ns % units[i].ns / part;
+    for (part = decimals; part; part--, rest /= 10)
+        fraction[part - 1] = (char)('0' + rest % 10);
+    snprintf(text, MT_TICK_TEXT, "%s%s%s %s", whole, decimals ? "." : "", fraction, units[i].name);
 }

@@ -23,12 +23,12 @@ struct mt_trace_header {
     const char *allocator_options; /* raw PYTORCH_CUDA_ALLOC_CONF of the run */
     const char *host, *command;    /* command only when asked for */
     uint64_t process_id;
-    int32_t rank, world_size; /* -1 = not known */
-    uint64_t start_t_ns;      /* Unix time of the first event */
+    int32_t rank, world_size;    /* -1 = not known */
+    uint64_t start_t_ns;         /* Unix time of the first event */
     uint64_t memory_limit_bytes; /* per-process limit of the allocator, 0 = unknown */
-    const char *sources;      /* what recorded it: "pytorch-snapshot", "cupti,nvtx" */
-    bool starts_in_middle;    /* history before the first event is missing */
-    bool sizes_rounded;       /* size_bytes is a rounded, not a requested size */
+    const char *sources;         /* what recorded it: "pytorch-snapshot", "cupti,nvtx" */
+    bool starts_in_middle;       /* history before the first event is missing */
+    bool sizes_rounded;          /* size_bytes is a rounded, not a requested size */
     bool has_stacks, has_segments, has_free_requested, has_free_completed;
     /* Options that the run really had, in the framework's own words, parsed
      * out of its settings ("max_split_size=67108864"): key=value lines. */
@@ -41,10 +41,10 @@ struct mt_integrity {
     uint64_t events_read, events_dropped; /* dropped: said by the recorder */
     uint64_t events_unknown;              /* of kinds this version does not know */
     uint64_t events_invalid;              /* refer to things that do not exist */
-    bool cut;          /* the file ends before its end record */
-    bool closed;       /* an END event was seen */
-    uint64_t cut_offset; /* where, if cut */
-    struct mt_error first_error; /* status MT_OK = none */
+    bool cut;                             /* the file ends before its end record */
+    bool closed;                          /* an END event was seen */
+    uint64_t cut_offset;                  /* where, if cut */
+    struct mt_error first_error;          /* status MT_OK = none */
 };
 
 struct mt_event_batch {
@@ -71,9 +71,9 @@ struct mt_source {
     struct mt_trace_header header;
     struct mt_symbols symbols; /* grows while reading */
     struct mt_integrity integrity;
-    uint64_t input_bytes;      /* size of the file as it lies on disk */
-    uint64_t decoded_bytes;    /* after decompression, 0 = not known yet */
-    uint64_t progress_bytes;   /* of input_bytes consumed so far */
+    uint64_t input_bytes;    /* size of the file as it lies on disk */
+    uint64_t decoded_bytes;  /* after decompression, 0 = not known yet */
+    uint64_t progress_bytes; /* of input_bytes consumed so far */
 };
 
 /* MT_OK and a batch of at least one event, MT_END, or an error (error filled).

@@ -52,8 +52,8 @@ enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, u
             return MT_OK;
         }
     }
-    status = make_room(symbols, FRAMES, &symbols->frames, symbols->frame_count,
-                       sizeof *symbols->frames);
+    status =
+        make_room(symbols, FRAMES, &symbols->frames, symbols->frame_count, sizeof *symbols->frames);
     if (status != MT_OK)
         return status;
     status = mt_map_set(&symbols->frame_ids, key, symbols->frame_count);
@@ -75,8 +75,8 @@ enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uin
         *id = found;
         return MT_OK;
     }
-    status = make_room(symbols, STACKS, &symbols->stacks, symbols->stack_count,
-                       sizeof *symbols->stacks);
+    status =
+        make_room(symbols, STACKS, &symbols->stacks, symbols->stack_count, sizeof *symbols->stacks);
     if (status != MT_OK)
         return status;
     status = mt_map_set(&symbols->stack_ids, key, symbols->stack_count);
@@ -122,8 +122,8 @@ enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t 
     }
     if (symbols->pool_count == MAX_SMALL_IDS)
         return MT_ERR_UNSUPPORTED;
-    status = make_room(symbols, POOLS, &symbols->pools, symbols->pool_count,
-                       sizeof *symbols->pools);
+    status =
+        make_room(symbols, POOLS, &symbols->pools, symbols->pool_count, sizeof *symbols->pools);
     if (status != MT_OK)
         return status;
     symbols->pools[symbols->pool_count].id[0] = a;
@@ -145,8 +145,8 @@ enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name, uint32
     }
     if (symbols->heap_count == MAX_SMALL_IDS)
         return MT_ERR_UNSUPPORTED;
-    status = make_room(symbols, HEAPS, &symbols->heaps, symbols->heap_count,
-                       sizeof *symbols->heaps);
+    status =
+        make_room(symbols, HEAPS, &symbols->heaps, symbols->heap_count, sizeof *symbols->heaps);
     if (status != MT_OK)
         return status;
     symbols->heaps[symbols->heap_count].name = name;

@@ -28,11 +28,11 @@ struct mt_stream_info {
 };
 
 struct mt_pool_info {
-    uint64_t id[2];  /* PyTorch's (a, b): (0,0) default, (k,0) graph, (0,k) user */
+    uint64_t id[2]; /* PyTorch's (a, b): (0,0) default, (k,0) graph, (0,k) user */
 };
 
 struct mt_device_info {
-    uint32_t name;              /* string id, MT_NO_ID = not recorded */
+    uint32_t name;               /* string id, MT_NO_ID = not recorded */
     uint64_t total_memory_bytes; /* 0 = not recorded */
 };
 
@@ -42,7 +42,7 @@ struct mt_heap_info {
 };
 
 struct mt_thread_info {
-    uint32_t name; /* string id or MT_NO_ID */
+    uint32_t name;  /* string id or MT_NO_ID */
     uint64_t os_id; /* 0 = not recorded */
 };
 
@@ -74,12 +74,12 @@ enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, u
                                 uint32_t line, uint32_t *id) MT_MUST_USE;
 enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uint32_t frame,
                                 uint32_t *id) MT_MUST_USE;
-enum mt_status mt_symbols_stream(struct mt_symbols *symbols, uint64_t handle, uint32_t *id)
-    MT_MUST_USE;
-enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t b, uint32_t *id)
-    MT_MUST_USE; /* linear in the number of pools */
-enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name, uint32_t *id)
-    MT_MUST_USE; /* linear in the number of heaps */
+enum mt_status mt_symbols_stream(struct mt_symbols *symbols, uint64_t handle,
+                                 uint32_t *id) MT_MUST_USE;
+enum mt_status mt_symbols_pool(struct mt_symbols *symbols, uint64_t a, uint64_t b,
+                               uint32_t *id) MT_MUST_USE; /* linear in the number of pools */
+enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name,
+                               uint32_t *id) MT_MUST_USE; /* linear in the number of heaps */
 enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint64_t os_id,
                                  uint32_t *id) MT_MUST_USE; /* always a new id */
 /* Makes sure devices 0..index exist (index < 1024) and describes one. */

@@ -14,8 +14,8 @@ bool mt_trace_probe(const void *bytes, size_t length);
  * into memory, since a trace is read more than once). On success *source is
  * the caller's, closed with mt_source_close. A damaged or cut file opens as
  * long as one frame of it can be read; see source->integrity. */
-enum mt_status mt_trace_open(const char *path, struct mt_source **source, struct mt_error *error)
-    MT_MUST_USE;
+enum mt_status mt_trace_open(const char *path, struct mt_source **source,
+                             struct mt_error *error) MT_MUST_USE;
 
 /* As above from memory that stays valid until close. */
 enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_source **source,
