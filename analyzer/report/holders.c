@@ -54,7 +54,6 @@ static void leave_allocated(struct mt_holders_device *device, struct mt_holder *
     if (block->state != LIVE)
         return;
     device->now.allocated -= block->block_bytes;
-    device->now.requested -= block->requested_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = WAITING;
 }
@@ -65,6 +64,7 @@ static void drop(struct mt_holders *holders, struct mt_holders_device *device, u
 
     leave_allocated(device, block);
     device->now.active -= block->block_bytes;
+    device->now.requested -= block->requested_bytes; /* PyTorch counts it until here */
     give_slot(holders, index);
 }
 
