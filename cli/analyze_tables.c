@@ -307,6 +307,11 @@ static void tell_stack(const struct mt_teller *teller, uint32_t stack)
     mt_buf_release(&line);
 }
 
+static int64_t step_of(const struct mt_teller *teller, int32_t phase)
+{
+    return phase == MT_NO_PHASE ? MT_NO_STEP : teller->report->phases[phase].step;
+}
+
 static void tell_stacks(const struct mt_teller *teller, const struct mt_instant *instant)
 {
     uint32_t told = 0;
@@ -323,11 +328,7 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
                       mt_format_count(blocks, holding->blocks),
                       mt_format_bytes(each, holding->block_bytes), mt_role_name(holding->role));
         mt_add_shortened(teller->out,
-                         mt_tell_where(teller, holding->phase,
-                                       holding->phase == MT_NO_PHASE
-                                           ? MT_NO_STEP
-                                           : teller->report->phases[holding->phase].step),
-                         50);
+                         mt_tell_in(teller, holding->phase, step_of(teller, holding->phase)), 50);
         mt_buf_add_char(teller->out, '\n');
         tell_stack(teller, holding->stack);
         told++;

@@ -1,6 +1,7 @@
 /* memtrace analyze: the whole report of one trace. */
 #include "analyze_output.h"
 #include "file_hash.h"
+#include "gallery.h"
 
 #include <errno.h>
 #include <string.h>
@@ -36,21 +37,101 @@ static int make_directory(const char *path)
     return mt_report_error(path, &error);
 }
 
-static int write_json(const struct mt_report *report, const char *directory)
+static int write_json(const struct mt_report *report, const char *path)
 {
-    struct mt_buf json = {0}, path = {0};
+    struct mt_buf json = {0};
     int code;
 
     mt_analyze_json(&json, report);
-    mt_buf_printf(&path, "%s/report.json", directory);
-    if (json.failed || path.failed) {
+    if (json.failed) {
         mt_say("out of memory while writing the report");
         code = MT_EXIT_OUTPUT;
     } else {
-        code = mt_write_file(path.data, json.data, json.length);
+        code = mt_write_file(path, json.data, json.length);
     }
     mt_buf_release(&json);
+    return code;
+}
+
+/* "report/timeline.svg and .png": two forms of a picture in one line. */
+static void name_pictures(struct mt_buf *out, const struct mt_gallery *gallery)
+{
+    for (size_t i = 0; i < gallery->count; i++) {
+        const struct mt_gallery_file *file = &gallery->files[i];
+        const struct mt_gallery_file *next = i + 1 < gallery->count ? file + 1 : NULL;
+
+        if (file->status)
+            continue;
+        mt_buf_add_text(out, "  ");
+        mt_buf_add_printable(out, file->path, strlen(file->path));
+        if (next && next->is_png && !file->is_png && next->chart == file->chart &&
+            next->device == file->device && !next->status) {
+            mt_buf_add_text(out, " and .png");
+            i++;
+        }
+        mt_buf_add_char(out, '\n');
+    }
+    if (gallery->without_png)
+        mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
+}
+
+static int report_failures(const struct mt_gallery *gallery)
+{
+    int code = MT_EXIT_OK;
+
+    for (size_t i = 0; i < gallery->count; i++)
+        if (gallery->files[i].status)
+            code = mt_report_error(gallery->files[i].path, &gallery->files[i].error);
+    return code;
+}
+
+static int write_pictures(const struct mt_report *report, const char *directory,
+                          struct mt_buf *names)
+{
+    struct mt_gallery_options options = {.directory = directory};
+    struct mt_gallery gallery;
+    struct mt_error error;
+    int code;
+
+    if (mt_gallery_write(report, &options, &gallery, &error) == MT_OK) {
+        code = MT_EXIT_OK;
+    } else {
+        code = report_failures(&gallery);
+        if (!code)
+            code = mt_report_error(directory, &error);
+    }
+    name_pictures(names, &gallery);
+    mt_gallery_release(&gallery);
+    return code;
+}
+
+/* report.json and the pictures; tells what was written. */
+static int write_files(const struct mt_report *report, const struct arguments *arguments)
+{
+    struct mt_buf path = {0}, names = {0};
+    int code = make_directory(arguments->directory);
+
+    mt_buf_add_text(&path, arguments->directory);
+    while (path.length > 1 && path.data[path.length - 1] == '/')
+        path.length--;
+    mt_buf_add_text(&path, "/report.json");
+    if (path.failed)
+        code = MT_EXIT_OUTPUT;
+    if (!code)
+        code = write_json(report, path.data);
+    if (!code) {
+        mt_buf_add_text(&names, "\nFiles\n  ");
+        mt_buf_add_printable(&names, path.data, path.length);
+        mt_buf_add_char(&names, '\n');
+        code = write_pictures(report, arguments->directory, &names);
+    }
+    if (!arguments->common.json && names.length) {
+        int printed = mt_print(&names);
+
+        code = code ? code : printed;
+    }
     mt_buf_release(&path);
+    mt_buf_release(&names);
     return code;
 }
 
@@ -89,10 +170,10 @@ static int analyze(struct mt_source *source, const char *path, const struct argu
     mt_progress_end(&progress);
     memcpy(report->sha256, mt_file_hash_finish(&hash), sizeof report->sha256);
     code = tell(report, arguments);
-    if (code == MT_EXIT_OK && arguments->directory) {
-        code = make_directory(arguments->directory);
-        if (code == MT_EXIT_OK)
-            code = write_json(report, arguments->directory);
+    if (arguments->directory) {
+        int written = write_files(report, arguments);
+
+        code = code ? code : written;
     }
     verdict = mt_input_verdict(source, path, &arguments->common);
     mt_report_release(report);

@@ -15,6 +15,7 @@
 
 #include "import.h"
 #include "report.h"
+#include "timeline_model.h"
 
 static const char *const captures[] = {
     "churn",       "churn_expandable", "ddp_rank0", "ddp_rank1",        "gpt_cap",
@@ -30,7 +31,8 @@ struct loaded {
 
 static struct loaded load(const char *capture, const char *policy)
 {
-    struct mt_analyze_options options = {.path = capture, .flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {
+        .path = capture, .flamechart_step = MT_NO_STEP, .want_timeline = true};
     struct loaded loaded;
     struct mt_error error;
     char path[512];
@@ -196,6 +198,24 @@ static void check_explanation(const char *capture, const struct mt_explanation *
     assert_true(why->to_bytes > why->from_bytes);
 }
 
+/* The second reading follows the levels of the first. */
+static void check_bins(const struct mt_bin *bins, const struct mt_device_report *device)
+{
+    uint64_t allocated = 0, reserved = 0;
+
+    for (uint32_t i = 0; i < device->timeline->bin_count; i++) {
+        uint64_t roles = 0;
+
+        for (int role = 0; role < MT_ROLE_COUNT; role++)
+            roles += bins[i].role_bytes[role];
+        assert_int_equal(roles, bins[i].allocated);
+        allocated = bins[i].allocated > allocated ? bins[i].allocated : allocated;
+        reserved = bins[i].reserved_max > reserved ? bins[i].reserved_max : reserved;
+    }
+    assert_int_equal(allocated, device->allocated_peak.bytes);
+    assert_int_equal(reserved, device->reserved_peak.bytes);
+}
+
 static void check_device(const char *capture, const struct mt_device_report *device)
 {
     uint64_t roles = 0, sites = 0;
@@ -211,6 +231,8 @@ static void check_device(const char *capture, const struct mt_device_report *dev
         roles += device->peak_role_bytes[i];
     for (uint32_t i = 0; i < device->peak_site_count; i++)
         sites += device->peak_sites[i].bytes;
+    check_bins(device->timeline->time_bins, device);
+    check_bins(device->timeline->event_bins, device);
     assert_int_equal(roles, device->allocated_peak.bytes);
     assert_int_equal(sites, device->allocated_peak.bytes);
     assert_int_equal(device->reserved_peak.bytes, device->replay.counters.reserved.peak);
