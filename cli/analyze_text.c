@@ -40,6 +40,8 @@ const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t st
 {
     const char *where = mt_tell_where(teller, phase, step), *in;
 
+    if (teller->report->phase_count == 0)
+        return "";
     if (phase == MT_NO_PHASE && step == MT_NO_STEP)
         return where;
     in = mt_arena_printf(teller->arena, "in %s", where);
@@ -131,12 +133,13 @@ static void tell_oom_verdict(const struct mt_teller *teller)
 static void tell_peak(const struct mt_teller *teller)
 {
     const struct mt_peak *peak = &teller->device->allocated_peak;
+    const char *in = mt_tell_in(teller, peak->phase, peak->step);
     const struct mt_style *style = teller->style;
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, " allocated (%s B) %s, at %s", mt_format_count(exact, peak->bytes),
-                  mt_tell_in(teller, peak->phase, peak->step), mt_tell_when(teller, peak->t_ns));
+    mt_buf_printf(&line, " allocated (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes),
+                  *in ? " " : "", in, mt_tell_when(teller, peak->t_ns));
     mt_buf_printf(teller->out, "%sPeak %s%s", style->bold, mt_format_bytes(bytes, peak->bytes),
                   style->reset);
     if (line.data)
@@ -182,6 +185,7 @@ static void tell_reserved(const struct mt_teller *teller)
     const struct mt_device_report *device = teller->device;
     const struct mt_bytes *then = &device->allocated_peak.then;
     const struct mt_peak *most = &device->reserved_peak;
+    const char *in = mt_tell_in(teller, most->phase, most->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
@@ -192,9 +196,9 @@ static void tell_reserved(const struct mt_teller *teller)
                       mt_format_bytes(unused, then->reserved - then->allocated),
                       mt_format_percent(share, (double)(then->reserved - then->allocated) /
                                                    (double)then->reserved));
-    mt_buf_printf(&line, "Reserved at most: %s (%s B) %s, at %s",
+    mt_buf_printf(&line, "Reserved at most: %s (%s B)%s%s, at %s",
                   mt_format_bytes(bytes, most->bytes), mt_format_count(exact, most->bytes),
-                  mt_tell_in(teller, most->phase, most->step), mt_tell_when(teller, most->t_ns));
+                  *in ? " " : "", in, mt_tell_when(teller, most->t_ns));
     if (most->bytes > most->then.allocated && most->event != device->allocated_peak.event)
         mt_buf_printf(&line, "; %s of it (%s) unused at that instant",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
@@ -204,11 +208,38 @@ static void tell_reserved(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+/* Another policy, or another limit: where the program would have died. */
+static void tell_failure(const struct mt_teller *teller)
+{
+    const struct mt_oom *failure = &teller->device->first_failure;
+    char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+    char count[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (!teller->device->has_failure)
+        return;
+    mt_buf_printf(&line,
+                  "Would RUN OUT OF MEMORY %s, at %s: %s wanted with %s allocated and %s reserved. "
+                  "%s requests fail in all; what follows the first did not happen like that.",
+                  mt_tell_in(teller, failure->phase, failure->step),
+                  mt_tell_when(teller, failure->t_ns),
+                  mt_format_bytes(wanted, failure->request_bytes),
+                  mt_format_bytes(allocated, failure->then.allocated),
+                  mt_format_bytes(reserved, failure->then.reserved),
+                  mt_format_count(count, teller->device->replay.failed_requests));
+    mt_buf_add_text(teller->out, teller->style->red);
+    if (line.data)
+        tell_line(teller, 0, line.data);
+    mt_buf_add_text(teller->out, teller->style->reset);
+    mt_buf_release(&line);
+}
+
 static void tell_answer(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
 
     tell_oom_verdict(teller);
+    tell_failure(teller);
     tell_peak(teller);
     tell_roles(teller);
     tell_reserved(teller);
@@ -247,12 +278,13 @@ static void tell_frameless(const struct mt_teller *teller)
     char size[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    if (!bytes)
-        return;
-    mt_buf_printf(&line,
-                  "%s at the peak have no Python stack: allocated by the autograd engine's own "
-                  "threads, or recorded without stacks",
-                  mt_format_bytes(size, bytes));
+    if (!teller->report->has_stacks)
+        mt_buf_add_text(&line, "no stacks were recorded: nothing is known of call sites");
+    else if (bytes)
+        mt_buf_printf(&line,
+                      "%s at the peak have no Python stack: C++ threads allocated them, the "
+                      "autograd engine's above all",
+                      mt_format_bytes(size, bytes));
     if (line.data)
         tell_line(teller, 2, line.data);
     mt_buf_release(&line);

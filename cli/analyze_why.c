@@ -162,8 +162,8 @@ static bool is_told_later(const struct mt_device_report *device, uint32_t index)
 
 void mt_tell_explanations(const struct mt_teller *teller)
 {
-    if (!teller->device->explanation_count)
-        return;
+    if (!teller->device->explanation_count || teller->report->phase_count == 0)
+        return; /* without phases the holders of the peak say it all */
     mt_tell_heading(teller, "Why");
     for (uint32_t i = 0; i < teller->device->explanation_count; i++)
         if (!is_told_later(teller->device, i))

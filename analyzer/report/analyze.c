@@ -463,6 +463,8 @@ static void fill_summary(struct analysis *analysis, struct mt_device_report *out
     if (reserved->bytes)
         out->fragmentation_at_reserved_peak =
             1.0 - (double)reserved->then.allocated / (double)reserved->bytes;
+    out->has_failure = device->has_failure;
+    out->first_failure = device->first_failure;
     out->worst_unused_bytes = device->worst_unused;
     out->worst_unused_t_ns = device->worst_unused_t_ns;
     out->start = device->start;
@@ -502,6 +504,8 @@ static enum mt_status fill_devices(struct analysis *analysis)
 
     status = mt_attribution_init(&analysis->attribution, &report->arena, &analysis->source->symbols,
                                  &survey->phases);
+    analysis->attribution.has_stacks = analysis->source->header.has_stacks;
+    analysis->attribution.first_event = survey->first_event;
     report->devices =
         mt_arena_array(&report->arena, (size_t)survey->device_count + 1, sizeof *report->devices);
     if (!status && !report->devices)
@@ -546,6 +550,7 @@ static enum mt_status fill_input(struct analysis *analysis)
     report->last_t_ns = analysis->survey.last_t_ns;
     report->symbols = &source->symbols;
     report->roles_inferred = true;
+    report->has_stacks = source->header.has_stacks;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);
     return report->path && report->name ? MT_OK : MT_ERR_MEMORY;

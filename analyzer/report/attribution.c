@@ -12,6 +12,7 @@ struct row {
     const char *phase;
     int64_t step;
     enum mt_role role;
+    bool initial;  /* alive when the trace began */
     bool backward; /* born in backward: who allocates without a stack there */
     int64_t bytes, blocks;
     uint64_t largest; /* holding: it gives stack and role */
@@ -69,6 +70,7 @@ static struct row row_of(const struct mt_attribution *attribution, const struct 
                       .phase = "",
                       .step = MT_NO_STEP,
                       .role = holding->role,
+                      .initial = holding->first_birth_event < attribution->first_event,
                       .bytes = (int64_t)holding->bytes,
                       .blocks = (int64_t)holding->blocks,
                       .largest = holding->bytes};
@@ -90,7 +92,11 @@ static int by_place(const struct row *x, const struct row *y)
     if (x->site != y->site)
         return x->site < y->site ? -1 : 1;
     order = strcmp(x->phase, y->phase);
-    return order ? order : (int)x->backward - (int)y->backward;
+    if (order)
+        return order;
+    if (x->initial != y->initial)
+        return x->initial ? -1 : 1;
+    return (int)x->backward - (int)y->backward;
 }
 
 static int by_site(const void *a, const void *b)
@@ -157,6 +163,16 @@ static size_t merge(struct row *rows, size_t count, int (*order)(const void *, c
     return kept;
 }
 
+/* The site in words; blocks without a stack are told apart by what is known. */
+static const char *site_label(const struct mt_attribution *attribution, const struct row *row)
+{
+    if (row->stack == MT_NO_ID && row->initial)
+        return "born before the trace begins";
+    if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
+        return "no Python stack (a C++ thread)";
+    return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
+}
+
 /* ---- sites --------------------------------------------------------------- */
 
 /* Rows of a site and phase differ in role alone now: the largest gives its own. */
@@ -202,8 +218,7 @@ enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
                                      .role = rows[i].role,
                                      .bytes = (uint64_t)rows[i].bytes,
                                      .blocks = (uint64_t)rows[i].blocks};
-        site->site = mt_site_label(attribution->arena, attribution->symbols, rows[i].stack,
-                                   rows[i].backward);
+        site->site = site_label(attribution, &rows[i]);
         if (!site->site) {
             free(rows);
             return MT_ERR_MEMORY;
@@ -222,7 +237,7 @@ static const char *origin_label(const struct mt_attribution *attribution, const 
     const char *inner, *site;
 
     if (row->inner == MT_NO_ID || row->inner == row->site)
-        return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
+        return site_label(attribution, row);
     inner = mt_frame_label(attribution->arena, attribution->symbols, row->inner);
     site = mt_frame_place(attribution->arena, attribution->symbols, row->site);
     return inner && site ? mt_arena_printf(attribution->arena, "%s, from %s", inner, site) : NULL;

@@ -172,6 +172,10 @@ struct mt_device_report {
     struct mt_peak requested_peak, allocated_peak, active_peak, reserved_peak;
     /* DESIGN 3: 1 - allocated/reserved at the instant of the reserved peak. */
     double fragmentation_at_reserved_peak;
+    /* Under a policy or limit that is not the recorded one: the first request
+     * that it could not serve; what follows it did not happen like that. */
+    struct mt_oom first_failure;
+    bool has_failure;
     uint64_t worst_unused_bytes, worst_unused_t_ns; /* max reserved - allocated */
     struct mt_bytes start, end;                     /* before the first, after the last event */
 
@@ -216,6 +220,7 @@ struct mt_report {
     uint64_t phases_not_recorded; /* too deep or too many */
     int64_t step_count;
     bool roles_inferred;
+    bool has_stacks; /* any were recorded */
     bool saw_backward;              /* or an optimizer: else roles are by call site */
     char policy[160];               /* what the replay simulated */
     const char *pytorch_difference; /* why not PyTorch's rules, NULL = they are, or

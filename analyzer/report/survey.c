@@ -269,6 +269,25 @@ static enum mt_status pad_log(struct mt_survey *survey, uint64_t allocation)
     return MT_OK;
 }
 
+static struct mt_oom oom_of(const struct mt_survey_device *device, const struct mt_event *event,
+                            int32_t phase)
+{
+    return (struct mt_oom){.t_ns = event->t_ns,
+                           .event = event->seq,
+                           .request_bytes = event->size_bytes,
+                           .phase = phase,
+                           .step = MT_NO_STEP,
+                           .stack = event->stack,
+                           .then = device->now};
+}
+
+static void note_failure(struct mt_survey_device *device, const struct mt_event *event,
+                         int32_t phase)
+{
+    device->has_failure = true;
+    device->first_failure = oom_of(device, event, phase);
+}
+
 static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
                                const struct mt_event *event, const struct mt_replay_view *view,
                                int32_t phase)
@@ -288,7 +307,8 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
             device->maybe_fatal = device->oom_count;
         device->live_blocks++;
         device->live_blocks_peak = mt_max_u64(device->live_blocks_peak, device->live_blocks);
-    }
+    } else if (event->size_bytes && !device->has_failure)
+        note_failure(device, event, phase);
     device->allocations += !initial;
     return mt_alloc_log_add(&survey->log, view->block_bytes, MT_ROLE_CODE_OPEN);
 }
@@ -309,8 +329,6 @@ static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
 static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_event *event,
                              int32_t phase)
 {
-    struct mt_oom *oom;
-
     if (!device->oom_list) {
         device->oom_list = calloc(MT_SURVEY_OOMS, sizeof *device->oom_list);
         if (!device->oom_list)
@@ -320,23 +338,17 @@ static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_ev
     device->unwinding = true;
     if (device->oom_count < MT_SURVEY_OOMS)
         device->oom_count++;
-    oom = &device->oom_list[device->oom_count - 1];
-    *oom = (struct mt_oom){.t_ns = event->t_ns,
-                           .event = event->seq,
-                           .request_bytes = event->size_bytes,
-                           .device_free_bytes = event->aux_bytes,
-                           .phase = phase,
-                           .step = MT_NO_STEP,
-                           .stack = event->stack,
-                           .then = device->now};
+    device->oom_list[device->oom_count - 1] = oom_of(device, event, phase);
+    device->oom_list[device->oom_count - 1].device_free_bytes = event->aux_bytes;
     if (device->maybe_fatal == MT_SURVEY_OOMS)
         device->maybe_fatal--;
     return MT_OK;
 }
 
 /* What was there when the trace began counts: peaks are those since then. */
-static void begin_devices(struct mt_survey *survey)
+static void begin_devices(struct mt_survey *survey, uint64_t first_event)
 {
+    survey->first_event = first_event;
     survey->begun = true;
     for (uint32_t i = 0; i < survey->device_count; i++) {
         struct mt_survey_device *device = &survey->devices[i];
@@ -397,7 +409,7 @@ enum mt_status mt_survey_event(void *context, const struct mt_event *event,
     survey->last_t_ns = event->t_ns;
     survey->last_event = event->seq;
     if (!survey->begun && !(event->flags & MT_EVENT_INITIAL))
-        begin_devices(survey);
+        begin_devices(survey, event->seq);
     if (mt_event_is_memory(event))
         return on_memory(survey, event, view);
     if (event->kind == MT_EVENT_PHASE_PUSH)
@@ -419,6 +431,8 @@ static int by_begin(const void *a, const void *b)
 
 static void finish_device(struct mt_survey *survey, struct mt_survey_device *device)
 {
+    if (device->has_failure && device->first_failure.phase != MT_NO_PHASE)
+        device->first_failure.step = survey->phases.phases[device->first_failure.phase].step;
     for (uint32_t i = 0; i < survey->phases.count && i < device->use_capacity; i++)
         end_use(device, (int32_t)i);
     qsort(device->gaps, device->gap_count, sizeof *device->gaps, by_begin);

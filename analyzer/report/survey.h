@@ -38,7 +38,9 @@ struct mt_survey_device {
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
     struct mt_gap gaps[MT_SURVEY_GAPS];
     uint32_t gap_count;
-    uint64_t shortest_gap_ns; /* of those kept */
+    uint64_t shortest_gap_ns;    /* of those kept */
+    struct mt_oom first_failure; /* of the policy, where the trace had none */
+    bool has_failure;
     struct mt_oom *oom_list;
     uint32_t oom_count, maybe_fatal; /* from this one on */
 };
@@ -53,8 +55,9 @@ struct mt_survey {
     uint32_t device_count;
     uint8_t device_slot[1024]; /* slot + 1 */
     uint64_t events, last_t_ns, first_t_ns, last_event;
-    bool begun;   /* an event that is not initial state was seen */
-    bool dropped; /* the recorder said that it lost events */
+    uint64_t first_event; /* that is not initial state */
+    bool begun;           /* an event that is not initial state was seen */
+    bool dropped;         /* the recorder said that it lost events */
 };
 
 void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
