@@ -103,10 +103,11 @@ static void draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.5, .dashed = true};
     const struct mt_text_style style = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_LIMIT, .halo = true};
-    double y = mt_timeline_y(plan, plan->limit_bytes), width, x = plan->plot.x + 8;
+    double y = mt_timeline_y(plan, plan->limit_bytes), width, least = MT_PLACE_LIMIT;
     char bytes[MT_LIMIT_TEXT];
     const char *text;
-    struct mt_box box;
+    struct mt_box box, best;
+    int i;
 
     if (!plan->limit_bytes)
         return;
@@ -117,13 +118,22 @@ static void draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan
                            mt_timeline_limit_text(bytes, plan->device));
     if (!text)
         return;
-    /* The first place along the line that covers nothing. */
     width = 1.05 * mt_text_width(text, style.size, style.weight);
-    box = (struct mt_box){x, y - 18, width, 14};
-    while (mt_placer_cost(placer, &box) > MT_PLACE_LIMIT && box.x + width + 20 < right_x(plan))
-        box.x += 10;
-    mt_draw_text(drawing, box.x, y - 6, text, &style, "label:limit");
-    mt_placer_avoid(placer, box, MT_PLACE_TEXT);
+    for (i = 0; i < 2; i++) { /* above the line, below */
+        box = (struct mt_box){plan->plot.x + 8, i ? y + 5 : y - 19, width, 15};
+        for (; box.x + width + 8 < right_x(plan); box.x += 10) {
+            double cost = mt_placer_cost(placer, &box) + 0.1 * (box.x - plan->plot.x) + 20 * i;
+
+            if (cost < least && box.y + box.height < base_y(plan)) {
+                least = cost;
+                best = box;
+            }
+        }
+    }
+    if (least >= MT_PLACE_LIMIT)
+        return;
+    mt_draw_text(drawing, best.x, best.y + 12.5, text, &style, "label:limit");
+    mt_placer_avoid(placer, best, MT_PLACE_TEXT);
 }
 
 /* ---- OOMs ---- */
@@ -212,7 +222,7 @@ static double find_room(const struct mt_timeline_plan *plan, const struct flag *
 }
 
 static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
-                           const struct flag *flags, size_t count)
+                           struct mt_placer *placer, const struct flag *flags, size_t count)
 {
     const struct mt_text_style style = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_BAD};
@@ -226,6 +236,7 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
         if (!text || x < 0)
             continue;
         mt_draw_text(drawing, x, plan->plot.y - 6.5, text, &style, "label:oom");
+        mt_placer_avoid(placer, (struct mt_box){x, plan->plot.y - 19, width, 16}, MT_PLACE_TEXT);
         return;
     }
 }
@@ -263,8 +274,10 @@ static void draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_plan 
         draw_flag(drawing, plan, &flags[i]);
         mt_placer_avoid(placer, (struct mt_box){flags[i].x - 2, plan->plot.y, 4, plan->plot.height},
                         4 * MT_PLACE_LINE);
+        mt_placer_avoid(placer, (struct mt_box){flags[i].x - 9, plan->plot.y - 20, 18, 18},
+                        MT_PLACE_TEXT);
     }
-    draw_oom_label(drawing, plan, flags, count);
+    draw_oom_label(drawing, plan, placer, flags, count);
 }
 
 /* ---- peaks ---- */

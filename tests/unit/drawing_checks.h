@@ -1,0 +1,102 @@
+/* What has to hold for every picture, checked on its display list. */
+#ifndef TESTS_DRAWING_CHECKS_H
+#define TESTS_DRAWING_CHECKS_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "place.h"
+
+static inline bool drawing_box_is_sane(const struct mt_box *box, const struct mt_drawing *drawing)
+{
+    return isfinite(box->x) && isfinite(box->y) && isfinite(box->width) && isfinite(box->height) &&
+           box->x >= -0.5 && box->y >= -0.5 && box->x + box->width <= drawing->width + 0.5 &&
+           box->y + box->height <= drawing->height + 0.5;
+}
+
+/* Box around whatever an operation draws. */
+static inline struct mt_box drawing_op_box(const struct mt_op *op)
+{
+    struct mt_box box = {op->x, op->y, op->width, op->height};
+    double right, bottom;
+    uint32_t i;
+
+    if (op->kind == MT_OP_TEXT)
+        return mt_text_box(op);
+    if (op->kind == MT_OP_CIRCLE)
+        return (struct mt_box){op->x - op->width, op->y - op->width, 2 * op->width, 2 * op->width};
+    if (op->kind != MT_OP_PATH && op->kind != MT_OP_LINE)
+        return box;
+    box.x = box.y = HUGE_VAL;
+    right = bottom = -HUGE_VAL;
+    for (i = 0; i < op->point_count; i++) {
+        box.x = fmin(box.x, op->points[i].x);
+        box.y = fmin(box.y, op->points[i].y);
+        right = fmax(right, op->points[i].x);
+        bottom = fmax(bottom, op->points[i].y);
+    }
+    box.width = right - box.x;
+    box.height = bottom - box.y;
+    return box;
+}
+
+/* Everything lies inside of the frame and no text covers another: NULL, or what
+ * is wrong (static text). */
+static inline const char *drawing_complaint(const struct mt_drawing *drawing)
+{
+    static char complaint[400];
+    size_t i, j;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+        struct mt_box box = drawing_op_box(op), other;
+
+        if (op->kind == MT_OP_GROUP_BEGIN || op->kind == MT_OP_GROUP_END)
+            continue;
+        if (!drawing_box_is_sane(&box, drawing)) {
+            snprintf(complaint, sizeof complaint, "leaves the frame: %s %s \"%s\" %d,%d %dx%d",
+                     drawing->id, op->role ? op->role : "", op->text ? op->text : "", (int)box.x,
+                     (int)box.y, (int)box.width, (int)box.height);
+            return complaint;
+        }
+        for (j = 0; op->kind == MT_OP_TEXT && *op->text && j < i; j++) {
+            if (drawing->ops[j].kind != MT_OP_TEXT || !*drawing->ops[j].text)
+                continue;
+            other = mt_text_box(&drawing->ops[j]);
+            if (mt_box_overlap(&box, &other) < 1)
+                continue;
+            snprintf(complaint, sizeof complaint, "%s: \"%s\" covers \"%s\" at %d,%d", drawing->id,
+                     op->text, drawing->ops[j].text, (int)box.x, (int)box.y);
+            return complaint;
+        }
+    }
+    return drawing->failed ? "no memory" : NULL;
+}
+
+/* First operation with that role, NULL = none. */
+static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing, const char *role)
+{
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        if (drawing->ops[i].role && !strcmp(drawing->ops[i].role, role))
+            return &drawing->ops[i];
+    }
+    return NULL;
+}
+
+/* y of a stepped line at x: that of the last point at or before it. */
+static inline double drawing_y_at(const struct mt_op *op, double x, double otherwise)
+{
+    double y = otherwise;
+    uint32_t i;
+
+    for (i = 0; i < op->point_count && op->points[i].x <= x; i++)
+        y = op->points[i].y;
+    return y;
+}
+
+#endif

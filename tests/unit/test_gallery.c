@@ -1,0 +1,225 @@
+/* Pictures as files: names, PNG contents, what happens when it cannot be done. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gallery.h"
+#include "synthetic_report.h"
+
+static char directory[] = "/tmp/memtrace-gallery-XXXXXX";
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) ? 0 : 1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return rmdir(directory);
+}
+
+static void remove_files(const struct mt_gallery *gallery)
+{
+    size_t i;
+
+    for (i = 0; i < gallery->count; i++)
+        remove(gallery->files[i].path);
+}
+
+/* The timeline needs no more than a synthetic report; other charts may. */
+static const struct mt_chart *timeline(void)
+{
+    static const struct mt_chart chart = {"timeline", "", mt_timeline_draw};
+
+    return &chart;
+}
+
+static void write_png(const struct mt_report *report, enum mt_theme theme, struct mt_buf *out)
+{
+    const struct mt_chart_options options = {.width = 830};
+
+    assert_int_equal(
+        mt_chart_write(timeline(), report, &report->devices[0], &options, theme, true, out, NULL),
+        MT_OK);
+}
+
+static uint32_t big_endian(const char *at)
+{
+    const unsigned char *b = (const unsigned char *)at;
+
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* Data of the first chunk of that type, NULL = none. */
+static const char *find_chunk(const struct mt_buf *png, const char *type, uint32_t *length)
+{
+    size_t at = 8;
+
+    while (at + 12 <= png->length) {
+        *length = big_endian(png->data + at);
+        if (!memcmp(png->data + at + 4, type, 4))
+            return png->data + at + 8;
+        at += 12 + (size_t)*length;
+    }
+    return NULL;
+}
+
+static void png_has_size_resolution_and_words(void **state)
+{
+    struct synthetic_options options = {.steps = 4};
+    struct mt_report report;
+    struct mt_buf png = {0};
+    const char *data;
+    uint32_t length;
+
+    (void)state;
+    if (!mt_png_available())
+        skip();
+    synthetic_report(&report, &options);
+    write_png(&report, MT_THEME_LIGHT, &png);
+    assert_memory_equal(png.data, "\x89PNG\r\n\x1a\n", 8);
+    data = find_chunk(&png, "IHDR", &length);
+    assert_non_null(data);
+    assert_int_equal(big_endian(data), 1660);
+    assert_int_equal(data[8], 8); /* bits */
+    assert_int_equal(data[9], 2); /* RGB */
+    data = find_chunk(&png, "pHYs", &length);
+    assert_non_null(data);
+    assert_int_equal(big_endian(data), 5669);
+    assert_non_null(find_chunk(&png, "sRGB", &length));
+    assert_null(find_chunk(&png, "tIME", &length));
+    data = find_chunk(&png, "iTXt", &length); /* the title has a dash */
+    assert_non_null(data);
+    assert_string_equal(data, "Title");
+    data = find_chunk(&png, "tEXt", &length);
+    assert_non_null(data);
+    assert_string_equal(data, "Description");
+    assert_non_null(strstr(data + strlen("Description") + 1, "Peak reserved"));
+    mt_buf_release(&png);
+    synthetic_release(&report);
+}
+
+/* No clock, locale or font of the machine gets into a picture. */
+static void png_is_the_same_everywhere(void **state)
+{
+    struct synthetic_options options = {.steps = 4};
+    struct mt_report report;
+    struct mt_buf here = {0}, there = {0}, dark = {0};
+
+    (void)state;
+    if (!mt_png_available())
+        skip();
+    synthetic_report(&report, &options);
+    write_png(&report, MT_THEME_LIGHT, &here);
+    setenv("FONTCONFIG_FILE", "/dev/null", 1);
+    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
+        setlocale(LC_ALL, "");
+    write_png(&report, MT_THEME_AUTO, &there);
+    setlocale(LC_ALL, "C");
+    unsetenv("FONTCONFIG_FILE");
+    assert_int_equal(here.length, there.length);
+    assert_memory_equal(here.data, there.data, here.length);
+    write_png(&report, MT_THEME_DARK, &dark);
+    assert_true(dark.length != here.length || memcmp(dark.data, here.data, here.length));
+    mt_buf_release(&here);
+    mt_buf_release(&there);
+    mt_buf_release(&dark);
+    synthetic_release(&report);
+}
+
+static void too_large_a_png_is_refused(void **state)
+{
+    struct mt_drawing drawing;
+    struct mt_buf out = {0};
+    struct mt_error error;
+
+    (void)state;
+    mt_drawing_init(&drawing, 20000, 20, "wide");
+    assert_int_equal(mt_png_write(&drawing, MT_THEME_LIGHT, 2, &out, &error), MT_ERR_UNSUPPORTED);
+    assert_int_equal(out.length, 0);
+    mt_drawing_release(&drawing);
+}
+
+static void files_are_named_by_chart_and_device(void **state)
+{
+    struct synthetic_options options = {.steps = 2, .devices = 2};
+    struct mt_gallery_options where = {.directory = directory, .threads = 3};
+    struct mt_gallery gallery;
+    struct mt_report report;
+    char want[100];
+    size_t i, charts = 0;
+
+    (void)state;
+    while (mt_charts[charts].name)
+        charts++;
+    synthetic_report(&report, &options);
+    assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
+    assert_int_equal(gallery.count, 2 * charts * (mt_png_available() ? 2 : 1));
+    snprintf(want, sizeof want, "%s/%s.device0.svg", directory, mt_charts[0].name);
+    assert_string_equal(gallery.files[0].path, want);
+    for (i = 0; i < gallery.count; i++) {
+        struct stat info;
+
+        assert_int_equal(gallery.files[i].status, MT_OK);
+        assert_int_equal(stat(gallery.files[i].path, &info), 0);
+        assert_int_equal(info.st_size, gallery.files[i].bytes);
+    }
+    remove_files(&gallery);
+    mt_gallery_release(&gallery);
+    synthetic_release(&report);
+}
+
+static void one_device_needs_no_number(void **state)
+{
+    struct mt_gallery_options where = {.directory = directory};
+    struct mt_gallery gallery;
+    struct mt_report report;
+    char want[100];
+
+    (void)state;
+    memset(&report, 0, sizeof report); /* an empty trace */
+    assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
+    snprintf(want, sizeof want, "%s/%s.svg", directory, mt_charts[0].name);
+    assert_string_equal(gallery.files[0].path, want);
+    remove_files(&gallery);
+    mt_gallery_release(&gallery);
+}
+
+static void a_missing_directory_is_an_error(void **state)
+{
+    struct mt_gallery_options where = {.directory = "/nonexistent/place"};
+    struct mt_gallery gallery;
+    struct mt_report report;
+    struct mt_error error;
+
+    (void)state;
+    memset(&report, 0, sizeof report);
+    assert_int_equal(mt_gallery_write(&report, &where, &gallery, &error), MT_ERR_OUTPUT);
+    assert_int_equal(gallery.files[0].status, MT_ERR_OUTPUT);
+    mt_gallery_release(&gallery);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(png_has_size_resolution_and_words),
+        cmocka_unit_test(png_is_the_same_everywhere),
+        cmocka_unit_test(too_large_a_png_is_refused),
+        cmocka_unit_test(files_are_named_by_chart_and_device),
+        cmocka_unit_test(one_device_needs_no_number),
+        cmocka_unit_test(a_missing_directory_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,417 @@
+/* The timeline chart on made-up reports: what it shows is what the report says,
+ * at every size and for every odd trace. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "chart.h"
+#include "drawing_checks.h"
+#include "synthetic_report.h"
+#include "units.h"
+
+static const struct mt_chart_options sizes[] = {{.width = 0},
+                                                {.event_axis = true},
+                                                {.width = 830},
+                                                {.width = 830, .event_axis = true},
+                                                {.width = 830, .height = 430},
+                                                {.width = 500, .height = 330},
+                                                {.width = 2000, .height = 500, .event_axis = true},
+                                                {.width = 480, .height = 320}};
+
+static void draw(struct mt_drawing *drawing, const struct mt_report *report,
+                 const struct mt_chart_options *options)
+{
+    const struct mt_device_report *device =
+        report->device_count ? &report->devices[report->device_count - 1] : NULL;
+    const char *complaint;
+
+    assert_int_equal(mt_timeline_draw(report, device, options, drawing, NULL), MT_OK);
+    complaint = drawing_complaint(drawing);
+    if (complaint)
+        fail_msg("%s (%dx%d%s)", complaint, (int)drawing->width, (int)drawing->height,
+                 options->event_axis ? ", events" : "");
+}
+
+static char *svg_of(const struct mt_drawing *drawing)
+{
+    struct mt_buf out = {0};
+
+    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &out, NULL), MT_OK);
+    assert_true(out.length < 100 * 1024);
+    return out.data;
+}
+
+/* ---- scale of the picture, from its own tick labels ---- */
+
+struct scale {
+    double base_y, bytes_per_pixel;
+};
+
+static uint64_t bytes_of_label(const char *label)
+{
+    char plain[64];
+    size_t n = 0;
+    uint64_t bytes;
+
+    for (; *label; label++) {
+        if (*label != ',')
+            plain[n++] = *label;
+    }
+    plain[n] = '\0';
+    assert_int_equal(mt_parse_bytes(plain, &bytes), MT_OK);
+    return bytes;
+}
+
+static struct scale read_scale(const struct mt_drawing *drawing)
+{
+    struct scale scale = {0, 0};
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+
+        if (!op->role || strcmp(op->role, "tick-y"))
+            continue;
+        if (!strcmp(op->text, "0"))
+            scale.base_y = op->y;
+        else
+            scale.bytes_per_pixel = (double)bytes_of_label(op->text) / (scale.base_y - op->y);
+    }
+    scale.base_y -= 4.5; /* labels are centred on their line */
+    return scale;
+}
+
+static double bytes_at(const struct scale *scale, double y)
+{
+    return (scale->base_y - y) * scale->bytes_per_pixel;
+}
+
+/* ---- peaks ---- */
+
+static double highest_layer(const struct mt_drawing *drawing)
+{
+    double y = HUGE_VAL;
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        struct mt_box box = drawing_op_box(&drawing->ops[i]);
+
+        if (drawing->ops[i].role && !strncmp(drawing->ops[i].role, "layer:", 6))
+            y = fmin(y, box.y);
+    }
+    return y;
+}
+
+static void check_peak(const struct mt_drawing *drawing, const struct mt_device_report *device)
+{
+    struct scale scale = read_scale(drawing);
+    const struct mt_op *label = drawing_find(drawing, "label:peak-allocated");
+    const struct mt_op *ring = drawing_find(drawing, "ring");
+    double peak = (double)device->allocated_peak.bytes;
+    double highest =
+        fmin(highest_layer(drawing), scale.base_y); /* no layer: too thin for a pixel */
+    char bytes[MT_UNITS_TEXT], text[80];
+
+    if (!(fabs(bytes_at(&scale, highest) - peak) <= 0.5 * scale.bytes_per_pixel))
+        fail_msg("highest point is %f pixels off", bytes_at(&scale, highest) - peak);
+    assert_non_null(label);
+    snprintf(text, sizeof text, "peak allocated %s",
+             mt_format_bytes(bytes, device->allocated_peak.bytes));
+    assert_string_equal(label->text, text);
+    assert_non_null(ring);
+}
+
+static void peak_is_drawn_where_it_is(void **state)
+{
+    struct synthetic_options options = {.steps = 8};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    size_t i;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        draw(&drawing, &report, &sizes[i]);
+        check_peak(&drawing, &report.devices[0]);
+        mt_drawing_release(&drawing);
+    }
+    synthetic_release(&report);
+}
+
+/* The SVG itself: the highest coordinate of all paths that name a layer is the
+ * height of one of the rings. */
+static void svg_reaches_the_ring(void **state)
+{
+    struct synthetic_options options = {.steps = 5};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    double highest = HUGE_VAL, y, nearest = HUGE_VAL;
+    char *svg, *at, *end;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    draw(&drawing, &report, &sizes[0]);
+    svg = svg_of(&drawing);
+    for (at = svg; (at = strstr(at, "<path d=\"M")); at = end) {
+        char *path = at + strlen("<path d=\"M");
+
+        end = strchr(at, '\n');
+        *end = '\0';
+        if (strstr(at, " at the peak</title>")) {
+            strtod(path, &path);
+            y = strtod(path, &path);
+            for (highest = fmin(highest, y); *path && *path != 'z';) {
+                char axis = *path++;
+                double length = strtod(path, &path);
+
+                y += axis == 'v' ? length : 0;
+                highest = fmin(highest, y);
+            }
+        }
+        *end++ = '\n';
+    }
+    for (at = svg; (at = strstr(at, " cy=\"")); at++)
+        nearest = fmin(nearest, fabs(strtod(at + 5, NULL) - highest));
+    assert_true(nearest <= 0.5);
+    free(svg);
+    mt_drawing_release(&drawing);
+    synthetic_release(&report);
+}
+
+/* ---- layers ---- */
+
+static const char *const stack[] = {
+    "layer:temporaries", "layer:activations",     "layer:gradients",
+    "layer:other",       "layer:inputs",          "layer:KV cache",
+    "layer:workspace",   "layer:optimizer state", "layer:parameters"};
+static const enum mt_role stack_roles[] = {
+    MT_ROLE_TEMPORARIES, MT_ROLE_ACTIVATIONS,     MT_ROLE_GRADIENTS,
+    MT_ROLE_OTHER,       MT_ROLE_INPUTS,          MT_ROLE_KV_CACHE,
+    MT_ROLE_WORKSPACE,   MT_ROLE_OPTIMIZER_STATE, MT_ROLE_PARAMETERS};
+
+/* At x, from the top down: every layer that shows is as thick as its bytes. */
+static void check_column(const struct mt_drawing *drawing, const struct scale *scale, double x,
+                         const struct mt_bin *bin)
+{
+    double tops[MT_ROLE_COUNT], below = scale->base_y, sum = 0;
+    int i;
+
+    for (i = MT_ROLE_COUNT - 1; i >= 0; i--) {
+        const struct mt_op *op = drawing_find(drawing, stack[i]);
+
+        tops[i] = op ? drawing_y_at(op, x, scale->base_y) : scale->base_y;
+        if (tops[i] > below)
+            tops[i] = below; /* too thin to be seen */
+        sum += (below - tops[i]) * scale->bytes_per_pixel;
+        if (fabs((below - tops[i]) * scale->bytes_per_pixel -
+                 (double)bin->role_bytes[stack_roles[i]]) > scale->bytes_per_pixel)
+            fail_msg("%s at x = %d is %d pixels thick", stack[i], (int)x, (int)(below - tops[i]));
+        below = tops[i];
+    }
+    assert_true(fabs(sum - (double)bin->allocated) <= 0.5 * scale->bytes_per_pixel);
+}
+
+static void layers_sum_to_allocated_in_every_column(void **state)
+{
+    struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3, .bins = 90};
+    struct mt_chart_options events = {.event_axis = true};
+    const struct mt_timeline *timeline;
+    struct mt_report report;
+    struct mt_drawing drawing;
+    struct scale scale;
+    struct mt_box line;
+    double x;
+
+    (void)state;
+    for (; options.seed < 12; options.seed++) {
+        synthetic_report(&report, &options);
+        timeline = report.devices[0].timeline;
+        draw(&drawing, &report, &events);
+        scale = read_scale(&drawing);
+        line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
+        /* Bins are several pixels wide: look into the middle of each. */
+        for (x = 0.5; x < timeline->bin_count; x++)
+            check_column(&drawing, &scale, line.x + x * line.width / timeline->bin_count,
+                         &timeline->event_bins[(uint32_t)x]);
+        mt_drawing_release(&drawing);
+        synthetic_release(&report);
+    }
+}
+
+static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
+{
+    struct synthetic_options options = {.steps = 6, .bins = 120};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    const struct mt_op *line, *area;
+    struct scale scale;
+    uint32_t i;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    draw(&drawing, &report, &sizes[1]);
+    scale = read_scale(&drawing);
+    line = drawing_find(&drawing, "curve:reserved");
+    area = drawing_find(&drawing, "area:unused");
+    for (i = 0; i < 120; i++) {
+        struct mt_box box = drawing_op_box(line);
+        double x = box.x + (i + 0.5) * box.width / 120, y = drawing_y_at(line, x, 0);
+        double want = (double)report.devices[0].timeline->event_bins[i].reserved_max;
+
+        assert_true(fabs(bytes_at(&scale, y) - want) <= 0.5 * scale.bytes_per_pixel);
+        assert_true(drawing_y_at(area, x, 0) == y);
+    }
+    mt_drawing_release(&drawing);
+    synthetic_release(&report);
+}
+
+/* ---- odd traces ---- */
+
+static void draw_all_sizes(const struct synthetic_options *options)
+{
+    struct mt_report report;
+    struct mt_drawing drawing;
+    size_t i;
+
+    synthetic_report(&report, options);
+    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        draw(&drawing, &report, &sizes[i]);
+        if (report.devices[0].allocated_peak.bytes)
+            check_peak(&drawing, &report.devices[0]);
+        free(svg_of(&drawing));
+        mt_drawing_release(&drawing);
+    }
+    synthetic_release(&report);
+}
+
+static void every_trace_gives_a_sensible_picture(void **state)
+{
+    static const struct synthetic_options kinds[] = {
+        {.steps = 0},
+        {.steps = 1},
+        {.steps = 40},
+        {.steps = 3000},
+        {.steps = 3, .ooms = 1, .fatal = true, .limit_bytes = 4400 * MT_MIB},
+        {.steps = 3, .ooms = 4, .limit_bytes = 5 * MT_GIB},
+        {.steps = 3, .ooms = 300},
+        {.steps = 4, .in_middle = true},
+        {.steps = 4, .devices = 2},
+        {.kind = SYNTHETIC_NO_PHASES, .seed = 1},
+        {.kind = SYNTHETIC_OOM_FIRST, .ooms = 1, .fatal = true},
+        {.kind = SYNTHETIC_OOM_FIRST}};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(kinds); i++)
+        draw_all_sizes(&kinds[i]);
+}
+
+static void random_reports_never_overlap(void **state)
+{
+    struct synthetic_options options = {.kind = SYNTHETIC_RANDOM};
+
+    (void)state;
+    for (options.seed = 1; options.seed <= 40; options.seed++) {
+        options.ooms = options.seed % 3 ? 0 : (uint32_t)options.seed % 20;
+        options.limit_bytes = options.seed % 4 ? 0 : MT_GIB << (options.seed % 8);
+        draw_all_sizes(&options);
+    }
+}
+
+static void an_empty_trace_says_so(void **state)
+{
+    struct mt_report report;
+    struct mt_drawing drawing;
+    char *svg;
+    size_t i;
+
+    (void)state;
+    memset(&report, 0, sizeof report);
+    report.name = "empty";
+    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        draw(&drawing, &report, &sizes[i]);
+        svg = svg_of(&drawing);
+        assert_non_null(strstr(svg, "No allocator events"));
+        free(svg);
+        mt_drawing_release(&drawing);
+    }
+}
+
+/* ---- words ---- */
+
+static void assert_says(const struct mt_report *report, const struct mt_chart_options *options,
+                        const char *words)
+{
+    struct mt_drawing drawing;
+    char *svg;
+
+    draw(&drawing, report, options);
+    svg = svg_of(&drawing);
+    if (!strstr(svg, words))
+        fail_msg("the picture does not say \"%s\"", words);
+    free(svg);
+    mt_drawing_release(&drawing);
+}
+
+static void pictures_say_what_one_has_to_know(void **state)
+{
+    struct synthetic_options options = {
+        .steps = 8, .ooms = 4, .limit_bytes = 5 * MT_GIB, .in_middle = true, .devices = 2};
+    struct mt_report report;
+    char text[MT_UNITS_TEXT + 8];
+
+    (void)state;
+    synthetic_report(&report, &options);
+    assert_says(&report, &sizes[0], ", device 1</text>");
+    assert_says(&report, &sizes[0], "starts in the middle");
+    assert_says(&report, &sizes[0], "memory limit 5.00 GiB");
+    assert_says(&report, &sizes[0], "4 \xC3\x97 OOM, caught");
+    assert_says(&report, &sizes[0], " s folded</text>");
+    assert_says(&report, &sizes[1], "event number");
+    assert_says(&report, &sizes[0], "roles are inferred");
+    assert_says(&report, &sizes[2], "fwd = forward");
+    mt_format_count(text, report.devices[1].reserved_peak.bytes);
+    assert_says(&report, &sizes[0], strcat(text, " B</text>"));
+    synthetic_release(&report);
+}
+
+static void same_report_same_bytes(void **state)
+{
+    struct synthetic_options options = {.steps = 7};
+    char *svgs[2];
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        struct mt_report report;
+        struct mt_drawing drawing;
+
+        synthetic_report(&report, &options);
+        draw(&drawing, &report, &sizes[0]);
+        svgs[i] = svg_of(&drawing);
+        mt_drawing_release(&drawing);
+        synthetic_release(&report);
+    }
+    assert_string_equal(svgs[0], svgs[1]);
+    free(svgs[0]);
+    free(svgs[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peak_is_drawn_where_it_is),
+        cmocka_unit_test(svg_reaches_the_ring),
+        cmocka_unit_test(layers_sum_to_allocated_in_every_column),
+        cmocka_unit_test(reserved_line_and_hatch_are_the_reserved_bytes),
+        cmocka_unit_test(every_trace_gives_a_sensible_picture),
+        cmocka_unit_test(random_reports_never_overlap),
+        cmocka_unit_test(an_empty_trace_says_so),
+        cmocka_unit_test(pictures_say_what_one_has_to_know),
+        cmocka_unit_test(same_report_same_bytes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
