@@ -10,7 +10,7 @@
 
 enum { MAX_NAMES = 32 };
 
-#define LEAST_COLUMN 104.0
+#define LEAST_COLUMN 100.0
 #define BEST_COLUMN  150.0
 
 /* Phases of one name. */
@@ -140,7 +140,7 @@ static void draw_column(const struct mt_flame_plan *plan, const struct column *c
         name = mt_arena_printf(&drawing->arena, "%s × %s", column->name,
                                mt_format_count(count, column->count));
     mt_frame_text(drawing, x, y,
-                  mt_text_fit(drawing, name ? name : "", 13, MT_SEMIBOLD, width - 14, false), 13,
+                  mt_text_fit(drawing, name ? name : "", 13, MT_SEMIBOLD, width - 8, false), 13,
                   MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "phase-name");
     mt_draw_rect(drawing, x, y + 10, 10, 10, &swatch, NULL, "swatch");
     mt_frame_text(drawing, x + 15, y + 20, mt_format_change(text, column->net), 13, MT_SEMIBOLD,
