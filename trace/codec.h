@@ -89,9 +89,6 @@ struct mt_block {
  * this file: MT_ERR_FORMAT, or MT_ERR_UNSUPPORTED for another version. */
 enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block *block,
                               const char **reason) MT_MUST_USE;
-/* As above from the first MT_BLOCK_HEADER_BYTES alone. */
-enum mt_status mt_block_parse_header(const uint8_t *raw, struct mt_block_header *header,
-                                     const char **reason) MT_MUST_USE;
 
 /* ---- definitions ------------------------------------------------------ */
 

@@ -5,41 +5,7 @@
  * A block freed in the block of events where it was allocated costs no
  * address: it is "the place so many allocations ago", which is a small number
  * for temporaries and a smooth one for activations. */
-#include "codec.h"
-
-#include <string.h>
-
-#include "dictionary.h"
-#include "util.h"
-
-enum { MAX_FORM_BYTES = 9 * MT_VARINT_MAX_BYTES };
-
-struct form {
-    uint64_t ids;       /* kind, flags, thread, device, heap */
-    uint64_t more;      /* stream, pool, fields */
-    struct mt_event of; /* an event of this form */
-    uint16_t fields;
-};
-
-struct place {
-    uint64_t addr, size_bytes;
-};
-
-struct mt_encoder {
-    size_t max_events;
-    struct form *forms;
-    uint32_t form_count;
-    struct mt_map form_ids;
-    struct mt_dictionary addresses, sizes, stacks, names;
-    struct place *places;
-    uint32_t place_count, last_place;
-    uint32_t last_stack;
-    /* columns: values of the events that have one, in order */
-    uint64_t *times, *gaps;
-    uint16_t *form_index, *address_index, *back, *size_index, *aux_index, *stack_index, *name_index;
-    size_t event_count, gap_count, address_index_count, back_count, size_index_count,
-        aux_index_count, stack_index_count, name_index_count;
-};
+#include "encoder.h"
 
 static uint32_t power_of_two_from(size_t count)
 {
@@ -133,7 +99,8 @@ static unsigned encode_new_place(struct mt_encoder *encoder, const struct mt_eve
     encoder->address_index[encoder->address_index_count++] = slot->index;
     slot->note = (uint16_t)encoder->place_count;
     encoder->last_place = encoder->place_count;
-    encoder->places[encoder->place_count++] = (struct place){event->addr, event->size_bytes};
+    encoder->places[encoder->place_count++] =
+        (struct mt_encoder_place){event->addr, event->size_bytes};
     return MT_FIELD_PLACE_NEW | (event->size_bytes ? encode_size(encoder, event->size_bytes) : 0);
 }
 
@@ -141,7 +108,7 @@ static unsigned encode_new_place(struct mt_encoder *encoder, const struct mt_eve
 static unsigned encode_known_place(struct mt_encoder *encoder, const struct mt_event *event)
 {
     const struct mt_dictionary_slot *slot = mt_dictionary_find(&encoder->addresses, event->addr);
-    const struct place *place;
+    const struct mt_encoder_place *place;
     unsigned fields;
 
     if (slot->stamp != encoder->addresses.stamp)
@@ -198,7 +165,7 @@ static unsigned encode_rest(struct mt_encoder *encoder, const struct mt_event *e
     return fields;
 }
 
-static bool form_is(const struct form *form, uint64_t ids, uint64_t more)
+static bool form_is(const struct mt_encoder_form *form, uint64_t ids, uint64_t more)
 {
     return form->ids == ids && form->more == more;
 }
@@ -218,7 +185,7 @@ static enum mt_status find_form(struct mt_encoder *encoder, uint64_t ids, uint64
         found = encoder->form_count;
         if (mt_map_set(&encoder->form_ids, key, found) != MT_OK)
             return MT_ERR_MEMORY;
-        encoder->forms[found] = (struct form){ids, more, *event, (uint16_t)(more >> 48)};
+        encoder->forms[found] = (struct mt_encoder_form){ids, more, *event, (uint16_t)(more >> 48)};
         encoder->form_count++;
     }
     *index = found;
@@ -293,7 +260,7 @@ static bool values_below(const struct mt_dictionary *dictionary, uint32_t limit)
     return true;
 }
 
-static bool form_is_valid(const struct form *form, const struct mt_symbols *symbols)
+static bool form_is_valid(const struct mt_encoder_form *form, const struct mt_symbols *symbols)
 {
     const struct mt_event *of = &form->of;
 
@@ -313,207 +280,6 @@ static bool refers_to_symbols(const struct mt_encoder *encoder, const struct mt_
     }
     return values_below(&encoder->stacks, symbols->stack_count) &&
            values_below(&encoder->names, symbols->strings.count);
-}
-
-/* ---- second pass: indexes -> bytes ------------------------------------ */
-
-static void add_column(struct mt_buf *out, enum mt_column column, const uint8_t *bytes,
-                       size_t length)
-{
-    uint8_t *start = (uint8_t *)mt_buf_reserve(out, 2 * MT_VARINT_MAX_BYTES), *at;
-
-    if (!start || !length)
-        return;
-    at = mt_put_varint(mt_put_varint(start, (uint64_t)column), length);
-    out->length += (size_t)(at - start);
-    mt_buf_add(out, bytes, length);
-}
-
-/* Room at the end of `scratch` that a table surely fits into; the bytes then
- * go into the column. NULL without memory. */
-static uint8_t *scratch_for(struct mt_buf *scratch, size_t entries, size_t entry_bytes)
-{
-    mt_buf_reset(scratch);
-    return (uint8_t *)mt_buf_reserve(scratch, (entries + 3) * entry_bytes);
-}
-
-static void finish_column(struct mt_buf *out, enum mt_column column, struct mt_buf *scratch,
-                          const uint8_t *end)
-{
-    const uint8_t *start = (const uint8_t *)scratch->data;
-
-    add_column(out, column, start, (size_t)(end - start));
-}
-
-static void write_planes(struct mt_buf *out, struct mt_buf *scratch, enum mt_column column,
-                         const uint16_t *values, size_t count, uint32_t table_count)
-{
-    uint8_t *at = scratch_for(scratch, count, 2);
-    size_t i;
-
-    if (!at || !count)
-        return;
-    for (i = 0; i < count; i++)
-        at[i] = (uint8_t)values[i];
-    at += count;
-    if (table_count > 256) {
-        for (i = 0; i < count; i++)
-            at[i] = (uint8_t)(values[i] >> 8);
-        at += count;
-    }
-    finish_column(out, column, scratch, at);
-}
-
-static void write_forms(const struct mt_encoder *encoder, struct mt_buf *out,
-                        struct mt_buf *scratch)
-{
-    uint8_t *at = scratch_for(scratch, encoder->form_count, MAX_FORM_BYTES);
-    uint32_t i;
-
-    if (!at)
-        return;
-    at = mt_put_varint(at, encoder->form_count);
-    for (i = 0; i < encoder->form_count; i++) {
-        const struct mt_event *of = &encoder->forms[i].of;
-        at = mt_put_varint(at, of->kind);
-        at = mt_put_varint(at, of->flags);
-        at = mt_put_varint(at, encoder->forms[i].fields);
-        at = mt_put_varint(at, of->thread);
-        at = mt_put_varint(at, of->device);
-        at = mt_put_varint(at, of->heap);
-        at = mt_put_varint(at, of->pool);
-        at = mt_put_varint(at, of->stream);
-    }
-    finish_column(out, MT_COLUMN_FORMS, scratch, at);
-}
-
-/* Nanoseconds, or microseconds if that loses nothing. */
-static uint64_t common_unit(const uint64_t *times, size_t count)
-{
-    size_t i;
-
-    for (i = 0; i < count; i++) {
-        if (times[i] % 1000)
-            return 1;
-    }
-    return 1000;
-}
-
-/* Bytes a time (1 or 2) that give the shorter column. The largest value of
- * that width means "see the varints that follow". */
-static unsigned best_width(const uint64_t *times, size_t count, uint64_t unit)
-{
-    size_t beyond_one = 0, beyond_two = 0, i;
-
-    for (i = 0; i < count; i++) {
-        beyond_one += times[i] >= 0xFF * unit;
-        beyond_two += times[i] >= 0xFFFF * unit;
-    }
-    return beyond_one * 2 <= count + beyond_two * 3 ? 1 : 2;
-}
-
-static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
-{
-    size_t count = encoder->event_count, i, rest = 0;
-    uint64_t *times = encoder->times, unit = common_unit(times, count);
-    unsigned width = best_width(times, count, unit);
-    uint64_t escape = width == 1 ? 0xFF : 0xFFFF;
-    uint8_t *at = scratch_for(scratch, count, 2 + MT_VARINT_MAX_BYTES);
-
-    if (!at)
-        return;
-    at = mt_put_varint(at, unit);
-    *at++ = (uint8_t)width;
-    for (i = 0; i < count; i++) {
-        uint64_t value = unit == 1 ? times[i] : times[i] / 1000;
-        if (value >= escape) {
-            times[rest++] = value; /* rest <= i: in place */
-            value = escape;
-        }
-        at[i] = (uint8_t)value;
-        if (width == 2)
-            at[count + i] = (uint8_t)(value >> 8);
-    }
-    at += count * width;
-    for (i = 0; i < rest; i++)
-        at = mt_put_varint(at, times[i]);
-    finish_column(out, MT_COLUMN_TIMES, scratch, at);
-}
-
-/* Values as differences to the one before, without the low bits that all lack. */
-static void write_differences(struct mt_buf *out, struct mt_buf *scratch, enum mt_column column,
-                              const struct mt_dictionary *table)
-{
-    uint8_t *at = scratch_for(scratch, table->count, MT_VARINT_MAX_BYTES);
-    uint64_t bits = 0, last = 0;
-    unsigned shift;
-    uint32_t i;
-
-    if (!at || !table->count)
-        return;
-    for (i = 0; i < table->count; i++)
-        bits |= table->values[i];
-    shift = bits ? (unsigned)__builtin_ctzll(bits) : 0;
-    at = mt_put_varint(at, table->count);
-    at = mt_put_varint(at, shift);
-    for (i = 0; i < table->count; i++) {
-        uint64_t value = table->values[i] >> shift;
-        at = mt_put_varint(at, mt_zigzag(value - last));
-        last = value;
-    }
-    finish_column(out, column, scratch, at);
-}
-
-static void write_sizes(const struct mt_encoder *encoder, struct mt_buf *out,
-                        struct mt_buf *scratch)
-{
-    const struct mt_dictionary *sizes = &encoder->sizes;
-    uint8_t *at = scratch_for(scratch, sizes->count, MT_VARINT_MAX_BYTES);
-    uint32_t i;
-
-    if (!at || !sizes->count)
-        return;
-    at = mt_put_varint(at, sizes->count);
-    for (i = 0; i < sizes->count; i++)
-        at = mt_put_varint(at, sizes->values[i]);
-    finish_column(out, MT_COLUMN_SIZES, scratch, at);
-}
-
-static void write_gaps(const struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
-{
-    uint8_t *at = scratch_for(scratch, encoder->gap_count, MT_VARINT_MAX_BYTES);
-    size_t i;
-
-    if (!at)
-        return;
-    for (i = 0; i < encoder->gap_count; i++)
-        at = mt_put_varint(at, encoder->gaps[i]);
-    finish_column(out, MT_COLUMN_SEQ_GAPS, scratch, at);
-}
-
-static void write_columns(struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch)
-{
-    write_forms(encoder, out, scratch);
-    write_planes(out, scratch, MT_COLUMN_FORM_INDEX, encoder->form_index, encoder->event_count,
-                 encoder->form_count);
-    write_times(encoder, out, scratch);
-    write_differences(out, scratch, MT_COLUMN_ADDRESSES, &encoder->addresses);
-    write_planes(out, scratch, MT_COLUMN_ADDRESS_INDEX, encoder->address_index,
-                 encoder->address_index_count, encoder->addresses.count);
-    write_planes(out, scratch, MT_COLUMN_BACK, encoder->back, encoder->back_count,
-                 encoder->place_count);
-    write_sizes(encoder, out, scratch);
-    write_planes(out, scratch, MT_COLUMN_SIZE_INDEX, encoder->size_index, encoder->size_index_count,
-                 encoder->sizes.count);
-    write_planes(out, scratch, MT_COLUMN_AUX_INDEX, encoder->aux_index, encoder->aux_index_count,
-                 encoder->sizes.count);
-    write_differences(out, scratch, MT_COLUMN_STACKS, &encoder->stacks);
-    write_planes(out, scratch, MT_COLUMN_STACK_INDEX, encoder->stack_index,
-                 encoder->stack_index_count, encoder->stacks.count);
-    write_differences(out, scratch, MT_COLUMN_NAMES, &encoder->names);
-    write_planes(out, scratch, MT_COLUMN_NAME_INDEX, encoder->name_index, encoder->name_index_count,
-                 encoder->names.count);
-    write_gaps(encoder, out, scratch);
 }
 
 static void write_header(const struct mt_event *events, size_t count, size_t definition_bytes,
@@ -552,7 +318,7 @@ enum mt_status mt_block_encode(struct mt_encoder *encoder, const struct mt_symbo
     write_header(events, count, definitions->length, out);
     mt_buf_add(out, definitions->data, definitions->length);
     if (count)
-        write_columns(encoder, out, &scratch);
+        mt_columns_write(encoder, out, &scratch);
     if (scratch.failed || out->failed) {
         *reason = mt_status_text(MT_ERR_MEMORY);
         status = MT_ERR_MEMORY;

@@ -8,9 +8,9 @@
 
 #include "util.h"
 
-/* Failed attempts to read a frame may look at 16 MiB + 64 bytes a byte of the
- * file in all: enough for any accident, not for a file made to be slow. */
-enum { EFFORT_PER_BYTE = 64, MIN_FRAME_BYTES = 8 };
+/* Failed attempts to read a frame may cost 16 MiB + 32 bytes a byte of the file
+ * in all: enough for any accident, not for a file made to be slow. */
+enum { EFFORT_PER_BYTE = 32, CHECK_EFFORT = 8, MIN_FRAME_BYTES = 8 };
 #define FREE_EFFORT ((uint64_t)16 << 20)
 
 /* Why bytes are no frame. */
@@ -63,6 +63,11 @@ static enum mt_status add_damage(struct mt_frames *frames, uint64_t offset, cons
     return add_found(frames, &found, error);
 }
 
+static void spend(struct mt_frames *frames, uint64_t bytes)
+{
+    frames->effort_left -= mt_min_u64(frames->effort_left, bytes);
+}
+
 /* ---- one frame -------------------------------------------------------- */
 
 /* Decompresses the frame that is bytes[0..length) into frames->raw. */
@@ -94,12 +99,17 @@ static const char *try_events(struct mt_frames *frames, const uint8_t *bytes, si
 
     if (ZSTD_isError(length)) {
         bool is_short = ZSTD_getErrorCode(length) == ZSTD_error_srcSize_wrong;
+        spend(frames, got);
         return is_short ? got < MT_FRAME_MAX_BYTES ? cut_short : "larger than a frame may be"
                         : "compressed data is corrupt";
     }
     reason = decompress(frames, bytes, length);
-    if (reason || mt_block_parse(frames->raw, frames->raw_length, &block, &reason) != MT_OK)
+    if (reason || mt_block_parse(frames->raw, frames->raw_length, &block, &reason) != MT_OK) {
+        /* a content size that is not known is a huge number here */
+        spend(frames,
+              length + mt_min_u64(ZSTD_getFrameContentSize(bytes, got), MT_BLOCK_MAX_BYTES));
         return reason;
+    }
     *entry = (struct mt_index_entry){.info = {.compressed_bytes = length,
                                               .raw_bytes = frames->raw_length,
                                               .first_seq = block.header.first_seq,
@@ -199,6 +209,7 @@ static enum mt_status step_over_skippable(struct mt_frames *frames, const uint8_
         if (status != MT_OK || got < length)
             return status;
         trouble->reason = check_ours(frames, bytes, got);
+        spend(frames, trouble->reason ? CHECK_EFFORT * length : 0);
     } else { /* other programs may say what they like, in their own words */
         trouble->reason = strcmp(trouble->what, "frame") != 0 ? "not marked as ours" : NULL;
     }
@@ -295,8 +306,6 @@ static enum mt_status recover(struct mt_frames *frames, const struct trouble *tr
             return status;
         if (!again.reason)
             return insert_damage(frames, first, start, trouble, error);
-        frames->effort_left -=
-            mt_min_u64(frames->effort_left, mt_min_u64(MT_FRAME_MAX_BYTES, size - at));
     }
     frames->walked = size;
     frames->cut = trouble->reason == cut_short;
