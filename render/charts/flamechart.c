@@ -13,6 +13,7 @@
 #include "util.h"
 
 #define CURVE_HEIGHT 160.0
+#define LEAST_CURVE  64.0
 #define GUTTER       70.0 /* left of the plot */
 
 /* ---- the axis -------------------------------------------------------- */
@@ -86,12 +87,12 @@ static void draw_row_names(const struct mt_flame_plan *plan)
     if (plan->rows[0] >= 0)
         draw_row_name(plan, plan->rows[0], "step");
     for (uint32_t row = 1; row + 1 < chart->frame_row && !has_phase_name; row++)
-        if (plan->rows[row] >= 0) {
+        if (plan->rows[row] >= 0 && (uint32_t)plan->rows[row] < plan->row_count) {
             draw_row_name(plan, plan->rows[row], "phase");
             has_phase_name = true;
         }
     for (uint32_t row = chart->frame_row; row < chart->row_count + chart->common_rows; row++)
-        if (plan->rows[row] >= 0) {
+        if (plan->rows[row] >= 0 && (uint32_t)plan->rows[row] < plan->row_count) {
             draw_row_name(plan, plan->rows[row], "stack");
             break;
         }
@@ -125,6 +126,9 @@ static void draw_footnote(const struct mt_flame_plan *plan)
         mt_buf_add_text(&text, "stacks below ");
         add_common(plan, &text);
     }
+    if (plan->rows_cut)
+        mt_buf_printf(&text, "%s%u rows further in not drawn", text.length ? " · " : "",
+                      plan->rows_cut);
     if (plan->merged_calls)
         mt_buf_printf(&text, "%s%s calls without room for a word drawn together",
                       text.length ? " · " : "", mt_format_count(count, plan->merged_calls));
@@ -170,9 +174,27 @@ static const char *facts(const struct mt_flame_plan *plan)
 
 static double height_below_curve(const struct mt_flame_plan *plan)
 {
-    double table = mt_flame_table_columns(plan) ? MT_FLAME_TABLE_HEIGHT : 0;
+    return 16 + MT_FLAME_PITCH * plan->row_count + 30 +
+           (plan->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + 40;
+}
 
-    return 16 + MT_FLAME_PITCH * plan->row_count + 30 + table + 40;
+/* Height of the curve. A low picture gives up the table first, then the
+ * innermost rows; a high one has a higher curve. */
+static double fit_height(struct mt_flame_plan *plan, double wish)
+{
+    double room;
+
+    plan->has_table = mt_flame_table_columns(plan) > 0;
+    if (wish <= 0)
+        return CURVE_HEIGHT;
+    room = mt_frame_height(wish, 0) - plan->plot.y;
+    if (room - height_below_curve(plan) < LEAST_CURVE)
+        plan->has_table = false;
+    while (plan->row_count > 3 && room - height_below_curve(plan) < LEAST_CURVE) {
+        plan->row_count--;
+        plan->rows_cut++;
+    }
+    return fmax(LEAST_CURVE, room - height_below_curve(plan));
 }
 
 static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title,
@@ -180,7 +202,7 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
 {
     struct mt_report since_window = *plan->report;
     struct mt_timeline timeline;
-    double y, curve = CURVE_HEIGHT;
+    double y;
     enum mt_status status = make_timeline(plan, &timeline);
 
     if (!status)
@@ -193,23 +215,20 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
     plan->axis.width = plan->plot.width = plan->drawing->width - plan->plot.x - MT_MARGIN;
     y = draw_key(plan, mt_frame_header(plan->drawing, title, facts(plan)));
     plan->plot.y = y + 14;
-    if (options->height > 0) /* the curve takes what is left */
-        curve =
-            fmax(80, mt_frame_height(options->height, 0) - plan->plot.y - height_below_curve(plan));
-    plan->plot.height = curve;
-    plan->rows_top = plan->plot.y + curve + 16;
-    plan->drawing->height = ceil(plan->plot.y + curve + height_below_curve(plan));
+    plan->plot.height = fit_height(plan, options->height);
+    plan->rows_top = plan->plot.y + plan->plot.height + 16;
+    plan->drawing->height = ceil(plan->plot.y + plan->plot.height + height_below_curve(plan));
     mt_flame_draw_curve(plan);
     mt_flame_draw_rows(plan);
     draw_row_names(plan);
     y = plan->rows_top + MT_FLAME_PITCH * plan->row_count;
     mt_time_axis_draw_folds(plan->drawing, &plan->axis, plan->plot.y, y - plan->plot.y);
     mt_time_axis_draw_ticks(plan->drawing, &plan->axis, y + 2);
-    if (mt_flame_table_columns(plan))
+    if (plan->has_table)
         mt_flame_draw_table(plan, y + 50);
     draw_footnote(plan);
     plan->axis.report = plan->report;
-    plan->axis.timeline = NULL;
+    plan->axis.timeline = NULL; /* both were local */
     return MT_OK;
 }
 

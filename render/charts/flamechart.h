@@ -18,7 +18,9 @@ struct mt_flame_plan {
     double rows_top;
     /* by row of the model: row of the picture, or -1 if it is left out */
     int32_t *rows;
-    uint32_t row_count;    /* of the picture */
+    uint32_t row_count; /* of the picture */
+    uint32_t rows_cut;  /* innermost ones, for lack of height */
+    bool has_table;
     uint64_t largest_net;  /* either sign; the ends of the colour key */
     uint64_t merged_calls; /* drawn as part of a crowd */
 };

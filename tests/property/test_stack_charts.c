@@ -210,7 +210,9 @@ static void check_icicle(const char *name, const struct mt_report *report,
     check_cells(name, &drawing, 70);
     check_node_cells(name, report, icicle, &drawing);
     check_table(icicle, &drawing, options->reversed);
-    if (options->height == 0)
+    if (options->height > 0)
+        assert_true(drawing.height == options->height);
+    else
         check_dropped(name, &drawing);
     mt_drawing_release(&drawing);
     mt_arena_release(&arena);
@@ -361,6 +363,8 @@ static void check_flamechart(const char *name, const struct mt_report *report,
     assert_int_equal(mt_flamechart_draw(report, device, options, &drawing, NULL), MT_OK);
     check_picture(name, &drawing);
     check_cells(name, &drawing, 130);
+    if (options->height > 0)
+        assert_true(drawing.height == options->height);
     check_curve(device, &drawing);
     check_nets(name, &drawing);
     if (!options->event_axis && device->flamechart->step != MT_NO_STEP)
