@@ -322,7 +322,8 @@ static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
     survey->log.roles[view->allocation] =
         mt_role_clock_end(&survey->roles, phase, view->allocation,
                           device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
-    device->live_blocks--;
+    if (survey->log.sizes[view->allocation] && device->live_blocks)
+        device->live_blocks--; /* it was served */
     device->frees++;
 }
 
