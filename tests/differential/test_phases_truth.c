@@ -347,13 +347,63 @@ static void roles_of_known_runs(void **state)
     unload(&loaded);
 }
 
+/* ---- without annotations ---------------------------------------------------- */
+
+/* A source whose ranges were never recorded. */
+static const struct mt_source_ops *hidden_ops;
+
+static enum mt_status next_without_ranges(struct mt_source *source, struct mt_event_batch *batch,
+                                          struct mt_error *error)
+{
+    enum mt_status status = hidden_ops->next(source, batch, error);
+
+    for (size_t i = 0; status == MT_OK && i < batch->count; i++)
+        if (batch->events[i].kind == MT_EVENT_PHASE_PUSH ||
+            batch->events[i].kind == MT_EVENT_PHASE_POP)
+            batch->events[i].kind = MT_EVENT_MARK;
+    return status;
+}
+
+/* Stacks say almost as much of roles as annotations do. */
+static void roles_without_annotations(void **state)
+{
+    static const char *const names[] = {"seq2seq", "gpt_default", "resnet50_cap1900", "ddp_rank0"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct mt_analyze_options options = {.path = names[i], .flamechart_step = MT_NO_STEP};
+        struct loaded with = load(names[i], NULL);
+        const struct mt_source_ops *ops = with.source->ops;
+        struct mt_source_ops without_ranges = *ops;
+        struct mt_report *bare;
+        struct mt_error error;
+
+        hidden_ops = ops;
+        without_ranges.next = next_without_ranges;
+        with.source->ops = &without_ranges;
+        assert_int_equal(mt_source_rewind(with.source, &error), MT_OK);
+        assert_int_equal(mt_analyze(with.source, &options, &bare, &error), MT_OK);
+        assert_int_equal(bare->phase_count, 0);
+        for (int role = 0; role < MT_ROLE_COUNT; role++) {
+            int64_t difference = (int64_t)(bare->devices[0].peak_role_bytes[role] -
+                                           with.report->devices[0].peak_role_bytes[role]);
+
+            if (llabs(difference) * 20 > (int64_t)with.report->devices[0].allocated_peak.bytes)
+                fail_msg("%s: %s differ by %lld", names[i], mt_role_name((enum mt_role)role),
+                         (long long)difference);
+        }
+        mt_report_release(bare);
+        with.source->ops = ops;
+        unload(&with);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phases_match_truth),
-        cmocka_unit_test(sums_hold),
-        cmocka_unit_test(seq2seq_is_explained),
-        cmocka_unit_test(roles_of_known_runs),
+        cmocka_unit_test(phases_match_truth),        cmocka_unit_test(sums_hold),
+        cmocka_unit_test(seq2seq_is_explained),      cmocka_unit_test(roles_of_known_runs),
+        cmocka_unit_test(roles_without_annotations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
