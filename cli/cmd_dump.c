@@ -41,7 +41,6 @@ static bool parse_instant(const char *text, struct instant *instant)
             return false;
     if (at == text)
         return false;
-    instant->given = true;
     instant->value = whole;
     if (!*at)
         return true;
@@ -268,6 +267,16 @@ static enum mt_status go_to_start(struct dump *dump, struct mt_error *error)
     return source->ops->seek(source, target, dump->from.by_time, error);
 }
 
+/* Says so and returns false if the text of an option is no instant. */
+static bool read_instant(const char *text, struct instant *instant)
+{
+    instant->given = text != NULL;
+    if (!text || parse_instant(text, instant))
+        return true;
+    mt_say("'%s' is no event number and no time such as 1.5s, 20ms, 300us, 7ns", text);
+    return false;
+}
+
 static int dump_source(struct dump *dump, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -305,13 +314,8 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
 
     if (code >= 0)
         return code;
-    if ((from && !parse_instant(from, &dump.from)) || (to && !parse_instant(to, &dump.to))) {
-        mt_say("'%s' is no event number and no time such as 1.5s, 20ms, 300us, 7ns",
-               from && !dump.from.given ? from
-               : to                     ? to
-                                        : from);
+    if (!read_instant(from, &dump.from) || !read_instant(to, &dump.to))
         return MT_EXIT_USAGE;
-    }
     dump.source = mt_open_input(arguments[0], &dump.common, &code);
     if (!dump.source)
         return code;

@@ -63,7 +63,10 @@ struct mt_frame_info {
     uint64_t first_seq, event_count, first_t_ns;
 };
 
-/* Frames of an open trace source, in order. Valid until close. */
+/* Frames of an open trace source, in order. Valid until close. To decode in
+ * parallel, let each thread open a source of its own and seek to the first_seq
+ * of the frames that it takes: that costs the definitions before them, no
+ * events. */
 enum mt_status mt_trace_frames(struct mt_source *source, const struct mt_frame_info **frames,
                                size_t *count, struct mt_error *error) MT_MUST_USE;
 
