@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""check_accuracy.py PROGRAM [--update]: measures the tables of docs/accuracy.md
+anew, from the captures and from what the allocators of those runs said of
+themselves, and compares (or rewrites) them. Knows nothing of memtrace but its
+command line."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CAPTURES = ROOT / "fixtures" / "captures"
+PAGE = ROOT / "docs" / "accuracy.md"
+LEVELS = ("requested", "allocated", "active", "reserved", "inactive_split")
+
+
+def replay(program, capture, *options):
+    """Policies of the JSON answer; status 1 is an answer, too."""
+    done = subprocess.run([program, "replay", "--json", "--quiet", CAPTURES / f"{capture}.pickle.zst", *options],
+                          stdout=subprocess.PIPE)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"replay of {capture} failed: {done.returncode}")
+    return json.loads(done.stdout)["policies"]
+
+
+def counters_of(program, capture, device, *options):
+    """[(t_us, level...)] after each event of a device."""
+    with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
+        replay(program, capture, "--counters", file.name, *options)
+        rows = [line.split(",") for line in file.read().splitlines()[1:]]
+    return [(int(row[1]) // 1000, *map(int, row[3:])) for row in rows if int(row[2]) == device]
+
+
+def matches(row, states, first, last, peaks):
+    """Does a row of truth equal the state after one of the events first..last?"""
+    for at in range(first, last + 1):
+        levels = states[at - 1][1:] if at else (0,) * len(LEVELS)
+        now = all(row[name] == levels[i] for i, name in enumerate(LEVELS))
+        if now and all(row[f"{name}_peak"] == peaks[at][i] for i, name in enumerate(LEVELS)):
+            return True
+    return False
+
+
+def rows_exact(truth, states):
+    """How many rows agree in all levels, current and peak. Events that share the
+    row's microsecond may have come before or after it."""
+    base = truth["rows"][0]
+    peaks = [tuple(base[f"{name}_peak"] for name in LEVELS)]
+    for state in states:
+        peaks.append(tuple(map(max, peaks[-1], state[1:])))
+    exact = 0
+    for row in truth["rows"]:
+        first = sum(state[0] < row["time_us"] for state in states)
+        last = sum(state[0] <= row["time_us"] for state in states)
+        exact += matches(row, states, first, last, peaks)
+    return exact
+
+
+def of(part, whole):
+    return f"{part} of {whole}"
+
+
+def exactness(program):
+    lines = ["| capture | addresses | segment events | OOMs | rows of the allocator's own counters | blind: reserved peak off by |",
+             "|---|---|---|---|---|---|"]
+    for path in sorted(CAPTURES.glob("*.truth.json")):
+        capture = path.name.removesuffix(".truth.json")
+        truth = json.loads(path.read_text())
+        for answer in replay(program, capture, "--policy", "pytorch", "--verify"):
+            verify, device = answer["verify"], answer["device"]
+            has_truth = device == truth_device(program, capture)
+            rows = "" if not has_truth else ("see below" if answer["starts_in_middle"] else of(
+                rows_exact(truth, counters_of(program, capture, device)), len(truth["rows"])))
+            blind = next(b for b in replay(program, capture, "--policy", "pytorch", "--blind")
+                         if b["device"] == device)
+            off = blind["reserved_peak_bytes"] - answer["reserved_peak_bytes"]
+            lines.append(
+                f"| {capture}{f', device {device}' if not has_truth or device else ''} "
+                f"| {of(verify['addresses_exact'], verify['allocations'])} "
+                f"| {of(verify['segment_events_exact'], verify['segment_events'])} "
+                f"| {of(verify['ooms_exact'], verify['ooms'])} | {rows} "
+                f"| {f'{off:+d} B' if off else '0'} |")
+    return lines
+
+
+def truth_device(program, capture):
+    """Rows speak of one device: the first that the capture has events of."""
+    return min(answer["device"] for answer in replay(program, capture))
+
+
+def other_options(program):
+    lines = ["| replayed | under | reserved peak, replay | reserved peak, real run |", "|---|---|---|---|"]
+    for options, real in (("expandable_segments:True", "gpt_expandable"), ("max_split_size_mb:64", "gpt_split64")):
+        answer = replay(program, "gpt_default", "--policy", f"pytorch:{options}")[0]
+        rows = json.loads((CAPTURES / f"{real}.truth.json").read_text())["rows"]
+        lines.append(f"| gpt_default | `{options}` | {answer['reserved_peak_bytes']} B | {rows[-1]['reserved_peak']} B |")
+    return lines
+
+
+def limits(program):
+    lines = ["| capture | options | real run failed at | replay there | real run passed at | replay there |",
+             "|---|---|---|---|---|---|"]
+    for entry in json.loads((CAPTURES / "capacity.json").read_text()).values():
+        if not isinstance(entry, dict):
+            continue
+        for options, bounds in entry.items():
+            if options == "trace":
+                continue
+            said = {}
+            for kind, mib in bounds.items():
+                answer = replay(program, entry["trace"], "--policy", f"pytorch:{options}", "--limit", f"{mib}MiB")[0]
+                said[kind] = "fails" if answer["failed_requests"] else "passes"
+            lines.append(f"| {entry['trace']} | {f'`{options}`' if options else 'defaults'} "
+                         f"| {bounds['fails']} MiB | {said['fails']} | {bounds['fits']} MiB | {said['fits']} |")
+    return lines
+
+
+def main(program, rewrite):
+    text = PAGE.read_text()
+    fresh = text
+    for name, table in (("exactness", exactness), ("options", other_options), ("limits", limits)):
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        head, _, rest = fresh.partition(begin)
+        _, _, tail = rest.partition(end)
+        if not tail:
+            raise SystemExit(f"{PAGE}: no place for the table {name}")
+        fresh = head + begin + "\n".join(table(program)) + "\n" + end + tail
+    if rewrite:
+        PAGE.write_text(fresh)
+    elif fresh != text:
+        for old, new in zip(text.splitlines(), fresh.splitlines()):
+            if old != new:
+                print(f"- {old}\n+ {new}")
+        print("docs/accuracy.md does not say what was measured: tests/check_accuracy.py PROGRAM --update")
+        return 1
+    print("docs/accuracy.md agrees with what was measured")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], "--update" in sys.argv[2:]))
