@@ -3,11 +3,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "glyphs.h"
+#include "glyph_cache.h"
+#include "glyph_path.h"
 #include "theme.h"
 
 struct canvas {
     cairo_t *cairo;
+    cairo_surface_t *surface;
+    uint32_t *pixels; /* of the surface, 0x00RRGGBB */
+    size_t stride;    /* pixels from row to row */
+    int width, height;
+    struct mt_glyph_cache cache;
+    bool failed; /* the host had no memory */
     double scale;
     enum mt_theme theme;
     cairo_pattern_t *hatches[MT_COLOR_COUNT]; /* made when first needed */
@@ -207,91 +214,78 @@ static void draw_path(struct canvas *canvas, const struct mt_op *op)
 
 /* ---- text ---- */
 
-/* Where letters stand: origin in pixels, pixels per font unit. */
-struct pen {
-    cairo_t *cairo;
-    double x, y, scale;
-    bool vertical;
-};
-
-static struct mt_point place(const struct pen *pen, double along, double up)
+/* `coverage` 255ths of the way from one colour to another. */
+static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
 {
-    struct mt_point point = {pen->x + along * pen->scale, pen->y - up * pen->scale};
+    uint32_t rest = 255 - coverage;
+    /* Red and blue at once; 0x80 rounds, the shifts divide by 255. */
+    uint32_t rb = (from & 0xFF00FF) * rest + (to & 0xFF00FF) * coverage + 0x800080;
+    uint32_t g = (from >> 8 & 0xFF) * rest + (to >> 8 & 0xFF) * coverage + 0x80;
 
-    if (pen->vertical) {
-        point.x = pen->x - up * pen->scale;
-        point.y = pen->y - along * pen->scale;
-    }
-    return point;
+    rb = (rb + (rb >> 8 & 0xFF00FF)) >> 8 & 0xFF00FF;
+    g = (g + (g >> 8)) >> 8;
+    return rb | g << 8;
 }
 
-static void trace_glyph(const struct pen *pen, const struct mt_glyph_table *table,
-                        const struct mt_glyph *glyph, double along)
+/* Lays one letter in `color` over the pixels; what is outside stays away. */
+static void blend_mask(const struct canvas *canvas, const struct mt_glyph_mask *mask, int pen_x,
+                       int pen_y, uint32_t color)
 {
-    const int16_t *at = table->outlines + glyph->start, *end = at + glyph->length;
-    struct mt_point p[3];
-    int i, points;
+    int left = pen_x + mask->left, top = pen_y + mask->top, x, y;
+    int from_x = left < 0 ? -left : 0, from_y = top < 0 ? -top : 0;
+    int to_x = left + mask->width > canvas->width ? canvas->width - left : mask->width;
+    int to_y = top + mask->height > canvas->height ? canvas->height - top : mask->height;
 
-    while (at < end) {
-        int operation = *at++;
+    for (y = from_y; y < to_y; y++) {
+        const uint8_t *coverage = mask->coverage + (size_t)y * (size_t)mask->width;
+        uint32_t *pixels = canvas->pixels + (size_t)(top + y) * canvas->stride;
 
-        points = operation == MT_GLYPH_CURVE ? 3 : 1;
-        for (i = 0; i < points; i++, at += 2)
-            p[i] = place(pen, along + at[0], at[1]);
-        if (operation == MT_GLYPH_MOVE) {
-            cairo_close_path(pen->cairo);
-            cairo_move_to(pen->cairo, p[0].x, p[0].y);
-        } else if (operation == MT_GLYPH_LINE) {
-            cairo_line_to(pen->cairo, p[0].x, p[0].y);
-        } else {
-            cairo_curve_to(pen->cairo, p[0].x, p[0].y, p[1].x, p[1].y, p[2].x, p[2].y);
+        for (x = from_x; x < to_x; x++) {
+            if (coverage[x])
+                pixels[left + x] = mix(pixels[left + x], color, coverage[x]);
         }
     }
-    cairo_close_path(pen->cairo);
 }
 
-static void trace_box_side(const struct pen *pen, double left, double right, double bottom,
-                           double top)
+/* Horizontal text without a halo, letter by letter out of the cache. */
+static bool blend_text(struct canvas *canvas, const struct mt_op *op, double x, double y)
 {
-    const double corners[4][2] = {{left, bottom}, {right, bottom}, {right, top}, {left, top}};
-    struct mt_point p;
-    int i;
-
-    for (i = 0; i < 4; i++) {
-        p = place(pen, corners[i][0], corners[i][1]);
-        if (i)
-            cairo_line_to(pen->cairo, p.x, p.y);
-        else
-            cairo_move_to(pen->cairo, p.x, p.y);
-    }
-    cairo_close_path(pen->cairo);
-}
-
-/* Stands for a character that has no outline: the inner side runs the other
- * way round and so is a hole. */
-static void trace_box(const struct pen *pen, double along)
-{
-    double right = along + MT_GLYPH_BOX_ADVANCE - 150;
-
-    trace_box_side(pen, along + 150, right, 0, MT_GLYPH_CAP);
-    trace_box_side(pen, right - 170, along + 320, 170, MT_GLYPH_CAP - 170);
-}
-
-static void trace_text(const struct pen *pen, const char *text, enum mt_weight weight)
-{
-    const struct mt_glyph_table *table = &mt_glyph_tables[weight];
-    const struct mt_glyph *glyph;
-    uint32_t character;
-    double along = 0;
+    const struct mt_glyph_table *table = &mt_glyph_tables[op->style.weight];
+    uint32_t color = mt_theme_rgb(canvas->theme, op->style.color), character;
+    double size = op->style.size * canvas->scale, along = 0;
+    const char *text = op->text;
 
     while ((character = mt_utf8_next(&text))) {
-        glyph = mt_glyph_find(table, character);
-        if (glyph)
-            trace_glyph(pen, table, glyph, along);
-        else
-            trace_box(pen, along);
+        const struct mt_glyph *glyph = mt_glyph_find(table, character);
+        double at = x + along * size / MT_GLYPH_EM;
+        int quarters = (int)floor(at * MT_GLYPH_PHASES + 0.5);
+        int pixel = (int)floor((double)quarters / MT_GLYPH_PHASES);
+        const struct mt_glyph_mask *mask =
+            mt_glyph_cache_get(&canvas->cache, character, op->style.weight, size,
+                               (unsigned)(quarters - pixel * MT_GLYPH_PHASES));
+
+        if (!mask)
+            return false;
+        if (mask->coverage)
+            blend_mask(canvas, mask, pixel, (int)y, color);
         along += glyph ? glyph->advance : MT_GLYPH_BOX_ADVANCE;
     }
+    return true;
+}
+
+static void outline_text(struct canvas *canvas, const struct mt_op *op,
+                         const struct mt_glyph_pen *pen)
+{
+    mt_text_path(pen, op->text, op->style.weight);
+    cairo_set_antialias(canvas->cairo, CAIRO_ANTIALIAS_DEFAULT);
+    if (op->style.halo) {
+        cairo_set_dash(canvas->cairo, NULL, 0, 0);
+        cairo_set_line_width(canvas->cairo, 3.5 * canvas->scale);
+        set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, MT_COLOR_BACKGROUND), 1);
+        cairo_stroke_preserve(canvas->cairo);
+    }
+    set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, op->style.color), 1);
+    cairo_fill(canvas->cairo);
 }
 
 static void draw_text(struct canvas *canvas, const struct mt_op *op)
@@ -299,10 +293,10 @@ static void draw_text(struct canvas *canvas, const struct mt_op *op)
     static const double anchors[] = {0, 0.5, 1};
     const struct mt_text_style *style = &op->style;
     double before = anchors[style->anchor] * op->text_width * canvas->scale;
-    struct pen pen = {canvas->cairo, op->x * canvas->scale, op->y * canvas->scale,
-                      style->size * canvas->scale / MT_GLYPH_EM, style->vertical};
+    struct mt_glyph_pen pen = {canvas->cairo, op->x * canvas->scale, op->y * canvas->scale,
+                               style->size * canvas->scale / MT_GLYPH_EM, style->vertical};
 
-    if (!op->text)
+    if (!op->text || !(fabs(pen.x) < 1e6) || !(fabs(pen.y) < 1e6))
         return;
     if (style->vertical) {
         pen.y += before;
@@ -311,16 +305,13 @@ static void draw_text(struct canvas *canvas, const struct mt_op *op)
         pen.x -= before;
         pen.y = round(pen.y);
     }
-    trace_text(&pen, op->text, style->weight);
-    cairo_set_antialias(canvas->cairo, CAIRO_ANTIALIAS_DEFAULT);
-    if (style->halo) {
-        cairo_set_dash(canvas->cairo, NULL, 0, 0);
-        cairo_set_line_width(canvas->cairo, 3.5 * canvas->scale);
-        set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, MT_COLOR_BACKGROUND), 1);
-        cairo_stroke_preserve(canvas->cairo);
+    if (style->vertical || style->halo) {
+        outline_text(canvas, op, &pen);
+        return;
     }
-    set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, style->color), 1);
-    cairo_fill(canvas->cairo);
+    cairo_surface_flush(canvas->surface);
+    canvas->failed |= !blend_text(canvas, op, pen.x, pen.y);
+    cairo_surface_mark_dirty(canvas->surface);
 }
 
 /* ---- all of it ---- */
@@ -369,11 +360,18 @@ enum mt_status mt_raster_draw(const struct mt_drawing *drawing, enum mt_theme th
     memset(&canvas, 0, sizeof canvas);
     canvas.scale = scale;
     canvas.theme = theme;
-    *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)width, (int)height);
+    canvas.width = (int)width;
+    canvas.height = (int)height;
+    *surface = canvas.surface =
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, canvas.width, canvas.height);
     canvas.cairo = cairo_create(*surface);
-    draw_operations(&canvas, drawing);
-    status = cairo_status(canvas.cairo);
+    canvas.pixels = (uint32_t *)(void *)cairo_image_surface_get_data(*surface);
+    canvas.stride = (size_t)cairo_image_surface_get_stride(*surface) / sizeof *canvas.pixels;
+    if (canvas.pixels)
+        draw_operations(&canvas, drawing);
+    status = canvas.failed ? CAIRO_STATUS_NO_MEMORY : cairo_status(canvas.cairo);
     cairo_destroy(canvas.cairo);
+    mt_glyph_cache_release(&canvas.cache);
     cairo_surface_flush(*surface);
     if (status == CAIRO_STATUS_SUCCESS)
         return MT_OK;

@@ -91,6 +91,13 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
 
 /* ---- row of steps ---- */
 
+/* It ended before the axis begins: nothing of it shows. */
+static bool is_before(const struct mt_time_axis *axis, const struct mt_step_use *step)
+{
+    return step_right(axis, step) <= axis->left + 0.01 &&
+           step_left(axis, step) <= axis->left + 0.01;
+}
+
 static const char *step_number(struct mt_drawing *drawing, int64_t step)
 {
     char digits[MT_UNITS_TEXT];
@@ -134,19 +141,21 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
                              const struct mt_device_report *device, double y)
 {
     const struct mt_step_use *steps = device->steps;
-    uint32_t i, last;
+    uint32_t i, last, first = 0;
     double left;
 
+    while (first + 1 < device->step_count && is_before(axis, &steps[first]))
+        first++;
     if (!device->step_count)
         return;
-    left = step_left(axis, &steps[0]);
+    left = step_left(axis, &steps[first]);
     if (left - axis->left > 12) {
         struct cell setup = {
             axis->left, left - 0.5, MT_COLOR_PANEL, "before the first step", {"setup", NULL, NULL},
             "setup"};
         draw_cell(drawing, y, &setup);
     }
-    for (i = 0; i < device->step_count; i = last + 1) {
+    for (i = first; i < device->step_count; i = last + 1) {
         last = i;
         left = step_left(axis, &steps[i]);
         while (step_right(axis, &steps[last]) - left < LEAST_STEP && last + 1 < device->step_count)

@@ -143,10 +143,10 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
         plan->plot.width = drawing->width - MT_MARGIN - 8;
         plan->side_left = MT_MARGIN;
         plan->side_width = drawing->width - 2 * MT_MARGIN;
-        if (plan->plot.height - side - 12 < LEAST_PLOT)
+        plan->has_role_row = plan->plot.height - side - 12 < LEAST_PLOT;
+        if (plan->has_role_row)
             plan->side_width = 0;
-        else
-            plan->plot.height -= side + 12;
+        plan->plot.height -= plan->has_role_row ? 22 : side + 12;
         plan->side_top = plan->side_bottom - side;
     }
 }
@@ -201,6 +201,8 @@ static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
     mt_time_axis_draw_ticks(drawing, &plan->axis, y + 2);
     if (plan->has_legend_row)
         mt_time_axis_draw_legend(drawing, &plan->axis, y + 46, legend_right);
+    if (plan->has_role_row)
+        mt_timeline_draw_role_row(drawing, plan, y + (plan->has_legend_row ? 68 : 44));
 }
 
 static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)

@@ -23,10 +23,14 @@ struct mt_timeline_plan {
     uint32_t column_count;
     double column_width;
     double side_left, side_width, side_top, side_bottom; /* legend; width 0 = none */
-    bool has_legend_row;                                 /* below the ticks */
-    bool narrow;                                         /* legend below the plot, in two columns */
-    uint64_t limit_bytes;                                /* to be drawn as a line, 0 = none */
+    bool has_legend_row;                                 /* phases, below the ticks */
+    bool has_role_row;    /* below that, where there is no other legend */
+    bool narrow;          /* legend below the plot, in two columns */
+    uint64_t limit_bytes; /* to be drawn as a line, 0 = none */
 };
+
+/* Roles from the base line up: what lives long first, so that it lies still. */
+extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 
 /* y of a number of bytes, snapped to half a pixel. */
 double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes);
@@ -46,5 +50,8 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
 /* Its height below a narrow plot. */
 double mt_timeline_side_height(const struct mt_device_report *device);
+/* Instead of it where there is no room: names and colours only, on baseline y. */
+void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                               double y);
 
 #endif

@@ -366,12 +366,15 @@ static struct peak_label allocated_label(struct mt_drawing *drawing,
     struct peak_label label = make_peak_label(plan, peak);
     const char *where = mt_frame_where(drawing, plan->report, peak->phase, peak->step);
     const char *when = mt_frame_when(drawing, plan->report, peak->t_ns);
-    char bytes[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
 
     label.role = "label:peak-allocated";
     label.head =
         mt_arena_printf(&drawing->arena, "peak allocated %s", mt_format_bytes(bytes, peak->bytes));
-    label.line = mt_arena_printf(&drawing->arena, "%s%st = %s", where, *where ? ", " : "", when);
+    mt_format_count(event, peak->event);
+    label.line = mt_arena_printf(
+        &drawing->arena, "%s%s%s%s", where, *where ? ", " : "",
+        plan->axis.by_event ? "event " : "t = ", plan->axis.by_event ? event : when);
     return label;
 }
 

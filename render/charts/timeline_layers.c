@@ -10,8 +10,7 @@
 
 #define MANY_CHANGES 5000 /* corners of all outlines: about 9 bytes each in SVG */
 
-/* From the base line up: what lives long first, so that it lies still. */
-static const enum mt_role stack_order[MT_ROLE_COUNT] = {
+const enum mt_role mt_timeline_stack[MT_ROLE_COUNT] = {
     MT_ROLE_PARAMETERS, MT_ROLE_OPTIMIZER_STATE, MT_ROLE_WORKSPACE,
     MT_ROLE_KV_CACHE,   MT_ROLE_INPUTS,          MT_ROLE_OTHER,
     MT_ROLE_GRADIENTS,  MT_ROLE_ACTIVATIONS,     MT_ROLE_TEMPORARIES};
@@ -38,7 +37,7 @@ static uint64_t stacked(const struct mt_bin *bin, int layers)
     int i;
 
     for (i = 0; i < layers; i++)
-        sum += bin->role_bytes[stack_order[i]];
+        sum += bin->role_bytes[mt_timeline_stack[i]];
     return sum;
 }
 
@@ -108,7 +107,7 @@ static uint32_t count_changes(const struct mt_timeline_plan *plan)
         if (a->bin == b->bin && a->reserved == b->reserved)
             continue;
         for (layer = 1; layer <= MT_ROLE_COUNT; layer++) {
-            if (!b->bin->role_bytes[stack_order[layer - 1]])
+            if (!b->bin->role_bytes[mt_timeline_stack[layer - 1]])
                 continue;
             changes += mt_timeline_y(plan, stacked(a->bin, layer)) !=
                        mt_timeline_y(plan, stacked(b->bin, layer));
@@ -201,7 +200,7 @@ static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_pla
 static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_plan *plan, int layer,
                        struct outline *outline)
 {
-    enum mt_role role = stack_order[layer];
+    enum mt_role role = mt_timeline_stack[layer];
     struct mt_paint paint = {.fill = mt_role_color(role)};
     double base = plan->plot.y + plan->plot.height;
     char bytes[MT_UNITS_TEXT];

@@ -49,16 +49,17 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_plan *
     const struct mt_device_report *device = plan->device;
     double whole = (double)device->allocated_peak.bytes;
     char bytes[MT_UNITS_TEXT];
-    int role;
+    int i;
 
-    for (role = 0; role < MT_ROLE_COUNT; role++) {
-        struct mt_paint paint = {.fill = mt_role_color((enum mt_role)role)};
+    for (i = 0; i < MT_ROLE_COUNT; i++) {
+        enum mt_role role = mt_timeline_stack[i];
+        struct mt_paint paint = {.fill = mt_role_color(role)};
         double part = (double)device->peak_role_bytes[role] / fmax(whole, 1) * width;
 
         if (part <= 0)
             continue;
         mt_draw_rect(drawing, x, y, part, 10, &paint,
-                     mt_arena_printf(&drawing->arena, "%s %s", mt_role_title((enum mt_role)role),
+                     mt_arena_printf(&drawing->arena, "%s %s", mt_role_title(role),
                                      mt_format_bytes(bytes, device->peak_role_bytes[role])),
                      "bar");
         x += part;
@@ -204,4 +205,18 @@ void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_
     if (group_count(plan->device) && y + 60 < plan->side_bottom)
         mt_draw_line(drawing, x, y, x + width, y, &rule);
     draw_groups(drawing, plan, x, y + 14, width);
+}
+
+void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                               double y)
+{
+    enum mt_role roles[MT_ROLE_COUNT];
+    struct mt_swatch swatches[MT_ROLE_COUNT];
+    size_t count = roles_by_size(plan->device, roles), i;
+
+    for (i = 0; i < count; i++) {
+        swatches[i].text = mt_role_title(roles[i]);
+        swatches[i].color = mt_role_color(roles[i]);
+    }
+    mt_frame_swatches(drawing, plan->plot.x, y, drawing->width - MT_MARGIN, swatches, count);
 }

@@ -1,0 +1,37 @@
+/* Coverage masks of letters that a picture has drawn already: most letters of a
+ * chart come in a few sizes, and copying one is ten times quicker than filling
+ * its outline. */
+#ifndef MT_RENDER_GLYPH_CACHE_H
+#define MT_RENDER_GLYPH_CACHE_H
+
+#include <stdint.h>
+
+#include "arena.h"
+#include "draw.h"
+#include "map.h"
+
+struct mt_glyph_mask {
+    int left, top; /* of its pixels, from the pen's pixel */
+    int width, height;
+    const uint8_t *coverage; /* width * height, 0..255; NULL = nothing to draw */
+};
+
+/* Zeroed memory is an empty cache. */
+struct mt_glyph_cache {
+    struct mt_arena arena;
+    struct mt_map slots;
+    struct mt_glyph_mask *masks;
+    uint32_t count, capacity;
+};
+
+/* Positions of the pen within a pixel that are told apart. */
+#define MT_GLYPH_PHASES 2
+
+/* Mask of a character at `size` pixels an em with the pen `phase`
+ * MT_GLYPH_PHASES-ths into its pixel. NULL if the host has no memory. */
+const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uint32_t character,
+                                               enum mt_weight weight, double size, unsigned phase);
+
+void mt_glyph_cache_release(struct mt_glyph_cache *cache);
+
+#endif
