@@ -25,6 +25,20 @@ static double round_step(double least, const double *multiples, size_t count)
     return power * 10;
 }
 
+/* Largest round number that is at most `value`. */
+static double round_down(double value)
+{
+    static const double multiples[] = {5, 2.5, 2, 1};
+    double power = pow(10, floor(log10(value)));
+    size_t i;
+
+    for (i = 0; i + 1 < MT_ARRAY_LEN(multiples); i++) {
+        if (power * multiples[i] <= value)
+            break;
+    }
+    return power * multiples[i];
+}
+
 static double smallest_byte_step(double top, size_t most, double unit)
 {
     static const double multiples[] = {1, 2, 2.5, 5};
@@ -33,7 +47,8 @@ static double smallest_byte_step(double top, size_t most, double unit)
     /* The next step up until the ticks are few enough (rounding, whole bytes). */
     while (floor(top / unit / step + 1e-9) + 1 > (double)most || step * unit < 1)
         step = round_step(step * 1.01, multiples, 4);
-    return step;
+    /* One tick beside 0 is the least. */
+    return step * unit > top ? round_down(top / unit) : step;
 }
 
 static void byte_label(char *text, uint64_t tenths, const char *unit)

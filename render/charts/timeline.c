@@ -143,10 +143,13 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
         plan->plot.width = drawing->width - MT_MARGIN - 8;
         plan->side_left = MT_MARGIN;
         plan->side_width = drawing->width - 2 * MT_MARGIN;
-        plan->has_role_row = plan->plot.height - side - 12 < LEAST_PLOT;
-        if (plan->has_role_row)
+        if (plan->plot.height - side - 12 >= LEAST_PLOT) {
+            plan->plot.height -= side + 12;
+        } else {
             plan->side_width = 0;
-        plan->plot.height -= plan->has_role_row ? 22 : side + 12;
+            plan->has_role_row = plan->plot.height >= LEAST_PLOT;
+            plan->plot.height -= plan->has_role_row ? 22 : 0;
+        }
         plan->side_top = plan->side_bottom - side;
     }
 }
