@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "chart.h"
-#include "drawing_checks.h"
+#include "../unit/drawing_checks.h"
 #include "flamechart_model.h"
 #include "frame.h"
 #include "icicle.h"

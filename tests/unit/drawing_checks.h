@@ -45,9 +45,9 @@ static inline struct mt_box drawing_op_box(const struct mt_op *op)
 
 /* Everything lies inside of the frame and no text covers another: NULL, or what
  * is wrong (static text). */
-static inline const char *drawing_complaint(const struct mt_drawing *drawing)
+static inline const char *drawing_fault(const struct mt_drawing *drawing)
 {
-    static char complaint[400];
+    static char fault[400];
     size_t i, j;
 
     for (i = 0; i < drawing->op_count; i++) {
@@ -57,10 +57,10 @@ static inline const char *drawing_complaint(const struct mt_drawing *drawing)
         if (op->kind == MT_OP_GROUP_BEGIN || op->kind == MT_OP_GROUP_END)
             continue;
         if (!drawing_box_is_sane(&box, drawing)) {
-            snprintf(complaint, sizeof complaint, "leaves the frame: %s %s \"%s\" %d,%d %dx%d",
-                     drawing->id, op->role ? op->role : "", op->text ? op->text : "", (int)box.x,
-                     (int)box.y, (int)box.width, (int)box.height);
-            return complaint;
+            snprintf(fault, sizeof fault, "leaves the frame: %s %s \"%s\" %d,%d %dx%d", drawing->id,
+                     op->role ? op->role : "", op->text ? op->text : "", (int)box.x, (int)box.y,
+                     (int)box.width, (int)box.height);
+            return fault;
         }
         for (j = 0; op->kind == MT_OP_TEXT && *op->text && j < i; j++) {
             if (drawing->ops[j].kind != MT_OP_TEXT || !*drawing->ops[j].text)
@@ -68,12 +68,17 @@ static inline const char *drawing_complaint(const struct mt_drawing *drawing)
             other = mt_text_box(&drawing->ops[j]);
             if (mt_box_overlap(&box, &other) < 1)
                 continue;
-            snprintf(complaint, sizeof complaint, "%s: \"%s\" covers \"%s\" at %d,%d", drawing->id,
+            snprintf(fault, sizeof fault, "%s: \"%s\" covers \"%s\" at %d,%d", drawing->id,
                      op->text, drawing->ops[j].text, (int)box.x, (int)box.y);
-            return complaint;
+            return fault;
         }
     }
     return drawing->failed ? "no memory" : NULL;
+}
+
+static inline bool drawing_is(const struct mt_op *op, const char *role)
+{
+    return op->role && !strcmp(op->role, role);
 }
 
 /* First operation with that role, NULL = none. */
@@ -82,10 +87,28 @@ static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing,
     size_t i;
 
     for (i = 0; i < drawing->op_count; i++) {
-        if (drawing->ops[i].role && !strcmp(drawing->ops[i].role, role))
+        if (drawing_is(&drawing->ops[i], role))
             return &drawing->ops[i];
     }
     return NULL;
+}
+
+/* Does a text stand in this rectangle? */
+static inline bool drawing_has_text_in(const struct mt_drawing *drawing, const struct mt_op *rect)
+{
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        struct mt_box box;
+
+        if (drawing->ops[i].kind != MT_OP_TEXT)
+            continue;
+        box = mt_text_box(&drawing->ops[i]);
+        if (box.x >= rect->x - 0.01 && box.x + box.width <= rect->x + rect->width + 0.01 &&
+            box.y + box.height / 2 >= rect->y && box.y + box.height / 2 <= rect->y + rect->height)
+            return true;
+    }
+    return false;
 }
 
 /* y of a stepped line at x: that of the last point at or before it. */

@@ -25,12 +25,12 @@ static void draw(struct mt_drawing *drawing, const struct mt_report *report,
 {
     const struct mt_device_report *device =
         report->device_count ? &report->devices[report->device_count - 1] : NULL;
-    const char *complaint;
+    const char *fault;
 
     assert_int_equal(mt_timeline_draw(report, device, options, drawing, NULL), MT_OK);
-    complaint = drawing_complaint(drawing);
-    if (complaint)
-        fail_msg("%s (%dx%d%s)", complaint, (int)drawing->width, (int)drawing->height,
+    fault = drawing_fault(drawing);
+    if (fault)
+        fail_msg("%s (%dx%d%s)", fault, (int)drawing->width, (int)drawing->height,
                  options->event_axis ? ", events" : "");
 }
 

@@ -1,0 +1,179 @@
+/* All charts of real captures: nothing overlaps or leaves the frame at any size,
+ * the peak that is drawn and named is the one that PyTorch counted, the files
+ * are small and the same every time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "../unit/drawing_checks.h"
+#include "chart.h"
+#include "import.h"
+#include "units.h"
+#include "util.h"
+
+#define MOST_SVG_BYTES (100 * 1024)
+
+static const char *const captures[] = {
+    "seq2seq", "gpt_split64", "oom_adam", "resnet50_cap1900", "graph",         "gpt_ring",
+    "twogpu",  "churn",       "streams",  "leakval",          "gpt_expandable"};
+
+static const struct mt_chart_options sizes[] = {
+    {.width = 0}, {.width = 830}, {.event_axis = true}, {.width = 830, .height = 500}};
+
+struct loaded {
+    struct mt_source *source;
+    struct mt_report *report;
+};
+
+static struct loaded load(const char *capture)
+{
+    struct mt_analyze_options options = {
+        .want_timeline = true, .want_flamechart = true, .flamechart_step = MT_NO_STEP};
+    struct loaded loaded = {NULL, NULL};
+    struct mt_error error;
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, capture);
+    assert_int_equal(mt_open_any(path, NULL, &loaded.source, &error), MT_OK);
+    assert_int_equal(mt_analyze(loaded.source, &options, &loaded.report, &error), MT_OK);
+    return loaded;
+}
+
+static void unload(struct loaded *loaded)
+{
+    mt_report_release(loaded->report);
+    mt_source_close(loaded->source);
+}
+
+static void check_svg(const struct mt_drawing *drawing, const char *what)
+{
+    struct mt_buf once = {0}, again = {0};
+
+    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &once, NULL), MT_OK);
+    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &again, NULL), MT_OK);
+    if (once.length > MOST_SVG_BYTES)
+        fail_msg("%s: %zu bytes of SVG", what, once.length);
+    assert_string_equal(once.data, again.data);
+    mt_buf_release(&once);
+    mt_buf_release(&again);
+}
+
+static void check_chart(const struct mt_chart *chart, const struct loaded *loaded,
+                        const struct mt_device_report *device, const char *capture)
+{
+    struct mt_drawing drawing;
+    const char *fault;
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        assert_int_equal(chart->draw(loaded->report, device, &sizes[i], &drawing, NULL), MT_OK);
+        fault = drawing_fault(&drawing);
+        if (fault)
+            fail_msg("%s, size %zu: %s", capture, i, fault);
+        check_svg(&drawing, capture);
+        mt_drawing_release(&drawing);
+    }
+}
+
+static void pictures_of_captures_are_in_order(void **state)
+{
+    size_t capture, chart;
+    uint32_t d;
+
+    (void)state;
+    for (capture = 0; capture < MT_ARRAY_LEN(captures); capture++) {
+        struct loaded loaded = load(captures[capture]);
+
+        for (d = 0; d < loaded.report->device_count; d++) {
+            for (chart = 0; mt_charts[chart].name; chart++)
+                check_chart(&mt_charts[chart], &loaded, &loaded.report->devices[d],
+                            captures[capture]);
+        }
+        unload(&loaded);
+    }
+}
+
+/* Peak of device 0 as PyTorch counted it. */
+static uint64_t true_peak(const char *capture, const char *counter)
+{
+    char path[600];
+    json_t *truth, *row;
+    json_int_t peak = 0;
+    size_t i;
+
+    snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, capture);
+    truth = json_load_file(path, 0, NULL);
+    assert_non_null(truth);
+    json_array_foreach(json_object_get(truth, "rows"), i, row)
+    {
+        json_int_t value = json_integer_value(json_object_get(row, counter));
+
+        peak = value > peak ? value : peak;
+    }
+    json_decref(truth);
+    return (uint64_t)peak;
+}
+
+/* Does any text of the picture read so? */
+static bool says(const struct mt_drawing *drawing, const char *text)
+{
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        if (drawing->ops[i].kind == MT_OP_TEXT && !strcmp(drawing->ops[i].text, text))
+            return true;
+    }
+    return false;
+}
+
+static void check_says_bytes(const struct mt_drawing *drawing, const char *format, uint64_t bytes)
+{
+    char number[MT_UNITS_TEXT], text[100];
+
+    mt_format_bytes(number, bytes);
+    snprintf(text, sizeof text, "%s%s", format, number);
+    if (!says(drawing, text))
+        fail_msg("the picture does not say \"%s\"", text);
+    if (*format)
+        return;
+    snprintf(text, sizeof text, "%s B", mt_format_count(number, bytes));
+    if (!says(drawing, text))
+        fail_msg("the picture does not say \"%s\"", text);
+}
+
+static void timelines_name_the_peaks_that_pytorch_counted(void **state)
+{
+    static const char *const whole[] = {"seq2seq", "gpt_split64", "oom_adam", "resnet50_cap1900"};
+    struct mt_chart_options standard = {.width = 0};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(whole); i++) {
+        struct loaded loaded = load(whole[i]);
+        struct mt_drawing drawing;
+        uint64_t allocated = true_peak(whole[i], "allocated_peak");
+
+        assert_int_equal(
+            mt_timeline_draw(loaded.report, &loaded.report->devices[0], &standard, &drawing, NULL),
+            MT_OK);
+        check_says_bytes(&drawing, "", true_peak(whole[i], "reserved_peak"));
+        check_says_bytes(&drawing, "", allocated);
+        check_says_bytes(&drawing, "peak allocated ", allocated);
+        mt_drawing_release(&drawing);
+        unload(&loaded);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pictures_of_captures_are_in_order),
+        cmocka_unit_test(timelines_name_the_peaks_that_pytorch_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
