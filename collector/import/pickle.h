@@ -71,6 +71,11 @@ const struct mt_pickle_value *mt_pickle_items(const struct mt_pickle *pickle,
 const char *mt_pickle_text(const struct mt_pickle *pickle, struct mt_pickle_value value,
                            size_t *length);
 
+/* Within a hook: a number that stands for the keys of the dictionary at hand and
+ * their order, so that what was found out about them need not be found out
+ * again; 0 = nothing is known. */
+uint64_t mt_pickle_shape(const struct mt_pickle *pickle);
+
 /* Decoded bytes up to and including STOP. */
 uint64_t mt_pickle_bytes(const struct mt_pickle *pickle);
 

@@ -4,12 +4,12 @@
  *
  *     } MEMOIZE ( GET key value  GET key value ... u
  *
- * where a value is a number, a text, a memoised value, or a list of memoised
- * values. This file reads such a dictionary in one go, without the stack and
- * without ever making a container: the hook gets its items and makes of it
- * what it makes of all. Whatever is not exactly like that, or comes near the
- * end of the window, is left to the ordinary opcodes: nothing was changed by
- * then, and the result is the same. */
+ * where a value is a number, a pair of them, a text, a memoised value, or a
+ * list of memoised values. This file reads such a dictionary in one go, without
+ * the stack and without ever making a container: the hook gets its items and
+ * makes of it what it makes of all. Whatever is not exactly like that, or comes
+ * near the end of the window, is left to the ordinary opcodes: nothing was
+ * changed by then, and the result is the same. */
 #include <string.h>
 
 #include "pickle_machine.h"
@@ -89,14 +89,32 @@ static inline bool take_get(struct mt_pickle *p, struct flat *flat, struct mt_pi
     return slot < flat->memo_count && mt_memo_simple(p->memo[slot], value);
 }
 
-/* Integers of 1..8 bytes; 0 bytes of 0x8a are 0. */
-static inline struct mt_pickle_value integer(const unsigned char *bytes, size_t length)
-{
-    unsigned unused = 64 - 8 * (unsigned)length;
-    uint64_t bits = length ? load_u64(bytes) << unused : 0;
+/* Integers differ in length from one dictionary to the next, which no branch
+ * predictor foresees: all spellings are read by the same instructions. */
+struct integer_spelling {
+    uint8_t is_integer, header, length, is_signed; /* LONG1: length is in the file */
+};
 
-    return (struct mt_pickle_value){length ? (uint64_t)((int64_t)bits >> unused) : 0, MT_PICKLE_INT,
-                                    0};
+static const struct integer_spelling integers[256] = {
+    [OP_BININT1] = {1, 1, 1, 0},
+    [OP_BININT2] = {1, 1, 2, 0},
+    [OP_BININT] = {1, 1, 4, 1},
+    [OP_LONG1] = {1, 2, 0, 1},
+};
+
+static inline bool take_integer(struct flat *flat, struct mt_pickle_value *value)
+{
+    const unsigned char *at = flat->at;
+    struct integer_spelling spelling = integers[*at];
+    size_t length = *at == OP_LONG1 ? at[1] : spelling.length;
+    unsigned unused = (64 - 8 * (unsigned)length) & 63;
+    uint64_t bits = load_u64(at + spelling.header) << unused;
+
+    value->bits = spelling.is_signed ? (uint64_t)((int64_t)bits >> unused) : bits >> unused;
+    value->kind = MT_PICKLE_INT;
+    value->host = 0;
+    flat->at = at + spelling.header + length;
+    return length - 1 < 8;
 }
 
 static enum mt_status take_text(struct mt_pickle *p, struct flat *flat, size_t header,
@@ -152,40 +170,82 @@ static enum mt_status take_list(struct mt_pickle *p, struct flat *flat,
     return status;
 }
 
-static inline enum mt_status take_value(struct mt_pickle *p, struct flat *flat,
-                                        struct mt_pickle_value *value, bool *sound)
+/* Two small numbers in a tuple: the id of a pool, in newer snapshots. */
+static enum mt_status take_pair(struct mt_pickle *p, struct flat *flat,
+                                struct mt_pickle_value *value, bool *sound)
 {
+    struct mt_pickle_value items[2] = {{flat->at[1], MT_PICKLE_INT, 0},
+                                       {flat->at[3], MT_PICKLE_INT, 0}};
+    uint32_t slot;
+    enum mt_status status;
+
+    flat->at += 5;
+    *value = (struct mt_pickle_value){0, MT_PICKLE_TUPLE, 0};
+    status = p->hooks->complete(p->hooks->context, p, items, 2, value, p->error);
+    *sound = value->kind == MT_PICKLE_HOST && take_slot(p, flat, &slot);
+    if (*sound && slot != MT_PICKLE_NO_SLOT)
+        p->memo[slot] = mt_memo_word(*value);
+    return status;
+}
+
+/* The same short text as in this field of the dictionary before, memoised anew
+ * as most writers do with equal texts that are not the same object. */
+static inline bool take_known_text(struct mt_pickle *p, struct flat *flat,
+                                   const struct mt_flat_text *known, struct mt_pickle_value *value)
+{
+    if (!known->mask || ((load_u64(flat->at) ^ known->bytes) & known->mask) != 0)
+        return false;
+    flat->at += known->length;
+    *value = known->value;
+    p->memo[flat->memo_count++] = mt_memo_word(*value);
+    return true;
+}
+
+/* Texts of at most 5 bytes: opcode, length, text and MEMOIZE fit in a word. */
+static enum mt_status take_short_text(struct mt_pickle *p, struct flat *flat,
+                                      struct mt_flat_text *known, struct mt_pickle_value *value,
+                                      bool *sound)
+{
+    const unsigned char *begin = flat->at;
+    size_t length = begin[1] + 3u;
+    enum mt_status status;
+
+    if (take_known_text(p, flat, known, value))
+        return MT_OK;
+    status = take_text(p, flat, 2, begin[1], value, sound);
+    known->mask = 0;
+    if (status == MT_OK && *sound && length <= 8 && begin[length - 1] == OP_MEMOIZE) {
+        known->mask = UINT64_MAX >> (64 - 8 * length);
+        known->bytes = load_u64(begin) & known->mask;
+        known->length = (uint32_t)length;
+        known->value = *value;
+    }
+    return status;
+}
+
+static inline enum mt_status take_value(struct mt_pickle *p, struct flat *flat, size_t field,
+                                        bool *sound)
+{
+    struct mt_pickle_value *value = &p->flat_items[2 * field + 1];
     const unsigned char *at = flat->at;
 
+    if (integers[*at].is_integer) {
+        if (at[0] == OP_BININT1 && at[2] == OP_BININT1 && at[4] == OP_TUPLE2)
+            return take_pair(p, flat, value, sound);
+        *sound = take_integer(flat, value);
+        return MT_OK;
+    }
     switch (*at) {
-    case OP_BININT1:
-        *value = (struct mt_pickle_value){at[1], MT_PICKLE_INT, 0};
-        flat->at += 2;
-        return MT_OK;
-    case OP_BININT2:
-        *value = (struct mt_pickle_value){(uint64_t)at[1] | (uint64_t)at[2] << 8, MT_PICKLE_INT, 0};
-        flat->at += 3;
-        return MT_OK;
-    case OP_BININT:
-        *value = integer(at + 1, 4);
-        flat->at += 5;
-        return MT_OK;
-    case OP_LONG1:
-        *sound = at[1] <= 8;
-        if (*sound)
-            *value = integer(at + 2, at[1]);
-        flat->at += 2 + at[1];
-        return MT_OK;
+    case OP_BINGET:
+    case OP_LONG_BINGET: *sound = take_get(p, flat, value); return MT_OK;
+    case OP_EMPTY_LIST: return take_list(p, flat, value, sound);
+    case OP_SHORT_BINUNICODE: return take_short_text(p, flat, &p->flat_texts[field], value, sound);
+    case OP_BINUNICODE: return take_text(p, flat, 5, load_u32(at + 1), value, sound);
     case OP_NEWTRUE:
     case OP_NEWFALSE:
         *value = (struct mt_pickle_value){*at == OP_NEWTRUE, MT_PICKLE_BOOL, 0};
         flat->at++;
         return MT_OK;
-    case OP_BINGET:
-    case OP_LONG_BINGET: *sound = take_get(p, flat, value); return MT_OK;
-    case OP_SHORT_BINUNICODE: return take_text(p, flat, 2, at[1], value, sound);
-    case OP_BINUNICODE: return take_text(p, flat, 5, load_u32(at + 1), value, sound);
-    case OP_EMPTY_LIST: return take_list(p, flat, value, sound);
     default: *sound = false; return MT_OK;
     }
 }
@@ -202,6 +262,7 @@ static inline bool take_key(struct mt_pickle *p, struct flat *flat, size_t field
         return true;
     }
     p->flat_key_count = field;
+    p->shape++;
     if (!take_get(p, flat, &p->flat_items[2 * field]) ||
         p->flat_items[2 * field].kind != MT_PICKLE_TEXT)
         return false;
@@ -234,7 +295,7 @@ static enum mt_status take_fields(struct mt_pickle *p, struct flat *flat, size_t
     while (*flat->at != OP_SETITEMS) {
         *sound = field < MT_FLAT_FIELDS && flat->at < limit && take_key(p, flat, field);
         if (*sound)
-            status = take_value(p, flat, &p->flat_items[2 * field + 1], sound);
+            status = take_value(p, flat, field, sound);
         if (!*sound || status != MT_OK)
             return status;
         field++;
@@ -263,7 +324,13 @@ enum mt_status mt_flat_dictionary(struct mt_pickle *p, bool *done)
     status = take_fields(p, &flat, &count, &sound);
     if (status != MT_OK || !sound || !count)
         return status;
+    if (count != p->shape_items) {
+        p->shape_items = count;
+        p->shape++;
+    }
+    p->shape_holds = true;
     status = p->hooks->complete(p->hooks->context, p, p->flat_items, count, &value, p->error);
+    p->shape_holds = false;
     if (status != MT_OK || value.kind != MT_PICKLE_HOST)
         return status;
     if (slot != MT_PICKLE_NO_SLOT)

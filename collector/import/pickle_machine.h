@@ -40,6 +40,13 @@ struct mt_pickle_object {
     bool shared;    /* others than one stack entry and memo_slot refer to it */
 };
 
+/* How a text was spelled, memoise opcode included: its first `length` bytes. */
+struct mt_flat_text {
+    uint64_t bytes, mask; /* mask 0: none yet */
+    uint32_t length;
+    struct mt_pickle_value value;
+};
+
 /* A text of at most 8 bytes that was interned lately. */
 struct mt_recent_text {
     uint64_t word;
@@ -79,6 +86,10 @@ struct mt_pickle {
     /* of pickle_flat.c: keys and items of the dictionary before */
     struct mt_flat_key flat_keys[MT_FLAT_FIELDS];
     size_t flat_key_count;
+    struct mt_flat_text flat_texts[MT_FLAT_FIELDS];
+    uint64_t shape; /* changes with the keys */
+    size_t shape_items;
+    bool shape_holds; /* while a hook sees flat_items */
     struct mt_pickle_value flat_items[2 * MT_FLAT_FIELDS];
     struct mt_pickle_value flat_list[MT_FLAT_LIST_ITEMS];
 };

@@ -6,6 +6,7 @@
 #include "event.h"
 #include "util.h"
 
+enum { NO_FIELD = 0xff };
 enum { ENTRIES, RANGES, SEGMENTS, BLOCKS, ANNOTATIONS, HISTORIES };
 
 /* PyTorch 2.0: what a block was last used for. */
@@ -312,20 +313,72 @@ static enum mt_status pool_of(struct mt_torch_records *r, struct mt_pickle *pick
 
 static uint8_t kind_of_action(const struct mt_pickle_value *value)
 {
-    switch (word_of(value)) {
-    case MT_WORD_ALLOC: return MT_EVENT_ALLOC;
-    case MT_WORD_FREE_REQUESTED: return MT_EVENT_FREE_REQUESTED;
-    case MT_WORD_FREE_COMPLETED: return MT_EVENT_FREE_COMPLETED;
-    case MT_WORD_SEGMENT_ALLOC: return MT_EVENT_SEGMENT_ALLOC;
-    case MT_WORD_SEGMENT_FREE: return MT_EVENT_SEGMENT_FREE;
-    case MT_WORD_SEGMENT_MAP: return MT_EVENT_SEGMENT_MAP;
-    case MT_WORD_SEGMENT_UNMAP: return MT_EVENT_SEGMENT_UNMAP;
-    case MT_WORD_OOM: return MT_EVENT_OOM;
-    case MT_WORD_SNAPSHOT:
-    case MT_WORD_ANNOTATE: return MT_TORCH_IGNORED;
-    case MT_WORD_USER_DEFINED: return MT_TORCH_USER_DEFINED;
-    default: return MT_TORCH_UNKNOWN;
+    static const uint8_t kinds[MT_WORD_COUNT + 1] = {
+        [MT_WORD_ALLOC] = MT_EVENT_ALLOC,
+        [MT_WORD_FREE_REQUESTED] = MT_EVENT_FREE_REQUESTED,
+        [MT_WORD_FREE_COMPLETED] = MT_EVENT_FREE_COMPLETED,
+        [MT_WORD_SEGMENT_ALLOC] = MT_EVENT_SEGMENT_ALLOC,
+        [MT_WORD_SEGMENT_FREE] = MT_EVENT_SEGMENT_FREE,
+        [MT_WORD_SEGMENT_MAP] = MT_EVENT_SEGMENT_MAP,
+        [MT_WORD_SEGMENT_UNMAP] = MT_EVENT_SEGMENT_UNMAP,
+        [MT_WORD_OOM] = MT_EVENT_OOM,
+        [MT_WORD_SNAPSHOT] = MT_TORCH_IGNORED,
+        [MT_WORD_ANNOTATE] = MT_TORCH_IGNORED,
+        [MT_WORD_USER_DEFINED] = MT_TORCH_USER_DEFINED,
+    };
+
+    return kinds[word_of(value)]; /* others: MT_TORCH_UNKNOWN */
+}
+
+/* Where the fields of an entry are, as indices of its items. A field that the
+ * entry does not have, or has twice, is where the last one of its kind is, or
+ * NO_FIELD. */
+static void plan_entry(struct mt_torch_entry_plan *plan, const struct mt_pickle_value *items,
+                       size_t count)
+{
+    size_t i;
+
+    memset(plan, 0xff, sizeof *plan);
+    for (i = 0; i + 1 < count && i < NO_FIELD; i += 2) {
+        uint8_t at = (uint8_t)(i + 1);
+        switch (word_of(&items[i])) {
+        case MT_WORD_ACTION: plan->action = at; break;
+        case MT_WORD_ADDR:
+        case MT_WORD_DEVICE_FREE: plan->addr = at; break;
+        case MT_WORD_SIZE: plan->size = at; break;
+        case MT_WORD_TIME_US: plan->time_us = at; break;
+        case MT_WORD_FRAMES: plan->frames = at; break;
+        case MT_WORD_STREAM: plan->stream = at; break;
+        case MT_WORD_POOL_ID:
+        case MT_WORD_SEGMENT_POOL_ID: plan->pool = at; break;
+        default: break;
+        }
     }
+}
+
+static inline uint64_t field_number(const struct mt_pickle_value *items, uint8_t field)
+{
+    return field == NO_FIELD ? 0 : mt_torch_number(items[field]);
+}
+
+static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *pickle,
+                                 const struct mt_torch_entry_plan *plan,
+                                 const struct mt_pickle_value *items, struct mt_torch_entry *entry)
+{
+    enum mt_status status = MT_OK;
+    bool has_pool = false;
+
+    entry->addr = field_number(items, plan->addr);
+    entry->size_bytes = field_number(items, plan->size);
+    entry->time_us = field_number(items, plan->time_us);
+    entry->stack = plan->frames == NO_FIELD ? MT_NO_ID : stack_of(&items[plan->frames]);
+    entry->kind = plan->action == NO_FIELD ? 0 : kind_of_action(&items[plan->action]);
+    if (plan->stream != NO_FIELD)
+        status = stream_of(r, &items[plan->stream], &entry->stream);
+    if (plan->pool != NO_FIELD && status == MT_OK)
+        status = pool_of(r, pickle, &items[plan->pool], &entry->pool, &has_pool);
+    entry->flags = has_pool ? MT_TORCH_HAS_POOL : 0;
+    return status;
 }
 
 static enum mt_status make_entry(struct mt_torch_records *r, struct mt_pickle *pickle,
@@ -333,33 +386,16 @@ static enum mt_status make_entry(struct mt_torch_records *r, struct mt_pickle *p
                                  struct mt_pickle_value *value)
 {
     struct mt_torch_entry *entry = ADD(r, ENTRIES, entries, entry_count);
-    const struct mt_pickle_value *item, *end = items + count / 2 * 2;
-    enum mt_status status = MT_OK;
-    bool has_pool = false;
+    uint64_t shape = mt_pickle_shape(pickle);
 
     if (!entry)
         return MT_ERR_MEMORY;
-    entry->stack = MT_NO_ID;
-    for (item = items; item < end && status == MT_OK; item += 2) {
-        const struct mt_pickle_value *field = item + 1;
-        switch (word_of(item)) {
-        case MT_WORD_ACTION: entry->kind = kind_of_action(field); break;
-        case MT_WORD_ADDR:
-        case MT_WORD_DEVICE_FREE: entry->addr = mt_torch_number(*field); break;
-        case MT_WORD_SIZE: entry->size_bytes = mt_torch_number(*field); break;
-        case MT_WORD_TIME_US: entry->time_us = mt_torch_number(*field); break;
-        case MT_WORD_FRAMES: entry->stack = stack_of(field); break;
-        case MT_WORD_STREAM: status = stream_of(r, field, &entry->stream); break;
-        case MT_WORD_POOL_ID:
-        case MT_WORD_SEGMENT_POOL_ID:
-            status = pool_of(r, pickle, field, &entry->pool, &has_pool);
-            break;
-        default: break;
-        }
+    if (!shape || shape != r->entry_plan.shape) {
+        plan_entry(&r->entry_plan, items, count);
+        r->entry_plan.shape = shape;
     }
-    entry->flags = has_pool ? MT_TORCH_HAS_POOL : 0;
     set_host(value, MT_TORCH_ENTRY, r->entry_count - 1);
-    return status;
+    return fill_entry(r, pickle, &r->entry_plan, items, entry);
 }
 
 /* ---- segments and blocks ---- */
@@ -627,9 +663,14 @@ enum mt_status mt_torch_hook(void *context, struct mt_pickle *pickle,
                              struct mt_pickle_value *value, struct mt_error *error)
 {
     struct mt_torch_records *r = context;
-    enum mt_status status = value->kind == MT_PICKLE_DICT
-                                ? make_record(r, pickle, items, count, value)
-                                : make_sequence(r, items, count, value);
+    uint64_t shape = mt_pickle_shape(pickle);
+    enum mt_status status;
+
+    if (shape && shape == r->entry_plan.shape) /* speed only */
+        status = make_entry(r, pickle, items, count, value);
+    else
+        status = value->kind == MT_PICKLE_DICT ? make_record(r, pickle, items, count, value)
+                                               : make_sequence(r, items, count, value);
 
     return status == MT_OK ? MT_OK : too_many(error, status, "streams, pools or names");
 }

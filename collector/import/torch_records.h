@@ -123,6 +123,12 @@ enum mt_torch_word {
 
 extern const char *const mt_torch_words[MT_WORD_COUNT];
 
+/* Where an entry's fields are among the items of its dictionary. */
+struct mt_torch_entry_plan {
+    uint64_t shape; /* of the dictionary; 0 = none */
+    uint8_t action, addr, size, stream, time_us, frames, pool;
+};
+
 /* Growable arrays: zeroed memory is empty. */
 struct mt_torch_records {
     struct mt_symbols *symbols; /* borrowed; grows */
@@ -138,6 +144,7 @@ struct mt_torch_records {
     uint32_t *string_ids;
     size_t string_id_count;
     struct mt_map stacks;
+    struct mt_torch_entry_plan entry_plan;
     uint64_t last_stream_handle, last_pool[2];
     uint32_t last_stream, last_pool_id;
 };
