@@ -1,6 +1,6 @@
 /* A PyTorch snapshot that was read: records, put in order and completed by
- * what has to be inferred. torch_snapshot.c reads and serves it as a source,
- * torch_marks.c finds phases, pools and empty_cache calls, torch_start.c the
+ * what has to be inferred. torch_snapshot.c reads it, torch_events.c makes its
+ * events, torch_marks.c finds phases, pools and empty_cache calls, torch_start.c the
  * state at the start of an incomplete history. */
 #ifndef MT_COLLECTOR_TORCH_H
 #define MT_COLLECTOR_TORCH_H
@@ -45,6 +45,17 @@ struct mt_torch {
     bool cache_emptied; /* the event before the entry at hand is out */
     struct mt_event *batch;
 };
+
+/* mt_torch_snapshot_open; `no_short_cuts` as in struct mt_pickle_hooks. */
+enum mt_status mt_torch_open(struct mt_feed *feed, bool no_short_cuts, struct mt_source **source,
+                             struct mt_error *error) MT_MUST_USE;
+
+enum { MT_TORCH_BATCH_EVENTS = 4096 };
+
+/* Operations of the source (torch_events.c). */
+enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *batch,
+                             struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_torch_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
 /* Marks annotations that have a partner, or may still get one after the end:
  * an END matches the innermost open START of its name. Returns in *unmatched

@@ -6,7 +6,7 @@
 #include "torch.h"
 #include "util.h"
 
-enum { BATCH_EVENTS = 4096, MAX_DEVICES = 1024, ROUNDED_SAMPLE = 256 };
+enum { MAX_DEVICES = 1024, ROUNDED_SAMPLE = 256 };
 #define MAX_TIME_US (UINT64_MAX / 1000)
 
 static enum mt_status no_memory(struct mt_error *error)
@@ -193,233 +193,7 @@ static enum mt_status infer(struct mt_torch *torch)
     return status;
 }
 
-/* ---- events ---- */
-
-static struct mt_event blank_event(struct mt_torch *torch, uint64_t time_us)
-{
-    return (struct mt_event){
-        .seq = torch->next_seq++, .t_ns = time_us * 1000, .stack = MT_NO_ID, .name = MT_NO_ID};
-}
-
-static struct mt_event annotation_event(struct mt_torch *torch,
-                                        const struct mt_torch_annotation *annotation)
-{
-    struct mt_event event = blank_event(torch, annotation->time_us);
-
-    event.kind = annotation->end ? MT_EVENT_PHASE_POP : MT_EVENT_PHASE_PUSH;
-    event.name = annotation->name;
-    event.device = annotation->device;
-    return event;
-}
-
-/* Every field is stored in place, and none but once: this is the inner loop of
- * reading a snapshot. */
-static inline void put_memory_event(struct mt_event *event, const struct mt_torch *torch,
-                                    const struct mt_torch_entry *entry, uint32_t device,
-                                    uint64_t seq)
-{
-    bool oom = entry->kind == MT_EVENT_OOM;
-    bool maps = entry->kind == MT_EVENT_SEGMENT_MAP || entry->kind == MT_EVENT_SEGMENT_UNMAP;
-
-    event->seq = seq;
-    event->t_ns = entry->time_us * 1000;
-    event->addr = oom ? 0 : entry->addr;
-    event->size_bytes = entry->size_bytes;
-    event->aux_bytes = oom ? entry->addr : 0;
-    event->stack = entry->stack;
-    event->name = MT_NO_ID;
-    event->stream = entry->stream;
-    event->thread = 0;
-    event->device = (uint16_t)device;
-    event->heap = torch->heap;
-    event->pool = entry->pool;
-    event->kind = entry->kind;
-    event->flags = maps ? MT_EVENT_EXPANDABLE : 0;
-    event->reserved[0] = event->reserved[1] = 0;
-}
-
-static struct mt_event empty_cache_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
-                                         uint32_t device)
-{
-    struct mt_event event = blank_event(torch, entry->time_us);
-
-    event.kind = MT_EVENT_EMPTY_CACHE;
-    event.stack = entry->stack;
-    event.device = (uint16_t)device;
-    event.heap = torch->heap;
-    return event;
-}
-
-static struct mt_event inline_phase_event(struct mt_torch *torch,
-                                          const struct mt_torch_entry *entry, uint32_t device)
-{
-    struct mt_event event = blank_event(torch, entry->time_us);
-
-    event.kind = entry->kind;
-    event.name = (uint32_t)entry->addr;
-    event.device = (uint16_t)device;
-    return event;
-}
-
-static const struct mt_torch_entry *head_of(const struct mt_torch *torch, uint32_t device)
-{
-    const struct mt_torch_device *d = &torch->devices[device];
-
-    if (torch->next_entry[device] == d->count)
-        return NULL;
-    return &torch->records.entries[d->first + torch->next_entry[device]];
-}
-
-/* The device whose next entry is the earliest, the first one of equals. */
-static const struct mt_torch_entry *earliest_entry(const struct mt_torch *torch, uint32_t *device)
-{
-    const struct mt_torch_entry *earliest = NULL;
-    uint32_t i;
-
-    for (i = 0; i < torch->device_count; i++) {
-        const struct mt_torch_entry *head = head_of(torch, i);
-        if (head && (!earliest || head->time_us < earliest->time_us)) {
-            earliest = head;
-            *device = i;
-        }
-    }
-    return earliest;
-}
-
-/* In the same microsecond a phase begins before the entries and ends after
- * them. */
-static bool annotation_is_next(const struct mt_torch_annotation *annotation,
-                               const struct mt_torch_entry *entry)
-{
-    if (!entry)
-        return true;
-    return annotation->end ? annotation->time_us < entry->time_us
-                           : annotation->time_us <= entry->time_us;
-}
-
-/* The event for an entry; false if it is none. An entry at which empty_cache
- * begins comes twice: first as that. */
-static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *entry, uint32_t device,
-                        struct mt_event *event)
-{
-    if ((entry->flags & MT_TORCH_EMPTY_CACHE) && !torch->cache_emptied) {
-        torch->cache_emptied = true;
-        *event = empty_cache_event(torch, entry, device);
-        return true;
-    }
-    torch->cache_emptied = false;
-    torch->next_entry[device]++;
-    if (entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_OOM)
-        put_memory_event(event, torch, entry, device, torch->next_seq++);
-    else if (entry->kind == MT_EVENT_PHASE_PUSH || entry->kind == MT_EVENT_PHASE_POP)
-        *event = inline_phase_event(torch, entry, device);
-    else
-        return false;
-    return true;
-}
-
-/* The next event in the total order; false at the end. */
-static bool next_event(struct mt_torch *torch, struct mt_event *event)
-{
-    const struct mt_torch_annotation *annotation = NULL;
-    const struct mt_torch_entry *entry;
-    uint32_t device = 0;
-
-    for (;;) {
-        while (torch->next_annotation < torch->annotation_count &&
-               !torch->annotations[torch->next_annotation].matched)
-            torch->next_annotation++;
-        if (torch->next_annotation < torch->annotation_count)
-            annotation = &torch->annotations[torch->next_annotation];
-        entry = earliest_entry(torch, &device);
-        if (annotation && annotation_is_next(annotation, entry)) {
-            torch->next_annotation++;
-            *event = annotation_event(torch, annotation);
-            return true;
-        }
-        if (!entry)
-            return false;
-        if (entry_event(torch, entry, device, event))
-            return true;
-    }
-}
-
-/* speed only: entries of one device in a row, up to the next annotation. The
- * same events as next_event makes. */
-static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
-{
-    const struct mt_torch_device *device = &torch->devices[0];
-    const struct mt_torch_entry *entries =
-        torch->records.entries ? torch->records.entries + device->first : NULL;
-    uint64_t before_us = UINT64_MAX, seq = torch->next_seq;
-    size_t i = torch->next_entry[0], count = 0;
-
-    if (torch->next_annotation < torch->annotation_count)
-        before_us = torch->annotations[torch->next_annotation].time_us;
-    while (count < room && i < device->count && entries[i].time_us < before_us &&
-           entries[i].kind >= MT_EVENT_ALLOC && entries[i].kind <= MT_EVENT_OOM &&
-           !(entries[i].flags & MT_TORCH_EMPTY_CACHE))
-        put_memory_event(&events[count++], torch, &entries[i++], 0, seq++);
-    torch->next_entry[0] = i;
-    torch->next_seq = seq;
-    return count;
-}
-
-static uint64_t first_time_ns(struct mt_torch *torch)
-{
-    uint32_t device;
-    const struct mt_torch_entry *entry = earliest_entry(torch, &device);
-    uint64_t time_us = entry ? entry->time_us : 0;
-
-    if (torch->annotation_count && (!entry || torch->annotations[0].time_us < time_us))
-        time_us = torch->annotations[0].time_us;
-    return time_us * 1000;
-}
-
-static size_t next_initial(struct mt_torch *torch, struct mt_event *events, size_t room)
-{
-    size_t count = 0;
-
-    while (count < room && torch->next_initial < torch->initial_count) {
-        events[count] = torch->initial[torch->next_initial++];
-        events[count].seq = torch->next_seq++;
-        events[count++].t_ns = torch->source.header.start_t_ns;
-    }
-    return count;
-}
-
-static enum mt_status torch_next(struct mt_source *source, struct mt_event_batch *batch,
-                                 struct mt_error *error)
-{
-    struct mt_torch *torch = (struct mt_torch *)source;
-    size_t count;
-
-    (void)error;
-    count = next_initial(torch, torch->batch, BATCH_EVENTS);
-    while (count < BATCH_EVENTS) {
-        if (torch->device_count == 1)
-            count += next_entries(torch, torch->batch + count, BATCH_EVENTS - count);
-        if (count == BATCH_EVENTS || !next_event(torch, &torch->batch[count]))
-            break;
-        count++;
-    }
-    source->integrity.events_read = mt_max_u64(source->integrity.events_read, torch->next_seq);
-    batch->events = torch->batch;
-    batch->count = count;
-    return count ? MT_OK : MT_END;
-}
-
-static enum mt_status torch_rewind(struct mt_source *source, struct mt_error *error)
-{
-    struct mt_torch *torch = (struct mt_torch *)source;
-
-    (void)error;
-    memset(torch->next_entry, 0, torch->device_count * sizeof *torch->next_entry);
-    torch->next_initial = torch->next_annotation = 0;
-    torch->next_seq = 0;
-    torch->cache_emptied = false;
-    return MT_OK;
-}
+/* ---- opening ---- */
 
 static void torch_close(struct mt_source *source)
 {
@@ -438,9 +212,7 @@ static void torch_close(struct mt_source *source)
     free(torch);
 }
 
-static const struct mt_source_ops torch_ops = {torch_next, torch_rewind, NULL, torch_close};
-
-/* ---- opening ---- */
+static const struct mt_source_ops torch_ops = {mt_torch_next, mt_torch_rewind, NULL, torch_close};
 
 static enum mt_status not_a_snapshot(struct mt_error *error)
 {
@@ -487,13 +259,14 @@ static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle
     return status == MT_OK ? MT_OK : no_memory(error);
 }
 
-static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed,
+static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed, bool no_short_cuts,
                                   struct mt_error *error)
 {
     struct mt_pickle_hooks hooks = {.context = &torch->records,
                                     .complete = mt_torch_hook,
                                     .texts = mt_torch_words,
-                                    .text_count = MT_WORD_COUNT};
+                                    .text_count = MT_WORD_COUNT,
+                                    .no_short_cuts = no_short_cuts};
     struct mt_pickle_value root;
     struct mt_pickle *pickle;
     enum mt_status status = mt_pickle_read(feed, &hooks, &pickle, &root, error);
@@ -517,13 +290,28 @@ static enum mt_status prepare(struct mt_torch *torch)
     torch->source.format = "pytorch-snapshot";
     torch->records.symbols = &torch->source.symbols;
     torch->options.max_split_bytes = UINT64_MAX;
-    torch->batch = malloc(BATCH_EVENTS * sizeof *torch->batch);
+    torch->batch = malloc(MT_TORCH_BATCH_EVENTS * sizeof *torch->batch);
     if (status == MT_OK)
         status = mt_symbols_string(&torch->source.symbols, "pytorch", 7, &name);
     if (status == MT_OK)
         status = mt_symbols_heap(&torch->source.symbols, name, &heap);
     torch->heap = status == MT_OK ? (uint16_t)heap : 0;
     return status == MT_OK && torch->batch ? MT_OK : MT_ERR_MEMORY;
+}
+
+static uint64_t first_time_ns(const struct mt_torch *torch)
+{
+    uint64_t first_us = UINT64_MAX;
+    uint32_t i;
+
+    for (i = 0; i < torch->device_count; i++) {
+        const struct mt_torch_device *device = &torch->devices[i];
+        if (device->count)
+            first_us = mt_min_u64(first_us, torch->records.entries[device->first].time_us);
+    }
+    if (torch->annotation_count)
+        first_us = mt_min_u64(first_us, torch->annotations[0].time_us);
+    return first_us == UINT64_MAX ? 0 : first_us * 1000;
 }
 
 static enum mt_status finish(struct mt_torch *torch, struct mt_error *error)
@@ -535,8 +323,8 @@ static enum mt_status finish(struct mt_torch *torch, struct mt_error *error)
     return MT_OK;
 }
 
-enum mt_status mt_torch_snapshot_open(struct mt_feed *feed, struct mt_source **source,
-                                      struct mt_error *error)
+enum mt_status mt_torch_open(struct mt_feed *feed, bool no_short_cuts, struct mt_source **source,
+                             struct mt_error *error)
 {
     struct mt_torch *torch = calloc(1, sizeof *torch);
     enum mt_status status;
@@ -545,7 +333,7 @@ enum mt_status mt_torch_snapshot_open(struct mt_feed *feed, struct mt_source **s
         return no_memory(error);
     status = prepare(torch) == MT_OK ? MT_OK : no_memory(error);
     if (status == MT_OK)
-        status = read_pickle(torch, feed, error);
+        status = read_pickle(torch, feed, no_short_cuts, error);
     if (status == MT_OK)
         status = finish(torch, error);
     if (status != MT_OK) {
@@ -554,4 +342,10 @@ enum mt_status mt_torch_snapshot_open(struct mt_feed *feed, struct mt_source **s
     }
     *source = &torch->source;
     return MT_OK;
+}
+
+enum mt_status mt_torch_snapshot_open(struct mt_feed *feed, struct mt_source **source,
+                                      struct mt_error *error)
+{
+    return mt_torch_open(feed, false, source, error);
 }

@@ -10,59 +10,12 @@
  * Ranges of expandable segments have no such first word, since maps and unmaps
  * may cut them anywhere. There, what is mapped at the start is what is mapped
  * at the end, plus what was unmapped, minus what was mapped in between: a sum
- * over end points.
- *
- * The size of a block that was freed in the window is not recorded. It is the
- * rounded request, but a large block in an ordinary segment may own a tail of
- * up to 1 MiB: as free blocks of that size do not exist there, a gap of at
- * most 1 MiB to the next block or to the end of the segment is the tail. */
+ * over end points. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "torch.h"
+#include "torch_start.h"
 #include "util.h"
-
-struct start_block {
-    uint64_t addr, requested_bytes, size_bytes; /* size 0: not known yet */
-    uint32_t stack, stream;
-    uint16_t pool;
-    bool pending, freed, expandable, derived;
-};
-
-struct start_segment {
-    uint64_t addr, size_bytes;
-    uint32_t stack, stream;
-    uint16_t pool;
-    bool expandable;
-};
-
-/* An end point of a mapped range: coverage changes by `change` here. */
-struct edge {
-    uint64_t addr;
-    const struct mt_torch_segment *segment; /* of the final state, or NULL */
-    uint32_t stream;
-    int change;
-};
-
-struct start {
-    struct mt_torch *torch;
-    const struct mt_torch_device *device;
-    uint16_t device_index;
-    struct start_block *blocks;
-    size_t block_count, block_capacity;
-    struct start_segment *segments;
-    size_t segment_count, segment_capacity;
-    struct edge *edges;
-    size_t edge_count, edge_capacity;
-    struct mt_map seen; /* address -> block index + 1; 0 = born in the window */
-    struct mt_map seen_segments;
-    bool frees_are_requested; /* free_requested entries were recorded */
-};
-
-static const struct mt_torch_entry *entry_at(const struct start *start, size_t i)
-{
-    return &start->torch->records.entries[start->device->first + i];
-}
 
 /* ---- complete or not ---- */
 
@@ -71,7 +24,7 @@ struct balance {
     uint64_t segments, live;
 };
 
-static void weigh_entries(const struct start *start, struct balance *balance)
+static void weigh_entries(const struct mt_torch_start *start, struct balance *balance)
 {
     size_t i;
 
@@ -90,7 +43,7 @@ static void weigh_entries(const struct start *start, struct balance *balance)
     }
 }
 
-static void weigh_final_state(const struct start *start, struct balance *balance)
+static void weigh_final_state(const struct mt_torch_start *start, struct balance *balance)
 {
     bool requested_known = true;
     uint64_t requested = 0;
@@ -116,7 +69,7 @@ static void weigh_final_state(const struct start *start, struct balance *balance
 
 /* Everything that was taken and not given back is there at the end: then the
  * window began with nothing. */
-static bool is_complete(const struct start *start)
+static bool is_complete(const struct mt_torch_start *start)
 {
     struct balance balance = {0, 0, 0, 0};
 
@@ -127,9 +80,9 @@ static bool is_complete(const struct start *start)
 
 /* ---- blocks ---- */
 
-static enum mt_status add_block(struct start *start, struct start_block block)
+static enum mt_status add_block(struct mt_torch_start *start, struct mt_start_block block)
 {
-    struct start_block *grown =
+    struct mt_start_block *grown =
         mt_torch_grow(start->blocks, &start->block_capacity, start->block_count, sizeof *grown);
 
     if (!grown)
@@ -141,7 +94,7 @@ static enum mt_status add_block(struct start *start, struct start_block block)
 
 /* The first word of the window about an address, or one more about a block
  * that was there at the start. */
-static enum mt_status see_block(struct start *start, const struct mt_torch_entry *entry)
+static enum mt_status see_block(struct mt_torch_start *start, const struct mt_torch_entry *entry)
 {
     uint32_t known = mt_map_get(&start->seen, entry->addr);
     enum mt_status status = MT_OK;
@@ -150,9 +103,9 @@ static enum mt_status see_block(struct start *start, const struct mt_torch_entry
         bool live = entry->kind != MT_EVENT_ALLOC;
         bool pending = entry->kind == MT_EVENT_FREE_COMPLETED && start->frees_are_requested;
         if (live)
-            status = add_block(start, (struct start_block){entry->addr, entry->size_bytes, 0,
-                                                           MT_NO_ID, entry->stream, entry->pool,
-                                                           pending, false, false, false});
+            status = add_block(start, (struct mt_start_block){entry->addr, entry->size_bytes, 0,
+                                                              MT_NO_ID, entry->stream, entry->pool,
+                                                              pending, false, false, false});
         known = live ? (uint32_t)start->block_count : 0;
         if (status == MT_OK)
             status = mt_map_set(&start->seen, entry->addr, known);
@@ -165,7 +118,8 @@ static enum mt_status see_block(struct start *start, const struct mt_torch_entry
     return status;
 }
 
-static enum mt_status see_final_block(struct start *start, const struct mt_torch_segment *segment,
+static enum mt_status see_final_block(struct mt_torch_start *start,
+                                      const struct mt_torch_segment *segment,
                                       const struct mt_torch_block *block)
 {
     uint32_t known = mt_map_get(&start->seen, block->addr);
@@ -178,13 +132,13 @@ static enum mt_status see_final_block(struct start *start, const struct mt_torch
         start->blocks[known - 1].stack = block->stack;
         return MT_OK;
     }
-    return add_block(start, (struct start_block){block->addr, requested, block->size_bytes,
-                                                 block->stack, segment->stream, segment->pool,
-                                                 block->state == MT_TORCH_PENDING, false,
-                                                 segment->expandable, false});
+    return add_block(start, (struct mt_start_block){block->addr, requested, block->size_bytes,
+                                                    block->stack, segment->stream, segment->pool,
+                                                    block->state == MT_TORCH_PENDING, false,
+                                                    segment->expandable, false});
 }
 
-static enum mt_status find_blocks(struct start *start)
+static enum mt_status find_blocks(struct mt_torch_start *start)
 {
     enum mt_status status = MT_OK;
     size_t i, j;
@@ -208,10 +162,10 @@ static enum mt_status find_blocks(struct start *start)
 
 /* ---- segments ---- */
 
-static enum mt_status add_segment(struct start *start, struct start_segment segment)
+static enum mt_status add_segment(struct mt_torch_start *start, struct mt_start_segment segment)
 {
-    struct start_segment *grown = mt_torch_grow(start->segments, &start->segment_capacity,
-                                                start->segment_count, sizeof *grown);
+    struct mt_start_segment *grown = mt_torch_grow(start->segments, &start->segment_capacity,
+                                                   start->segment_count, sizeof *grown);
 
     if (!grown)
         return MT_ERR_MEMORY;
@@ -220,7 +174,7 @@ static enum mt_status add_segment(struct start *start, struct start_segment segm
     return MT_OK;
 }
 
-static enum mt_status add_edges(struct start *start, uint64_t addr, uint64_t size_bytes,
+static enum mt_status add_edges(struct mt_torch_start *start, uint64_t addr, uint64_t size_bytes,
                                 uint32_t stream, const struct mt_torch_segment *segment, int change)
 {
     int end;
@@ -228,18 +182,18 @@ static enum mt_status add_edges(struct start *start, uint64_t addr, uint64_t siz
     if (!size_bytes || size_bytes > UINT64_MAX - addr)
         return MT_OK;
     for (end = 0; end < 2; end++) {
-        struct edge *grown =
+        struct mt_start_edge *grown =
             mt_torch_grow(start->edges, &start->edge_capacity, start->edge_count, sizeof *grown);
         if (!grown)
             return MT_ERR_MEMORY;
         start->edges = grown;
-        start->edges[start->edge_count++] = (struct edge){
+        start->edges[start->edge_count++] = (struct mt_start_edge){
             addr + (end ? size_bytes : 0), end ? NULL : segment, stream, end ? -change : change};
     }
     return MT_OK;
 }
 
-static enum mt_status see_segment(struct start *start, const struct mt_torch_entry *entry)
+static enum mt_status see_segment(struct mt_torch_start *start, const struct mt_torch_entry *entry)
 {
     enum mt_status status;
 
@@ -248,11 +202,12 @@ static enum mt_status see_segment(struct start *start, const struct mt_torch_ent
     status = mt_map_set(&start->seen_segments, entry->addr, 0);
     if (status != MT_OK || entry->kind == MT_EVENT_SEGMENT_ALLOC)
         return status;
-    return add_segment(start, (struct start_segment){entry->addr, entry->size_bytes, MT_NO_ID,
-                                                     entry->stream, entry->pool, false});
+    return add_segment(start, (struct mt_start_segment){entry->addr, entry->size_bytes, MT_NO_ID,
+                                                        entry->stream, entry->pool, false});
 }
 
-static enum mt_status see_segment_entry(struct start *start, const struct mt_torch_entry *entry)
+static enum mt_status see_segment_entry(struct mt_torch_start *start,
+                                        const struct mt_torch_entry *entry)
 {
     switch (entry->kind) {
     case MT_EVENT_SEGMENT_ALLOC:
@@ -265,20 +220,21 @@ static enum mt_status see_segment_entry(struct start *start, const struct mt_tor
     }
 }
 
-static enum mt_status see_final_segment(struct start *start, const struct mt_torch_segment *segment)
+static enum mt_status see_final_segment(struct mt_torch_start *start,
+                                        const struct mt_torch_segment *segment)
 {
     if (segment->expandable)
         return add_edges(start, segment->addr, segment->size_bytes, segment->stream, segment, 1);
     if (mt_map_get(&start->seen_segments, segment->addr) != MT_MAP_NONE)
         return MT_OK;
     return add_segment(start,
-                       (struct start_segment){segment->addr, segment->size_bytes, segment->stack,
-                                              segment->stream, segment->pool, false});
+                       (struct mt_start_segment){segment->addr, segment->size_bytes, segment->stack,
+                                                 segment->stream, segment->pool, false});
 }
 
 static int compare_edges(const void *a, const void *b)
 {
-    const struct edge *x = a, *y = b;
+    const struct mt_start_edge *x = a, *y = b;
 
     if (x->stream != y->stream)
         return x->stream < y->stream ? -1 : 1;
@@ -286,7 +242,7 @@ static int compare_edges(const void *a, const void *b)
 }
 
 /* Stretches that are covered more often than not were mapped at the start. */
-static enum mt_status sum_edges(struct start *start)
+static enum mt_status sum_edges(struct mt_torch_start *start)
 {
     const struct mt_torch_segment *final = NULL;
     enum mt_status status = MT_OK;
@@ -297,7 +253,7 @@ static enum mt_status sum_edges(struct start *start)
     if (start->edge_count)
         qsort(start->edges, start->edge_count, sizeof *start->edges, compare_edges);
     while (i < start->edge_count && status == MT_OK) {
-        struct edge here = start->edges[i];
+        struct mt_start_edge here = start->edges[i];
         bool was_mapped = coverage > 0;
 
         for (; i < start->edge_count && compare_edges(&here, &start->edges[i]) == 0; i++) {
@@ -308,22 +264,22 @@ static enum mt_status sum_edges(struct start *start)
             begin = here.addr;
         else if (was_mapped && coverage <= 0)
             status = add_segment(
-                start, (struct start_segment){begin, here.addr - begin, MT_NO_ID, here.stream,
-                                              final && final->stream == here.stream ? final->pool
-                                                                                    : (uint16_t)0,
-                                              true});
+                start,
+                (struct mt_start_segment){
+                    begin, here.addr - begin, MT_NO_ID, here.stream,
+                    final && final->stream == here.stream ? final->pool : (uint16_t)0, true});
     }
     return status;
 }
 
 static int compare_segments(const void *a, const void *b)
 {
-    const struct start_segment *x = a, *y = b;
+    const struct mt_start_segment *x = a, *y = b;
 
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static enum mt_status find_segments(struct start *start)
+static enum mt_status find_segments(struct mt_torch_start *start)
 {
     enum mt_status status = MT_OK;
     size_t i;
@@ -338,128 +294,6 @@ static enum mt_status find_segments(struct start *start)
     if (start->segment_count)
         qsort(start->segments, start->segment_count, sizeof *start->segments, compare_segments);
     return status;
-}
-
-/* ---- sizes ---- */
-
-static int compare_blocks(const void *a, const void *b)
-{
-    const struct start_block *x = a, *y = b;
-
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-/* The last of `count` things of `size` bytes, sorted by the address that they
- * begin with, that begins at or before addr; NULL if none does. */
-static void *last_not_after(void *things, size_t count, size_t size, uint64_t addr)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint64_t begin;
-        memcpy(&begin, (unsigned char *)things + middle * size, sizeof begin);
-        if (begin <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? (unsigned char *)things + (low - 1) * size : NULL;
-}
-
-static struct start_segment *segment_of(const struct start *start, uint64_t addr)
-{
-    struct start_segment *segment =
-        last_not_after(start->segments, start->segment_count, sizeof *segment, addr);
-
-    return segment && addr - segment->addr < segment->size_bytes ? segment : NULL;
-}
-
-/* A size that follows from what is known at the start; 0 if a later allocation
- * may tell. `next`: where the next block of the segment begins, or its end. */
-static uint64_t size_at_start(const struct start *start, const struct start_block *block,
-                              const struct start_segment *segment, uint64_t next)
-{
-    const struct mt_torch_options *options = &start->torch->options;
-    uint64_t rounded = mt_torch_round_size(options, block->requested_bytes);
-    uint64_t room = next - block->addr;
-
-    if (!segment || segment->expandable || rounded <= MT_MIB || rounded > room)
-        return rounded;
-    /* an oversize block is never split: it fills its segment */
-    if (rounded >= options->max_split_bytes && block->addr == segment->addr)
-        return segment->size_bytes;
-    return room - rounded <= MT_MIB ? room : 0;
-}
-
-static void size_blocks(struct start *start)
-{
-    size_t i;
-
-    for (i = 0; i < start->block_count; i++) {
-        struct start_block *block = &start->blocks[i];
-        const struct start_segment *segment = segment_of(start, block->addr);
-        uint64_t next = segment ? segment->addr + segment->size_bytes : UINT64_MAX;
-
-        if (i + 1 < start->block_count)
-            next = mt_min_u64(next, start->blocks[i + 1].addr);
-        block->expandable = segment && segment->expandable;
-        if (segment && segment->pool && !block->pool)
-            block->pool = segment->pool;
-        if (!block->size_bytes)
-            block->size_bytes = size_at_start(start, block, segment, next);
-    }
-}
-
-/* An allocation that begins at most 1 MiB after the rounded end of a block
- * that is still there shows where that block really ends. */
-static void learn_size(struct start *start, const struct mt_torch_entry *alloc)
-{
-    struct start_block *block =
-        last_not_after(start->blocks, start->block_count, sizeof *block, alloc->addr);
-    const struct start_segment *segment;
-    uint64_t distance, rounded;
-
-    if (!block || block->size_bytes || block->freed)
-        return;
-    rounded = mt_torch_round_size(&start->torch->options, block->requested_bytes);
-    distance = alloc->addr - block->addr;
-    segment = segment_of(start, block->addr);
-    if (distance >= rounded && distance - rounded <= MT_MIB && segment &&
-        alloc->addr - segment->addr < segment->size_bytes)
-        block->size_bytes = distance;
-}
-
-/* Walks the window while the blocks of the start leave it one by one. */
-static void learn_sizes(struct start *start)
-{
-    size_t i, unknown = 0;
-
-    for (i = 0; i < start->block_count; i++) {
-        start->blocks[i].freed = false; /* from here on: freed so far */
-        unknown += !start->blocks[i].size_bytes;
-    }
-    for (i = 0; i < start->device->count && unknown; i++) {
-        const struct mt_torch_entry *entry = entry_at(start, i);
-        struct start_block *block;
-
-        if (entry->kind == MT_EVENT_ALLOC)
-            learn_size(start, entry);
-        if (entry->kind != MT_EVENT_FREE_COMPLETED)
-            continue;
-        block = last_not_after(start->blocks, start->block_count, sizeof *block, entry->addr);
-        if (block && block->addr == entry->addr && !block->freed) {
-            block->freed = true;
-            unknown -= !block->size_bytes;
-        }
-    }
-    for (i = 0; i < start->block_count; i++) {
-        struct start_block *block = &start->blocks[i];
-        if (!block->size_bytes) {
-            block->size_bytes = mt_torch_round_size(&start->torch->options, block->requested_bytes);
-            block->derived = true;
-        }
-    }
 }
 
 /* ---- events ---- */
@@ -479,7 +313,8 @@ static enum mt_status add_event(struct mt_torch *torch, struct mt_event event)
     return MT_OK;
 }
 
-static enum mt_status add_block_events(struct start *start, const struct start_block *block)
+static enum mt_status add_block_events(struct mt_torch_start *start,
+                                       const struct mt_start_block *block)
 {
     struct mt_event event = {.addr = block->addr,
                              .size_bytes = block->requested_bytes,
@@ -503,13 +338,13 @@ static enum mt_status add_block_events(struct start *start, const struct start_b
     return add_event(start->torch, event);
 }
 
-static enum mt_status add_events(struct start *start)
+static enum mt_status add_events(struct mt_torch_start *start)
 {
     enum mt_status status = MT_OK;
     size_t i;
 
     for (i = 0; i < start->segment_count && status == MT_OK; i++) {
-        const struct start_segment *segment = &start->segments[i];
+        const struct mt_start_segment *segment = &start->segments[i];
         status =
             add_event(start->torch,
                       (struct mt_event){.addr = segment->addr,
@@ -527,7 +362,14 @@ static enum mt_status add_events(struct start *start)
     return status;
 }
 
-static enum mt_status rebuild(struct start *start)
+static int compare_blocks(const void *a, const void *b)
+{
+    const struct mt_start_block *x = a, *y = b;
+
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static enum mt_status rebuild(struct mt_torch_start *start)
 {
     enum mt_status status = find_blocks(start);
 
@@ -537,12 +379,11 @@ static enum mt_status rebuild(struct start *start)
         return status;
     if (start->block_count)
         qsort(start->blocks, start->block_count, sizeof *start->blocks, compare_blocks);
-    size_blocks(start);
-    learn_sizes(start);
+    mt_torch_size_blocks(start);
     return add_events(start);
 }
 
-static void start_release(struct start *start)
+static void start_release(struct mt_torch_start *start)
 {
     free(start->blocks);
     free(start->segments);
@@ -557,7 +398,7 @@ enum mt_status mt_torch_find_start(struct mt_torch *torch)
     uint32_t device;
 
     for (device = 0; device < torch->device_count && status == MT_OK; device++) {
-        struct start start = {
+        struct mt_torch_start start = {
             .torch = torch, .device = &torch->devices[device], .device_index = (uint16_t)device};
 
         torch->devices[device].complete = !torch->has_segments || is_complete(&start);

@@ -1,0 +1,221 @@
+/* Records of a snapshot as events: the entries of all devices and the phases,
+ * merged by time; the order within a list is never changed. */
+#include <string.h>
+
+#include "torch.h"
+#include "util.h"
+
+static struct mt_event blank_event(struct mt_torch *torch, uint64_t time_us)
+{
+    return (struct mt_event){
+        .seq = torch->next_seq++, .t_ns = time_us * 1000, .stack = MT_NO_ID, .name = MT_NO_ID};
+}
+
+static struct mt_event annotation_event(struct mt_torch *torch,
+                                        const struct mt_torch_annotation *annotation)
+{
+    struct mt_event event = blank_event(torch, annotation->time_us);
+
+    event.kind = annotation->end ? MT_EVENT_PHASE_POP : MT_EVENT_PHASE_PUSH;
+    event.name = annotation->name;
+    event.device = annotation->device;
+    return event;
+}
+
+/* Every field is stored in place, and none but once: this is the inner loop of
+ * reading a snapshot. */
+static inline void put_memory_event(struct mt_event *event, const struct mt_torch *torch,
+                                    const struct mt_torch_entry *entry, uint32_t device,
+                                    uint64_t seq)
+{
+    bool oom = entry->kind == MT_EVENT_OOM;
+    bool maps = entry->kind == MT_EVENT_SEGMENT_MAP || entry->kind == MT_EVENT_SEGMENT_UNMAP;
+
+    event->seq = seq;
+    event->t_ns = entry->time_us * 1000;
+    event->addr = oom ? 0 : entry->addr;
+    event->size_bytes = entry->size_bytes;
+    event->aux_bytes = oom ? entry->addr : 0;
+    event->stack = entry->stack;
+    event->name = MT_NO_ID;
+    event->stream = entry->stream;
+    event->thread = 0;
+    event->device = (uint16_t)device;
+    event->heap = torch->heap;
+    event->pool = entry->pool;
+    event->kind = entry->kind;
+    event->flags = maps ? MT_EVENT_EXPANDABLE : 0;
+    event->reserved[0] = event->reserved[1] = 0;
+}
+
+static struct mt_event empty_cache_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
+                                         uint32_t device)
+{
+    struct mt_event event = blank_event(torch, entry->time_us);
+
+    event.kind = MT_EVENT_EMPTY_CACHE;
+    event.stack = entry->stack;
+    event.device = (uint16_t)device;
+    event.heap = torch->heap;
+    return event;
+}
+
+static struct mt_event inline_phase_event(struct mt_torch *torch,
+                                          const struct mt_torch_entry *entry, uint32_t device)
+{
+    struct mt_event event = blank_event(torch, entry->time_us);
+
+    event.kind = entry->kind;
+    event.name = (uint32_t)entry->addr;
+    event.device = (uint16_t)device;
+    return event;
+}
+
+static const struct mt_torch_entry *head_of(const struct mt_torch *torch, uint32_t device)
+{
+    const struct mt_torch_device *d = &torch->devices[device];
+
+    if (torch->next_entry[device] == d->count)
+        return NULL;
+    return &torch->records.entries[d->first + torch->next_entry[device]];
+}
+
+/* The device whose next entry is the earliest, the first one of equals. */
+static const struct mt_torch_entry *earliest_entry(const struct mt_torch *torch, uint32_t *device)
+{
+    const struct mt_torch_entry *earliest = NULL;
+    uint32_t i;
+
+    for (i = 0; i < torch->device_count; i++) {
+        const struct mt_torch_entry *head = head_of(torch, i);
+        if (head && (!earliest || head->time_us < earliest->time_us)) {
+            earliest = head;
+            *device = i;
+        }
+    }
+    return earliest;
+}
+
+/* In the same microsecond a phase begins before the entries and ends after
+ * them. */
+static bool annotation_is_next(const struct mt_torch_annotation *annotation,
+                               const struct mt_torch_entry *entry)
+{
+    if (!entry)
+        return true;
+    return annotation->end ? annotation->time_us < entry->time_us
+                           : annotation->time_us <= entry->time_us;
+}
+
+/* The event for an entry; false if it is none. An entry at which empty_cache
+ * begins comes twice: first as that. */
+static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *entry, uint32_t device,
+                        struct mt_event *event)
+{
+    if ((entry->flags & MT_TORCH_EMPTY_CACHE) && !torch->cache_emptied) {
+        torch->cache_emptied = true;
+        *event = empty_cache_event(torch, entry, device);
+        return true;
+    }
+    torch->cache_emptied = false;
+    torch->next_entry[device]++;
+    if (entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_OOM)
+        put_memory_event(event, torch, entry, device, torch->next_seq++);
+    else if (entry->kind == MT_EVENT_PHASE_PUSH || entry->kind == MT_EVENT_PHASE_POP)
+        *event = inline_phase_event(torch, entry, device);
+    else
+        return false;
+    return true;
+}
+
+/* The next event in the total order; false at the end. */
+static bool next_event(struct mt_torch *torch, struct mt_event *event)
+{
+    const struct mt_torch_annotation *annotation = NULL;
+    const struct mt_torch_entry *entry;
+    uint32_t device = 0;
+
+    for (;;) {
+        while (torch->next_annotation < torch->annotation_count &&
+               !torch->annotations[torch->next_annotation].matched)
+            torch->next_annotation++;
+        if (torch->next_annotation < torch->annotation_count)
+            annotation = &torch->annotations[torch->next_annotation];
+        entry = earliest_entry(torch, &device);
+        if (annotation && annotation_is_next(annotation, entry)) {
+            torch->next_annotation++;
+            *event = annotation_event(torch, annotation);
+            return true;
+        }
+        if (!entry)
+            return false;
+        if (entry_event(torch, entry, device, event))
+            return true;
+    }
+}
+
+/* speed only: entries of one device in a row, up to the next annotation. The
+ * same events as next_event makes. */
+static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
+{
+    const struct mt_torch_device *device = &torch->devices[0];
+    const struct mt_torch_entry *entries =
+        torch->records.entries ? torch->records.entries + device->first : NULL;
+    uint64_t before_us = UINT64_MAX, seq = torch->next_seq;
+    size_t i = torch->next_entry[0], count = 0;
+
+    if (torch->next_annotation < torch->annotation_count)
+        before_us = torch->annotations[torch->next_annotation].time_us;
+    while (count < room && i < device->count && entries[i].time_us < before_us &&
+           entries[i].kind >= MT_EVENT_ALLOC && entries[i].kind <= MT_EVENT_OOM &&
+           !(entries[i].flags & MT_TORCH_EMPTY_CACHE))
+        put_memory_event(&events[count++], torch, &entries[i++], 0, seq++);
+    torch->next_entry[0] = i;
+    torch->next_seq = seq;
+    return count;
+}
+
+static size_t next_initial(struct mt_torch *torch, struct mt_event *events, size_t room)
+{
+    size_t count = 0;
+
+    while (count < room && torch->next_initial < torch->initial_count) {
+        events[count] = torch->initial[torch->next_initial++];
+        events[count].seq = torch->next_seq++;
+        events[count++].t_ns = torch->source.header.start_t_ns;
+    }
+    return count;
+}
+
+enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *batch,
+                             struct mt_error *error)
+{
+    struct mt_torch *torch = (struct mt_torch *)source;
+    size_t count;
+
+    (void)error;
+    count = next_initial(torch, torch->batch, MT_TORCH_BATCH_EVENTS);
+    while (count < MT_TORCH_BATCH_EVENTS) {
+        if (torch->device_count == 1)
+            count += next_entries(torch, torch->batch + count, MT_TORCH_BATCH_EVENTS - count);
+        if (count == MT_TORCH_BATCH_EVENTS || !next_event(torch, &torch->batch[count]))
+            break;
+        count++;
+    }
+    source->integrity.events_read = mt_max_u64(source->integrity.events_read, torch->next_seq);
+    batch->events = torch->batch;
+    batch->count = count;
+    return count ? MT_OK : MT_END;
+}
+
+enum mt_status mt_torch_rewind(struct mt_source *source, struct mt_error *error)
+{
+    struct mt_torch *torch = (struct mt_torch *)source;
+
+    (void)error;
+    memset(torch->next_entry, 0, torch->device_count * sizeof *torch->next_entry);
+    torch->next_initial = torch->next_annotation = 0;
+    torch->next_seq = 0;
+    torch->cache_emptied = false;
+    return MT_OK;
+}

@@ -1,0 +1,166 @@
+/* Values of a pickle as entries of the symbol tables. */
+#include "torch_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "event.h"
+#include "util.h"
+
+/* String id of a pickled text; other values are the empty string. */
+enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pickle,
+                               const struct mt_pickle_value *value, uint32_t *id)
+{
+    const char *text;
+    size_t length;
+    enum mt_status status;
+
+    if (value->kind != MT_PICKLE_TEXT) {
+        *id = 0;
+        return MT_OK;
+    }
+    if (value->bits >= r->string_id_count) {
+        size_t count = mt_max_u64(value->bits + 1, r->string_id_count * 2);
+        uint32_t *ids = realloc(r->string_ids, count * sizeof *ids);
+        if (!ids)
+            return MT_ERR_MEMORY;
+        memset(ids + r->string_id_count, 0, (count - r->string_id_count) * sizeof *ids);
+        r->string_ids = ids;
+        r->string_id_count = count;
+    }
+    if (!r->string_ids[value->bits]) {
+        text = mt_pickle_text(pickle, *value, &length);
+        status = mt_symbols_string(r->symbols, text, length, id);
+        if (status != MT_OK)
+            return status;
+        r->string_ids[value->bits] = *id + 1;
+    }
+    *id = r->string_ids[value->bits] - 1;
+    return MT_OK;
+}
+
+enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pickle,
+                              const struct mt_pickle_value *items, size_t count,
+                              struct mt_pickle_value *value)
+{
+    uint32_t file = 0, function = 0, line = 0, id;
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; i + 1 < count && status == MT_OK; i += 2) {
+        switch (mt_torch_word_of(&items[i])) {
+        case MT_WORD_FILENAME: status = mt_torch_string(r, pickle, &items[i + 1], &file); break;
+        case MT_WORD_NAME: status = mt_torch_string(r, pickle, &items[i + 1], &function); break;
+        case MT_WORD_LINE:
+            line = (uint32_t)mt_min_u64(mt_torch_number(items[i + 1]), UINT32_MAX - 1);
+            break;
+        default: break;
+        }
+    }
+    if (status == MT_OK)
+        status = mt_symbols_frame(r->symbols, function, file, line, &id);
+    if (status == MT_OK)
+        mt_torch_set(value, MT_TORCH_FRAME, id);
+    return status;
+}
+
+/* Is `stack` exactly these frames, the first one innermost? */
+static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
+                        const struct mt_pickle_value *frames, size_t count)
+{
+    size_t i;
+
+    if (symbols->stacks[stack].depth != count)
+        return false;
+    for (i = 0; i < count; i++, stack = symbols->stacks[stack].parent) {
+        if (symbols->stacks[stack].frame != frames[i].bits)
+            return false;
+    }
+    return true;
+}
+
+static enum mt_status intern_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
+                                   size_t count, uint32_t *stack)
+{
+    enum mt_status status = MT_OK;
+
+    *stack = MT_NO_ID;
+    while (count-- && status == MT_OK)
+        status = mt_symbols_stack(r->symbols, *stack, (uint32_t)frames[count].bits, stack);
+    return status;
+}
+
+/* PyTorch lists frames innermost first; the tree of stacks grows from the
+ * outermost. Equal lists come again and again: one look-up for the whole. */
+enum mt_status mt_torch_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
+                              size_t count, struct mt_pickle_value *value)
+{
+    uint64_t hash = count;
+    enum mt_status status = MT_OK;
+    uint32_t stack;
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        hash = mt_hash_u64(hash * UINT64_C(0xD6E8FEB86659FD93) + frames[i].bits);
+    stack = mt_map_get(&r->stacks, hash);
+    if (stack == MT_MAP_NONE || !is_stack_of(r->symbols, stack, frames, count)) {
+        status = intern_stack(r, frames, count, &stack);
+        if (status == MT_OK)
+            status = mt_map_set(&r->stacks, hash, stack);
+    }
+    if (status == MT_OK)
+        mt_torch_set(value, MT_TORCH_STACK, stack);
+    return status;
+}
+
+enum mt_status mt_torch_stream(struct mt_torch_records *r, const struct mt_pickle_value *value,
+                               uint32_t *stream)
+{
+    uint64_t handle = value->kind == MT_PICKLE_INT ? value->bits : mt_torch_number(*value);
+
+    if (handle != r->last_stream_handle) {
+        enum mt_status status = mt_symbols_stream(r->symbols, handle, &r->last_stream);
+        if (status != MT_OK)
+            return status;
+        r->last_stream_handle = handle;
+    }
+    *stream = r->last_stream;
+    return MT_OK;
+}
+
+static bool pair_of(struct mt_pickle *pickle, const struct mt_pickle_value *value, uint64_t pair[2])
+{
+    const struct mt_pickle_value *items;
+    size_t count;
+
+    if (mt_torch_is(value, MT_TORCH_PAIR)) {
+        pair[0] = value->bits >> 24;
+        pair[1] = value->bits & 0xffffff;
+        return true;
+    }
+    items = mt_pickle_items(pickle, *value, &count);
+    if (value->kind == MT_PICKLE_DICT || count != 2)
+        return false;
+    pair[0] = mt_torch_number(items[0]);
+    pair[1] = mt_torch_number(items[1]);
+    return true;
+}
+
+/* Leaves *pool alone if the value is no pool id (None). */
+enum mt_status mt_torch_pool(struct mt_torch_records *r, struct mt_pickle *pickle,
+                             const struct mt_pickle_value *value, uint16_t *pool, bool *known)
+{
+    uint64_t pair[2];
+
+    if (!pair_of(pickle, value, pair))
+        return MT_OK;
+    if (pair[0] != r->last_pool[0] || pair[1] != r->last_pool[1]) {
+        enum mt_status status = mt_symbols_pool(r->symbols, pair[0], pair[1], &r->last_pool_id);
+        if (status != MT_OK)
+            return status;
+        memcpy(r->last_pool, pair, sizeof pair);
+    }
+    *pool = (uint16_t)r->last_pool_id;
+    *known = true;
+    return MT_OK;
+}

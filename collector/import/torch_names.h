@@ -1,0 +1,49 @@
+/* Values of a pickle as entries of the symbol tables: what all records of a
+ * snapshot need. Private to torch_records.c and torch_names.c. */
+#ifndef MT_COLLECTOR_TORCH_NAMES_H
+#define MT_COLLECTOR_TORCH_NAMES_H
+
+#include "torch_records.h"
+
+static inline bool mt_torch_is(const struct mt_pickle_value *value, enum mt_torch_host host)
+{
+    return value->kind == MT_PICKLE_HOST && value->host == host;
+}
+
+static inline void mt_torch_set(struct mt_pickle_value *value, enum mt_torch_host host,
+                                uint64_t bits)
+{
+    *value = (struct mt_pickle_value){bits, MT_PICKLE_HOST, (uint8_t)host};
+}
+
+/* MT_WORD_COUNT: none that means something. */
+static inline enum mt_torch_word mt_torch_word_of(const struct mt_pickle_value *value)
+{
+    return value->kind == MT_PICKLE_TEXT && value->bits < MT_WORD_COUNT
+               ? (enum mt_torch_word)value->bits
+               : MT_WORD_COUNT;
+}
+
+/* String id of a pickled text; other values are the empty string. */
+enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pickle,
+                               const struct mt_pickle_value *value, uint32_t *id) MT_MUST_USE;
+
+/* A dictionary with "filename" becomes a FRAME. */
+enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pickle,
+                              const struct mt_pickle_value *items, size_t count,
+                              struct mt_pickle_value *value) MT_MUST_USE;
+
+/* A list of FRAMEs, innermost first, becomes a STACK. */
+enum mt_status mt_torch_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
+                              size_t count, struct mt_pickle_value *value) MT_MUST_USE;
+
+/* Stream id of a raw handle. */
+enum mt_status mt_torch_stream(struct mt_torch_records *r, const struct mt_pickle_value *value,
+                               uint32_t *stream) MT_MUST_USE;
+
+/* Pool id of a pair; leaves *pool and *known alone if the value is none. */
+enum mt_status mt_torch_pool(struct mt_torch_records *r, struct mt_pickle *pickle,
+                             const struct mt_pickle_value *value, uint16_t *pool,
+                             bool *known) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,131 @@
+/* How large the blocks were that lived at the start of an incomplete history.
+ *
+ * The size of a block that was freed in the window is not recorded. It is the
+ * rounded request, but a large block in an ordinary segment may own a tail of
+ * up to 1 MiB: as free blocks of that size do not exist there, a gap of at
+ * most 1 MiB to the next block or to the end of the segment is the tail, and so
+ * is one to a block that is allocated in the window while this one lives. */
+#include <string.h>
+
+#include "torch_start.h"
+#include "util.h"
+
+/* The last of `count` things of `size` bytes, sorted by the address that they
+ * begin with, that begins at or before addr; NULL if none does. */
+static void *last_not_after(void *things, size_t count, size_t size, uint64_t addr)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t begin;
+        memcpy(&begin, (unsigned char *)things + middle * size, sizeof begin);
+        if (begin <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? (unsigned char *)things + (low - 1) * size : NULL;
+}
+
+static struct mt_start_segment *segment_of(const struct mt_torch_start *start, uint64_t addr)
+{
+    struct mt_start_segment *segment =
+        last_not_after(start->segments, start->segment_count, sizeof *segment, addr);
+
+    return segment && addr - segment->addr < segment->size_bytes ? segment : NULL;
+}
+
+/* A size that follows from what is known at the start; 0 if a later allocation
+ * may tell. `next`: where the next block of the segment begins, or its end. */
+static uint64_t size_at_start(const struct mt_torch_start *start,
+                              const struct mt_start_block *block,
+                              const struct mt_start_segment *segment, uint64_t next)
+{
+    const struct mt_torch_options *options = &start->torch->options;
+    uint64_t rounded = mt_torch_round_size(options, block->requested_bytes);
+    uint64_t room = next - block->addr;
+
+    if (!segment || segment->expandable || rounded <= MT_MIB || rounded > room)
+        return rounded;
+    /* an oversize block is never split: it fills its segment */
+    if (rounded >= options->max_split_bytes && block->addr == segment->addr)
+        return segment->size_bytes;
+    return room - rounded <= MT_MIB ? room : 0;
+}
+
+static void size_at_once(struct mt_torch_start *start)
+{
+    size_t i;
+
+    for (i = 0; i < start->block_count; i++) {
+        struct mt_start_block *block = &start->blocks[i];
+        const struct mt_start_segment *segment = segment_of(start, block->addr);
+        uint64_t next = segment ? segment->addr + segment->size_bytes : UINT64_MAX;
+
+        if (i + 1 < start->block_count)
+            next = mt_min_u64(next, start->blocks[i + 1].addr);
+        block->expandable = segment && segment->expandable;
+        if (segment && segment->pool && !block->pool)
+            block->pool = segment->pool;
+        if (!block->size_bytes)
+            block->size_bytes = size_at_start(start, block, segment, next);
+    }
+}
+
+/* An allocation that begins at most 1 MiB after the rounded end of a block
+ * that is still there shows where that block really ends. */
+static void learn_size(struct mt_torch_start *start, const struct mt_torch_entry *alloc)
+{
+    struct mt_start_block *block =
+        last_not_after(start->blocks, start->block_count, sizeof *block, alloc->addr);
+    const struct mt_start_segment *segment;
+    uint64_t distance, rounded;
+
+    if (!block || block->size_bytes || block->freed)
+        return;
+    rounded = mt_torch_round_size(&start->torch->options, block->requested_bytes);
+    distance = alloc->addr - block->addr;
+    segment = segment_of(start, block->addr);
+    if (distance >= rounded && distance - rounded <= MT_MIB && segment &&
+        alloc->addr - segment->addr < segment->size_bytes)
+        block->size_bytes = distance;
+}
+
+/* Walks the window while the blocks of the start leave it one by one. */
+static void learn_sizes(struct mt_torch_start *start)
+{
+    size_t i, unknown = 0;
+
+    for (i = 0; i < start->block_count; i++) {
+        start->blocks[i].freed = false; /* from here on: freed so far */
+        unknown += !start->blocks[i].size_bytes;
+    }
+    for (i = 0; i < start->device->count && unknown; i++) {
+        const struct mt_torch_entry *entry = entry_at(start, i);
+        struct mt_start_block *block;
+
+        if (entry->kind == MT_EVENT_ALLOC)
+            learn_size(start, entry);
+        if (entry->kind != MT_EVENT_FREE_COMPLETED)
+            continue;
+        block = last_not_after(start->blocks, start->block_count, sizeof *block, entry->addr);
+        if (block && block->addr == entry->addr && !block->freed) {
+            block->freed = true;
+            unknown -= !block->size_bytes;
+        }
+    }
+    for (i = 0; i < start->block_count; i++) {
+        struct mt_start_block *block = &start->blocks[i];
+        if (!block->size_bytes) {
+            block->size_bytes = mt_torch_round_size(&start->torch->options, block->requested_bytes);
+            block->derived = true;
+        }
+    }
+}
+
+void mt_torch_size_blocks(struct mt_torch_start *start)
+{
+    size_at_once(start);
+    learn_sizes(start);
+}

@@ -1,0 +1,56 @@
+/* The state at the start of an incomplete history, while it is rebuilt. Private
+ * to torch_start.c, which finds out what was there, and torch_sizes.c, which
+ * finds out how large it was. */
+#ifndef MT_COLLECTOR_TORCH_START_H
+#define MT_COLLECTOR_TORCH_START_H
+
+#include "torch.h"
+
+/* Both begin with their address: torch_sizes.c searches them by it. */
+struct mt_start_block {
+    uint64_t addr, requested_bytes, size_bytes; /* size 0: not known yet */
+    uint32_t stack, stream;
+    uint16_t pool;
+    bool pending, freed, expandable, derived;
+};
+
+struct mt_start_segment {
+    uint64_t addr, size_bytes;
+    uint32_t stack, stream;
+    uint16_t pool;
+    bool expandable;
+};
+
+/* An end point of a mapped range: coverage changes by `change` here. */
+struct mt_start_edge {
+    uint64_t addr;
+    const struct mt_torch_segment *segment; /* of the final state, or NULL */
+    uint32_t stream;
+    int change;
+};
+
+struct mt_torch_start {
+    struct mt_torch *torch;
+    const struct mt_torch_device *device;
+    uint16_t device_index;
+    struct mt_start_block *blocks;
+    size_t block_count, block_capacity;
+    struct mt_start_segment *segments;
+    size_t segment_count, segment_capacity;
+    struct mt_start_edge *edges;
+    size_t edge_count, edge_capacity;
+    struct mt_map seen; /* address -> block index + 1; 0 = born in the window */
+    struct mt_map seen_segments;
+    bool frees_are_requested; /* free_requested entries were recorded */
+};
+
+static inline const struct mt_torch_entry *entry_at(const struct mt_torch_start *start, size_t i)
+{
+    return &start->torch->records.entries[start->device->first + i];
+}
+
+/* Fills size_bytes, pool and flags of all blocks. Blocks and segments are
+ * sorted by address. */
+void mt_torch_size_blocks(struct mt_torch_start *start);
+
+#endif
