@@ -125,6 +125,19 @@ static const char *first_maximum(const struct mt_teller *teller, const struct mt
                            mt_tell_where(teller, why->phase, why->step));
 }
 
+/* A peak rises most often by what the step before made after its own. */
+static void add_past(struct mt_buf *line, const struct mt_explanation *why)
+{
+    int64_t bytes = 0;
+
+    for (uint32_t i = 0; i < why->contribution_count; i++)
+        if (why->contributions[i].step == why->other_step && why->contributions[i].bytes > 0)
+            bytes += why->contributions[i].bytes;
+    if (why->kind == MT_WHY_STEP_PEAK_ROSE &&
+        bytes * 2 > (int64_t)(why->to_bytes - why->from_bytes))
+        mt_buf_printf(line, "; made in step %lld, but after its peak", (long long)why->other_step);
+}
+
 static void tell_explanation(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     char change[MT_UNITS_TEXT], from[MT_UNITS_TEXT], to[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
@@ -139,6 +152,7 @@ static void tell_explanation(const struct mt_teller *teller, const struct mt_exp
                       mt_format_count(exact, why->to_bytes - why->from_bytes),
                       mt_format_bytes(from, why->from_bytes), mt_format_bytes(to, why->to_bytes));
     add_roles(&line, why);
+    add_past(&line, why);
     mt_buf_add_text(teller->out, "  ");
     if (line.data)
         mt_add_wrapped(teller->out, line.data, 2, 4);

@@ -39,10 +39,22 @@ static void pad(struct mt_buf *out, size_t count)
         mt_buf_add_char(out, ' ');
 }
 
-/* Half from the front, the rest from the end: both ends of a site matter. */
+/* "forward linear.py:134 < train.py:58" without the function, where that is
+ * enough: two places say more than one with a name. NULL if it is not. */
+static const char *places_only(const char *text, size_t columns)
+{
+    const char *outer = strstr(text, " < "), *at = outer;
+
+    while (at && at > text && at[-1] != ' ')
+        at--;
+    return at && at > text && mt_text_columns(at) <= columns ? at : NULL;
+}
+
+/* Shortens, if need be: half from the front, the rest from the end. */
 static void add_middle(struct mt_buf *out, const char *text, size_t columns)
 {
     size_t length = mt_text_columns(text);
+    const char *places;
 
     if (length <= columns) {
         mt_buf_add_text(out, text);
@@ -50,6 +62,11 @@ static void add_middle(struct mt_buf *out, const char *text, size_t columns)
     }
     if (columns == 0)
         return;
+    places = places_only(text, columns);
+    if (places) {
+        mt_buf_add_text(out, places);
+        return;
+    }
     mt_buf_add(out, text, offset_of(text, (columns - 1) / 2));
     mt_buf_add_text(out, "…");
     mt_buf_add_text(out, text + offset_of(text, length - columns / 2));

@@ -13,7 +13,7 @@
 struct mt_text_column {
     const char *title; /* NULL ends the list */
     bool right;        /* numbers */
-    bool gives_way;    /* shortened in the middle if the line is too long */
+    bool gives_way;    /* shortened if the line is too long */
 };
 
 struct mt_text_table {

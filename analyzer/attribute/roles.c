@@ -328,6 +328,8 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
 
     if (kv && !clock->saw_backward)
         return MT_ROLE_KV_CACHE;
+    if (mt_stack_kind(&clock->stacks, stack) & MT_STACK_BUCKETS)
+        return MT_ROLE_GRADIENTS;
     switch (code) {
     case MT_ROLE_CODE_SETUP_FREED:
     case MT_ROLE_CODE_SETUP_FREED_1:

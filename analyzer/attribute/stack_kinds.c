@@ -22,6 +22,8 @@ static const struct {
     {"torch/nn/modules/loss.py", "", MT_PHASE_LOSS},
     {"torch/nn/functional.py", "loss", MT_PHASE_LOSS},
     {"torch/nn/functional.py", "cross_entropy", MT_PHASE_LOSS},
+    {"torch/nn/parallel/distributed.py", "_ddp_init_helper", MT_STACK_BUCKETS},
+    {"torch/nn/parallel/distributed.py", "_pre_forward", MT_STACK_BUCKETS},
     {"torch/nn/init.py", "", MT_PHASE_SETUP},
     {"torch/nn/", "reset_parameters", MT_PHASE_SETUP},
     {"torch/nn/", "__init__", MT_PHASE_SETUP},
@@ -55,8 +57,9 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
     bool stays = outer_kind == MT_PHASE_BACKWARD || outer_kind == MT_PHASE_OPTIMIZER ||
                  outer_kind == MT_PHASE_SETUP || outer_kind == MT_PHASE_LOSS;
 
+    outer &= (uint8_t)~MT_STACK_BUCKETS;
     if (stays || (own & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN)
-        return outer;
+        return (uint8_t)(outer | (own & MT_STACK_BUCKETS));
     return (uint8_t)(own | (outer & MT_STACK_KV_CACHE));
 }
 

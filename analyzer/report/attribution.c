@@ -231,7 +231,7 @@ enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
 
 /* ---- changes ------------------------------------------------------------- */
 
-/* "cross_entropy functional.py:3504, from train.py:77" */
+/* "cross_entropy functional.py:3504 < train.py:77" */
 static const char *origin_label(const struct mt_attribution *attribution, const struct row *row)
 {
     const char *inner, *site;
@@ -240,7 +240,7 @@ static const char *origin_label(const struct mt_attribution *attribution, const 
         return site_label(attribution, row);
     inner = mt_frame_label(attribution->arena, attribution->symbols, row->inner);
     site = mt_frame_place(attribution->arena, attribution->symbols, row->site);
-    return inner && site ? mt_arena_printf(attribution->arena, "%s, from %s", inner, site) : NULL;
+    return inner && site ? mt_arena_printf(attribution->arena, "%s < %s", inner, site) : NULL;
 }
 
 /* How many rows deserve a line of their own: not more than `most`, none below

@@ -391,6 +391,7 @@ static void find_step_ends(struct choice *choice, const struct mt_survey *survey
         last = at;
     }
     if (steps >= 3 && grown * 3 >= steps * 2) {
+        choice->least_bytes /= 10; /* a trend is worth it, a fluctuation is not */
         consider_ends(choice, survey, device, second, last);
         return;
     }
@@ -452,7 +453,7 @@ void mt_plan_make(struct mt_plan *plan, const struct mt_survey *survey,
     uint64_t least = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / LEAST_SHARE;
     struct choice rises = {.most = MOST_RISES, .least_bytes = least};
     struct choice left = {.most = MOST_LEFT, .least_bytes = least};
-    struct choice ends = {.most = MOST_LEFT, .least_bytes = least};
+    struct choice ends = {.most = MOST_LEFT, .least_bytes = 10 * least};
     struct choice peaks = {.most = MOST_OF_A_NAME, .least_bytes = least};
 
     plan->instant_count = 0;
