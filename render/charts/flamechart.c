@@ -213,6 +213,7 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
     mt_time_axis_init(&plan->axis, &since_window, &timeline, options->event_axis);
     plan->axis.left = plan->plot.x = MT_MARGIN + GUTTER;
     plan->axis.width = plan->plot.width = plan->drawing->width - plan->plot.x - MT_MARGIN;
+    mt_flame_plan_cells(plan);
     y = draw_key(plan, mt_frame_header(plan->drawing, title, facts(plan)));
     plan->plot.y = y + 14;
     plan->plot.height = fit_height(plan, options->height);

@@ -20,6 +20,7 @@ struct mt_flame_plan {
     int32_t *rows;
     uint32_t row_count; /* of the picture */
     uint32_t rows_cut;  /* innermost ones, for lack of height */
+    uint32_t stage;     /* how coarse: see flamechart_rows.c */
     bool has_table;
     uint64_t largest_net;  /* either sign; the ends of the colour key */
     uint64_t merged_calls; /* drawn as part of a crowd */
@@ -27,6 +28,10 @@ struct mt_flame_plan {
 
 /* Fills rows, row_count and largest_net. */
 enum mt_status mt_flame_plan_rows(struct mt_flame_plan *plan) MT_MUST_USE;
+
+/* Decides what is drawn by itself: sets stage, and cuts rows where even the
+ * coarsest picture would have too many cells. The axis is set. */
+void mt_flame_plan_cells(struct mt_flame_plan *plan);
 
 /* Colour of a change: diverging around 0, power 0.6. */
 enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net);

@@ -438,7 +438,7 @@ static double least_width(const struct mt_cell *cell, const struct row_rules *ru
     switch (cell->kind) {
     case MT_CELL_STEP:
     case MT_CELL_PHASE: return rules->phase;
-    case MT_CELL_NO_STACK: return LEAST_WORD;
+    case MT_CELL_NO_STACK: return fmax(LEAST_WORD, rules->phase);
     case MT_CELL_FRAME: break;
     }
     return rules->word;
@@ -471,37 +471,67 @@ static uint32_t pass_row(struct mt_flame_plan *plan, const struct row_cells *cel
     return count;
 }
 
-static uint32_t pass_rows(struct mt_flame_plan *plan, struct row_cells *cells, struct edges *edges,
-                          const struct row_rules *rules, bool draws)
+/* From the finest picture to the coarsest. */
+static const struct row_rules stages[] = {
+    {LEAST_WORD, 3, 1.5, false}, {LEAST_WORD, 3, 1.5, true}, {40, 4, 3, true},   {60, 6, 6, true},
+    {100, 12, 12, true},         {200, 26, 26, true},        {300, 80, 80, true}};
+
+static bool make_room(const struct mt_flame_plan *plan, struct row_cells *cells,
+                      struct edges *edges)
 {
-    uint32_t count = 0;
+    edges->count = 0;
+    edges->capacity = 2 * (size_t)plan->chart->cell_count;
+    edges->x = mt_arena_array(&plan->drawing->arena, edges->capacity, sizeof *edges->x);
+    cells->cells =
+        mt_arena_array(&plan->drawing->arena, plan->chart->cell_count, sizeof *cells->cells);
+    if (!edges->x || !cells->cells)
+        plan->drawing->failed = true;
+    return edges->x && cells->cells;
+}
+
+/* How many rows, from the outermost, hold at most MAX_CELLS cells. */
+static uint32_t rows_that_fit(struct mt_flame_plan *plan, struct row_cells *cells,
+                              struct edges *edges, const struct row_rules *rules)
+{
+    uint32_t count = 0, row;
 
     edges->count = 0;
-    for (uint32_t row = 0; row < plan->row_count; row++) {
+    for (row = 0; row < plan->row_count; row++) {
         find_row(plan, (int32_t)row, cells);
-        count += pass_row(plan, cells, draws ? (int32_t)row : -1, edges, rules);
+        count += pass_row(plan, cells, -1, edges, rules);
+        if (count > MAX_CELLS)
+            break;
     }
-    return count;
+    return row;
+}
+
+void mt_flame_plan_cells(struct mt_flame_plan *plan)
+{
+    struct row_cells cells;
+    struct edges edges;
+    uint32_t rows = 0;
+
+    if (!make_room(plan, &cells, &edges))
+        return;
+    for (plan->stage = 0; plan->stage < MT_ARRAY_LEN(stages); plan->stage++) {
+        rows = rows_that_fit(plan, &cells, &edges, &stages[plan->stage]);
+        if (rows == plan->row_count)
+            return;
+    }
+    plan->stage--;
+    plan->rows_cut += plan->row_count - rows;
+    plan->row_count = rows;
 }
 
 void mt_flame_draw_rows(struct mt_flame_plan *plan)
 {
-    static const struct row_rules stages[] = {
-        {LEAST_WORD, 3, 1.5, false}, {LEAST_WORD, 3, 1.5, true}, {40, 4, 3, true}, {60, 6, 6, true},
-        {100, 12, 12, true},         {200, 26, 26, true}};
-    struct mt_arena *arena = &plan->drawing->arena;
-    struct row_cells cells = {.count = 0};
-    struct edges edges = {.capacity = 2 * (size_t)plan->chart->cell_count};
-    size_t stage = 0;
+    struct row_cells cells;
+    struct edges edges;
 
-    cells.cells = mt_arena_array(arena, plan->chart->cell_count, sizeof *cells.cells);
-    edges.x = mt_arena_array(arena, edges.capacity, sizeof *edges.x);
-    if (!cells.cells || !edges.x) {
-        plan->drawing->failed = true;
+    if (!make_room(plan, &cells, &edges))
         return;
+    for (uint32_t row = 0; row < plan->row_count; row++) {
+        find_row(plan, (int32_t)row, &cells);
+        pass_row(plan, &cells, (int32_t)row, &edges, &stages[plan->stage]);
     }
-    while (stage + 1 < MT_ARRAY_LEN(stages) &&
-           pass_rows(plan, &cells, &edges, &stages[stage], false) > MAX_CELLS)
-        stage++;
-    pass_rows(plan, &cells, &edges, &stages[stage], true);
 }

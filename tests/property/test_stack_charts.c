@@ -545,9 +545,167 @@ static void much_to_show_is_bounded(void **state)
     mt_symbols_release(&symbols);
 }
 
+/* ---- random reports -------------------------------------------------- */
+
+enum { RANDOM_PHASES = 200, RANDOM_EVENTS = 3000, RANDOM_STACKS = 200 };
+
+static uint64_t random_state;
+
+static uint32_t random_below(uint32_t limit)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((random_state >> 33) % limit);
+}
+
+struct random_world {
+    struct mt_symbols symbols;
+    struct mt_report report;
+    struct mt_device_report device;
+    struct mt_instant instant;
+    struct mt_phase phases[RANDOM_PHASES];
+    struct mt_phase_use uses[RANDOM_PHASES];
+    bool main_phase[RANDOM_PHASES];
+    struct mt_holding holdings[RANDOM_EVENTS];
+    struct mt_arena arena;
+};
+
+static const char *random_name(void)
+{
+    static const char *const names[] = {"forward",
+                                        "backward",
+                                        "step#3",
+                                        "optimizer",
+                                        "x",
+                                        "a rather long name of a phase",
+                                        "zero_grad",
+                                        "\xC3\xA4\xC3\xB6",
+                                        "nccl:all_reduce",
+                                        ""};
+
+    return names[random_below(MT_ARRAY_LEN(names))];
+}
+
+static void random_symbols(struct mt_symbols *symbols)
+{
+    static const char *const files[] = {"/w/train.py", "/v/site-packages/torch/nn/modules/m.py",
+                                        "/v/site-packages/torch/optim/a.py", "??", "<string>"};
+
+    assert_int_equal(mt_symbols_init(symbols), MT_OK);
+    for (uint32_t i = 0; i < RANDOM_STACKS; i++) {
+        const char *name = random_name(), *path = files[random_below(5)];
+        uint32_t function, file, frame, stack, count = symbols->stack_count;
+        uint32_t parent = count && random_below(9) ? random_below(count) : MT_NO_ID;
+
+        assert_int_equal(mt_symbols_string(symbols, name, strlen(name), &function), MT_OK);
+        assert_int_equal(mt_symbols_string(symbols, path, strlen(path), &file), MT_OK);
+        assert_int_equal(mt_symbols_frame(symbols, function, file, random_below(50), &frame),
+                         MT_OK);
+        assert_int_equal(mt_symbols_stack(symbols, parent, frame, &stack), MT_OK);
+    }
+}
+
+/* Events of one run with phases that open and close among them. */
+static void random_run(struct random_world *world)
+{
+    struct mt_report *report = &world->report;
+    uint64_t t_ns = 1000, allocated = 1u << 30, seq = 0;
+    uint32_t scale = 1u << random_below(20), count = 1 + random_below(RANDOM_EVENTS - 1);
+    struct mt_flamechart_window window = {.begin_t_ns = t_ns, .step = MT_NO_STEP, .bins = 0};
+    struct mt_flamechart_builder *builder;
+    static struct mt_event events[RANDOM_EVENTS];
+    static int32_t phase_of[RANDOM_EVENTS];
+    int32_t open = MT_NO_PHASE;
+
+    for (uint32_t i = 0; i < count; seq++) {
+        t_ns += random_below(scale);
+        if (random_below(20) == 0 && report->phase_count < RANDOM_PHASES) {
+            struct mt_phase *phase = &world->phases[report->phase_count];
+
+            *phase = (struct mt_phase){.name = random_name(),
+                                       .path = "path",
+                                       .step = MT_NO_STEP,
+                                       .parent = open,
+                                       .is_step = open == MT_NO_PHASE && random_below(2),
+                                       .is_plumbing = random_below(6) == 0,
+                                       .begin_t_ns = t_ns,
+                                       .begin_event = seq,
+                                       .end_event = UINT64_MAX};
+            open = (int32_t)report->phase_count++;
+        } else if (random_below(20) == 0 && open != MT_NO_PHASE) {
+            world->phases[open].end_event = seq;
+            world->phases[open].end_t_ns = t_ns;
+            open = world->phases[open].parent;
+        } else {
+            uint32_t stack = random_below(RANDOM_STACKS + 30);
+
+            events[i] = (struct mt_event){.kind = random_below(2) ? MT_EVENT_ALLOC
+                                                                  : MT_EVENT_FREE_REQUESTED,
+                                          .seq = seq,
+                                          .t_ns = t_ns,
+                                          .stack = stack < RANDOM_STACKS ? stack : MT_NO_ID};
+            phase_of[i++] = open;
+        }
+    }
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        if (world->phases[i].end_event == UINT64_MAX) {
+            world->phases[i].end_event = seq;
+            world->phases[i].end_t_ns = t_ns;
+        }
+    window.end_t_ns = t_ns;
+    window.end_event = seq;
+    report->last_t_ns = t_ns;
+    assert_int_equal(mt_flamechart_builder_new(&world->arena, &window, world->phases,
+                                               report->phase_count, &world->symbols, &builder),
+                     MT_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t delta = (int64_t)random_below(1u << 21) - (1 << 20);
+
+        allocated += (uint64_t)delta;
+        assert_int_equal(
+            mt_flamechart_builder_add(builder, &events[i], phase_of[i], delta, allocated), MT_OK);
+        world->holdings[i] = (struct mt_holding){.stack = events[i].stack,
+                                                 .phase = phase_of[i],
+                                                 .role = random_below(MT_ROLE_COUNT),
+                                                 .block_bytes = 512u << random_below(16),
+                                                 .blocks = 1 + random_below(3)};
+        world->holdings[i].bytes = world->holdings[i].block_bytes * world->holdings[i].blocks;
+    }
+    assert_int_equal(mt_flamechart_builder_finish(builder, &world->device.flamechart), MT_OK);
+    world->instant.holding_count = count;
+}
+
+static void random_reports_keep_their_texts_apart(void **state)
+{
+    static struct random_world world;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        random_state = seed;
+        memset(&world, 0, sizeof world);
+        random_symbols(&world.symbols);
+        world.report = (struct mt_report){.name = "random",
+                                          .symbols = &world.symbols,
+                                          .first_t_ns = 1000,
+                                          .phases = world.phases,
+                                          .main_phase = world.main_phase,
+                                          .devices = &world.device,
+                                          .device_count = 1};
+        world.device = (struct mt_device_report){
+            .instants = &world.instant, .instant_count = 1, .phase_uses = world.uses};
+        world.instant.holdings = world.holdings;
+        world.instant.phase = MT_NO_PHASE;
+        world.instant.step = MT_NO_STEP;
+        random_run(&world);
+        draw_both(&world.report, &world.device);
+        mt_arena_release(&world.arena);
+        mt_symbols_release(&world.symbols);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_reports_keep_their_texts_apart),
         cmocka_unit_test(captures_are_drawn_as_they_are),
         cmocka_unit_test(little_to_show_is_shown),
         cmocka_unit_test(much_to_show_is_bounded),
