@@ -4,6 +4,7 @@
 #include "flamechart_model.h"
 
 #include "cell_nest.h"
+#include "level_curve.h"
 #include "speaking_stack.h"
 #include "util.h"
 
@@ -12,14 +13,6 @@
 enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
 
 _Static_assert(PHASE_ROWS + 1 + MT_SPEAKING_DEPTH <= MT_NEST_ROWS, "every row has a place");
-
-/* Levels over one axis (time or events), cut into bins of equal width. */
-struct curve {
-    struct mt_curve_bin *bins;
-    uint32_t count, bin_count;
-    uint64_t begin, width;  /* of the window, width > 0 */
-    uint64_t next_position; /* begin of the bin after the current one */
-};
 
 /* What the rows of call stacks have in common: function and file. */
 struct common_row {
@@ -38,7 +31,7 @@ struct mt_flamechart_builder {
 
     struct mt_speaking_stack speaking;
     struct mt_cell_nest nest;
-    struct curve time_curve, event_curve;
+    struct mt_level_curve time_curve, event_curve;
     struct common_row common[MT_SPEAKING_DEPTH];
 
     uint32_t next_phase;             /* not opened yet */
@@ -127,57 +120,6 @@ static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
     return MT_OK;
 }
 
-/* ---- curve ----------------------------------------------------------- */
-
-static enum mt_status curve_init(struct curve *curve, struct mt_arena *arena, uint64_t begin,
-                                 uint64_t end, uint32_t bins)
-{
-    memset(curve, 0, sizeof *curve);
-    curve->begin = curve->next_position = begin;
-    curve->width = end > begin ? end - begin : 1;
-    curve->bin_count = bins;
-    curve->bins = mt_arena_array(arena, (size_t)bins + 1, sizeof *curve->bins);
-    return curve->bins ? MT_OK : MT_ERR_MEMORY;
-}
-
-/* Positions never decrease. Both products fit: bins <= 2^13, and a window of
- * more than 2^51 (26 days, in ns) is counted in coarser units. */
-static void curve_enter_bin(struct curve *curve, uint64_t position)
-{
-    unsigned shift = curve->width >> 50 ? 14 : 0;
-    uint64_t width = mt_max_u64(curve->width >> shift, 1);
-    uint64_t bin = mt_min_u64(((position - curve->begin) >> shift) * curve->bin_count / width,
-                              curve->bin_count);
-
-    curve->next_position =
-        bin >= curve->bin_count
-            ? UINT64_MAX
-            : curve->begin +
-                  (((bin + 1) * width + curve->bin_count - 1) / curve->bin_count << shift);
-    curve->count++;
-}
-
-static void curve_add(struct curve *curve, uint64_t position, uint64_t t_ns, uint64_t event,
-                      uint64_t level)
-{
-    struct mt_curve_bin *bin;
-    bool is_new = position >= curve->next_position && curve->count <= curve->bin_count;
-
-    if (is_new)
-        curve_enter_bin(curve, position);
-    bin = &curve->bins[curve->count - 1];
-    if (is_new || level > bin->max) {
-        bin->max = level;
-        bin->t_ns = t_ns;
-        bin->event = event;
-    }
-    if (is_new || level < bin->min)
-        bin->min = level;
-    bin->last = level;
-    bin->last_t_ns = t_ns;
-    bin->last_event = event;
-}
-
 /* ---- building -------------------------------------------------------- */
 
 enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
@@ -206,11 +148,11 @@ enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
             mt_cell_nest_init(&builder->nest, arena, (window->end_t_ns - window->begin_t_ns) / bins,
                               (window->end_event - window->begin_event) / bins);
     if (!status)
-        status =
-            curve_init(&builder->time_curve, arena, window->begin_t_ns, window->end_t_ns, bins);
+        status = mt_level_curve_init(&builder->time_curve, arena, window->begin_t_ns,
+                                     window->end_t_ns, bins);
     if (!status)
-        status =
-            curve_init(&builder->event_curve, arena, window->begin_event, window->end_event, bins);
+        status = mt_level_curve_init(&builder->event_curve, arena, window->begin_event,
+                                     window->end_event, bins);
     if (!status)
         *out = builder;
     return status;
@@ -400,8 +342,8 @@ static void note_level(struct mt_flamechart_builder *builder, uint64_t t_ns, uin
         builder->peak_t_ns = t_ns;
         builder->peak_event = event;
     }
-    curve_add(&builder->time_curve, t_ns, t_ns, event, allocated);
-    curve_add(&builder->event_curve, event, t_ns, event, allocated);
+    mt_level_curve_add(&builder->time_curve, t_ns, t_ns, event, allocated);
+    mt_level_curve_add(&builder->event_curve, event, t_ns, event, allocated);
 }
 
 static void start(struct mt_flamechart_builder *builder, uint64_t allocated)

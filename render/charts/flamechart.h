@@ -36,6 +36,26 @@ void mt_flame_plan_cells(struct mt_flame_plan *plan);
 /* Colour of a change: diverging around 0, power 0.6. */
 enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net);
 
+/* Edges of a cell in the picture. */
+double mt_flame_left(const struct mt_flame_plan *plan, const struct mt_cell *cell);
+double mt_flame_right(const struct mt_flame_plan *plan, const struct mt_cell *cell);
+
+/* Several cells as one; `cell` is their sum. */
+struct mt_crowd {
+    struct mt_cell cell;
+    uint32_t cells;
+    double right;
+    enum mt_color color;           /* of the first */
+    bool same_function, same_file; /* of all frames */
+};
+
+void mt_crowd_begin(const struct mt_flame_plan *plan, struct mt_crowd *crowd,
+                    const struct mt_cell *cell);
+void mt_crowd_join(const struct mt_flame_plan *plan, struct mt_crowd *crowd,
+                   const struct mt_cell *cell);
+/* As a cell if it is one alone; then the crowd is empty. */
+void mt_crowd_draw(struct mt_flame_plan *plan, struct mt_crowd *crowd, int32_t row);
+
 void mt_flame_draw_rows(struct mt_flame_plan *plan);
 void mt_flame_draw_curve(const struct mt_flame_plan *plan);
 

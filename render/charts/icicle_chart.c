@@ -9,7 +9,7 @@
 
 #include "cell_label.h"
 #include "frame.h"
-#include "icicle.h"
+#include "icicle_view.h"
 #include "site.h"
 #include "theme.h"
 #include "units.h"
@@ -17,64 +17,44 @@
 
 enum { HOLDERS = 8, MAX_CELLS = 320 };
 
-#define ENGINE_COLOR ((enum mt_color)(MT_COLOR_ORIGIN_0 + MT_ORIGIN_ENGINE))
-#define USER_COLOR   ((enum mt_color)(MT_COLOR_ORIGIN_0 + MT_ORIGIN_USER))
-
 #define PITCH       24.0 /* rows of cells */
 #define LEAST_PITCH 16.0
-#define TABLE_PITCH 22.0
 #define LEAST_CELL  1.2  /* narrower ones are drawn as their sum */
 #define LEAST_REST  0.35 /* a sum narrower than this is not drawn */
 
-struct view {
-    struct mt_drawing *drawing;
-    const struct mt_report *report;
-    const struct mt_icicle *icicle;
-    const struct mt_symbols *symbols;
-    double x, width, scale; /* pixels a byte */
-    double top, pitch;      /* of the rows */
-    double least;           /* narrower cells are drawn as one */
-    uint32_t rows;          /* of cells that are drawn */
-    bool flame, reversed;   /* root at the bottom; innermost frames first */
-    struct holder *holders; /* largest first */
-    size_t holder_count;
-    /* what was not drawn by itself */
-    uint64_t summed_groups, summed_bytes, dropped_groups, dropped_bytes;
-};
-
-static double pixels(const struct view *view, uint64_t bytes)
+double mt_icicle_pixels(const struct mt_icicle_view *view, uint64_t bytes)
 {
     return (double)bytes * view->scale;
 }
 
-static double row_y(const struct view *view, uint32_t depth)
+static double row_y(const struct mt_icicle_view *view, uint32_t depth)
 {
     return view->top + view->pitch * (view->flame ? view->rows - 1 - depth : depth);
 }
 
 /* ---- cells ----------------------------------------------------------- */
 
-static enum mt_color node_color(const struct view *view, const struct mt_node *node)
+enum mt_color mt_icicle_color(const struct mt_icicle_view *view, const struct mt_node *node)
 {
     switch (node->kind) {
     case MT_NODE_ROOT: return MT_COLOR_ROOT;
-    case MT_NODE_NO_STACK: return ENGINE_COLOR;
+    case MT_NODE_NO_STACK: return MT_ENGINE_COLOR;
     case MT_NODE_BLOCKS: return mt_role_color(node->role);
     case MT_NODE_FRAME: break;
     }
     return MT_COLOR_ORIGIN_0 + (unsigned)mt_frame_origin(view->symbols, node->frame);
 }
 
-static struct mt_cell_box cell_box(const struct view *view, const struct mt_node *node,
+static struct mt_cell_box cell_box(const struct mt_icicle_view *view, const struct mt_node *node,
                                    uint64_t bytes)
 {
-    double width = pixels(view, bytes);
+    double width = mt_icicle_pixels(view, bytes);
     double gap = width > 2.5 ? 1 : width > 1 ? 0.5 : 0;
-    struct mt_cell_box box = {.x = view->x + pixels(view, node->offset),
+    struct mt_cell_box box = {.x = view->x + mt_icicle_pixels(view, node->offset),
                               .y = row_y(view, node->depth),
                               .width = width - gap,
                               .height = view->pitch - 1.5,
-                              .fill = node_color(view, node),
+                              .fill = mt_icicle_color(view, node),
                               .centred = node->kind == MT_NODE_BLOCKS};
 
     return box;
@@ -86,7 +66,7 @@ static uint8_t node_shade(const struct mt_node *node)
     return node->kind == MT_NODE_FRAME ? node->frame & 1 : 0;
 }
 
-static const char *node_title(const struct view *view, const struct mt_node *node)
+static const char *node_title(const struct mt_icicle_view *view, const struct mt_node *node)
 {
     struct mt_arena *arena = &view->drawing->arena;
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
@@ -101,7 +81,8 @@ static const char *node_title(const struct view *view, const struct mt_node *nod
         mt_format_count(blocks, node->blocks), node->blocks == 1 ? "block" : "blocks");
 }
 
-static const char *blocks_text(const struct view *view, const struct mt_node *node, double room)
+static const char *blocks_text(const struct mt_icicle_view *view, const struct mt_node *node,
+                               double room)
 {
     char size[MT_UNITS_TEXT];
     const char *label = mt_node_label(&view->drawing->arena, view->symbols, node);
@@ -112,7 +93,8 @@ static const char *blocks_text(const struct view *view, const struct mt_node *no
 }
 
 /* "no stack, in warm-up", else "in warm-up". */
-static const char *no_stack_text(const struct view *view, const struct mt_node *node, double room)
+static const char *no_stack_text(const struct mt_icicle_view *view, const struct mt_node *node,
+                                 double room)
 {
     const char *text = mt_node_label(&view->drawing->arena, view->symbols, node);
 
@@ -122,7 +104,8 @@ static const char *no_stack_text(const struct view *view, const struct mt_node *
     return mt_arena_printf(&view->drawing->arena, "in %s", node->phase_name);
 }
 
-static const char *node_text(const struct view *view, const struct mt_node *node, double room)
+static const char *node_text(const struct mt_icicle_view *view, const struct mt_node *node,
+                             double room)
 {
     const char *text = "";
 
@@ -142,7 +125,7 @@ static const char *node_text(const struct view *view, const struct mt_node *node
 
 static const char *const cell_roles[] = {"cell:root", "cell:frame", "cell:no-stack", "cell:blocks"};
 
-static void draw_node(const struct view *view, const struct mt_node *node)
+static void draw_node(const struct mt_icicle_view *view, const struct mt_node *node)
 {
     struct mt_cell_box box = cell_box(view, node, node->bytes);
     struct mt_paint paint = {
@@ -158,12 +141,12 @@ static void draw_node(const struct view *view, const struct mt_node *node)
 
 /* This node and its younger siblings, all narrow, as one cell: of their role or
  * origin if they share it. Returns the node behind them. */
-static uint32_t draw_rest(struct view *view, uint32_t first)
+static uint32_t draw_rest(struct mt_icicle_view *view, uint32_t first)
 {
     const struct mt_node *nodes = view->icicle->nodes, *node = &nodes[first];
     uint32_t end = nodes[node->parent].end, siblings = 0;
     uint64_t bytes = 0, blocks = 0;
-    struct mt_paint paint = {.fill = node_color(view, node)};
+    struct mt_paint paint = {.fill = mt_icicle_color(view, node)};
     struct mt_cell_box box;
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     const char *title;
@@ -172,10 +155,10 @@ static uint32_t draw_rest(struct view *view, uint32_t first)
         bytes += nodes[i].bytes;
         blocks += nodes[i].blocks;
         siblings++;
-        if (node_color(view, &nodes[i]) != paint.fill)
+        if (mt_icicle_color(view, &nodes[i]) != paint.fill)
             paint.fill = MT_COLOR_UNUSED;
     }
-    if (pixels(view, bytes) < LEAST_REST) {
+    if (mt_icicle_pixels(view, bytes) < LEAST_REST) {
         view->dropped_groups += end - first;
         view->dropped_bytes += bytes;
         return end;
@@ -191,7 +174,7 @@ static uint32_t draw_rest(struct view *view, uint32_t first)
     return end;
 }
 
-static void draw_cells(struct view *view)
+static void draw_cells(struct mt_icicle_view *view)
 {
     const struct mt_node *nodes = view->icicle->nodes;
     uint32_t i = 0;
@@ -200,7 +183,7 @@ static void draw_cells(struct view *view)
         if (nodes[i].depth >= view->rows) { /* the picture is too low for it */
             view->dropped_groups += nodes[i].end - i;
             i = nodes[i].end;
-        } else if (nodes[i].depth && pixels(view, nodes[i].bytes) < view->least) {
+        } else if (nodes[i].depth && mt_icicle_pixels(view, nodes[i].bytes) < view->least) {
             i = draw_rest(view, i);
         } else {
             draw_node(view, &nodes[i++]);
@@ -209,14 +192,14 @@ static void draw_cells(struct view *view)
 }
 
 /* How many cells would be drawn, and down to which row. */
-static uint32_t count_cells(const struct view *view, uint32_t *rows)
+static uint32_t count_cells(const struct mt_icicle_view *view, uint32_t *rows)
 {
     const struct mt_node *nodes = view->icicle->nodes;
     uint32_t count = 1, i = 1;
 
     *rows = 1;
     while (i < view->icicle->count) {
-        bool narrow = pixels(view, nodes[i].bytes) < view->least;
+        bool narrow = mt_icicle_pixels(view, nodes[i].bytes) < view->least;
 
         if (nodes[i].depth >= *rows)
             *rows = nodes[i].depth + 1;
@@ -226,264 +209,9 @@ static uint32_t count_cells(const struct view *view, uint32_t *rows)
     return count;
 }
 
-/* ---- around them ----------------------------------------------------- */
-
-static void draw_ruler(const struct view *view, double y)
-{
-    const struct mt_paint line = {.stroke = MT_COLOR_GRID}, tick = {.stroke = MT_COLOR_AXIS};
-    uint64_t total = view->icicle->nodes[0].bytes;
-    struct mt_ticks ticks;
-
-    mt_byte_ticks(&ticks, total, total, view->width < 900 ? 6 : 9);
-    mt_draw_line(view->drawing, view->x, y, view->x + view->width, y, &line);
-    for (size_t i = 1; i < ticks.count; i++) {
-        double x = view->x + pixels(view, ticks.ticks[i].value);
-
-        mt_draw_line(view->drawing, x, y - 5, x, y + 4, &tick);
-        mt_frame_text(view->drawing, x - 5, y - 5, ticks.ticks[i].label, MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_END, "tick-x");
-    }
-}
-
-struct legend {
-    struct mt_swatch origins[MT_ORIGIN_COUNT], roles[MT_ROLE_COUNT];
-    size_t origin_count, role_count;
-};
-
-static void collect_legend(const struct view *view, struct legend *legend)
-{
-    bool has_origin[MT_ORIGIN_COUNT] = {false}, has_role[MT_ROLE_COUNT] = {false};
-    bool has_engine = false;
-
-    memset(legend, 0, sizeof *legend);
-    for (uint32_t i = 1; i < view->icicle->count; i++) {
-        const struct mt_node *node = &view->icicle->nodes[i];
-
-        if (node->kind == MT_NODE_BLOCKS)
-            has_role[node->role] = true;
-        else
-            has_origin[node_color(view, node) - MT_COLOR_ORIGIN_0] = true;
-        has_engine |= node->is_engine ||
-                      (node->kind == MT_NODE_FRAME && node_color(view, node) == ENGINE_COLOR);
-    }
-    for (unsigned i = 0; i < MT_ORIGIN_COUNT; i++)
-        if (has_origin[i])
-            legend->origins[legend->origin_count++] = (struct mt_swatch){
-                i == MT_ORIGIN_ENGINE && !has_engine ? "no stack recorded"
-                                                     : mt_origin_name((enum mt_origin)i),
-                MT_COLOR_ORIGIN_0 + i};
-    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
-        if (has_role[i])
-            legend->roles[legend->role_count++] =
-                (struct mt_swatch){mt_role_title((enum mt_role)i), mt_role_color((enum mt_role)i)};
-}
-
-static double legend_width(const char *heading, const struct mt_swatch *swatches, size_t count)
-{
-    double width = 1.05 * mt_text_width(heading, MT_SIZE_SMALL, MT_REGULAR) + 12;
-
-    for (size_t i = 0; i < count; i++)
-        width += 37 + 1.05 * mt_text_width(swatches[i].text, 12.5, MT_REGULAR);
-    return width;
-}
-
-static double draw_legend_part(const struct view *view, double x, double y, const char *heading,
-                               const struct mt_swatch *swatches, size_t count)
-{
-    x += 1.05 * mt_frame_text(view->drawing, x, y, heading, 12.5, MT_REGULAR, MT_COLOR_FAINT,
-                              MT_ANCHOR_START, "legend-heading");
-    return mt_frame_swatches(view->drawing, x + 12, y, view->x + view->width, swatches, count);
-}
-
-/* One line if it fits, else two. Returns the y below. */
-static double draw_legend(const struct view *view, double y)
-{
-    struct legend legend;
-    double first, second, x = view->x;
-
-    collect_legend(view, &legend);
-    first = legend_width("call stack", legend.origins, legend.origin_count);
-    second = legend_width("blocks", legend.roles, legend.role_count);
-    y += 14;
-    if (legend.origin_count)
-        x = draw_legend_part(view, x, y, "call stack", legend.origins, legend.origin_count) + 12;
-    if (legend.origin_count && first + second + 12 > view->width) {
-        x = view->x;
-        y += 21;
-    }
-    draw_legend_part(view, x, y, "blocks", legend.roles, legend.role_count);
-    return y + 10;
-}
-
-/* ---- the table ------------------------------------------------------- */
-
-/* A line of the table: blocks right below a node, or, in a reversed picture,
- * all that its innermost frame allocated. */
-struct holder {
-    const struct mt_node *node;
-    uint64_t bytes, blocks;
-    enum mt_role role;
-};
-
-static int compare_holders(const void *a, const void *b)
-{
-    const struct holder *left = a, *right = b;
-
-    if (left->bytes != right->bytes)
-        return left->bytes > right->bytes ? -1 : 1;
-    return left->node < right->node ? -1 : left->node > right->node; /* picture order */
-}
-
-/* Role of most bytes below a node. */
-static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_node *node)
-{
-    uint64_t bytes[MT_ROLE_COUNT] = {0};
-    unsigned best = 0;
-
-    for (const struct mt_node *at = node; at < icicle->nodes + node->end; at++)
-        if (at->kind == MT_NODE_BLOCKS)
-            bytes[at->role] += at->bytes;
-    for (unsigned role = 1; role < MT_ROLE_COUNT; role++)
-        if (bytes[role] > bytes[best])
-            best = role;
-    return (enum mt_role)best;
-}
-
-/* All lines, largest first, in the arena. */
-static struct holder *find_holders(const struct view *view, size_t *count)
-{
-    const struct mt_icicle *icicle = view->icicle;
-    struct holder *holders = mt_arena_array(&view->drawing->arena, icicle->count, sizeof *holders);
-
-    *count = 0;
-    if (!holders) {
-        view->drawing->failed = true;
-        return NULL;
-    }
-    for (uint32_t i = 1; i < icicle->count; i++) {
-        const struct mt_node *node = &icicle->nodes[i];
-
-        if (view->reversed && node->depth == 1)
-            holders[(*count)++] =
-                (struct holder){node, node->bytes, node->blocks, role_below(icicle, node)};
-        else if (!view->reversed && node->own_bytes)
-            holders[(*count)++] =
-                (struct holder){node, node->own_bytes, node->own_blocks, node->role};
-    }
-    if (*count)
-        qsort(holders, *count, sizeof *holders, compare_holders);
-    return holders;
-}
-
-/* " train.py:58" for the innermost user frame around a node of somebody else:
- * it tells two calls of one function apart. */
-static const char *user_line(const struct view *view, const struct mt_node *node, uint32_t caller)
-{
-    const struct mt_node *nodes = view->icicle->nodes;
-    const char *place;
-
-    if (node_color(view, &nodes[caller]) != USER_COLOR || node_color(view, node) == USER_COLOR)
-        return "";
-    for (uint32_t i = node->parent; i != caller; i = nodes[i].parent)
-        if (node_color(view, &nodes[i]) == USER_COLOR)
-            return "";
-    place = mt_frame_place(&view->drawing->arena, view->symbols, nodes[caller].frame);
-    place = place ? mt_arena_printf(&view->drawing->arena, " %s", place) : NULL;
-    return place ? place : "";
-}
-
-/* "in <module> › main › train", callers from the outermost in. */
-static const char *path_text(const struct view *view, const struct mt_node *node)
-{
-    struct mt_arena *arena = &view->drawing->arena;
-    const struct mt_node *nodes = view->icicle->nodes;
-    const char *path = "";
-
-    if (node->kind == MT_NODE_NO_STACK)
-        return node->is_engine ? "no Python stack, allocated in backward" : "";
-    for (uint32_t i = node->parent; i; i = nodes[i].parent) {
-        const char *name = nodes[i].kind == MT_NODE_FRAME
-                               ? mt_frame_function(arena, view->symbols, nodes[i].frame)
-                               : mt_node_label(arena, view->symbols, &nodes[i]);
-        path = mt_arena_printf(arena, "%s%s%s%s", name ? name : "", user_line(view, node, i),
-                               *path ? " › " : "", path);
-        if (!path)
-            return "";
-    }
-    path = *path ? mt_arena_printf(arena, "in %s", path) : path;
-    return path ? path : "";
-}
-
-struct columns {
-    double bytes, share, blocks, role, role_width;
-};
-
-static struct columns table_columns(const struct view *view)
-{
-    double right = view->x + view->width;
-    struct columns columns = {.role_width = 104, .role = right - 118};
-
-    columns.blocks = columns.role - 22;
-    columns.share = columns.blocks - 62;
-    columns.bytes = columns.share - 74;
-    return columns;
-}
-
-static void draw_holder(const struct view *view, const struct holder *holder, double y)
-{
-    struct mt_drawing *drawing = view->drawing;
-    struct columns columns = table_columns(view);
-    struct mt_paint swatch = {.fill = mt_role_color(holder->role), .radius = 2};
-    double room = columns.bytes - 76 - view->x, used;
-    char text[MT_UNITS_TEXT];
-    const char *label = mt_node_label(&drawing->arena, view->symbols, holder->node), *path;
-
-    label = mt_text_fit(drawing, label ? label : "", 13, MT_SEMIBOLD, room, true);
-    used = 1.06 * mt_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
-                                MT_ANCHOR_START, "holder-name");
-    path = mt_text_fit(drawing, path_text(view, holder->node), MT_SIZE_SMALL, MT_REGULAR,
-                       room - used - 12, true);
-    if (*path)
-        mt_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");
-    mt_frame_text(drawing, columns.bytes, y, mt_format_bytes(text, holder->bytes), 13, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_END, "holder-bytes");
-    mt_format_percent(text, (double)holder->bytes / (double)view->icicle->nodes[0].bytes);
-    mt_frame_text(drawing, columns.share, y, text, 13, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END,
-                  "holder-share");
-    mt_frame_text(drawing, columns.blocks, y, mt_format_count(text, holder->blocks), 13, MT_REGULAR,
-                  MT_COLOR_MUTED, MT_ANCHOR_END, "holder-blocks");
-    mt_draw_rect(drawing, columns.role, y - 10, 11, 11, &swatch, NULL, "swatch");
-    mt_frame_text(drawing, columns.role + 17, y, mt_role_title(holder->role), MT_SIZE_SMALL,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "holder-role");
-}
-
-static void draw_table(const struct view *view, double y, size_t most)
-{
-    static const char *const headings[] = {"bytes", "of peak", "blocks"};
-    const struct mt_paint line = {.stroke = MT_COLOR_GRID};
-    struct columns columns = table_columns(view);
-    const double ends[] = {columns.bytes, columns.share, columns.blocks};
-
-    mt_frame_text(view->drawing, view->x, y, "Largest holders", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "heading");
-    for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
-        mt_frame_text(view->drawing, ends[i], y, headings[i], MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_FAINT, MT_ANCHOR_END, "heading");
-    mt_frame_text(view->drawing, columns.role, y, "mostly", MT_SIZE_SMALL, MT_REGULAR,
-                  MT_COLOR_FAINT, MT_ANCHOR_START, "heading");
-    for (size_t i = 0; i < most; i++) {
-        double rule = y + 7;
-
-        mt_draw_line(view->drawing, view->x, rule, view->x + view->width, rule, &line);
-        y += TABLE_PITCH;
-        draw_holder(view, &view->holders[i], y);
-    }
-}
-
 /* ---- the whole picture ----------------------------------------------- */
 
-static const char *facts(const struct view *view, const struct mt_instant *instant)
+static const char *facts(const struct mt_icicle_view *view, const struct mt_instant *instant)
 {
     struct mt_drawing *drawing = view->drawing;
     const struct mt_node *root = &view->icicle->nodes[0];
@@ -508,7 +236,7 @@ static bool has_engine(const struct mt_icicle *icicle)
     return false;
 }
 
-static void add_share(struct mt_buf *out, const struct view *view, uint64_t bytes)
+static void add_share(struct mt_buf *out, const struct mt_icicle_view *view, uint64_t bytes)
 {
     char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
 
@@ -516,7 +244,7 @@ static void add_share(struct mt_buf *out, const struct view *view, uint64_t byte
                   mt_format_percent(share, (double)bytes / (double)view->icicle->nodes[0].bytes));
 }
 
-static void draw_footnote(const struct view *view)
+static void draw_footnote(const struct mt_icicle_view *view)
 {
     struct mt_buf text = {0};
     char least[MT_UNITS_TEXT];
@@ -548,11 +276,11 @@ static void draw_footnote(const struct view *view)
 /* Height for `rows` rows of cells and so many holders below the legend. */
 static double height_of(double top, uint32_t rows, double pitch, size_t holders)
 {
-    return top + rows * pitch + 34 + (double)holders * TABLE_PITCH + 44;
+    return top + rows * pitch + 34 + (double)holders * MT_TABLE_PITCH + 44;
 }
 
 /* A low picture first gets thinner rows, then a shorter table, then fewer rows. */
-static size_t fit_height(struct view *view, double wish)
+static size_t fit_height(struct mt_icicle_view *view, double wish)
 {
     size_t holders = view->holder_count < HOLDERS ? view->holder_count : HOLDERS;
     double height = wish > 0 ? mt_frame_height(wish, wish) : 0;
@@ -572,22 +300,22 @@ static size_t fit_height(struct view *view, double wish)
     return holders;
 }
 
-static void draw_picture(struct view *view, const struct mt_instant *instant, const char *title,
-                         const struct mt_chart_options *options)
+static void draw_picture(struct mt_icicle_view *view, const struct mt_instant *instant,
+                         const char *title, const struct mt_chart_options *options)
 {
     double y = mt_frame_header(view->drawing, title, facts(view, instant));
     size_t holders;
 
-    y = draw_legend(view, y) + 26;
+    y = mt_icicle_draw_legend(view, y) + 26;
     view->top = y + 8;
     view->scale = view->width / (double)view->icicle->nodes[0].bytes;
     for (view->least = LEAST_CELL; count_cells(view, &view->rows) > MAX_CELLS;)
         view->least *= 1.25;
-    view->holders = find_holders(view, &view->holder_count);
+    view->holders = mt_icicle_find_holders(view, &view->holder_count);
     holders = fit_height(view, options->height);
-    draw_ruler(view, y);
+    mt_icicle_draw_ruler(view, y);
     draw_cells(view);
-    draw_table(view, view->top + view->rows * view->pitch + 34, holders);
+    mt_icicle_draw_table(view, view->top + view->rows * view->pitch + 34, holders);
     draw_footnote(view);
 }
 
@@ -605,11 +333,11 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
                               const struct mt_chart_options *options, struct mt_drawing *drawing,
                               struct mt_error *error)
 {
-    struct view view = {.drawing = drawing,
-                        .report = report,
-                        .symbols = report->symbols,
-                        .flame = options->flame,
-                        .reversed = options->reversed};
+    struct mt_icicle_view view = {.drawing = drawing,
+                                  .report = report,
+                                  .symbols = report->symbols,
+                                  .flame = options->flame,
+                                  .reversed = options->reversed};
     const struct mt_icicle_options shape = {.reversed = options->reversed};
     const struct mt_instant *instant = device && device->instant_count ? device->instants : NULL;
     struct mt_icicle *icicle = NULL;

@@ -1,0 +1,260 @@
+/* What stands around the cells of an icicle: ruler, legend, and the table of
+ * those who hold most. */
+#include "icicle_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "frame.h"
+#include "units.h"
+#include "util.h"
+
+/* ---- ruler and legend ------------------------------------------------ */
+
+void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_GRID}, tick = {.stroke = MT_COLOR_AXIS};
+    uint64_t total = view->icicle->nodes[0].bytes;
+    struct mt_ticks ticks;
+
+    mt_byte_ticks(&ticks, total, total, view->width < 900 ? 6 : 9);
+    mt_draw_line(view->drawing, view->x, y, view->x + view->width, y, &line);
+    for (size_t i = 1; i < ticks.count; i++) {
+        double x = view->x + mt_icicle_pixels(view, ticks.ticks[i].value);
+
+        mt_draw_line(view->drawing, x, y - 5, x, y + 4, &tick);
+        mt_frame_text(view->drawing, x - 5, y - 5, ticks.ticks[i].label, MT_SIZE_SMALL, MT_REGULAR,
+                      MT_COLOR_MUTED, MT_ANCHOR_END, "tick-x");
+    }
+}
+
+struct legend {
+    struct mt_swatch origins[MT_ORIGIN_COUNT], roles[MT_ROLE_COUNT];
+    size_t origin_count, role_count;
+};
+
+static void collect_legend(const struct mt_icicle_view *view, struct legend *legend)
+{
+    bool has_origin[MT_ORIGIN_COUNT] = {false}, has_role[MT_ROLE_COUNT] = {false};
+    bool has_engine = false;
+
+    memset(legend, 0, sizeof *legend);
+    for (uint32_t i = 1; i < view->icicle->count; i++) {
+        const struct mt_node *node = &view->icicle->nodes[i];
+
+        if (node->kind == MT_NODE_BLOCKS)
+            has_role[node->role] = true;
+        else
+            has_origin[mt_icicle_color(view, node) - MT_COLOR_ORIGIN_0] = true;
+        has_engine |= node->is_engine || (node->kind == MT_NODE_FRAME &&
+                                          mt_icicle_color(view, node) == MT_ENGINE_COLOR);
+    }
+    for (unsigned i = 0; i < MT_ORIGIN_COUNT; i++)
+        if (has_origin[i])
+            legend->origins[legend->origin_count++] = (struct mt_swatch){
+                i == MT_ORIGIN_ENGINE && !has_engine ? "no stack recorded"
+                                                     : mt_origin_name((enum mt_origin)i),
+                MT_COLOR_ORIGIN_0 + i};
+    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
+        if (has_role[i])
+            legend->roles[legend->role_count++] =
+                (struct mt_swatch){mt_role_title((enum mt_role)i), mt_role_color((enum mt_role)i)};
+}
+
+static double legend_width(const char *heading, const struct mt_swatch *swatches, size_t count)
+{
+    double width = 1.05 * mt_text_width(heading, MT_SIZE_SMALL, MT_REGULAR) + 12;
+
+    for (size_t i = 0; i < count; i++)
+        width += 37 + 1.05 * mt_text_width(swatches[i].text, 12.5, MT_REGULAR);
+    return width;
+}
+
+static double draw_legend_part(const struct mt_icicle_view *view, double x, double y,
+                               const char *heading, const struct mt_swatch *swatches, size_t count)
+{
+    x += 1.05 * mt_frame_text(view->drawing, x, y, heading, 12.5, MT_REGULAR, MT_COLOR_FAINT,
+                              MT_ANCHOR_START, "legend-heading");
+    return mt_frame_swatches(view->drawing, x + 12, y, view->x + view->width, swatches, count);
+}
+
+/* One line if it fits, else two. Returns the y below. */
+double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y)
+{
+    struct legend legend;
+    double first, second, x = view->x;
+
+    collect_legend(view, &legend);
+    first = legend_width("call stack", legend.origins, legend.origin_count);
+    second = legend_width("blocks", legend.roles, legend.role_count);
+    y += 14;
+    if (legend.origin_count)
+        x = draw_legend_part(view, x, y, "call stack", legend.origins, legend.origin_count) + 12;
+    if (legend.origin_count && first + second + 12 > view->width) {
+        x = view->x;
+        y += 21;
+    }
+    draw_legend_part(view, x, y, "blocks", legend.roles, legend.role_count);
+    return y + 10;
+}
+
+/* ---- the table ------------------------------------------------------- */
+
+static int compare_holders(const void *a, const void *b)
+{
+    const struct mt_holder *left = a, *right = b;
+
+    if (left->bytes != right->bytes)
+        return left->bytes > right->bytes ? -1 : 1;
+    return left->node < right->node ? -1 : left->node > right->node; /* picture order */
+}
+
+/* Role of most bytes below a node. */
+static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_node *node)
+{
+    uint64_t bytes[MT_ROLE_COUNT] = {0};
+    unsigned best = 0;
+
+    for (const struct mt_node *at = node; at < icicle->nodes + node->end; at++)
+        if (at->kind == MT_NODE_BLOCKS)
+            bytes[at->role] += at->bytes;
+    for (unsigned role = 1; role < MT_ROLE_COUNT; role++)
+        if (bytes[role] > bytes[best])
+            best = role;
+    return (enum mt_role)best;
+}
+
+/* All lines, largest first, in the arena. */
+struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count)
+{
+    const struct mt_icicle *icicle = view->icicle;
+    struct mt_holder *holders =
+        mt_arena_array(&view->drawing->arena, icicle->count, sizeof *holders);
+
+    *count = 0;
+    if (!holders) {
+        view->drawing->failed = true;
+        return NULL;
+    }
+    for (uint32_t i = 1; i < icicle->count; i++) {
+        const struct mt_node *node = &icicle->nodes[i];
+
+        if (view->reversed && node->depth == 1)
+            holders[(*count)++] =
+                (struct mt_holder){node, node->bytes, node->blocks, role_below(icicle, node)};
+        else if (!view->reversed && node->own_bytes)
+            holders[(*count)++] =
+                (struct mt_holder){node, node->own_bytes, node->own_blocks, node->role};
+    }
+    if (*count)
+        qsort(holders, *count, sizeof *holders, compare_holders);
+    return holders;
+}
+
+/* " train.py:58" for the innermost user frame around a node of somebody else:
+ * it tells two calls of one function apart. */
+static const char *user_line(const struct mt_icicle_view *view, const struct mt_node *node,
+                             uint32_t caller)
+{
+    const struct mt_node *nodes = view->icicle->nodes;
+    const char *place;
+
+    if (mt_icicle_color(view, &nodes[caller]) != MT_USER_COLOR ||
+        mt_icicle_color(view, node) == MT_USER_COLOR)
+        return "";
+    for (uint32_t i = node->parent; i != caller; i = nodes[i].parent)
+        if (mt_icicle_color(view, &nodes[i]) == MT_USER_COLOR)
+            return "";
+    place = mt_frame_place(&view->drawing->arena, view->symbols, nodes[caller].frame);
+    place = place ? mt_arena_printf(&view->drawing->arena, " %s", place) : NULL;
+    return place ? place : "";
+}
+
+/* "in <module> › main › train", callers from the outermost in. */
+static const char *path_text(const struct mt_icicle_view *view, const struct mt_node *node)
+{
+    struct mt_arena *arena = &view->drawing->arena;
+    const struct mt_node *nodes = view->icicle->nodes;
+    const char *path = "";
+
+    if (node->kind == MT_NODE_NO_STACK)
+        return node->is_engine ? "no Python stack, allocated in backward" : "";
+    for (uint32_t i = node->parent; i; i = nodes[i].parent) {
+        const char *name = nodes[i].kind == MT_NODE_FRAME
+                               ? mt_frame_function(arena, view->symbols, nodes[i].frame)
+                               : mt_node_label(arena, view->symbols, &nodes[i]);
+        path = mt_arena_printf(arena, "%s%s%s%s", name ? name : "", user_line(view, node, i),
+                               *path ? " › " : "", path);
+        if (!path)
+            return "";
+    }
+    path = *path ? mt_arena_printf(arena, "in %s", path) : path;
+    return path ? path : "";
+}
+
+struct columns {
+    double bytes, share, blocks, role, role_width;
+};
+
+static struct columns table_columns(const struct mt_icicle_view *view)
+{
+    double right = view->x + view->width;
+    struct columns columns = {.role_width = 104, .role = right - 118};
+
+    columns.blocks = columns.role - 22;
+    columns.share = columns.blocks - 62;
+    columns.bytes = columns.share - 74;
+    return columns;
+}
+
+static void draw_holder(const struct mt_icicle_view *view, const struct mt_holder *holder, double y)
+{
+    struct mt_drawing *drawing = view->drawing;
+    struct columns columns = table_columns(view);
+    struct mt_paint swatch = {.fill = mt_role_color(holder->role), .radius = 2};
+    double room = columns.bytes - 76 - view->x, used;
+    char text[MT_UNITS_TEXT];
+    const char *label = mt_node_label(&drawing->arena, view->symbols, holder->node), *path;
+
+    label = mt_text_fit(drawing, label ? label : "", 13, MT_SEMIBOLD, room, true);
+    used = 1.06 * mt_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
+                                MT_ANCHOR_START, "holder-name");
+    path = mt_text_fit(drawing, path_text(view, holder->node), MT_SIZE_SMALL, MT_REGULAR,
+                       room - used - 12, true);
+    if (*path)
+        mt_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
+                      MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");
+    mt_frame_text(drawing, columns.bytes, y, mt_format_bytes(text, holder->bytes), 13, MT_SEMIBOLD,
+                  MT_COLOR_TEXT, MT_ANCHOR_END, "holder-bytes");
+    mt_format_percent(text, (double)holder->bytes / (double)view->icicle->nodes[0].bytes);
+    mt_frame_text(drawing, columns.share, y, text, 13, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END,
+                  "holder-share");
+    mt_frame_text(drawing, columns.blocks, y, mt_format_count(text, holder->blocks), 13, MT_REGULAR,
+                  MT_COLOR_MUTED, MT_ANCHOR_END, "holder-blocks");
+    mt_draw_rect(drawing, columns.role, y - 10, 11, 11, &swatch, NULL, "swatch");
+    mt_frame_text(drawing, columns.role + 17, y, mt_role_title(holder->role), MT_SIZE_SMALL,
+                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "holder-role");
+}
+
+void mt_icicle_draw_table(const struct mt_icicle_view *view, double y, size_t most)
+{
+    static const char *const headings[] = {"bytes", "of peak", "blocks"};
+    const struct mt_paint line = {.stroke = MT_COLOR_GRID};
+    struct columns columns = table_columns(view);
+    const double ends[] = {columns.bytes, columns.share, columns.blocks};
+
+    mt_frame_text(view->drawing, view->x, y, "Largest holders", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
+                  MT_ANCHOR_START, "heading");
+    for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
+        mt_frame_text(view->drawing, ends[i], y, headings[i], MT_SIZE_SMALL, MT_REGULAR,
+                      MT_COLOR_FAINT, MT_ANCHOR_END, "heading");
+    mt_frame_text(view->drawing, columns.role, y, "mostly", MT_SIZE_SMALL, MT_REGULAR,
+                  MT_COLOR_FAINT, MT_ANCHOR_START, "heading");
+    for (size_t i = 0; i < most; i++) {
+        double rule = y + 7;
+
+        mt_draw_line(view->drawing, view->x, rule, view->x + view->width, rule, &line);
+        y += MT_TABLE_PITCH;
+        draw_holder(view, &view->holders[i], y);
+    }
+}
