@@ -174,8 +174,10 @@ static const char *facts(const struct mt_flame_plan *plan)
 
 static double height_below_curve(const struct mt_flame_plan *plan)
 {
+    double small_print = plan->drawing->width < MT_NARROW_WIDTH ? 56 : 40; /* two lines or one */
+
     return 16 + MT_FLAME_PITCH * plan->row_count + 30 +
-           (plan->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + 40;
+           (plan->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + small_print;
 }
 
 /* Height of the curve. A low picture gives up the table first, then the

@@ -273,10 +273,13 @@ static void draw_footnote(const struct mt_icicle_view *view)
     mt_buf_release(&text);
 }
 
-/* Height for `rows` rows of cells and so many holders below the legend. */
-static double height_of(double top, uint32_t rows, double pitch, size_t holders)
+/* Height with so many lines in the table. */
+static double height_of(const struct mt_icicle_view *view, size_t holders)
 {
-    return top + rows * pitch + 34 + (double)holders * MT_TABLE_PITCH + 44;
+    double small_print = view->drawing->width < MT_NARROW_WIDTH ? 60 : 44; /* two lines or one */
+
+    return view->top + view->rows * view->pitch + 34 + (double)holders * MT_TABLE_PITCH +
+           small_print;
 }
 
 /* A low picture first gets thinner rows, then a shorter table, then fewer rows. */
@@ -287,16 +290,14 @@ static size_t fit_height(struct mt_icicle_view *view, double wish)
 
     view->pitch = PITCH;
     if (wish > 0) {
-        while (view->pitch > LEAST_PITCH &&
-               height_of(view->top, view->rows, view->pitch, holders) > height)
+        while (view->pitch > LEAST_PITCH && height_of(view, holders) > height)
             view->pitch--;
-        while (holders > 1 && height_of(view->top, view->rows, view->pitch, holders) > height)
+        while (holders > 1 && height_of(view, holders) > height)
             holders--;
-        while (view->rows > 2 && height_of(view->top, view->rows, view->pitch, holders) > height)
+        while (view->rows > 2 && height_of(view, holders) > height)
             view->rows--;
     }
-    view->drawing->height =
-        mt_frame_height(fmax(height, height_of(view->top, view->rows, view->pitch, holders)), 0);
+    view->drawing->height = mt_frame_height(fmax(height, height_of(view, holders)), 0);
     return holders;
 }
 

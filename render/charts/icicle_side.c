@@ -9,6 +9,8 @@
 #include "units.h"
 #include "util.h"
 
+#define LEGEND_PITCH 21.0
+
 /* ---- ruler and legend ------------------------------------------------ */
 
 void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y)
@@ -61,24 +63,45 @@ static void collect_legend(const struct mt_icicle_view *view, struct legend *leg
                 (struct mt_swatch){mt_role_title((enum mt_role)i), mt_role_color((enum mt_role)i)};
 }
 
+static double swatch_width(const struct mt_swatch *swatch)
+{
+    return 37 + 1.05 * mt_text_width(swatch->text, 12.5, MT_REGULAR);
+}
+
+static double heading_width(const char *heading)
+{
+    return 1.05 * mt_text_width(heading, 12.5, MT_REGULAR) + 12;
+}
+
 static double legend_width(const char *heading, const struct mt_swatch *swatches, size_t count)
 {
-    double width = 1.05 * mt_text_width(heading, MT_SIZE_SMALL, MT_REGULAR) + 12;
+    double width = heading_width(heading);
 
     for (size_t i = 0; i < count; i++)
-        width += 37 + 1.05 * mt_text_width(swatches[i].text, 12.5, MT_REGULAR);
+        width += swatch_width(&swatches[i]);
     return width;
 }
 
-static double draw_legend_part(const struct mt_icicle_view *view, double x, double y,
+/* A heading and its swatches from (x, *y) on, in as many lines as it takes;
+ * *y is then the baseline of the last. Returns the x behind it. */
+static double draw_legend_part(const struct mt_icicle_view *view, double x, double *y,
                                const char *heading, const struct mt_swatch *swatches, size_t count)
 {
-    x += 1.05 * mt_frame_text(view->drawing, x, y, heading, 12.5, MT_REGULAR, MT_COLOR_FAINT,
-                              MT_ANCHOR_START, "legend-heading");
-    return mt_frame_swatches(view->drawing, x + 12, y, view->x + view->width, swatches, count);
+    double left = x + heading_width(heading), right = view->x + view->width;
+
+    mt_frame_text(view->drawing, x, *y, heading, 12.5, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START,
+                  "legend-heading");
+    x = left;
+    for (size_t i = 0; i < count; i++) {
+        if (i && x + swatch_width(&swatches[i]) - 20 > right) {
+            *y += LEGEND_PITCH;
+            x = left;
+        }
+        x = mt_frame_swatches(view->drawing, x, *y, right, &swatches[i], 1);
+    }
+    return x;
 }
 
-/* One line if it fits, else two. Returns the y below. */
 double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y)
 {
     struct legend legend;
@@ -89,12 +112,12 @@ double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y)
     second = legend_width("blocks", legend.roles, legend.role_count);
     y += 14;
     if (legend.origin_count)
-        x = draw_legend_part(view, x, y, "call stack", legend.origins, legend.origin_count) + 12;
+        x = draw_legend_part(view, x, &y, "call stack", legend.origins, legend.origin_count) + 12;
     if (legend.origin_count && first + second + 12 > view->width) {
         x = view->x;
-        y += 21;
+        y += LEGEND_PITCH;
     }
-    draw_legend_part(view, x, y, "blocks", legend.roles, legend.role_count);
+    draw_legend_part(view, x, &y, "blocks", legend.roles, legend.role_count);
     return y + 10;
 }
 
