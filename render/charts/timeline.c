@@ -189,6 +189,7 @@ static void place_top(struct mt_timeline_plan *plan)
 
 static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
 {
+    static const char lowest[] = "white line: lowest of each column";
     double y = plan->plot.y + plan->plot.height + 6;
     double legend_right =
         plan->narrow ? drawing->width - MT_MARGIN : plan->plot.x + plan->plot.width;
@@ -202,6 +203,9 @@ static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
         y += 18;
     }
     mt_time_axis_draw_ticks(drawing, &plan->axis, y + 2);
+    if (plan->has_legend_row && plan->has_lowest)
+        legend_right -= 24 + mt_frame_text(drawing, legend_right, y + 46, lowest, 12.5, MT_REGULAR,
+                                           MT_COLOR_MUTED, MT_ANCHOR_END, "legend");
     if (plan->has_legend_row)
         mt_time_axis_draw_legend(drawing, &plan->axis, y + 46, legend_right);
     if (plan->has_role_row)

@@ -9,7 +9,8 @@
 struct mt_column {
     double x;
     const struct mt_bin *bin;
-    uint64_t reserved;
+    uint64_t reserved; /* most in the strip */
+    uint64_t lowest;   /* least allocated in the strip */
 };
 
 struct mt_timeline_plan {
@@ -22,6 +23,7 @@ struct mt_timeline_plan {
     struct mt_column *columns;
     uint32_t column_count;
     double column_width;
+    bool has_lowest; /* strips hide so much that their lowest is drawn too */
     double side_left, side_width, side_top, side_bottom; /* legend; width 0 = none */
     bool has_legend_row;                                 /* phases, below the ticks */
     bool has_role_row;    /* below that, where there is no other legend */

@@ -50,7 +50,7 @@ static struct mt_column summarize(const struct mt_timeline_plan *plan, double x,
     const struct mt_bin *bins = plan->axis.by_event ? timeline->event_bins : timeline->time_bins;
     double count = timeline->bin_count;
     double first = ceil(from * count - 0.5), end = ceil(to * count - 0.5);
-    struct mt_column column = {x, NULL, 0};
+    struct mt_column column = {x, NULL, 0, UINT64_MAX};
     uint32_t i;
 
     if (end <= first) {
@@ -63,6 +63,7 @@ static struct mt_column summarize(const struct mt_timeline_plan *plan, double x,
         if (!column.bin || bins[i].allocated > column.bin->allocated)
             column.bin = &bins[i];
         column.reserved = mt_max_u64(column.reserved, bins[i].reserved_max);
+        column.lowest = mt_min_u64(column.lowest, bins[i].allocated_min);
     }
     return column;
 }
@@ -118,6 +119,20 @@ static uint32_t count_changes(const struct mt_timeline_plan *plan)
     return changes;
 }
 
+/* In a third of the columns allocated moved by more than an eighth of the plot:
+ * many steps share a column, and the fullest instant is not all there is. */
+static bool hides_much(const struct mt_timeline_plan *plan)
+{
+    double much = plan->plot.height / 8;
+    uint32_t count = 0, i;
+
+    for (i = 0; i < plan->column_count; i++)
+        count += mt_timeline_y(plan, plan->columns[i].lowest) -
+                     mt_timeline_y(plan, plan->columns[i].bin->allocated) >
+                 much;
+    return count * 3 > plan->column_count;
+}
+
 void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
 {
     size_t most = (size_t)(plan->plot.width * 2) + 2 * mt_time_axis_spans(&plan->axis) + 2;
@@ -134,6 +149,7 @@ void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_pla
         if (count_changes(plan) <= MANY_CHANGES)
             break;
     }
+    plan->has_lowest = hides_much(plan);
 }
 
 /* ---- outlines ---- */
@@ -219,18 +235,23 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_plan
     draw_area(drawing, plan, outline, &paint, title, layer_names[role]);
 }
 
-static void draw_reserved_line(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
-                               struct outline *outline)
+static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                       struct outline *outline, bool lowest)
 {
-    const struct mt_paint paint = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.6};
+    const struct mt_paint reserved = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.6};
+    const struct mt_paint white = {.stroke = MT_COLOR_ON_DARK};
     uint32_t i;
 
     outline->count = 0;
-    for (i = 0; i < plan->column_count; i++)
-        step_to(outline, plan->columns[i].x, mt_timeline_y(plan, plan->columns[i].reserved));
+    for (i = 0; i < plan->column_count; i++) {
+        const struct mt_column *column = &plan->columns[i];
+
+        step_to(outline, column->x,
+                mt_timeline_y(plan, lowest ? column->lowest : column->reserved));
+    }
     end_line(outline, right_edge(plan));
-    mt_draw_path(drawing, outline->points, outline->count, false, true, &paint, NULL,
-                 "curve:reserved");
+    mt_draw_path(drawing, outline->points, outline->count, false, true, lowest ? &white : &reserved,
+                 NULL, lowest ? "curve:lowest" : "curve:reserved");
 }
 
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
@@ -250,6 +271,8 @@ void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timelin
         draw_unused(drawing, plan, &outline);
     for (layer = MT_ROLE_COUNT - 1; layer >= 0; layer--)
         draw_layer(drawing, plan, layer, &outline);
+    if (plan->has_lowest)
+        draw_curve(drawing, plan, &outline, true);
     if (plan->device->reserved_peak.bytes)
-        draw_reserved_line(drawing, plan, &outline);
+        draw_curve(drawing, plan, &outline, false);
 }
