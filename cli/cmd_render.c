@@ -4,6 +4,7 @@
 
 #include "chart.h"
 #include "cli.h"
+#include "flamechart_model.h"
 #include "gallery.h"
 #include "report.h"
 
@@ -12,7 +13,8 @@
 struct arguments {
     struct mt_common common;
     const char *output, *axis, *size, *theme;
-    uint64_t device;
+    uint64_t device, step; /* UINT64_MAX: not said */
+    bool whole;
     const struct mt_chart *chart;
     const char *path;
     enum mt_theme theme_kind;
@@ -128,6 +130,13 @@ static const struct mt_device_report *choose_device(const struct mt_report *repo
     return best;
 }
 
+/* The analyzer falls back to the whole run. */
+static bool lacks_step(const struct mt_device_report *device, const struct arguments *arguments)
+{
+    return arguments->step != UINT64_MAX && !arguments->whole && device && device->flamechart &&
+           device->flamechart->step != (int64_t)arguments->step;
+}
+
 static int draw(const struct mt_report *report, const struct arguments *arguments)
 {
     const struct mt_device_report *device;
@@ -140,6 +149,10 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     if (!found) {
         mt_say("'%s': no events of device %llu", arguments->path,
                (unsigned long long)arguments->device);
+        return MT_EXIT_INPUT;
+    }
+    if (lacks_step(device, arguments)) {
+        mt_say("'%s': no step %llu", arguments->path, (unsigned long long)arguments->step);
         return MT_EXIT_INPUT;
     }
     if (mt_chart_write(arguments->chart, report, device, &arguments->options, arguments->theme_kind,
@@ -160,11 +173,14 @@ static int render(struct mt_source *source, const struct arguments *arguments)
     struct mt_analyze_options options = {.path = arguments->path,
                                          .want_timeline = true,
                                          .want_flamechart = true,
-                                         .flamechart_step = MT_NO_STEP};
+                                         .flamechart_step = MT_NO_STEP,
+                                         .flamechart_whole = arguments->whole};
     struct mt_report *report = NULL;
     struct mt_error error;
     int exit_code, verdict;
 
+    if (arguments->step <= INT64_MAX)
+        options.flamechart_step = (int64_t)arguments->step;
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(arguments->path, &error);
     exit_code = draw(report, arguments);
@@ -175,7 +191,7 @@ static int render(struct mt_source *source, const struct arguments *arguments)
 
 int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
 {
-    struct arguments arguments = {.device = UINT64_MAX};
+    struct arguments arguments = {.device = UINT64_MAX, .step = UINT64_MAX};
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "FILE",
          "picture to write: .svg or .png; - is an SVG on "
@@ -189,6 +205,13 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
          &arguments.theme},
         {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
          &arguments.device},
+        {"step", 0, MT_OPTION_COUNT, "N", "flame chart: of step N, not of that with the peak",
+         &arguments.step},
+        {"whole", 0, MT_OPTION_FLAG, NULL, "flame chart: of the whole run", &arguments.whole},
+        {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
+         &arguments.options.flame},
+        {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",
+         &arguments.options.reversed},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;
