@@ -10,9 +10,11 @@
 #include "units.h"
 #include "util.h"
 
-#define LEAST_STEP  3.0 /* pixels of a step of its own */
-#define TINT_LEAST  4.0 /* steps narrower than that get no tint and line */
-#define MANY_PHASES 240 /* from here on a phase needs more pixels of its own */
+#define LEAST_STEP   3.0 /* pixels of a step of its own */
+#define LONGEST_PATH 80  /* bytes of a hover text */
+#define LONGEST_NAME 400 /* bytes that could ever fit into a cell */
+#define TINT_LEAST   4.0 /* steps narrower than that get no tint and line */
+#define MANY_PHASES  240 /* from here on a phase needs more pixels of its own */
 
 static double step_left(const struct mt_time_axis *axis, const struct mt_step_use *step)
 {
@@ -80,7 +82,8 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
     mt_draw_rect(drawing, cell->left, y, fmax(width, 0.5), MT_ROW_HEIGHT, &paint, cell->title,
                  cell->role);
     for (i = 0; i < MT_ARRAY_LEN(cell->names) && cell->names[i]; i++) {
-        if (1.05 * mt_text_width(cell->names[i], MT_SIZE_CELL, MT_REGULAR) + 4 > width)
+        if (strnlen(cell->names[i], LONGEST_NAME) == LONGEST_NAME ||
+            1.05 * mt_text_width(cell->names[i], MT_SIZE_CELL, MT_REGULAR) + 4 > width)
             continue;
         mt_frame_text(drawing, (cell->left + cell->right) / 2, y + 12, cell->names[i], MT_SIZE_CELL,
                       MT_REGULAR, ink, MT_ANCHOR_MIDDLE, "cell-text");
@@ -224,7 +227,8 @@ static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
     int written;
 
     mt_format_duration(length, phase->end_t_ns - phase->begin_t_ns);
-    cell.title = mt_arena_printf(&drawing->arena, "%s: %s", phase->path, length);
+    cell.title = mt_arena_printf(&drawing->arena, "%s: %s",
+                                 mt_frame_short(drawing, phase->path, LONGEST_PATH), length);
     written = draw_cell(drawing, y, &cell);
     if (!name)
         return;

@@ -7,8 +7,10 @@
 #include "units.h"
 #include "util.h"
 
-#define DASH " \xE2\x80\x94 "
-#define DOT  " \xC2\xB7 "
+#define DASH          " \xE2\x80\x94 "
+#define DOT           " \xC2\xB7 "
+#define LONGEST_NAME  60  /* bytes of a phase's name in a label */
+#define LONGEST_TITLE 200 /* bytes of a trace's name */
 
 double mt_frame_width(double wish)
 {
@@ -41,6 +43,8 @@ const char *mt_frame_title(struct mt_drawing *drawing, const struct mt_report *r
 {
     const char *name = report && report->name && *report->name ? report->name : "trace";
     const char *title;
+
+    name = mt_frame_short(drawing, name, LONGEST_TITLE);
 
     if (report && device && report->device_count > 1)
         title = mt_arena_printf(&drawing->arena, "%s" DASH "%s, device %u", name, chart,
@@ -382,6 +386,18 @@ const char *mt_phase_short_name(const char *name)
     return known >= 0 ? known_phases[known].short_name : NULL;
 }
 
+const char *mt_frame_short(struct mt_drawing *drawing, const char *text, size_t most)
+{
+    size_t length = strnlen(text, most + 1);
+
+    if (length <= most)
+        return text;
+    /* Not in the middle of a character. */
+    for (length = most; length && ((unsigned char)text[length] & 0xC0) == 0x80; length--)
+        ;
+    return or_empty(mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text));
+}
+
 const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
                            int32_t phase, int64_t step)
 {
@@ -393,7 +409,7 @@ const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *r
     while (phase >= 0 && report->phases[phase].is_plumbing)
         phase = report->phases[phase].parent;
     if (phase >= 0 && !report->phases[phase].is_step)
-        name = report->phases[phase].name;
+        name = mt_frame_short(drawing, report->phases[phase].name, LONGEST_NAME);
     if (step == MT_NO_STEP)
         return name;
     mt_format_count(number, step < 0 ? 0 - (uint64_t)step : (uint64_t)step);

@@ -77,6 +77,10 @@ enum mt_color mt_phase_color(const char *name, unsigned ordinal);
 /* "fwd" for "forward"; NULL if there is no usual short form. */
 const char *mt_phase_short_name(const char *name);
 
+/* Text of a trace that is not fitted into a width: cut with an ellipsis after
+ * `most` bytes, so that no name can swell a picture. */
+const char *mt_frame_short(struct mt_drawing *drawing, const char *text, size_t most);
+
 /* Where something happened: "backward, step 1"; "" outside of everything. */
 const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
                            int32_t phase, int64_t step);

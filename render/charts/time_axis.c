@@ -156,6 +156,8 @@ static void draw_time_ticks(struct mt_drawing *drawing, const struct mt_time_axi
         for (at = (begin + step - 1) / step * step; at <= end; at += step) {
             mt_time_label(label, at, step, longest);
             draw_tick(drawing, axis, mt_time_axis_x(axis, zero + at, 0), y, label, &free_from);
+            if (at + step < at)
+                break;
         }
     }
 }

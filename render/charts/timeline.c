@@ -177,10 +177,11 @@ static void place_top(struct mt_timeline_plan *plan)
 {
     uint64_t largest =
         mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
+    double top;
 
     plan->limit_bytes = near_limit(plan->device, largest);
-    plan->top = mt_max_u64((uint64_t)((double)largest * 1.16),
-                           (uint64_t)((double)plan->limit_bytes * 1.07));
+    top = fmax((double)largest * 1.16, (double)plan->limit_bytes * 1.07);
+    plan->top = (uint64_t)fmin(top, 1.8e19);
     if (!plan->top)
         plan->top = 1;
 }

@@ -325,9 +325,11 @@ static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
     struct mt_text_style line = {.size = MT_SIZE_SMALL, .color = MT_COLOR_MUTED, .halo = true};
     double head_width = mt_text_width(label->head, head.size, head.weight);
-    double line_width = mt_text_width(label->line, line.size, line.weight);
+    const char *words =
+        mt_text_fit(drawing, label->line, line.size, line.weight, 0.6 * placer->frame.width, false);
+    double line_width = mt_text_width(words, line.size, line.weight);
     double width = 1.05 * fmax(head_width, line_width), x;
-    double height = *label->line ? 2 * LINE_HEIGHT : LINE_HEIGHT;
+    double height = *words ? 2 * LINE_HEIGHT : LINE_HEIGHT;
     struct mt_box box;
 
     if (mt_placer_label(placer, label->x, label->y, width, height, &box) >= MT_PLACE_LIMIT)
@@ -337,8 +339,8 @@ static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
     x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
     mt_draw_text(drawing, x, box.y + 13, label->head, &head, label->role);
-    if (*label->line)
-        mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, label->line, &line, "label-line");
+    if (*words)
+        mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, words, &line, "label-line");
     return true;
 }
 
@@ -411,7 +413,8 @@ static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_plan
         avoid_ring(placer, &allocated);
     }
     /* Worth a label if much of what is reserved then is not in use. */
-    if (most->bytes > most->then.allocated + most->bytes / 10) {
+    if (most->bytes > most->then.allocated &&
+        most->bytes - most->then.allocated > most->bytes / 10) {
         reserved = reserved_label(drawing, plan);
         avoid_ring(placer, &reserved);
     }

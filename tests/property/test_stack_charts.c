@@ -418,8 +418,8 @@ static void captures_are_drawn_as_they_are(void **state)
                                                  .flamechart_step = MT_NO_STEP,
                                                  .flamechart_whole = whole};
             struct mt_error error = {0};
-            struct mt_source *source;
-            struct mt_report *report;
+            struct mt_source *source = NULL;
+            struct mt_report *report = NULL;
             char path[512];
 
             snprintf(path, sizeof path, MEMTRACE_FIXTURES "/captures/%s.pickle.zst", captures[i]);
