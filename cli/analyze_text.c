@@ -234,6 +234,26 @@ static void tell_failure(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+/* Converting a model costs more than running it, now and then. */
+static void tell_setup_peak(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    uint64_t most = 0;
+    char size[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (!report->phase_count ||
+        teller->device->allocated_peak.event >= report->phases[0].begin_event)
+        return;
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        most = mt_max_u64(most, teller->device->phase_uses[i].peak.allocated);
+    mt_buf_printf(&line, "That is in set-up, before the first phase; in phases it is %s at most",
+                  mt_format_bytes(size, most));
+    if (line.data)
+        tell_line(teller, 2, line.data);
+    mt_buf_release(&line);
+}
+
 static void tell_answer(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
@@ -241,6 +261,7 @@ static void tell_answer(const struct mt_teller *teller)
     tell_oom_verdict(teller);
     tell_failure(teller);
     tell_peak(teller);
+    tell_setup_peak(teller);
     tell_roles(teller);
     tell_reserved(teller);
     if (!device->ooms && !device->retries)

@@ -220,7 +220,7 @@ struct mt_report {
     uint64_t phases_not_recorded; /* too deep or too many */
     int64_t step_count;
     bool roles_inferred;
-    bool has_stacks; /* any were recorded */
+    bool has_stacks;                /* any were recorded */
     bool saw_backward;              /* or an optimizer: else roles are by call site */
     char policy[160];               /* what the replay simulated */
     const char *pytorch_difference; /* why not PyTorch's rules, NULL = they are, or

@@ -1,0 +1,31 @@
+/* What is at hand between the two readings of a trace; for analyze.c and
+ * fill_report.c alone. */
+#ifndef MT_ANALYZER_ANALYSIS_H
+#define MT_ANALYZER_ANALYSIS_H
+
+#include "attribution.h"
+#include "plan.h"
+
+struct mt_analysis {
+    struct mt_source *source;
+    const struct mt_analyze_options *options;
+    struct mt_report *report;
+    struct mt_replay_summary *summary;
+    struct mt_survey survey;
+    struct mt_holders holders;
+    struct mt_attribution attribution;
+    struct mt_plan *plans; /* parallel to the survey's devices */
+    uint32_t *order;       /* report device -> survey device */
+    bool *is_main;
+    struct mt_error *error;
+};
+
+/* Snapshots in the order of holders: by event, then device. */
+int mt_snapshot_order(const void *a, const void *b);
+
+/* The report's phases: before the second reading, whose models need them. */
+enum mt_status mt_fill_phases(struct mt_analysis *analysis) MT_MUST_USE;
+/* All the rest, after it. */
+enum mt_status mt_fill_report(struct mt_analysis *analysis) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,329 @@
+/* The report out of what the two readings found: plain data in one arena. */
+#include "analysis.h"
+#include "flamechart_model.h"
+#include "timeline_model.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CONTRIBUTIONS 8
+#define MOST_HOLDERS       12
+
+static const struct mt_snapshot *find_snapshot(const struct mt_analysis *analysis, uint64_t event,
+                                               uint16_t device)
+{
+    struct mt_snapshot key = {.event = event, .device = device};
+
+    if (event == MT_PLAN_NOTHING)
+        return NULL;
+    return bsearch(&key, analysis->holders.snapshots, analysis->holders.snapshot_count, sizeof key,
+                   mt_snapshot_order);
+}
+
+enum mt_status mt_fill_phases(struct mt_analysis *analysis)
+{
+    const struct mt_phases *phases = &analysis->survey.phases;
+    struct mt_report *report = analysis->report;
+
+    report->phases =
+        mt_arena_array(&report->arena, (size_t)phases->count + 1, sizeof *report->phases);
+    report->main_phase =
+        mt_arena_array(&report->arena, (size_t)phases->count + 1, sizeof *report->main_phase);
+    if (!report->phases || !report->main_phase)
+        return MT_ERR_MEMORY;
+    if (phases->count)
+        memcpy(report->phases, phases->phases, phases->count * sizeof *report->phases);
+    report->phase_count = phases->count;
+    report->phases_not_recorded = phases->not_recorded;
+    for (uint32_t i = 0; i < phases->count; i++)
+        report->step_count += phases->phases[i].is_step;
+    return MT_OK;
+}
+
+static struct mt_peak peak_of(struct mt_analysis *analysis, struct mt_survey_device *device,
+                              int which)
+{
+    const struct mt_high *high = mt_highs_since(&device->high[which], 0);
+    struct mt_peak peak = {.bytes = high->value,
+                           .t_ns = high->t_ns,
+                           .event = high->event,
+                           .step = MT_NO_STEP,
+                           .phase = high->phase,
+                           .then = high->then};
+
+    if (high->phase != MT_NO_PHASE)
+        peak.step = analysis->survey.phases.phases[high->phase].step;
+    return peak;
+}
+
+static enum mt_status fill_uses(struct mt_analysis *analysis, struct mt_device_report *out,
+                                const struct mt_survey_device *device)
+{
+    struct mt_arena *arena = &analysis->report->arena;
+    uint32_t count = analysis->report->phase_count;
+
+    out->phase_uses = mt_arena_array(arena, (size_t)count + 1, sizeof *out->phase_uses);
+    out->steps =
+        mt_arena_array(arena, (size_t)analysis->report->step_count + 1, sizeof *out->steps);
+    if (!out->phase_uses || !out->steps)
+        return MT_ERR_MEMORY;
+    if (count)
+        memcpy(out->phase_uses, device->uses, count * sizeof *out->phase_uses);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_phase *phase = &analysis->report->phases[i];
+        const struct mt_phase_use *use = &out->phase_uses[i];
+
+        if (phase->is_step)
+            out->steps[out->step_count++] =
+                (struct mt_step_use){.step = phase->step,
+                                     .phase = (int32_t)i,
+                                     .begin_t_ns = phase->begin_t_ns,
+                                     .end_t_ns = phase->end_t_ns,
+                                     .begin_event = phase->begin_event,
+                                     .end_event = phase->end_event,
+                                     .enter = use->enter,
+                                     .exit = use->exit,
+                                     .peak = use->peak,
+                                     .peak_allocated_t_ns = use->peak_allocated_t_ns,
+                                     .peak_allocated_event = use->peak_allocated_event};
+    }
+    return MT_OK;
+}
+
+static enum mt_status fill_instant(struct mt_analysis *analysis, struct mt_instant *instant,
+                                   uint16_t device)
+{
+    const struct mt_snapshot *snapshot = find_snapshot(analysis, instant->event, device);
+
+    if (!snapshot)
+        return MT_OK;
+    instant->holdings = snapshot->holdings;
+    instant->holding_count = snapshot->holding_count;
+    if (instant->kind != MT_INSTANT_PEAK_ALLOCATED && instant->kind != MT_INSTANT_PEAK_RESERVED &&
+        instant->kind != MT_INSTANT_OOM)
+        return MT_OK;
+    return mt_attribute_change(&analysis->attribution, NULL, snapshot, MOST_HOLDERS,
+                               &instant->holders, &instant->holder_count);
+}
+
+static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_device_report *out,
+                                    const struct mt_plan *plan)
+{
+    const struct mt_snapshot *snapshot;
+    const struct mt_instant *peak;
+    enum mt_status status = MT_OK;
+
+    out->instants = mt_arena_array(&analysis->report->arena, (size_t)plan->instant_count + 1,
+                                   sizeof *out->instants);
+    if (!out->instants)
+        return MT_ERR_MEMORY;
+    out->instant_count = plan->instant_count;
+    for (uint32_t i = 0; i < plan->instant_count && !status; i++) {
+        out->instants[i] = plan->instants[i];
+        status = fill_instant(analysis, &out->instants[i], out->device);
+    }
+    peak = &out->instants[0];
+    for (uint32_t i = 0; i < peak->holding_count; i++) {
+        out->peak_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
+        if (peak->holdings[i].stack == MT_NO_ID)
+            out->frameless_peak_bytes += peak->holdings[i].bytes;
+    }
+    snapshot = find_snapshot(analysis, peak->event, out->device);
+    if (status || !snapshot)
+        return status;
+    return mt_attribute_sites(&analysis->attribution, snapshot, &out->peak_sites,
+                              &out->peak_site_count);
+}
+
+static enum mt_status fill_explanations(struct mt_analysis *analysis, struct mt_device_report *out,
+                                        const struct mt_plan *plan)
+{
+    enum mt_status status = MT_OK;
+
+    out->explanations = mt_arena_array(
+        &analysis->report->arena, (size_t)plan->explanation_count + 1, sizeof *out->explanations);
+    if (!out->explanations)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < plan->explanation_count && !status; i++) {
+        const struct mt_snapshot *to = find_snapshot(analysis, plan->to_events[i], out->device);
+        struct mt_explanation *why = &out->explanations[i];
+
+        *why = plan->explanations[i];
+        if (to)
+            status = mt_attribute_change(
+                &analysis->attribution, find_snapshot(analysis, plan->from_events[i], out->device),
+                to, MOST_CONTRIBUTIONS, &why->contributions, &why->contribution_count);
+    }
+    out->explanation_count = plan->explanation_count;
+    return status;
+}
+
+static enum mt_status fill_models(struct mt_device_report *out, struct mt_holders_device *device)
+{
+    if (device->timeline)
+        out->timeline = mt_timeline_builder_finish(device->timeline);
+    if (device->flamechart)
+        return mt_flamechart_builder_finish(device->flamechart, &out->flamechart);
+    return MT_OK;
+}
+
+static enum mt_status fill_lists(struct mt_analysis *analysis, struct mt_device_report *out,
+                                 const struct mt_survey_device *device)
+{
+    struct mt_arena *arena = &analysis->report->arena;
+
+    out->oom_list = mt_arena_array(arena, (size_t)device->oom_count + 1, sizeof *out->oom_list);
+    out->gaps = mt_arena_array(arena, (size_t)device->gap_count + 1, sizeof *out->gaps);
+    if (!out->oom_list || !out->gaps)
+        return MT_ERR_MEMORY;
+    if (device->oom_count)
+        memcpy(out->oom_list, device->oom_list, device->oom_count * sizeof *out->oom_list);
+    if (device->gap_count)
+        memcpy(out->gaps, device->gaps, device->gap_count * sizeof *out->gaps);
+    out->oom_count = device->oom_count;
+    out->gap_count = device->gap_count;
+    return MT_OK;
+}
+
+static void fill_name(struct mt_analysis *analysis, struct mt_device_report *out)
+{
+    const struct mt_symbols *symbols = &analysis->source->symbols;
+
+    if (out->device >= symbols->device_count)
+        return;
+    if (symbols->devices[out->device].name != MT_NO_ID)
+        out->name = mt_symbols_text(symbols, symbols->devices[out->device].name);
+    out->total_memory_bytes = symbols->devices[out->device].total_memory_bytes;
+}
+
+static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *out,
+                         struct mt_survey_device *device)
+{
+    const struct mt_replay_summary *summary = analysis->summary;
+    const struct mt_integrity *integrity = &analysis->source->integrity;
+    struct mt_peak *reserved = &out->reserved_peak;
+
+    for (uint16_t i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].device == out->device)
+            out->replay = summary->devices[i];
+    out->events = device->events;
+    out->allocations = device->allocations;
+    out->frees = device->frees;
+    out->segments_peak = out->replay.counters.segments.peak;
+    out->ooms = out->replay.counters.ooms;
+    out->retries = out->replay.counters.retries;
+    out->complete = !out->replay.starts_in_middle && !analysis->source->header.starts_in_middle &&
+                    !analysis->survey.dropped && !integrity->cut && !integrity->frames_damaged &&
+                    !integrity->events_dropped;
+    out->requested_peak = peak_of(analysis, device, MT_HIGH_REQUESTED);
+    out->allocated_peak = peak_of(analysis, device, MT_HIGH_ALLOCATED);
+    out->active_peak = peak_of(analysis, device, MT_HIGH_ACTIVE);
+    *reserved = peak_of(analysis, device, MT_HIGH_RESERVED);
+    if (reserved->bytes)
+        out->fragmentation_at_reserved_peak =
+            1.0 - (double)reserved->then.allocated / (double)reserved->bytes;
+    out->has_failure = device->has_failure;
+    out->first_failure = device->first_failure;
+    out->worst_unused_bytes = device->worst_unused;
+    out->worst_unused_t_ns = device->worst_unused_t_ns;
+    out->start = device->start;
+    out->end = device->now;
+    out->first_t_ns = device->first_t_ns;
+    out->last_t_ns = device->last_t_ns;
+    out->first_event = device->first_event;
+    out->last_event = device->last_event;
+}
+
+static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device_report *out,
+                                  uint32_t slot)
+{
+    struct mt_survey_device *device = &analysis->survey.devices[slot];
+    enum mt_status status;
+
+    out->device = device->device;
+    fill_name(analysis, out);
+    fill_summary(analysis, out, device);
+    status = fill_uses(analysis, out, device);
+    if (!status)
+        status = fill_lists(analysis, out, device);
+    if (!status)
+        status = fill_instants(analysis, out, &analysis->plans[slot]);
+    if (!status)
+        status = fill_explanations(analysis, out, &analysis->plans[slot]);
+    if (!status)
+        status = fill_models(out, &analysis->holders.devices[slot]);
+    return status;
+}
+
+static enum mt_status fill_devices(struct mt_analysis *analysis)
+{
+    struct mt_report *report = analysis->report;
+    const struct mt_survey *survey = &analysis->survey;
+    enum mt_status status;
+
+    status = mt_attribution_init(&analysis->attribution, &report->arena, &analysis->source->symbols,
+                                 &survey->phases);
+    analysis->attribution.has_stacks = analysis->source->header.has_stacks;
+    analysis->attribution.first_event = survey->first_event;
+    report->devices =
+        mt_arena_array(&report->arena, (size_t)survey->device_count + 1, sizeof *report->devices);
+    if (!status && !report->devices)
+        status = MT_ERR_MEMORY;
+    for (uint32_t id = 0; id < MT_ARRAY_LEN(survey->device_slot) && !status; id++)
+        if (survey->device_slot[id])
+            status = fill_device(analysis, &report->devices[report->device_count++],
+                                 survey->device_slot[id] - 1u);
+    return status;
+}
+
+/* "runs/seq2seq.pickle.zst" -> "seq2seq" */
+static const char *name_of(struct mt_arena *arena, const char *path)
+{
+    static const char *const endings[] = {".zst", ".pickle", ".pkl", ".mt", ".trace", ".json"};
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    size_t length = strlen(base);
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(endings); i++) {
+        size_t ending = strlen(endings[i]);
+
+        if (length > ending && !strncmp(base + length - ending, endings[i], ending))
+            length -= ending;
+    }
+    return mt_arena_text(arena, base, length);
+}
+
+static enum mt_status fill_input(struct mt_analysis *analysis)
+{
+    struct mt_report *report = analysis->report;
+    const struct mt_source *source = analysis->source;
+    const char *path = analysis->options->path ? analysis->options->path : "";
+
+    report->path = mt_arena_text(&report->arena, path, strlen(path));
+    report->name = name_of(&report->arena, path);
+    report->format = source->format;
+    report->framework = source->header.framework;
+    report->options = source->header.allocator_options;
+    report->integrity = source->integrity;
+    report->starts_in_middle = source->header.starts_in_middle;
+    report->first_t_ns = analysis->survey.first_t_ns;
+    report->last_t_ns = analysis->survey.last_t_ns;
+    report->symbols = &source->symbols;
+    report->roles_inferred = true;
+    report->has_stacks = source->header.has_stacks;
+    report->saw_backward = analysis->survey.roles.saw_backward;
+    memcpy(report->policy, analysis->summary->policy, sizeof report->policy);
+    return report->path && report->name ? MT_OK : MT_ERR_MEMORY;
+}
+
+enum mt_status mt_fill_report(struct mt_analysis *analysis)
+{
+    enum mt_status status = fill_input(analysis);
+
+    if (!status && analysis->report->phase_count)
+        memcpy(analysis->report->main_phase, analysis->is_main,
+               analysis->report->phase_count * sizeof *analysis->is_main);
+    if (!status)
+        status = fill_devices(analysis);
+    return status;
+}

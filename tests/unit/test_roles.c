@@ -1,0 +1,299 @@
+/* Roles of single blocks in small made-up programs, and the known failures of
+ * the rules (render notes 4.0). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "roles.h"
+
+enum { MOST = 64 };
+
+/* A program: ranges, blocks that are born and freed. */
+struct program {
+    struct mt_arena arena;
+    struct mt_symbols symbols;
+    struct mt_phases phases;
+    struct mt_role_clock clock;
+    uint64_t seq, blocks;
+    uint8_t codes[MOST];
+    uint32_t stacks[MOST], units[MOST];
+};
+
+static void begin(struct program *p)
+{
+    memset(p, 0, sizeof *p);
+    assert_int_equal(mt_symbols_init(&p->symbols), MT_OK);
+    mt_phases_init(&p->phases, &p->arena, &p->symbols);
+    mt_role_clock_init(&p->clock, &p->phases, &p->symbols, true);
+}
+
+static void end(struct program *p)
+{
+    mt_role_clock_release(&p->clock);
+    mt_phases_release(&p->phases);
+    mt_symbols_release(&p->symbols);
+    mt_arena_release(&p->arena);
+}
+
+static uint32_t string(struct program *p, const char *text)
+{
+    uint32_t id;
+
+    assert_int_equal(mt_symbols_string(&p->symbols, text, strlen(text), &id), MT_OK);
+    return id;
+}
+
+static uint32_t stack(struct program *p, const char *function, const char *file)
+{
+    uint32_t frame, id;
+
+    assert_int_equal(mt_symbols_frame(&p->symbols, string(p, function), string(p, file), 1, &frame),
+                     MT_OK);
+    assert_int_equal(mt_symbols_stack(&p->symbols, MT_NO_ID, frame, &id), MT_OK);
+    return id;
+}
+
+static void enter(struct program *p, const char *name)
+{
+    struct mt_event event = {.seq = p->seq++, .name = string(p, name)};
+    int32_t phase;
+
+    assert_int_equal(mt_phases_push(&p->phases, &event, &phase), MT_OK);
+    mt_role_clock_push(&p->clock, phase, event.name);
+}
+
+static void leave(struct program *p, const char *name)
+{
+    struct mt_event event = {.seq = p->seq++, .name = string(p, name)};
+
+    mt_phases_pop(&p->phases, &event);
+    mt_role_clock_pop(&p->clock);
+}
+
+static uint64_t born_by(struct program *p, uint32_t stack_id, uint64_t bytes)
+{
+    p->codes[p->blocks] = MT_ROLE_CODE_OPEN;
+    p->stacks[p->blocks] = stack_id;
+    p->units[p->blocks] = (uint32_t)(bytes / 512);
+    assert_int_equal(mt_role_clock_birth(&p->clock, mt_phases_current(&p->phases, 0), stack_id,
+                                         p->blocks, false),
+                     MT_OK);
+    return p->blocks++;
+}
+
+static uint64_t born(struct program *p)
+{
+    return born_by(p, stack(p, "somewhere", "/home/me/train.py"), 4096);
+}
+
+static void ends(struct program *p, uint64_t block, enum mt_fate fate)
+{
+    p->codes[block] = mt_role_clock_end(&p->clock, mt_phases_current(&p->phases, 0), block, fate);
+}
+
+static void freed(struct program *p, uint64_t block)
+{
+    ends(p, block, MT_FATE_FREED);
+}
+
+static void finish(struct program *p)
+{
+    mt_phases_finish(&p->phases, p->seq, p->seq);
+    assert_int_equal(mt_stack_kinds_update(&p->clock.stacks, &p->symbols), MT_OK);
+    mt_role_clock_finish(&p->clock, p->codes, p->units, p->blocks);
+}
+
+static enum mt_role role(const struct program *p, uint64_t block)
+{
+    return mt_role_resolve(&p->clock, p->codes[block], p->stacks[block],
+                           (uint64_t)p->units[block] * 512);
+}
+
+/* Two steps with everything in its place. */
+static void training(void **state)
+{
+    struct program p;
+    uint64_t parameter, scratch, batch, activation, kept, inner, gradient, buffer, moment, update;
+    uint64_t workspace;
+
+    (void)state;
+    begin(&p);
+    scratch = born(&p);
+    parameter = born(&p);
+    freed(&p, scratch);
+    batch = born(&p);
+    enter(&p, "step#0");
+    enter(&p, "forward");
+    inner = born(&p);
+    freed(&p, inner);
+    activation = born(&p);
+    kept = born(&p); /* until the next step */
+    workspace = born_by(&p, stack(&p, "linear", "/x/torch/nn/functional.py"), 32u << 20);
+    leave(&p, "forward");
+    enter(&p, "backward");
+    buffer = born_by(&p, MT_NO_ID, 4096);
+    gradient = born_by(&p, MT_NO_ID, 4096);
+    freed(&p, activation);
+    freed(&p, buffer);
+    leave(&p, "backward");
+    enter(&p, "optimizer");
+    moment = born(&p);
+    update = born(&p);
+    freed(&p, update);
+    leave(&p, "optimizer");
+    leave(&p, "step#0");
+    enter(&p, "step#1");
+    freed(&p, kept);
+    freed(&p, gradient);
+    freed(&p, batch);
+    leave(&p, "step#1");
+    enter(&p, "step#2");
+    leave(&p, "step#2");
+    finish(&p);
+    assert_int_equal(role(&p, scratch), MT_ROLE_TEMPORARIES);
+    assert_int_equal(role(&p, parameter), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
+    assert_int_equal(role(&p, inner), MT_ROLE_TEMPORARIES);
+    assert_int_equal(role(&p, activation), MT_ROLE_ACTIVATIONS);
+    assert_int_equal(role(&p, kept), MT_ROLE_ACTIVATIONS);
+    assert_int_equal(role(&p, workspace), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, buffer), MT_ROLE_TEMPORARIES);
+    assert_int_equal(role(&p, gradient), MT_ROLE_GRADIENTS);
+    assert_int_equal(role(&p, moment), MT_ROLE_OPTIMIZER_STATE);
+    assert_int_equal(role(&p, update), MT_ROLE_TEMPORARIES);
+    end(&p);
+}
+
+/* Failure 1: the program dies in forward; unwinding frees all in that phase. */
+static void death_in_forward(void **state)
+{
+    struct program p;
+    uint64_t parameter, activation, temporary;
+
+    (void)state;
+    begin(&p);
+    parameter = born(&p);
+    enter(&p, "step#0");
+    enter(&p, "forward");
+    temporary = born(&p);
+    freed(&p, temporary);
+    activation = born(&p);
+    ends(&p, activation, MT_FATE_UNWOUND);
+    leave(&p, "forward");
+    leave(&p, "step#0");
+    ends(&p, parameter, MT_FATE_UNWOUND);
+    finish(&p);
+    assert_int_equal(role(&p, temporary), MT_ROLE_TEMPORARIES);
+    assert_int_equal(role(&p, activation), MT_ROLE_ACTIVATIONS);
+    assert_int_equal(role(&p, parameter), MT_ROLE_PARAMETERS);
+    end(&p);
+}
+
+/* Failure 2: inference has no backward; a key-value cache looks temporary. */
+static void inference(void **state)
+{
+    struct program p;
+    uint64_t cache, temporary;
+
+    (void)state;
+    begin(&p);
+    enter(&p, "generate");
+    cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
+    temporary = born(&p);
+    freed(&p, temporary);
+    freed(&p, cache);
+    leave(&p, "generate");
+    finish(&p);
+    assert_int_equal(role(&p, cache), MT_ROLE_KV_CACHE);
+    assert_int_equal(role(&p, temporary), MT_ROLE_TEMPORARIES);
+    assert_false(p.clock.saw_backward);
+    end(&p);
+}
+
+/* A loss that is summed up keeps the graph of every step. */
+static void leak(void **state)
+{
+    struct program p;
+    uint64_t blocks[5];
+    char name[16] = "step#0";
+
+    (void)state;
+    begin(&p);
+    for (int step = 0; step < 5; step++) {
+        name[5] = (char)('0' + step);
+        enter(&p, name);
+        enter(&p, "validate");
+        blocks[step] = born(&p);
+        leave(&p, "validate");
+        leave(&p, name);
+    }
+    finish(&p);
+    for (int step = 0; step < 5; step++)
+        assert_int_equal(role(&p, blocks[step]), MT_ROLE_ACTIVATIONS);
+    end(&p);
+}
+
+/* Failure 5: no annotations at all, only stacks. */
+static void stacks_alone(void **state)
+{
+    struct program p;
+    uint64_t parameter, activation, gradient, moment;
+    uint32_t module, adam, set_up;
+
+    (void)state;
+    begin(&p);
+    module = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
+    adam = stack(&p, "step", "/x/torch/optim/adam.py");
+    set_up = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    parameter = born_by(&p, set_up, 4096);
+    activation = born_by(&p, module, 4096);
+    gradient = born_by(&p, MT_NO_ID, 4096);
+    freed(&p, activation);
+    moment = born_by(&p, adam, 4096);
+    (void)born_by(&p, module, 4096);
+    freed(&p, gradient);
+    finish(&p);
+    assert_int_equal(role(&p, parameter), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, activation), MT_ROLE_ACTIVATIONS);
+    assert_int_equal(role(&p, gradient), MT_ROLE_GRADIENTS);
+    assert_int_equal(role(&p, moment), MT_ROLE_OPTIMIZER_STATE);
+    assert_int_equal(p.clock.cycles, 2);
+    end(&p);
+}
+
+/* Ranges that repeat make cycles without numbers. */
+static void cycles_without_steps(void **state)
+{
+    struct program p;
+    uint64_t moment = 0;
+
+    (void)state;
+    begin(&p);
+    for (int turn = 0; turn < 3; turn++) {
+        enter(&p, "forward");
+        leave(&p, "forward");
+        enter(&p, "optimizer");
+        if (turn == 0)
+            moment = born(&p);
+        leave(&p, "optimizer");
+    }
+    finish(&p);
+    assert_int_equal(p.clock.cycles, 3);
+    assert_int_equal(role(&p, moment), MT_ROLE_OPTIMIZER_STATE);
+    end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training),     cmocka_unit_test(death_in_forward),
+        cmocka_unit_test(inference),    cmocka_unit_test(leak),
+        cmocka_unit_test(stacks_alone), cmocka_unit_test(cycles_without_steps),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
