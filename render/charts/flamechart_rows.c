@@ -99,6 +99,7 @@ struct row_rules {
     double word;  /* pixels: narrower calls join crowds */
     double phase; /* narrower steps and phases do */
     double gap;   /* crowds reach across smaller gaps */
+    double most;  /* crowds do not grow beyond this */
     bool any_color;
 };
 
@@ -106,10 +107,11 @@ static bool joins(const struct mt_flame_plan *plan, const struct mt_crowd *crowd
                   const struct mt_cell *cell, const struct edges *edges, size_t edge_count,
                   const struct row_rules *rules)
 {
-    double left = mt_flame_left(plan, cell);
+    double left = mt_flame_left(plan, cell), right = mt_flame_right(plan, cell);
     int apart = (int)mt_flame_color(plan, cell->net_bytes) - (int)crowd->color;
 
     return crowd->cells && left - crowd->right < rules->gap &&
+           right - mt_flame_left(plan, &crowd->cell) <= rules->most &&
            (rules->any_color || abs(apart) <= 1) &&
            !edge_between(edges, edge_count, crowd->right, left);
 }
@@ -196,9 +198,13 @@ static uint32_t pass_row(struct mt_flame_plan *plan, const struct row_cells *cel
 }
 
 /* From the finest picture to the coarsest. */
-static const struct row_rules stages[] = {
-    {LEAST_WORD, 3, 1.5, false}, {LEAST_WORD, 3, 1.5, true}, {40, 4, 3, true},   {60, 6, 6, true},
-    {100, 12, 12, true},         {200, 26, 26, true},        {300, 80, 80, true}};
+static const struct row_rules stages[] = {{LEAST_WORD, 3, 1.5, HUGE_VAL, false},
+                                          {LEAST_WORD, 3, 1.5, HUGE_VAL, true},
+                                          {40, 4, 3, 90, true},
+                                          {60, 6, 6, 120, true},
+                                          {100, 12, 18, 160, true},
+                                          {200, 26, 26, 220, true},
+                                          {300, 80, 80, 320, true}};
 
 static bool make_room(const struct mt_flame_plan *plan, struct row_cells *cells,
                       struct edges *edges)
