@@ -10,7 +10,7 @@
 #include "util.h"
 
 enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000 };
-#define FREE_EXPANSION_BYTES (64 * MT_MIB)
+#define FREE_EXPANSION_BYTES MT_MIB
 
 struct mt_feed {
     int fd; /* -1: memory */

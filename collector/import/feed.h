@@ -35,7 +35,7 @@ const void *mt_feed_raw(const struct mt_feed *feed, size_t *length);
 
 /* The next 1..capacity decoded bytes; *got is 0 at the end. A compressed
  * stream that is cut or damaged is an error at its place in the file; so is
- * one that expands more than a thousandfold (beyond the first 64 MiB). */
+ * one that expands more than a thousandfold (beyond the first MiB). */
 enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
                             struct mt_error *error) MT_MUST_USE;
 

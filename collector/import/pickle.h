@@ -47,6 +47,12 @@ struct mt_pickle_hooks {
     enum mt_status (*complete)(void *context, struct mt_pickle *pickle,
                                const struct mt_pickle_value *items, size_t count,
                                struct mt_pickle_value *value, struct mt_error *error);
+    /* speed only, may be NULL: a list of records that the hook keeps itself gets
+     * `items` more. *list is an empty LIST, or the HOST value that this hook
+     * made of it before. Sets *taken, or leaves all as it was. */
+    enum mt_status (*append)(void *context, struct mt_pickle *pickle,
+                             const struct mt_pickle_value *items, size_t count,
+                             struct mt_pickle_value *list, bool *taken, struct mt_error *error);
     /* Texts that get the ids 0, 1, 2, ... before anything is read. */
     const char *const *texts;
     size_t text_count;

@@ -438,6 +438,26 @@ static enum mt_status extend_at_once(struct mt_pickle *p, size_t first, bool *do
     return replace_object(p, index, value);
 }
 
+/* speed only: a million records never lie in a list of ours */
+static enum mt_status append_at_once(struct mt_pickle *p, size_t first, bool *done)
+{
+    struct mt_pickle_value *target = &p->stack[first - 1], value = *target;
+    bool fresh = value.kind == MT_PICKLE_LIST;
+    enum mt_status status;
+
+    if (fresh && (p->objects[value.bits].count || p->objects[value.bits].complete))
+        return MT_OK;
+    status = p->hooks->append(p->hooks->context, p, p->stack + first, p->depth - first, &value,
+                              done, p->error);
+    if (status != MT_OK || !*done)
+        return status;
+    p->depth = first;
+    if (fresh)
+        status = replace_object(p, (uint32_t)target->bits, value);
+    *target = value;
+    return status;
+}
+
 enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first, bool whole)
 {
     struct mt_pickle_value *target = &p->stack[first - 1];
@@ -448,7 +468,10 @@ enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first
 
     if (status == MT_OK && kind == MT_PICKLE_DICT)
         status = check_pairs(p, first);
-    if (status != MT_OK)
+    if (status == MT_OK && whole && kind == MT_PICKLE_LIST && p->hooks && p->hooks->append &&
+        !p->hooks->no_short_cuts && (target->kind == MT_PICKLE_HOST || target->kind == kind))
+        status = append_at_once(p, first, &done);
+    if (status != MT_OK || done)
         return status;
     if (target->kind == MT_PICKLE_HOST ||
         (mt_is_container(*target) && p->objects[target->bits].forwarded))

@@ -32,7 +32,7 @@ static inline void put_memory_event(struct mt_event *event, const struct mt_torc
     bool maps = entry->kind == MT_EVENT_SEGMENT_MAP || entry->kind == MT_EVENT_SEGMENT_UNMAP;
 
     event->seq = seq;
-    event->t_ns = entry->time_us * 1000;
+    event->t_ns = (uint64_t)entry->time_us * 1000;
     event->addr = oom ? 0 : entry->addr;
     event->size_bytes = entry->size_bytes;
     event->aux_bytes = oom ? entry->addr : 0;

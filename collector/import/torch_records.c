@@ -146,14 +146,19 @@ static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *p
 {
     enum mt_status status = MT_OK;
     bool has_pool = false;
+    uint32_t stream = 0;
 
     entry->addr = field_number(items, plan->addr);
     entry->size_bytes = field_number(items, plan->size);
-    entry->time_us = field_number(items, plan->time_us);
+    entry->time_us =
+        mt_min_u64(field_number(items, plan->time_us), MT_TORCH_MAX_TIME_US) & MT_TORCH_MAX_TIME_US;
     entry->stack = plan->frames == NO_FIELD ? MT_NO_ID : stack_of(&items[plan->frames]);
     entry->kind = plan->action == NO_FIELD ? 0 : kind_of_action(&items[plan->action]);
     if (plan->stream != NO_FIELD)
-        status = mt_torch_stream(r, &items[plan->stream], &entry->stream);
+        status = mt_torch_stream(r, &items[plan->stream], &stream);
+    if (stream > UINT16_MAX)
+        return MT_ERR_UNSUPPORTED;
+    entry->stream = (uint16_t)stream;
     if (plan->pool != NO_FIELD && status == MT_OK)
         status = mt_torch_pool(r, pickle, &items[plan->pool], &entry->pool, &has_pool);
     entry->flags = has_pool ? MT_TORCH_HAS_POOL : 0;
@@ -275,7 +280,7 @@ static enum mt_status make_segment(struct mt_torch_records *r, struct mt_pickle 
                                    struct mt_pickle_value *value)
 {
     struct mt_torch_segment *segment = ADD(r, SEGMENTS, segments, segment_count);
-    struct mt_torch_range blocks = {0, 0, false};
+    struct mt_torch_range blocks = {.taken = false};
     enum mt_status status = MT_OK;
     bool known;
     size_t i;
@@ -295,7 +300,7 @@ static enum mt_status make_segment(struct mt_torch_records *r, struct mt_pickle 
         case MT_WORD_SEGMENT_POOL_ID:
             status = mt_torch_pool(r, pickle, field, &segment->pool, &known);
             break;
-        case MT_WORD_BLOCKS: blocks = mt_torch_take(r, field, MT_TORCH_BLOCKS); break;
+        case MT_WORD_BLOCKS: status = mt_torch_take(r, field, MT_TORCH_BLOCKS, &blocks); break;
         default: break;
         }
     }
@@ -408,16 +413,38 @@ static enum mt_status make_range(struct mt_torch_records *r, enum mt_torch_host 
     return status;
 }
 
-struct mt_torch_range mt_torch_take(struct mt_torch_records *records,
-                                    const struct mt_pickle_value *value, enum mt_torch_host host)
+/* Entries of several pieces, copied into one. */
+static enum mt_status join_pieces(struct mt_torch_records *r, struct mt_torch_range *range)
 {
-    struct mt_torch_range range = {0, 0, true};
+    size_t first = r->entry_count, piece = range->next, i;
+    struct mt_torch_range from = *range;
 
-    if (mt_torch_is(value, host) && !records->ranges[value->bits].taken) {
-        range = records->ranges[value->bits];
-        records->ranges[value->bits].taken = true;
+    for (;;) {
+        for (i = 0; i < from.count; i++) {
+            struct mt_torch_entry *copy = ADD(r, ENTRIES, entries, entry_count);
+            if (!copy)
+                return MT_ERR_MEMORY;
+            *copy = r->entries[from.first + i];
+        }
+        if (!piece)
+            break;
+        from = r->ranges[piece];
+        piece = from.next;
     }
-    return range;
+    range->first = first;
+    range->count = r->entry_count - first;
+    return MT_OK;
+}
+
+enum mt_status mt_torch_take(struct mt_torch_records *records, const struct mt_pickle_value *value,
+                             enum mt_torch_host host, struct mt_torch_range *range)
+{
+    *range = (struct mt_torch_range){.taken = true};
+    if (!mt_torch_is(value, host) || records->ranges[value->bits].taken)
+        return MT_OK;
+    *range = records->ranges[value->bits];
+    records->ranges[value->bits].taken = true;
+    return range->next ? join_pieces(records, range) : MT_OK;
 }
 
 static enum mt_status make_sequence(struct mt_torch_records *r, const struct mt_pickle_value *items,
@@ -452,6 +479,45 @@ enum mt_status mt_torch_hook(void *context, struct mt_pickle *pickle,
                                                : make_sequence(r, items, count, value);
 
     return status == MT_OK ? MT_OK : too_many(error, status, "streams, pools or names");
+}
+
+static enum mt_status append_entries(struct mt_torch_records *r, size_t list,
+                                     const struct mt_pickle_value *items, size_t count)
+{
+    size_t last = r->ranges[list].last ? r->ranges[list].last : list, i = 0;
+    struct mt_torch_range *piece = &r->ranges[last];
+    struct mt_pickle_value added;
+    enum mt_status status;
+
+    while (i < count && items[i].bits == piece->first + piece->count + i)
+        i++;
+    if (i == count) { /* made one after the other, as nearly always */
+        piece->count += count;
+        return MT_OK;
+    }
+    status = make_range(r, MT_TORCH_ENTRIES, items, count, &added);
+    if (status == MT_OK)
+        r->ranges[last].next = r->ranges[list].last = added.bits;
+    return status;
+}
+
+enum mt_status mt_torch_append(void *context, struct mt_pickle *pickle,
+                               const struct mt_pickle_value *items, size_t count,
+                               struct mt_pickle_value *list, bool *taken, struct mt_error *error)
+{
+    struct mt_torch_records *r = context;
+    enum mt_status status = MT_OK;
+
+    (void)pickle;
+    *taken = all_are(items, count, MT_TORCH_ENTRY) &&
+             (list->kind == MT_PICKLE_LIST || mt_torch_is(list, MT_TORCH_ENTRIES));
+    if (!*taken)
+        return MT_OK;
+    if (list->kind == MT_PICKLE_LIST)
+        status = make_range(r, MT_TORCH_ENTRIES, items, count, list);
+    else
+        status = append_entries(r, list->bits, items, count);
+    return status == MT_OK ? MT_OK : no_memory(error);
 }
 
 void mt_torch_records_release(struct mt_torch_records *records)

@@ -17,20 +17,25 @@ enum mt_torch_entry_flags {
     MT_TORCH_EMPTY_CACHE = 1 << 1 /* an explicit empty_cache begins here */
 };
 
-/* One line of a device trace; 40 bytes, since there are millions. */
+/* One line of a device trace; 32 bytes, since there are millions. */
 struct mt_torch_entry {
     uint64_t addr; /* oom: free bytes of the device */
     uint64_t size_bytes;
-    uint64_t time_us;
-    uint32_t stack, stream; /* symbols */
-    uint16_t pool;          /* symbols */
-    uint8_t kind, flags;
+    uint64_t time_us : 54; /* widen before you calculate with it */
+    uint64_t kind : 8;
+    uint64_t flags : 2;
+    uint32_t stack;        /* symbols */
+    uint16_t stream, pool; /* symbols */
 };
+#define MT_TORCH_MAX_TIME_US ((UINT64_C(1) << 54) - 1) /* in the year 2540 */
 
-/* Records [first .. first + count) of one kind: a list in the file. */
+/* Records [first .. first + count) of one kind: a list in the file. A list that
+ * shares or reorders its records has more than one piece. */
 struct mt_torch_range {
     size_t first, count;
-    bool taken; /* by a segment or device: a list counts once */
+    size_t next; /* piece: index of a range, 0 = none */
+    size_t last; /* piece, of the first one; 0 = the first one */
+    bool taken;  /* by a segment or device: a list counts once */
 };
 
 enum mt_torch_block_state { MT_TORCH_INACTIVE, MT_TORCH_ALLOCATED, MT_TORCH_PENDING };
@@ -154,6 +159,11 @@ enum mt_status mt_torch_hook(void *context, struct mt_pickle *pickle,
                              const struct mt_pickle_value *items, size_t count,
                              struct mt_pickle_value *value, struct mt_error *error);
 
+/* The `append` hook: device traces. */
+enum mt_status mt_torch_append(void *context, struct mt_pickle *pickle,
+                               const struct mt_pickle_value *items, size_t count,
+                               struct mt_pickle_value *list, bool *taken, struct mt_error *error);
+
 void mt_torch_records_release(struct mt_torch_records *records);
 
 /* Value of `word` in a dictionary, or NULL. */
@@ -169,10 +179,10 @@ static inline uint64_t mt_torch_number(struct mt_pickle_value value)
                                                                                      : 0;
 }
 
-/* The records that a value stands for if it is a range of this kind that
- * nobody took before; else an empty range. */
-struct mt_torch_range mt_torch_take(struct mt_torch_records *records,
-                                    const struct mt_pickle_value *value, enum mt_torch_host host);
+/* The records that a value stands for if it is a list of this kind that nobody
+ * took before; else none. */
+enum mt_status mt_torch_take(struct mt_torch_records *records, const struct mt_pickle_value *value,
+                             enum mt_torch_host host, struct mt_torch_range *range) MT_MUST_USE;
 
 /* `array` with room for one more than `count` entries; NULL if there is none,
  * and the array is as it was. */

@@ -7,7 +7,6 @@
 #include "util.h"
 
 enum { MAX_DEVICES = 1024, ROUNDED_SAMPLE = 256 };
-#define MAX_TIME_US (UINT64_MAX / 1000)
 
 static enum mt_status no_memory(struct mt_error *error)
 {
@@ -81,7 +80,9 @@ static enum mt_status take_devices(struct mt_torch *torch, struct mt_pickle *pic
     if (!torch->devices || !torch->next_entry)
         return MT_ERR_MEMORY;
     for (i = 0; i < traces; i++) {
-        struct mt_torch_range range = mt_torch_take(&torch->records, &items[i], MT_TORCH_ENTRIES);
+        struct mt_torch_range range;
+        if (mt_torch_take(&torch->records, &items[i], MT_TORCH_ENTRIES, &range) != MT_OK)
+            return MT_ERR_MEMORY;
         torch->devices[i].first = range.first;
         torch->devices[i].count = range.count;
     }
@@ -113,8 +114,8 @@ static void look_at_entries(struct mt_torch *torch, const struct mt_torch_device
         census->of_kind[entry->kind]++;
         census->stacks += entry->stack != MT_NO_ID;
         census->odd_sizes += entry->kind == MT_EVENT_ALLOC && entry->size_bytes % 512 != 0;
-        latest_us = mt_max_u64(latest_us, mt_min_u64(entry->time_us, MAX_TIME_US));
-        entry->time_us = latest_us;
+        latest_us = mt_max_u64(latest_us, entry->time_us);
+        entry->time_us = latest_us & MT_TORCH_MAX_TIME_US;
     }
 }
 
@@ -125,7 +126,7 @@ static void look_at_annotations(struct mt_torch *torch)
 
     for (i = 0; i < torch->annotation_count; i++) {
         struct mt_torch_annotation *annotation = &torch->annotations[i];
-        latest_us = mt_max_u64(latest_us, mt_min_u64(annotation->time_us, MAX_TIME_US));
+        latest_us = mt_max_u64(latest_us, mt_min_u64(annotation->time_us, MT_TORCH_MAX_TIME_US));
         annotation->time_us = latest_us;
         if (annotation->device >= torch->device_count)
             annotation->device = 0;
@@ -264,6 +265,7 @@ static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed, 
 {
     struct mt_pickle_hooks hooks = {.context = &torch->records,
                                     .complete = mt_torch_hook,
+                                    .append = mt_torch_append,
                                     .texts = mt_torch_words,
                                     .text_count = MT_WORD_COUNT,
                                     .no_short_cuts = no_short_cuts};

@@ -374,7 +374,11 @@ static void expect_converted(const void *bytes, size_t length, const char *repr,
 
     for (quick = 0; quick < 2; quick++) {
         struct recorder recorder = {0, 0};
-        struct mt_pickle_hooks hooks = {&recorder, convert, texts, 1, quick == 0};
+        struct mt_pickle_hooks hooks = {.context = &recorder,
+                                        .complete = convert,
+                                        .texts = texts,
+                                        .text_count = 1,
+                                        .no_short_cuts = quick == 0};
         expect(bytes, length, &hooks, repr);
         assert_int_equal(recorder.converted, converted);
     }
@@ -405,7 +409,8 @@ static void test_converted_is_final(void **state)
 {
     static const char *const texts[] = {"x"};
     struct recorder recorder = {0, 0};
-    struct mt_pickle_hooks hooks = {&recorder, convert, texts, 1, false};
+    struct mt_pickle_hooks hooks = {
+        .context = &recorder, .complete = convert, .texts = texts, .text_count = 1};
     static const char bytes[] = "](}\x94(\x8c\x01xK\x05u\x65h\0(\x8c\x01yNu.";
     struct mt_pickle_value root;
     struct mt_pickle *pickle = NULL;
@@ -431,7 +436,7 @@ static enum mt_status out_of_memory(void *context, struct mt_pickle *pickle,
 
 static void test_hook_errors(void **state)
 {
-    struct mt_pickle_hooks hooks = {NULL, out_of_memory, NULL, 0, false};
+    struct mt_pickle_hooks hooks = {.complete = out_of_memory};
     static const char *const pickles[] = {"](}(K\x01Nu\x65.", "].", "]]\x61.", "N\x85.", "]N\x61."};
     struct mt_pickle_value root;
     struct mt_pickle *pickle = NULL;
@@ -467,7 +472,7 @@ static enum mt_status hash_items(void *context, struct mt_pickle *pickle,
 
 static uint64_t hash_all(const struct mt_buf *bytes, bool no_short_cuts)
 {
-    struct mt_pickle_hooks hooks = {NULL, hash_items, NULL, 0, no_short_cuts};
+    struct mt_pickle_hooks hooks = {.complete = hash_items, .no_short_cuts = no_short_cuts};
     struct mt_pickle_value root;
     struct mt_pickle *pickle = NULL;
     struct mt_error error = {.text = ""};
@@ -540,7 +545,8 @@ static void check_any(const char *bytes, size_t length)
 {
     struct recorder recorder = {0, 0};
     static const char *const texts[] = {"x"};
-    struct mt_pickle_hooks hooks = {&recorder, convert, texts, 1, false};
+    struct mt_pickle_hooks hooks = {
+        .context = &recorder, .complete = convert, .texts = texts, .text_count = 1};
     struct mt_pickle_value root;
     struct mt_pickle *pickle = NULL;
     struct mt_error error = {.text = ""};
