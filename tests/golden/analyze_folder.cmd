@@ -1,0 +1,1 @@
+memtrace analyze captures/oom_adam.pickle.zst -o report >/dev/null; ls report
