@@ -8,7 +8,10 @@
 #include "gallery.h"
 #include "report.h"
 
-#define MOST_CHARTS 32
+#define MOST_CHARTS  32
+#define LEAST_WIDTH  480
+#define LEAST_HEIGHT 320
+#define MOST_SIDE    8192
 
 struct arguments {
     struct mt_common common;
@@ -42,7 +45,8 @@ static const struct mt_chart *find_chart(const char *name)
     return NULL;
 }
 
-/* "1200x680"; each side 1..16384. */
+/* "1200x680". Smaller than LEAST is no chart any more, and PNGs end at twice
+ * MOST. */
 static bool parse_size(const char *text, struct mt_chart_options *options)
 {
     char *end;
@@ -52,7 +56,8 @@ static bool parse_size(const char *text, struct mt_chart_options *options)
         return false;
     text = end + 1;
     height = strtoul(text, &end, 10);
-    if (end == text || *text == '-' || *end || !width || !height || width > 16384 || height > 16384)
+    if (end == text || *text == '-' || *end || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
+        width > MOST_SIDE || height > MOST_SIDE)
         return false;
     options->width = (double)width;
     options->height = (double)height;
@@ -94,7 +99,8 @@ static int check(struct arguments *arguments, const char *chart)
     else if (arguments->is_png && !mt_png_available())
         mt_say("this memtrace was built without cairo and libpng: write an .svg instead");
     else if (arguments->size && !parse_size(arguments->size, &arguments->options))
-        mt_say("--size is WIDTHxHEIGHT in pixels, such as 1200x680, not '%s'", arguments->size);
+        mt_say("--size is WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as 1200x680, not '%s'",
+               LEAST_WIDTH, LEAST_HEIGHT, MOST_SIDE, MOST_SIDE, arguments->size);
     else if (arguments->theme && !parse_theme(arguments->theme, &arguments->theme_kind))
         mt_say("--theme is auto, light or dark, not '%s'", arguments->theme);
     else if (arguments->axis && strcmp(arguments->axis, "time") &&
