@@ -41,6 +41,7 @@ struct mt_integrity {
     uint64_t events_read, events_dropped; /* dropped: said by the recorder */
     uint64_t events_unknown;              /* of kinds this version does not know */
     uint64_t events_invalid;              /* refer to things that do not exist */
+    uint64_t phases_unmatched;            /* ends of phases without a beginning */
     bool cut;                             /* the file ends before its end record */
     bool closed;                          /* an END event was seen */
     uint64_t cut_offset;                  /* where, if cut */

@@ -59,7 +59,7 @@ static enum mt_status take_annotations(struct mt_torch *torch, struct mt_pickle 
                 torch->records.annotations[items[i].bits];
     }
     status = mt_torch_match_phases(torch->annotations, torch->annotation_count, &unmatched);
-    torch->source.integrity.events_unknown += unmatched;
+    torch->source.integrity.phases_unmatched += unmatched;
     return status;
 }
 
@@ -182,7 +182,7 @@ static enum mt_status infer(struct mt_torch *torch)
         status = mt_torch_inline_phases(torch, &unmatched);
         if (status != MT_OK)
             return status;
-        torch->source.integrity.events_unknown += unmatched;
+        torch->source.integrity.phases_unmatched += unmatched;
     }
     if (census.of_kind[MT_EVENT_SEGMENT_FREE] || census.of_kind[MT_EVENT_SEGMENT_UNMAP])
         mt_torch_find_empty_cache(torch);
