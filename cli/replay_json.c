@@ -51,6 +51,7 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_bool(json, "exact", result->policy_exact);
     mt_json_u64(json, "device", result->device);
     mt_json_text(json, "addresses", result->recorded_addresses ? "recorded" : "synthetic");
+    mt_json_u64(json, "address_ties", result->address_ties);
     put_limit(json, result);
     mt_json_u64(json, "requested_peak_bytes", counters->requested.peak);
     mt_json_u64(json, "allocated_peak_bytes", counters->allocated.peak);

@@ -152,6 +152,15 @@ static uint32_t find_free(const struct mt_pytorch *self, const struct mt_pytorch
     return at.entry->block;
 }
 
+/* Is there another free block of that size? Then only the address decided. */
+static bool has_twin(const struct mt_pytorch *self, const struct mt_pytorch_lane *lane, uint32_t id)
+{
+    const struct mt_block *block = &self->store.blocks[id];
+    struct mt_free_cursor next = mt_free_set_find(&lane->free, block->size_bytes, block->addr + 1);
+
+    return next.entry && next.entry->size_bytes == block->size_bytes;
+}
+
 static bool garbage_is_collected(const struct mt_pytorch *self)
 {
     return self->device->limit_bytes && self->config.gc_threshold > 0;
@@ -167,8 +176,10 @@ static enum mt_status take_free(struct mt_pytorch *self, const struct mt_pytorch
     if (garbage_is_collected(self))
         self->pools[search->pool].gc_clock++;
     *block = find_free(self, lane, search);
-    if (*block != MT_NO_BLOCK)
-        mt_pytorch_remove(self, *block);
+    if (*block == MT_NO_BLOCK)
+        return MT_OK;
+    self->device->address_ties += has_twin(self, lane, *block);
+    mt_pytorch_remove(self, *block);
     return MT_OK;
 }
 

@@ -47,7 +47,8 @@ struct mt_device_model {
     size_t base_count, base_capacity;
     uint64_t bases_missing; /* how often no recorded base fitted */
     bool use_bases;
-    uint64_t refusals; /* requests that the limit turned away, retried or not */
+    uint64_t address_ties; /* choices between equal free blocks, made by address */
+    uint64_t refusals;     /* requests that the limit turned away, retried or not */
 };
 
 void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,

@@ -45,6 +45,9 @@ struct mt_replay_result {
     uint64_t limit_low_bytes, limit_high_bytes;
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
+    uint64_t address_ties;    /* choices between equal free blocks that only the
+                                 address decided: with synthetic addresses, a
+                                 real run may choose otherwise */
     uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
     uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */
     uint64_t orphan_frees;    /* frees of addresses that were not live */

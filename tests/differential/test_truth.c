@@ -15,24 +15,21 @@
 #include "import.h"
 #include "replay.h"
 
-static const char *const captures[] = {"churn",
-                                       "churn_expandable",
-                                       "ddp_rank0",
-                                       "ddp_rank1",
-                                       "gpt_cap",
-                                       "gpt_default",
-                                       "gpt_expandable",
-                                       "gpt_split64",
-                                       "graph",
-                                       "leak",
-                                       "leakval",
-                                       "oom_adam",
-                                       "resnet50_cap1900",
-                                       "resnet50_cap900",
-                                       "seq2seq",
-                                       "seq2seq_native",
-                                       "streams",
-                                       "twogpu"};
+static const char *const captures[] = {
+    "churn",        "churn_cap",      "churn_exp_cap",    "churn_expandable", "churn_gc",
+    "churn_noctx",  "churn_noframes", "churn_split_cap",  "ddp_rank0",        "ddp_rank1",
+    "gpt_cap",      "gpt_default",    "gpt_expandable",   "gpt_gc",           "gpt_large40",
+    "gpt_nonsplit", "gpt_round4",     "gpt_split200_cap", "gpt_split64",      "graph",
+    "leak",         "leakval",        "oom_adam",         "resnet50_cap1900", "resnet50_cap900",
+    "seq2seq",      "seq2seq_cap",    "seq2seq_native",   "streams",          "streams_cap",
+    "twogpu"};
+
+/* Their history begins in the middle of the run. */
+static const char *const rings[] = {"churn_exp_ring", "churn_ring", "gpt_ring", "leakval_ring"};
+
+/* Their private pools were deleted before the dump, so that a snapshot does not
+ * say any more which segments belonged to them: no policy can know. */
+static const char *const lost_pools[] = {"graphs", "mempool"};
 
 /* What the allocator says of itself, in the order of truth_keys. */
 enum { LEVELS = 10, COUNTS = 5, VALUES = LEVELS + 1 + COUNTS };
@@ -207,14 +204,41 @@ static void pytorch_equals_every_truth_row(void **unused)
         check_capture(captures[i], &options, everything);
 }
 
-static void recorded_equals_every_truth_row(void **unused)
+/* A given limit must lead to the same as a deduced one. */
+static void the_real_limit_gives_the_same(void **unused)
 {
-    struct mt_replay_options options = {.policy = "recorded"};
+    static const struct {
+        const char *capture;
+        uint64_t limit_mib;
+    } cases[] = {{"gpt_gc", 12000},          {"churn_gc", 1600},         {"churn_exp_cap", 1300},
+                 {"gpt_split200_cap", 9500}, {"resnet50_cap1900", 1900}, {"streams_cap", 500}};
     size_t i;
 
     (void)unused;
-    for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
-        check_capture(captures[i], &options, everything);
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct mt_replay_options options = {.policy = "pytorch",
+                                            .limit_bytes = cases[i].limit_mib << 20};
+        check_capture(cases[i].capture, &options, everything);
+    }
+}
+
+/* Retries under options that release by themselves cannot be told apart by
+ * looking: `recorded` gives a lower bound there. */
+static void recorded_equals_every_truth_row(void **unused)
+{
+    struct mt_replay_options options = {.policy = "recorded"};
+    bool checked[VALUES];
+    size_t i, k;
+
+    (void)unused;
+    for (i = 0; i < sizeof captures / sizeof captures[0]; i++) {
+        for (k = 0; k < VALUES; k++)
+            checked[k] =
+                strcmp(truth_keys[k], "num_alloc_retries") != 0 || !strstr(captures[i], "split");
+        check_capture(captures[i], &options, checked);
+    }
+    for (i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
+        check_capture(lost_pools[i], &options, everything);
 }
 
 static uint64_t final_reserved_peak(const char *capture)
@@ -227,12 +251,24 @@ static uint64_t final_reserved_peak(const char *capture)
     return peak;
 }
 
-/* In a job of two ranks NCCL takes and returns address space between PyTorch's
- * segments: ties between equal free blocks fall differently, and no address
- * model can know it. docs/accuracy.md gives the error. */
-static bool shares_address_space(const char *capture)
+/* Among equal free blocks the lowest address wins, and addresses are the
+ * driver's. Where the choice matters a blind replay may be off: by these MiB at
+ * the peak, on these captures (docs/accuracy.md). In the jobs of two ranks NCCL
+ * takes address space between PyTorch's segments. */
+static const struct {
+    const char *capture;
+    int64_t at_most_mib;
+} decided_by_addresses[] = {{"churn_cap", 0}, {"ddp_rank0", 0}, {"ddp_rank1", 8}, {"gpt_gc", 2}};
+
+static bool is_decided_by_addresses(const char *capture)
 {
-    return strncmp(capture, "ddp_", 4) == 0;
+    size_t i;
+
+    for (i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
+        if (strcmp(decided_by_addresses[i].capture, capture) == 0)
+            return true;
+    }
+    return false;
 }
 
 static void blind_replay_has_every_reserved_level(void **unused)
@@ -245,79 +281,94 @@ static void blind_replay_has_every_reserved_level(void **unused)
     checked[6] = checked[7] = true;
     assert_string_equal(truth_keys[6], "reserved");
     for (i = 0; i < sizeof captures / sizeof captures[0]; i++) {
-        if (!shares_address_space(captures[i]))
+        if (!is_decided_by_addresses(captures[i]))
             check_capture(captures[i], &options, checked);
     }
 }
 
-/* ... but stays within 0.2 % of the peak. */
-static void blind_replay_of_ranks_is_close(void **unused)
+static void where_addresses_decide_blind_replay_is_close(void **unused)
 {
     static struct mt_replay_summary summary;
     struct mt_replay_options options = {.policy = "pytorch", .blind = true};
     size_t i;
 
     (void)unused;
-    for (i = 0; i < sizeof captures / sizeof captures[0]; i++) {
+    for (i = 0; i < sizeof decided_by_addresses / sizeof decided_by_addresses[0]; i++) {
+        const char *capture = decided_by_addresses[i].capture;
+        uint64_t real = final_reserved_peak(capture);
         int64_t off;
-        uint64_t real;
-        if (!shares_address_space(captures[i]))
-            continue;
-        real = final_reserved_peak(captures[i]);
-        replay(captures[i], &options, NULL, &summary);
+        replay(capture, &options, NULL, &summary);
         off = (int64_t)summary.devices[0].counters.reserved.peak - (int64_t)real;
-        assert_true(llabs(off) <= (int64_t)real / 500);
+        if (llabs(off) > decided_by_addresses[i].at_most_mib << 20)
+            fail_msg("%s: peak off by %lld bytes", capture, (long long)off);
+        assert_true(summary.devices[0].address_ties > 0);
+    }
+}
+
+static void check_addresses(const char *capture, bool starts_in_middle)
+{
+    static struct mt_replay_summary summary;
+    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    size_t d;
+
+    replay(capture, &options, NULL, &summary);
+    assert_true(summary.device_count > 0);
+    for (d = 0; d < summary.device_count; d++) {
+        const struct mt_replay_result *result = &summary.devices[d];
+        if (!result->verify.exact || result->failed_requests || result->orphan_frees)
+            fail_msg("%s device %u: %s", capture, result->device, result->verify.first_difference);
+        assert_true(result->verify.allocations > 0);
+        assert_int_equal(result->starts_in_middle, starts_in_middle);
     }
 }
 
 static void every_address_and_segment_is_as_recorded(void **unused)
 {
-    static struct mt_replay_summary summary;
-    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
-    size_t i, d;
+    size_t i;
 
     (void)unused;
-    for (i = 0; i <= sizeof captures / sizeof captures[0]; i++) {
-        const char *capture = i < sizeof captures / sizeof captures[0] ? captures[i] : "gpt_ring";
-        replay(capture, &options, NULL, &summary);
-        assert_true(summary.device_count > 0);
-        for (d = 0; d < summary.device_count; d++) {
-            const struct mt_replay_result *result = &summary.devices[d];
-            if (!result->verify.exact || result->failed_requests || result->orphan_frees)
-                fail_msg("%s device %u: %s", capture, result->device,
-                         result->verify.first_difference);
-            assert_true(result->verify.allocations > 0);
-            assert_int_equal(result->starts_in_middle, strcmp(capture, "gpt_ring") == 0);
-        }
-    }
+    for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
+        check_addresses(captures[i], false);
+    for (i = 0; i < sizeof rings / sizeof rings[0]; i++)
+        check_addresses(rings[i], true);
 }
 
-/* gpt_ring kept the last 6,000 entries only: rows from its start on are exact in
- * what is there; maxima of the time before are not known to it. */
-static void ring_is_exact_from_its_start_on(void **unused)
+/* Rows from a ring's start on are exact in what is there; maxima of the time
+ * before are not known to it. */
+static void check_ring(const char *capture, const char *policy)
 {
     static struct mt_replay_summary summary;
-    struct mt_replay_options options = {.policy = "pytorch"};
+    struct mt_replay_options options = {.policy = policy};
     struct history history = {0};
-    json_t *truth = load_truth("gpt_ring"), *rows = json_object_get(truth, "rows");
+    json_t *truth = load_truth(capture), *rows = json_object_get(truth, "rows");
     bool checked[VALUES] = {false};
     size_t i, seen = 0;
 
-    (void)unused;
     for (i = 0; i <= LEVELS; i += 2)
         checked[i] = true;
-    replay("gpt_ring", &options, &history, &summary);
+    replay(capture, &options, &history, &summary);
     for (i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         uint64_t t_us = (uint64_t)json_integer_value(json_object_get(row, "time_us"));
         if (t_us <= history.states[0].t_us)
             continue;
-        check_row("gpt_ring", i, row, json_array_get(rows, 0), &history, checked);
+        check_row(capture, i, row, json_array_get(rows, 0), &history, checked);
         seen++;
     }
     assert_true(seen >= 8);
     free(history.states);
     json_decref(truth);
+}
+
+static void rings_are_exact_from_their_start_on(void **unused)
+{
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < sizeof rings / sizeof rings[0]; i++) {
+        check_ring(rings[i], "pytorch");
+        check_ring(rings[i], "recorded");
+    }
 }
 
 /* One recorded run predicts the real runs of the same program under other
@@ -353,11 +404,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pytorch_equals_every_truth_row),
+        cmocka_unit_test(the_real_limit_gives_the_same),
         cmocka_unit_test(recorded_equals_every_truth_row),
         cmocka_unit_test(blind_replay_has_every_reserved_level),
-        cmocka_unit_test(blind_replay_of_ranks_is_close),
+        cmocka_unit_test(where_addresses_decide_blind_replay_is_close),
         cmocka_unit_test(every_address_and_segment_is_as_recorded),
-        cmocka_unit_test(ring_is_exact_from_its_start_on),
+        cmocka_unit_test(rings_are_exact_from_their_start_on),
         cmocka_unit_test(other_options_predict_real_runs),
     };
 
