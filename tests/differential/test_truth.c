@@ -29,7 +29,7 @@ static const char *const rings[] = {"churn_exp_ring", "churn_ring", "gpt_ring", 
 
 /* Their private pools were deleted before the dump, so that a snapshot does not
  * say any more which segments belonged to them: no policy can know. */
-static const char *const lost_pools[] = {"graphs", "mempool"};
+static const char *const lost_pools[] = {"../lost_pools/graphs", "../lost_pools/mempool"};
 
 /* What the allocator says of itself, in the order of truth_keys. */
 enum { LEVELS = 10, COUNTS = 5, VALUES = LEVELS + 1 + COUNTS };
