@@ -90,6 +90,8 @@ static void tell_title(const struct mt_teller *teller)
         mt_buf_printf(&line, "%s, ", report->framework);
     if (report->options && *report->options)
         mt_buf_printf(&line, "%s, ", report->options);
+    if (report->what_if)
+        mt_buf_printf(&line, "SIMULATED with %s, ", report->policy);
     mt_buf_printf(&line, "%s events", mt_format_count(events, count));
     if (report->step_count)
         mt_buf_printf(&line, ", %lld step%s", (long long)report->step_count,
@@ -276,6 +278,11 @@ static void tell_exactness(const struct mt_teller *teller)
     char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT], d[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
+    if (teller->report->what_if && !verify->exact) {
+        tell_line(teller, 2,
+                  "simulated: not what the program ran under, so there is nothing to compare with");
+        return;
+    }
     mt_buf_printf(&line, "replay (%s): %s of %s addresses exact", teller->report->policy,
                   mt_format_count(a, verify->addresses_exact),
                   mt_format_count(b, verify->allocations));

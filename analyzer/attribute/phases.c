@@ -16,6 +16,12 @@ void mt_phases_init(struct mt_phases *phases, struct mt_arena *arena,
     phases->symbols = symbols;
     phases->newest = -1;
     phases->latest = MT_NO_PHASE;
+    phases->limit = MT_PHASES_MAX;
+}
+
+void mt_phases_stop(struct mt_phases *phases)
+{
+    phases->limit = phases->count;
 }
 
 void mt_phases_release(struct mt_phases *phases)
@@ -218,7 +224,7 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
     range = open_range(phases, &index);
     if (!range)
         return MT_ERR_MEMORY;
-    if (phases->next < MT_PHASES_MAX) {
+    if (phases->next < phases->limit) {
         if (phases->next == phases->count && record(phases, event, thread))
             return MT_ERR_MEMORY;
         *phase = (int32_t)phases->next++;
@@ -335,6 +341,7 @@ void mt_phases_finish(struct mt_phases *phases, uint64_t last_t_ns, uint64_t las
     uint8_t best = 1;
 
     end_what_is_open(phases, last_t_ns, last_event);
+    mt_phases_stop(phases);
     for (uint32_t i = 0; i < phases->count; i++)
         if (phases->facts[i].step_rank > best)
             best = phases->facts[i].step_rank;

@@ -46,7 +46,8 @@ struct mt_phases {
     struct mt_phase *phases;
     struct mt_phase_facts *facts;
     uint32_t count, capacity;
-    uint32_t next; /* index of the next push; < count in a second reading */
+    uint32_t limit; /* of instances */
+    uint32_t next;  /* index of the next push; < count in a second reading */
 
     struct mt_phase_thread *threads;
     uint32_t thread_count;
@@ -74,6 +75,9 @@ struct mt_phases {
 void mt_phases_init(struct mt_phases *phases, struct mt_arena *arena,
                     const struct mt_symbols *symbols);
 void mt_phases_release(struct mt_phases *phases);
+
+/* No instances beyond those that there are. */
+void mt_phases_stop(struct mt_phases *phases);
 
 /* *phase: the new instance, MT_NO_PHASE if beyond the limits. */
 enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,

@@ -293,6 +293,13 @@ static const char *name_of(struct mt_arena *arena, const char *path)
     return mt_arena_text(arena, base, length);
 }
 
+/* A bare name means the recorded options, and the limit is the recorded one. */
+static bool is_what_if(const struct mt_replay_options *wish)
+{
+    return wish->limit_bytes || wish->blind ||
+           (wish->policy && strcmp(wish->policy, "pytorch") && strcmp(wish->policy, "recorded"));
+}
+
 static enum mt_status fill_input(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
@@ -310,6 +317,7 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->last_t_ns = analysis->survey.last_t_ns;
     report->symbols = &source->symbols;
     report->roles_inferred = true;
+    report->what_if = is_what_if(&analysis->options->replay);
     report->has_stacks = source->header.has_stacks;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);

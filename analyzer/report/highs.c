@@ -1,7 +1,8 @@
 /* `earlier` holds, from the first begin on, maxima of consecutive stretches of
  * begins; a stretch that is exceeded by a later one is merged into it, so the
  * values never rise along the stack. Equal ones stay apart: the first of them
- * is the instant that an earlier window wants. */
+ * is the instant that an earlier window wants. A stretch that begins at the
+ * very value that was the largest until then is no new one. */
 #include "highs.h"
 
 #include <stdlib.h>
@@ -19,6 +20,8 @@ static void settle(struct mt_highs *window)
 enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now)
 {
     settle(window);
+    if (now->value == window->top.value)
+        return MT_OK; /* what was the largest still is, now */
     if (window->count == window->capacity) {
         size_t capacity = window->capacity ? window->capacity * 2 : 16;
         struct mt_high *bigger = realloc(window->earlier, capacity * sizeof *bigger);

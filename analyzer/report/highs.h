@@ -25,10 +25,12 @@ struct mt_highs {
     size_t count, capacity;
 };
 
-/* Begins window number `begin` (ascending) at an instant with a value. */
+/* Begins window number `begin` (ascending) at an instant with a value. Costs
+ * memory only if the value is below the largest since the last begin. */
 enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now) MT_MUST_USE;
 
-/* First instant of the largest value since window `begin` began. */
+/* First instant of the largest value since window `begin` began; one that lies
+ * before the begin means the begin itself. */
 const struct mt_high *mt_highs_since(struct mt_highs *window, uint64_t begin);
 
 void mt_highs_release(struct mt_highs *window);

@@ -76,11 +76,18 @@ static void skip_ended(const struct mt_survey *survey, struct mt_survey_device *
                 device->befores[phases->open[at - 1].phase].ended = false;
 }
 
+/* What phases cost is per device: both together are bounded. */
+static bool can_follow(const struct mt_survey *survey, uint16_t device)
+{
+    return device < MT_ARRAY_LEN(survey->device_slot) && survey->device_count < 255 &&
+           (uint64_t)survey->phases.count * (survey->device_count + 1) <= MT_SURVEY_USES;
+}
+
 static struct mt_survey_device *new_device(struct mt_survey *survey, const struct mt_event *event)
 {
     struct mt_survey_device *device, *bigger;
 
-    if (event->device >= MT_ARRAY_LEN(survey->device_slot) || survey->device_count == 255)
+    if (!can_follow(survey, event->device))
         return NULL;
     bigger = realloc(survey->devices, (survey->device_count + 1) * sizeof *bigger);
     if (!bigger)
@@ -205,11 +212,28 @@ static enum mt_status begin_use(struct mt_survey_device *device, const struct mt
     return MT_OK;
 }
 
-static void end_use(struct mt_survey_device *device, int32_t phase)
+/* The phase's own maximum of allocated; at its begin, if it never rose. */
+static void take_peak(struct mt_survey *survey, struct mt_survey_device *device, int32_t index)
+{
+    const struct mt_high *high =
+        mt_highs_since(&device->high[MT_HIGH_ALLOCATED], (uint64_t)index + 1);
+    const struct mt_phase *phase = &survey->phases.phases[index];
+    struct mt_phase_use *use = &device->uses[index];
+    struct mt_survey_before *before = &device->befores[index];
+    bool at_begin = high->event < phase->begin_event;
+
+    use->peak.allocated = high->value;
+    use->peak_allocated_t_ns = at_begin ? phase->begin_t_ns : high->t_ns;
+    use->peak_allocated_event = at_begin ? phase->begin_event : high->event;
+    before->then = at_begin ? use->enter : high->then;
+    before->then_phase = at_begin ? index : high->phase;
+    use->raises_peak = high->value > before->peak_bytes;
+}
+
+static void end_use(struct mt_survey *survey, struct mt_survey_device *device, int32_t phase)
 {
     struct mt_phase_use *use = &device->uses[phase];
     const uint64_t begin = (uint64_t)phase + 1;
-    const struct mt_high *allocated = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], begin);
 
     if (device->befores[phase].ended)
         return;
@@ -218,14 +242,9 @@ static void end_use(struct mt_survey_device *device, int32_t phase)
     use->allocations = device->allocations - use->allocations;
     use->frees = device->frees - use->frees;
     use->peak.requested = mt_highs_since(&device->high[MT_HIGH_REQUESTED], begin)->value;
-    use->peak.allocated = allocated->value;
     use->peak.active = mt_highs_since(&device->high[MT_HIGH_ACTIVE], begin)->value;
     use->peak.reserved = mt_highs_since(&device->high[MT_HIGH_RESERVED], begin)->value;
-    use->peak_allocated_t_ns = allocated->t_ns;
-    use->peak_allocated_event = allocated->event;
-    device->befores[phase].then = allocated->then;
-    device->befores[phase].then_phase = allocated->phase;
-    use->raises_peak = allocated->value > device->befores[phase].peak_bytes;
+    take_peak(survey, device, phase);
 }
 
 static enum mt_status on_push(struct mt_survey *survey, const struct mt_event *event)
@@ -233,6 +252,8 @@ static enum mt_status on_push(struct mt_survey *survey, const struct mt_event *e
     enum mt_status status;
     int32_t phase;
 
+    if ((uint64_t)survey->phases.count * survey->device_count >= MT_SURVEY_USES)
+        mt_phases_stop(&survey->phases);
     status = mt_phases_push(&survey->phases, event, &phase);
     if (status)
         return status;
@@ -254,7 +275,7 @@ static void on_pop(struct mt_survey *survey, const struct mt_event *event)
         note_time(device, event->t_ns);
         for (uint32_t j = 0; j < survey->phases.ended_count; j++)
             if ((uint32_t)survey->phases.ended[j] < device->use_capacity)
-                end_use(device, survey->phases.ended[j]);
+                end_use(survey, device, survey->phases.ended[j]);
     }
 }
 
@@ -374,8 +395,8 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
     enum mt_status status = MT_OK;
     struct mt_bytes now;
 
-    if (!device) /* an absurd device number is not worth an error */
-        return event->device < MT_ARRAY_LEN(survey->device_slot) ? MT_ERR_MEMORY : MT_OK;
+    if (!device) /* an absurd device is not worth an error */
+        return can_follow(survey, event->device) ? MT_ERR_MEMORY : MT_OK;
     now = mt_counters_bytes(view->counters);
     if (now.reserved != device->now.reserved)
         status = mt_alloc_log_reserved(&survey->log, event->seq, event->device,
@@ -435,7 +456,7 @@ static void finish_device(struct mt_survey *survey, struct mt_survey_device *dev
     if (device->has_failure && device->first_failure.phase != MT_NO_PHASE)
         device->first_failure.step = survey->phases.phases[device->first_failure.phase].step;
     for (uint32_t i = 0; i < survey->phases.count && i < device->use_capacity; i++)
-        end_use(device, (int32_t)i);
+        end_use(survey, device, (int32_t)i);
     qsort(device->gaps, device->gap_count, sizeof *device->gaps, by_begin);
     for (uint32_t i = 0; i < device->oom_count; i++) {
         struct mt_oom *oom = &device->oom_list[i];

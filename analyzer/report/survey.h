@@ -11,6 +11,7 @@
 
 enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
 
+#define MT_SURVEY_USES (1u << 21) /* phases times devices, at most */
 #define MT_SURVEY_GAPS 32
 #define MT_SURVEY_OOMS 256 /* the first ones, and the last */
 
