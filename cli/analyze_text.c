@@ -410,8 +410,10 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 
     tell_title(&teller);
     if (report->device_count == 0)
-        mt_buf_add_text(out, "No memory events: nothing was allocated on any device while the "
-                             "trace was recorded.\n");
+        mt_buf_add_text(out, report->integrity.cut
+                                 ? "No memory events can be read: the file is cut.\n"
+                                 : "No memory events: nothing was allocated on any device while "
+                                   "the trace was recorded.\n");
     if (report->device_count > 1)
         tell_devices_together(&teller);
     for (uint32_t i = 0; i < report->device_count; i++) {

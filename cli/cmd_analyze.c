@@ -151,9 +151,14 @@ static int tell(const struct mt_report *report, const struct arguments *argument
     return code;
 }
 
+static void show_progress(void *progress, double share)
+{
+    mt_progress_update(progress, "analysing", share);
+}
+
 static int analyze(struct mt_source *source, const char *path, const struct arguments *arguments)
 {
-    const struct mt_analyze_options options = options_of(arguments, path);
+    struct mt_analyze_options options = options_of(arguments, path);
     struct mt_progress progress = {0};
     struct mt_report *report;
     struct mt_file_hash hash;
@@ -162,6 +167,7 @@ static int analyze(struct mt_source *source, const char *path, const struct argu
 
     mt_file_hash_start(&hash, path);
     mt_progress_start(&progress, &arguments->common);
+    options.progress = (struct mt_analyze_progress){show_progress, &progress};
     if (mt_analyze(source, &options, &report, &error) != MT_OK) {
         mt_progress_end(&progress);
         (void)mt_file_hash_finish(&hash);

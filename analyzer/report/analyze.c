@@ -24,6 +24,7 @@ static enum mt_status replay(struct mt_analysis *analysis, const char *policy)
 
     mt_survey_release(&analysis->survey);
     mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);
+    analysis->survey.progress = analysis->options->progress;
     memset(analysis->summary, 0, sizeof *analysis->summary);
     options.policy = policy;
     options.verify = true;

@@ -334,6 +334,15 @@ static enum mt_status begin(struct mt_holders *holders)
     return MT_OK;
 }
 
+static void tell_progress(const struct mt_holders *holders, uint64_t event)
+{
+    const struct mt_survey *survey = holders->survey;
+
+    if (survey->progress.tell && survey->last_event)
+        survey->progress.tell(survey->progress.context,
+                              0.5 + 0.5 * (double)event / (double)survey->last_event);
+}
+
 enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
                                struct mt_error *error)
 {
@@ -343,6 +352,8 @@ enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *sou
     holders->completes_at_request = !source->header.has_free_completed;
     while (!status) {
         status = mt_source_next(source, &batch, error);
+        if (status == MT_OK)
+            tell_progress(holders, batch.events[0].seq);
         for (size_t i = 0; status == MT_OK && i < batch.count; i++)
             status = on_event(holders, &batch.events[i]);
     }

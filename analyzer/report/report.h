@@ -231,7 +231,14 @@ struct mt_report {
     uint32_t device_count;
 };
 
+/* Told now and then how much is done, 0..1. */
+struct mt_analyze_progress {
+    void (*tell)(void *context, double share); /* NULL = nobody listens */
+    void *context;
+};
+
 struct mt_analyze_options {
+    struct mt_analyze_progress progress;
     const char *path;                /* of the input, for the report; may be NULL */
     struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
                                         that does not reproduce the trace */

@@ -11,6 +11,7 @@ void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
     memset(survey, 0, sizeof *survey);
     survey->arena = arena;
     survey->symbols = &source->symbols;
+    survey->source = source;
     mt_phases_init(&survey->phases, arena, &source->symbols);
     mt_role_clock_init(&survey->roles, &survey->phases, &source->symbols,
                        source->header.has_stacks);
@@ -421,6 +422,16 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
     return status;
 }
 
+/* The first reading is half of the work. */
+static void tell_progress(const struct mt_survey *survey)
+{
+    const struct mt_source *source = survey->source;
+
+    if (survey->progress.tell && source->input_bytes)
+        survey->progress.tell(survey->progress.context,
+                              0.5 * (double)source->progress_bytes / (double)source->input_bytes);
+}
+
 enum mt_status mt_survey_event(void *context, const struct mt_event *event,
                                const struct mt_replay_view *view)
 {
@@ -428,6 +439,8 @@ enum mt_status mt_survey_event(void *context, const struct mt_event *event,
 
     if (survey->events++ == 0)
         survey->first_t_ns = event->t_ns;
+    if (survey->events % MT_SURVEY_PACE == 0)
+        tell_progress(survey);
     survey->last_t_ns = event->t_ns;
     survey->last_event = event->seq;
     if (!survey->begun && !(event->flags & MT_EVENT_INITIAL))

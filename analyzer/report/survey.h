@@ -12,6 +12,7 @@
 enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
 
 #define MT_SURVEY_USES (1u << 21) /* phases times devices, at most */
+#define MT_SURVEY_PACE (1u << 16) /* events between two words on progress */
 #define MT_SURVEY_GAPS 32
 #define MT_SURVEY_OOMS 256 /* the first ones, and the last */
 
@@ -49,6 +50,8 @@ struct mt_survey_device {
 struct mt_survey {
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
+    const struct mt_source *source; /* how far it is */
+    struct mt_analyze_progress progress;
     struct mt_phases phases;
     struct mt_role_clock roles;
     struct mt_alloc_log log;
