@@ -255,7 +255,7 @@ double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double 
                          const struct mt_swatch *swatches, size_t count)
 {
     const double gap = 20, box = 12, rest_width = 60;
-    char rest[MT_UNITS_TEXT + 8];
+    const char *rest;
     size_t i;
 
     for (i = 0; i < count; i++) {
@@ -270,15 +270,12 @@ double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double 
                       MT_ANCHOR_START, "legend");
         x += box + 5 + width + gap;
     }
-    if (i < count && x + rest_width <= max_x + gap) {
-        mt_format_count(rest, count - i);
-        memmove(rest + 2, rest, strlen(rest) + 1);
-        memcpy(rest, "+ ", 2);
-        strcat(rest, " more");
-        x += gap + mt_frame_text(drawing, x, y, rest, 12.5, MT_REGULAR, MT_COLOR_FAINT,
-                                 MT_ANCHOR_START, "legend");
-    }
-    return x;
+    if (i == count || x + rest_width > max_x + gap)
+        return x;
+    rest = or_empty(mt_arena_printf(&drawing->arena, "+ %u more", (unsigned)(count - i)));
+    return x + gap +
+           mt_frame_text(drawing, x, y, rest, 12.5, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START,
+                         "legend");
 }
 
 static void footnote_line(struct mt_drawing *drawing, double y, const char *text)

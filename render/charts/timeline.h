@@ -46,7 +46,13 @@ const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_dev
 void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_plan *plan);
 /* Unused memory, layers of roles, the reserved line. */
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
-/* Limit line, OOM flags, rings and labels at the peaks. */
+/* Limit line and OOM flags; their words keep clear of what the placer knows,
+ * and are known to it afterwards. */
+void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                            struct mt_placer *placer);
+void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                           struct mt_placer *placer);
+/* All of these, rings and labels at the peaks, the label of unused memory. */
 void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
 /* What the peak is made of, and the largest groups of live blocks. */
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);

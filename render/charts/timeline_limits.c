@@ -1,0 +1,205 @@
+/* What bounds the memory of the timeline: the limit as a line, OOMs as flags. */
+#include "timeline.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define FLAG_GAP 18.0 /* OOM flags closer than that become one */
+
+static double base_y(const struct mt_timeline_plan *plan)
+{
+    return plan->plot.y + plan->plot.height;
+}
+
+static double right_x(const struct mt_timeline_plan *plan)
+{
+    return plan->plot.x + plan->plot.width;
+}
+
+/* ---- limit ---- */
+
+void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                            struct mt_placer *placer)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.5, .dashed = true};
+    const struct mt_text_style style = {
+        .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_LIMIT, .halo = true};
+    double y = mt_timeline_y(plan, plan->limit_bytes), width, least = MT_PLACE_LIMIT;
+    char bytes[MT_LIMIT_TEXT];
+    const char *text;
+    struct mt_box box, best;
+    int i;
+
+    if (!plan->limit_bytes)
+        return;
+    mt_draw_line(drawing, plan->plot.x, y, right_x(plan), y, &line);
+    mt_placer_avoid(placer, (struct mt_box){plan->plot.x, y - 3, plan->plot.width, 6},
+                    MT_PLACE_LINE);
+    text = mt_arena_printf(&drawing->arena, "memory limit %s",
+                           mt_timeline_limit_text(bytes, plan->device));
+    if (!text)
+        return;
+    width = 1.05 * mt_text_width(text, style.size, style.weight);
+    for (i = 0; i < 2; i++) { /* above the line, below */
+        box = (struct mt_box){plan->plot.x + 8, i ? y + 5 : y - 19, width, 15};
+        for (; box.x + width + 8 < right_x(plan); box.x += 10) {
+            double cost = mt_placer_cost(placer, &box) + 0.1 * (box.x - plan->plot.x) + 20 * i;
+
+            if (cost < least && box.y + box.height < base_y(plan)) {
+                least = cost;
+                best = box;
+            }
+        }
+    }
+    if (least >= MT_PLACE_LIMIT)
+        return;
+    mt_draw_text(drawing, best.x, best.y + 12.5, text, &style, "label:limit");
+    mt_placer_avoid(placer, best, MT_PLACE_TEXT);
+}
+
+/* ---- OOMs ---- */
+
+/* OOMs that are drawn as one flag. */
+struct flag {
+    double x;
+    uint32_t first, count;
+};
+
+static const char *oom_title(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                             const struct flag *flag)
+{
+    const struct mt_oom *oom = &plan->device->oom_list[flag->first];
+    const char *where = mt_frame_where(drawing, plan->report, oom->phase, oom->step);
+    char wanted[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], free_bytes[MT_UNITS_TEXT];
+
+    mt_format_bytes(wanted, oom->request_bytes);
+    mt_format_bytes(reserved, oom->then.reserved);
+    mt_format_bytes(free_bytes, oom->device_free_bytes);
+    return mt_arena_printf(&drawing->arena,
+                           "%s%s out of memory%s%s: wanted %s, reserved %s, free on the device %s",
+                           flag->count > 1 ? "several times"
+                           : oom->fatal    ? "fatal"
+                                           : "caught",
+                           flag->count > 1 ? ", first:" : ":", *where ? " in " : "", where, wanted,
+                           reserved, free_bytes);
+}
+
+static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                      const struct flag *flag)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_BAD, .stroke_width = 1.2};
+    const struct mt_paint box = {.fill = MT_COLOR_BAD, .radius = 2.5};
+    double y = plan->plot.y;
+
+    mt_draw_line(drawing, flag->x, y - 4, flag->x, base_y(plan), &line);
+    mt_draw_rect(drawing, flag->x - 7, y - 18, 14, 14, &box, oom_title(drawing, plan, flag),
+                 "flag:oom");
+    mt_frame_text(drawing, flag->x, y - 6.5, "!", 12.5, MT_SEMIBOLD, MT_COLOR_BACKGROUND,
+                  MT_ANCHOR_MIDDLE, "flag-text");
+}
+
+/* "4 × OOM, caught: wanted 2.00 GiB, reserved 948 MiB"; detail 0..2 says how
+ * much of it. */
+static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_report *device,
+                             int detail)
+{
+    uint64_t most = 0;
+    bool same = true, fatal = false;
+    char wanted[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    const struct mt_oom *oom = device->oom_list;
+    uint32_t i;
+
+    for (i = 0; i < device->oom_count; i++) {
+        same = same && oom[i].request_bytes == oom[0].request_bytes;
+        fatal = fatal || oom[i].fatal;
+        most = mt_max_u64(most, oom[i].request_bytes);
+    }
+    mt_format_bytes(wanted, most);
+    mt_format_bytes(reserved, oom[device->oom_count - 1].then.reserved);
+    mt_format_count(count, device->oom_count);
+    return mt_arena_printf(
+        &drawing->arena, "%s%sOOM%s%s%s%s%s%s", device->oom_count > 1 ? count : "",
+        device->oom_count > 1 ? " \xC3\x97 " : "", fatal ? "" : ", caught",
+        detail > 0 ? ": wanted " : "", detail > 0 && !same ? "up to " : "",
+        detail > 0 ? wanted : "", detail > 1 ? ", reserved " : "", detail > 1 ? reserved : "");
+}
+
+/* Left edge of room for `width` beside the flags: before them, after them or
+ * between two; -1 if there is none. */
+static double find_room(const struct mt_timeline_plan *plan, const struct flag *flags, size_t count,
+                        double width)
+{
+    size_t i;
+
+    if (flags[0].x - 12 - width >= plan->plot.x)
+        return flags[0].x - 12 - width;
+    if (flags[count - 1].x + 12 + width <= right_x(plan))
+        return flags[count - 1].x + 12;
+    for (i = 1; i < count; i++) {
+        if (flags[i].x - flags[i - 1].x >= width + 24)
+            return flags[i - 1].x + 12;
+    }
+    return -1;
+}
+
+static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                           struct mt_placer *placer, const struct flag *flags, size_t count)
+{
+    const struct mt_text_style style = {
+        .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_BAD};
+    int detail;
+
+    for (detail = 2; detail >= 0; detail--) {
+        const char *text = oom_label(drawing, plan->device, detail);
+        double width = text ? 1.05 * mt_text_width(text, style.size, style.weight) : 0;
+        double x = find_room(plan, flags, count, width);
+
+        if (!text || x < 0)
+            continue;
+        mt_draw_text(drawing, x, plan->plot.y - 6.5, text, &style, "label:oom");
+        mt_placer_avoid(placer, (struct mt_box){x, plan->plot.y - 19, width, 16}, MT_PLACE_TEXT);
+        return;
+    }
+}
+
+/* Flags from left to right; neighbours that would overlap become one. */
+static size_t gather_flags(const struct mt_timeline_plan *plan, struct flag *flags, size_t most)
+{
+    const struct mt_oom *ooms = plan->device->oom_list;
+    size_t count = 0;
+    uint32_t i;
+
+    for (i = 0; i < plan->device->oom_count; i++) {
+        double x = mt_time_axis_x(&plan->axis, ooms[i].t_ns, ooms[i].event);
+
+        if (count && (x - flags[count - 1].x < FLAG_GAP || count == most))
+            flags[count - 1].count++;
+        else
+            flags[count++] = (struct flag){x, i, 1};
+    }
+    return count;
+}
+
+void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                           struct mt_placer *placer)
+{
+    size_t most = (size_t)(plan->plot.width / FLAG_GAP) + 2, count, i;
+    struct flag *flags = mt_arena_array(&drawing->arena, most, sizeof *flags);
+
+    if (!flags)
+        drawing->failed = true;
+    if (!flags || !plan->device->oom_count)
+        return;
+    count = gather_flags(plan, flags, most);
+    for (i = 0; i < count; i++) {
+        draw_flag(drawing, plan, &flags[i]);
+        mt_placer_avoid(placer, (struct mt_box){flags[i].x - 2, plan->plot.y, 4, plan->plot.height},
+                        4 * MT_PLACE_LINE);
+        mt_placer_avoid(placer, (struct mt_box){flags[i].x - 9, plan->plot.y - 20, 18, 18},
+                        MT_PLACE_TEXT);
+    }
+    draw_oom_label(drawing, plan, placer, flags, count);
+}
