@@ -16,6 +16,12 @@ static inline void mt_torch_set(struct mt_pickle_value *value, enum mt_torch_hos
     *value = (struct mt_pickle_value){bits, MT_PICKLE_HOST, (uint8_t)host};
 }
 
+/* Addresses may come as negative numbers: some devices have them beyond 2^63. */
+static inline uint64_t mt_torch_address(const struct mt_pickle_value *value)
+{
+    return value->kind == MT_PICKLE_INT || value->kind == MT_PICKLE_UINT ? value->bits : 0;
+}
+
 /* MT_WORD_COUNT: none that means something. */
 static inline enum mt_torch_word mt_torch_word_of(const struct mt_pickle_value *value)
 {

@@ -148,7 +148,7 @@ static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *p
     bool has_pool = false;
     uint32_t stream = 0;
 
-    entry->addr = field_number(items, plan->addr);
+    entry->addr = plan->addr == NO_FIELD ? 0 : mt_torch_address(&items[plan->addr]);
     entry->size_bytes = field_number(items, plan->size);
     entry->time_us =
         mt_min_u64(field_number(items, plan->time_us), MT_TORCH_MAX_TIME_US) & MT_TORCH_MAX_TIME_US;
@@ -195,7 +195,7 @@ static enum mt_status make_history(struct mt_torch_records *r, const struct mt_p
     history->stack = MT_NO_ID;
     for (i = 0; i + 1 < count; i += 2) {
         switch (mt_torch_word_of(&items[i])) {
-        case MT_WORD_ADDR: history->addr = mt_torch_number(items[i + 1]); break;
+        case MT_WORD_ADDR: history->addr = mt_torch_address(&items[i + 1]); break;
         case MT_WORD_REAL_SIZE: history->real_size_bytes = mt_torch_number(items[i + 1]); break;
         case MT_WORD_FRAMES: history->stack = stack_of(&items[i + 1]); break;
         default: break;
@@ -246,7 +246,7 @@ static enum mt_status make_block(struct mt_torch_records *r, struct mt_pickle *p
     for (i = 0; i + 1 < count; i += 2) {
         const struct mt_pickle_value *field = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
-        case MT_WORD_ADDRESS: block->addr = mt_torch_number(*field); break;
+        case MT_WORD_ADDRESS: block->addr = mt_torch_address(field); break;
         case MT_WORD_SIZE: block->size_bytes = mt_torch_number(*field); break;
         case MT_WORD_REQUESTED_SIZE: block->requested_bytes = mt_torch_number(*field); break;
         case MT_WORD_STATE: block->state = state_of(field); break;
@@ -292,7 +292,7 @@ static enum mt_status make_segment(struct mt_torch_records *r, struct mt_pickle 
         const struct mt_pickle_value *field = &items[i + 1];
         switch (mt_torch_word_of(&items[i])) {
         case MT_WORD_DEVICE: segment->device = device_of(field); break;
-        case MT_WORD_ADDRESS: segment->addr = mt_torch_number(*field); break;
+        case MT_WORD_ADDRESS: segment->addr = mt_torch_address(field); break;
         case MT_WORD_TOTAL_SIZE: segment->size_bytes = mt_torch_number(*field); break;
         case MT_WORD_IS_EXPANDABLE: segment->expandable = mt_torch_number(*field) != 0; break;
         case MT_WORD_FRAMES: segment->stack = stack_of(field); break;

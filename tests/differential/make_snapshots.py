@@ -164,6 +164,14 @@ def same_time(s):
     return dict(each_entry(s, squeeze), external_annotations=[squeeze(a) for a in s["external_annotations"]])
 
 
+def high_addresses(s):
+    """Beyond 2^63, as negative numbers."""
+    def up(d, key):
+        return dict(d, **{key: d[key] + (1 << 63) - (1 << 64)}) if key in d else d
+    segments = [dict(up(g, "address"), blocks=[up(b, "address") for b in g["blocks"]]) for g in s["segments"]]
+    return dict(each_entry(copy.copy(s), lambda e: up(e, "addr")), segments=segments)
+
+
 def variants(name, s):
     yield "1_12", version_1_12(s)
     yield "2_0", version_2_0(s)
@@ -171,6 +179,7 @@ def variants(name, s):
     yield "2_4", version_2_4(s)
     yield "next", version_next(copy.deepcopy(s))
     yield "shuffled", shuffled(s, name)
+    yield "high", high_addresses(s)
     yield "no_traces", dict(s, device_traces=[])
     yield "empty_traces", dict(s, device_traces=[[] for _ in s["device_traces"]])
     yield "traces_only", {"device_traces": s["device_traces"]}

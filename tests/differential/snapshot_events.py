@@ -29,7 +29,7 @@ def spell_stack(frames):
 
 
 def line(kind, t_us, device, addr=0, size=0, aux=0, stream=0, pool=(0, 0), flags=0, name="", stack=()):
-    return (f"{kind}\t{t_us * 1000}\t{device}\t{addr}\t{size}\t{aux}\t{stream % 2**64}\t{pool[0]}:{pool[1]}\t"
+    return (f"{kind}\t{t_us * 1000}\t{device}\t{addr % 2**64}\t{size}\t{aux}\t{stream % 2**64}\t{pool[0]}:{pool[1]}\t"
             f"{flags}\t{name}\t{spell_stack(stack)}")
 
 

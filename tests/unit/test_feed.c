@@ -1,0 +1,201 @@
+/* Bytes of files and memory, decompressed: frames in a row, cuts, damage, and
+ * what expands without end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <zstd.h>
+
+#include "buf.h"
+#include "feed.h"
+#include "util.h"
+
+static void add_frame(struct mt_buf *out, const void *bytes, size_t length)
+{
+    size_t bound = ZSTD_compressBound(length);
+    char *room = mt_buf_reserve(out, bound);
+
+    assert_non_null(room);
+    out->length += ZSTD_compress(room, bound, bytes, length, 3);
+}
+
+/* Reads all in pieces of `piece` bytes. */
+static enum mt_status read_all(const struct mt_buf *raw, size_t piece, struct mt_buf *out,
+                               struct mt_error *error)
+{
+    struct mt_feed *feed = NULL;
+    enum mt_status status = mt_feed_open_memory(raw->data, raw->length, &feed, error);
+    size_t got = 1;
+
+    assert_int_equal(status, MT_OK);
+    while (status == MT_OK && got) {
+        char *room = mt_buf_reserve(out, piece);
+        assert_non_null(room);
+        status = mt_feed_read(feed, room, piece, &got, error);
+        out->length += status == MT_OK ? got : 0;
+    }
+    mt_feed_close(feed);
+    return status;
+}
+
+static void fill(struct mt_buf *text, size_t length)
+{
+    uint64_t seed = 1;
+
+    while (text->length < length) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        mt_buf_add_u64(text, seed >> 40);
+    }
+}
+
+static void expect(const struct mt_buf *raw, const struct mt_buf *wanted)
+{
+    static const size_t pieces[] = {1, 1000, 1 << 20};
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(pieces); i++) {
+        struct mt_buf out = {0};
+        struct mt_error error = {.text = ""};
+        if (read_all(raw, pieces[i], &out, &error) != MT_OK)
+            fail_msg("%s", error.text);
+        assert_int_equal(out.length, wanted->length);
+        assert_memory_equal(out.data, wanted->data, wanted->length);
+        mt_buf_release(&out);
+    }
+}
+
+static void test_plain_and_compressed(void **state)
+{
+    struct mt_buf text = {0}, raw = {0};
+
+    (void)state;
+    fill(&text, 300000);
+    expect(&text, &text);
+    add_frame(&raw, text.data, 100000);
+    mt_buf_add(&raw, "\x50\x2a\x4d\x18\x03\0\0\0abc", 11); /* a skippable frame between */
+    add_frame(&raw, text.data + 100000, text.length - 100000);
+    expect(&raw, &text);
+    mt_buf_release(&text);
+    mt_buf_release(&raw);
+}
+
+static void test_start_stays_unread(void **state)
+{
+    struct mt_buf text = {0}, raw = {0}, out = {0};
+    struct mt_error error = {.text = ""};
+    struct mt_feed *feed = NULL;
+    const void *start;
+    size_t length, got;
+
+    (void)state;
+    fill(&text, 10000);
+    add_frame(&raw, text.data, text.length);
+    assert_int_equal(mt_feed_open_memory(raw.data, raw.length, &feed, &error), MT_OK);
+    assert_memory_equal(mt_feed_raw(feed, &length), raw.data, 4);
+    assert_int_equal(length, raw.length);
+    assert_int_equal(mt_feed_start(feed, &start, &length, &error), MT_OK);
+    assert_int_equal(length, MT_FEED_START_BYTES);
+    assert_memory_equal(start, text.data, length);
+    do {
+        char *room = mt_buf_reserve(&out, 3000);
+        assert_int_equal(mt_feed_read(feed, room, 3000, &got, &error), MT_OK);
+        out.length += got;
+    } while (got);
+    assert_int_equal(out.length, text.length);
+    assert_memory_equal(out.data, text.data, text.length);
+    assert_int_equal(mt_feed_raw_bytes(feed), raw.length);
+    mt_feed_close(feed);
+    mt_buf_release(&text);
+    mt_buf_release(&raw);
+    mt_buf_release(&out);
+}
+
+static void test_cut_and_damaged(void **state)
+{
+    struct mt_buf text = {0}, raw = {0};
+    struct mt_error error;
+    size_t i, whole;
+
+    (void)state;
+    fill(&text, 3000);
+    add_frame(&raw, text.data, text.length);
+    whole = raw.length;
+    for (i = 4; i < whole; i++) {
+        struct mt_buf out = {0};
+        raw.length = i;
+        assert_int_equal(read_all(&raw, 700, &out, &error), MT_ERR_FORMAT);
+        assert_non_null(strstr(error.text, "is cut"));
+        assert_true(error.offset <= i);
+        mt_buf_release(&out);
+    }
+    raw.length = whole;
+    for (i = 4; i < whole; i += 7) {
+        struct mt_buf out = {0};
+        raw.data[i] = (char)(raw.data[i] ^ 0x55);
+        if (read_all(&raw, 700, &out, &error) != MT_OK)
+            assert_true(error.text[0] && error.offset <= whole);
+        raw.data[i] = (char)(raw.data[i] ^ 0x55);
+        mt_buf_release(&out);
+    }
+    mt_buf_release(&text);
+    mt_buf_release(&raw);
+}
+
+static void test_bomb(void **state)
+{
+    size_t length = 64 << 20;
+    void *zeros = calloc(1, length);
+    struct mt_buf raw = {0}, out = {0};
+    struct mt_error error;
+
+    (void)state;
+    assert_non_null(zeros);
+    add_frame(&raw, zeros, length);
+    free(zeros);
+    assert_int_equal(read_all(&raw, 1 << 20, &out, &error), MT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "expands"));
+    assert_true(out.length < 16 << 20);
+    mt_buf_release(&raw);
+    mt_buf_release(&out);
+}
+
+static void test_files(void **state)
+{
+    char path[] = "/tmp/memtrace-feed-XXXXXX", bytes[16];
+    int fd = mkstemp(path);
+    struct mt_error error = {.text = ""};
+    struct mt_feed *feed = NULL;
+    size_t got;
+
+    (void)state;
+    assert_true(fd >= 0 && write(fd, "abc", 3) == 3);
+    assert_int_equal(mt_feed_open(path, &feed, &error), MT_OK);
+    assert_int_equal(mt_feed_read(feed, bytes, sizeof bytes, &got, &error), MT_OK);
+    assert_int_equal(got, 3);
+    assert_int_equal(mt_feed_read(feed, bytes, sizeof bytes, &got, &error), MT_OK);
+    assert_int_equal(got, 0);
+    mt_feed_close(feed);
+    close(fd);
+    unlink(path);
+    assert_int_equal(mt_feed_open(path, &feed, &error), MT_ERR_IO);
+    assert_int_equal(mt_feed_open("/", &feed, &error), MT_ERR_IO);
+    mt_feed_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_and_compressed),
+        cmocka_unit_test(test_start_stays_unread),
+        cmocka_unit_test(test_cut_and_damaged),
+        cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
