@@ -126,39 +126,40 @@ static struct mt_free_cursor prefer_holes(const struct mt_pytorch *self,
     }
 }
 
-/* The free block for a request, MT_NO_BLOCK if none; changes nothing. */
-static uint32_t find_free(const struct mt_pytorch *self, const struct mt_pytorch_lane *lane,
-                          const struct mt_pytorch_search *search)
+/* Place of the free block for a request, its entry NULL if none. */
+static struct mt_free_cursor find_free(const struct mt_pytorch *self,
+                                       const struct mt_pytorch_lane *lane,
+                                       const struct mt_pytorch_search *search)
 {
     const struct mt_free_set *set = &lane->free;
     struct mt_free_cursor at = mt_free_set_find(set, search->size_bytes, 0);
+    struct mt_free_cursor none = {0, 0, NULL};
     uint64_t max_split = self->config.max_split_bytes;
 
     if (!at.entry)
-        return MT_NO_BLOCK;
+        return none;
     if (self->store.blocks[at.entry->block].expandable) {
         if (search->expandable)
             at = prefer_holes(self, set, at);
         while (!search->expandable && at.entry && self->store.blocks[at.entry->block].expandable)
             at = mt_free_set_next(set, at);
         if (!at.entry)
-            return MT_NO_BLOCK;
+            return none;
     }
     if (search->size_bytes < max_split && at.entry->size_bytes >= max_split)
-        return MT_NO_BLOCK;
+        return none;
     if (search->size_bytes >= max_split &&
         at.entry->size_bytes >= search->size_bytes + self->config.max_non_split_rounding_bytes)
-        return MT_NO_BLOCK;
-    return at.entry->block;
+        return none;
+    return at;
 }
 
 /* Is there another free block of that size? Then only the address decided. */
-static bool has_twin(const struct mt_pytorch *self, const struct mt_pytorch_lane *lane, uint32_t id)
+static bool has_twin(const struct mt_free_set *set, struct mt_free_cursor at)
 {
-    const struct mt_block *block = &self->store.blocks[id];
-    struct mt_free_cursor next = mt_free_set_find(&lane->free, block->size_bytes, block->addr + 1);
+    struct mt_free_cursor next = mt_free_set_next(set, at);
 
-    return next.entry && next.entry->size_bytes == block->size_bytes;
+    return next.entry && next.entry->size_bytes == at.entry->size_bytes;
 }
 
 static bool garbage_is_collected(const struct mt_pytorch *self)
@@ -170,16 +171,18 @@ static enum mt_status take_free(struct mt_pytorch *self, const struct mt_pytorch
                                 uint32_t *block)
 {
     struct mt_pytorch_lane *lane = mt_pytorch_lane(self, search->pool, search->stream);
+    struct mt_free_cursor at;
 
     if (!lane)
         return MT_ERR_MEMORY;
     if (garbage_is_collected(self))
         self->pools[search->pool].gc_clock++;
-    *block = find_free(self, lane, search);
-    if (*block == MT_NO_BLOCK)
-        return MT_OK;
-    self->device->address_ties += has_twin(self, lane, *block);
-    mt_pytorch_remove(self, *block);
+    at = find_free(self, lane, search);
+    *block = at.entry ? at.entry->block : MT_NO_BLOCK;
+    if (at.entry) {
+        self->device->address_ties += has_twin(&lane->free, at);
+        mt_free_set_erase(&lane->free, at);
+    }
     return MT_OK;
 }
 
@@ -306,7 +309,7 @@ static bool would_release(struct mt_policy *policy, const struct mt_policy_reque
         return true;
     search = search_for(self, request);
     lane = mt_pytorch_lane(self, search.pool, search.stream);
-    if (lane && find_free(self, lane, &search) != MT_NO_BLOCK)
+    if (lane && find_free(self, lane, &search).entry)
         return false;
     if (exceeds_limit(self, &search))
         return true;

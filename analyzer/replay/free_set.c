@@ -92,14 +92,10 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, 
     return MT_OK;
 }
 
-bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr)
+void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at)
 {
-    struct mt_free_cursor at = mt_free_set_find(set, size_bytes, addr);
-    struct mt_free_leaf *leaf;
+    struct mt_free_leaf *leaf = set->leaves[at.leaf];
 
-    if (!at.entry || at.entry->size_bytes != size_bytes || at.entry->addr != addr)
-        return false;
-    leaf = set->leaves[at.leaf];
     leaf->count--;
     set->count--;
     memmove(leaf->entries + at.index, leaf->entries + at.index + 1,
@@ -110,6 +106,15 @@ bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t a
         memmove(set->leaves + at.leaf, set->leaves + at.leaf + 1,
                 (set->leaf_count - at.leaf) * sizeof *set->leaves);
     }
+}
+
+bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr)
+{
+    struct mt_free_cursor at = mt_free_set_find(set, size_bytes, addr);
+
+    if (!at.entry || at.entry->size_bytes != size_bytes || at.entry->addr != addr)
+        return false;
+    mt_free_set_erase(set, at);
     return true;
 }
 

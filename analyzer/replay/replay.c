@@ -56,7 +56,8 @@ static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
 static bool limit_is_wanted(const struct replay *replay)
 {
     return !replay->options->limit_bytes && !replay->options->no_inferred_limit &&
-           !replay->policy_options && !replay->source->header.memory_limit_bytes;
+           !replay->policy_options && !replay->source->header.memory_limit_bytes &&
+           !replay->source->header.never_refused;
 }
 
 /* Garbage collection frees less the higher the limit is. So the first group in

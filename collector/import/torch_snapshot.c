@@ -164,6 +164,8 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
                            of_kind[MT_EVENT_SEGMENT_UNMAP];
     header->has_free_requested = of_kind[MT_EVENT_FREE_REQUESTED] > 0;
     header->has_free_completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
+    header->never_refused = !of_kind[MT_EVENT_OOM] && !of_kind[MT_EVENT_SEGMENT_FREE] &&
+                            !of_kind[MT_EVENT_SEGMENT_UNMAP];
     torch->source.integrity.events_unknown += of_kind[MT_TORCH_UNKNOWN];
 }
 
