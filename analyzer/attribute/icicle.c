@@ -49,6 +49,7 @@ struct tree {
     const struct mt_symbols *symbols;
     const struct mt_phase *phases;
     uint32_t phase_count;
+    uint64_t first_event;
     struct mt_node *nodes;
     uint32_t count, capacity;
     struct mt_map children; /* hash of (parent, identity) -> node */
@@ -61,7 +62,8 @@ static bool is_same(const struct mt_node *node, const struct mt_node *like)
     switch (node->kind) {
     case MT_NODE_FRAME: return node->frame == like->frame;
     case MT_NODE_NO_STACK:
-        return node->is_engine == like->is_engine && !strcmp(node->phase_name, like->phase_name);
+        return node->is_engine == like->is_engine && node->is_initial == like->is_initial &&
+               !strcmp(node->phase_name, like->phase_name);
     case MT_NODE_BLOCKS: return node->role == like->role && node->block_bytes == like->block_bytes;
     case MT_NODE_ROOT: break;
     }
@@ -76,7 +78,7 @@ static uint64_t hash_node(const struct mt_node *node)
     case MT_NODE_FRAME: return mt_hash_u64(hash ^ node->frame);
     case MT_NODE_NO_STACK:
         hash ^= mt_hash_bytes(node->phase_name, strlen(node->phase_name));
-        return mt_hash_u64(hash ^ node->is_engine);
+        return mt_hash_u64(hash ^ (node->is_engine ? 1u : 0u) ^ (node->is_initial ? 2u : 0u));
     case MT_NODE_BLOCKS:
         return mt_hash_u64(hash ^ mt_hash_u64(node->block_bytes) ^ (uint64_t)node->role);
     case MT_NODE_ROOT: break;
@@ -145,13 +147,18 @@ static enum mt_status descend(struct tree *tree, struct mt_node like,
 
 static struct mt_node no_stack_node(const struct tree *tree, const struct mt_holding *holding)
 {
-    struct mt_node node = {
-        .kind = MT_NODE_NO_STACK,
-        .frame = MT_NO_ID,
-        .phase = mt_shown_phase(tree->phases, tree->phase_count, holding->phase),
-        .is_engine = mt_phase_is_backward(tree->phases, tree->phase_count, holding->phase)};
+    struct mt_node node = {.kind = MT_NODE_NO_STACK,
+                           .frame = MT_NO_ID,
+                           .phase = MT_NO_PHASE,
+                           .phase_name = "",
+                           .is_initial = holding->first_birth_event < tree->first_event};
 
-    node.phase_name = node.phase == MT_NO_PHASE ? "" : tree->phases[node.phase].name;
+    if (node.is_initial)
+        return node;
+    node.phase = mt_shown_phase(tree->phases, tree->phase_count, holding->phase);
+    node.is_engine = mt_phase_is_backward(tree->phases, tree->phase_count, holding->phase);
+    if (node.phase != MT_NO_PHASE)
+        node.phase_name = tree->phases[node.phase].name;
     return node;
 }
 
@@ -343,8 +350,11 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
                                uint32_t phase_count, const struct mt_symbols *symbols,
                                const struct mt_icicle_options *options, struct mt_icicle **out)
 {
-    struct tree tree = {
-        .arena = arena, .symbols = symbols, .phases = phases, .phase_count = phase_count};
+    struct tree tree = {.arena = arena,
+                        .symbols = symbols,
+                        .phases = phases,
+                        .phase_count = phase_count,
+                        .first_event = options ? options->first_event : 0};
     struct mt_node root = {.kind = MT_NODE_ROOT, .frame = MT_NO_ID, .phase = MT_NO_PHASE};
     struct mt_icicle *icicle = mt_arena_alloc(arena, sizeof *icicle);
     struct mt_speaking_stack speaking;
@@ -366,6 +376,8 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
 
 static const char *no_stack_label(struct mt_arena *arena, const struct mt_node *node)
 {
+    if (node->is_initial)
+        return "born before the trace";
     if (node->is_engine && !strcmp(node->phase_name, "backward"))
         return "autograd engine";
     if (!*node->phase_name)

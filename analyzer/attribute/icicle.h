@@ -24,6 +24,7 @@ struct mt_node {
     int32_t phase;          /* NO_STACK: shown phase; BLOCKS: phase of birth of one */
     const char *phase_name; /* NO_STACK: of the phase, "" = none */
     bool is_engine;         /* NO_STACK: in backward, so the autograd engine's */
+    bool is_initial;        /* NO_STACK: there when the trace began */
     enum mt_role role;      /* BLOCKS: theirs; else that of most of its own bytes */
     uint64_t block_bytes;   /* BLOCKS: of each */
     uint64_t offset;        /* bytes to the left of it, from the root's left edge */
@@ -39,7 +40,8 @@ struct mt_icicle {
 };
 
 struct mt_icicle_options {
-    bool reversed; /* innermost frame first, its callers below it */
+    bool reversed;        /* innermost frame first, its callers below it */
+    uint64_t first_event; /* what was born before was there when the trace began */
 };
 
 /* phases and symbols are those that the holdings refer to. O(n log n). */
@@ -50,7 +52,7 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
                                struct mt_icicle **icicle) MT_MUST_USE;
 
 /* What a node is called: "forward train.py:47", "autograd engine", "no stack, in
- * warm-up", "30 × 16.0 MiB", "all". */
+ * warm-up", "born before the trace", "30 × 16.0 MiB", "all". */
 const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbols,
                           const struct mt_node *node);
 

@@ -339,7 +339,8 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
                                   .symbols = report->symbols,
                                   .flame = options->flame,
                                   .reversed = options->reversed};
-    const struct mt_icicle_options shape = {.reversed = options->reversed};
+    const struct mt_icicle_options shape = {.reversed = options->reversed,
+                                            .first_event = device ? device->first_event : 0};
     const struct mt_instant *instant = device && device->instant_count ? device->instants : NULL;
     struct mt_icicle *icicle = NULL;
     const char *title;

@@ -84,6 +84,7 @@ static void make_world(struct world *world)
         holding->block_bytes = 512u << random_below(20);
         holding->blocks = 1 + random_below(9);
         holding->bytes = holding->blocks * holding->block_bytes;
+        holding->first_birth_event = 1 + random_below(40);
         holding->requested_bytes = holding->bytes - random_below(512);
         world->bytes += holding->bytes;
         world->blocks += holding->blocks;
@@ -92,7 +93,7 @@ static void make_world(struct world *world)
 
 static struct mt_icicle *build(struct world *world, bool reversed)
 {
-    struct mt_icicle_options options = {.reversed = reversed};
+    struct mt_icicle_options options = {.reversed = reversed, .first_event = 7};
     struct mt_icicle *icicle;
 
     assert_int_equal(mt_icicle_build(&world->arena, world->holdings, world->count, world->phases,
@@ -144,9 +145,9 @@ static void check_siblings(const struct world *world, const struct mt_icicle *ic
             if (node->kind != other->kind)
                 continue;
             assert_false(node->kind == MT_NODE_FRAME && node->frame == other->frame);
-            assert_false(node->kind == MT_NODE_NO_STACK &&
-                         !strcmp(node->phase_name, other->phase_name) &&
-                         node->is_engine == other->is_engine);
+            assert_false(
+                node->kind == MT_NODE_NO_STACK && !strcmp(node->phase_name, other->phase_name) &&
+                node->is_engine == other->is_engine && node->is_initial == other->is_initial);
             assert_false(node->kind == MT_NODE_BLOCKS && node->role == other->role &&
                          node->block_bytes == other->block_bytes);
         }
@@ -276,6 +277,7 @@ static void phases_name_what_has_no_stack(void **state)
     assert_false(mt_phase_is_backward(world.phases, PHASES, 1));
     world.count = 1;
     world.holdings[0].stack = MT_NO_ID;
+    world.holdings[0].first_birth_event = 7;
     world.holdings[0].phase = 4;
     assert_string_equal(
         mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),
@@ -284,6 +286,11 @@ static void phases_name_what_has_no_stack(void **state)
     assert_string_equal(
         mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),
         "no stack, in forward");
+    world.holdings[0].first_birth_event = 6;
+    assert_string_equal(
+        mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),
+        "born before the trace");
+    world.holdings[0].first_birth_event = 7;
     world.holdings[0].phase = MT_NO_PHASE;
     assert_string_equal(
         mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),

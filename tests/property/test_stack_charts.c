@@ -196,7 +196,8 @@ static void check_icicle(const char *name, const struct mt_report *report,
                          const struct mt_chart_options *options)
 {
     const struct mt_instant *peak = &device->instants[0];
-    struct mt_icicle_options shape = {.reversed = options->reversed};
+    struct mt_icicle_options shape = {.reversed = options->reversed,
+                                      .first_event = device->first_event};
     struct mt_arena arena = {0};
     struct mt_icicle *icicle;
     struct mt_drawing drawing;
