@@ -43,6 +43,19 @@ static void add_peak(struct mt_json *json, const char *key, const struct mt_repo
     mt_json_object_end(json);
 }
 
+/* A row of a table: one line, however the rest is laid out. */
+static void begin_row(struct mt_json *json)
+{
+    mt_json_object_begin(json, NULL);
+    json->pretty = false;
+}
+
+static void end_row(struct mt_json *json)
+{
+    mt_json_object_end(json);
+    json->pretty = true;
+}
+
 /* ---- parts of a device ---------------------------------------------------- */
 
 static void add_summary(struct mt_json *json, const struct mt_report *report,
@@ -105,7 +118,7 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         const struct mt_phase *phase = &report->phases[i];
         const struct mt_phase_use *use = &device->phase_uses[i];
 
-        mt_json_object_begin(json, NULL);
+        begin_row(json);
         mt_json_text(json, "path", phase->path);
         mt_json_text(json, "name", phase->name);
         add_step(json, "step", phase->step);
@@ -122,7 +135,7 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         mt_json_u64(json, "allocations", use->allocations);
         mt_json_u64(json, "frees", use->frees);
         mt_json_bool(json, "raises_peak", use->raises_peak);
-        mt_json_object_end(json);
+        end_row(json);
     }
     mt_json_array_end(json);
 }
@@ -152,14 +165,14 @@ static void add_sites(struct mt_json *json, struct mt_arena *arena, const struct
     for (uint32_t i = 0; i < device->peak_site_count; i++) {
         const struct mt_site_use *site = &device->peak_sites[i];
 
-        mt_json_object_begin(json, NULL);
+        begin_row(json);
         mt_json_text(json, "site", site->site);
         add_stack(json, arena, report, site->stack);
         mt_json_u64(json, "bytes", site->bytes);
         mt_json_u64(json, "blocks", site->blocks);
         mt_json_text(json, "phase", *site->phase ? site->phase : NULL);
         mt_json_text(json, "role", mt_role_name(site->role));
-        mt_json_object_end(json);
+        end_row(json);
     }
     mt_json_array_end(json);
 }
@@ -179,7 +192,7 @@ static void add_steps(struct mt_json *json, const struct mt_device_report *devic
     for (uint32_t i = 0; i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
-        mt_json_object_begin(json, NULL);
+        begin_row(json);
         add_step(json, "step", step->step);
         mt_json_u64(json, "begin_ns", step->begin_t_ns);
         mt_json_u64(json, "end_ns", step->end_t_ns);
@@ -188,7 +201,7 @@ static void add_steps(struct mt_json *json, const struct mt_device_report *devic
         add_bytes(json, "peak", &step->peak);
         mt_json_u64(json, "peak_t_ns", step->peak_allocated_t_ns);
         mt_json_u64(json, "peak_event", step->peak_allocated_event);
-        mt_json_object_end(json);
+        end_row(json);
     }
     mt_json_array_end(json);
 }
@@ -200,7 +213,7 @@ static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct 
     for (uint32_t i = 0; i < device->oom_count; i++) {
         const struct mt_oom *oom = &device->oom_list[i];
 
-        mt_json_object_begin(json, NULL);
+        begin_row(json);
         mt_json_u64(json, "t_ns", oom->t_ns);
         mt_json_u64(json, "event", oom->event);
         mt_json_u64(json, "request_bytes", oom->request_bytes);
@@ -210,7 +223,7 @@ static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct 
         mt_json_bool(json, "fatal", oom->fatal);
         add_bytes(json, "then", &oom->then);
         add_stack(json, arena, report, oom->stack);
-        mt_json_object_end(json);
+        end_row(json);
     }
     mt_json_array_end(json);
 }
@@ -233,14 +246,14 @@ static void add_explanations(struct mt_json *json, const struct mt_report *repor
         for (uint32_t j = 0; j < why->contribution_count; j++) {
             const struct mt_contribution *part = &why->contributions[j];
 
-            mt_json_object_begin(json, NULL);
+            begin_row(json);
             mt_json_text(json, "site", part->site);
             mt_json_text(json, "phase", *part->phase ? part->phase : NULL);
             add_step(json, "step", part->step);
             mt_json_text(json, "role", part->site ? mt_role_name(part->role) : NULL);
             mt_json_i64(json, "bytes", part->bytes);
             mt_json_i64(json, "blocks", part->blocks);
-            mt_json_object_end(json);
+            end_row(json);
         }
         mt_json_array_end(json);
         mt_json_object_end(json);
@@ -255,14 +268,14 @@ static void add_instants(struct mt_json *json, const struct mt_report *report,
     for (uint32_t i = 0; i < device->instant_count; i++) {
         const struct mt_instant *instant = &device->instants[i];
 
-        mt_json_object_begin(json, NULL);
+        begin_row(json);
         mt_json_text(json, "kind", instant_names[instant->kind]);
         mt_json_u64(json, "t_ns", instant->t_ns);
         mt_json_u64(json, "event", instant->event);
         add_step(json, "step", instant->step);
         mt_json_text(json, "phase", path_of(report, instant->phase));
         add_bytes(json, "bytes", &instant->bytes);
-        mt_json_object_end(json);
+        end_row(json);
     }
     mt_json_array_end(json);
 }

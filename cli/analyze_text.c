@@ -326,11 +326,13 @@ static void tell_missing(const struct mt_teller *teller)
     char size[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    if (device->replay.starts_in_middle || teller->report->starts_in_middle)
+    if (device->start.allocated)
         mt_buf_printf(&line,
                       "the trace begins in the middle: %s were alive already, born where the "
                       "history does not reach; peaks are those since then. ",
                       mt_format_bytes(size, device->start.allocated));
+    else if (device->replay.starts_in_middle || teller->report->starts_in_middle)
+        mt_buf_add_text(&line, "the trace begins in the middle: what came before is not known. ");
     if (integrity->events_dropped)
         mt_buf_printf(&line, "%s events were lost while recording. ",
                       mt_format_count(count, integrity->events_dropped));
