@@ -1,5 +1,5 @@
 /* Display list: what a chart draws, before any pixel. Charts add operations,
- * back ends (svg.h, png.h) turn the finished list into a file. Coordinates are
+ * back ends (backends.h) turn the finished list into a file. Coordinates are
  * logical pixels, origin top left, y down. Same list, same bytes: no clock, no
  * locale, no hash order, no fonts of the machine.
  *
@@ -15,12 +15,8 @@
 #include "arena.h"
 #include "status.h"
 
-enum mt_theme {
-    MT_THEME_AUTO,
-    MT_THEME_LIGHT,
-    MT_THEME_DARK
-}; /* AUTO: SVG
-carries both and follows prefers-color-scheme; PNG is light */
+/* AUTO: SVG carries both and follows prefers-color-scheme; PNG is light. */
+enum mt_theme { MT_THEME_AUTO, MT_THEME_LIGHT, MT_THEME_DARK };
 
 /* Theme colours: theme.c maps each to a light and a dark RGB. */
 enum mt_color {
@@ -32,14 +28,14 @@ enum mt_color {
     MT_COLOR_TEXT,
     MT_COLOR_MUTED,
     MT_COLOR_FAINT,
-    MT_COLOR_RESERVED,
-    /* the line */ MT_COLOR_UNUSED, /* hatch */
+    MT_COLOR_RESERVED, /* the line */
+    MT_COLOR_UNUSED,   /* the hatch */
     MT_COLOR_GOOD,
     MT_COLOR_WARN,
     MT_COLOR_BAD,
     MT_COLOR_LIMIT,
-    MT_COLOR_ON_DARK,
-    MT_COLOR_ON_LIGHT, /* text on filled cells, both themes */
+    MT_COLOR_ON_DARK, /* text on filled cells, both themes */
+    MT_COLOR_ON_LIGHT,
     MT_COLOR_CURVE,
     MT_COLOR_CURVE_FILL,
     MT_COLOR_ROOT,

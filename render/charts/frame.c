@@ -74,16 +74,31 @@ static void add_count(struct mt_buf *facts, uint64_t count, const char *one, con
     mt_buf_printf(facts, "%s %s", mt_format_count(number, count), count == 1 ? one : many);
 }
 
+/* "4.63 s", from three minutes on "17.3 min", from two hours on "3.2 h". */
+static void add_duration(struct mt_buf *facts, uint64_t ns)
+{
+    const uint64_t minute = 60000000000u, hour = 60 * minute;
+    uint64_t unit = ns >= 2 * hour ? hour : minute, tenths = ns / (unit / 10);
+    char text[MT_UNITS_TEXT], whole[MT_UNITS_TEXT];
+
+    if (ns < 3 * minute) {
+        add_fact(facts, mt_format_duration(text, ns));
+        return;
+    }
+    if (facts->length)
+        mt_buf_add_text(facts, DOT);
+    mt_buf_printf(facts, "%s.%u %s", mt_format_count(whole, tenths / 10), (unsigned)(tenths % 10),
+                  unit == hour ? "h" : "min");
+}
+
 static void add_device_facts(struct mt_buf *facts, const struct mt_report *report,
                              const struct mt_device_report *device)
 {
-    char text[MT_UNITS_TEXT];
-
     add_count(facts, device->step_count, "step", "steps");
     add_count(facts, device->allocations, "allocation", "allocations");
     add_count(facts, device->segments_peak, "segment", "segments");
     if (report->last_t_ns > report->first_t_ns)
-        add_fact(facts, mt_format_duration(text, report->last_t_ns - report->first_t_ns));
+        add_duration(facts, report->last_t_ns - report->first_t_ns);
     add_count(facts, device->retries, "retry after emptying the cache",
               "retries after emptying the cache");
 }

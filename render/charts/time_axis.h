@@ -24,8 +24,7 @@ struct mt_time_axis {
     const struct mt_timeline *timeline;
     double left, width; /* set by the caller */
     bool by_event;
-    const bool *in_row;                       /* phases that the row of phases shows */
-    uint32_t row_count;                       /* how many of them */
+    uint32_t row_count;                       /* phases that the row of phases shows */
     struct mt_axis_name names[MT_AXIS_NAMES]; /* in order of first sight */
     uint32_t name_count;
 };

@@ -37,8 +37,8 @@ extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 /* y of a number of bytes, snapped to half a pixel. */
 double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes);
 
-/* "1.66 GiB", or "1.65 GiB–1.67 GiB, inferred" where the trace shows only so
- * much; of the device's memory if no limit is known. Returns `text`. */
+/* "1.66 GiB", or "between 1.65 GiB and 1.67 GiB, inferred" where the trace shows
+ * only so much; of the device's memory if no limit is known. Returns `text`. */
 #define MT_LIMIT_TEXT 120
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
 

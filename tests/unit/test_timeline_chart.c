@@ -425,6 +425,10 @@ static void pictures_say_what_one_has_to_know(void **state)
     assert_says(&report, &sizes[1], "event number");
     assert_says(&report, &sizes[0], "roles are inferred");
     assert_says(&report, &sizes[2], "fwd = forward");
+    report.last_t_ns = report.first_t_ns + 1036000000000u;
+    assert_says(&report, &sizes[0], " \xC2\xB7 17.2 min");
+    report.last_t_ns = report.first_t_ns + 12000000000000u;
+    assert_says(&report, &sizes[0], " \xC2\xB7 3.3 h");
     mt_format_count(text, report.devices[1].reserved_peak.bytes);
     assert_says(&report, &sizes[0], strcat(text, " B</text>"));
     synthetic_release(&report);
