@@ -154,23 +154,43 @@ static bool next_event(struct mt_torch *torch, struct mt_event *event)
     }
 }
 
-/* speed only: entries of one device in a row, up to the next annotation. The
- * same events as next_event makes. */
-static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
+/* Before this time only the entries of `device` come next. */
+static uint64_t others_begin_us(const struct mt_torch *torch, uint32_t device)
 {
-    const struct mt_torch_device *device = &torch->devices[0];
-    const struct mt_torch_entry *entries =
-        torch->records.entries ? torch->records.entries + device->first : NULL;
-    uint64_t before_us = UINT64_MAX, seq = torch->next_seq;
-    size_t i = torch->next_entry[0], count = 0;
+    uint64_t begin_us = UINT64_MAX;
+    uint32_t i;
 
     if (torch->next_annotation < torch->annotation_count)
-        before_us = torch->annotations[torch->next_annotation].time_us;
-    while (count < room && i < device->count && entries[i].time_us < before_us &&
+        begin_us = torch->annotations[torch->next_annotation].time_us;
+    for (i = 0; i < torch->device_count; i++) {
+        const struct mt_torch_entry *head = i == device ? NULL : head_of(torch, i);
+        if (head)
+            begin_us = mt_min_u64(begin_us, head->time_us);
+    }
+    return begin_us;
+}
+
+/* speed only: entries of one device in a row, until something else may come.
+ * The same events as next_event makes. */
+static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
+{
+    const struct mt_torch_device *d;
+    const struct mt_torch_entry *entries;
+    uint64_t before_us, seq = torch->next_seq;
+    size_t i, count = 0;
+    uint32_t device = 0;
+
+    if (!earliest_entry(torch, &device))
+        return 0;
+    d = &torch->devices[device];
+    entries = torch->records.entries + d->first;
+    before_us = others_begin_us(torch, device);
+    i = torch->next_entry[device];
+    while (count < room && i < d->count && entries[i].time_us < before_us &&
            entries[i].kind >= MT_EVENT_ALLOC && entries[i].kind <= MT_EVENT_OOM &&
            !(entries[i].flags & MT_TORCH_EMPTY_CACHE))
-        put_memory_event(&events[count++], torch, &entries[i++], 0, seq++);
-    torch->next_entry[0] = i;
+        put_memory_event(&events[count++], torch, &entries[i++], device, seq++);
+    torch->next_entry[device] = i;
     torch->next_seq = seq;
     return count;
 }
@@ -196,8 +216,7 @@ enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *ba
     (void)error;
     count = next_initial(torch, torch->batch, MT_TORCH_BATCH_EVENTS);
     while (count < MT_TORCH_BATCH_EVENTS) {
-        if (torch->device_count == 1)
-            count += next_entries(torch, torch->batch + count, MT_TORCH_BATCH_EVENTS - count);
+        count += next_entries(torch, torch->batch + count, MT_TORCH_BATCH_EVENTS - count);
         if (count == MT_TORCH_BATCH_EVENTS || !next_event(torch, &torch->batch[count]))
             break;
         count++;

@@ -146,16 +146,30 @@ static bool pair_of(struct mt_pickle *pickle, const struct mt_pickle_value *valu
     return true;
 }
 
-/* Leaves *pool alone if the value is no pool id (None). */
+/* mt_symbols_pool looks at every pool: ask it once for each of them. */
+static enum mt_status pool_of_pair(struct mt_torch_records *r, const uint64_t pair[2],
+                                   uint32_t *pool)
+{
+    uint64_t key = pair[0] << 32 | pair[1];
+    enum mt_status status;
+
+    *pool = mt_map_get(&r->pools, key);
+    if (*pool != MT_MAP_NONE)
+        return MT_OK;
+    status = mt_symbols_pool(r->symbols, pair[0], pair[1], pool);
+    return status == MT_OK ? mt_map_set(&r->pools, key, *pool) : status;
+}
+
+/* None is no pool id, and neither is what no counter ever reaches. */
 enum mt_status mt_torch_pool(struct mt_torch_records *r, struct mt_pickle *pickle,
                              const struct mt_pickle_value *value, uint16_t *pool, bool *known)
 {
     uint64_t pair[2];
 
-    if (!pair_of(pickle, value, pair))
+    if (!pair_of(pickle, value, pair) || (pair[0] | pair[1]) > UINT32_MAX)
         return MT_OK;
     if (pair[0] != r->last_pool[0] || pair[1] != r->last_pool[1]) {
-        enum mt_status status = mt_symbols_pool(r->symbols, pair[0], pair[1], &r->last_pool_id);
+        enum mt_status status = pool_of_pair(r, pair, &r->last_pool_id);
         if (status != MT_OK)
             return status;
         memcpy(r->last_pool, pair, sizeof pair);

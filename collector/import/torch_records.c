@@ -530,5 +530,6 @@ void mt_torch_records_release(struct mt_torch_records *records)
     free(records->histories);
     free(records->string_ids);
     mt_map_release(&records->stacks);
+    mt_map_release(&records->pools);
     memset(records, 0, sizeof *records);
 }

@@ -145,10 +145,11 @@ struct mt_torch_records {
     struct mt_torch_history *histories; /* private, PyTorch 2.0 */
     size_t entry_count, range_count, segment_count, block_count, annotation_count, history_count;
     size_t capacity[6]; /* private */
-    /* PRIVATE: pickle text id -> string id + 1; hash of frames -> stack */
+    /* PRIVATE: pickle text id -> string id + 1; hash of frames -> stack;
+     * pair of pool numbers -> pool */
     uint32_t *string_ids;
     size_t string_id_count;
-    struct mt_map stacks;
+    struct mt_map stacks, pools;
     struct mt_torch_entry_plan entry_plan;
     uint64_t last_stream_handle, last_pool[2];
     uint32_t last_stream, last_pool_id;
