@@ -22,6 +22,9 @@ struct mt_teller {
     struct mt_arena *arena; /* scratch */
 };
 
+/* printf into the scratch arena; "" and a failed teller->out if there is no
+ * memory for it. */
+const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);
 /* "step 1, backward" / "backward" / "outside of any phase" */
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "in step 1, backward" / "outside of any phase" */

@@ -75,7 +75,7 @@ static void add_step(const struct mt_teller *teller, struct mt_text_table *table
     const struct mt_step_use *step = &teller->device->steps[index];
     bool is_recorded = step->end_event >= teller->device->first_event;
 
-    mt_table_cell(table, mt_arena_printf(teller->arena, "%lld", (long long)step->step));
+    mt_table_cell(table, mt_tell_format(teller, "%lld", (long long)step->step));
     for (int i = 0; !is_recorded && i < 5; i++)
         mt_table_cell(table, "");
     if (!is_recorded) {
@@ -97,7 +97,7 @@ static void add_dots(const struct mt_teller *teller, struct mt_text_table *table
     mt_table_cell(table, "…");
     for (int i = 0; i < 6; i++)
         mt_table_cell(table, "");
-    mt_table_cell(table, mt_arena_printf(teller->arena, "%u steps more", steps));
+    mt_table_cell(table, mt_tell_format(teller, "%u steps more", steps));
 }
 
 static void tell_steps(const struct mt_teller *teller)
@@ -151,10 +151,10 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
     const struct mt_report *report = teller->report;
     struct mt_text_table table;
 
-    mt_tell_heading(teller, step == MT_NO_STEP
-                                ? "Phases"
-                                : mt_arena_printf(teller->arena, "Phases of step %lld, the peak's",
-                                                  (long long)step));
+    mt_tell_heading(
+        teller, step == MT_NO_STEP
+                    ? "Phases"
+                    : mt_tell_format(teller, "Phases of step %lld, the peak's", (long long)step));
     mt_table_begin(&table, phase_columns, 2);
     for (uint32_t i = 0; i < report->phase_count; i++)
         if (report->main_phase[i] && (step == MT_NO_STEP || report->phases[i].step == step))
@@ -304,6 +304,7 @@ static void tell_stack(const struct mt_teller *teller, uint32_t stack)
     mt_buf_add_text(teller->out, "      ");
     mt_add_wrapped(teller->out, line.data ? line.data : "no stack recorded", 6, 8);
     mt_buf_add_char(teller->out, '\n');
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 

@@ -5,6 +5,8 @@
 #include "units.h"
 #include "util.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,20 @@ static int32_t named_phase(const struct mt_report *report, int32_t phase)
     return at == MT_NO_PHASE ? phase : at;
 }
 
+const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...)
+{
+    char text[512];
+    const char *kept;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    kept = mt_arena_text(teller->arena, text, strlen(text));
+    teller->out->failed |= !kept;
+    return kept ? kept : "";
+}
+
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step)
 {
     const struct mt_phase *named;
@@ -30,9 +46,9 @@ const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t
     if (step == MT_NO_STEP)
         where = named ? named->name : NULL;
     else if (!named || named->is_step)
-        where = mt_arena_printf(teller->arena, "step %lld, between phases", (long long)step);
+        where = mt_tell_format(teller, "step %lld, between phases", (long long)step);
     else
-        where = mt_arena_printf(teller->arena, "step %lld, %s", (long long)step, named->name);
+        where = mt_tell_format(teller, "step %lld, %s", (long long)step, named->name);
     return where ? where : "outside of any phase";
 }
 
@@ -44,16 +60,16 @@ const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t st
         return "";
     if (phase == MT_NO_PHASE && step == MT_NO_STEP)
         return where;
-    in = mt_arena_printf(teller->arena, "in %s", where);
+    in = mt_tell_format(teller, "in %s", where);
     return in ? in : where;
 }
 
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
 {
-    char *text = mt_arena_alloc(teller->arena, MT_UNITS_TEXT);
     uint64_t begin = teller->report->first_t_ns;
+    char text[MT_UNITS_TEXT];
 
-    return text ? mt_format_duration(text, t_ns > begin ? t_ns - begin : 0) : "";
+    return mt_tell_format(teller, "%s", mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
 }
 
 void mt_tell_heading(const struct mt_teller *teller, const char *text)
@@ -100,6 +116,7 @@ static void tell_title(const struct mt_teller *teller)
                   mt_format_duration(span, report->last_t_ns - report->first_t_ns));
     if (line.data)
         tell_line(teller, 0, line.data);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -129,6 +146,7 @@ static void tell_oom_verdict(const struct mt_teller *teller)
         tell_line(teller, 0, line.data);
         mt_buf_add_text(teller->out, style->reset);
     }
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -147,6 +165,7 @@ static void tell_peak(const struct mt_teller *teller)
     if (line.data)
         mt_add_wrapped(teller->out, line.data, 5 + strlen(bytes), 2);
     mt_buf_add_char(teller->out, '\n');
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -177,6 +196,7 @@ static void tell_roles(const struct mt_teller *teller)
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
     if (line.data && bytes[order[0]])
         tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -207,6 +227,7 @@ static void tell_reserved(const struct mt_teller *teller)
                       mt_format_percent(share, device->fragmentation_at_reserved_peak));
     if (line.data)
         tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -233,6 +254,7 @@ static void tell_failure(const struct mt_teller *teller)
     if (line.data)
         tell_line(teller, 0, line.data);
     mt_buf_add_text(teller->out, teller->style->reset);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -253,6 +275,7 @@ static void tell_setup_peak(const struct mt_teller *teller)
                   mt_format_bytes(size, most));
     if (line.data)
         tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -297,6 +320,7 @@ static void tell_exactness(const struct mt_teller *teller)
         tell_line(teller, 2, line.data);
     if (verify->first_difference[0])
         tell_line(teller, 4, verify->first_difference);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -315,6 +339,7 @@ static void tell_frameless(const struct mt_teller *teller)
                       mt_format_bytes(size, bytes));
     if (line.data)
         tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -340,6 +365,7 @@ static void tell_missing(const struct mt_teller *teller)
         mt_buf_add_text(&line, "The file is cut: what came after is not known.");
     if (line.data)
         tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 

@@ -11,7 +11,7 @@
 
 static const char *number(const struct mt_teller *teller, int64_t step)
 {
-    return mt_arena_printf(teller->arena, "%lld", (long long)step);
+    return mt_tell_format(teller, "%lld", (long long)step);
 }
 
 static const char *subject_of_left(const struct mt_teller *teller, const struct mt_explanation *why)
@@ -19,33 +19,32 @@ static const char *subject_of_left(const struct mt_teller *teller, const struct 
     const struct mt_phase *phase = &teller->report->phases[why->phase];
 
     if (phase->is_step)
-        return mt_arena_printf(teller->arena,
-                               "Memory is higher at the end of step %s than at the end of step %s,",
-                               number(teller, why->step), number(teller, why->other_step));
+        return mt_tell_format(teller,
+                              "Memory is higher at the end of step %s than at the end of step %s,",
+                              number(teller, why->step), number(teller, why->other_step));
     if (why->other_phase != MT_NO_PHASE)
-        return mt_arena_printf(teller->arena,
-                               "Memory is higher after %s than after the %s before it,",
-                               phase->name, phase->name);
+        return mt_tell_format(teller, "Memory is higher after %s than after the %s before it,",
+                              phase->name, phase->name);
     if (why->step == MT_NO_STEP)
-        return mt_arena_printf(teller->arena, "Memory is higher after the first %s than before it,",
-                               phase->name);
-    return mt_arena_printf(teller->arena, "Memory is higher after %s of step %s than before it,",
-                           phase->name, number(teller, why->step));
+        return mt_tell_format(teller, "Memory is higher after the first %s than before it,",
+                              phase->name);
+    return mt_tell_format(teller, "Memory is higher after %s of step %s than before it,",
+                          phase->name, number(teller, why->step));
 }
 
 static const char *subject_of_rise(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     if (why->phase == MT_NO_PHASE)
         return "The maximum rises outside of any phase,";
-    return mt_arena_printf(teller->arena, "The maximum rises in %s,",
-                           mt_tell_where(teller, why->phase, why->step));
+    return mt_tell_format(teller, "The maximum rises in %s,",
+                          mt_tell_where(teller, why->phase, why->step));
 }
 
 static const char *subject(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     if (why->kind == MT_WHY_STEP_PEAK_ROSE)
-        return mt_arena_printf(teller->arena, "The peak of step %s is higher than that of step %s,",
-                               number(teller, why->step), number(teller, why->other_step));
+        return mt_tell_format(teller, "The peak of step %s is higher than that of step %s,",
+                              number(teller, why->step), number(teller, why->other_step));
     if (why->kind == MT_WHY_PHASE_LEFT_MORE)
         return subject_of_left(teller, why);
     return subject_of_rise(teller, why);
@@ -59,8 +58,8 @@ const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contri
     if (part->step == MT_NO_STEP || part->step == spoken_of)
         return part->phase;
     if (!strcmp(part->phase, "step"))
-        return mt_arena_printf(teller->arena, "step %s", number(teller, part->step));
-    return mt_arena_printf(teller->arena, "%s (step %s)", part->phase, number(teller, part->step));
+        return mt_tell_format(teller, "step %s", number(teller, part->step));
+    return mt_tell_format(teller, "%s (step %s)", part->phase, number(teller, part->step));
 }
 
 static void add_contribution(struct mt_text_table *table, const struct mt_teller *teller,
@@ -69,8 +68,8 @@ static void add_contribution(struct mt_text_table *table, const struct mt_teller
     char text[MT_UNITS_TEXT];
 
     mt_table_cell(table, mt_format_change(text, part->bytes));
-    mt_table_cell(table, mt_arena_printf(teller->arena, part->blocks < 0 ? "−%lld" : "%lld",
-                                         (long long)llabs(part->blocks)));
+    mt_table_cell(table, mt_tell_format(teller, part->blocks < 0 ? "−%lld" : "%lld",
+                                        (long long)llabs(part->blocks)));
     mt_table_cell(table, part->site ? mt_role_name(part->role) : "");
     mt_table_cell(table, part->site ? mt_tell_birth(teller, part, why->step) : "");
     mt_table_cell(table, part->site ? part->site : "all others together");
@@ -121,8 +120,8 @@ static const char *first_maximum(const struct mt_teller *teller, const struct mt
         return "Alive when the trace begins:";
     if (why->phase == MT_NO_PHASE)
         return "Set-up, outside of any phase, takes";
-    return mt_arena_printf(teller->arena, "From nothing, in %s, it rises to",
-                           mt_tell_where(teller, why->phase, why->step));
+    return mt_tell_format(teller, "From nothing, in %s, it rises to",
+                          mt_tell_where(teller, why->phase, why->step));
 }
 
 /* A peak rises most often by what the step before made after its own. */
@@ -158,6 +157,7 @@ static void tell_explanation(const struct mt_teller *teller, const struct mt_exp
         mt_add_wrapped(teller->out, line.data, 2, 4);
     mt_buf_add_char(teller->out, '\n');
     tell_contributions(teller, why);
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -250,6 +250,7 @@ static void tell_limit(const struct mt_teller *teller)
     if (line.data)
         mt_add_wrapped(teller->out, line.data, 2, 4);
     mt_buf_add_char(teller->out, '\n');
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -276,6 +277,7 @@ static void tell_shortage(const struct mt_teller *teller, const struct mt_oom *o
         mt_add_wrapped(teller->out, line.data, 2, 4);
         mt_buf_add_char(teller->out, '\n');
     }
+    teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -309,9 +311,8 @@ void mt_tell_ooms(const struct mt_teller *teller)
     mt_tell_heading(teller, "Out of memory");
     if (device->retries)
         mt_buf_printf(teller->out, "  %s: the cache was given back, then tried again\n",
-                      mt_arena_printf(teller->arena, "%s retr%s",
-                                      mt_format_count(count, device->retries),
-                                      device->retries == 1 ? "y" : "ies"));
+                      mt_tell_format(teller, "%s retr%s", mt_format_count(count, device->retries),
+                                     device->retries == 1 ? "y" : "ies"));
     tell_limit(teller);
     if (!device->oom_count)
         return;

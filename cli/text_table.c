@@ -128,7 +128,8 @@ void mt_table_begin(struct mt_text_table *table, const struct mt_text_column *co
 
 void mt_table_cell(struct mt_text_table *table, const char *text)
 {
-    mt_buf_add_printable(&table->cells, text, strlen(text));
+    if (text) /* NULL: the host had no memory for it */
+        mt_buf_add_printable(&table->cells, text, strlen(text));
     mt_buf_add_char(&table->cells, '\0');
     table->row_count++; /* cells, until mt_table_end divides */
 }
