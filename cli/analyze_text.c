@@ -54,14 +54,13 @@ const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t
 
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step)
 {
-    const char *where = mt_tell_where(teller, phase, step), *in;
+    const char *where = mt_tell_where(teller, phase, step);
 
     if (teller->report->phase_count == 0)
         return "";
     if (phase == MT_NO_PHASE && step == MT_NO_STEP)
         return where;
-    in = mt_tell_format(teller, "in %s", where);
-    return in ? in : where;
+    return mt_tell_format(teller, "in %s", where);
 }
 
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
