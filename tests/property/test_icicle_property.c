@@ -34,7 +34,7 @@ static uint32_t random_below(uint32_t limit)
 static void make_symbols(struct world *world)
 {
     static const char *const files[] = {
-        "/work/train.py", "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py",
+        "/app/train.py", "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py",
         "/venv/lib/python3.12/site-packages/torch/optim/adam.py", "??"};
     static const char *const functions[] = {"forward", "_call_impl", "a;b", "step", "n::f(int)"};
     uint32_t frames[FRAMES], stack;
