@@ -29,7 +29,8 @@ static uint32_t read_word(const unsigned char *at)
 /* Names of the variables are those of the standard. */
 static void portable_block(uint32_t state[8], const unsigned char *bytes)
 {
-    uint32_t w[64], s[8];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7], w[64];
 
     for (int t = 0; t < 16; t++)
         w[t] = read_word(bytes + 4 * t);
@@ -39,20 +40,28 @@ static void portable_block(uint32_t state[8], const unsigned char *bytes)
 
         w[t] = w[t - 16] + s0 + w[t - 7] + s1;
     }
-    memcpy(s, state, sizeof s);
     for (int t = 0; t < 64; t++) {
-        uint32_t sum1 = turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25);
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t t1 = s[7] + sum1 + choice + mt_sha256_constants[t] + w[t];
-        uint32_t sum0 = turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22);
-        uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
+        uint32_t sum1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
+        uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + mt_sha256_constants[t] + w[t];
+        uint32_t sum0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
 
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += t1;
-        s[0] = t1 + sum0 + majority;
+        h = g;
+        g = f;
+        f = e;
+        e = d + t1;
+        d = c;
+        c = b;
+        b = a;
+        a = t1 + sum0 + ((b & c) ^ (b & d) ^ (c & d));
     }
-    for (int i = 0; i < 8; i++)
-        state[i] += s[i];
+    state[0] += a;
+    state[1] += b;
+    state[2] += c;
+    state[3] += d;
+    state[4] += e;
+    state[5] += f;
+    state[6] += g;
+    state[7] += h;
 }
 
 static void add_blocks(struct mt_sha256 *sha, const unsigned char *bytes, size_t blocks)
