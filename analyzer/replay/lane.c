@@ -122,13 +122,10 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
 
 /* ---- events --------------------------------------------------------------- */
 
-static enum mt_status finish_free(struct mt_lane *lane, uint64_t addr)
+static enum mt_status finish_free(struct mt_lane *lane, const struct mt_live *live, uint64_t addr)
 {
-    struct mt_live *live = mt_live_find(&lane->live, addr);
     enum mt_status status = MT_OK;
 
-    if (!live)
-        return MT_OK;
     if (live->handle != MT_LIVE_NO_HANDLE) {
         if (!live->free_requested)
             status = lane->ops->free_requested(lane->policy, live->handle);
@@ -155,11 +152,12 @@ enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
                              uint64_t allocation, struct mt_replay_view *view)
 {
     struct mt_policy_block block = {MT_LIVE_NO_HANDLE, 0, 0};
+    const struct mt_live *before = mt_live_find(&lane->live, event->addr);
     enum mt_status status;
 
-    if (mt_live_find(&lane->live, event->addr)) { /* its free was lost */
+    if (before) { /* its free was lost */
         lane->result->orphan_frees++;
-        status = finish_free(lane, event->addr);
+        status = finish_free(lane, before, event->addr);
         if (status != MT_OK)
             return status;
     }
@@ -192,7 +190,7 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
     view->block_bytes = live->block_bytes;
     view->allocation = live->allocation;
     if (event->kind == MT_EVENT_FREE_COMPLETED || lane->completes_at_request) {
-        status = finish_free(lane, event->addr);
+        status = finish_free(lane, live, event->addr);
     } else if (!live->free_requested) {
         live->free_requested = true;
         if (live->handle != MT_LIVE_NO_HANDLE)
@@ -245,6 +243,10 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     }
     if (event->kind != MT_EVENT_ALLOC)
         return mt_lane_free(lane, event, view);
+    if (mt_live_find(&lane->live, event->addr)) { /* two blocks at one address */
+        lane->result->failed_requests++;
+        return MT_OK;
+    }
     status = lane->ops->restore_block(lane->policy, event, &block);
     if (status == MT_ERR_FORMAT) { /* lies in no segment: nothing can be said of it */
         lane->result->failed_requests++;

@@ -33,14 +33,11 @@ static enum mt_status take_slot(struct mt_live_table *table, uint32_t *slot)
 
 enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr, const struct mt_live *live)
 {
-    uint32_t slot = mt_map_get(&table->ids, addr);
-    enum mt_status status = MT_OK;
+    uint32_t slot;
+    enum mt_status status = take_slot(table, &slot);
 
-    if (slot == MT_MAP_NONE) {
-        status = take_slot(table, &slot);
-        if (status == MT_OK)
-            status = mt_map_set(&table->ids, addr, slot);
-    }
+    if (status == MT_OK)
+        status = mt_map_set(&table->ids, addr, slot);
     if (status == MT_OK)
         table->slots[slot] = *live;
     return status;

@@ -28,7 +28,7 @@ struct mt_live_table {
 /* The live allocation at an address, NULL if none. */
 struct mt_live *mt_live_find(const struct mt_live_table *table, uint64_t addr);
 
-/* Adds one; replaces what was at that address. */
+/* Adds one at an address where none is. */
 enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr,
                            const struct mt_live *live) MT_MUST_USE;
 enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr) MT_MUST_USE;
