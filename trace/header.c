@@ -44,6 +44,7 @@ static const struct fact facts[] = {
     FACT(BOOL, has_segments),
     FACT(BOOL, has_free_requested),
     FACT(BOOL, has_free_completed),
+    FACT(BOOL, never_refused),
     FACT(TEXT, settings),
 };
 

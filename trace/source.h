@@ -31,7 +31,7 @@ struct mt_trace_header {
     bool sizes_rounded;          /* size_bytes is a rounded, not a requested size */
     bool has_stacks, has_segments, has_free_requested, has_free_completed;
     /* It is known that no request was refused and that nothing went back to
-     * the driver: nobody needs to look for a limit. Not stored in traces. */
+     * the driver: nobody needs to look for a limit. */
     bool never_refused;
     /* Options that the run really had, in the framework's own words, parsed
      * out of its settings ("max_split_size=67108864"): key=value lines. */
