@@ -82,7 +82,7 @@ static int print_written(const struct written *written, const char *path,
 
     if (common->json)
         add_json(written, path, &out);
-    else
+    else if (!common->quiet)
         add_text(written, path, &out);
     exit_code = mt_print(&out);
     mt_buf_release(&out);
@@ -94,6 +94,15 @@ static bool is_same_file(const char *a, const char *b)
     struct stat x, y;
 
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Half a trace is of no use; a device or a pipe is not ours to remove. */
+static void remove_partial(const char *path)
+{
+    struct stat info;
+
+    if (lstat(path, &info) == 0 && S_ISREG(info.st_mode))
+        unlink(path);
 }
 
 /* Writes to PATH only what is complete: a failed import leaves no file. */
@@ -115,7 +124,7 @@ static int import_to(struct mt_source *source, const char *input, const char *ou
     if (close(fd) < 0 && status == MT_OK)
         status = mt_fail(&error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
     if (status != MT_OK) {
-        unlink(output);
+        remove_partial(output);
         error.status = status;
         return mt_report_error(status == MT_ERR_OUTPUT ? output : input, &error);
     }
