@@ -87,7 +87,7 @@ int mt_report_error(const char *path, const struct mt_error *error)
     const char *verb = error->status == MT_ERR_OUTPUT ? "write" : "read";
     char place[40] = "";
 
-    if (error->offset != MT_NO_OFFSET)
+    if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 says nothing */
         snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
     if (error->status == MT_ERR_USAGE)
         mt_say("%s", text);
