@@ -6,6 +6,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "grow.h"
 #include "util.h"
 
 /* Failed attempts to read a frame may cost 16 MiB + 32 bytes a byte of the file
@@ -39,14 +40,8 @@ void mt_frames_release(struct mt_frames *frames)
 static enum mt_status add_found(struct mt_frames *frames, const struct mt_found *found,
                                 struct mt_error *error)
 {
-    if (frames->count == frames->capacity) {
-        size_t capacity = frames->capacity ? frames->capacity * 2 : 64;
-        void *grown = realloc(frames->found, capacity * sizeof *frames->found);
-        if (!grown)
-            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-        frames->found = grown;
-        frames->capacity = capacity;
-    }
+    if (mt_grow(&frames->found, &frames->capacity, frames->count + 1, sizeof *frames->found))
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     frames->found[frames->count++] = *found;
     return MT_OK;
 }

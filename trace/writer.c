@@ -10,6 +10,7 @@
 
 #include "codec.h"
 #include "container.h"
+#include "grow.h"
 #include "util.h"
 
 enum {
@@ -144,14 +145,9 @@ void mt_writer_free(struct mt_writer *writer)
 static enum mt_status remember_frame(struct mt_writer *writer, const struct mt_event *first,
                                      size_t count)
 {
-    if (writer->frame_count == writer->frame_capacity) {
-        size_t capacity = writer->frame_capacity ? writer->frame_capacity * 2 : 64;
-        void *grown = realloc(writer->frames, capacity * sizeof *writer->frames);
-        if (!grown)
-            return MT_ERR_MEMORY;
-        writer->frames = grown;
-        writer->frame_capacity = capacity;
-    }
+    if (mt_grow(&writer->frames, &writer->frame_capacity, writer->frame_count + 1,
+                sizeof *writer->frames))
+        return MT_ERR_MEMORY;
     writer->frames[writer->frame_count++] =
         (struct mt_index_entry){.info = {.offset = writer->offset,
                                          .compressed_bytes = writer->compressed.length,

@@ -1,5 +1,6 @@
 #include "roles.h"
 
+#include "grow.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -161,15 +162,8 @@ enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, u
     }
     if (last && last->initial == initial && same_moment(&last->moment, &clock->now))
         return MT_OK;
-    if (clock->run_count == clock->run_capacity) {
-        size_t capacity = clock->run_capacity ? clock->run_capacity * 2 : 256;
-        struct mt_birth_run *bigger = realloc(clock->runs, capacity * sizeof *bigger);
-
-        if (!bigger)
-            return MT_ERR_MEMORY;
-        clock->runs = bigger;
-        clock->run_capacity = capacity;
-    }
+    if (mt_grow(&clock->runs, &clock->run_capacity, clock->run_count + 1, sizeof *clock->runs))
+        return MT_ERR_MEMORY;
     clock->runs[clock->run_count++] = (struct mt_birth_run){allocation, clock->now, initial};
     return MT_OK;
 }

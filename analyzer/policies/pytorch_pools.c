@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
 {
     struct mt_pytorch_pool *pools;
@@ -37,14 +39,8 @@ struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool
         if (pool->lanes[i].stream == stream)
             return &pool->lanes[i];
     }
-    if (pool->lane_count == pool->lane_capacity) {
-        uint32_t capacity = pool->lane_capacity ? pool->lane_capacity * 2 : 4;
-        struct mt_pytorch_lane *lanes = realloc(pool->lanes, capacity * sizeof *lanes);
-        if (!lanes)
-            return NULL;
-        pool->lanes = lanes;
-        pool->lane_capacity = capacity;
-    }
+    if (mt_grow(&pool->lanes, &pool->lane_capacity, pool->lane_count + 1u, sizeof *pool->lanes))
+        return NULL;
     handle =
         stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle : stream;
     for (i = pool->lane_count; i > 0 && pool->lanes[i - 1].stream_handle > handle; i--)

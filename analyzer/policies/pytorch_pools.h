@@ -22,7 +22,8 @@ struct mt_pytorch_pool {
     bool is_small;
     uint16_t owner;                /* trace's pool id */
     struct mt_pytorch_lane *lanes; /* ascending by stream handle */
-    uint32_t lane_count, lane_capacity;
+    uint32_t lane_count;
+    size_t lane_capacity;
     uint64_t gc_clock;
 };
 

@@ -2,20 +2,16 @@
  * for oversize blocks under max_split_size, and garbage collection. */
 #include "pytorch_pools.h"
 
-#include <stdlib.h>
+#include "grow.h"
 
 static enum mt_status collect(struct mt_pytorch *policy, uint32_t block)
 {
-    if (policy->scratch_count == policy->scratch_capacity) {
-        size_t capacity = policy->scratch_capacity ? policy->scratch_capacity * 2 : 64;
-        uint32_t *scratch = realloc(policy->scratch, capacity * sizeof *scratch);
-        if (!scratch)
-            return MT_ERR_MEMORY;
-        policy->scratch = scratch;
-        policy->scratch_capacity = capacity;
-    }
-    policy->scratch[policy->scratch_count++] = block;
-    return MT_OK;
+    enum mt_status status = mt_grow(&policy->scratch, &policy->scratch_capacity,
+                                    policy->scratch_count + 1, sizeof *policy->scratch);
+
+    if (status == MT_OK)
+        policy->scratch[policy->scratch_count++] = block;
+    return status;
 }
 
 /* A whole segment goes back to the driver. */

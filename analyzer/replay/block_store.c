@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 void mt_block_store_init(struct mt_block_store *store)
 {
     memset(store, 0, sizeof *store);
@@ -25,17 +27,9 @@ enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block 
         store->unused = store->blocks[id].next;
         store->has_unused = store->unused != MT_NO_BLOCK;
     } else {
-        if (store->count == store->capacity) {
-            uint32_t capacity = store->capacity ? store->capacity * 2 : 256;
-            struct mt_block *blocks;
-            if (capacity > MT_NO_BLOCK / 2)
-                return MT_ERR_MEMORY;
-            blocks = realloc(store->blocks, capacity * sizeof *blocks);
-            if (!blocks)
-                return MT_ERR_MEMORY;
-            store->blocks = blocks;
-            store->capacity = capacity;
-        }
+        if (store->count >= MT_NO_BLOCK / 2 ||
+            mt_grow(&store->blocks, &store->capacity, store->count + 1u, sizeof *store->blocks))
+            return MT_ERR_MEMORY;
         id = store->count++;
     }
     copy.previous = copy.next = MT_NO_BLOCK;

@@ -40,7 +40,8 @@ struct mt_block {
 
 struct mt_block_store {
     struct mt_block *blocks;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     uint32_t unused; /* head of the list of unused slots, linked by next */
     uint32_t live;   /* blocks that exist */
     bool has_unused;

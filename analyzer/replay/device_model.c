@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "util.h"
 
 /* Synthetic addresses start here and go down. Recorded ones lie above
@@ -75,15 +76,9 @@ static uint64_t base_in_tail(struct mt_device_model *device, uint64_t size_bytes
  * which only changes addresses. */
 static void remember_tail(struct mt_device_model *device, uint64_t used_end, uint64_t end)
 {
-    if (device->region_count == device->region_capacity) {
-        size_t capacity = device->region_capacity ? device->region_capacity * 2 : 16;
-        struct mt_address_region *regions = realloc(device->regions, capacity * sizeof *regions);
-        if (!regions)
-            return;
-        device->regions = regions;
-        device->region_capacity = capacity;
-    }
-    device->regions[device->region_count++] = (struct mt_address_region){used_end, end};
+    if (mt_grow(&device->regions, &device->region_capacity, device->region_count + 1,
+                sizeof *device->regions) == MT_OK)
+        device->regions[device->region_count++] = (struct mt_address_region){used_end, end};
 }
 
 static uint64_t synthetic_base(struct mt_device_model *device, uint64_t size_bytes)
@@ -125,29 +120,22 @@ uint64_t mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t s
 enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr,
                              uint64_t size_bytes, uint32_t stream, const struct mt_counters *after)
 {
-    if (device->op_count == device->op_capacity) {
-        size_t capacity = device->op_capacity ? device->op_capacity * 2 : 16;
-        struct mt_device_op *ops = realloc(device->ops, capacity * sizeof *ops);
-        if (!ops)
-            return MT_ERR_MEMORY;
-        device->ops = ops;
-        device->op_capacity = capacity;
-    }
-    device->ops[device->op_count++] = (struct mt_device_op){kind, stream, addr, size_bytes, *after};
-    return MT_OK;
+    enum mt_status status =
+        mt_grow(&device->ops, &device->op_capacity, device->op_count + 1, sizeof *device->ops);
+
+    if (status == MT_OK)
+        device->ops[device->op_count++] =
+            (struct mt_device_op){kind, stream, addr, size_bytes, *after};
+    return status;
 }
 
 enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event)
 {
-    if (device->base_count == device->base_capacity) {
-        size_t capacity = device->base_capacity ? device->base_capacity * 2 : 16;
-        struct mt_device_base *bases = realloc(device->bases, capacity * sizeof *bases);
-        if (!bases)
-            return MT_ERR_MEMORY;
-        device->bases = bases;
-        device->base_capacity = capacity;
-    }
-    device->bases[device->base_count++] =
-        (struct mt_device_base){event->kind, false, event->stream, event->addr, event->size_bytes};
-    return MT_OK;
+    enum mt_status status = mt_grow(&device->bases, &device->base_capacity, device->base_count + 1,
+                                    sizeof *device->bases);
+
+    if (status == MT_OK)
+        device->bases[device->base_count++] = (struct mt_device_base){
+            event->kind, false, event->stream, event->addr, event->size_bytes};
+    return status;
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 static bool is_before(const struct mt_free_entry *entry, uint64_t size_bytes, uint64_t addr)
 {
     return entry->size_bytes != size_bytes ? entry->size_bytes < size_bytes : entry->addr < addr;
@@ -43,14 +45,8 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
 {
     struct mt_free_leaf *leaf;
 
-    if (set->leaf_count == set->leaf_capacity) {
-        size_t capacity = set->leaf_capacity ? set->leaf_capacity * 2 : 4;
-        struct mt_free_leaf **leaves = realloc(set->leaves, capacity * sizeof *leaves);
-        if (!leaves)
-            return NULL;
-        set->leaves = leaves;
-        set->leaf_capacity = capacity;
-    }
+    if (mt_grow(&set->leaves, &set->leaf_capacity, set->leaf_count + 1, sizeof *set->leaves))
+        return NULL;
     leaf = malloc(sizeof *leaf);
     if (!leaf)
         return NULL;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 struct mt_live *mt_live_find(const struct mt_live_table *table, uint64_t addr)
 {
     uint32_t slot = mt_map_get(&table->ids, addr);
@@ -12,23 +14,18 @@ struct mt_live *mt_live_find(const struct mt_live_table *table, uint64_t addr)
 
 static enum mt_status take_slot(struct mt_live_table *table, uint32_t *slot)
 {
+    enum mt_status status;
+
     if (table->unused_count) {
         *slot = table->unused[--table->unused_count];
         return MT_OK;
     }
-    if (table->count == table->capacity) {
-        uint32_t capacity = table->capacity ? table->capacity * 2 : 256;
-        struct mt_live *slots;
-        if (capacity >= MT_MAP_NONE / 2)
-            return MT_ERR_MEMORY;
-        slots = realloc(table->slots, capacity * sizeof *slots);
-        if (!slots)
-            return MT_ERR_MEMORY;
-        table->slots = slots;
-        table->capacity = capacity;
-    }
-    *slot = table->count++;
-    return MT_OK;
+    if (table->count >= MT_MAP_NONE / 2)
+        return MT_ERR_MEMORY;
+    status = mt_grow(&table->slots, &table->capacity, table->count + 1u, sizeof *table->slots);
+    if (status == MT_OK)
+        *slot = table->count++;
+    return status;
 }
 
 enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr, const struct mt_live *live)
@@ -49,14 +46,9 @@ enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr)
 
     if (slot == MT_MAP_NONE)
         return MT_OK;
-    if (table->unused_count == table->unused_capacity) {
-        uint32_t capacity = table->unused_capacity ? table->unused_capacity * 2 : 256;
-        uint32_t *unused = realloc(table->unused, capacity * sizeof *unused);
-        if (!unused)
-            return MT_ERR_MEMORY;
-        table->unused = unused;
-        table->unused_capacity = capacity;
-    }
+    if (mt_grow(&table->unused, &table->unused_capacity, table->unused_count + 1u,
+                sizeof *table->unused))
+        return MT_ERR_MEMORY;
     table->unused[table->unused_count++] = slot;
     return MT_OK;
 }

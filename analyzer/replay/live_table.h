@@ -20,9 +20,10 @@ struct mt_live {
 struct mt_live_table {
     struct mt_map ids; /* recorded address -> slot */
     struct mt_live *slots;
-    uint32_t count, capacity;
+    uint32_t count;
     uint32_t *unused;
-    uint32_t unused_count, unused_capacity;
+    uint32_t unused_count;
+    size_t capacity, unused_capacity;
 };
 
 /* The live allocation at an address, NULL if none. */

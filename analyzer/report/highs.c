@@ -5,6 +5,7 @@
  * very value that was the largest until then is no new one. */
 #include "highs.h"
 
+#include "grow.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +23,8 @@ enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now
     settle(window);
     if (now->value == window->top.value)
         return MT_OK; /* what was the largest still is, now */
-    if (window->count == window->capacity) {
-        size_t capacity = window->capacity ? window->capacity * 2 : 16;
-        struct mt_high *bigger = realloc(window->earlier, capacity * sizeof *bigger);
-
-        if (!bigger)
-            return MT_ERR_MEMORY;
-        window->earlier = bigger;
-        window->capacity = capacity;
-    }
+    if (mt_grow(&window->earlier, &window->capacity, window->count + 1, sizeof *window->earlier))
+        return MT_ERR_MEMORY;
     window->earlier[window->count++] = window->top;
     window->top = *now;
     return MT_OK;

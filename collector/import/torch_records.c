@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "event.h"
+#include "grow.h"
 #include "torch_names.h"
 #include "util.h"
 
@@ -30,17 +31,7 @@ static enum mt_status too_many(struct mt_error *error, enum mt_status status, co
 
 void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes)
 {
-    size_t wanted = *capacity ? *capacity * 2 : 64;
-    void *grown;
-
-    if (count < *capacity)
-        return array;
-    if (wanted > SIZE_MAX / 4 / entry_bytes)
-        return NULL;
-    grown = realloc(array, wanted * entry_bytes);
-    if (grown)
-        *capacity = wanted;
-    return grown;
+    return mt_grow(&array, capacity, count + 1, entry_bytes) == MT_OK ? array : NULL;
 }
 
 /* Adds one zeroed entry to an array of records; NULL if there is no memory. */

@@ -1,0 +1,31 @@
+#include "grow.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 16 };
+
+enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes)
+{
+    size_t wanted = *capacity ? *capacity : FIRST_CAPACITY;
+    void *memory;
+
+    if (count <= *capacity)
+        return MT_OK;
+    while (wanted < count) {
+        if (wanted > SIZE_MAX / 2)
+            return MT_ERR_MEMORY;
+        wanted *= 2;
+    }
+    if (wanted > SIZE_MAX / 2 / entry_bytes)
+        return MT_ERR_MEMORY;
+    /* the pointer is copied in and out: it may be of any object type */
+    memcpy(&memory, array, sizeof memory);
+    memory = realloc(memory, wanted * entry_bytes);
+    if (!memory)
+        return MT_ERR_MEMORY;
+    memcpy(array, &memory, sizeof memory);
+    *capacity = wanted;
+    return MT_OK;
+}

@@ -1,0 +1,17 @@
+/* Growable arrays: one rule for all of them. Depends on nothing but status. */
+#ifndef MT_BASE_GROW_H
+#define MT_BASE_GROW_H
+
+#include <stddef.h>
+
+#include "status.h"
+
+/* Makes room for `count` entries of entry_bytes in the heap array whose pointer
+ * `array` points to (a T **, passed as it is); *capacity is at least doubled.
+ * What is new is not initialised. MT_ERR_MEMORY leaves everything as it was.
+ *
+ *     if (n == capacity && mt_grow(&things, &capacity, n + 1, sizeof *things)) ...
+ */
+enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes) MT_MUST_USE;
+
+#endif
