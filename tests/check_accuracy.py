@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CAPTURES = ROOT / "fixtures" / "captures"
+FIXTURES = ROOT / "fixtures"
+CAPTURES = FIXTURES / "captures"
 PAGE = ROOT / "docs" / "accuracy.md"
 LEVELS = ("requested", "allocated", "active", "reserved", "inactive_split")
 
@@ -90,11 +91,20 @@ def truth_device(program, capture):
 
 
 def other_options(program):
-    lines = ["| replayed | under | reserved peak, replay | reserved peak, real run |", "|---|---|---|---|"]
-    for options, real in (("expandable_segments:True", "gpt_expandable"), ("max_split_size_mb:64", "gpt_split64")):
-        answer = replay(program, "gpt_default", "--policy", f"pytorch:{options}")[0]
-        rows = json.loads((CAPTURES / f"{real}.truth.json").read_text())["rows"]
-        lines.append(f"| gpt_default | `{options}` | {answer['reserved_peak_bytes']} B | {rows[-1]['reserved_peak']} B |")
+    """Every case of fixtures/other_options, or the check fails: a prediction that is off is a defect."""
+    lines = ["| replayed | under | limit | reserved peak, replay | reserved peak, real run | retries, replay and run |",
+             "|---|---|---|---|---|---|"]
+    for case in json.loads((FIXTURES / "other_options" / "cases.json").read_text()):
+        limit = ["--limit", f"{case['limit_mib']}MiB"] if "limit_mib" in case else []
+        answer = replay(program, case["trace"], "--policy", case["policy"], *limit)[0]
+        real = json.loads((FIXTURES / f"{case['truth']}.truth.json").read_text())["rows"][-1]
+        if (answer["reserved_peak_bytes"], answer["retries"]) != (real["reserved_peak"], real["num_alloc_retries"]):
+            raise SystemExit(f"{case}: replay {answer['reserved_peak_bytes']} B, {answer['retries']} retries; "
+                             f"real run {real['reserved_peak']} B, {real['num_alloc_retries']}")
+        options = case["policy"].partition(":")[2]
+        lines.append(f"| {case['trace']} | {f'`{options}`' if options else 'defaults'} "
+                     f"| {limit[1] if limit else 'none'} | {answer['reserved_peak_bytes']} B | {real['reserved_peak']} B "
+                     f"| {answer['retries']}, {real['num_alloc_retries']} |")
     return lines
 
 

@@ -372,32 +372,31 @@ static void rings_are_exact_from_their_start_on(void **unused)
 }
 
 /* One recorded run predicts the real runs of the same program under other
- * options, to the byte. */
+ * options and limits, to the byte. */
 static void other_options_predict_real_runs(void **unused)
 {
-    static const struct {
-        const char *trace, *policy, *real_run;
-    } cases[] = {
-        {"gpt_default", "pytorch:expandable_segments:True", "gpt_expandable"},
-        {"gpt_default", "pytorch:max_split_size_mb:64", "gpt_split64"},
-        {"gpt_default", "max_split_size_mb:64", "gpt_split64"},
-        {"gpt_split64", "pytorch:", "gpt_default"},
-        {"gpt_split64", "pytorch:expandable_segments=True", "gpt_expandable"},
-        {"gpt_expandable", "pytorch:", "gpt_default"},
-        {"gpt_expandable", "pytorch:max_split_size_mb=64", "gpt_split64"},
-    };
     static struct mt_replay_summary summary;
+    json_error_t error;
+    json_t *cases = json_load_file(MEMTRACE_FIXTURES "/other_options/cases.json", 0, &error);
     size_t i;
 
     (void)unused;
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct mt_replay_options options = {.policy = cases[i].policy};
-        replay(cases[i].trace, &options, NULL, &summary);
+    assert_true(json_array_size(cases) >= 19);
+    for (i = 0; i < json_array_size(cases); i++) {
+        const json_t *one = json_array_get(cases, i);
+        const char *trace = json_string_value(json_object_get(one, "trace"));
+        uint64_t mib = (uint64_t)json_integer_value(json_object_get(one, "limit_mib"));
+        struct mt_replay_options options = {
+            .policy = json_string_value(json_object_get(one, "policy")), .limit_bytes = mib << 20};
+        char truth[256];
+        snprintf(truth, sizeof truth, "../%s", json_string_value(json_object_get(one, "truth")));
+        replay(trace, &options, NULL, &summary);
         assert_int_equal(summary.device_count, 1);
-        if (summary.devices[0].counters.reserved.peak != final_reserved_peak(cases[i].real_run))
-            fail_msg("%s under %s: %llu", cases[i].trace, cases[i].policy,
+        if (summary.devices[0].counters.reserved.peak != final_reserved_peak(truth))
+            fail_msg("%s under %s: %llu", trace, options.policy,
                      (unsigned long long)summary.devices[0].counters.reserved.peak);
     }
+    json_decref(cases);
 }
 
 int main(void)
