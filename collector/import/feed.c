@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -256,6 +257,13 @@ void mt_feed_close(struct mt_feed *feed)
     ZSTD_freeDStream(feed->zstd);
     free(feed->buffer);
     free(feed);
+}
+
+bool mt_feed_is_file(const struct mt_feed *feed)
+{
+    struct stat info;
+
+    return feed->owns_fd && fstat(feed->fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
 const void *mt_feed_raw(const struct mt_feed *feed, size_t *length)

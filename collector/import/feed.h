@@ -24,6 +24,9 @@ enum mt_status mt_feed_open_memory(const void *bytes, size_t length, struct mt_f
 
 void mt_feed_close(struct mt_feed *feed); /* NULL is fine */
 
+/* Was it opened by a path that gives the same bytes once more? */
+bool mt_feed_is_file(const struct mt_feed *feed);
+
 /* The first decoded bytes (at most MT_FEED_START_BYTES); they stay unread. Call
  * it before the first read. */
 enum mt_status mt_feed_start(struct mt_feed *feed, const void **bytes, size_t *length,

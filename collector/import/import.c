@@ -33,42 +33,22 @@ static const struct mt_importer *named(const char *format)
     return importer->name ? importer : NULL;
 }
 
-static enum mt_status probe(struct mt_feed *feed, const struct mt_importer **found,
-                            struct mt_error *error)
+static const struct mt_importer *probe(const void *bytes, size_t length)
 {
     const struct mt_importer *importer = mt_importers;
-    const void *bytes;
-    size_t length;
-    enum mt_status status = mt_feed_start(feed, &bytes, &length, error);
 
-    if (status != MT_OK)
-        return status;
-    if (!length)
-        return mt_fail(error, MT_ERR_FORMAT, 0, "the file is empty");
     while (importer->name && !importer->probe(bytes, length))
         importer++;
-    *found = importer;
-    return importer->name ? MT_OK
-                          : mt_fail(error, MT_ERR_FORMAT, 0,
-                                    "neither a memtrace trace nor a format that can be imported");
+    return importer->name ? importer : NULL;
 }
 
-static enum mt_status import_feed(struct mt_feed *feed, const char *format,
-                                  struct mt_source **source, struct mt_error *error)
-{
-    const struct mt_importer *importer = NULL;
-    enum mt_status status = MT_OK;
+typedef enum mt_status (*read_piece_fn)(struct mt_feed *feed, void *bytes, size_t capacity,
+                                        size_t *got, struct mt_error *error);
 
-    if (!format)
-        status = probe(feed, &importer, error);
-    else if (!(importer = named(format)))
-        status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "unknown format '%s'", format);
-    return status == MT_OK ? importer->open(feed, source, error) : status;
-}
-
-/* A trace that comes through a pipe has to be in memory. */
-static enum mt_status open_piped_trace(struct mt_feed *feed, struct mt_source **source,
-                                       struct mt_error *error)
+/* A trace that comes through a pipe, or that was compressed once more, has to
+ * be in memory: it is read more than once. */
+static enum mt_status open_trace_in_memory(struct mt_feed *feed, read_piece_fn read_piece,
+                                           struct mt_source **source, struct mt_error *error)
 {
     struct mt_buf bytes = {0};
     enum mt_status status = MT_OK;
@@ -80,7 +60,7 @@ static enum mt_status open_piped_trace(struct mt_feed *feed, struct mt_source **
             status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
             break;
         }
-        status = mt_feed_read_raw(feed, room, PIECE_BYTES, &got, error);
+        status = read_piece(feed, room, PIECE_BYTES, &got, error);
         bytes.length += got;
     }
     if (status == MT_OK) /* takes the bytes over, whatever becomes of them */
@@ -89,16 +69,64 @@ static enum mt_status open_piped_trace(struct mt_feed *feed, struct mt_source **
     return status;
 }
 
+static enum mt_status open_trace(struct mt_feed *feed, const char *path, struct mt_source **source,
+                                 struct mt_error *error)
+{
+    if (!mt_feed_is_file(feed))
+        return open_trace_in_memory(feed, mt_feed_read_raw, source, error);
+    return mt_trace_open(path, source, error);
+}
+
+/* The bytes on disk are no trace: what are they once decompressed? */
+static enum mt_status open_content(struct mt_feed *feed, struct mt_source **source,
+                                   struct mt_error *error)
+{
+    const struct mt_importer *importer;
+    const void *bytes;
+    size_t length;
+    enum mt_status status = mt_feed_start(feed, &bytes, &length, error);
+
+    if (status != MT_OK)
+        return status;
+    if (!length)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "the file is empty");
+    if (mt_trace_probe(bytes, length))
+        return open_trace_in_memory(feed, mt_feed_read, source, error);
+    importer = probe(bytes, length);
+    return importer ? importer->open(feed, source, error)
+                    : mt_fail(error, MT_ERR_FORMAT, 0,
+                              "neither a memtrace trace nor a format that can be imported");
+}
+
+/* Even a file whose first bytes are lost is searched for frames. */
+static enum mt_status open_as_trace(struct mt_feed *feed, const char *path,
+                                    struct mt_source **source, struct mt_error *error)
+{
+    struct mt_error ignored;
+    const void *bytes;
+    size_t length;
+
+    if (is_trace(feed))
+        return open_trace(feed, path, source, error);
+    if (mt_feed_start(feed, &bytes, &length, &ignored) == MT_OK && mt_trace_probe(bytes, length))
+        return open_trace_in_memory(feed, mt_feed_read, source, error);
+    return mt_feed_is_file(feed) ? mt_trace_open(path, source, error)
+                                 : mt_fail(error, MT_ERR_FORMAT, 0, "not a memtrace trace");
+}
+
 static enum mt_status open_feed(struct mt_feed *feed, const char *path, const char *format,
                                 struct mt_source **source, struct mt_error *error)
 {
-    bool trace = format ? strcmp(format, "memtrace") == 0 : is_trace(feed);
+    const struct mt_importer *importer = format ? named(format) : NULL;
 
-    if (!trace)
-        return import_feed(feed, format, source, error);
-    if (strcmp(path, "-") == 0)
-        return open_piped_trace(feed, source, error);
-    return mt_trace_open(path, source, error);
+    if (importer)
+        return importer->open(feed, source, error);
+    if (format && strcmp(format, "memtrace") != 0)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "unknown format '%s'", format);
+    if (format)
+        return open_as_trace(feed, path, source, error);
+    return is_trace(feed) ? open_trace(feed, path, source, error)
+                          : open_content(feed, source, error);
 }
 
 enum mt_status mt_open_any(const char *path, const char *format, struct mt_source **source,

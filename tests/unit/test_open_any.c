@@ -1,0 +1,141 @@
+/* A trace is found whatever it lies in: a file, a pipe, zstd once more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "import.h"
+#include "trace.h"
+
+enum { EVENTS = 100 };
+
+struct bytes {
+    char data[4096];
+    size_t length;
+};
+
+static void make_trace(struct bytes *trace)
+{
+    static const struct mt_trace_header header = {.rank = -1, .world_size = -1};
+    struct mt_symbols symbols;
+    struct mt_writer *writer;
+    FILE *file = tmpfile();
+
+    assert_non_null(file);
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    assert_int_equal(mt_writer_new(fileno(file), &header, &symbols, NULL, &writer, NULL), MT_OK);
+    for (uint64_t i = 0; i < EVENTS; i++) {
+        struct mt_event event = {.seq = i,
+                                 .t_ns = 1000 + i,
+                                 .addr = 512 + 512 * i,
+                                 .size_bytes = 512,
+                                 .stack = MT_NO_ID,
+                                 .name = MT_NO_ID,
+                                 .kind = MT_EVENT_ALLOC};
+        assert_int_equal(mt_writer_add(writer, &event, NULL), MT_OK);
+    }
+    assert_int_equal(mt_writer_finish(writer, NULL), MT_OK);
+    mt_writer_free(writer);
+    mt_symbols_release(&symbols);
+    rewind(file);
+    trace->length = fread(trace->data, 1, sizeof trace->data, file);
+    assert_true(trace->length > 0 && trace->length < sizeof trace->data);
+    fclose(file);
+}
+
+static void compress(const struct bytes *in, struct bytes *out)
+{
+    out->length = ZSTD_compress(out->data, sizeof out->data, in->data, in->length, 3);
+    assert_false(ZSTD_isError(out->length));
+}
+
+/* Opens the path and counts the allocations in it. */
+static void expect_events(const char *path, const char *format)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct mt_error error = {.text = ""};
+    size_t total = 0, i;
+
+    if (mt_open_any(path, format, &source, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    while (mt_source_next(source, &batch, &error) == MT_OK)
+        for (i = 0; i < batch.count; i++)
+            total += batch.events[i].kind == MT_EVENT_ALLOC;
+    assert_int_equal(total, EVENTS);
+    mt_source_close(source);
+}
+
+static void expect_in_file(const struct bytes *bytes, const char *format)
+{
+    char path[] = "/tmp/memtrace-open-XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes->data, bytes->length), bytes->length);
+    close(fd);
+    expect_events(path, format);
+    unlink(path);
+}
+
+/* By the name of the pipe, not as "-": it cannot be opened twice. */
+static void expect_in_pipe(const struct bytes *bytes, const char *format)
+{
+    char path[32];
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], bytes->data, bytes->length), bytes->length);
+    close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    expect_events(path, format);
+    close(ends[0]);
+}
+
+static void test_wrappings(void **state)
+{
+    static const char *const formats[] = {NULL, "memtrace"};
+    struct bytes trace, once;
+
+    (void)state;
+    make_trace(&trace);
+    compress(&trace, &once);
+    for (size_t i = 0; i < 2; i++) {
+        expect_in_file(&trace, formats[i]);
+        expect_in_file(&once, formats[i]);
+        expect_in_pipe(&trace, formats[i]);
+        expect_in_pipe(&once, formats[i]);
+    }
+}
+
+static void test_no_trace(void **state)
+{
+    struct bytes text = {"no trace at all", 15}, packed;
+    struct mt_source *source;
+    struct mt_error error;
+    char path[32];
+    int ends[2];
+
+    (void)state;
+    compress(&text, &packed);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], packed.data, packed.length), packed.length);
+    close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    assert_int_equal(mt_open_any(path, "memtrace", &source, &error), MT_ERR_FORMAT);
+    assert_string_equal(error.text, "not a memtrace trace");
+    close(ends[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrappings),
+                                       cmocka_unit_test(test_no_trace)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
