@@ -201,13 +201,12 @@ static void print_json(struct mt_buf *out, const struct mt_replay_summary *summa
 
 /* ---- running ---------------------------------------------------------------- */
 
-static int replay_error(const char *path, const char *policy, const struct mt_error *error,
-                        enum mt_status status)
+static int replay_error(const char *path, const char *policy, const struct mt_error *error)
 {
     const char *names[MAX_POLICIES], *near;
     size_t count = 0, i;
 
-    if (status != MT_ERR_USAGE && status != MT_ERR_UNSUPPORTED)
+    if (error->status != MT_ERR_USAGE && error->status != MT_ERR_UNSUPPORTED)
         return mt_report_error(path, error);
     for (i = 0; mt_policies[i] && count < MAX_POLICIES; i++)
         names[count++] = mt_policies[i]->name;
@@ -225,7 +224,7 @@ static int run_policy(struct mt_source *source, const char *path, const struct a
     struct mt_replay_options options = arguments->replay;
     struct mt_counters_csv csv = {0};
     struct mt_replay_observer observer;
-    struct mt_error error;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;
 
     options.policy = policy;
@@ -241,7 +240,8 @@ static int run_policy(struct mt_source *source, const char *path, const struct a
         mt_say("cannot write '%s': %s", arguments->counters_path, strerror(errno));
         return MT_EXIT_OUTPUT;
     }
-    return status == MT_OK ? MT_EXIT_OK : replay_error(path, policy, &error, status);
+    error.status = status; /* not every host error has a text of its own */
+    return status == MT_OK ? MT_EXIT_OK : replay_error(path, policy, &error);
 }
 
 static int run_all(struct mt_source *source, const char *path, const struct arguments *arguments,

@@ -25,7 +25,7 @@ static int compare_segments(const void *a, const void *b)
 }
 
 static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pickle,
-                                    const struct mt_pickle_value *list)
+                                    const struct mt_pickle_value *list, struct mt_error *error)
 {
     size_t count, i;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, *list, &count);
@@ -33,10 +33,18 @@ static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pi
     torch->has_segments = true;
     torch->segments = malloc((count + 1) * sizeof *torch->segments);
     if (!torch->segments)
-        return MT_ERR_MEMORY;
+        return no_memory(error);
     for (i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
-        if (items[i].kind == MT_PICKLE_HOST && items[i].host == MT_TORCH_SEGMENT)
-            torch->segments[torch->segment_count++] = torch->records.segments[items[i].bits];
+        const struct mt_torch_segment *segment;
+
+        if (items[i].kind != MT_PICKLE_HOST || items[i].host != MT_TORCH_SEGMENT)
+            continue;
+        segment = &torch->records.segments[items[i].bits];
+        if (!segment->addr || !segment->size_bytes)
+            return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                           "segment %zu of the snapshot has no %s", i,
+                           segment->addr ? "size" : "address");
+        torch->segments[torch->segment_count++] = *segment;
     }
     if (torch->segment_count)
         qsort(torch->segments, torch->segment_count, sizeof *torch->segments, compare_segments);
@@ -250,11 +258,12 @@ static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle
         mt_torch_read_settings(torch, pickle, pairs, settings_count);
     }
     if (segments)
-        status = take_segments(torch, pickle, segments);
-    if (root.kind == MT_PICKLE_LIST && status == MT_OK && !torch->segment_count)
+        status = take_segments(torch, pickle, segments, error);
+    if (status != MT_OK)
+        return status;
+    if (root.kind == MT_PICKLE_LIST && !torch->segment_count)
         return not_a_snapshot(error);
-    if (status == MT_OK)
-        status = take_devices(torch, pickle, traces);
+    status = take_devices(torch, pickle, traces);
     if (status == MT_OK && annotations)
         status = take_annotations(torch, pickle, annotations);
     if (status == MT_ERR_UNSUPPORTED)
