@@ -202,7 +202,7 @@ static double fit_height(struct mt_flame_plan *plan, double wish)
 static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title,
                                    const struct mt_chart_options *options)
 {
-    struct mt_report since_window = *plan->report;
+    struct mt_report since_zero = *plan->report;
     struct mt_timeline timeline;
     double y;
     enum mt_status status = make_timeline(plan, &timeline);
@@ -211,8 +211,11 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
         status = mt_flame_plan_rows(plan);
     if (status)
         return status;
-    since_window.first_t_ns = plan->chart->begin_t_ns; /* ticks count from there */
-    mt_time_axis_init(&plan->axis, &since_window, &timeline, options->event_axis);
+    plan->zero_t_ns = plan->chart->step == MT_NO_STEP
+                          ? mt_min_u64(plan->report->first_t_ns, plan->chart->begin_t_ns)
+                          : plan->chart->begin_t_ns;
+    since_zero.first_t_ns = plan->zero_t_ns;
+    mt_time_axis_init(&plan->axis, &since_zero, &timeline, options->event_axis);
     plan->axis.left = plan->plot.x = MT_MARGIN + GUTTER;
     plan->axis.width = plan->plot.width = plan->drawing->width - plan->plot.x - MT_MARGIN;
     mt_flame_plan_cells(plan);

@@ -16,6 +16,7 @@ struct mt_flame_plan {
     struct mt_time_axis axis;
     struct mt_box plot; /* of the curve */
     double rows_top;
+    uint64_t zero_t_ns; /* times count from there: begin of the step, or of the trace */
     /* by row of the model: row of the picture, or -1 if it is left out */
     int32_t *rows;
     uint32_t row_count; /* of the picture */

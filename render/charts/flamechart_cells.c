@@ -57,10 +57,9 @@ static const char *span_text(const struct mt_flame_plan *plan, const struct mt_c
 {
     char begin[MT_UNITS_TEXT], length[MT_UNITS_TEXT];
 
-    return or_empty(
-        mt_arena_printf(&plan->drawing->arena, "%s from %s",
-                        mt_format_duration(length, cell->end_t_ns - cell->begin_t_ns),
-                        mt_format_duration(begin, cell->begin_t_ns - plan->chart->begin_t_ns)));
+    return or_empty(mt_arena_printf(&plan->drawing->arena, "%s from %s",
+                                    mt_format_duration(length, cell->end_t_ns - cell->begin_t_ns),
+                                    mt_format_duration(begin, cell->begin_t_ns - plan->zero_t_ns)));
 }
 
 static const char *cell_title(const struct mt_flame_plan *plan, const struct mt_cell *cell,

@@ -37,14 +37,22 @@ static bool is_outermost(const struct mt_report *report, const struct mt_phase *
     return around == MT_NO_PHASE || report->phases[around].is_step;
 }
 
+/* The window of a whole run is from its first to its last allocation or free:
+ * phases that begin before or end after did all they did in there. */
+static bool is_inside(const struct mt_flamechart *chart, const struct mt_phase *phase)
+{
+    if (chart->step == MT_NO_STEP)
+        return phase->begin_event <= chart->end_event && phase->end_event >= chart->begin_event;
+    return phase->begin_event >= chart->begin_event && phase->end_event <= chart->end_event;
+}
+
 static bool is_listed(const struct mt_flame_plan *plan, const struct mt_phase *phase)
 {
     const struct mt_flamechart *chart = plan->chart;
     bool surrounds =
         phase->begin_event <= chart->begin_event && phase->end_event >= chart->end_event;
 
-    return !phase->is_step && !phase->is_plumbing && !surrounds &&
-           phase->begin_event >= chart->begin_event && phase->end_event <= chart->end_event &&
+    return !phase->is_step && !phase->is_plumbing && !surrounds && is_inside(chart, phase) &&
            is_outermost(plan->report, phase);
 }
 

@@ -7,13 +7,27 @@
 #include <string.h>
 
 #include "units.h"
+#include "util.h"
 
 #define ROW        22.0
 #define GROUP_ROW  32.0
 #define MAX_GROUPS 6
 #define HEAD       40.0 /* heading and bar */
 
-/* Roles alive at the peak, largest first. */
+/* Is its layer to be seen anywhere in the plot? */
+static bool is_seen(const struct mt_device_report *device, enum mt_role role)
+{
+    const struct mt_timeline *timeline = device->timeline;
+    uint64_t least = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes) / 400;
+
+    for (uint32_t i = 0; timeline && i < timeline->bin_count; i++)
+        if (timeline->time_bins[i].role_bytes[role] > least ||
+            timeline->event_bins[i].role_bytes[role] > least)
+            return true;
+    return false;
+}
+
+/* Roles alive at the peak, largest first, then those that are only seen elsewhere. */
 static size_t roles_by_size(const struct mt_device_report *device,
                             enum mt_role roles[MT_ROLE_COUNT])
 {
@@ -21,7 +35,7 @@ static size_t roles_by_size(const struct mt_device_report *device,
     int role;
 
     for (role = 0; role < MT_ROLE_COUNT; role++) {
-        if (!device->peak_role_bytes[role])
+        if (!device->peak_role_bytes[role] && !is_seen(device, (enum mt_role)role))
             continue;
         for (i = count++;
              i > 0 && device->peak_role_bytes[roles[i - 1]] < device->peak_role_bytes[role]; i--)
