@@ -128,6 +128,7 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         mt_json_u64(json, "begin_event", phase->begin_event);
         mt_json_u64(json, "end_event", phase->end_event);
         mt_json_bool(json, "cut", phase->cut);
+        mt_json_bool(json, "recorded", mt_report_covers(report, device, phase->end_event));
         mt_json_bool(json, "framework", phase->is_plumbing);
         add_bytes(json, "enter", &use->enter);
         add_bytes(json, "exit", &use->exit);
@@ -186,7 +187,8 @@ static void add_roles(struct mt_json *json, const struct mt_device_report *devic
     mt_json_object_end(json);
 }
 
-static void add_steps(struct mt_json *json, const struct mt_device_report *device)
+static void add_steps(struct mt_json *json, const struct mt_report *report,
+                      const struct mt_device_report *device)
 {
     mt_json_array_begin(json, "steps");
     for (uint32_t i = 0; i < device->step_count; i++) {
@@ -196,6 +198,7 @@ static void add_steps(struct mt_json *json, const struct mt_device_report *devic
         add_step(json, "step", step->step);
         mt_json_u64(json, "begin_ns", step->begin_t_ns);
         mt_json_u64(json, "end_ns", step->end_t_ns);
+        mt_json_bool(json, "recorded", mt_report_covers(report, device, step->end_event));
         add_bytes(json, "enter", &step->enter);
         add_bytes(json, "exit", &step->exit);
         add_bytes(json, "peak", &step->peak);
@@ -314,7 +317,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_phases(json, report, device);
     add_sites(json, arena, report, device);
     add_roles(json, device);
-    add_steps(json, device);
+    add_steps(json, report, device);
     add_ooms(json, arena, report, device);
     add_explanations(json, report, device);
     add_instants(json, report, device);

@@ -31,6 +31,8 @@ static void cell_duration(struct mt_text_table *table, uint64_t begin_ns, uint64
     mt_table_cell(table, mt_format_duration(text, end_ns > begin_ns ? end_ns - begin_ns : 0));
 }
 
+static const char not_recorded[] = "before the first recorded event";
+
 static void end_table(const struct mt_teller *teller, struct mt_text_table *table)
 {
     mt_table_end(table, teller->out, teller->style->dim, teller->style->reset);
@@ -73,14 +75,14 @@ static bool is_shown(const struct mt_device_report *device, uint32_t index)
 static void add_step(const struct mt_teller *teller, struct mt_text_table *table, uint32_t index)
 {
     const struct mt_step_use *step = &teller->device->steps[index];
-    bool is_recorded = step->end_event >= teller->device->first_event;
+    bool is_recorded = mt_report_covers(teller->report, teller->device, step->end_event);
 
     mt_table_cell(table, mt_tell_format(teller, "%lld", (long long)step->step));
     for (int i = 0; !is_recorded && i < 5; i++)
         mt_table_cell(table, "");
     if (!is_recorded) {
         cell_duration(table, step->begin_t_ns, step->end_t_ns);
-        mt_table_cell(table, "before the first recorded event");
+        mt_table_cell(table, not_recorded);
         return;
     }
     cell_bytes(table, step->enter.allocated);
@@ -137,6 +139,13 @@ static void add_phase(const struct mt_teller *teller, struct mt_text_table *tabl
     const struct mt_phase_use *use = &teller->device->phase_uses[index];
 
     mt_table_cell(table, mt_tell_where(teller, (int32_t)index, phase->step));
+    if (!mt_report_covers(teller->report, teller->device, phase->end_event)) {
+        for (int i = 0; i < 4; i++)
+            mt_table_cell(table, "");
+        cell_duration(table, phase->begin_t_ns, phase->end_t_ns);
+        mt_table_cell(table, not_recorded);
+        return;
+    }
     cell_bytes(table, use->enter.allocated);
     cell_bytes(table, use->peak.allocated);
     cell_bytes(table, use->exit.allocated);
@@ -176,8 +185,13 @@ static struct fold *fold_of(struct fold *folds, size_t *count, const char *name)
             return &folds[i];
     if (*count == MOST_PHASES)
         return NULL;
-    folds[*count] = (struct fold){.name = name, .largest_change = INT64_MIN};
+    folds[*count] = (struct fold){.name = name};
     return &folds[(*count)++];
+}
+
+static uint64_t magnitude(int64_t change)
+{
+    return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
 }
 
 static size_t fold_phases(const struct mt_teller *teller, struct fold *folds)
@@ -190,7 +204,8 @@ static size_t fold_phases(const struct mt_teller *teller, struct fold *folds)
         int64_t change = (int64_t)(use->exit.allocated - use->enter.allocated);
         struct fold *fold;
 
-        if (!report->main_phase[i])
+        if (!report->main_phase[i] ||
+            !mt_report_covers(report, teller->device, report->phases[i].end_event))
             continue;
         fold = fold_of(folds, &count, report->phases[i].name);
         if (!fold)
@@ -199,7 +214,8 @@ static size_t fold_phases(const struct mt_teller *teller, struct fold *folds)
         fold->peak = mt_max_u64(fold->peak, use->peak.allocated);
         fold->time_ns += report->phases[i].end_t_ns - report->phases[i].begin_t_ns;
         fold->change += change;
-        fold->largest_change = change > fold->largest_change ? change : fold->largest_change;
+        if (magnitude(change) > magnitude(fold->largest_change))
+            fold->largest_change = change;
     }
     return count;
 }

@@ -277,11 +277,18 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
     return status;
 }
 
+bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,
+                      uint64_t end_event)
+{
+    return !report->starts_in_middle || end_event >= device->first_event;
+}
+
 /* "runs/seq2seq.pickle.zst" -> "seq2seq" */
 static const char *name_of(struct mt_arena *arena, const char *path)
 {
     static const char *const endings[] = {".zst", ".pickle", ".pkl", ".mt", ".trace", ".json"};
-    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : strcmp(path, "-") == 0 ? "standard input" : path;
     size_t length = strlen(base);
 
     for (size_t i = 0; i < MT_ARRAY_LEN(endings); i++) {

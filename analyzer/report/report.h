@@ -255,4 +255,10 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
                           struct mt_report **report, struct mt_error *error) MT_MUST_USE;
 void mt_report_release(struct mt_report *report); /* NULL is fine */
 
+/* False for a phase or step that was over before the recorded history of the
+ * device began: what memory did in it is not known, its bytes are those of the
+ * start. */
+bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,
+                      uint64_t end_event);
+
 #endif

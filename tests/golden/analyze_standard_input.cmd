@@ -1,0 +1,1 @@
+memtrace analyze - <captures/leak.pickle.zst | head -1
