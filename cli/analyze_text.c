@@ -429,6 +429,15 @@ static void tell_devices_together(const struct mt_teller *teller)
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
 }
 
+static const char *why_empty(const struct mt_integrity *integrity)
+{
+    if (integrity->frames_damaged)
+        return "No memory events can be read: the file is damaged.\n";
+    if (integrity->cut)
+        return "No memory events can be read: the file is cut.\n";
+    return "No memory events: nothing was allocated on any device while the trace was recorded.\n";
+}
+
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style)
 {
@@ -437,10 +446,7 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 
     tell_title(&teller);
     if (report->device_count == 0)
-        mt_buf_add_text(out, report->integrity.cut
-                                 ? "No memory events can be read: the file is cut.\n"
-                                 : "No memory events: nothing was allocated on any device while "
-                                   "the trace was recorded.\n");
+        mt_buf_add_text(out, why_empty(&report->integrity));
     if (report->device_count > 1)
         tell_devices_together(&teller);
     for (uint32_t i = 0; i < report->device_count; i++) {

@@ -30,10 +30,17 @@ static int make_directory(const char *path)
     struct stat facts;
     struct mt_error error;
 
-    if (mkdir(path, 0777) == 0 ||
-        (errno == EEXIST && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)))
+    int why;
+
+    if (mkdir(path, 0777) == 0)
         return MT_EXIT_OK;
-    mt_fail(&error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+    why = errno;
+    if (why == EEXIST && stat(path, &facts) == 0) {
+        if (S_ISDIR(facts.st_mode))
+            return MT_EXIT_OK;
+        why = ENOTDIR;
+    }
+    mt_fail(&error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(why));
     return mt_report_error(path, &error);
 }
 

@@ -254,14 +254,15 @@ static void add_size(struct mt_buf *out, const struct info *info)
     mt_buf_add_char(out, '\n');
 }
 
-static void add_integrity_line(struct mt_buf *out, bool *first, uint64_t count, const char *what)
+static void add_integrity_line(struct mt_buf *out, bool *first, uint64_t count, const char *one,
+                               const char *many)
 {
     char digits[MT_UNITS_TEXT];
 
     if (!count)
         return;
     add_label(out, *first ? "integrity" : "");
-    mt_buf_printf(out, "%s %s\n", mt_format_count(digits, count), what);
+    mt_buf_printf(out, "%s %s\n", mt_format_count(digits, count), count == 1 ? one : many);
     *first = false;
 }
 
@@ -270,10 +271,13 @@ static void add_integrity(struct mt_buf *out, const struct mt_source *source)
     const struct mt_integrity *integrity = &source->integrity;
     bool first = true;
 
-    add_integrity_line(out, &first, integrity->frames_damaged, "damaged frames");
-    add_integrity_line(out, &first, integrity->events_invalid, "events refer to what is lost");
-    add_integrity_line(out, &first, integrity->events_unknown, "events of unknown kinds");
-    add_integrity_line(out, &first, integrity->events_dropped, "events dropped by the recorder");
+    add_integrity_line(out, &first, integrity->frames_damaged, "damaged frame", "damaged frames");
+    add_integrity_line(out, &first, integrity->events_invalid, "event refers to what is lost",
+                       "events refer to what is lost");
+    add_integrity_line(out, &first, integrity->events_unknown, "event of an unknown kind",
+                       "events of unknown kinds");
+    add_integrity_line(out, &first, integrity->events_dropped, "event dropped by the recorder",
+                       "events dropped by the recorder");
     if (source->header.starts_in_middle) {
         add_label(out, first ? "integrity" : "");
         mt_buf_add_text(out, "starts in the middle: earlier history is missing\n");

@@ -47,26 +47,29 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
     return NULL;
 }
 
-static void say_count(const struct mt_common *common, const char *path, uint64_t count,
-                      const char *what)
+static void say_count(bool aloud, const char *path, uint64_t count, const char *one,
+                      const char *many)
 {
+    const char *what = count == 1 ? one : many;
     char digits[MT_UNITS_TEXT];
 
-    if (count && !common->quiet)
+    if (count && aloud)
         mt_say("'%s': %s %s", path, mt_format_count(digits, count), what);
 }
 
-/* Frames or events that cannot be what was written. */
-static bool say_damage(const struct mt_integrity *integrity, const char *path,
-                       const struct mt_common *common)
+/* Frames or events that cannot be what was written. That makes the command
+ * fail, so it is said even if only errors are wanted. */
+static bool say_damage(const struct mt_integrity *integrity, const char *path)
 {
     const struct mt_error *first = &integrity->first_error;
     char place[40] = "";
 
-    say_count(common, path, integrity->frames_damaged, "damaged frames were skipped");
-    say_count(common, path, integrity->events_invalid,
+    say_count(true, path, integrity->frames_damaged, "damaged frame was skipped",
+              "damaged frames were skipped");
+    say_count(true, path, integrity->events_invalid,
+              "event refers to things whose definitions are lost",
               "events refer to things whose definitions are lost");
-    if (first->status != MT_OK && !common->quiet) {
+    if (first->status != MT_OK) {
         if (first->offset != MT_NO_OFFSET)
             snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
         mt_say("'%s': first: %s%s", path, first->text, place);
@@ -74,19 +77,23 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path,
     return integrity->frames_damaged || integrity->events_invalid;
 }
 
-/* History that is missing although nothing is damaged. */
+/* History that is missing although nothing is damaged: a note, or with
+ * --strict the reason to fail. */
 static bool say_incomplete(const struct mt_source *source, const char *path,
                            const struct mt_common *common)
 {
     const struct mt_integrity *integrity = &source->integrity;
+    bool aloud = common->strict || !common->quiet;
 
-    if (integrity->cut && !common->quiet)
+    if (integrity->cut && aloud)
         mt_say("'%s': cut at byte %llu; read up to there", path,
                (unsigned long long)integrity->cut_offset);
-    say_count(common, path, integrity->events_dropped, "events were dropped by the recorder");
-    say_count(common, path, integrity->events_unknown,
+    say_count(aloud, path, integrity->events_dropped, "event was dropped by the recorder",
+              "events were dropped by the recorder");
+    say_count(aloud, path, integrity->events_unknown,
+              "event is of a kind that this version does not know",
               "events are of kinds that this version does not know");
-    if (source->header.starts_in_middle && common->strict && !common->quiet)
+    if (source->header.starts_in_middle && common->strict)
         mt_say("'%s': starts in the middle: earlier history is missing", path);
     return integrity->cut || integrity->events_dropped || integrity->events_unknown ||
            source->header.starts_in_middle;
@@ -96,7 +103,7 @@ int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    bool damaged = say_damage(&source->integrity, name, common);
+    bool damaged = say_damage(&source->integrity, name);
     bool incomplete = say_incomplete(source, name, common);
 
     if (damaged)

@@ -125,7 +125,7 @@ static int store(const struct parser *parser, const struct mt_option *option, co
     case MT_OPTION_TEXT: *(const char **)option->target = value; return -1;
     case MT_OPTION_LIST: return add_to_list(parser, option, value);
     case MT_OPTION_BYTES:
-        if (mt_parse_bytes(value, option->target) == MT_OK)
+        if (mt_parse_bytes(value, option->target) == MT_OK && *(uint64_t *)option->target)
             return -1;
         return wrong_value(parser, option, "a number of bytes such as 12GiB", value);
     case MT_OPTION_COUNT:

@@ -1,0 +1,1 @@
+head -c 1000 captures/../traces/v1-every-kind.zst >t; memtrace info --quiet t >/dev/null && memtrace info --quiet --strict t >/dev/null

@@ -1,0 +1,1 @@
+memtrace analyze --limit 0 captures/leak.pickle.zst
