@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "flamechart_model.h"
 #include "gallery.h"
+#include "json.h"
 #include "report.h"
 
 #define MOST_CHARTS  32
@@ -101,6 +102,8 @@ static int check(struct arguments *arguments, const char *chart)
     else if (arguments->size && !parse_size(arguments->size, &arguments->options))
         mt_say("--size is WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as 1200x680, not '%s'",
                LEAST_WIDTH, LEAST_HEIGHT, MOST_SIDE, MOST_SIDE, arguments->size);
+    else if (arguments->common.json && arguments->output && !strcmp(arguments->output, "-"))
+        mt_say("--json and -o - both want standard output");
     else if (arguments->theme && !parse_theme(arguments->theme, &arguments->theme_kind))
         mt_say("--theme is auto, light or dark, not '%s'", arguments->theme);
     else if (arguments->axis && strcmp(arguments->axis, "time") &&
@@ -143,6 +146,30 @@ static bool lacks_step(const struct mt_device_report *device, const struct argum
            device->flamechart->step != (int64_t)arguments->step;
 }
 
+/* What was drawn, for programs. */
+static int tell(const struct arguments *arguments, const struct mt_device_report *device,
+                size_t bytes)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+    int exit_code;
+
+    mt_json_init(&json, &out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.render/1");
+    mt_json_text(&json, "chart", arguments->chart->name);
+    mt_json_text(&json, "path", arguments->output);
+    mt_json_u64(&json, "bytes", bytes);
+    if (device)
+        mt_json_u64(&json, "device", device->device);
+    else
+        mt_json_null(&json, "device");
+    mt_json_object_end(&json);
+    exit_code = mt_print(&out);
+    mt_buf_release(&out);
+    return exit_code;
+}
+
 static int draw(const struct mt_report *report, const struct arguments *arguments)
 {
     const struct mt_device_report *device;
@@ -169,6 +196,8 @@ static int draw(const struct mt_report *report, const struct arguments *argument
         exit_code = mt_print(&bytes);
     } else {
         exit_code = mt_write_file(arguments->output, bytes.data, bytes.length);
+        if (exit_code == MT_EXIT_OK && arguments->common.json)
+            exit_code = tell(arguments, device, bytes.length);
     }
     mt_buf_release(&bytes);
     return exit_code;

@@ -1,0 +1,1 @@
+memtrace render icicle captures/graph.pickle.zst -o - --json
