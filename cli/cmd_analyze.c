@@ -82,13 +82,18 @@ static void name_pictures(struct mt_buf *out, const struct mt_gallery *gallery)
         mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
 }
 
+/* Whatever the reason, a picture that is missing is an output that is. */
 static int report_failures(const struct mt_gallery *gallery)
 {
     int code = MT_EXIT_OK;
 
-    for (size_t i = 0; i < gallery->count; i++)
+    for (size_t i = 0; i < gallery->count; i++) {
+        struct mt_error error = gallery->files[i].error;
+
+        error.status = MT_ERR_OUTPUT;
         if (gallery->files[i].status)
-            code = mt_report_error(gallery->files[i].path, &gallery->files[i].error);
+            code = mt_report_error(gallery->files[i].path, &error);
+    }
     return code;
 }
 

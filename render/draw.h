@@ -44,8 +44,8 @@ enum mt_color {
     MT_COLOR_ROLE_LAST = MT_COLOR_ROLE_0 + 8,
     MT_COLOR_ORIGIN_0, /* + enum mt_origin, 6 of them */
     MT_COLOR_ORIGIN_LAST = MT_COLOR_ORIGIN_0 + 5,
-    MT_COLOR_PHASE_0, /* categorical tints for phases, 8 of them */
-    MT_COLOR_PHASE_LAST = MT_COLOR_PHASE_0 + 7,
+    MT_COLOR_PHASE_0, /* categorical tints for phases, 11 of them */
+    MT_COLOR_PHASE_LAST = MT_COLOR_PHASE_0 + 10,
     MT_COLOR_CHANGE_0, /* diverging: 0 = most shrunk (blue), 8 = none, 16 = most
                           grown (orange) */
     MT_COLOR_CHANGE_LAST = MT_COLOR_CHANGE_0 + 16,

@@ -52,6 +52,9 @@ static const struct pair colors[MT_COLOR_COUNT] = {
     [MT_COLOR_PHASE_0 + 5] = {0xD7A077, 0xD7A077},  /* clay */
     [MT_COLOR_PHASE_0 + 6] = {0x7DB8B9, 0x7DB8B9},  /* teal */
     [MT_COLOR_PHASE_0 + 7] = {0xA79BD0, 0xA79BD0},  /* lilac */
+    [MT_COLOR_PHASE_0 + 8] = {0xE08A86, 0xE08A86},  /* salmon */
+    [MT_COLOR_PHASE_0 + 9] = {0xAEBF63, 0xAEBF63},  /* moss */
+    [MT_COLOR_PHASE_0 + 10] = {0xAD8C7C, 0xAD8C7C}, /* brown */
 };
 
 static const struct {

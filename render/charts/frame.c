@@ -355,6 +355,8 @@ static const struct {
     {"loss", "loss", 3},    {"bwd", "bwd", 1},      {"fwd", "fwd", 0},     {"criterion", "loss", 3},
 };
 
+enum { FIRST_OTHER_PHASE = 5 }; /* colours from here on: names that are not known */
+
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
@@ -387,8 +389,10 @@ static int known_phase(const char *name)
 enum mt_color mt_phase_color(const char *name, unsigned ordinal)
 {
     int known = known_phase(name);
+    unsigned others = MT_COLOR_PHASE_LAST - MT_COLOR_PHASE_0 - FIRST_OTHER_PHASE + 1;
 
-    return MT_COLOR_PHASE_0 + (known >= 0 ? known_phases[known].color : 5 + ordinal % 3);
+    return MT_COLOR_PHASE_0 +
+           (known >= 0 ? known_phases[known].color : FIRST_OTHER_PHASE + ordinal % others);
 }
 
 const char *mt_phase_short_name(const char *name)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "backends.h"
+#include "frame.h"
 #include "glyphs.h"
 #include "place.h"
 #include "scale.h"
@@ -300,6 +301,23 @@ static void labels_avoid_text_and_the_edge(void **state)
     mt_arena_release(&arena);
 }
 
+/* Rows of phases are told apart by colour alone where words do not fit. */
+static void names_of_phases_have_colours_of_their_own(void **state)
+{
+    static const char *const names[] = {"forward",   "backward", "optimizer", "loss",
+                                        "zero_grad", "grow",     "shrink",    "drop",
+                                        "plain",     "capture",  "replay"};
+    enum mt_color seen[MT_ARRAY_LEN(names)];
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
+        seen[i] = mt_phase_color(names[i], i < 5 ? 0 : (unsigned)(i - 5));
+        assert_in_range(seen[i], MT_COLOR_PHASE_0, MT_COLOR_PHASE_LAST);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(seen[i], seen[j]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +326,7 @@ int main(void)
         cmocka_unit_test(width_grows_with_size_and_weight),
         cmocka_unit_test(fitted_text_fits),
         cmocka_unit_test(text_can_be_read_on_every_cell),
+        cmocka_unit_test(names_of_phases_have_colours_of_their_own),
         cmocka_unit_test(svg_escapes_what_people_call_things),
         cmocka_unit_test(svg_merges_runs_of_stepped_paths),
         cmocka_unit_test(svg_knows_no_locale),
