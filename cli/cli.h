@@ -123,7 +123,6 @@ void mt_progress_end(struct mt_progress *progress);
  * TERM=dumb do not forbid it. */
 struct mt_style {
     const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
-    bool unicode; /* locale speaks UTF-8 */
 };
 const struct mt_style *mt_stdout_style(void);
 

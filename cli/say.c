@@ -1,8 +1,6 @@
 /* The only place that writes to a terminal. */
 #include <errno.h>
 #include <fcntl.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,26 +176,11 @@ static bool wants_colour(void)
     return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
-/* Asks the environment without changing the locale of the process: numbers
- * stay the same everywhere. */
-static bool speaks_utf8(void)
-{
-    locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    bool utf8;
-
-    if (!locale)
-        return false;
-    utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
-    freelocale(locale);
-    return utf8;
-}
-
 const struct mt_style *mt_stdout_style(void)
 {
-#define COLOURS "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[36m", "\033[0m"
-#define PLAIN   "", "", "", "", "", "", ""
-    static const struct mt_style styles[2][2] = {{{PLAIN, false}, {PLAIN, true}},
-                                                 {{COLOURS, false}, {COLOURS, true}}};
+    static const struct mt_style plain = {"", "", "", "", "", "", ""};
+    static const struct mt_style colours = {"\033[1m",  "\033[2m",  "\033[31m", "\033[32m",
+                                            "\033[33m", "\033[36m", "\033[0m"};
 
-    return &styles[wants_colour()][speaks_utf8()];
+    return wants_colour() ? &colours : &plain;
 }
