@@ -1,5 +1,6 @@
 #include "analyze_output.h"
 #include "json.h"
+#include "replay_json.h"
 #include "site.h"
 #include "util.h"
 
@@ -77,8 +78,7 @@ static void add_summary(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "worst_unused_bytes", device->worst_unused_bytes);
     mt_json_u64(json, "worst_unused_t_ns", device->worst_unused_t_ns);
     mt_json_u64(json, "frameless_bytes_at_allocated_peak", device->frameless_peak_bytes);
-    mt_json_u64(json, "limit_bytes", device->replay.limit_bytes);
-    mt_json_bool(json, "limit_inferred", device->replay.limit_inferred);
+    mt_json_limit(json, &device->replay);
     mt_json_u64(json, "total_memory_bytes", device->total_memory_bytes);
     add_bytes(json, "start", &device->start);
     add_bytes(json, "end", &device->end);

@@ -223,7 +223,7 @@ static uint64_t room_to_grow(const struct mt_device_report *device, const struct
 {
     uint64_t limit = device->replay.limit_bytes, room = oom->device_free_bytes;
 
-    if (limit)
+    if (mt_limit_is_known(&device->replay))
         room = mt_min_u64(room, limit > oom->then.reserved ? limit - oom->then.reserved : 0);
     return room;
 }
@@ -234,7 +234,7 @@ static void tell_limit(const struct mt_teller *teller)
     char limit[MT_UNITS_TEXT], low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    if (!replay->limit_bytes)
+    if (!mt_limit_is_known(replay))
         return;
     if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
         mt_buf_printf(&line,

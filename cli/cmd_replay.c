@@ -8,6 +8,7 @@
 #include "policy.h"
 #include "replay.h"
 #include "replay_json.h"
+#include "report.h"
 #include "units.h"
 
 struct arguments {
@@ -74,7 +75,7 @@ static void say_limit(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
-    if (result->limit_inferred && result->limit_low_bytes + 1 == result->limit_high_bytes)
+    if (result->limit_inferred && !mt_limit_is_known(result))
         mt_buf_printf(out,
                       "  limit: not recorded; one of %s B explains what was collected as garbage\n",
                       mt_format_count(low, result->limit_low_bytes));

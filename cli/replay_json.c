@@ -1,5 +1,7 @@
 #include "replay_json.h"
 
+#include "report.h"
+
 void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
                     const struct mt_replay_result *result)
 {
@@ -24,8 +26,7 @@ void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
     mt_json_object_end(json);
 }
 
-/* A deduced limit is only known to lie in a range: limit_bytes stays null. */
-static void put_limit(struct mt_json *json, const struct mt_replay_result *result)
+void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result)
 {
     if (result->limit_bytes && !result->limit_inferred)
         mt_json_u64(json, "limit_bytes", result->limit_bytes);
@@ -36,8 +37,12 @@ static void put_limit(struct mt_json *json, const struct mt_replay_result *resul
         return;
     }
     mt_json_object_begin(json, "limit_deduced");
-    mt_json_u64(json, "at_least_bytes", result->limit_low_bytes);
-    mt_json_u64(json, "below_bytes", result->limit_high_bytes);
+    if (mt_limit_is_known(result)) {
+        mt_json_u64(json, "at_least_bytes", result->limit_low_bytes);
+        mt_json_u64(json, "below_bytes", result->limit_high_bytes);
+    } else {
+        mt_json_u64(json, "for_example_bytes", result->limit_low_bytes);
+    }
     mt_json_object_end(json);
 }
 
@@ -52,7 +57,7 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_u64(json, "device", result->device);
     mt_json_text(json, "addresses", result->recorded_addresses ? "recorded" : "synthetic");
     mt_json_u64(json, "address_ties", result->address_ties);
-    put_limit(json, result);
+    mt_json_limit(json, result);
     mt_json_u64(json, "requested_peak_bytes", counters->requested.peak);
     mt_json_u64(json, "allocated_peak_bytes", counters->allocated.peak);
     mt_json_u64(json, "active_peak_bytes", counters->active.peak);

@@ -10,6 +10,10 @@
 void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
                     const struct mt_replay_result *result);
 
+/* limit_bytes: as recorded or asked for; null if there is none, or if it is only
+ * known to lie in a range, which limit_deduced gives then. */
+void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result);
+
 /* One entry of memtrace.replay/1's policies[]. */
 void mt_json_replay_result(struct mt_json *json, const char *policy,
                            const struct mt_replay_result *result);

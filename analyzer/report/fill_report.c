@@ -277,6 +277,14 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
     return status;
 }
 
+bool mt_limit_is_known(const struct mt_replay_result *replay)
+{
+    bool explains =
+        replay->limit_inferred && replay->limit_low_bytes + 1 == replay->limit_high_bytes;
+
+    return replay->limit_bytes && !explains;
+}
+
 bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,
                       uint64_t end_event)
 {

@@ -255,6 +255,11 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
                           struct mt_report **report, struct mt_error *error) MT_MUST_USE;
 void mt_report_release(struct mt_report *report); /* NULL is fine */
 
+/* Is the limit of the run known, if only as an interval? False without one, and
+ * if all there is is one value of many that explains what was collected as
+ * garbage. */
+bool mt_limit_is_known(const struct mt_replay_result *replay);
+
 /* False for a phase or step that was over before the recorded history of the
  * device began: what memory did in it is not known, its bytes are those of the
  * start. */

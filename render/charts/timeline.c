@@ -65,17 +65,26 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
 
 /* ---- plan ---- */
 
+/* Of the allocator, or of the device; 0 = not known. */
+static uint64_t limit_of(const struct mt_device_report *device)
+{
+    return mt_limit_is_known(&device->replay) ? device->replay.limit_bytes
+                                              : device->total_memory_bytes;
+}
+
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device)
 {
     const struct mt_replay_result *replay = &device->replay;
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
-    mt_format_bytes(low, replay->limit_bytes ? replay->limit_bytes : device->total_memory_bytes);
-    if (replay->limit_bytes && replay->limit_inferred) {
+    bool is_deduced = replay->limit_inferred && mt_limit_is_known(replay);
+
+    mt_format_bytes(low, limit_of(device));
+    if (is_deduced) {
         mt_format_bytes(low, replay->limit_low_bytes);
         mt_format_bytes(high, replay->limit_high_bytes);
     }
-    if (!replay->limit_bytes || !replay->limit_inferred)
+    if (!is_deduced)
         snprintf(text, MT_LIMIT_TEXT, "%s", low);
     else if (!strcmp(low, high))
         snprintf(text, MT_LIMIT_TEXT, "%s, inferred", low);
@@ -87,12 +96,10 @@ const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_dev
 /* Limit of the run that is near enough to be drawn. */
 static uint64_t near_limit(const struct mt_device_report *device, uint64_t largest)
 {
-    uint64_t limit = device->replay.limit_bytes;
+    uint64_t limit = limit_of(device);
 
-    if (!limit)
-        limit = device->total_memory_bytes;
     /* What is known only roughly is said in words. */
-    if (device->replay.limit_inferred &&
+    if (device->replay.limit_inferred && mt_limit_is_known(&device->replay) &&
         (double)device->replay.limit_low_bytes < 0.9 * (double)device->replay.limit_high_bytes)
         return 0;
     return limit && (double)limit <= NEAR_LIMIT * (double)largest ? limit : 0;
@@ -232,17 +239,17 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
                             const struct mt_device_report *device)
 {
     const char *facts = mt_frame_facts(drawing, report, device), *longer;
-    uint64_t limit =
-        device->replay.limit_bytes ? device->replay.limit_bytes : device->total_memory_bytes;
+    bool is_allocators = mt_limit_is_known(&device->replay);
+    uint64_t limit = limit_of(device);
     uint64_t largest = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes);
     char text[MT_LIMIT_TEXT];
 
     if (!limit || near_limit(device, largest))
         return facts;
-    longer = mt_arena_printf(&drawing->arena, "%s \xC2\xB7 %s %s%s", facts,
-                             device->replay.limit_bytes ? "limit" : "device",
-                             mt_timeline_limit_text(text, device),
-                             device->replay.limit_inferred ? "" : ", off scale");
+    longer =
+        mt_arena_printf(&drawing->arena, "%s \xC2\xB7 %s %s%s", facts,
+                        is_allocators ? "limit" : "device", mt_timeline_limit_text(text, device),
+                        is_allocators && device->replay.limit_inferred ? "" : ", off scale");
     return longer ? longer : facts;
 }
 
