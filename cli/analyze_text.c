@@ -315,6 +315,9 @@ static void tell_exactness(const struct mt_teller *teller)
     if (verify->ooms)
         mt_buf_printf(&line, ", %s of %s OOMs", mt_format_count(a, verify->ooms_exact),
                       mt_format_count(b, verify->ooms));
+    if (teller->device->replay.pools_inferred)
+        mt_buf_printf(&line, ", the private pools of %s segments inferred",
+                      mt_format_count(a, teller->device->replay.pools_inferred));
     if (line.data)
         tell_line(teller, 2, line.data);
     if (verify->first_difference[0])

@@ -111,6 +111,17 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
         mt_buf_printf(out, "  first difference: %s\n", verify->first_difference);
 }
 
+static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
+{
+    char n[MT_UNITS_TEXT];
+
+    if (result->pools_inferred)
+        mt_buf_printf(out,
+                      "  pools_inferred: %s segments were taken for a private pool's, which the "
+                      "trace does not name:\n  without that the replay would differ earlier\n",
+                      mt_format_count(n, result->pools_inferred));
+}
+
 static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char n[MT_UNITS_TEXT];
@@ -171,6 +182,7 @@ static void print_text(struct mt_buf *out, const struct mt_replay_summary *summa
             struct mt_buf notes = {0};
             say_verify(&notes, &summaries[i].devices[d]);
             say_limit(&notes, &summaries[i].devices[d]);
+            say_pools(&notes, &summaries[i].devices[d]);
             say_doubts(&notes, &summaries[i].devices[d]);
             if (notes.length) {
                 mt_buf_printf(out, "\n%s, device %u\n", summaries[i].policy,

@@ -1,6 +1,7 @@
 #include "counters_csv.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 enum { FLUSH_BYTES = 256 * 1024 };
 
@@ -17,14 +18,34 @@ static void flush(struct mt_counters_csv *csv)
     mt_buf_reset(&csv->buffer);
 }
 
+static void add_header(struct mt_counters_csv *csv)
+{
+    mt_buf_add_text(&csv->buffer,
+                    "event,t_ns,device,requested,allocated,active,reserved,inactive_split\n");
+}
+
 bool mt_counters_csv_open(struct mt_counters_csv *csv, const char *path)
 {
     *csv = (struct mt_counters_csv){.file = fopen(path, "w")};
     if (!csv->file)
         return false;
-    mt_buf_add_text(&csv->buffer,
-                    "event,t_ns,device,requested,allocated,active,reserved,inactive_split\n");
+    csv->can_restart = fseek(csv->file, 0, SEEK_SET) == 0; /* not into a pipe */
+    add_header(csv);
     return true;
+}
+
+static enum mt_status restart(void *context)
+{
+    struct mt_counters_csv *csv = context;
+
+    flush(csv);
+    rewind(csv->file);
+    if (!csv->failed && (fflush(csv->file) != 0 || ftruncate(fileno(csv->file), 0) != 0)) {
+        csv->failed = true;
+        csv->error_number = errno;
+    }
+    add_header(csv);
+    return csv->failed ? MT_ERR_OUTPUT : MT_OK;
 }
 
 static enum mt_status add_row(void *context, const struct mt_event *event,
@@ -57,7 +78,7 @@ static enum mt_status add_row(void *context, const struct mt_event *event,
 
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv)
 {
-    struct mt_replay_observer observer = {csv, add_row};
+    struct mt_replay_observer observer = {csv, add_row, csv->can_restart ? restart : NULL};
 
     return observer;
 }

@@ -11,6 +11,7 @@
 struct mt_counters_csv {
     struct mt_buf buffer;
     FILE *file;
+    bool can_restart;
     bool failed; /* the file could not be written; errno of then */
     int error_number;
 };

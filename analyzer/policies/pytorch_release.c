@@ -68,15 +68,54 @@ static enum mt_status release_pool(struct mt_pytorch *policy, uint32_t pool)
     return status;
 }
 
-enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy)
+/* The default pool's large blocks go first, a private pool's small ones. */
+static enum mt_status release_owner(struct mt_pytorch *policy, uint16_t owner)
 {
+    uint32_t large = 2u * owner, small = large + 1;
     enum mt_status status = MT_OK;
 
-    if (policy->pool_count > 0) /* large, then small, of the default pool */
-        status = release_pool(policy, 0);
-    if (status == MT_OK && policy->pool_count > 1)
-        status = release_pool(policy, 1);
+    if (small >= policy->pool_count)
+        return MT_OK; /* nothing was ever in it */
+    status = release_pool(policy, owner ? small : large);
+    return status == MT_OK ? release_pool(policy, owner ? large : small) : status;
+}
+
+static bool is_release(const struct mt_device_base *base)
+{
+    return base->kind == MT_EVENT_SEGMENT_FREE || base->kind == MT_EVENT_SEGMENT_UNMAP;
+}
+
+/* A private pool gives back only once the program has deleted it, which no
+ * trace says but by what went back. Deleting a MemPool flushes that pool alone,
+ * so the pools, and their order, are those of the recorded group. */
+static enum mt_status release_as_recorded(struct mt_pytorch *policy)
+{
+    const struct mt_device_model *device = policy->device;
+    enum mt_status status = MT_OK;
+    const struct mt_device_base *last = NULL;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < device->base_count; i++) {
+        const struct mt_device_base *base = &device->bases[i];
+        if (!is_release(base))
+            continue;
+        if (!last || last->pool != base->pool)
+            status = release_owner(policy, base->pool);
+        last = base;
+    }
     return status;
+}
+
+enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy)
+{
+    const struct mt_device_model *device = policy->device;
+    size_t i;
+
+    for (i = 0; i < device->base_count; i++) {
+        if (is_release(&device->bases[i]) && device->bases[i].pool)
+            return release_as_recorded(policy);
+    }
+    return release_owner(policy, 0);
 }
 
 /* Releases oversize blocks of the lane from the largest down until `wanted`

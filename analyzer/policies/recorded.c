@@ -2,11 +2,10 @@
  * blocks lie where they lay; only what a trace leaves out is derived: the size
  * of a block, by PyTorch's split rule applied to the free block at its address.
  * For traces whose allocator is unknown, or does what no policy can explain. */
-#include "policy.h"
+#include "recorded.h"
 
 #include <stdlib.h>
 
-#include "block_store.h"
 #include "free_set.h"
 #include "pytorch_config.h"
 #include "util.h"
@@ -363,6 +362,11 @@ static bool is_valid(const struct mt_policy *self)
     return self->by_addr.count == self->store.live &&
            self->counters.allocated.now <= self->counters.active.now &&
            self->counters.active.now <= self->counters.reserved.now;
+}
+
+const struct mt_block_store *mt_recorded_blocks(const struct mt_policy *self)
+{
+    return &self->store;
 }
 
 const struct mt_policy_ops mt_policy_recorded = {

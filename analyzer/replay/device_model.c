@@ -129,13 +129,14 @@ enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint6
     return status;
 }
 
-enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event)
+enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event,
+                                    uint16_t pool)
 {
     enum mt_status status = mt_grow(&device->bases, &device->base_capacity, device->base_count + 1,
                                     sizeof *device->bases);
 
     if (status == MT_OK)
         device->bases[device->base_count++] = (struct mt_device_base){
-            event->kind, false, event->stream, event->addr, event->size_bytes};
+            event->kind, false, pool, event->stream, event->addr, event->size_bytes};
     return status;
 }

@@ -25,8 +25,9 @@ struct mt_device_op {
 
 /* A segment base that the trace recorded and the simulation may use next. */
 struct mt_device_base {
-    uint8_t kind; /* MT_EVENT_SEGMENT_ALLOC or _MAP */
+    uint8_t kind; /* MT_EVENT_SEGMENT_*: releases are listed too */
     bool used;
+    uint16_t pool;
     uint32_t stream;
     uint64_t addr, size_bytes;
 };
@@ -65,8 +66,9 @@ enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint6
                              uint64_t size_bytes, uint32_t stream,
                              const struct mt_counters *after) MT_MUST_USE;
 
-enum mt_status mt_device_offer_base(struct mt_device_model *device,
-                                    const struct mt_event *event) MT_MUST_USE;
+/* A recorded segment event of the group at hand, of a segment of this pool. */
+enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event,
+                                    uint16_t pool) MT_MUST_USE;
 void mt_device_clear(struct mt_device_model *device); /* ops and bases */
 
 #endif

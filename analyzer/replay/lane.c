@@ -3,10 +3,15 @@
 #include "util.h"
 #include "verify.h"
 
-static struct mt_policy_request request_of(const struct mt_event *event)
+static uint16_t pool_of(const struct mt_lane *lane, const struct mt_event *event)
 {
-    struct mt_policy_request request = {event->size_bytes, event->stream, event->pool, event->addr,
-                                        event->aux_bytes};
+    return lane->pools ? mt_lost_pools_of(lane->pools, event) : event->pool;
+}
+
+static struct mt_policy_request request_of(const struct mt_lane *lane, const struct mt_event *event)
+{
+    struct mt_policy_request request = {event->size_bytes, event->stream, pool_of(lane, event),
+                                        event->addr, event->aux_bytes};
 
     if (event->kind == MT_EVENT_OOM) /* has no address; aux is free memory */
         request.addr = request.block_bytes = 0;
@@ -27,6 +32,11 @@ void mt_lane_open_group(struct mt_lane *lane)
     lane->group_shown = 0;
     lane->served_ahead = false;
     lane->before_group = *lane->ops->counters(lane->policy);
+}
+
+enum mt_status mt_lane_offer(struct mt_lane *lane, const struct mt_event *event)
+{
+    return mt_device_offer_base(&lane->device, event, pool_of(lane, event));
 }
 
 static bool is_request(const struct mt_event *event)
@@ -51,7 +61,7 @@ static bool is_explicit_flush(struct mt_lane *lane, const struct mt_event *trigg
         return true;
     if (!lane->follows_options || !lane->ops->would_release)
         return !lane->device.limit_bytes;
-    request = request_of(trigger);
+    request = request_of(lane, trigger);
     return !lane->ops->would_release(lane->policy, &request);
 }
 
@@ -66,7 +76,7 @@ enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
     if (status != MT_OK || lane->ops->follow_segment)
         return status; /* who follows the trace needs no look ahead */
     if (is_request(trigger) && (trigger->kind == MT_EVENT_ALLOC || lane->device.limit_bytes)) {
-        request = request_of(trigger);
+        request = request_of(lane, trigger);
         lane->outcome = lane->ops->alloc(lane->policy, &request, &lane->outcome_block);
         lane->served_ahead = true;
         lane->trigger_seq = trigger->seq;
@@ -113,7 +123,7 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
         return lane->outcome;
     }
     mt_device_clear(&lane->device);
-    request = request_of(event);
+    request = request_of(lane, event);
     status = lane->ops->alloc(lane->policy, &request, block);
     if (lane->result->verify.wanted && lane->device.op_count)
         mt_verify_group(&lane->result->verify, &lane->device, event->seq);
@@ -231,15 +241,18 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
                                uint64_t allocation, struct mt_replay_view *view)
 {
     struct mt_policy_block block;
+    struct mt_event in_pool = *event;
     enum mt_status status;
 
+    in_pool.pool = pool_of(lane, event);
     lane->restoring = true;
     lane->result->starts_in_middle = true;
     show(lane, view);
     if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
         return mt_lane_alloc(lane, event, allocation, view);
     if (mt_event_is_segment(event)) {
-        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, event) : MT_OK;
+        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, &in_pool)
+                                          : MT_OK;
     }
     if (event->kind != MT_EVENT_ALLOC)
         return mt_lane_free(lane, event, view);
@@ -247,7 +260,7 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
         lane->result->failed_requests++;
         return MT_OK;
     }
-    status = lane->ops->restore_block(lane->policy, event, &block);
+    status = lane->ops->restore_block(lane->policy, &in_pool, &block);
     if (status == MT_ERR_FORMAT) { /* lies in no segment: nothing can be said of it */
         lane->result->failed_requests++;
         block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};

@@ -15,6 +15,7 @@
 
 #include "device_model.h"
 #include "live_table.h"
+#include "lost_pools.h"
 #include "policy.h"
 #include "replay.h"
 
@@ -24,9 +25,10 @@ struct mt_lane {
     struct mt_device_model device;
     struct mt_live_table live;
     struct mt_replay_result *result;
-    bool follows_options;      /* simulates the options of the recorded run */
-    bool completes_at_request; /* the trace has no free_completed events */
-    bool restoring;            /* INITIAL events come in */
+    bool follows_options;              /* simulates the options of the recorded run */
+    bool completes_at_request;         /* the trace has no free_completed events */
+    bool restoring;                    /* INITIAL events come in */
+    const struct mt_lost_pools *pools; /* NULL = those of the trace */
 
     bool group_open;
     size_t group_shown; /* operations that have been shown */
@@ -38,10 +40,11 @@ struct mt_lane {
 };
 
 /* A new group: recorded segment events are offered to it one by one with
- * mt_device_offer_base(&lane->device, ...), then it is resolved. `trigger` is
+ * mt_lane_offer, then it is resolved. `trigger` is
  * the memory event behind the group, NULL at the end of the trace;
  * explicit_flush: an EMPTY_CACHE event opened it. */
 void mt_lane_open_group(struct mt_lane *lane);
+enum mt_status mt_lane_offer(struct mt_lane *lane, const struct mt_event *event) MT_MUST_USE;
 enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
                                      const struct mt_event *trigger,
                                      bool explicit_flush) MT_MUST_USE;

@@ -6,10 +6,15 @@
 
 #include "lane.h"
 #include "limit.h"
+#include "lost_pools.h"
 #include "pytorch_config.h"
 #include "util.h"
 #include "verify.h"
 #include "window.h"
+
+/* How far a search for lost pools goes: trials, and events around the place
+ * where a replay differs. */
+enum { MOST_TRIALS = 24, NEAR_EVENTS = 64 };
 
 struct replay {
     const struct mt_replay_options *options;
@@ -21,6 +26,8 @@ struct replay {
     const char *policy_options;            /* NULL = those of the recorded run */
     struct mt_limit_evidence *evidence;    /* per device, NULL = not wanted */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
+    const struct mt_lost_pools *pools;     /* NULL = those of the trace */
+    bool watches_pools;                    /* compares, to see if pools were lost */
     uint64_t allocations;
     bool restoring;
 };
@@ -74,6 +81,7 @@ static enum mt_status search_limit(struct replay *replay, struct mt_limit_eviden
 
     options.verify = true;
     options.blind = false;
+    options.no_inferred_pools = true;
     while (status == MT_OK && !found && low < high) {
         const struct mt_replay_verify *verify = &trial->devices[0].verify;
         uint64_t middle = low + (high - low) / 2;
@@ -183,10 +191,12 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     result->policy_exact = replay->ops->exact;
     result->recorded_addresses =
         !replay->options->blind && (recorded_options || replay->options->verify);
-    result->verify.wanted = replay->options->verify;
+    result->verify.wanted = replay->options->verify || replay->watches_pools;
+    result->pools_inferred = replay->pools ? mt_lost_pools_count(replay->pools, device) : 0;
     lane->result = result;
     lane->ops = replay->ops;
     lane->follows_options = recorded_options;
+    lane->pools = replay->pools;
     lane->completes_at_request = !replay->source->header.has_free_completed;
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,
                    result->recorded_addresses);
@@ -241,7 +251,7 @@ static enum mt_status resolve_group(struct replay *replay, struct mt_lane *lane,
 
     mt_lane_open_group(lane);
     if (mt_event_is_segment(&event))
-        status = mt_device_offer_base(&lane->device, &event);
+        status = mt_lane_offer(lane, &event);
     for (ahead = 0; status == MT_OK && !trigger; ahead++) {
         const struct mt_event *next = mt_window_peek(&replay->window, ahead, &status, error);
         if (!next)
@@ -249,7 +259,7 @@ static enum mt_status resolve_group(struct replay *replay, struct mt_lane *lane,
         if (next->device != event.device)
             continue;
         if (mt_event_is_segment(next))
-            status = mt_device_offer_base(&lane->device, next);
+            status = mt_lane_offer(lane, next);
         else if (mt_event_is_memory(next) || next->kind == MT_EVENT_EMPTY_CACHE)
             trigger = next;
     }
@@ -348,13 +358,149 @@ static enum mt_status run(struct replay *replay, struct mt_error *error)
     return status;
 }
 
+/* The whole trace, once. */
+static enum mt_status run_once(struct replay *replay, struct mt_error *error)
+{
+    enum mt_status status;
+    size_t i;
+
+    memset(replay->summary, 0, sizeof *replay->summary);
+    replay->allocations = 0;
+    replay->restoring = false;
+    mt_window_init(&replay->window, replay->source);
+    status = run(replay, error);
+    mt_window_release(&replay->window);
+    for (i = 0; i < MT_MAX_DEVICES; i++) {
+        close_lane(replay->lanes[i]);
+        replay->lanes[i] = NULL;
+    }
+    return status;
+}
+
+/* ---- lost pools --------------------------------------------------------------- */
+
+/* A run that agrees with the trace costs nothing more than the comparison. */
+static bool pools_are_watched(const struct replay *replay)
+{
+    return replay->ops == &mt_policy_pytorch && !replay->policy_options &&
+           !replay->options->blind && !replay->options->no_inferred_pools &&
+           !replay->source->header.never_refused &&
+           (!replay->observer || replay->observer->restart);
+}
+
+/* Number of the first event that differs, UINT64_MAX if none does. */
+static uint64_t first_difference(const struct mt_replay_summary *summary)
+{
+    uint64_t first = UINT64_MAX;
+    uint16_t i;
+
+    for (i = 0; i < summary->device_count; i++) {
+        const struct mt_replay_verify *verify = &summary->devices[i].verify;
+        if (verify->first_difference[0])
+            first = mt_min_u64(first, verify->first_difference_event);
+    }
+    return first;
+}
+
+/* Replays with other pools; *reached: see first_difference. */
+static enum mt_status try_pools(struct replay *replay, const struct mt_lost_pools *pools,
+                                uint64_t *reached, struct mt_error *error)
+{
+    struct replay trial = *replay;
+    enum mt_status status = mt_source_rewind(replay->source, error);
+
+    trial.pools = pools;
+    trial.observer = NULL;
+    trial.summary = malloc(sizeof *trial.summary);
+    if (!trial.summary)
+        return MT_ERR_MEMORY;
+    if (status == MT_OK)
+        status = run_once(&trial, error);
+    if (status == MT_OK)
+        *reached = first_difference(trial.summary);
+    free(trial.summary);
+    return status;
+}
+
+/* Turns parts around that lie where the replay differs, one after the other,
+ * and keeps what leads further. */
+static enum mt_status improve_pools(struct replay *replay, struct mt_lost_pools *pools,
+                                    uint64_t *reached, struct mt_error *error)
+{
+    uint64_t seq = *reached, further;
+    enum mt_status status = MT_OK;
+    int trials = 0;
+    uint32_t part, last = MT_NO_PART;
+
+    for (; status == MT_OK && *reached != UINT64_MAX && trials < MOST_TRIALS &&
+           seq < *reached + NEAR_EVENTS;
+         seq++) {
+        part = mt_lost_pools_part_at(pools, seq);
+        if (part == MT_NO_PART || part == last)
+            continue;
+        last = part;
+        trials++;
+        mt_lost_pools_turn(pools, part);
+        status = try_pools(replay, pools, &further, error);
+        if (status == MT_OK && further > *reached) {
+            *reached = further;
+            seq = further - 1;
+            last = MT_NO_PART;
+        } else {
+            mt_lost_pools_turn(pools, part);
+        }
+    }
+    return status;
+}
+
+/* After a first run that differs: looks for pools with which it does not. */
+static enum mt_status replay_with_pools(struct replay *replay, struct mt_error *error)
+{
+    uint64_t before = first_difference(replay->summary), reached = 0;
+    struct mt_pool_evidence evidence;
+    struct mt_lost_pools pools = {0};
+    enum mt_status status = mt_source_rewind(replay->source, error);
+
+    if (status != MT_OK)
+        return status;
+    status = mt_pool_evidence_collect(replay->source, &evidence, error);
+    if (status == MT_OK && !evidence.gave_up && evidence.unequal.count) {
+        status = mt_lost_pools_guess(&evidence, &pools);
+        if (status == MT_OK)
+            status = try_pools(replay, &pools, &reached, error);
+        if (status == MT_OK)
+            status = improve_pools(replay, &pools, &reached, error);
+    }
+    if (status == MT_OK && reached > before) {
+        replay->pools = &pools;
+        if (replay->observer)
+            status = replay->observer->restart(replay->observer->context);
+        if (status == MT_OK)
+            status = mt_source_rewind(replay->source, error);
+        if (status == MT_OK)
+            status = run_once(replay, error);
+        replay->pools = NULL;
+    }
+    mt_lost_pools_release(&pools);
+    mt_pool_evidence_release(&evidence);
+    return status;
+}
+
+/* What was compared for the pools' sake alone is not the caller's business. */
+static void forget_comparison(struct mt_replay_summary *summary)
+{
+    uint16_t i;
+
+    for (i = 0; i < summary->device_count; i++)
+        memset(&summary->devices[i].verify, 0, sizeof summary->devices[i].verify);
+}
+
 enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
                              const struct mt_replay_observer *observer,
                              struct mt_replay_summary *summary, struct mt_error *error)
 {
     struct replay replay = {0};
     enum mt_status status;
-    size_t i;
 
     memset(summary, 0, sizeof *summary);
     if (error)
@@ -367,12 +513,13 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     if (status == MT_OK && limit_is_wanted(&replay))
         status = infer_limits(&replay, error);
     if (status == MT_OK) {
-        mt_window_init(&replay.window, source);
-        status = run(&replay, error);
-        mt_window_release(&replay.window);
+        replay.watches_pools = pools_are_watched(&replay);
+        status = run_once(&replay, error);
     }
-    for (i = 0; i < MT_MAX_DEVICES; i++)
-        close_lane(replay.lanes[i]);
+    if (status == MT_OK && replay.watches_pools && first_difference(summary) != UINT64_MAX)
+        status = replay_with_pools(&replay, error);
+    if (!options->verify)
+        forget_comparison(summary);
     free(replay.evidence);
     if (!summary->policy[0])
         snprintf(summary->policy, sizeof summary->policy, "%s", replay.ops ? replay.ops->name : "");

@@ -17,6 +17,7 @@ struct mt_replay_options {
     bool blind;             /* do not use recorded segment addresses */
     bool verify;            /* compare with what was recorded */
     bool no_inferred_limit; /* do not deduce the limit from OOMs and flushes */
+    bool no_inferred_pools; /* do not look for lost pools (lost_pools.h) */
 };
 
 struct mt_replay_verify {
@@ -27,6 +28,7 @@ struct mt_replay_verify {
     uint64_t ooms, ooms_exact;
     bool exact;                 /* all of them */
     char first_difference[240]; /* "" = none; names event, wanted and got */
+    uint64_t first_difference_event;
     /* At the first difference: bytes that the replay gave back to the driver
      * beyond what was recorded (negative: too little). */
     int64_t excess_release_bytes;
@@ -43,6 +45,8 @@ struct mt_replay_result {
     bool limit_inferred;     /* see limit_low/high: any limit in [low, high)
                                 gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
+    uint32_t pools_inferred;     /* segments whose pool the trace does not name, and
+                                    which were found to be in a private one */
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
     uint64_t address_ties;    /* choices between equal free blocks that only the
@@ -70,6 +74,9 @@ struct mt_replay_observer {
     void *context;
     enum mt_status (*event)(void *context, const struct mt_event *event,
                             const struct mt_replay_view *view);
+    /* The replay begins anew: forget what you saw. May be NULL: then the first
+     * try is the only one, and lost pools stay lost. */
+    enum mt_status (*restart)(void *context);
 };
 
 /* One device has at most this many simulated instances: devices 0..63. */

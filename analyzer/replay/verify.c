@@ -6,15 +6,16 @@
 #include "units.h"
 
 /* Keeps the first difference only. */
-static void differs(struct mt_replay_verify *verify, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void differs(struct mt_replay_verify *verify, uint64_t event_seq, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void differs(struct mt_replay_verify *verify, const char *format, ...)
+static void differs(struct mt_replay_verify *verify, uint64_t event_seq, const char *format, ...)
 {
     va_list args;
 
     if (verify->first_difference[0])
         return;
+    verify->first_difference_event = event_seq;
     va_start(args, format);
     vsnprintf(verify->first_difference, sizeof verify->first_difference, format, args);
     va_end(args);
@@ -71,8 +72,8 @@ void mt_verify_group(struct mt_replay_verify *verify, const struct mt_device_mod
             name_op(got_text, op);
         if (!verify->first_difference[0])
             verify->excess_release_bytes = excess_release(device);
-        differs(verify, "event %llu: recorded %s, replay %s", (unsigned long long)event_seq,
-                wanted_text, got_text);
+        differs(verify, event_seq, "event %llu: recorded %s, replay %s",
+                (unsigned long long)event_seq, wanted_text, got_text);
         verify->unexpected_segment_events += !base;
     }
 }
@@ -89,11 +90,12 @@ void mt_verify_address(struct mt_replay_verify *verify, const struct mt_event *e
     }
     mt_format_bytes(size, event->size_bytes);
     if (got == MT_OK)
-        differs(verify, "event %llu: alloc of %s recorded at 0x%llx, replay at 0x%llx",
+        differs(verify, event->seq, "event %llu: alloc of %s recorded at 0x%llx, replay at 0x%llx",
                 (unsigned long long)event->seq, size, (unsigned long long)event->addr,
                 (unsigned long long)got_addr);
     else
-        differs(verify, "event %llu: alloc of %s recorded at 0x%llx, replay out of memory",
+        differs(verify, event->seq,
+                "event %llu: alloc of %s recorded at 0x%llx, replay out of memory",
                 (unsigned long long)event->seq, size, (unsigned long long)event->addr);
 }
 
@@ -107,7 +109,8 @@ void mt_verify_oom(struct mt_replay_verify *verify, const struct mt_event *event
         verify->ooms_exact++;
         return;
     }
-    differs(verify, "event %llu: request of %s recorded out of memory, replay served it",
+    differs(verify, event->seq,
+            "event %llu: request of %s recorded out of memory, replay served it",
             (unsigned long long)event->seq, mt_format_bytes(size, event->size_bytes));
 }
 

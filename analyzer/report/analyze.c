@@ -20,7 +20,7 @@
 static enum mt_status replay(struct mt_analysis *analysis, const char *policy)
 {
     struct mt_replay_options options = analysis->options->replay;
-    struct mt_replay_observer observer = {&analysis->survey, mt_survey_event};
+    struct mt_replay_observer observer = {&analysis->survey, mt_survey_event, mt_survey_restart};
 
     mt_survey_release(&analysis->survey);
     mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);

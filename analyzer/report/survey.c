@@ -37,6 +37,19 @@ void mt_survey_release(struct mt_survey *survey)
     memset(survey, 0, sizeof *survey);
 }
 
+enum mt_status mt_survey_restart(void *context)
+{
+    struct mt_survey *survey = context;
+    const struct mt_source *source = survey->source;
+    struct mt_arena *arena = survey->arena;
+    struct mt_analyze_progress progress = survey->progress;
+
+    mt_survey_release(survey);
+    mt_survey_init(survey, arena, source);
+    survey->progress = progress;
+    return MT_OK;
+}
+
 /* ---- devices ------------------------------------------------------------- */
 
 static bool reserve_uses(struct mt_survey_device *device, uint32_t count)

@@ -72,6 +72,9 @@ void mt_survey_release(struct mt_survey *survey);
 enum mt_status mt_survey_event(void *context, const struct mt_event *event,
                                const struct mt_replay_view *view);
 
+/* The same, for a replay that begins anew. */
+enum mt_status mt_survey_restart(void *context);
+
 /* After the last event: ends phases, settles roles. */
 enum mt_status mt_survey_finish(struct mt_survey *survey) MT_MUST_USE;
 

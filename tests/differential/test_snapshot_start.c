@@ -54,7 +54,7 @@ static void replay_all(struct mt_torch *torch, struct sizes *sizes)
 {
     static struct mt_replay_summary summary;
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
-    struct mt_replay_observer observer = {sizes, note_size};
+    struct mt_replay_observer observer = {sizes, note_size, NULL};
     struct mt_error error = {.text = ""};
     uint32_t i;
 

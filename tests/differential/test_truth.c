@@ -28,8 +28,9 @@ static const char *const captures[] = {
 static const char *const rings[] = {"churn_exp_ring", "churn_ring", "gpt_ring", "leakval_ring"};
 
 /* Their private pools were deleted before the dump, so that a snapshot does not
- * say any more which segments belonged to them: no policy can know. */
-static const char *const lost_pools[] = {"../lost_pools/graphs", "../lost_pools/mempool"};
+ * say any more which segments belonged to them: the replay infers it. */
+static const char *const lost_pools[] = {"../lost_pools/graphs", "../lost_pools/graphs_exp",
+                                         "../lost_pools/mempool", "../lost_pools/mempool_exp"};
 
 /* What the allocator says of itself, in the order of truth_keys. */
 enum { LEVELS = 10, COUNTS = 5, VALUES = LEVELS + 1 + COUNTS };
@@ -95,11 +96,19 @@ static enum mt_status keep(void *context, const struct mt_event *event,
     return MT_OK;
 }
 
+static enum mt_status begin_anew(void *context)
+{
+    struct history *history = context;
+
+    history->count = 0;
+    return MT_OK;
+}
+
 /* Replays a capture; the caller frees history->states. */
 static void replay(const char *capture, const struct mt_replay_options *options,
                    struct history *history, struct mt_replay_summary *summary)
 {
-    struct mt_replay_observer observer = {history, keep};
+    struct mt_replay_observer observer = {history, keep, begin_anew};
     struct mt_source *source;
     struct mt_error error;
     char path[512];

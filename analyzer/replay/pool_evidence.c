@@ -1,0 +1,511 @@
+#include "pool_evidence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "lane.h"
+#include "pytorch_config.h"
+#include "recorded.h"
+#include "util.h"
+
+/* Beyond these the search gives up: it is for traces of programs, not for
+ * whatever a file claims. */
+static const size_t MOST_EVENTS = (size_t)1 << 26;
+static const size_t MOST_PAIRS = (size_t)1 << 22;
+static const uint64_t MOST_LOOKS = UINT64_C(2000000000);
+
+/* One device of the walk. */
+struct walk_lane {
+    struct mt_lane lane;
+    struct mt_replay_result result;
+    uint32_t *alive; /* instances, ascending by base */
+    size_t alive_count, alive_capacity;
+    uint32_t *idle; /* wholly free when the cache was emptied */
+    size_t idle_count, idle_capacity;
+    uint32_t released; /* first one that went in this group */
+    uint32_t last;     /* where the last request landed */
+    bool grew;         /* memory came right before the request */
+};
+
+struct walk {
+    struct mt_source *source;
+    struct mt_pool_evidence *evidence;
+    struct mt_pytorch_config config;
+    struct walk_lane *lanes[MT_MAX_DEVICES];
+    struct mt_map seen_unequal, seen_turns;
+    uint64_t looks;
+};
+
+/* ---- lists ----------------------------------------------------------------- */
+
+static enum mt_status push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item)
+{
+    enum mt_status status = mt_grow(items, capacity, *count + 1, sizeof **items);
+
+    if (status == MT_OK)
+        (*items)[(*count)++] = item;
+    return status;
+}
+
+static enum mt_status add_pair(struct walk *walk, struct mt_pool_pairs *pairs, uint32_t a,
+                               uint32_t b)
+{
+    enum mt_status status =
+        mt_grow(&pairs->items, &pairs->capacity, pairs->count + 1, sizeof *pairs->items);
+
+    if (status != MT_OK)
+        return status;
+    pairs->items[pairs->count++] = (struct mt_pool_pair){a, b};
+    if (pairs->count > MOST_PAIRS)
+        walk->evidence->gave_up = true;
+    return MT_OK;
+}
+
+/* The same, once per pair. */
+static enum mt_status add_once(struct walk *walk, struct mt_pool_pairs *pairs, struct mt_map *seen,
+                               uint32_t a, uint32_t b)
+{
+    uint64_t key = (uint64_t)a << 32 | b;
+    enum mt_status status;
+
+    if (mt_map_get(seen, key) != MT_MAP_NONE)
+        return MT_OK;
+    status = mt_map_set(seen, key, 1);
+    return status == MT_OK ? add_pair(walk, pairs, a, b) : status;
+}
+
+static enum mt_status set_unequal(struct walk *walk, uint32_t a, uint32_t b)
+{
+    return add_once(walk, &walk->evidence->unequal, &walk->seen_unequal, a < b ? a : b,
+                    a < b ? b : a);
+}
+
+/* ---- instances --------------------------------------------------------------- */
+
+/* Place in `alive` of the first instance that begins above addr. */
+static size_t place_above(const struct walk *walk, const struct walk_lane *lane, uint64_t addr)
+{
+    size_t low = 0, high = lane->alive_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (walk->evidence->instances[lane->alive[middle]].base <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static uint32_t instance_at(const struct walk *walk, const struct walk_lane *lane, uint64_t addr)
+{
+    size_t above = place_above(walk, lane, addr);
+
+    if (!above || addr >= walk->evidence->instances[lane->alive[above - 1]].end)
+        return MT_NO_INSTANCE;
+    return lane->alive[above - 1];
+}
+
+static bool is_small_segment(const struct mt_event *event)
+{
+    if ((event->flags & MT_EVENT_INITIAL) && event->aux_bytes)
+        return event->aux_bytes <= MT_PYTORCH_SMALL_LIMIT;
+    return event->size_bytes == MT_PYTORCH_SMALL_SEGMENT; /* chunks of large ones are larger */
+}
+
+/* Unequal to every reservation of its kind that exists. */
+static enum mt_status tell_reservations_apart(struct walk *walk, const struct walk_lane *lane,
+                                              uint32_t id)
+{
+    const struct mt_pool_instance *self = &walk->evidence->instances[id];
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < lane->alive_count; i++) {
+        const struct mt_pool_instance *other = &walk->evidence->instances[lane->alive[i]];
+        if (lane->alive[i] != id && other->expandable && other->stream == self->stream &&
+            other->is_small == self->is_small)
+            status = set_unequal(walk, id, lane->alive[i]);
+    }
+    return status;
+}
+
+static enum mt_status new_instance(struct walk *walk, struct walk_lane *lane,
+                                   const struct mt_event *event, uint32_t *id)
+{
+    struct mt_pool_evidence *evidence = walk->evidence;
+    struct mt_pool_instance fresh = {0};
+    size_t place = place_above(walk, lane, event->addr);
+    enum mt_status status = mt_grow(&evidence->instances, &evidence->capacity, evidence->count + 1u,
+                                    sizeof *evidence->instances);
+
+    if (status == MT_OK)
+        status = push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);
+    if (status != MT_OK)
+        return status;
+    fresh.base = fresh.end = event->addr;
+    fresh.first_release_seq = UINT64_MAX;
+    fresh.stream = event->stream;
+    fresh.device = event->device;
+    fresh.is_small = is_small_segment(event);
+    fresh.expandable = event->kind == MT_EVENT_SEGMENT_MAP;
+    *id = evidence->count++;
+    evidence->instances[*id] = fresh;
+    memmove(lane->alive + place + 1, lane->alive + place,
+            (lane->alive_count - 1 - place) * sizeof *lane->alive);
+    lane->alive[place] = *id;
+    return fresh.expandable ? tell_reservations_apart(walk, lane, *id) : MT_OK;
+}
+
+/* The reservation that a mapped range continues: it begins below the range and
+ * was mapped at least up to it, once. */
+static uint32_t reservation_of(const struct walk *walk, const struct walk_lane *lane,
+                               const struct mt_event *event)
+{
+    size_t above = place_above(walk, lane, event->addr);
+    const struct mt_pool_instance *below;
+
+    if (!above)
+        return MT_NO_INSTANCE;
+    below = &walk->evidence->instances[lane->alive[above - 1]];
+    return below->expandable && below->stream == event->stream &&
+                   below->is_small == is_small_segment(event) && event->addr <= below->end
+               ? lane->alive[above - 1]
+               : MT_NO_INSTANCE;
+}
+
+static enum mt_status add_memory(struct walk *walk, struct walk_lane *lane,
+                                 const struct mt_event *event, uint32_t *id)
+{
+    struct mt_pool_instance *instance;
+    enum mt_status status = MT_OK;
+
+    *id = event->kind == MT_EVENT_SEGMENT_MAP ? reservation_of(walk, lane, event) : MT_NO_INSTANCE;
+    if (*id == MT_NO_INSTANCE)
+        status = new_instance(walk, lane, event, id);
+    if (status != MT_OK)
+        return status;
+    instance = &walk->evidence->instances[*id];
+    instance->end = mt_max_u64(instance->end, event->addr + event->size_bytes);
+    instance->mapped_bytes += event->size_bytes;
+    lane->grew = true;
+    return MT_OK;
+}
+
+static void remove_memory(struct walk *walk, struct walk_lane *lane, const struct mt_event *event,
+                          uint32_t id)
+{
+    struct mt_pool_instance *instance = &walk->evidence->instances[id];
+    size_t place = place_above(walk, lane, instance->base);
+
+    instance->mapped_bytes -= mt_min_u64(instance->mapped_bytes, event->size_bytes);
+    if (event->seq < instance->first_release_seq)
+        instance->first_release_seq = event->seq;
+    if (lane->released == MT_NO_INSTANCE)
+        lane->released = id;
+    if (instance->mapped_bytes)
+        return;
+    do /* a damaged trace may have several with one base */
+        place--;
+    while (lane->alive[place] != id);
+    memmove(lane->alive + place, lane->alive + place + 1,
+            (lane->alive_count - 1 - place) * sizeof *lane->alive);
+    lane->alive_count--;
+}
+
+/* ---- flushes ------------------------------------------------------------------ */
+
+/* Notes the segments that are wholly free as empty_cache() begins. */
+static enum mt_status note_idle(struct walk *walk, struct walk_lane *lane)
+{
+    const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    lane->idle_count = 0;
+    walk->looks += store->count;
+    for (i = 0; status == MT_OK && i < store->count; i++) {
+        const struct mt_block *block = &store->blocks[i];
+        uint32_t id;
+        if (block->state != MT_BLOCK_FREE || block->expandable || mt_block_is_split(block))
+            continue;
+        id = instance_at(walk, lane, block->addr);
+        if (id != MT_NO_INSTANCE)
+            status = push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
+    }
+    return status;
+}
+
+/* The group of segment events is over: who was kept? */
+static enum mt_status end_group(struct walk *walk, struct walk_lane *lane)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < lane->idle_count && lane->released != MT_NO_INSTANCE; i++) {
+        if (walk->evidence->instances[lane->idle[i]].mapped_bytes)
+            status = add_pair(walk, &walk->evidence->kept, lane->idle[i], lane->released);
+    }
+    lane->idle_count = 0;
+    lane->released = MT_NO_INSTANCE;
+    lane->grew = false;
+    return status;
+}
+
+/* ---- best fit ------------------------------------------------------------------- */
+
+/* What a request found: the free block that it took the low end of. */
+struct landing {
+    uint32_t instance, rest;
+    uint64_t wanted_bytes; /* rounded */
+    uint64_t addr, size_bytes;
+    bool grew;
+};
+
+/* Would the pool of `block` have passed it over, whatever the pool's other
+ * blocks are? Then it says nothing. */
+static bool says_nothing(const struct walk *walk, const struct landing *landing,
+                         const struct mt_block *block)
+{
+    uint64_t max_split = walk->config.max_split_bytes, wanted = landing->wanted_bytes;
+
+    if (!landing->grew) {
+        bool preferred = block->size_bytes < landing->size_bytes ||
+                         (block->size_bytes == landing->size_bytes && block->addr < landing->addr);
+        /* at the growing end a block counts as larger than it is */
+        return !preferred || (block->expandable && block->next == MT_NO_BLOCK);
+    }
+    if (wanted < max_split)
+        return block->size_bytes >= max_split;
+    return block->size_bytes >= wanted + walk->config.max_non_split_rounding_bytes;
+}
+
+static enum mt_status compare_all(struct walk *walk, const struct walk_lane *lane,
+                                  const struct landing *landing)
+{
+    const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
+    const struct mt_pool_instance *here = &walk->evidence->instances[landing->instance];
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    walk->looks += store->count;
+    for (i = 0; status == MT_OK && i < store->count; i++) {
+        const struct mt_block *block = &store->blocks[i];
+        const struct mt_pool_instance *there;
+        uint32_t other;
+        if (block->state != MT_BLOCK_FREE || block->size_bytes < landing->wanted_bytes ||
+            i == landing->rest || says_nothing(walk, landing, block))
+            continue;
+        other = instance_at(walk, lane, block->addr);
+        if (other == MT_NO_INSTANCE || other == landing->instance)
+            continue;
+        there = &walk->evidence->instances[other];
+        if (there->stream == here->stream && there->is_small == here->is_small &&
+            there->expandable == here->expandable)
+            status = set_unequal(walk, landing->instance, other);
+    }
+    return status;
+}
+
+static enum mt_status observe_request(struct walk *walk, struct walk_lane *lane,
+                                      const struct mt_event *event, uint32_t id)
+{
+    const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
+    const struct mt_live *live = mt_live_find(&lane->lane.live, event->addr);
+    struct landing landing = {0};
+    const struct mt_block *block;
+    enum mt_status status = MT_OK;
+
+    if (lane->last != MT_NO_INSTANCE && lane->last != id)
+        status = add_once(walk, &walk->evidence->turns, &walk->seen_turns, lane->last, id);
+    lane->last = id;
+    walk->evidence->instances[id].last_alloc_seq = event->seq;
+    if (status != MT_OK || !live || live->handle == MT_LIVE_NO_HANDLE)
+        return status;
+    block = &store->blocks[live->handle];
+    landing.instance = id;
+    landing.rest = block->next;
+    landing.wanted_bytes = mt_pytorch_round_size(&walk->config, event->size_bytes);
+    landing.addr = block->addr;
+    landing.size_bytes = block->size_bytes;
+    landing.grew = lane->grew;
+    if (block->next != MT_NO_BLOCK && store->blocks[block->next].state == MT_BLOCK_FREE)
+        landing.size_bytes += store->blocks[block->next].size_bytes;
+    if (walk->evidence->instances[id].is_small != (landing.wanted_bytes <= MT_PYTORCH_SMALL_LIMIT))
+        return MT_OK;
+    return compare_all(walk, lane, &landing);
+}
+
+/* ---- the walk -------------------------------------------------------------------- */
+
+static enum mt_status open_lane(struct walk *walk, uint16_t device, struct mt_error *error)
+{
+    struct walk_lane *self = calloc(1, sizeof *self);
+    char spelling[16];
+
+    if (!self)
+        return MT_ERR_MEMORY;
+    walk->lanes[device] = self;
+    self->released = self->last = MT_NO_INSTANCE;
+    self->lane.result = &self->result;
+    self->lane.ops = &mt_policy_recorded;
+    self->lane.completes_at_request = !walk->source->header.has_free_completed;
+    mt_device_init(&self->lane.device, 0, 0, true);
+    return mt_policy_recorded.create(NULL, &walk->source->header, &walk->source->symbols,
+                                     &self->lane.device, &self->lane.policy, spelling,
+                                     sizeof spelling, error);
+}
+
+static void close_lane(struct walk_lane *self)
+{
+    if (!self)
+        return;
+    if (self->lane.policy)
+        mt_policy_recorded.destroy(self->lane.policy);
+    mt_device_release(&self->lane.device);
+    mt_live_release(&self->lane.live);
+    free(self->alive);
+    free(self->idle);
+    free(self);
+}
+
+static enum mt_status remember_event(struct walk *walk, const struct mt_event *event, uint32_t id)
+{
+    struct mt_pool_evidence *evidence = walk->evidence;
+
+    if (event->seq >= MOST_EVENTS) {
+        evidence->gave_up = true;
+        return MT_OK;
+    }
+    while (evidence->event_count <= event->seq) {
+        enum mt_status status = push(&evidence->instance_of, &evidence->event_count,
+                                     &evidence->event_capacity, MT_NO_INSTANCE);
+        if (status != MT_OK)
+            return status;
+    }
+    evidence->instance_of[event->seq] = id;
+    if (id != MT_NO_INSTANCE && !event->pool)
+        evidence->instances[id].has_nameless = true;
+    if (id != MT_NO_INSTANCE && event->pool) {
+        evidence->instances[id].pool = event->pool;
+        evidence->instances[id].is_known = true;
+    }
+    return MT_OK;
+}
+
+static enum mt_status walk_segment(struct walk *walk, struct walk_lane *lane,
+                                   const struct mt_event *event)
+{
+    bool comes = event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP;
+    uint32_t id = MT_NO_INSTANCE;
+    enum mt_status status = mt_policy_recorded.follow_segment(lane->lane.policy, event);
+
+    if (status == MT_OK && comes)
+        status = add_memory(walk, lane, event, &id);
+    else if (status == MT_OK)
+        id = instance_at(walk, lane, event->addr);
+    if (status == MT_OK)
+        status = remember_event(walk, event, id);
+    if (status == MT_OK && !comes && id != MT_NO_INSTANCE)
+        remove_memory(walk, lane, event, id);
+    return status;
+}
+
+static enum mt_status walk_event(struct walk *walk, struct walk_lane *lane,
+                                 const struct mt_event *event)
+{
+    static const struct mt_counters nothing;
+    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION};
+    enum mt_status status = MT_OK;
+    uint32_t id;
+
+    if (mt_event_is_segment(event))
+        return walk_segment(walk, lane, event);
+    if (event->kind == MT_EVENT_EMPTY_CACHE)
+        return note_idle(walk, lane);
+    if (event->flags & MT_EVENT_INITIAL)
+        status = mt_lane_restore(&lane->lane, event, 0, &view);
+    else if (event->kind == MT_EVENT_ALLOC)
+        status = mt_lane_alloc(&lane->lane, event, 0, &view);
+    else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
+        status = mt_lane_free(&lane->lane, event, &view);
+    if (status != MT_OK)
+        return status;
+    id = event->addr ? instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
+    status = remember_event(walk, event, id);
+    if (status == MT_OK && event->kind == MT_EVENT_ALLOC && id != MT_NO_INSTANCE &&
+        !(event->flags & MT_EVENT_INITIAL))
+        status = observe_request(walk, lane, event, id);
+    return status == MT_OK ? end_group(walk, lane) : status;
+}
+
+static enum mt_status walk_batch(struct walk *walk, const struct mt_event_batch *batch,
+                                 struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && !walk->evidence->gave_up && i < batch->count; i++) {
+        const struct mt_event *event = &batch->events[i];
+        if (event->device >= MT_MAX_DEVICES ||
+            (!mt_event_is_memory(event) && event->kind != MT_EVENT_EMPTY_CACHE))
+            continue;
+        if (!walk->lanes[event->device])
+            status = open_lane(walk, event->device, error);
+        if (status == MT_OK)
+            status = walk_event(walk, walk->lanes[event->device], event);
+        if (walk->looks > MOST_LOOKS)
+            walk->evidence->gave_up = true;
+    }
+    return status;
+}
+
+/* What is still there at the end has the pool that the snapshot says. */
+static enum mt_status finish(struct walk *walk)
+{
+    enum mt_status status = MT_OK;
+    size_t i, k;
+
+    for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++) {
+        struct walk_lane *lane = walk->lanes[i];
+        for (k = 0; lane && k < lane->alive_count; k++)
+            walk->evidence->instances[lane->alive[k]].is_known = true;
+        if (lane)
+            status = end_group(walk, lane);
+    }
+    return status;
+}
+
+enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool_evidence *evidence,
+                                        struct mt_error *error)
+{
+    struct walk walk = {.source = source, .evidence = evidence};
+    struct mt_event_batch batch;
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    memset(evidence, 0, sizeof *evidence);
+    if (mt_pytorch_config_recorded(&source->header, &walk.config, NULL) != MT_OK)
+        mt_pytorch_config_defaults(&walk.config);
+    while (status == MT_OK && !evidence->gave_up &&
+           (status = mt_source_next(source, &batch, error)) == MT_OK)
+        status = walk_batch(&walk, &batch, error);
+    if (status == MT_END)
+        status = finish(&walk);
+    for (i = 0; i < MT_MAX_DEVICES; i++)
+        close_lane(walk.lanes[i]);
+    mt_map_release(&walk.seen_unequal);
+    mt_map_release(&walk.seen_turns);
+    return status;
+}
+
+void mt_pool_evidence_release(struct mt_pool_evidence *evidence)
+{
+    free(evidence->instances);
+    free(evidence->unequal.items);
+    free(evidence->kept.items);
+    free(evidence->turns.items);
+    free(evidence->instance_of);
+    memset(evidence, 0, sizeof *evidence);
+}
