@@ -128,14 +128,13 @@ struct use {
 };
 
 /* A part in which exactly one of the colours was used on after a release. */
-static enum mt_status decide_by_use(struct mt_lost_pools *pools, bool *decided)
+static enum mt_status decide_by_use(struct mt_lost_pools *pools)
 {
     struct use *uses = calloc((size_t)pools->part_count + 1, sizeof *uses);
     uint32_t i;
 
     if (!uses)
         return MT_ERR_MEMORY;
-    memset(uses, 0, sizeof *uses);
     for (i = 0; i < pools->part_count; i++)
         uses[i].first_release[0] = uses[i].first_release[1] = UINT64_MAX;
     for (i = 0; i < pools->evidence->count; i++) {
@@ -154,7 +153,7 @@ static enum mt_status decide_by_use(struct mt_lost_pools *pools, bool *decided)
         bool is_default[2];
         is_default[0] = uses[i].first_release[0] < uses[i].last_alloc[0];
         is_default[1] = uses[i].first_release[1] < uses[i].last_alloc[1];
-        decided[i] = is_default[0] != is_default[1];
+        pools->certain[i] = is_default[0] != is_default[1];
         pools->turned[i] = is_default[1] && !is_default[0];
     }
     free(uses);
@@ -187,8 +186,10 @@ static void count_votes(const struct mt_lost_pools *pools, const bool *decided, 
 
     for (k = 0; k < evidence->kept.count; k++) {
         struct mt_pool_pair pair = evidence->kept.items[k];
-        if (is_decided(pools, decided, pair.b) && pool_of(pools, pair.b) == 0)
-            vote(pools, votes, pair.a, true, KEPT_WEIGHT);
+        if (is_decided(pools, decided, pair.b) && pool_of(pools, pair.b) != 0)
+            continue; /* the deletion of a pool flushes that pool alone */
+        vote(pools, votes, pair.a, true, KEPT_WEIGHT);
+        vote(pools, votes, pair.b, false, KEPT_WEIGHT);
     }
     for (k = 0; k < evidence->turns.count; k++) {
         struct mt_pool_pair pair = evidence->turns.items[k];
@@ -201,28 +202,48 @@ static void count_votes(const struct mt_lost_pools *pools, const bool *decided, 
     }
 }
 
-/* Decided parts vote on their neighbours in time, until nothing changes. */
-static enum mt_status decide_by_votes(struct mt_lost_pools *pools, bool *decided)
+/* Follows the votes; the first part without any is decided as it is when
+ * there are none. False if all were decided before. */
+static bool decide_round(struct mt_lost_pools *pools, bool *decided, const struct votes *votes)
 {
-    struct votes *votes = calloc((size_t)pools->part_count + 1, sizeof *votes);
-    bool changed = true;
-    int round;
-    uint32_t i;
+    uint32_t i, first = MT_NO_PART;
+    bool changed = false;
 
-    if (!votes)
+    for (i = pools->part_count; i-- > 0;) {
+        if (decided[i])
+            continue;
+        first = i;
+        if (votes[i].stay == votes[i].turn)
+            continue;
+        pools->turned[i] = votes[i].turn > votes[i].stay;
+        decided[i] = changed = true;
+    }
+    if (!changed && first != MT_NO_PART)
+        decided[first] = changed = true;
+    return changed;
+}
+
+/* Decided parts vote on their neighbours in time. */
+static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
+{
+    size_t count = (size_t)pools->part_count + 1;
+    struct votes *votes = calloc(count, sizeof *votes);
+    bool *decided = calloc(count, sizeof *decided), changed = true;
+    int round;
+
+    if (!votes || !decided) {
+        free(votes);
+        free(decided);
         return MT_ERR_MEMORY;
+    }
+    memcpy(decided, pools->certain, (count - 1) * sizeof *decided);
     for (round = 0; changed && round < MOST_ROUNDS; round++) {
-        changed = false;
-        memset(votes, 0, ((size_t)pools->part_count + 1) * sizeof *votes);
+        memset(votes, 0, count * sizeof *votes);
         count_votes(pools, decided, votes);
-        for (i = 0; i < pools->part_count; i++) {
-            if (decided[i] || votes[i].stay == votes[i].turn)
-                continue;
-            pools->turned[i] = votes[i].turn > votes[i].stay;
-            decided[i] = changed = true;
-        }
+        changed = decide_round(pools, decided, votes);
     }
     free(votes);
+    free(decided);
     return MT_OK;
 }
 
@@ -233,24 +254,22 @@ enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
 {
     struct graph graph = {0};
     enum mt_status status;
-    bool *decided = NULL;
 
     memset(pools, 0, sizeof *pools);
     pools->evidence = evidence;
     pools->part = calloc((size_t)evidence->count + 1, sizeof *pools->part);
     pools->colour = calloc((size_t)evidence->count + 1, sizeof *pools->colour);
     pools->turned = calloc((size_t)evidence->count + 1, sizeof *pools->turned);
-    decided = calloc((size_t)evidence->count + 1, sizeof *decided);
+    pools->certain = calloc((size_t)evidence->count + 1, sizeof *pools->certain);
     status = make_graph(evidence, &graph);
-    if (!pools->part || !pools->colour || !pools->turned || !decided)
+    if (!pools->part || !pools->colour || !pools->turned || !pools->certain)
         status = MT_ERR_MEMORY;
     if (status == MT_OK) {
         colour_all(pools, &graph);
-        status = decide_by_use(pools, decided);
+        status = decide_by_use(pools);
     }
     if (status == MT_OK)
-        status = decide_by_votes(pools, decided);
-    free(decided);
+        status = decide_by_votes(pools);
     release_graph(&graph);
     return status;
 }
@@ -260,6 +279,7 @@ void mt_lost_pools_release(struct mt_lost_pools *pools)
     free(pools->part);
     free(pools->colour);
     free(pools->turned);
+    free(pools->certain);
     memset(pools, 0, sizeof *pools);
 }
 
@@ -297,4 +317,12 @@ void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
 {
     if (part < pools->part_count)
         pools->turned[part] = !pools->turned[part];
+}
+
+void mt_lost_pools_turn_all(struct mt_lost_pools *pools)
+{
+    uint32_t i;
+
+    for (i = 0; i < pools->part_count; i++)
+        pools->turned[i] ^= !pools->certain[i];
 }

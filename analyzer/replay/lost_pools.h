@@ -11,7 +11,8 @@
  * that gave memory back and went on being used is the default pool's (a
  * private pool gives back only when it is deleted); a segment that stayed
  * where the default pool's went is private; and what was used in turn with
- * segments of a pool is likely in that pool.
+ * segments of a pool is likely in that pool. If nothing decides, the first part
+ * counts as it came, and the others by it.
  *
  * Limits: this is a guess, which only a replay confirms. The caller replays
  * with it, turns parts around where the replay still differs, and keeps what
@@ -31,7 +32,8 @@ struct mt_lost_pools {
     uint32_t *part; /* of the graph; MT_NO_PART = fixed by a known pool */
     uint16_t *colour;
     /* PRIVATE: by part */
-    bool *turned; /* colours 0 and 1 change places */
+    bool *turned;  /* colours 0 and 1 change places */
+    bool *certain; /* the way round is no guess */
     uint32_t part_count;
 };
 
@@ -50,5 +52,7 @@ uint32_t mt_lost_pools_count(const struct mt_lost_pools *pools, uint16_t device)
  * MT_NO_PART if there is none. */
 uint32_t mt_lost_pools_part_at(const struct mt_lost_pools *pools, uint64_t seq);
 void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part);
+/* All parts at once that could be the wrong way round. */
+void mt_lost_pools_turn_all(struct mt_lost_pools *pools);
 
 #endif

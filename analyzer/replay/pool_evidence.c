@@ -33,7 +33,6 @@ struct walk {
     struct mt_pool_evidence *evidence;
     struct mt_pytorch_config config;
     struct walk_lane *lanes[MT_MAX_DEVICES];
-    struct mt_map seen_unequal, seen_turns;
     uint64_t looks;
 };
 
@@ -48,37 +47,9 @@ static enum mt_status push(uint32_t **items, size_t *count, size_t *capacity, ui
     return status;
 }
 
-static enum mt_status add_pair(struct walk *walk, struct mt_pool_pairs *pairs, uint32_t a,
-                               uint32_t b)
-{
-    enum mt_status status =
-        mt_grow(&pairs->items, &pairs->capacity, pairs->count + 1, sizeof *pairs->items);
-
-    if (status != MT_OK)
-        return status;
-    pairs->items[pairs->count++] = (struct mt_pool_pair){a, b};
-    if (pairs->count > MOST_PAIRS)
-        walk->evidence->gave_up = true;
-    return MT_OK;
-}
-
-/* The same, once per pair. */
-static enum mt_status add_once(struct walk *walk, struct mt_pool_pairs *pairs, struct mt_map *seen,
-                               uint32_t a, uint32_t b)
-{
-    uint64_t key = (uint64_t)a << 32 | b;
-    enum mt_status status;
-
-    if (mt_map_get(seen, key) != MT_MAP_NONE)
-        return MT_OK;
-    status = mt_map_set(seen, key, 1);
-    return status == MT_OK ? add_pair(walk, pairs, a, b) : status;
-}
-
 static enum mt_status set_unequal(struct walk *walk, uint32_t a, uint32_t b)
 {
-    return add_once(walk, &walk->evidence->unequal, &walk->seen_unequal, a < b ? a : b,
-                    a < b ? b : a);
+    return mt_pool_pairs_add(&walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
 }
 
 /* ---- instances --------------------------------------------------------------- */
@@ -245,7 +216,7 @@ static enum mt_status end_group(struct walk *walk, struct walk_lane *lane)
 
     for (i = 0; status == MT_OK && i < lane->idle_count && lane->released != MT_NO_INSTANCE; i++) {
         if (walk->evidence->instances[lane->idle[i]].mapped_bytes)
-            status = add_pair(walk, &walk->evidence->kept, lane->idle[i], lane->released);
+            status = mt_pool_pairs_add(&walk->evidence->kept, lane->idle[i], lane->released);
     }
     lane->idle_count = 0;
     lane->released = MT_NO_INSTANCE;
@@ -318,7 +289,7 @@ static enum mt_status observe_request(struct walk *walk, struct walk_lane *lane,
     enum mt_status status = MT_OK;
 
     if (lane->last != MT_NO_INSTANCE && lane->last != id)
-        status = add_once(walk, &walk->evidence->turns, &walk->seen_turns, lane->last, id);
+        status = mt_pool_pairs_add(&walk->evidence->turns, lane->last, id);
     lane->last = id;
     walk->evidence->instances[id].last_alloc_seq = event->seq;
     if (status != MT_OK || !live || live->handle == MT_LIVE_NO_HANDLE)
@@ -455,7 +426,8 @@ static enum mt_status walk_batch(struct walk *walk, const struct mt_event_batch 
             status = open_lane(walk, event->device, error);
         if (status == MT_OK)
             status = walk_event(walk, walk->lanes[event->device], event);
-        if (walk->looks > MOST_LOOKS)
+        if (walk->looks > MOST_LOOKS || walk->evidence->unequal.count > MOST_PAIRS ||
+            walk->evidence->kept.count > MOST_PAIRS)
             walk->evidence->gave_up = true;
     }
     return status;
@@ -495,17 +467,15 @@ enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool
         status = finish(&walk);
     for (i = 0; i < MT_MAX_DEVICES; i++)
         close_lane(walk.lanes[i]);
-    mt_map_release(&walk.seen_unequal);
-    mt_map_release(&walk.seen_turns);
     return status;
 }
 
 void mt_pool_evidence_release(struct mt_pool_evidence *evidence)
 {
     free(evidence->instances);
-    free(evidence->unequal.items);
-    free(evidence->kept.items);
-    free(evidence->turns.items);
+    mt_pool_pairs_release(&evidence->unequal);
+    mt_pool_pairs_release(&evidence->kept);
+    mt_pool_pairs_release(&evidence->turns);
     free(evidence->instance_of);
     memset(evidence, 0, sizeof *evidence);
 }

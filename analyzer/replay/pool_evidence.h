@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-#include "map.h"
+#include "pool_pairs.h"
 #include "source.h"
 
 #define MT_NO_INSTANCE UINT32_MAX
@@ -38,23 +38,14 @@ struct mt_pool_instance {
     bool has_nameless; /* events about it that name no pool */
 };
 
-/* For unequal ones a < b. For kept ones: a was free and kept when b went. */
-struct mt_pool_pair {
-    uint32_t a, b;
-};
-
-struct mt_pool_pairs {
-    struct mt_pool_pair *items;
-    size_t count, capacity;
-};
-
 struct mt_pool_evidence {
     struct mt_pool_instance *instances;
     uint32_t count;
     size_t capacity;
-    struct mt_pool_pairs unequal, kept;
-    struct mt_pool_pairs turns; /* requests in a row: b's came right after a's */
-    uint32_t *instance_of;      /* by event number: what it lies in */
+    struct mt_pool_pairs unequal; /* a < b */
+    struct mt_pool_pairs kept;    /* a was free and kept when b went */
+    struct mt_pool_pairs turns;   /* a request of b's came right after one of a's */
+    uint32_t *instance_of;        /* by event number: what it lies in */
     size_t event_count, event_capacity;
     bool gave_up; /* too large for this kind of search */
 };

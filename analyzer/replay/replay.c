@@ -6,15 +6,11 @@
 
 #include "lane.h"
 #include "limit.h"
-#include "lost_pools.h"
+#include "pool_search.h"
 #include "pytorch_config.h"
 #include "util.h"
 #include "verify.h"
 #include "window.h"
-
-/* How far a search for lost pools goes: trials, and events around the place
- * where a replay differs. */
-enum { MOST_TRIALS = 24, NEAR_EVENTS = 64 };
 
 struct replay {
     const struct mt_replay_options *options;
@@ -388,26 +384,26 @@ static bool pools_are_watched(const struct replay *replay)
            (!replay->observer || replay->observer->restart);
 }
 
-/* Number of the first event that differs, UINT64_MAX if none does. */
-static uint64_t first_difference(const struct mt_replay_summary *summary)
+static struct mt_pool_reach reach_of(const struct mt_replay_summary *summary)
 {
-    uint64_t first = UINT64_MAX;
+    struct mt_pool_reach reach = {UINT64_MAX, 0};
     uint16_t i;
 
     for (i = 0; i < summary->device_count; i++) {
         const struct mt_replay_verify *verify = &summary->devices[i].verify;
+        reach.exact += verify->addresses_exact + verify->segment_events_exact;
         if (verify->first_difference[0])
-            first = mt_min_u64(first, verify->first_difference_event);
+            reach.event = mt_min_u64(reach.event, verify->first_difference_event);
     }
-    return first;
+    return reach;
 }
 
-/* Replays with other pools; *reached: see first_difference. */
-static enum mt_status try_pools(struct replay *replay, const struct mt_lost_pools *pools,
-                                uint64_t *reached, struct mt_error *error)
+/* Replays with these pools, unseen by the observer. */
+static enum mt_status try_pools(void *context, const struct mt_lost_pools *pools,
+                                struct mt_pool_reach *reach, struct mt_error *error)
 {
-    struct replay trial = *replay;
-    enum mt_status status = mt_source_rewind(replay->source, error);
+    struct replay trial = *(const struct replay *)context;
+    enum mt_status status = mt_source_rewind(trial.source, error);
 
     trial.pools = pools;
     trial.observer = NULL;
@@ -417,61 +413,22 @@ static enum mt_status try_pools(struct replay *replay, const struct mt_lost_pool
     if (status == MT_OK)
         status = run_once(&trial, error);
     if (status == MT_OK)
-        *reached = first_difference(trial.summary);
+        *reach = reach_of(trial.summary);
     free(trial.summary);
     return status;
 }
 
-/* Turns parts around that lie where the replay differs, one after the other,
- * and keeps what leads further. */
-static enum mt_status improve_pools(struct replay *replay, struct mt_lost_pools *pools,
-                                    uint64_t *reached, struct mt_error *error)
-{
-    uint64_t seq = *reached, further;
-    enum mt_status status = MT_OK;
-    int trials = 0;
-    uint32_t part, last = MT_NO_PART;
-
-    for (; status == MT_OK && *reached != UINT64_MAX && trials < MOST_TRIALS &&
-           seq < *reached + NEAR_EVENTS;
-         seq++) {
-        part = mt_lost_pools_part_at(pools, seq);
-        if (part == MT_NO_PART || part == last)
-            continue;
-        last = part;
-        trials++;
-        mt_lost_pools_turn(pools, part);
-        status = try_pools(replay, pools, &further, error);
-        if (status == MT_OK && further > *reached) {
-            *reached = further;
-            seq = further - 1;
-            last = MT_NO_PART;
-        } else {
-            mt_lost_pools_turn(pools, part);
-        }
-    }
-    return status;
-}
-
-/* After a first run that differs: looks for pools with which it does not. */
+/* After a first run that differs: looks for pools with which it does not, or
+ * later, and replays with them. */
 static enum mt_status replay_with_pools(struct replay *replay, struct mt_error *error)
 {
-    uint64_t before = first_difference(replay->summary), reached = 0;
+    struct mt_pool_reach before = reach_of(replay->summary), best;
+    struct mt_pool_trial trial = {replay, try_pools};
     struct mt_pool_evidence evidence;
-    struct mt_lost_pools pools = {0};
-    enum mt_status status = mt_source_rewind(replay->source, error);
+    struct mt_lost_pools pools;
+    enum mt_status status = mt_pool_search(replay->source, &trial, &evidence, &pools, &best, error);
 
-    if (status != MT_OK)
-        return status;
-    status = mt_pool_evidence_collect(replay->source, &evidence, error);
-    if (status == MT_OK && !evidence.gave_up && evidence.unequal.count) {
-        status = mt_lost_pools_guess(&evidence, &pools);
-        if (status == MT_OK)
-            status = try_pools(replay, &pools, &reached, error);
-        if (status == MT_OK)
-            status = improve_pools(replay, &pools, &reached, error);
-    }
-    if (status == MT_OK && reached > before) {
+    if (status == MT_OK && best.event > before.event) {
         replay->pools = &pools;
         if (replay->observer)
             status = replay->observer->restart(replay->observer->context);
@@ -516,7 +473,7 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
         replay.watches_pools = pools_are_watched(&replay);
         status = run_once(&replay, error);
     }
-    if (status == MT_OK && replay.watches_pools && first_difference(summary) != UINT64_MAX)
+    if (status == MT_OK && replay.watches_pools && reach_of(summary).event != UINT64_MAX)
         status = replay_with_pools(&replay, error);
     if (!options->verify)
         forget_comparison(summary);

@@ -211,6 +211,8 @@ static void pytorch_equals_every_truth_row(void **unused)
     (void)unused;
     for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
         check_capture(captures[i], &options, everything);
+    for (i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
+        check_capture(lost_pools[i], &options, everything);
 }
 
 /* A given limit must lead to the same as a deduced one. */
@@ -314,7 +316,7 @@ static void where_addresses_decide_blind_replay_is_close(void **unused)
     }
 }
 
-static void check_addresses(const char *capture, bool starts_in_middle)
+static void check_addresses(const char *capture, bool starts_in_middle, bool has_lost_pools)
 {
     static struct mt_replay_summary summary;
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
@@ -328,6 +330,7 @@ static void check_addresses(const char *capture, bool starts_in_middle)
             fail_msg("%s device %u: %s", capture, result->device, result->verify.first_difference);
         assert_true(result->verify.allocations > 0);
         assert_int_equal(result->starts_in_middle, starts_in_middle);
+        assert_int_equal(result->pools_inferred > 0, has_lost_pools);
     }
 }
 
@@ -337,9 +340,11 @@ static void every_address_and_segment_is_as_recorded(void **unused)
 
     (void)unused;
     for (i = 0; i < sizeof captures / sizeof captures[0]; i++)
-        check_addresses(captures[i], false);
+        check_addresses(captures[i], false, false);
     for (i = 0; i < sizeof rings / sizeof rings[0]; i++)
-        check_addresses(rings[i], true);
+        check_addresses(rings[i], true, false);
+    for (i = 0; i < sizeof lost_pools / sizeof lost_pools[0]; i++)
+        check_addresses(lost_pools[i], false, true);
 }
 
 /* Rows from a ring's start on are exact in what is there; maxima of the time

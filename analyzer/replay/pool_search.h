@@ -1,0 +1,27 @@
+/* Looking for lost pools (lost_pools.h): a guess from the evidence, tried in a
+ * replay, and turned around in parts where the replay still differs. */
+#ifndef MT_ANALYZER_POOL_SEARCH_H
+#define MT_ANALYZER_POOL_SEARCH_H
+
+#include "lost_pools.h"
+
+/* How far a replay agrees with the trace: to which event, and how often. */
+struct mt_pool_reach {
+    uint64_t event; /* the first that differs, UINT64_MAX = none does */
+    uint64_t exact;
+};
+
+/* A replay of the whole trace with these pools. */
+struct mt_pool_trial {
+    void *context;
+    enum mt_status (*run)(void *context, const struct mt_lost_pools *pools,
+                          struct mt_pool_reach *reach, struct mt_error *error);
+};
+
+/* Reads the source from its start. *pools are the best found, to be released
+ * before *evidence; best->event is 0 if there was nothing to try. */
+enum mt_status mt_pool_search(struct mt_source *source, const struct mt_pool_trial *trial,
+                              struct mt_pool_evidence *evidence, struct mt_lost_pools *pools,
+                              struct mt_pool_reach *best, struct mt_error *error) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,358 @@
+/* Pools that the trace does not name, on traces made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lost_pools.h"
+#include "memory_source.h"
+#include "replay.h"
+#include "util.h"
+
+#define BASE  UINT64_C(0x7f0000000000)
+#define AT(n) (BASE + (uint64_t)(n)*64 * MT_MIB)
+
+static struct mt_replay_summary summary;
+
+struct seen {
+    size_t events, restarts;
+    uint64_t last_reserved;
+};
+
+static enum mt_status see(void *context, const struct mt_event *event,
+                          const struct mt_replay_view *view)
+{
+    struct seen *seen = context;
+
+    (void)event;
+    seen->events++;
+    seen->last_reserved = view->counters->reserved.now;
+    return MT_OK;
+}
+
+static enum mt_status forget(void *context)
+{
+    struct seen *seen = context;
+
+    seen->restarts++;
+    seen->events = 0;
+    return MT_OK;
+}
+
+static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes)
+{
+    struct mt_event event = {0};
+
+    event.kind = kind;
+    event.addr = addr;
+    event.size_bytes = size_bytes;
+    event.stack = event.name = MT_NO_ID;
+    return event;
+}
+
+/* Short words for long tables. */
+#define TAKE(n, mib)        event(MT_EVENT_SEGMENT_ALLOC, AT(n), (mib)*MT_MIB)
+#define GIVE(n, mib)        event(MT_EVENT_SEGMENT_FREE, AT(n), (mib)*MT_MIB)
+#define MAP(addr, mib)      event(MT_EVENT_SEGMENT_MAP, addr, (mib)*MT_MIB)
+#define UNMAP(addr, mib)    event(MT_EVENT_SEGMENT_UNMAP, addr, (mib)*MT_MIB)
+#define ALLOC(addr, size)   event(MT_EVENT_ALLOC, addr, size)
+#define RELEASE(addr, size) event(MT_EVENT_FREE_COMPLETED, addr, size)
+#define FLUSH               event(MT_EVENT_EMPTY_CACHE, 0, 0)
+
+static const struct mt_replay_result *run(struct mt_event *events, size_t count,
+                                          const struct mt_replay_options *options,
+                                          const struct mt_replay_observer *observer,
+                                          const char *allocator_options)
+{
+    struct memory_source source;
+    struct mt_error error;
+
+    memory_source_init(&source, events, count, 7);
+    source.source.header.allocator_options = allocator_options;
+    if (mt_replay_run(&source.source, options, observer, &summary, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    memory_source_release(&source);
+    return &summary.devices[0];
+}
+
+static const struct mt_replay_result *verify(struct mt_event *events, size_t count)
+{
+    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+
+    return run(events, count, &options, NULL, NULL);
+}
+
+static void expect_exact(const struct mt_replay_result *result, uint32_t inferred)
+{
+    if (!result->verify.exact)
+        fail_msg("%s", result->verify.first_difference);
+    assert_int_equal(result->pools_inferred, inferred);
+}
+
+/* Segment 0 has room, but the request goes to a new one: another pool. Then
+ * the cache is emptied, 1 goes and is used no more, 0 goes on: 1 was private. */
+#define TWO_POOLS                                                                                  \
+    TAKE(0, 2), ALLOC(AT(0), 1000), TAKE(1, 2), ALLOC(AT(1), 2000), ALLOC(AT(0) + 1024, 3000),     \
+        RELEASE(AT(1), 2000), FLUSH, GIVE(1, 2), ALLOC(AT(0) + 4096, 512), RELEASE(AT(0), 1000),   \
+        RELEASE(AT(0) + 1024, 3000), RELEASE(AT(0) + 4096, 512), FLUSH, GIVE(0, 2)
+
+static void a_request_that_passes_room_over_is_in_another_pool(void **unused)
+{
+    struct mt_event events[] = {TWO_POOLS};
+
+    (void)unused;
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
+    assert_int_equal(summary.devices[0].counters.reserved.peak, 4 * MT_MIB);
+    assert_int_equal(summary.devices[0].counters.reserved.now, 0);
+    assert_int_equal(summary.devices[0].counters.retries, 0);
+}
+
+static void what_is_exact_stays_as_it_is(void **unused)
+{
+    struct mt_event events[] = {
+        TAKE(0, 2), ALLOC(AT(0), 1000), TAKE(1, 20), ALLOC(AT(1), 2 * MT_MIB), RELEASE(AT(0), 1000),
+        FLUSH,      GIVE(0, 2)};
+
+    (void)unused;
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 0);
+}
+
+/* A pool does not pass over what fits best either. */
+static void best_fit_tells_pools_apart(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 20),
+                                ALLOC(AT(0), 8 * MT_MIB),
+                                ALLOC(AT(0) + 8 * MT_MIB, 9 * MT_MIB), /* 3 are left */
+                                TAKE(1, 20),
+                                ALLOC(AT(1), 9 * MT_MIB),
+                                ALLOC(AT(1) + 9 * MT_MIB, 5 * MT_MIB), /* 6 are left */
+                                RELEASE(AT(0), 8 * MT_MIB),
+                                ALLOC(AT(0), 5 * MT_MIB), /* into 8, where 6 would have done */
+                                RELEASE(AT(1), 9 * MT_MIB),
+                                RELEASE(AT(1) + 9 * MT_MIB, 5 * MT_MIB),
+                                FLUSH,
+                                GIVE(1, 20),
+                                ALLOC(AT(0) + 5 * MT_MIB, 2 * MT_MIB)};
+
+    (void)unused;
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
+}
+
+/* Small and large segments of both pools, and nothing tells which is which but
+ * the order in which they go: a private pool's small ones first. */
+static void the_order_of_release_turns_a_guess_around(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 2),
+                                ALLOC(AT(0), 512),
+                                TAKE(1, 20),
+                                ALLOC(AT(1), 2 * MT_MIB),
+                                TAKE(2, 2),
+                                ALLOC(AT(2), 512),
+                                TAKE(3, 20),
+                                ALLOC(AT(3), 2 * MT_MIB),
+                                RELEASE(AT(0), 512),
+                                RELEASE(AT(1), 2 * MT_MIB),
+                                RELEASE(AT(2), 512),
+                                RELEASE(AT(3), 2 * MT_MIB),
+                                FLUSH,
+                                GIVE(0, 2),
+                                GIVE(1, 20),
+                                GIVE(3, 20),
+                                GIVE(2, 2)};
+
+    (void)unused;
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 2);
+}
+
+/* The same, where what was used in turn misleads: one part is wrong. */
+static void one_part_may_be_turned_around(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 2),
+                                ALLOC(AT(0), 512),
+                                TAKE(3, 20),
+                                ALLOC(AT(3), 2 * MT_MIB),
+                                TAKE(2, 2),
+                                ALLOC(AT(2), 512),
+                                TAKE(1, 20),
+                                ALLOC(AT(1), 2 * MT_MIB),
+                                RELEASE(AT(0), 512),
+                                RELEASE(AT(1), 2 * MT_MIB),
+                                RELEASE(AT(2), 512),
+                                RELEASE(AT(3), 2 * MT_MIB),
+                                FLUSH,
+                                GIVE(0, 2),
+                                GIVE(1, 20),
+                                GIVE(3, 20),
+                                GIVE(2, 2)};
+
+    (void)unused;
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 2);
+}
+
+/* Segment 1 is wholly free when the cache is emptied, and stays. */
+static void what_a_flush_keeps_is_private(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 2),
+                                ALLOC(AT(0), 512),
+                                TAKE(1, 20),
+                                ALLOC(AT(1), 2 * MT_MIB),
+                                RELEASE(AT(0), 512),
+                                RELEASE(AT(1), 2 * MT_MIB),
+                                FLUSH,
+                                GIVE(0, 2),
+                                TAKE(3, 2),
+                                ALLOC(AT(3), 512),
+                                ALLOC(AT(1), 2 * MT_MIB),
+                                RELEASE(AT(1), 2 * MT_MIB),
+                                FLUSH,
+                                GIVE(1, 20)};
+    struct memory_source source;
+    struct mt_pool_evidence evidence;
+    struct mt_lost_pools pools;
+    size_t i;
+
+    (void)unused;
+    memory_source_init(&source, events, MT_ARRAY_LEN(events), 64);
+    assert_int_equal(mt_pool_evidence_collect(&source.source, &evidence, NULL), MT_OK);
+    assert_int_equal(evidence.count, 3);
+    assert_int_equal(evidence.kept.count, 1);
+    assert_int_equal(mt_lost_pools_guess(&evidence, &pools), MT_OK);
+    for (i = 0; i < MT_ARRAY_LEN(events); i++)
+        assert_int_equal(mt_lost_pools_of(&pools, &events[i]) != 0,
+                         events[i].addr >= AT(1) && events[i].addr < AT(2));
+    assert_int_equal(mt_lost_pools_count(&pools, 0), 1);
+    mt_lost_pools_release(&pools);
+    mt_pool_evidence_release(&evidence);
+    memory_source_release(&source);
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
+}
+
+/* Two reservations of one stream and size class at the same time. */
+static void two_reservations_are_two_pools(void **unused)
+{
+    struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    uint64_t here = BASE, there = BASE + 1024 * MT_GIB;
+    struct mt_event events[] = {MAP(here, 2),
+                                ALLOC(here, MT_MIB),
+                                ALLOC(here + MT_MIB, MT_MIB), /* full */
+                                MAP(there, 2),
+                                ALLOC(there, MT_MIB),
+                                ALLOC(there + MT_MIB, MT_MIB),
+                                MAP(here + 2 * MT_MIB, 2),
+                                ALLOC(here + 2 * MT_MIB, MT_MIB),
+                                RELEASE(there, MT_MIB),
+                                RELEASE(there + MT_MIB, MT_MIB),
+                                FLUSH,
+                                UNMAP(there, 2),
+                                ALLOC(here + 3 * MT_MIB, MT_MIB)};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    result = run(events, MT_ARRAY_LEN(events), &options, NULL, "expandable_segments:True");
+    expect_exact(result, 1);
+}
+
+/* Pools that the trace names are not changed; the others follow from them. */
+static void named_pools_are_kept(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 2),
+                                ALLOC(AT(0), 512),
+                                TAKE(1, 2),
+                                ALLOC(AT(1), 512),
+                                ALLOC(AT(0) + 512, 512),
+                                RELEASE(AT(1), 512),
+                                FLUSH,
+                                GIVE(1, 2),
+                                ALLOC(AT(0) + 1024, 512)};
+
+    (void)unused;
+    events[0].pool = events[1].pool = events[4].pool = events[8].pool = 1;
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 0); /* 1 is the default pool's */
+    events[4].pool = 0;                                    /* one lost its name */
+    expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
+}
+
+/* No pool explains an address inside of nothing. */
+static void other_differences_stay(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 2),        ALLOC(AT(0) + 512, 512), TAKE(1, 2),
+                                ALLOC(AT(1), 512), RELEASE(AT(1), 512),     FLUSH,
+                                GIVE(1, 2)};
+    const struct mt_replay_result *result = verify(events, MT_ARRAY_LEN(events));
+
+    (void)unused;
+    assert_false(result->verify.exact);
+    assert_int_equal(result->pools_inferred, 0);
+    assert_int_equal(result->verify.first_difference_event, 1);
+}
+
+/* Who watches the replay sees one run, or is told to forget the first. */
+static void observers_see_one_run(void **unused)
+{
+    struct mt_event events[] = {TWO_POOLS};
+    struct mt_replay_options options = {.policy = "pytorch"};
+    struct seen seen = {0};
+    struct mt_replay_observer observer = {&seen, see, forget};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    result = run(events, MT_ARRAY_LEN(events), &options, &observer, NULL);
+    assert_int_equal(result->pools_inferred, 1);
+    assert_false(result->verify.wanted); /* was not asked for */
+    assert_int_equal(result->verify.allocations, 0);
+    assert_int_equal(seen.restarts, 1);
+    assert_int_equal(seen.events, MT_ARRAY_LEN(events));
+    observer.restart = NULL;
+    seen = (struct seen){0};
+    result = run(events, MT_ARRAY_LEN(events), &options, &observer, NULL);
+    assert_int_equal(result->pools_inferred, 0);
+    assert_int_equal(seen.events, MT_ARRAY_LEN(events));
+}
+
+/* Damaged traces: the same base twice, sizes that wrap, memory of nobody. */
+static void nonsense_does_no_harm(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 2),
+                                ALLOC(AT(0), 512),
+                                TAKE(0, 2),
+                                TAKE(1, 2),
+                                ALLOC(AT(1), 512),
+                                GIVE(0, 2),
+                                GIVE(0, 2),
+                                GIVE(0, 2),
+                                event(MT_EVENT_SEGMENT_ALLOC, UINT64_MAX - 1, UINT64_MAX),
+                                event(MT_EVENT_SEGMENT_MAP, UINT64_MAX, 1),
+                                event(MT_EVENT_SEGMENT_MAP, 1, UINT64_MAX),
+                                event(MT_EVENT_SEGMENT_UNMAP, 1, UINT64_MAX),
+                                event(MT_EVENT_SEGMENT_MAP, 0, 0),
+                                ALLOC(0, UINT64_MAX),
+                                ALLOC(UINT64_MAX, 1),
+                                event(MT_EVENT_OOM, 0, UINT64_MAX),
+                                FLUSH,
+                                GIVE(5, 2),
+                                GIVE(1, 0)};
+
+    (void)unused;
+    assert_false(verify(events, MT_ARRAY_LEN(events))->verify.exact);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_that_passes_room_over_is_in_another_pool),
+        cmocka_unit_test(what_is_exact_stays_as_it_is),
+        cmocka_unit_test(best_fit_tells_pools_apart),
+        cmocka_unit_test(the_order_of_release_turns_a_guess_around),
+        cmocka_unit_test(one_part_may_be_turned_around),
+        cmocka_unit_test(what_a_flush_keeps_is_private),
+        cmocka_unit_test(two_reservations_are_two_pools),
+        cmocka_unit_test(named_pools_are_kept),
+        cmocka_unit_test(other_differences_stay),
+        cmocka_unit_test(observers_see_one_run),
+        cmocka_unit_test(nonsense_does_no_harm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
