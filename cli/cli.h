@@ -76,6 +76,10 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
                      char **argv, int min_arguments, int max_arguments, char ***arguments,
                      int *argument_count);
 
+/* Says that an argument is missing; exit code. For commands that need one only
+ * with some options. */
+int mt_missing_argument(const struct mt_command *command);
+
 /* The nearest of `names` to `word` within 2 edits (a third of its length), or
  * NULL. */
 const char *mt_did_you_mean(const char *word, const char *const *names, size_t count);

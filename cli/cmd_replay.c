@@ -15,6 +15,7 @@ struct arguments {
     struct mt_common common;
     struct mt_text_list policies;
     const char *counters_path;
+    bool list_policies;
     struct mt_replay_options replay;
 };
 
@@ -151,8 +152,8 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
     if (result->orphan_frees)
         mt_buf_printf(out, "  %s frees of addresses that were not allocated were ignored\n",
                       mt_format_count(n, result->orphan_frees));
-    if (!result->policy_exact)
-        mt_buf_add_text(out, "  approximate: this allocator's source is not public\n");
+    if (result->policy_doubt)
+        mt_buf_printf(out, "  approximate: %s\n", result->policy_doubt);
 }
 
 static void print_text(struct mt_buf *out, const struct mt_replay_summary *summaries, size_t count)
@@ -210,6 +211,25 @@ static void print_json(struct mt_buf *out, const struct mt_replay_summary *summa
     }
     mt_json_array_end(&json);
     mt_json_object_end(&json);
+}
+
+/* What --policies prints: the table of policies, one line each. */
+static int print_policies(void)
+{
+    struct mt_buf out = {0};
+    size_t i, pad;
+    int exit_code;
+
+    for (i = 0; mt_policies[i]; i++) {
+        mt_buf_add_text(&out, mt_policies[i]->name);
+        for (pad = strlen(mt_policies[i]->name); pad < 14; pad++)
+            mt_buf_add_char(&out, ' ');
+        mt_buf_printf(&out, "%s%s\n", mt_policies[i]->summary,
+                      mt_policies[i]->doubt ? " (approximate)" : "");
+    }
+    exit_code = mt_print(&out);
+    mt_buf_release(&out);
+    return exit_code;
 }
 
 /* ---- running ---------------------------------------------------------------- */
@@ -329,6 +349,8 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"policy", 'p', MT_OPTION_LIST, "P", "simulate this allocator; may be given several times",
          &arguments.policies},
+        {"policies", 0, MT_OPTION_FLAG, NULL, "list the allocators that can be simulated",
+         &arguments.list_policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "memory limit of the device, such as 12GiB",
          &arguments.replay.limit_bytes},
         {"verify", 0, MT_OPTION_FLAG, NULL, "compare every address and segment with the trace",
@@ -343,9 +365,13 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     char **paths;
     int path_count, exit_code;
 
-    exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
+    exit_code = mt_options_parse(command, options, argc, argv, 0, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
+    if (arguments.list_policies)
+        return print_policies();
+    if (path_count < 1)
+        return mt_missing_argument(command);
     if (arguments.counters_path && arguments.policies.count > 1) {
         mt_say("--counters takes one policy, not %zu", arguments.policies.count);
         return MT_EXIT_USAGE;

@@ -197,16 +197,21 @@ static int handle(const struct parser *parser, int value, const char *word)
     }
 }
 
+int mt_missing_argument(const struct mt_command *command)
+{
+    mt_say("%s: missing argument; usage: memtrace %s %s", command->name, command->name,
+           command->arguments);
+    return usage_hint(command);
+}
+
 static int check_argument_count(const struct mt_command *command, int count, int min, int max,
                                 char **arguments)
 {
     if (count < min)
-        mt_say("%s: missing argument; usage: memtrace %s %s", command->name, command->name,
-               command->arguments);
-    else if (count > max)
-        mt_say("%s: one argument too many: '%s'", command->name, arguments[max]);
-    else
+        return mt_missing_argument(command);
+    if (count <= max)
         return -1;
+    mt_say("%s: one argument too many: '%s'", command->name, arguments[max]);
     return usage_hint(command);
 }
 

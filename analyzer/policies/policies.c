@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-const struct mt_policy_ops *const mt_policies[] = {&mt_policy_pytorch, &mt_policy_recorded, NULL};
+const struct mt_policy_ops *const mt_policies[] = {&mt_policy_pytorch, &mt_policy_recorded,
+                                                   &mt_policy_none, &mt_policy_cupy, NULL};
 
 const struct mt_policy_ops *mt_policy_find(const char *name, size_t length)
 {

@@ -31,10 +31,15 @@ struct mt_policy; /* one instance: one device, one set of options */
 struct mt_policy_ops {
     const char *name;
     const char *summary; /* one line for --help */
-    bool exact;          /* the rules are known from source and checked */
+    const char *doubt;   /* why the result is approximate, a clause for people;
+                            NULL = rules fully known and checked */
+
+    /* Standing alone, the name means the options and the limit of the recorded
+     * run; the others know nothing of that run. */
+    bool follows_recording;
 
     /* `options` is the text after "name:"; NULL if the name stood alone: then
-     * those of the recorded run (header, may be NULL). Writes the canonical
+     * the defaults, or those of the recorded run (header, may be NULL). Writes the canonical
      * spelling to `spelling`. device and symbols are borrowed. */
     enum mt_status (*create)(const char *options, const struct mt_trace_header *header,
                              const struct mt_symbols *symbols, struct mt_device_model *device,
@@ -71,6 +76,8 @@ struct mt_policy_ops {
     bool (*is_valid)(const struct mt_policy *policy);
 };
 
+extern const struct mt_policy_ops mt_policy_cupy;
+extern const struct mt_policy_ops mt_policy_none;
 extern const struct mt_policy_ops mt_policy_pytorch;
 extern const struct mt_policy_ops mt_policy_recorded;
 

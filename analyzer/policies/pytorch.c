@@ -428,7 +428,7 @@ static bool is_valid(const struct mt_policy *policy)
 const struct mt_policy_ops mt_policy_pytorch = {
     .name = "pytorch",
     .summary = "PyTorch's caching allocator, with any of its options",
-    .exact = true,
+    .follows_recording = true,
     .create = create,
     .destroy = destroy,
     .alloc = alloc,

@@ -372,7 +372,7 @@ const struct mt_block_store *mt_recorded_blocks(const struct mt_policy *self)
 const struct mt_policy_ops mt_policy_recorded = {
     .name = "recorded",
     .summary = "what the trace recorded, without simulation",
-    .exact = true,
+    .follows_recording = true,
     .create = create,
     .destroy = destroy,
     .alloc = alloc,

@@ -19,7 +19,8 @@ struct replay {
     struct mt_source *source;
     struct mt_window window;
     const struct mt_policy_ops *ops;
-    const char *policy_options;            /* NULL = those of the recorded run */
+    const char *policy_options;            /* NULL = none were given */
+    bool as_recorded;                      /* options and limit of the recorded run */
     struct mt_limit_evidence *evidence;    /* per device, NULL = not wanted */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
@@ -49,6 +50,7 @@ static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
     }
     if (!replay->ops)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no policy is called '%.80s'", spec);
+    replay->as_recorded = replay->ops->follows_recording && !replay->policy_options;
     return MT_OK;
 }
 
@@ -59,7 +61,7 @@ static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
 static bool limit_is_wanted(const struct replay *replay)
 {
     return !replay->options->limit_bytes && !replay->options->no_inferred_limit &&
-           !replay->policy_options && !replay->source->header.memory_limit_bytes &&
+           replay->as_recorded && !replay->source->header.memory_limit_bytes &&
            !replay->source->header.never_refused;
 }
 
@@ -155,7 +157,7 @@ static uint64_t limit_of(const struct replay *replay, uint16_t device,
     if (replay->options->limit_bytes)
         return replay->options->limit_bytes;
     if (!evidence)
-        return replay->options->no_inferred_limit || replay->policy_options
+        return replay->options->no_inferred_limit || !replay->as_recorded
                    ? 0
                    : replay->source->header.memory_limit_bytes;
     limit = mt_limit_choose(&evidence[device]);
@@ -176,7 +178,6 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     struct mt_replay_result *result;
     uint64_t memory =
         device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
-    bool recorded_options = replay->policy_options == NULL;
 
     if (!lane)
         return MT_ERR_MEMORY;
@@ -184,14 +185,15 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     result = &replay->summary->devices[replay->summary->device_count++];
     result->device = device;
     result->has_events = true;
-    result->policy_exact = replay->ops->exact;
+    result->policy_exact = !replay->ops->doubt;
+    result->policy_doubt = replay->ops->doubt;
     result->recorded_addresses =
-        !replay->options->blind && (recorded_options || replay->options->verify);
+        !replay->options->blind && (replay->as_recorded || replay->options->verify);
     result->verify.wanted = replay->options->verify || replay->watches_pools;
     result->pools_inferred = replay->pools ? mt_lost_pools_count(replay->pools, device) : 0;
     lane->result = result;
     lane->ops = replay->ops;
-    lane->follows_options = recorded_options;
+    lane->follows_options = replay->as_recorded;
     lane->pools = replay->pools;
     lane->completes_at_request = !replay->source->header.has_free_completed;
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,

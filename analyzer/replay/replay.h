@@ -38,12 +38,13 @@ struct mt_replay_verify {
 struct mt_replay_result {
     uint16_t device;
     bool has_events;
-    bool policy_exact;       /* the policy's rules are known exactly */
-    bool recorded_addresses; /* recorded segment bases were used */
-    bool starts_in_middle;   /* peaks are those since the start of the trace */
-    uint64_t limit_bytes;    /* 0 = none */
-    bool limit_inferred;     /* see limit_low/high: any limit in [low, high)
-                                gives the same replay */
+    bool policy_exact;        /* the policy's rules are known exactly */
+    const char *policy_doubt; /* why they are not: a clause, NULL if exact */
+    bool recorded_addresses;  /* recorded segment bases were used */
+    bool starts_in_middle;    /* peaks are those since the start of the trace */
+    uint64_t limit_bytes;     /* 0 = none */
+    bool limit_inferred;      /* see limit_low/high: any limit in [low, high)
+                                 gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
     uint32_t pools_inferred;     /* segments whose pool the trace does not name, and
                                     which were found to be in a private one */

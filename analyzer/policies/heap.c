@@ -1,0 +1,353 @@
+#include "heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "event.h"
+#include "grow.h"
+#include "util.h"
+
+static const uint64_t LARGEST_HEAP = (uint64_t)1 << 60;
+static const uint64_t FIRST_OWN_ADDR = (uint64_t)1 << 40;
+static const uint64_t LAST_OWN_ADDR = (uint64_t)1 << 62;
+static const uint64_t PAGE = 2 * MT_MIB;
+
+void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device, uint64_t limit_bytes)
+{
+    memset(heap, 0, sizeof *heap);
+    heap->device = device;
+    heap->limit_bytes = limit_bytes;
+    if (device->limit_bytes && (!limit_bytes || device->limit_bytes < limit_bytes))
+        heap->limit_bytes = device->limit_bytes;
+    heap->next_addr = FIRST_OWN_ADDR;
+    mt_block_store_init(&heap->store);
+}
+
+void mt_heap_release(struct mt_heap *heap)
+{
+    uint32_t i;
+
+    for (i = 0; i < heap->lane_count; i++)
+        mt_free_set_release(&heap->lanes[i].free);
+    free(heap->lanes);
+    mt_block_store_release(&heap->store);
+    memset(heap, 0, sizeof *heap);
+}
+
+enum mt_status mt_heap_lane(struct mt_heap *heap, uint64_t name, uint32_t *lane)
+{
+    enum mt_status status;
+    uint32_t i;
+
+    for (i = 0; i < heap->lane_count; i++) {
+        if (heap->lanes[i].name == name) {
+            *lane = i;
+            return MT_OK;
+        }
+    }
+    status =
+        mt_grow(&heap->lanes, &heap->lane_capacity, heap->lane_count + 1u, sizeof *heap->lanes);
+    if (status != MT_OK)
+        return status;
+    memset(&heap->lanes[heap->lane_count], 0, sizeof *heap->lanes);
+    heap->lanes[heap->lane_count].name = name;
+    *lane = heap->lane_count++;
+    return MT_OK;
+}
+
+/* ---- the device -------------------------------------------------------------- */
+
+bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
+{
+    uint64_t limit = heap->limit_bytes ? heap->limit_bytes : LARGEST_HEAP;
+
+    return size_bytes > MT_HEAP_LARGEST_SEGMENT || heap->counters.reserved.now + size_bytes > limit;
+}
+
+static uint64_t base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream)
+{
+    uint64_t addr;
+
+    if (!heap->own_addresses)
+        return mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream);
+    if (heap->next_addr > LAST_OWN_ADDR)
+        heap->next_addr = FIRST_OWN_ADDR;
+    addr = heap->next_addr;
+    heap->next_addr += mt_round_up(size_bytes, PAGE);
+    return addr;
+}
+
+enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
+                            uint32_t lane, uint32_t *block)
+{
+    struct mt_block fresh = {0};
+    enum mt_status status;
+
+    if (mt_heap_exceeds(heap, size_bytes)) {
+        heap->device->refusals++;
+        return MT_ERR_DEVICE_OOM;
+    }
+    fresh.addr = base_addr(heap, size_bytes, stream);
+    fresh.size_bytes = size_bytes;
+    fresh.stream = stream;
+    fresh.reservation = lane;
+    fresh.state = MT_BLOCK_FREE;
+    status = mt_block_new(&heap->store, &fresh, block);
+    if (status != MT_OK)
+        return status;
+    mt_level_add(&heap->counters.segments, 1);
+    mt_level_add(&heap->counters.reserved, size_bytes);
+    heap->counters.device_allocs++;
+    return mt_device_log(heap->device, MT_EVENT_SEGMENT_ALLOC, fresh.addr, size_bytes, stream,
+                         &heap->counters);
+}
+
+enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t id)
+{
+    struct mt_block block = heap->store.blocks[id];
+
+    mt_block_drop(&heap->store, id);
+    mt_level_sub(&heap->counters.segments, 1);
+    mt_level_sub(&heap->counters.reserved, block.size_bytes);
+    heap->counters.device_frees++;
+    return mt_device_log(heap->device, MT_EVENT_SEGMENT_FREE, block.addr, block.size_bytes,
+                         block.stream, &heap->counters);
+}
+
+/* Is this the first block of a segment that is free from end to end? */
+static bool starts_idle_segment(const struct mt_heap *heap, uint32_t id)
+{
+    const struct mt_block *blocks = heap->store.blocks;
+
+    if (blocks[id].state != MT_BLOCK_FREE || blocks[id].previous != MT_NO_BLOCK)
+        return false;
+    while (id != MT_NO_BLOCK && blocks[id].state == MT_BLOCK_FREE)
+        id = blocks[id].next;
+    return id == MT_NO_BLOCK;
+}
+
+enum mt_status mt_heap_drop_idle(struct mt_heap *heap)
+{
+    enum mt_status status = MT_OK;
+    uint32_t id, next;
+
+    for (id = 0; status == MT_OK && id < heap->store.count; id++) {
+        if (!starts_idle_segment(heap, id))
+            continue;
+        mt_heap_take(heap, id);
+        while ((next = heap->store.blocks[id].next) != MT_NO_BLOCK) {
+            mt_heap_take(heap, next);
+            mt_block_merge(&heap->store, id, next);
+        }
+        status = mt_heap_drop(heap, id);
+    }
+    return status;
+}
+
+/* ---- lanes ------------------------------------------------------------------- */
+
+static struct mt_heap_key key_of(const struct mt_heap *heap, const struct mt_block *block)
+{
+    struct mt_heap_key best_fit = {block->size_bytes, block->addr};
+
+    return heap->key ? heap->key(block) : best_fit;
+}
+
+enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t id)
+{
+    struct mt_block *block = &heap->store.blocks[id];
+    struct mt_heap_key key;
+
+    block->gc_base = ++heap->puts;
+    key = key_of(heap, block);
+    return mt_free_set_insert(&heap->lanes[block->reservation].free, key.major, key.minor, id);
+}
+
+void mt_heap_take(struct mt_heap *heap, uint32_t id)
+{
+    const struct mt_block *block = &heap->store.blocks[id];
+    struct mt_heap_key key = key_of(heap, block);
+
+    mt_free_set_remove(&heap->lanes[block->reservation].free, key.major, key.minor);
+}
+
+uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t lane, uint64_t major)
+{
+    struct mt_free_set *set = &heap->lanes[lane].free;
+    struct mt_free_cursor at = mt_free_set_find(set, major, 0), twin;
+    uint32_t id;
+
+    if (!at.entry)
+        return MT_NO_BLOCK;
+    id = at.entry->block;
+    twin = mt_free_set_next(set, at);
+    if (!heap->key && twin.entry)
+        heap->device->address_ties += twin.entry->size_bytes == at.entry->size_bytes;
+    mt_free_set_erase(set, at);
+    return id;
+}
+
+/* ---- blocks ------------------------------------------------------------------ */
+
+enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size_bytes,
+                                uint64_t requested_bytes, struct mt_policy_block *out)
+{
+    enum mt_status status = MT_OK;
+    struct mt_block *block;
+    uint32_t rest;
+
+    if (heap->store.blocks[id].size_bytes > size_bytes) {
+        status = mt_block_split(&heap->store, id, size_bytes, &rest);
+        if (status == MT_OK)
+            status = mt_heap_put(heap, rest);
+        if (status != MT_OK)
+            return status;
+    }
+    block = &heap->store.blocks[id];
+    block->state = MT_BLOCK_ALLOCATED;
+    block->requested_bytes = requested_bytes;
+    heap->counters.allocations++;
+    mt_level_add(&heap->counters.allocated, block->size_bytes);
+    mt_level_add(&heap->counters.active, block->size_bytes);
+    mt_level_add(&heap->counters.requested, requested_bytes);
+    *out = (struct mt_policy_block){id, block->addr, block->size_bytes};
+    return MT_OK;
+}
+
+void mt_heap_complete(struct mt_heap *heap, uint32_t id)
+{
+    struct mt_block *block = &heap->store.blocks[id];
+
+    mt_level_sub(&heap->counters.active, block->size_bytes);
+    mt_level_sub(&heap->counters.requested, block->requested_bytes);
+    block->state = MT_BLOCK_FREE;
+    block->requested_bytes = 0;
+}
+
+static void merge_one(struct mt_heap *heap, uint32_t id, uint32_t other)
+{
+    const struct mt_block *blocks = heap->store.blocks;
+
+    if (other == MT_NO_BLOCK || blocks[other].state != MT_BLOCK_FREE ||
+        blocks[other].reservation != blocks[id].reservation)
+        return;
+    mt_heap_take(heap, other);
+    mt_block_merge(&heap->store, id, other);
+}
+
+void mt_heap_merge(struct mt_heap *heap, uint32_t id)
+{
+    merge_one(heap, id, heap->store.blocks[id].next);
+    merge_one(heap, id, heap->store.blocks[id].previous);
+}
+
+enum mt_status mt_heap_oom(struct mt_heap *heap)
+{
+    heap->counters.ooms++;
+    return MT_ERR_DEVICE_OOM;
+}
+
+/* ---- entries of a policy's table ---------------------------------------------- */
+
+static struct mt_heap *heap_of(struct mt_policy *policy)
+{
+    return (struct mt_heap *)(void *)policy;
+}
+
+void mt_heap_op_destroy(struct mt_policy *policy)
+{
+    mt_heap_release(heap_of(policy));
+    free(policy);
+}
+
+enum mt_status mt_heap_op_free_requested(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_heap *heap = heap_of(policy);
+    struct mt_block *block = &heap->store.blocks[handle];
+
+    block->state = MT_BLOCK_PENDING;
+    heap->counters.frees++;
+    mt_level_sub(&heap->counters.allocated, block->size_bytes);
+    return MT_OK;
+}
+
+enum mt_status mt_heap_op_free_completed(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_heap *heap = heap_of(policy);
+
+    mt_heap_complete(heap, handle);
+    mt_heap_merge(heap, handle);
+    return mt_heap_put(heap, handle);
+}
+
+enum mt_status mt_heap_op_keep_cache(struct mt_policy *policy)
+{
+    (void)policy;
+    return MT_OK;
+}
+
+enum mt_status mt_heap_op_drop_idle(struct mt_policy *policy)
+{
+    return mt_heap_drop_idle(heap_of(policy));
+}
+
+const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy)
+{
+    return &((const struct mt_heap *)(const void *)policy)->counters;
+}
+
+static bool neighbours_are_valid(const struct mt_heap *heap, uint32_t id)
+{
+    const struct mt_block *block = &heap->store.blocks[id], *next;
+
+    if (block->next == MT_NO_BLOCK)
+        return true;
+    next = &heap->store.blocks[block->next];
+    if (next->previous != id || block->addr + block->size_bytes != next->addr)
+        return false;
+    return heap->may_touch || block->state != MT_BLOCK_FREE || next->state != MT_BLOCK_FREE ||
+           block->reservation != next->reservation;
+}
+
+/* Every entry names a free block of that lane under its own key. */
+static bool lanes_are_valid(const struct mt_heap *heap, uint64_t free_blocks)
+{
+    uint64_t filed = 0;
+    uint32_t lane;
+
+    for (lane = 0; lane < heap->lane_count; lane++) {
+        const struct mt_free_set *set = &heap->lanes[lane].free;
+        struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
+        for (; at.entry; at = mt_free_set_next(set, at), filed++) {
+            const struct mt_block *block = &heap->store.blocks[at.entry->block];
+            struct mt_heap_key key = key_of(heap, block);
+            if (block->state != MT_BLOCK_FREE || block->reservation != lane ||
+                key.major != at.entry->size_bytes || key.minor != at.entry->addr)
+                return false;
+        }
+    }
+    return filed == free_blocks;
+}
+
+bool mt_heap_op_is_valid(const struct mt_policy *policy)
+{
+    const struct mt_heap *heap = (const struct mt_heap *)(const void *)policy;
+    uint64_t bytes[MT_BLOCK_PENDING + 1] = {0}, free_blocks = 0;
+    uint32_t id, live = 0;
+
+    for (id = 0; id < heap->store.count; id++) {
+        const struct mt_block *block = &heap->store.blocks[id];
+        if (block->state == MT_BLOCK_UNUSED)
+            continue;
+        if (block->state > MT_BLOCK_PENDING || !block->size_bytes ||
+            !neighbours_are_valid(heap, id))
+            return false;
+        bytes[block->state] += block->size_bytes;
+        free_blocks += block->state == MT_BLOCK_FREE;
+        live++;
+    }
+    return live == heap->store.live && lanes_are_valid(heap, free_blocks) &&
+           bytes[MT_BLOCK_ALLOCATED] == heap->counters.allocated.now &&
+           bytes[MT_BLOCK_ALLOCATED] + bytes[MT_BLOCK_PENDING] == heap->counters.active.now &&
+           heap->counters.active.now + bytes[MT_BLOCK_FREE] == heap->counters.reserved.now;
+}

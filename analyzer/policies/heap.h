@@ -1,0 +1,104 @@
+/* What most simulated allocators share: segments from the device, cut into
+ * blocks, the free ones filed in ordered sets. A policy made of it adds the
+ * rules: which lane, which key, when to cut, when to grow.
+ *
+ * A lane is one set of free blocks: a stream's, a size class's, as the policy
+ * likes. A block belongs to one lane at a time (block.reservation), and free
+ * neighbours merge only within a lane.
+ *
+ * A policy whose struct begins with a heap may use the mt_heap_op_* functions
+ * in its table. Counters are those of DESIGN 3; inactive_split is PyTorch's
+ * notion and stays 0. */
+#ifndef MT_ANALYZER_HEAP_H
+#define MT_ANALYZER_HEAP_H
+
+#include "block_store.h"
+#include "free_set.h"
+#include "policy.h"
+
+/* No program asks for more; sums of sizes stay far from overflow. */
+#define MT_HEAP_LARGEST_REQUEST ((uint64_t)1 << 44)
+#define MT_HEAP_LARGEST_SEGMENT ((uint64_t)1 << 45)
+
+struct mt_heap_lane {
+    uint64_t name; /* the policy's: a stream, a class */
+    struct mt_free_set free;
+};
+
+struct mt_heap_key {
+    uint64_t major, minor;
+};
+
+struct mt_heap {
+    struct mt_device_model *device;
+    uint64_t limit_bytes; /* of what is reserved; 0 = none */
+    /* Order of free blocks in a lane; NULL = (size, address), best fit. Must
+     * be unique in a lane and stay the same while a block is free. */
+    struct mt_heap_key (*key)(const struct mt_block *block);
+    bool own_addresses; /* for policies that go to the device all the time */
+    bool may_touch;     /* free neighbours in one lane may stay apart */
+    uint64_t next_addr; /* own addresses */
+    uint64_t puts;      /* clock of mt_heap_put: block.gc_base */
+    struct mt_block_store store;
+    struct mt_counters counters;
+    struct mt_heap_lane *lanes;
+    uint32_t lane_count;
+    size_t lane_capacity;
+};
+
+/* `limit_bytes` of the policy itself, 0 = none; the device's holds as well. */
+void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device, uint64_t limit_bytes);
+void mt_heap_release(struct mt_heap *heap);
+
+/* Index of the lane of that name, made if new. */
+enum mt_status mt_heap_lane(struct mt_heap *heap, uint64_t name, uint32_t *lane) MT_MUST_USE;
+
+/* Would this many more bytes pass a limit? */
+bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes);
+
+/* A new segment: one free block of `lane` in no set. MT_ERR_DEVICE_OOM beyond
+ * the limit; counted in device->refusals, not in counters.ooms. */
+enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
+                            uint32_t lane, uint32_t *block) MT_MUST_USE;
+
+/* Gives back one segment: a free block without neighbours, in no set. */
+enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t block) MT_MUST_USE;
+
+/* Gives back every segment whose blocks are all free. */
+enum mt_status mt_heap_drop_idle(struct mt_heap *heap) MT_MUST_USE;
+
+/* Files a free block in its lane; takes it out again. */
+enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t block) MT_MUST_USE;
+void mt_heap_take(struct mt_heap *heap, uint32_t block);
+
+/* First block of a lane with key >= (major, 0), taken out; MT_NO_BLOCK if none. */
+uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t lane, uint64_t major);
+
+/* Hands out a free block that is in no set; if it is longer than size_bytes,
+ * the rest is filed in the same lane. */
+enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t block, uint64_t size_bytes,
+                                uint64_t requested_bytes, struct mt_policy_block *out) MT_MUST_USE;
+
+/* The block is free again, but in no set and not merged. */
+void mt_heap_complete(struct mt_heap *heap, uint32_t block);
+
+/* Swallows free neighbours of the same lane, next one first. */
+void mt_heap_merge(struct mt_heap *heap, uint32_t block);
+
+/* Counts an error that the program sees; returns MT_ERR_DEVICE_OOM. */
+enum mt_status mt_heap_oom(struct mt_heap *heap);
+
+/* ---- entries of a policy's table -------------------------------------------- */
+
+void mt_heap_op_destroy(struct mt_policy *policy);
+enum mt_status mt_heap_op_free_requested(struct mt_policy *policy, uint32_t handle);
+enum mt_status mt_heap_op_free_completed(struct mt_policy *policy, uint32_t handle);
+enum mt_status mt_heap_op_keep_cache(struct mt_policy *policy); /* has no such call */
+enum mt_status mt_heap_op_drop_idle(struct mt_policy *policy);
+const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy);
+
+/* Blocks touch, merged where they should, are filed if and only if free, and
+ * the counters are what the blocks say. */
+bool mt_heap_op_is_valid(const struct mt_policy *policy);
+
+#endif

@@ -1,0 +1,171 @@
+#include "policy_options.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+enum { MAX_VALUE = 40 };
+
+static bool parse_bool(const char *text, uint64_t *value)
+{
+    *value = strcmp(text, "True") == 0 || strcmp(text, "true") == 0;
+    return *value || strcmp(text, "False") == 0 || strcmp(text, "false") == 0;
+}
+
+static bool parse_count(const char *text, uint64_t *value)
+{
+    *value = 0;
+    if (!*text || strlen(text) > 18)
+        return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return false;
+        *value = *value * 10 + (uint64_t)(*text - '0');
+    }
+    return true;
+}
+
+/* "0.75", "1", ".5" in millionths; no locale, at most six decimals. */
+static bool parse_share(const char *text, uint64_t *value)
+{
+    uint64_t unit = MT_POLICY_WHOLE;
+    bool any = false, point = false;
+
+    for (*value = 0; *text; text++) {
+        if (*text == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (*text < '0' || *text > '9' || *value > MT_POLICY_WHOLE)
+            return false;
+        any = true;
+        if (point)
+            unit /= 10;
+        *value = point ? *value + (uint64_t)(*text - '0') * unit
+                       : *value * 10 + (uint64_t)(*text - '0') * MT_POLICY_WHOLE;
+    }
+    return any && *value <= MT_POLICY_WHOLE;
+}
+
+static bool parse_value(const struct mt_policy_option *option, const char *text, uint64_t *value)
+{
+    bool ok = false;
+
+    switch (option->kind) {
+    case MT_POLICY_BYTES: ok = mt_parse_bytes(text, value) == MT_OK; break;
+    case MT_POLICY_COUNT: ok = parse_count(text, value); break;
+    case MT_POLICY_SHARE: ok = parse_share(text, value); break;
+    case MT_POLICY_BOOL: return parse_bool(text, value);
+    }
+    return ok && *value >= option->least && *value <= option->most;
+}
+
+static const struct mt_policy_option *find_option(const struct mt_policy_option *options,
+                                                  size_t count, const char *name, size_t length)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
+            return &options[i];
+    }
+    return NULL;
+}
+
+/* One "name=value" of `length` bytes. */
+static enum mt_status parse_pair(const char *pair, size_t length,
+                                 const struct mt_policy_option *options, size_t count,
+                                 struct mt_error *error)
+{
+    size_t name_length = strcspn(pair, "=:");
+    const struct mt_policy_option *option;
+    char text[MAX_VALUE] = "";
+    uint64_t value;
+
+    if (name_length > length)
+        name_length = length;
+    option = find_option(options, count, pair, name_length);
+    if (!option)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it has no option '%.*s'",
+                       (int)mt_min_u64(name_length, 60), pair);
+    if (name_length < length && length - name_length - 1 < sizeof text)
+        memcpy(text, pair + name_length + 1, length - name_length - 1);
+    if (!parse_value(option, text, &value))
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "'%.*s' is no value for '%s'",
+                       (int)mt_min_u64(length, 60), pair, option->name);
+    *option->value = value;
+    return MT_OK;
+}
+
+enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_option *options,
+                                       size_t count, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+
+    while (status == MT_OK && text && *text) {
+        size_t length = strcspn(text, ",");
+        status = parse_pair(text, length, options, count, error);
+        text += length;
+        text += *text == ',';
+    }
+    return status;
+}
+
+/* ---- spelling ----------------------------------------------------------------- */
+
+static void spell_bytes(uint64_t bytes, char text[MAX_VALUE])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+
+    while (unit + 1 < MT_ARRAY_LEN(units) && bytes && bytes % MT_KIB == 0) {
+        bytes /= MT_KIB;
+        unit++;
+    }
+    snprintf(text, MAX_VALUE, "%" PRIu64 "%s", bytes, units[unit]);
+}
+
+static void spell_share(uint64_t share, char text[MAX_VALUE])
+{
+    size_t length;
+
+    snprintf(text, MAX_VALUE, "%" PRIu64 ".%06" PRIu64, share / MT_POLICY_WHOLE,
+             share % MT_POLICY_WHOLE);
+    length = strlen(text);
+    while (text[length - 1] == '0')
+        text[--length] = '\0';
+    if (text[length - 1] == '.')
+        text[--length] = '\0';
+}
+
+static void spell_value(enum mt_policy_option_kind kind, uint64_t value, char text[MAX_VALUE])
+{
+    switch (kind) {
+    case MT_POLICY_BYTES: spell_bytes(value, text); break;
+    case MT_POLICY_COUNT: snprintf(text, MAX_VALUE, "%" PRIu64, value); break;
+    case MT_POLICY_SHARE: spell_share(value, text); break;
+    case MT_POLICY_BOOL: snprintf(text, MAX_VALUE, "%s", value ? "True" : "False"); break;
+    }
+}
+
+void mt_policy_options_spell(const char *name, const struct mt_policy_option *options,
+                             const uint64_t *defaults, size_t count, char *text, size_t size)
+{
+    char value[MAX_VALUE];
+    size_t i, length;
+    bool any = false;
+
+    snprintf(text, size, "%s", name);
+    for (i = 0; i < count; i++) {
+        if (*options[i].value == defaults[i])
+            continue;
+        length = strlen(text);
+        spell_value(options[i].kind, *options[i].value, value);
+        snprintf(text + length, size - length, "%c%s=%s", any ? ',' : ':', options[i].name, value);
+        any = true;
+    }
+}

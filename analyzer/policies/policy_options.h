@@ -1,0 +1,36 @@
+/* Options of a policy as a user writes them, "name=value,name=value" (':' for
+ * '=' is accepted), read by one table a policy. */
+#ifndef MT_ANALYZER_POLICY_OPTIONS_H
+#define MT_ANALYZER_POLICY_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+enum mt_policy_option_kind {
+    MT_POLICY_BYTES, /* "8GiB" */
+    MT_POLICY_COUNT, /* "22" */
+    MT_POLICY_SHARE, /* "0.75": in millionths, at most 1 */
+    MT_POLICY_BOOL   /* "True", "False" */
+};
+
+struct mt_policy_option {
+    const char *name;
+    enum mt_policy_option_kind kind;
+    uint64_t *value; /* holds the default before parsing */
+    uint64_t least, most;
+};
+
+enum { MT_POLICY_WHOLE = 1000000 }; /* a share of 1 */
+
+/* `text` NULL or "" changes nothing. */
+enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_option *options,
+                                       size_t count, struct mt_error *error) MT_MUST_USE;
+
+/* "name:a=1,b=True" of the options that differ from `defaults` (one value per
+ * option); the bare name if none does. */
+void mt_policy_options_spell(const char *name, const struct mt_policy_option *options,
+                             const uint64_t *defaults, size_t count, char *text, size_t size);
+
+#endif
