@@ -22,7 +22,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     static const uint64_t defaults[] = {0};
     uint64_t limit_bytes = defaults[0];
     const struct mt_policy_option options[] = {
-        {"limit", MT_POLICY_BYTES, &limit_bytes, 0, UINT64_MAX}};
+        {"limit", MT_POLICY_BYTES, &limit_bytes, 0, UINT64_MAX, NULL}};
     enum mt_status status = mt_policy_options_parse(text, options, MT_ARRAY_LEN(options), error);
 
     (void)header;
@@ -37,19 +37,6 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     mt_heap_init(&(*policy)->heap, device, limit_bytes);
     (*policy)->limit_bytes = limit_bytes;
     return MT_OK;
-}
-
-/* Beyond the limit every arena gives back its unsplit blocks, once. */
-static enum mt_status take_new(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
-                               uint32_t lane, uint32_t *block)
-{
-    enum mt_status status = mt_heap_grow(heap, size_bytes, stream, lane, block);
-
-    if (status != MT_ERR_DEVICE_OOM)
-        return status;
-    heap->counters.retries++;
-    status = mt_heap_drop_idle(heap);
-    return status == MT_OK ? mt_heap_grow(heap, size_bytes, stream, lane, block) : status;
 }
 
 static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
@@ -70,7 +57,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     if (id == MT_NO_BLOCK && policy->limit_bytes && size > policy->limit_bytes)
         return mt_heap_oom(heap); /* refused before anything is given back */
     if (id == MT_NO_BLOCK)
-        status = take_new(heap, size, request->stream, lane, &id);
+        status = mt_heap_grow_or_flush(heap, size, request->stream, lane, &id);
     if (status == MT_ERR_DEVICE_OOM)
         return mt_heap_oom(heap);
     return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;

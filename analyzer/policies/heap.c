@@ -72,34 +72,53 @@ static uint64_t base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t st
         return mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream);
     if (heap->next_addr > LAST_OWN_ADDR)
         heap->next_addr = FIRST_OWN_ADDR;
-    addr = heap->next_addr;
-    heap->next_addr += mt_round_up(size_bytes, PAGE);
+    addr = mt_round_up(heap->next_addr, (uint64_t)1 << (mt_log2_floor(2 * size_bytes - 1)));
+    heap->next_addr = addr + mt_round_up(size_bytes, PAGE);
     return addr;
+}
+
+enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
+                             uint32_t lane, uint32_t *block)
+{
+    struct mt_block fresh = {0};
+
+    fresh.addr = base_addr(heap, size_bytes, stream);
+    fresh.size_bytes = size_bytes;
+    fresh.stream = stream;
+    fresh.reservation = lane;
+    fresh.state = MT_BLOCK_FREE;
+    return mt_block_new(&heap->store, &fresh, block);
 }
 
 enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                             uint32_t lane, uint32_t *block)
 {
-    struct mt_block fresh = {0};
     enum mt_status status;
 
     if (mt_heap_exceeds(heap, size_bytes)) {
         heap->device->refusals++;
         return MT_ERR_DEVICE_OOM;
     }
-    fresh.addr = base_addr(heap, size_bytes, stream);
-    fresh.size_bytes = size_bytes;
-    fresh.stream = stream;
-    fresh.reservation = lane;
-    fresh.state = MT_BLOCK_FREE;
-    status = mt_block_new(&heap->store, &fresh, block);
+    status = mt_heap_place(heap, size_bytes, stream, lane, block);
     if (status != MT_OK)
         return status;
     mt_level_add(&heap->counters.segments, 1);
     mt_level_add(&heap->counters.reserved, size_bytes);
     heap->counters.device_allocs++;
-    return mt_device_log(heap->device, MT_EVENT_SEGMENT_ALLOC, fresh.addr, size_bytes, stream,
-                         &heap->counters);
+    return mt_device_log(heap->device, MT_EVENT_SEGMENT_ALLOC, heap->store.blocks[*block].addr,
+                         size_bytes, stream, &heap->counters);
+}
+
+enum mt_status mt_heap_grow_or_flush(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
+                                     uint32_t lane, uint32_t *block)
+{
+    enum mt_status status = mt_heap_grow(heap, size_bytes, stream, lane, block);
+
+    if (status != MT_ERR_DEVICE_OOM)
+        return status;
+    heap->counters.retries++;
+    status = mt_heap_drop_idle(heap);
+    return status == MT_OK ? mt_heap_grow(heap, size_bytes, stream, lane, block) : status;
 }
 
 enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t id)
@@ -349,5 +368,6 @@ bool mt_heap_op_is_valid(const struct mt_policy *policy)
     return live == heap->store.live && lanes_are_valid(heap, free_blocks) &&
            bytes[MT_BLOCK_ALLOCATED] == heap->counters.allocated.now &&
            bytes[MT_BLOCK_ALLOCATED] + bytes[MT_BLOCK_PENDING] == heap->counters.active.now &&
-           heap->counters.active.now + bytes[MT_BLOCK_FREE] == heap->counters.reserved.now;
+           heap->counters.active.now + bytes[MT_BLOCK_FREE] + heap->loose_bytes ==
+               heap->counters.reserved.now;
 }

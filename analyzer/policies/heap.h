@@ -35,10 +35,13 @@ struct mt_heap {
     /* Order of free blocks in a lane; NULL = (size, address), best fit. Must
      * be unique in a lane and stay the same while a block is free. */
     struct mt_heap_key (*key)(const struct mt_block *block);
-    bool own_addresses; /* for policies that go to the device all the time */
-    bool may_touch;     /* free neighbours in one lane may stay apart */
-    uint64_t next_addr; /* own addresses */
-    uint64_t puts;      /* clock of mt_heap_put: block.gc_base */
+    /* Addresses without the device's supply, aligned to the size's power of two:
+     * for policies that go to the device all the time, or need the alignment. */
+    bool own_addresses;
+    bool may_touch;       /* free neighbours in one lane may stay apart */
+    uint64_t next_addr;   /* own addresses */
+    uint64_t puts;        /* clock of mt_heap_put: block.gc_base */
+    uint64_t loose_bytes; /* reserved, but in no block */
     struct mt_block_store store;
     struct mt_counters counters;
     struct mt_heap_lane *lanes;
@@ -60,6 +63,14 @@ bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes);
  * the limit; counted in device->refusals, not in counters.ooms. */
 enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                             uint32_t lane, uint32_t *block) MT_MUST_USE;
+
+/* The same once more after giving back idle segments, if the limit refused. */
+enum mt_status mt_heap_grow_or_flush(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
+                                     uint32_t lane, uint32_t *block) MT_MUST_USE;
+
+/* A free block at a new address, in no set; nothing is counted. */
+enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
+                             uint32_t lane, uint32_t *block) MT_MUST_USE;
 
 /* Gives back one segment: a free block without neighbours, in no set. */
 enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t block) MT_MUST_USE;

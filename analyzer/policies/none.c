@@ -19,7 +19,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     static const uint64_t defaults[] = {512};
     uint64_t page_bytes = defaults[0];
     const struct mt_policy_option options[] = {
-        {"page_size", MT_POLICY_BYTES, &page_bytes, 512, MT_GIB}};
+        {"page_size", MT_POLICY_BYTES, &page_bytes, 512, MT_GIB, NULL}};
     enum mt_status status = mt_policy_options_parse(text, options, MT_ARRAY_LEN(options), error);
 
     (void)header;

@@ -76,10 +76,23 @@ struct mt_policy_ops {
     bool (*is_valid)(const struct mt_policy *policy);
 };
 
+extern const struct mt_policy_ops mt_policy_best_fit;
+extern const struct mt_policy_ops mt_policy_bfc;
+extern const struct mt_policy_ops mt_policy_buddy;
+extern const struct mt_policy_ops mt_policy_cub;
 extern const struct mt_policy_ops mt_policy_cupy;
+extern const struct mt_policy_ops mt_policy_first_fit;
+extern const struct mt_policy_ops mt_policy_next_fit;
 extern const struct mt_policy_ops mt_policy_none;
+extern const struct mt_policy_ops mt_policy_ort;
+extern const struct mt_policy_ops mt_policy_paged;
 extern const struct mt_policy_ops mt_policy_pytorch;
 extern const struct mt_policy_ops mt_policy_recorded;
+extern const struct mt_policy_ops mt_policy_rmm_binning;
+extern const struct mt_policy_ops mt_policy_rmm_pool;
+extern const struct mt_policy_ops mt_policy_segregated;
+extern const struct mt_policy_ops mt_policy_tlsf;
+extern const struct mt_policy_ops mt_policy_worst_fit;
 
 /* All policies; ends with NULL. */
 extern const struct mt_policy_ops *const mt_policies[];

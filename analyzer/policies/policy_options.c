@@ -51,6 +51,13 @@ static bool parse_share(const char *text, uint64_t *value)
     return any && *value <= MT_POLICY_WHOLE;
 }
 
+static bool parse_choice(const char *const *choices, const char *text, uint64_t *value)
+{
+    for (*value = 0; choices[*value] && strcmp(choices[*value], text) != 0;)
+        ++*value;
+    return choices[*value] != NULL;
+}
+
 static bool parse_value(const struct mt_policy_option *option, const char *text, uint64_t *value)
 {
     bool ok = false;
@@ -60,6 +67,7 @@ static bool parse_value(const struct mt_policy_option *option, const char *text,
     case MT_POLICY_COUNT: ok = parse_count(text, value); break;
     case MT_POLICY_SHARE: ok = parse_share(text, value); break;
     case MT_POLICY_BOOL: return parse_bool(text, value);
+    case MT_POLICY_CHOICE: return parse_choice(option->choices, text, value);
     }
     return ok && *value >= option->least && *value <= option->most;
 }
@@ -142,13 +150,14 @@ static void spell_share(uint64_t share, char text[MAX_VALUE])
         text[--length] = '\0';
 }
 
-static void spell_value(enum mt_policy_option_kind kind, uint64_t value, char text[MAX_VALUE])
+static void spell_value(const struct mt_policy_option *option, uint64_t value, char text[MAX_VALUE])
 {
-    switch (kind) {
+    switch (option->kind) {
     case MT_POLICY_BYTES: spell_bytes(value, text); break;
     case MT_POLICY_COUNT: snprintf(text, MAX_VALUE, "%" PRIu64, value); break;
     case MT_POLICY_SHARE: spell_share(value, text); break;
     case MT_POLICY_BOOL: snprintf(text, MAX_VALUE, "%s", value ? "True" : "False"); break;
+    case MT_POLICY_CHOICE: snprintf(text, MAX_VALUE, "%s", option->choices[value]); break;
     }
 }
 
@@ -164,7 +173,7 @@ void mt_policy_options_spell(const char *name, const struct mt_policy_option *op
         if (*options[i].value == defaults[i])
             continue;
         length = strlen(text);
-        spell_value(options[i].kind, *options[i].value, value);
+        spell_value(&options[i], *options[i].value, value);
         snprintf(text + length, size - length, "%c%s=%s", any ? ',' : ':', options[i].name, value);
         any = true;
     }

@@ -12,7 +12,8 @@ enum mt_policy_option_kind {
     MT_POLICY_BYTES, /* "8GiB" */
     MT_POLICY_COUNT, /* "22" */
     MT_POLICY_SHARE, /* "0.75": in millionths, at most 1 */
-    MT_POLICY_BOOL   /* "True", "False" */
+    MT_POLICY_BOOL,  /* "True", "False" */
+    MT_POLICY_CHOICE /* one of `choices`: its index */
 };
 
 struct mt_policy_option {
@@ -20,6 +21,7 @@ struct mt_policy_option {
     enum mt_policy_option_kind kind;
     uint64_t *value; /* holds the default before parsing */
     uint64_t least, most;
+    const char *const *choices; /* ends with NULL; NULL for the other kinds */
 };
 
 enum { MT_POLICY_WHOLE = 1000000 }; /* a share of 1 */

@@ -141,6 +141,224 @@ static void cupy_grows_by_what_is_missing(void **unused)
     EXAMPLE("cupy", NULL, 8 * MT_MIB, steps);
 }
 
+static void bfc_doubles_its_regions(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 1000, 0, 2048, 1000, 1, NOWHERE},
+        {1, 600, 0, 2048, 2048, 1, NOWHERE},    /* 1048 are not twice 600: all of them */
+        {2, 5000, 0, 10240, 10240, 2, NOWHERE}, /* regions of 4096 would be next, so 8192 */
+        {0, 0, 0, 10240, 9240, 2, NOWHERE},
+        {3, 1000, 0, 10240, 10240, 2, 0},
+        {2, 0, 0, 10240, 2048, 2, NOWHERE},
+        {4, 3000, 0, 10240, 5048, 2, 2}, /* 8192 are more than twice 3000: split */
+        {5, 9000, 0, 26624, 21432, 3, NOWHERE},
+    };
+    static const struct step steps1[] = {
+        {0, 1000, 0, 6144, 1000, 1, NOWHERE}, /* all of its share at once */
+        {1, 4000, 0, 6144, 6144, 1, NOWHERE},
+        {2, 100, 0, 6144, 6144, 1, FAILS},
+    };
+
+    (void)unused;
+    EXAMPLE("bfc", "preallocate=False", 0, steps0);
+    EXAMPLE("bfc", "memory_fraction=0.75", 8192 * MT_KIB, steps1);
+}
+
+static void ort_keeps_streams_apart(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 300, 0, 1024, 300, 1, NOWHERE},
+        {1, 600, 0, 1024, 1024, 1, NOWHERE}, /* 724 are not twice 600: all of them */
+        {2, 300, 1, 3072, 1324, 2, NOWHERE}, /* another stream: a region of 2048 */
+        {1, 0, 0, 3072, 600, 2, NOWHERE},
+        {3, 700, 1, 3072, 1300, 2, NOWHERE}, /* from its own region, although B's 724 fit better */
+        {4, 5000, 0, 11264, 9492, 3, NOWHERE}, /* 4096 is doubled once more */
+    };
+    static const struct step steps1[] = {
+        {0, 300, 0, 300, 300, 1, NOWHERE},
+        {1, 600, 0, 900, 900, 2, NOWHERE},
+        {0, 0, 0, 900, 600, 2, NOWHERE},
+        {2, 200, 0, 900, 900, 2, 0}, /* 300 are not twice 200: all of them */
+    };
+
+    (void)unused;
+    EXAMPLE("ort", NULL, 0, steps0);
+    EXAMPLE("ort", "arena_extend_strategy=kSameAsRequested", 0, steps1);
+}
+
+static void rmm_pool_steals_then_merges_then_doubles(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 600, 0, 1024, 600, 1, NOWHERE},
+        {1, 300, 1, 1024, 900, 1, NOWHERE},  /* stolen from stream 0, which keeps the 124 */
+        {1, 0, 0, 1024, 600, 1, NOWHERE},    /* to the list of stream 1 */
+        {2, 400, 0, 1024, 1000, 1, 1},       /* both lists merged: 300 + 124 */
+        {3, 500, 0, 2048, 1500, 2, NOWHERE}, /* doubled */
+        {0, 0, 0, 2048, 900, 2, NOWHERE},
+        {4, 700, 0, 4096, 1600, 3, NOWHERE},
+    };
+    static const struct step steps1[] = {
+        {0, 1000, 0, 2048, 1000, 1, NOWHERE}, /* half of what remains */
+        {1, 1500, 0, 3548, 2500, 2, NOWHERE},
+        {0, 0, 0, 3548, 1500, 2, NOWHERE},
+        {1, 0, 0, 3548, 0, 2, NOWHERE},
+        {2, 3000, 0, 3000, 3000, 3, NOWHERE}, /* both segments go back first */
+        {3, 2000, 0, 3000, 3000, 3, FAILS},
+    };
+
+    (void)unused;
+    EXAMPLE("rmm-pool", "initial_pool_size=1MiB", 0, steps0);
+    EXAMPLE("rmm-pool", "initial_pool_size=0,maximum_pool_size=4MiB", 0, steps1);
+}
+
+static void rmm_binning_takes_128_blocks_a_bin(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 1, 0, 384, 1, 2, NOWHERE}, /* 128 blocks of 1 and of 2 */
+        {1, 2, 0, 384, 3, 2, NOWHERE}, {2, 100, 0, 484, 103, 3, NOWHERE}, /* longer than any bin */
+        {2, 0, 0, 384, 3, 3, NOWHERE}, {0, 0, 0, 384, 2, 3, NOWHERE},
+        {3, 1, 1, 384, 3, 3, NOWHERE}, /* from the list of stream 0 */
+    };
+
+    (void)unused;
+    EXAMPLE("rmm-binning", "min_size_exponent=10,max_size_exponent=11", 0, steps0);
+}
+
+static void cub_uses_blocks_again_whole(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 3, 0, 4, 4, 1, NOWHERE},          {1, 20, 0, 36, 36, 2, NOWHERE},
+        {0, 0, 0, 36, 32, 2, NOWHERE},        {2, 1, 0, 36, 36, 2, 0},
+        {3, 1, 1, 40, 40, 3, NOWHERE},        /* another stream */
+        {4, 3000, 0, 3040, 3040, 4, NOWHERE}, /* longer than 2048: not cached */
+        {4, 0, 0, 40, 40, 4, NOWHERE},        {5, 300, 0, 2088, 2088, 5, NOWHERE},
+        {6, 300, 0, 4136, 4136, 6, NOWHERE},  {7, 300, 0, 6184, 6184, 7, NOWHERE},
+        {5, 0, 0, 6184, 4136, 7, NOWHERE},    {6, 0, 0, 6184, 2088, 7, NOWHERE},
+        {7, 0, 0, 4136, 40, 7, NOWHERE}, /* the cache holds less than 6144 */
+    };
+
+    (void)unused;
+    EXAMPLE("cub", NULL, 0, steps0);
+}
+
+static void first_fit_takes_the_lowest(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
+        {2, 1000, 0, 8192, 3500, 1, NOWHERE}, {3, 500, 0, 8192, 4000, 1, NOWHERE},
+        {4, 100, 0, 8192, 4100, 1, NOWHERE},  {4, 0, 0, 8192, 4000, 1, NOWHERE},
+        {0, 0, 0, 8192, 2000, 1, NOWHERE},    {2, 0, 0, 8192, 1000, 1, NOWHERE},
+        {5, 900, 0, 8192, 1900, 1, 0},
+    };
+
+    (void)unused;
+    EXAMPLE("first-fit", "segment=8MiB", 0, steps0);
+}
+
+static void next_fit_goes_on_from_the_last(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
+        {2, 1000, 0, 8192, 3500, 1, NOWHERE}, {3, 500, 0, 8192, 4000, 1, NOWHERE},
+        {4, 100, 0, 8192, 4100, 1, NOWHERE},  {4, 0, 0, 8192, 4000, 1, NOWHERE},
+        {0, 0, 0, 8192, 2000, 1, NOWHERE},    {2, 0, 0, 8192, 1000, 1, NOWHERE},
+        {5, 900, 0, 8192, 1900, 1, 4},        /* the pointer stood in what E gave back */
+        {6, 3292, 0, 8192, 5192, 1, NOWHERE}, /* all of the rest */
+        {7, 900, 0, 8192, 6092, 1, 0},        /* round to the start */
+    };
+
+    (void)unused;
+    EXAMPLE("next-fit", "segment=8MiB", 0, steps0);
+}
+
+static void best_fit_takes_the_smallest(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
+        {2, 1000, 0, 8192, 3500, 1, NOWHERE}, {3, 500, 0, 8192, 4000, 1, NOWHERE},
+        {4, 100, 0, 8192, 4100, 1, NOWHERE},  {4, 0, 0, 8192, 4000, 1, NOWHERE},
+        {0, 0, 0, 8192, 2000, 1, NOWHERE},    {2, 0, 0, 8192, 1000, 1, NOWHERE},
+        {5, 900, 0, 8192, 1900, 1, 2},
+    };
+
+    (void)unused;
+    EXAMPLE("best-fit", "segment=8MiB", 0, steps0);
+}
+
+static void worst_fit_takes_the_largest(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 2000, 0, 8192, 2000, 1, NOWHERE}, {1, 500, 0, 8192, 2500, 1, NOWHERE},
+        {2, 1000, 0, 8192, 3500, 1, NOWHERE}, {3, 500, 0, 8192, 4000, 1, NOWHERE},
+        {4, 100, 0, 8192, 4100, 1, NOWHERE},  {4, 0, 0, 8192, 4000, 1, NOWHERE},
+        {0, 0, 0, 8192, 2000, 1, NOWHERE},    {2, 0, 0, 8192, 1000, 1, NOWHERE},
+        {5, 900, 0, 8192, 1900, 1, 4},
+    };
+
+    (void)unused;
+    EXAMPLE("worst-fit", "segment=8MiB", 0, steps0);
+}
+
+static void buddy_halves_and_merges(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 300, 0, 2048, 512, 1, NOWHERE},  {1, 600, 0, 2048, 1536, 1, NOWHERE},
+        {2, 100, 0, 2048, 1664, 1, NOWHERE}, {0, 0, 0, 2048, 1152, 1, NOWHERE},
+        {2, 0, 0, 2048, 1024, 1, NOWHERE}, /* 128, 256, 512 merge to 1024 */
+        {3, 1000, 0, 2048, 2048, 1, 0},      {4, 3000, 0, 6144, 6144, 2, NOWHERE},
+    };
+
+    (void)unused;
+    EXAMPLE("buddy", NULL, 0, steps0);
+}
+
+static void segregated_has_slabs_of_classes(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 300, 0, 2048, 320, 1, NOWHERE}, /* the class of 320: six to a slab */
+        {1, 300, 0, 2048, 640, 1, NOWHERE},   {0, 0, 0, 2048, 320, 1, NOWHERE},
+        {2, 290, 0, 2048, 640, 1, 0},         /* freed last, used first */
+        {3, 400, 0, 4096, 1088, 2, NOWHERE},  /* the class of 448 */
+        {4, 3000, 0, 8192, 5184, 3, NOWHERE}, /* longer than 1024 */
+        {4, 0, 0, 4096, 1088, 3, NOWHERE},
+    };
+
+    (void)unused;
+    EXAMPLE("segregated", NULL, 0, steps0);
+}
+
+static void tlsf_rounds_up_to_a_class(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 1000, 0, 2048, 1000, 1, NOWHERE},
+        {1, 500, 0, 2048, 1500, 1, NOWHERE},
+        {0, 0, 0, 2048, 500, 1, NOWHERE},
+        {2, 995, 0, 4096, 1495, 2, NOWHERE}, /* A's 1000 would do, but their class begins at 992 */
+        {3, 990, 0, 4096, 2485, 2, 0},       /* the class of 992 and more holds A's */
+    };
+
+    (void)unused;
+    EXAMPLE("tlsf", NULL, 0, steps0);
+}
+
+static void paged_stitches_pages(void **unused)
+{
+    static const struct step steps0[] = {
+        {0, 3000, 0, 4096, 4096, 2, NOWHERE},
+        {1, 100, 0, 6144, 4196, 3, NOWHERE}, /* shares a page */
+        {2, 5000, 0, 12288, 10340, 6, NOWHERE},
+        {0, 0, 0, 12288, 6244, 6, NOWHERE},
+        {3, 1500, 0, 12288, 8292, 6, NOWHERE}, /* one of A's pages */
+        {4, 500, 0, 12288, 8792, 6, NOWHERE},  /* in B's page */
+        {1, 0, 0, 12288, 8692, 6, NOWHERE},
+        {4, 0, 0, 12288, 8192, 6, NOWHERE},     /* that page is free again */
+        {5, 4000, 0, 12288, 12288, 6, NOWHERE}, /* A's other page and B's */
+    };
+
+    (void)unused;
+    EXAMPLE("paged", NULL, 0, steps0);
+}
+
 /* ---- options ------------------------------------------------------------------ */
 
 static void check_spelling(const char *name, const char *options, const char *spelling)
@@ -160,13 +378,33 @@ static void options_are_spelled_canonically(void **unused)
     check_spelling("none", "page_size:2MiB", "none:page_size=2MiB");
     check_spelling("cupy", "limit=1536MiB", "cupy:limit=1536MiB");
     check_spelling("cupy", "limit=1000", "cupy:limit=1000B");
+    check_spelling("bfc", "memory_fraction=.5", "bfc:memory_fraction=0.5,preallocate=False");
+    check_spelling("ort", "arena_extend_strategy=kSameAsRequested,gpu_mem_limit=2GiB",
+                   "ort:gpu_mem_limit=2GiB,arena_extend_strategy=kSameAsRequested");
+    check_spelling("rmm-pool", NULL, "rmm-pool:initial_pool_size=0B");
+    check_spelling("rmm-binning", "max_size_exponent=20", "rmm-binning:max_size_exponent=20");
+    check_spelling("cub", "max_bin=9", "cub:max_bin=9");
 }
 
 static void wrong_options_are_refused(void **unused)
 {
     static const char *const wrong[][2] = {
-        {"none", "page_size=100"}, {"none", "page_size=700"}, {"none", "page=1MiB"},
-        {"cupy", "limit=many"},    {"cupy", "limit"},         {"cupy", "=,"},
+        {"none", "page_size=100"},
+        {"none", "page_size=700"},
+        {"none", "page=1MiB"},
+        {"cupy", "limit=many"},
+        {"cupy", "limit"},
+        {"cupy", "=,"},
+        {"bfc", "memory_fraction=1.5"},
+        {"bfc", "preallocate=maybe"},
+        {"bfc", "memory_fraction=0.5.5"},
+        {"bfc", "memory_fraction="},
+        {"ort", "arena_extend_strategy=kOther"},
+        {"rmm-pool", "initial_pool_size=2MiB,maximum_pool_size=1MiB"},
+        {"rmm-binning", "min_size_exponent=20,max_size_exponent=10"},
+        {"cub", "max_bin=40"},
+        {"first-fit", "segment=1"},
+        {"tlsf", "classes=16"},
     };
     struct mt_trace_header header = {0};
     struct mt_device_model device;
@@ -192,6 +430,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(none_asks_the_device_each_time),
         cmocka_unit_test(cupy_grows_by_what_is_missing),
+        cmocka_unit_test(bfc_doubles_its_regions),
+        cmocka_unit_test(ort_keeps_streams_apart),
+        cmocka_unit_test(rmm_pool_steals_then_merges_then_doubles),
+        cmocka_unit_test(rmm_binning_takes_128_blocks_a_bin),
+        cmocka_unit_test(cub_uses_blocks_again_whole),
+        cmocka_unit_test(first_fit_takes_the_lowest),
+        cmocka_unit_test(next_fit_goes_on_from_the_last),
+        cmocka_unit_test(best_fit_takes_the_smallest),
+        cmocka_unit_test(worst_fit_takes_the_largest),
+        cmocka_unit_test(buddy_halves_and_merges),
+        cmocka_unit_test(segregated_has_slabs_of_classes),
+        cmocka_unit_test(tlsf_rounds_up_to_a_class),
+        cmocka_unit_test(paged_stitches_pages),
         cmocka_unit_test(options_are_spelled_canonically),
         cmocka_unit_test(wrong_options_are_refused),
     };

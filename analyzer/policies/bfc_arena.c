@@ -1,0 +1,128 @@
+#include "bfc_arena.h"
+
+#include "util.h"
+
+/* Below this a refused region is not tried smaller; at 2.5 KiB rounding would
+ * undo the tenth that was taken away. */
+static const uint64_t SMALLEST_TRY = 8 * MT_KIB;
+
+void mt_bfc_arena_init(struct mt_bfc_arena *arena, struct mt_device_model *device,
+                       uint64_t limit_bytes)
+{
+    mt_heap_init(&arena->heap, device, 0);
+    arena->limit_bytes = limit_bytes;
+}
+
+static uint64_t available(const struct mt_bfc_arena *arena)
+{
+    uint64_t reserved = arena->heap.counters.reserved.now;
+
+    if (!arena->limit_bytes)
+        return MT_HEAP_LARGEST_SEGMENT;
+    return mt_round_down(arena->limit_bytes - mt_min_u64(reserved, arena->limit_bytes),
+                         MT_BFC_ALIGNMENT);
+}
+
+static void double_region(struct mt_bfc_arena *arena)
+{
+    uint64_t cap = arena->doubling_cap_bytes ? arena->doubling_cap_bytes : MT_HEAP_LARGEST_SEGMENT;
+
+    arena->region_bytes = mt_min_u64(2 * arena->region_bytes, cap);
+}
+
+/* Size of the region to ask for; the next one will be larger. */
+static uint64_t next_region(struct mt_bfc_arena *arena, uint64_t size_bytes, uint64_t most)
+{
+    bool increased = false;
+    uint64_t bytes;
+
+    if (arena->same_as_requested)
+        return size_bytes;
+    while (size_bytes > arena->region_bytes) {
+        arena->region_bytes *= 2;
+        increased = true;
+    }
+    bytes = mt_min_u64(arena->region_bytes, most);
+    if (!increased)
+        double_region(arena);
+    return bytes;
+}
+
+/* A new region, smaller by tenths if the device refuses. */
+static enum mt_status extend(struct mt_bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
+                             uint32_t lane, uint32_t *block)
+{
+    uint64_t most = available(arena), bytes;
+    enum mt_status status;
+
+    if (size_bytes > most) {
+        arena->heap.device->refusals++;
+        return MT_ERR_DEVICE_OOM;
+    }
+    bytes = next_region(arena, size_bytes, most);
+    status = mt_heap_grow(&arena->heap, bytes, stream, lane, block);
+    while (status == MT_ERR_DEVICE_OOM) {
+        bytes = mt_round_up((uint64_t)((float)bytes * 0.9f), MT_BFC_ALIGNMENT);
+        if (bytes < size_bytes || bytes < SMALLEST_TRY)
+            break;
+        status = mt_heap_grow(&arena->heap, bytes, stream, lane, block);
+    }
+    return status;
+}
+
+static uint64_t idle_bytes(const struct mt_heap *heap)
+{
+    uint64_t bytes = 0;
+    uint32_t id;
+
+    for (id = 0; id < heap->store.count; id++) {
+        const struct mt_block *block = &heap->store.blocks[id];
+        if (block->state == MT_BLOCK_FREE && !mt_block_is_split(block))
+            bytes += block->size_bytes;
+    }
+    return bytes;
+}
+
+/* Idle regions go back only if that makes the request possible. */
+static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t size_bytes,
+                                         uint32_t stream, uint32_t lane, uint32_t *block)
+{
+    uint64_t idle = idle_bytes(&arena->heap);
+    enum mt_status status;
+
+    if (!arena->collects_garbage || !idle || size_bytes > available(arena) + idle)
+        return MT_ERR_DEVICE_OOM;
+    arena->heap.counters.retries++;
+    status = mt_heap_drop_idle(&arena->heap);
+    return status == MT_OK ? extend(arena, size_bytes, stream, lane, block) : status;
+}
+
+enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
+                                  const struct mt_policy_request *request, uint64_t lane_name,
+                                  struct mt_policy_block *out)
+{
+    struct mt_heap *heap = &arena->heap;
+    uint64_t size, chunk;
+    enum mt_status status;
+    uint32_t lane, id;
+
+    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+        return mt_heap_oom(heap);
+    size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT);
+    status = mt_heap_lane(heap, lane_name, &lane);
+    if (status != MT_OK)
+        return status;
+    id = mt_heap_take_first(heap, lane, size);
+    if (id == MT_NO_BLOCK)
+        status = extend(arena, size, request->stream, lane, &id);
+    if (status == MT_ERR_DEVICE_OOM)
+        status = collect_and_extend(arena, size, request->stream, lane, &id);
+    if (status == MT_ERR_DEVICE_OOM)
+        return mt_heap_oom(heap);
+    if (status != MT_OK)
+        return status;
+    chunk = heap->store.blocks[id].size_bytes;
+    if (chunk < 2 * size && chunk - size < arena->waste_bytes)
+        size = chunk;
+    return mt_heap_hand_out(heap, id, size, request->size_bytes, out);
+}

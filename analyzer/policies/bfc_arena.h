@@ -1,0 +1,29 @@
+/* The best-fit arena of TensorFlow, which XLA, JAX and ONNX Runtime inherited:
+ * 256-byte steps, best fit by (size, address), regions that double. The bins of
+ * the original only speed the search up. */
+#ifndef MT_ANALYZER_BFC_ARENA_H
+#define MT_ANALYZER_BFC_ARENA_H
+
+#include "heap.h"
+
+enum { MT_BFC_ALIGNMENT = 256 };
+
+struct mt_bfc_arena {
+    struct mt_heap heap;         /* first: see heap.h */
+    uint64_t limit_bytes;        /* of the arena, 0 = none */
+    uint64_t region_bytes;       /* size of the next region at least */
+    uint64_t doubling_cap_bytes; /* region_bytes is not doubled beyond; 0 = no cap */
+    uint64_t waste_bytes;        /* a chunk that is this much too long is split */
+    bool same_as_requested;      /* regions as long as the request */
+    bool collects_garbage;       /* gives idle regions back before it fails */
+};
+
+/* The caller sets the rules (region_bytes and below) afterwards. */
+void mt_bfc_arena_init(struct mt_bfc_arena *arena, struct mt_device_model *device,
+                       uint64_t limit_bytes);
+
+enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
+                                  const struct mt_policy_request *request, uint64_t lane_name,
+                                  struct mt_policy_block *out) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,152 @@
+/* The policy `cub`: cub::CachingDeviceAllocator. Requests become the next power
+ * of `bin_growth`; a cached block of that bin and stream is used again whole;
+ * blocks are never split. Longer requests than the largest bin are not cached,
+ * and a free block goes back if the cache would pass `max_cached_bytes`. */
+#include "heap.h"
+#include "policy_options.h"
+#include "util.h"
+
+#include <stdlib.h>
+
+enum { ALIGNMENT = 256, BINS = 64 };
+
+struct mt_policy {
+    struct mt_heap heap; /* first: see heap.h */
+    uint64_t bin_growth, min_bin, max_bin, max_cached_bytes;
+};
+
+enum { GROWTH, MIN, MAX, CACHED, OPTIONS };
+
+/* Powers that a bin may have: the largest is 2^40. */
+static const uint64_t LARGEST_BIN = (uint64_t)1 << 40;
+
+static struct mt_heap_key oldest_first(const struct mt_block *block)
+{
+    struct mt_heap_key key = {0, block->gc_base};
+
+    return key;
+}
+
+/* base^exponent, at most LARGEST_BIN + 1. */
+static uint64_t power(uint64_t base, uint64_t exponent)
+{
+    uint64_t value = 1;
+
+    for (; exponent > 0 && value <= LARGEST_BIN; exponent--)
+        value *= base;
+    return mt_min_u64(value, LARGEST_BIN + 1);
+}
+
+static enum mt_status check_bins(const uint64_t values[OPTIONS], struct mt_error *error)
+{
+    if (values[MIN] <= values[MAX] && power(values[GROWTH], values[MAX]) <= LARGEST_BIN)
+        return MT_OK;
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "these bins are empty or too large");
+}
+
+static enum mt_status create(const char *text, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols, struct mt_device_model *device,
+                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+                             struct mt_error *error)
+{
+    static const uint64_t defaults[OPTIONS] = {8, 3, 7, 3 * ((uint64_t)1 << 21) - 1};
+    uint64_t values[OPTIONS] = {defaults[GROWTH], defaults[MIN], defaults[MAX], defaults[CACHED]};
+    const struct mt_policy_option options[OPTIONS] = {
+        {"bin_growth", MT_POLICY_COUNT, &values[GROWTH], 2, 1024, NULL},
+        {"min_bin", MT_POLICY_COUNT, &values[MIN], 0, 40, NULL},
+        {"max_bin", MT_POLICY_COUNT, &values[MAX], 0, 40, NULL},
+        {"max_cached_bytes", MT_POLICY_BYTES, &values[CACHED], 0, UINT64_MAX, NULL}};
+    enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
+
+    (void)header;
+    (void)symbols;
+    if (status == MT_OK)
+        status = check_bins(values, error);
+    if (status != MT_OK)
+        return status;
+    mt_policy_options_spell("cub", options, defaults, OPTIONS, spelling, spelling_size);
+    *policy = calloc(1, sizeof **policy);
+    if (!*policy)
+        return MT_ERR_MEMORY;
+    mt_heap_init(&(*policy)->heap, device, 0);
+    (*policy)->heap.key = oldest_first;
+    (*policy)->heap.own_addresses = true;
+    (*policy)->bin_growth = values[GROWTH];
+    (*policy)->min_bin = values[MIN];
+    (*policy)->max_bin = values[MAX];
+    (*policy)->max_cached_bytes = values[CACHED];
+    return MT_OK;
+}
+
+/* The bin for a request, max_bin + 1 if it is not cached. */
+static uint64_t bin_of(const struct mt_policy *self, uint64_t size_bytes)
+{
+    uint64_t bin = self->min_bin;
+
+    while (bin <= self->max_bin && power(self->bin_growth, bin) < size_bytes)
+        bin++;
+    return bin;
+}
+
+static enum mt_status find(struct mt_heap *heap, uint64_t bin, uint64_t size, uint32_t stream,
+                           uint32_t *block)
+{
+    enum mt_status status;
+    uint32_t lane;
+
+    status = mt_heap_lane(heap, (uint64_t)stream * BINS + bin, &lane);
+    if (status != MT_OK)
+        return status;
+    *block = mt_heap_take_first(heap, lane, 0);
+    return *block == MT_NO_BLOCK ? mt_heap_grow_or_flush(heap, size, stream, lane, block) : MT_OK;
+}
+
+static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
+                            struct mt_policy_block *out)
+{
+    struct mt_heap *heap = &policy->heap;
+    enum mt_status status;
+    uint64_t bin, size;
+    uint32_t id;
+
+    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+        return mt_heap_oom(heap);
+    bin = bin_of(policy, request->size_bytes);
+    if (bin > policy->max_bin) {
+        size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
+        status = mt_heap_grow_or_flush(heap, size, request->stream, MT_NO_BLOCK, &id);
+    } else {
+        size = mt_round_up(power(policy->bin_growth, bin), ALIGNMENT);
+        status = find(heap, bin, size, request->stream, &id);
+    }
+    if (status == MT_ERR_DEVICE_OOM)
+        return mt_heap_oom(heap);
+    return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
+}
+
+static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_heap *heap = &policy->heap;
+    uint64_t cached;
+
+    mt_heap_complete(heap, handle);
+    cached = heap->counters.reserved.now - heap->counters.active.now;
+    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK || cached > policy->max_cached_bytes)
+        return mt_heap_drop(heap, handle);
+    return mt_heap_put(heap, handle);
+}
+
+const struct mt_policy_ops mt_policy_cub = {
+    .name = "cub",
+    .summary = "cub::CachingDeviceAllocator: bins of powers of eight",
+    .doubt = "it may reuse the block of another stream whose work is done, which a trace does not "
+             "show; and no run was compared",
+    .create = create,
+    .destroy = mt_heap_op_destroy,
+    .alloc = alloc,
+    .free_requested = mt_heap_op_free_requested,
+    .free_completed = free_completed,
+    .empty_cache = mt_heap_op_drop_idle,
+    .counters = mt_heap_op_counters,
+    .is_valid = mt_heap_op_is_valid,
+};
