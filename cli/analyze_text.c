@@ -189,10 +189,14 @@ static void tell_roles(const struct mt_teller *teller)
 
     sort_roles(bytes, order);
     mt_buf_add_text(&line, "held by ");
-    for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++)
-        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "", mt_role_name((enum mt_role)order[i]),
+    for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++) {
+        bool unknown = i == 0 && order[i] == MT_ROLE_OTHER;
+
+        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "",
+                      unknown ? "blocks of no known role" : mt_role_name((enum mt_role)order[i]),
                       mt_format_bytes(size, bytes[order[i]]),
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
+    }
     if (line.data && bytes[order[0]])
         tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;

@@ -89,7 +89,8 @@ static void tell_contributions(const struct mt_teller *teller, const struct mt_e
 }
 
 /* "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the two roles
- * that the change is made of, if they make up most of it. */
+ * that the change is made of, if they make up most of it. That it is mostly of
+ * no known role is nothing to say. */
 static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
 {
     int64_t bytes[MT_ROLE_COUNT] = {0};
@@ -104,7 +105,7 @@ static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
     for (int i = 0; i < MT_ROLE_COUNT; i++)
         if (i != first && (second < 0 || bytes[i] > bytes[second]))
             second = i;
-    if (bytes[first] <= 0)
+    if (bytes[first] <= 0 || first == MT_ROLE_OTHER)
         return;
     mt_buf_printf(line, ", mostly %s (%s)", mt_role_name((enum mt_role)first),
                   mt_format_change(text, bytes[first]));
