@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 /* Pools that are told apart; a trace that needs more is not explained. */
 enum { MOST_COLOURS = 64, MOST_ROUNDS = 16, KEPT_WEIGHT = 1000 };
 
@@ -10,12 +12,7 @@ enum { MOST_COLOURS = 64, MOST_ROUNDS = 16, KEPT_WEIGHT = 1000 };
 
 /* Neighbours of instance i: items[first[i]] to items[first[i + 1]]. */
 struct graph {
-    uint32_t *first, *items, *queue;
-};
-
-/* What speaks for a part as it is, and for turning it. */
-struct votes {
-    uint64_t stay, turn;
+    uint32_t *first, *items;
 };
 
 /* ---- the graph ------------------------------------------------------------- */
@@ -28,8 +25,7 @@ static enum mt_status make_graph(const struct mt_pool_evidence *evidence, struct
 
     graph->first = calloc((size_t)evidence->count + 2, sizeof *graph->first);
     graph->items = calloc(2 * pairs->count + 1, sizeof *graph->items);
-    graph->queue = calloc((size_t)evidence->count + 1, sizeof *graph->queue);
-    if (!graph->first || !graph->items || !graph->queue)
+    if (!graph->first || !graph->items)
         return MT_ERR_MEMORY;
     for (k = 0; k < pairs->count; k++) { /* degrees, one place to the right */
         graph->first[pairs->items[k].a + 2]++;
@@ -48,130 +44,239 @@ static void release_graph(struct graph *graph)
 {
     free(graph->first);
     free(graph->items);
-    free(graph->queue);
 }
 
-static uint16_t first_colour(const struct mt_lost_pools *pools, const struct graph *graph,
-                             uint32_t id)
-{
-    uint64_t taken = 0;
-    uint32_t k;
-    uint16_t colour = 0;
+/* Instances to be coloured, by the number of colours around them. An instance
+ * is queued again when that number grows; old entries are passed over. */
+struct queued {
+    uint32_t id, next;
+};
 
-    for (k = graph->first[id]; k < graph->first[id + 1]; k++) {
-        uint16_t other = pools->colour[graph->items[k]];
-        if (other < MOST_COLOURS)
-            taken |= UINT64_C(1) << other;
+struct colouring {
+    struct mt_lost_pools *pools;
+    const struct graph *graph;
+    uint64_t *taken; /* by instance: colours of its neighbours */
+    struct queued *queued;
+    size_t count, capacity;
+    uint32_t heads[MOST_COLOURS + 1];
+    uint32_t owner[MOST_COLOURS]; /* flush in which a colour's segments went, 0 = any */
+    bool is_named[MOST_COLOURS];  /* the trace knows that pool */
+};
+
+static enum mt_status enqueue(struct colouring *self, uint32_t id)
+{
+    uint32_t *head = &self->heads[__builtin_popcountll(self->taken[id])];
+    enum mt_status status =
+        mt_grow(&self->queued, &self->capacity, self->count + 1, sizeof *self->queued);
+
+    if (status != MT_OK)
+        return status;
+    self->queued[self->count] = (struct queued){id, *head};
+    *head = (uint32_t)self->count++;
+    return MT_OK;
+}
+
+static enum mt_status set_colour(struct colouring *self, uint32_t id, uint16_t colour)
+{
+    enum mt_status status = MT_OK;
+    uint32_t k;
+
+    self->pools->colour[id] = colour;
+    for (k = self->graph->first[id]; status == MT_OK && k < self->graph->first[id + 1]; k++) {
+        uint32_t other = self->graph->items[k];
+        uint64_t bit = colour < MOST_COLOURS ? UINT64_C(1) << colour : 0;
+        if (self->pools->colour[other] != NO_COLOUR)
+            continue;
+        if (self->taken[other] & bit)
+            continue;
+        self->taken[other] |= bit;
+        status = enqueue(self, other);
     }
+    return status;
+}
+
+static uint32_t most_constrained(struct colouring *self)
+{
+    uint32_t i;
+
+    for (i = MOST_COLOURS + 1; i-- > 0;) {
+        while (self->heads[i] != MT_NO_INSTANCE) {
+            struct queued first = self->queued[self->heads[i]];
+            self->heads[i] = first.next;
+            if (self->pools->colour[first.id] == NO_COLOUR)
+                return first.id;
+        }
+    }
+    self->count = 0;
+    return MT_NO_INSTANCE;
+}
+
+/* The default pool's, if nothing speaks against it; else one of what went in
+ * the same flush, since pools are deleted one by one; else the first. */
+static uint16_t choose_colour(struct colouring *self, uint32_t id, uint32_t part)
+{
+    uint32_t group = self->pools->evidence->instances[id].group;
+    uint64_t taken = self->taken[id];
+    uint16_t colour = 0, first;
+
     while (colour < MOST_COLOURS - 1 && taken >> colour & 1)
         colour++;
+    first = colour;
+    if (part != MT_NO_PART)
+        return first; /* any of its colours may be the default pool's */
+    while (colour && colour < MOST_COLOURS &&
+           (taken >> colour & 1 || (self->owner[colour] && self->owner[colour] != group)))
+        colour++;
+    if (colour == MOST_COLOURS)
+        return first;
+    if (colour && !self->is_named[colour])
+        self->owner[colour] = group;
     return colour;
 }
 
-/* Colours everything that the queue's instances reach. */
-static void spread(struct mt_lost_pools *pools, const struct graph *graph, uint32_t queued,
-                   uint32_t part)
+/* Colours everything that the queue reaches. */
+static enum mt_status spread(struct colouring *self, uint32_t part)
 {
-    uint32_t at, k;
+    enum mt_status status = MT_OK;
+    uint32_t id;
 
-    for (at = 0; at < queued; at++) {
-        uint32_t id = graph->queue[at];
-        for (k = graph->first[id]; k < graph->first[id + 1]; k++) {
-            uint32_t other = graph->items[k];
-            if (pools->colour[other] != NO_COLOUR)
-                continue;
-            pools->colour[other] = first_colour(pools, graph, other);
-            pools->part[other] = part;
-            graph->queue[queued++] = other;
-        }
+    while (status == MT_OK && (id = most_constrained(self)) != MT_NO_INSTANCE) {
+        self->pools->part[id] = part;
+        status = set_colour(self, id, choose_colour(self, id, part));
     }
+    return status;
 }
 
-static void colour_all(struct mt_lost_pools *pools, const struct graph *graph)
+static enum mt_status colour_parts(struct colouring *self)
 {
+    struct mt_lost_pools *pools = self->pools;
     const struct mt_pool_evidence *evidence = pools->evidence;
-    uint32_t i, queued = 0;
+    enum mt_status status = MT_OK;
+    uint32_t i;
 
     for (i = 0; i < evidence->count; i++) {
         pools->part[i] = MT_NO_PART;
         pools->colour[i] = NO_COLOUR;
+    }
+    for (i = 0; status == MT_OK && i < evidence->count; i++) {
         if (!evidence->instances[i].is_known)
             continue;
-        pools->colour[i] = evidence->instances[i].pool;
-        graph->queue[queued++] = i;
+        if (evidence->instances[i].pool < MOST_COLOURS)
+            self->is_named[evidence->instances[i].pool] = true;
+        status = set_colour(self, i, evidence->instances[i].pool);
     }
-    spread(pools, graph, queued, MT_NO_PART);
-    for (i = 0; i < evidence->count; i++) {
+    if (status == MT_OK)
+        status = spread(self, MT_NO_PART);
+    for (i = 0; status == MT_OK && i < evidence->count; i++) {
         if (pools->colour[i] != NO_COLOUR)
             continue;
-        pools->colour[i] = 0;
-        pools->part[i] = pools->part_count;
-        graph->queue[0] = i;
-        spread(pools, graph, 1, pools->part_count++);
+        status = enqueue(self, i);
+        if (status == MT_OK)
+            status = spread(self, pools->part_count++);
     }
+    return status;
 }
 
-/* ---- which way round --------------------------------------------------------- */
+static enum mt_status colour_all(struct mt_lost_pools *pools, const struct graph *graph)
+{
+    struct colouring colouring = {.pools = pools, .graph = graph};
+    enum mt_status status = MT_ERR_MEMORY;
+    size_t i;
+
+    for (i = 0; i <= MOST_COLOURS; i++)
+        colouring.heads[i] = MT_NO_INSTANCE;
+    colouring.taken = calloc((size_t)pools->evidence->count + 1, sizeof *colouring.taken);
+    if (colouring.taken)
+        status = colour_parts(&colouring);
+    free(colouring.taken);
+    free(colouring.queued);
+    return status;
+}
+
+/* ---- which colour is the default pool's ------------------------------------ */
 
 static uint16_t pool_of(const struct mt_lost_pools *pools, uint32_t id)
 {
-    uint16_t colour = pools->colour[id];
+    uint16_t colour = pools->colour[id], first;
 
-    if (pools->part[id] != MT_NO_PART && pools->turned[pools->part[id]] && colour < 2)
-        return (uint16_t)(1 - colour);
-    return colour;
+    if (pools->part[id] == MT_NO_PART)
+        return colour;
+    first = pools->parts[pools->part[id]].default_colour;
+    return colour == first ? 0 : colour == 0 ? first : colour;
+}
+
+/* One entry per part and colour: those of a part begin at its offset. */
+static enum mt_status make_parts(struct mt_lost_pools *pools)
+{
+    uint32_t i;
+
+    pools->parts = calloc((size_t)pools->part_count + 1, sizeof *pools->parts);
+    if (!pools->parts)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < pools->part_count; i++)
+        pools->parts[i].colours = 2;
+    for (i = 0; i < pools->evidence->count; i++) {
+        struct mt_lost_part *part = &pools->parts[pools->part[i]];
+        if (pools->part[i] != MT_NO_PART && pools->colour[i] >= part->colours)
+            part->colours = (uint16_t)(pools->colour[i] + 1);
+    }
+    for (i = 0; i < pools->part_count; i++)
+        pools->parts[i + 1].offset = pools->parts[i].offset + pools->parts[i].colours;
+    return MT_OK;
+}
+
+static size_t entry_of(const struct mt_lost_pools *pools, uint32_t id)
+{
+    return (size_t)pools->parts[pools->part[id]].offset + pools->colour[id];
 }
 
 /* When a colour of a part first gave memory back, and was last used. */
 struct use {
-    uint64_t first_release[2], last_alloc[2];
+    uint64_t first_release, last_alloc;
 };
 
 /* A part in which exactly one of the colours was used on after a release. */
 static enum mt_status decide_by_use(struct mt_lost_pools *pools)
 {
-    struct use *uses = calloc((size_t)pools->part_count + 1, sizeof *uses);
+    struct use *uses = calloc((size_t)pools->parts[pools->part_count].offset + 1, sizeof *uses);
     uint32_t i;
+    uint16_t colour;
 
     if (!uses)
         return MT_ERR_MEMORY;
-    for (i = 0; i < pools->part_count; i++)
-        uses[i].first_release[0] = uses[i].first_release[1] = UINT64_MAX;
+    for (i = 0; i < pools->parts[pools->part_count].offset; i++)
+        uses[i].first_release = UINT64_MAX;
     for (i = 0; i < pools->evidence->count; i++) {
         const struct mt_pool_instance *instance = &pools->evidence->instances[i];
-        uint16_t colour = pools->colour[i];
         struct use *use;
-        if (pools->part[i] == MT_NO_PART || colour > 1)
+        if (pools->part[i] == MT_NO_PART)
             continue;
-        use = &uses[pools->part[i]];
-        if (instance->first_release_seq < use->first_release[colour])
-            use->first_release[colour] = instance->first_release_seq;
-        if (instance->last_alloc_seq > use->last_alloc[colour])
-            use->last_alloc[colour] = instance->last_alloc_seq;
+        use = &uses[entry_of(pools, i)];
+        if (instance->first_release_seq < use->first_release)
+            use->first_release = instance->first_release_seq;
+        if (instance->last_alloc_seq > use->last_alloc)
+            use->last_alloc = instance->last_alloc_seq;
     }
     for (i = 0; i < pools->part_count; i++) {
-        bool is_default[2];
-        is_default[0] = uses[i].first_release[0] < uses[i].last_alloc[0];
-        is_default[1] = uses[i].first_release[1] < uses[i].last_alloc[1];
-        pools->certain[i] = is_default[0] != is_default[1];
-        pools->turned[i] = is_default[1] && !is_default[0];
+        struct mt_lost_part *part = &pools->parts[i];
+        unsigned found = 0;
+        for (colour = 0; colour < part->colours; colour++) {
+            const struct use *use = &uses[part->offset + colour];
+            if (use->first_release >= use->last_alloc)
+                continue;
+            part->default_colour = found++ ? 0 : colour;
+        }
+        part->is_certain = found == 1;
     }
     free(uses);
     return MT_OK;
 }
 
-/* One vote for instance `id` to be private, or not. */
-static void vote(const struct mt_lost_pools *pools, struct votes *votes, uint32_t id, bool private,
-                 uint64_t weight)
+/* For (or against) the colour of instance `id` as its part's default one. */
+static void vote(const struct mt_lost_pools *pools, int64_t *votes, uint32_t id, int64_t weight)
 {
-    uint32_t part = pools->part[id];
-
-    if (part == MT_NO_PART || pools->colour[id] > 1)
-        return;
-    if (private == (pools->colour[id] == 1))
-        votes[part].stay += weight;
-    else
-        votes[part].turn += weight;
+    if (pools->part[id] != MT_NO_PART)
+        votes[entry_of(pools, id)] += weight;
 }
 
 static bool is_decided(const struct mt_lost_pools *pools, const bool *decided, uint32_t id)
@@ -179,7 +284,7 @@ static bool is_decided(const struct mt_lost_pools *pools, const bool *decided, u
     return pools->part[id] == MT_NO_PART || decided[pools->part[id]];
 }
 
-static void count_votes(const struct mt_lost_pools *pools, const bool *decided, struct votes *votes)
+static void count_votes(const struct mt_lost_pools *pools, const bool *decided, int64_t *votes)
 {
     const struct mt_pool_evidence *evidence = pools->evidence;
     size_t k;
@@ -188,23 +293,38 @@ static void count_votes(const struct mt_lost_pools *pools, const bool *decided, 
         struct mt_pool_pair pair = evidence->kept.items[k];
         if (is_decided(pools, decided, pair.b) && pool_of(pools, pair.b) != 0)
             continue; /* the deletion of a pool flushes that pool alone */
-        vote(pools, votes, pair.a, true, KEPT_WEIGHT);
-        vote(pools, votes, pair.b, false, KEPT_WEIGHT);
+        vote(pools, votes, pair.a, -KEPT_WEIGHT);
+        vote(pools, votes, pair.b, KEPT_WEIGHT);
     }
     for (k = 0; k < evidence->turns.count; k++) {
         struct mt_pool_pair pair = evidence->turns.items[k];
         if (pools->part[pair.a] == pools->part[pair.b])
             continue;
         if (is_decided(pools, decided, pair.a))
-            vote(pools, votes, pair.b, pool_of(pools, pair.a) != 0, 1);
+            vote(pools, votes, pair.b, pool_of(pools, pair.a) ? -1 : 1);
         if (is_decided(pools, decided, pair.b))
-            vote(pools, votes, pair.a, pool_of(pools, pair.b) != 0, 1);
+            vote(pools, votes, pair.a, pool_of(pools, pair.b) ? -1 : 1);
     }
+}
+
+/* Sets the colour with most votes; false if there were none. */
+static bool follow_votes(struct mt_lost_part *part, const int64_t *votes)
+{
+    uint16_t colour, best = 0;
+    bool any = false;
+
+    for (colour = 0; colour < part->colours; colour++) {
+        any = any || votes[part->offset + colour] != 0;
+        if (votes[part->offset + colour] > votes[part->offset + best])
+            best = colour;
+    }
+    part->default_colour = best;
+    return any;
 }
 
 /* Follows the votes; the first part without any is decided as it is when
  * there are none. False if all were decided before. */
-static bool decide_round(struct mt_lost_pools *pools, bool *decided, const struct votes *votes)
+static bool decide_round(struct mt_lost_pools *pools, bool *decided, const int64_t *votes)
 {
     uint32_t i, first = MT_NO_PART;
     bool changed = false;
@@ -213,10 +333,8 @@ static bool decide_round(struct mt_lost_pools *pools, bool *decided, const struc
         if (decided[i])
             continue;
         first = i;
-        if (votes[i].stay == votes[i].turn)
-            continue;
-        pools->turned[i] = votes[i].turn > votes[i].stay;
-        decided[i] = changed = true;
+        decided[i] = follow_votes(&pools->parts[i], votes);
+        changed = changed || decided[i];
     }
     if (!changed && first != MT_NO_PART)
         decided[first] = changed = true;
@@ -226,9 +344,10 @@ static bool decide_round(struct mt_lost_pools *pools, bool *decided, const struc
 /* Decided parts vote on their neighbours in time. */
 static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
 {
-    size_t count = (size_t)pools->part_count + 1;
-    struct votes *votes = calloc(count, sizeof *votes);
-    bool *decided = calloc(count, sizeof *decided), changed = true;
+    size_t count = (size_t)pools->parts[pools->part_count].offset + 1;
+    int64_t *votes = calloc(count, sizeof *votes);
+    bool *decided = calloc((size_t)pools->part_count + 1, sizeof *decided), changed = true;
+    uint32_t i;
     int round;
 
     if (!votes || !decided) {
@@ -236,7 +355,8 @@ static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
         free(decided);
         return MT_ERR_MEMORY;
     }
-    memcpy(decided, pools->certain, (count - 1) * sizeof *decided);
+    for (i = 0; i < pools->part_count; i++)
+        decided[i] = pools->parts[i].is_certain;
     for (round = 0; changed && round < MOST_ROUNDS; round++) {
         memset(votes, 0, count * sizeof *votes);
         count_votes(pools, decided, votes);
@@ -259,15 +379,16 @@ enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
     pools->evidence = evidence;
     pools->part = calloc((size_t)evidence->count + 1, sizeof *pools->part);
     pools->colour = calloc((size_t)evidence->count + 1, sizeof *pools->colour);
-    pools->turned = calloc((size_t)evidence->count + 1, sizeof *pools->turned);
-    pools->certain = calloc((size_t)evidence->count + 1, sizeof *pools->certain);
     status = make_graph(evidence, &graph);
-    if (!pools->part || !pools->colour || !pools->turned || !pools->certain)
+    if (!pools->part || !pools->colour)
         status = MT_ERR_MEMORY;
     if (status == MT_OK) {
-        colour_all(pools, &graph);
-        status = decide_by_use(pools);
+        status = colour_all(pools, &graph);
     }
+    if (status == MT_OK)
+        status = make_parts(pools);
+    if (status == MT_OK)
+        status = decide_by_use(pools);
     if (status == MT_OK)
         status = decide_by_votes(pools);
     release_graph(&graph);
@@ -278,8 +399,7 @@ void mt_lost_pools_release(struct mt_lost_pools *pools)
 {
     free(pools->part);
     free(pools->colour);
-    free(pools->turned);
-    free(pools->certain);
+    free(pools->parts);
     memset(pools, 0, sizeof *pools);
 }
 
@@ -313,16 +433,22 @@ uint32_t mt_lost_pools_part_at(const struct mt_lost_pools *pools, uint64_t seq)
     return id == MT_NO_INSTANCE ? MT_NO_PART : pools->part[id];
 }
 
-void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
+uint16_t mt_lost_pools_ways(const struct mt_lost_pools *pools, uint32_t part)
 {
-    if (part < pools->part_count)
-        pools->turned[part] = !pools->turned[part];
+    return part < pools->part_count ? pools->parts[part].colours : 2;
 }
 
-void mt_lost_pools_turn_all(struct mt_lost_pools *pools)
+void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
 {
     uint32_t i;
 
-    for (i = 0; i < pools->part_count; i++)
-        pools->turned[i] ^= !pools->certain[i];
+    if (part < pools->part_count) {
+        struct mt_lost_part *one = &pools->parts[part];
+        one->default_colour = (uint16_t)((one->default_colour + 1) % one->colours);
+        return;
+    }
+    for (i = 0; i < pools->part_count; i++) {
+        if (!pools->parts[i].is_certain && pools->parts[i].default_colour < 2)
+            pools->parts[i].default_colour ^= 1;
+    }
 }

@@ -21,11 +21,13 @@ struct walk_lane {
     struct mt_replay_result result;
     uint32_t *alive; /* instances, ascending by base */
     size_t alive_count, alive_capacity;
-    uint32_t *idle; /* wholly free when the cache was emptied */
+    uint32_t *idle; /* could go when the cache was emptied */
     size_t idle_count, idle_capacity;
-    uint32_t released; /* first one that went in this group */
-    uint32_t last;     /* where the last request landed */
-    bool grew;         /* memory came right before the request */
+    uint32_t *gone; /* went, or some of it, in this group */
+    size_t gone_count, gone_capacity;
+    uint32_t last; /* where the last request landed */
+    bool grew;     /* memory came right before the request */
+    bool is_flush; /* the cache is being emptied */
 };
 
 struct walk {
@@ -34,6 +36,7 @@ struct walk {
     struct mt_pytorch_config config;
     struct walk_lane *lanes[MT_MAX_DEVICES];
     uint64_t looks;
+    uint32_t group; /* number of the group of segment events */
 };
 
 /* ---- lists ----------------------------------------------------------------- */
@@ -164,8 +167,8 @@ static enum mt_status add_memory(struct walk *walk, struct walk_lane *lane,
     return MT_OK;
 }
 
-static void remove_memory(struct walk *walk, struct walk_lane *lane, const struct mt_event *event,
-                          uint32_t id)
+static enum mt_status remove_memory(struct walk *walk, struct walk_lane *lane,
+                                    const struct mt_event *event, uint32_t id)
 {
     struct mt_pool_instance *instance = &walk->evidence->instances[id];
     size_t place = place_above(walk, lane, instance->base);
@@ -173,53 +176,124 @@ static void remove_memory(struct walk *walk, struct walk_lane *lane, const struc
     instance->mapped_bytes -= mt_min_u64(instance->mapped_bytes, event->size_bytes);
     if (event->seq < instance->first_release_seq)
         instance->first_release_seq = event->seq;
-    if (lane->released == MT_NO_INSTANCE)
-        lane->released = id;
+    if (instance->group != walk->group &&
+        push(&lane->gone, &lane->gone_count, &lane->gone_capacity, id) != MT_OK)
+        return MT_ERR_MEMORY;
+    instance->group = walk->group;
     if (instance->mapped_bytes)
-        return;
+        return MT_OK;
     do /* a damaged trace may have several with one base */
         place--;
     while (lane->alive[place] != id);
     memmove(lane->alive + place, lane->alive + place + 1,
             (lane->alive_count - 1 - place) * sizeof *lane->alive);
     lane->alive_count--;
+    return MT_OK;
 }
 
 /* ---- flushes ------------------------------------------------------------------ */
 
-/* Notes the segments that are wholly free as empty_cache() begins. */
+/* Would a flush of its pool take this free block, or chunks of it? */
+static bool can_go(const struct walk *walk, const struct mt_block *block,
+                   const struct mt_pool_instance *instance)
+{
+    uint64_t chunk = instance->is_small ? MT_PYTORCH_SMALL_SEGMENT
+                                        : mt_max_u64(walk->config.large_segment_bytes, 1);
+    uint64_t offset = block->addr - instance->base;
+
+    if (!block->expandable)
+        return !mt_block_is_split(block);
+    return block->size_bytes >= chunk &&
+           mt_round_down(offset + block->size_bytes, chunk) > mt_round_up(offset, chunk);
+}
+
+/* Notes what could go as empty_cache() begins. */
 static enum mt_status note_idle(struct walk *walk, struct walk_lane *lane)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
     enum mt_status status = MT_OK;
     uint32_t i;
 
+    lane->is_flush = true;
     lane->idle_count = 0;
     walk->looks += store->count;
     for (i = 0; status == MT_OK && i < store->count; i++) {
         const struct mt_block *block = &store->blocks[i];
         uint32_t id;
-        if (block->state != MT_BLOCK_FREE || block->expandable || mt_block_is_split(block))
+        if (block->state != MT_BLOCK_FREE)
             continue;
         id = instance_at(walk, lane, block->addr);
-        if (id != MT_NO_INSTANCE)
+        if (id != MT_NO_INSTANCE && can_go(walk, block, &walk->evidence->instances[id]))
             status = push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
     }
     return status;
 }
 
-/* The group of segment events is over: who was kept? */
+/* A flush takes all that can go of a pool: who stayed is of another one than
+ * all who went. */
+static enum mt_status compare_flushed(struct walk *walk, struct walk_lane *lane, uint32_t stayed)
+{
+    enum mt_status status = mt_pool_pairs_add(&walk->evidence->kept, stayed, lane->gone[0]);
+    size_t i;
+
+    walk->looks += lane->gone_count;
+    for (i = 0; status == MT_OK && i < lane->gone_count; i++)
+        status = set_unequal(walk, stayed, lane->gone[i]);
+    return status;
+}
+
+static uint64_t stream_handle(const struct walk *walk, uint32_t stream)
+{
+    const struct mt_symbols *symbols = &walk->source->symbols;
+
+    return stream < symbols->stream_count ? symbols->streams[stream].handle : stream;
+}
+
+/* Do whole segments of one pool go in this order? By stream, size, address. */
+static bool is_in_order(const struct walk *walk, const struct mt_pool_instance *a,
+                        const struct mt_pool_instance *b)
+{
+    uint64_t size_a = a->end - a->base, size_b = b->end - b->base;
+
+    if (a->is_small != b->is_small || a->expandable || b->expandable)
+        return true;
+    if (a->stream != b->stream)
+        return stream_handle(walk, a->stream) < stream_handle(walk, b->stream);
+    return size_a < size_b || (size_a == size_b && a->base <= b->base);
+}
+
+/* Who went in another order than one flush has, went in two. */
+static enum mt_status compare_order(struct walk *walk, struct walk_lane *lane)
+{
+    const struct mt_pool_instance *instances = walk->evidence->instances;
+    enum mt_status status = MT_OK;
+    size_t i, k;
+
+    for (i = 0; i < lane->gone_count; i++) {
+        walk->looks += i;
+        for (k = 0; status == MT_OK && k < i; k++) {
+            if (!is_in_order(walk, &instances[lane->gone[k]], &instances[lane->gone[i]]))
+                status = set_unequal(walk, lane->gone[k], lane->gone[i]);
+        }
+    }
+    return status;
+}
+
+/* The group of segment events is over. */
 static enum mt_status end_group(struct walk *walk, struct walk_lane *lane)
 {
     enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < lane->idle_count && lane->released != MT_NO_INSTANCE; i++) {
-        if (walk->evidence->instances[lane->idle[i]].mapped_bytes)
-            status = mt_pool_pairs_add(&walk->evidence->kept, lane->idle[i], lane->released);
+    for (i = 0; status == MT_OK && i < lane->idle_count && lane->gone_count; i++) {
+        if (walk->evidence->instances[lane->idle[i]].group != walk->group)
+            status = compare_flushed(walk, lane, lane->idle[i]);
     }
-    lane->idle_count = 0;
-    lane->released = MT_NO_INSTANCE;
+    if (status == MT_OK && lane->is_flush)
+        status = compare_order(walk, lane);
+    walk->group += lane->gone_count > 0;
+    lane->is_flush = false;
+    lane->idle_count = lane->gone_count = 0;
     lane->grew = false;
     return status;
 }
@@ -318,7 +392,7 @@ static enum mt_status open_lane(struct walk *walk, uint16_t device, struct mt_er
     if (!self)
         return MT_ERR_MEMORY;
     walk->lanes[device] = self;
-    self->released = self->last = MT_NO_INSTANCE;
+    self->last = MT_NO_INSTANCE;
     self->lane.result = &self->result;
     self->lane.ops = &mt_policy_recorded;
     self->lane.completes_at_request = !walk->source->header.has_free_completed;
@@ -338,6 +412,7 @@ static void close_lane(struct walk_lane *self)
     mt_live_release(&self->lane.live);
     free(self->alive);
     free(self->idle);
+    free(self->gone);
     free(self);
 }
 
@@ -379,7 +454,7 @@ static enum mt_status walk_segment(struct walk *walk, struct walk_lane *lane,
     if (status == MT_OK)
         status = remember_event(walk, event, id);
     if (status == MT_OK && !comes && id != MT_NO_INSTANCE)
-        remove_memory(walk, lane, event, id);
+        status = remove_memory(walk, lane, event, id);
     return status;
 }
 
@@ -452,7 +527,7 @@ static enum mt_status finish(struct walk *walk)
 enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool_evidence *evidence,
                                         struct mt_error *error)
 {
-    struct walk walk = {.source = source, .evidence = evidence};
+    struct walk walk = {.source = source, .evidence = evidence, .group = 1};
     struct mt_event_batch batch;
     enum mt_status status = MT_OK;
     size_t i;

@@ -7,8 +7,9 @@
  *   segment of that block are unequal.
  * - Reservations. A pool has one expandable reservation per stream and size
  *   class: two that exist at the same time are unequal.
- * - Flushes. empty_cache() that gave back a segment of the default pool but
- *   kept another one that was wholly free: that one was in a private pool.
+ * - Flushes. A pool that is flushed gives back all that is wholly free. So at
+ *   an empty_cache() what could have gone but stayed was in another pool than
+ *   everything that went.
  * - A segment that is there at the end of the trace: the snapshot names its
  *   pool, and no name means the default pool.
  *
@@ -31,6 +32,7 @@ struct mt_pool_instance {
     uint64_t first_release_seq; /* UINT64_MAX = nothing of it was given back */
     uint64_t last_alloc_seq;    /* 0 = nothing was allocated from it */
     uint32_t stream;
+    uint32_t group; /* number of the flush in which it went last, 0 = it stayed */
     uint16_t device;
     uint16_t pool; /* the trace's, 0 = default or not known */
     bool is_small, expandable;
@@ -43,7 +45,7 @@ struct mt_pool_evidence {
     uint32_t count;
     size_t capacity;
     struct mt_pool_pairs unequal; /* a < b */
-    struct mt_pool_pairs kept;    /* a was free and kept when b went */
+    struct mt_pool_pairs kept;    /* a could have gone and stayed when b went first */
     struct mt_pool_pairs turns;   /* a request of b's came right after one of a's */
     uint32_t *instance_of;        /* by event number: what it lies in */
     size_t event_count, event_capacity;

@@ -11,21 +11,26 @@ static bool is_further(struct mt_pool_reach a, struct mt_pool_reach b)
     return a.event > b.event || (a.event == b.event && a.exact > b.exact);
 }
 
-/* Turns a part around, or all, and back if that leads no further. */
+/* Turns a part, or all, and back if that leads no further. */
 static enum mt_status try_turned(const struct mt_pool_trial *trial, struct mt_lost_pools *pools,
                                  uint32_t part, struct mt_pool_reach *best, struct mt_error *error)
 {
-    void (*turn_all)(struct mt_lost_pools *) = mt_lost_pools_turn_all;
+    uint16_t ways = mt_lost_pools_ways(pools, part), way;
     struct mt_pool_reach reach;
-    enum mt_status status;
 
-    part == MT_NO_PART ? turn_all(pools) : mt_lost_pools_turn(pools, part);
-    status = trial->run(trial->context, pools, &reach, error);
-    if (status == MT_OK && is_further(reach, *best))
-        *best = reach;
-    else
-        part == MT_NO_PART ? turn_all(pools) : mt_lost_pools_turn(pools, part);
-    return status;
+    for (way = 1; way < ways; way++) {
+        enum mt_status status;
+        mt_lost_pools_turn(pools, part);
+        status = trial->run(trial->context, pools, &reach, error);
+        if (status != MT_OK)
+            return status;
+        if (is_further(reach, *best)) {
+            *best = reach;
+            return MT_OK;
+        }
+    }
+    mt_lost_pools_turn(pools, part);
+    return MT_OK;
 }
 
 /* Turns parts around where the replay differs, one after the other. */
