@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
-#include "lane.h"
-#include "pytorch_config.h"
+#include "pool_walk.h"
 #include "recorded.h"
 #include "util.h"
 
@@ -15,33 +14,9 @@ static const size_t MOST_EVENTS = (size_t)1 << 26;
 static const size_t MOST_PAIRS = (size_t)1 << 22;
 static const uint64_t MOST_LOOKS = UINT64_C(2000000000);
 
-/* One device of the walk. */
-struct walk_lane {
-    struct mt_lane lane;
-    struct mt_replay_result result;
-    uint32_t *alive; /* instances, ascending by base */
-    size_t alive_count, alive_capacity;
-    uint32_t *idle; /* could go when the cache was emptied */
-    size_t idle_count, idle_capacity;
-    uint32_t *gone; /* went, or some of it, in this group */
-    size_t gone_count, gone_capacity;
-    uint32_t last; /* where the last request landed */
-    bool grew;     /* memory came right before the request */
-    bool is_flush; /* the cache is being emptied */
-};
-
-struct walk {
-    struct mt_source *source;
-    struct mt_pool_evidence *evidence;
-    struct mt_pytorch_config config;
-    struct walk_lane *lanes[MT_MAX_DEVICES];
-    uint64_t looks;
-    uint32_t group; /* number of the group of segment events */
-};
-
 /* ---- lists ----------------------------------------------------------------- */
 
-static enum mt_status push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item)
+enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item)
 {
     enum mt_status status = mt_grow(items, capacity, *count + 1, sizeof **items);
 
@@ -50,7 +25,7 @@ static enum mt_status push(uint32_t **items, size_t *count, size_t *capacity, ui
     return status;
 }
 
-static enum mt_status set_unequal(struct walk *walk, uint32_t a, uint32_t b)
+enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b)
 {
     return mt_pool_pairs_add(&walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
 }
@@ -58,7 +33,8 @@ static enum mt_status set_unequal(struct walk *walk, uint32_t a, uint32_t b)
 /* ---- instances --------------------------------------------------------------- */
 
 /* Place in `alive` of the first instance that begins above addr. */
-static size_t place_above(const struct walk *walk, const struct walk_lane *lane, uint64_t addr)
+static size_t place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+                          uint64_t addr)
 {
     size_t low = 0, high = lane->alive_count;
 
@@ -72,7 +48,8 @@ static size_t place_above(const struct walk *walk, const struct walk_lane *lane,
     return low;
 }
 
-static uint32_t instance_at(const struct walk *walk, const struct walk_lane *lane, uint64_t addr)
+uint32_t mt_pool_instance_at(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+                             uint64_t addr)
 {
     size_t above = place_above(walk, lane, addr);
 
@@ -89,8 +66,8 @@ static bool is_small_segment(const struct mt_event *event)
 }
 
 /* Unequal to every reservation of its kind that exists. */
-static enum mt_status tell_reservations_apart(struct walk *walk, const struct walk_lane *lane,
-                                              uint32_t id)
+static enum mt_status tell_reservations_apart(struct mt_pool_walk *walk,
+                                              const struct mt_pool_lane *lane, uint32_t id)
 {
     const struct mt_pool_instance *self = &walk->evidence->instances[id];
     enum mt_status status = MT_OK;
@@ -100,12 +77,12 @@ static enum mt_status tell_reservations_apart(struct walk *walk, const struct wa
         const struct mt_pool_instance *other = &walk->evidence->instances[lane->alive[i]];
         if (lane->alive[i] != id && other->expandable && other->stream == self->stream &&
             other->is_small == self->is_small)
-            status = set_unequal(walk, id, lane->alive[i]);
+            status = mt_pool_set_unequal(walk, id, lane->alive[i]);
     }
     return status;
 }
 
-static enum mt_status new_instance(struct walk *walk, struct walk_lane *lane,
+static enum mt_status new_instance(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                    const struct mt_event *event, uint32_t *id)
 {
     struct mt_pool_evidence *evidence = walk->evidence;
@@ -115,7 +92,7 @@ static enum mt_status new_instance(struct walk *walk, struct walk_lane *lane,
                                     sizeof *evidence->instances);
 
     if (status == MT_OK)
-        status = push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);
+        status = mt_pool_push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);
     if (status != MT_OK)
         return status;
     fresh.base = fresh.end = event->addr;
@@ -134,7 +111,7 @@ static enum mt_status new_instance(struct walk *walk, struct walk_lane *lane,
 
 /* The reservation that a mapped range continues: it begins below the range and
  * was mapped at least up to it, once. */
-static uint32_t reservation_of(const struct walk *walk, const struct walk_lane *lane,
+static uint32_t reservation_of(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                                const struct mt_event *event)
 {
     size_t above = place_above(walk, lane, event->addr);
@@ -149,7 +126,7 @@ static uint32_t reservation_of(const struct walk *walk, const struct walk_lane *
                : MT_NO_INSTANCE;
 }
 
-static enum mt_status add_memory(struct walk *walk, struct walk_lane *lane,
+static enum mt_status add_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                  const struct mt_event *event, uint32_t *id)
 {
     struct mt_pool_instance *instance;
@@ -167,7 +144,7 @@ static enum mt_status add_memory(struct walk *walk, struct walk_lane *lane,
     return MT_OK;
 }
 
-static enum mt_status remove_memory(struct walk *walk, struct walk_lane *lane,
+static enum mt_status remove_memory(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                     const struct mt_event *event, uint32_t id)
 {
     struct mt_pool_instance *instance = &walk->evidence->instances[id];
@@ -177,7 +154,7 @@ static enum mt_status remove_memory(struct walk *walk, struct walk_lane *lane,
     if (event->seq < instance->first_release_seq)
         instance->first_release_seq = event->seq;
     if (instance->group != walk->group &&
-        push(&lane->gone, &lane->gone_count, &lane->gone_capacity, id) != MT_OK)
+        mt_pool_push(&lane->gone, &lane->gone_count, &lane->gone_capacity, id) != MT_OK)
         return MT_ERR_MEMORY;
     instance->group = walk->group;
     if (instance->mapped_bytes)
@@ -189,113 +166,6 @@ static enum mt_status remove_memory(struct walk *walk, struct walk_lane *lane,
             (lane->alive_count - 1 - place) * sizeof *lane->alive);
     lane->alive_count--;
     return MT_OK;
-}
-
-/* ---- flushes ------------------------------------------------------------------ */
-
-/* Would a flush of its pool take this free block, or chunks of it? */
-static bool can_go(const struct walk *walk, const struct mt_block *block,
-                   const struct mt_pool_instance *instance)
-{
-    uint64_t chunk = instance->is_small ? MT_PYTORCH_SMALL_SEGMENT
-                                        : mt_max_u64(walk->config.large_segment_bytes, 1);
-    uint64_t offset = block->addr - instance->base;
-
-    if (!block->expandable)
-        return !mt_block_is_split(block);
-    return block->size_bytes >= chunk &&
-           mt_round_down(offset + block->size_bytes, chunk) > mt_round_up(offset, chunk);
-}
-
-/* Notes what could go as empty_cache() begins. */
-static enum mt_status note_idle(struct walk *walk, struct walk_lane *lane)
-{
-    const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
-    enum mt_status status = MT_OK;
-    uint32_t i;
-
-    lane->is_flush = true;
-    lane->idle_count = 0;
-    walk->looks += store->count;
-    for (i = 0; status == MT_OK && i < store->count; i++) {
-        const struct mt_block *block = &store->blocks[i];
-        uint32_t id;
-        if (block->state != MT_BLOCK_FREE)
-            continue;
-        id = instance_at(walk, lane, block->addr);
-        if (id != MT_NO_INSTANCE && can_go(walk, block, &walk->evidence->instances[id]))
-            status = push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
-    }
-    return status;
-}
-
-/* A flush takes all that can go of a pool: who stayed is of another one than
- * all who went. */
-static enum mt_status compare_flushed(struct walk *walk, struct walk_lane *lane, uint32_t stayed)
-{
-    enum mt_status status = mt_pool_pairs_add(&walk->evidence->kept, stayed, lane->gone[0]);
-    size_t i;
-
-    walk->looks += lane->gone_count;
-    for (i = 0; status == MT_OK && i < lane->gone_count; i++)
-        status = set_unequal(walk, stayed, lane->gone[i]);
-    return status;
-}
-
-static uint64_t stream_handle(const struct walk *walk, uint32_t stream)
-{
-    const struct mt_symbols *symbols = &walk->source->symbols;
-
-    return stream < symbols->stream_count ? symbols->streams[stream].handle : stream;
-}
-
-/* Do whole segments of one pool go in this order? By stream, size, address. */
-static bool is_in_order(const struct walk *walk, const struct mt_pool_instance *a,
-                        const struct mt_pool_instance *b)
-{
-    uint64_t size_a = a->end - a->base, size_b = b->end - b->base;
-
-    if (a->is_small != b->is_small || a->expandable || b->expandable)
-        return true;
-    if (a->stream != b->stream)
-        return stream_handle(walk, a->stream) < stream_handle(walk, b->stream);
-    return size_a < size_b || (size_a == size_b && a->base <= b->base);
-}
-
-/* Who went in another order than one flush has, went in two. */
-static enum mt_status compare_order(struct walk *walk, struct walk_lane *lane)
-{
-    const struct mt_pool_instance *instances = walk->evidence->instances;
-    enum mt_status status = MT_OK;
-    size_t i, k;
-
-    for (i = 0; i < lane->gone_count; i++) {
-        walk->looks += i;
-        for (k = 0; status == MT_OK && k < i; k++) {
-            if (!is_in_order(walk, &instances[lane->gone[k]], &instances[lane->gone[i]]))
-                status = set_unequal(walk, lane->gone[k], lane->gone[i]);
-        }
-    }
-    return status;
-}
-
-/* The group of segment events is over. */
-static enum mt_status end_group(struct walk *walk, struct walk_lane *lane)
-{
-    enum mt_status status = MT_OK;
-    size_t i;
-
-    for (i = 0; status == MT_OK && i < lane->idle_count && lane->gone_count; i++) {
-        if (walk->evidence->instances[lane->idle[i]].group != walk->group)
-            status = compare_flushed(walk, lane, lane->idle[i]);
-    }
-    if (status == MT_OK && lane->is_flush)
-        status = compare_order(walk, lane);
-    walk->group += lane->gone_count > 0;
-    lane->is_flush = false;
-    lane->idle_count = lane->gone_count = 0;
-    lane->grew = false;
-    return status;
 }
 
 /* ---- best fit ------------------------------------------------------------------- */
@@ -310,7 +180,7 @@ struct landing {
 
 /* Would the pool of `block` have passed it over, whatever the pool's other
  * blocks are? Then it says nothing. */
-static bool says_nothing(const struct walk *walk, const struct landing *landing,
+static bool says_nothing(const struct mt_pool_walk *walk, const struct landing *landing,
                          const struct mt_block *block)
 {
     uint64_t max_split = walk->config.max_split_bytes, wanted = landing->wanted_bytes;
@@ -326,7 +196,7 @@ static bool says_nothing(const struct walk *walk, const struct landing *landing,
     return block->size_bytes >= wanted + walk->config.max_non_split_rounding_bytes;
 }
 
-static enum mt_status compare_all(struct walk *walk, const struct walk_lane *lane,
+static enum mt_status compare_all(struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                                   const struct landing *landing)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
@@ -342,18 +212,18 @@ static enum mt_status compare_all(struct walk *walk, const struct walk_lane *lan
         if (block->state != MT_BLOCK_FREE || block->size_bytes < landing->wanted_bytes ||
             i == landing->rest || says_nothing(walk, landing, block))
             continue;
-        other = instance_at(walk, lane, block->addr);
+        other = mt_pool_instance_at(walk, lane, block->addr);
         if (other == MT_NO_INSTANCE || other == landing->instance)
             continue;
         there = &walk->evidence->instances[other];
         if (there->stream == here->stream && there->is_small == here->is_small &&
             there->expandable == here->expandable)
-            status = set_unequal(walk, landing->instance, other);
+            status = mt_pool_set_unequal(walk, landing->instance, other);
     }
     return status;
 }
 
-static enum mt_status observe_request(struct walk *walk, struct walk_lane *lane,
+static enum mt_status observe_request(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                       const struct mt_event *event, uint32_t id)
 {
     const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
@@ -384,9 +254,9 @@ static enum mt_status observe_request(struct walk *walk, struct walk_lane *lane,
 
 /* ---- the walk -------------------------------------------------------------------- */
 
-static enum mt_status open_lane(struct walk *walk, uint16_t device, struct mt_error *error)
+static enum mt_status open_lane(struct mt_pool_walk *walk, uint16_t device, struct mt_error *error)
 {
-    struct walk_lane *self = calloc(1, sizeof *self);
+    struct mt_pool_lane *self = calloc(1, sizeof *self);
     char spelling[16];
 
     if (!self)
@@ -402,7 +272,7 @@ static enum mt_status open_lane(struct walk *walk, uint16_t device, struct mt_er
                                      sizeof spelling, error);
 }
 
-static void close_lane(struct walk_lane *self)
+static void close_lane(struct mt_pool_lane *self)
 {
     if (!self)
         return;
@@ -416,7 +286,8 @@ static void close_lane(struct walk_lane *self)
     free(self);
 }
 
-static enum mt_status remember_event(struct walk *walk, const struct mt_event *event, uint32_t id)
+static enum mt_status remember_event(struct mt_pool_walk *walk, const struct mt_event *event,
+                                     uint32_t id)
 {
     struct mt_pool_evidence *evidence = walk->evidence;
 
@@ -425,8 +296,8 @@ static enum mt_status remember_event(struct walk *walk, const struct mt_event *e
         return MT_OK;
     }
     while (evidence->event_count <= event->seq) {
-        enum mt_status status = push(&evidence->instance_of, &evidence->event_count,
-                                     &evidence->event_capacity, MT_NO_INSTANCE);
+        enum mt_status status = mt_pool_push(&evidence->instance_of, &evidence->event_count,
+                                             &evidence->event_capacity, MT_NO_INSTANCE);
         if (status != MT_OK)
             return status;
     }
@@ -440,7 +311,7 @@ static enum mt_status remember_event(struct walk *walk, const struct mt_event *e
     return MT_OK;
 }
 
-static enum mt_status walk_segment(struct walk *walk, struct walk_lane *lane,
+static enum mt_status walk_segment(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                    const struct mt_event *event)
 {
     bool comes = event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_MAP;
@@ -450,7 +321,7 @@ static enum mt_status walk_segment(struct walk *walk, struct walk_lane *lane,
     if (status == MT_OK && comes)
         status = add_memory(walk, lane, event, &id);
     else if (status == MT_OK)
-        id = instance_at(walk, lane, event->addr);
+        id = mt_pool_instance_at(walk, lane, event->addr);
     if (status == MT_OK)
         status = remember_event(walk, event, id);
     if (status == MT_OK && !comes && id != MT_NO_INSTANCE)
@@ -458,7 +329,7 @@ static enum mt_status walk_segment(struct walk *walk, struct walk_lane *lane,
     return status;
 }
 
-static enum mt_status walk_event(struct walk *walk, struct walk_lane *lane,
+static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                  const struct mt_event *event)
 {
     static const struct mt_counters nothing;
@@ -469,7 +340,7 @@ static enum mt_status walk_event(struct walk *walk, struct walk_lane *lane,
     if (mt_event_is_segment(event))
         return walk_segment(walk, lane, event);
     if (event->kind == MT_EVENT_EMPTY_CACHE)
-        return note_idle(walk, lane);
+        return mt_pool_note_idle(walk, lane);
     if (event->flags & MT_EVENT_INITIAL)
         status = mt_lane_restore(&lane->lane, event, 0, &view);
     else if (event->kind == MT_EVENT_ALLOC)
@@ -478,15 +349,15 @@ static enum mt_status walk_event(struct walk *walk, struct walk_lane *lane,
         status = mt_lane_free(&lane->lane, event, &view);
     if (status != MT_OK)
         return status;
-    id = event->addr ? instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
+    id = event->addr ? mt_pool_instance_at(walk, lane, event->addr) : MT_NO_INSTANCE;
     status = remember_event(walk, event, id);
     if (status == MT_OK && event->kind == MT_EVENT_ALLOC && id != MT_NO_INSTANCE &&
         !(event->flags & MT_EVENT_INITIAL))
         status = observe_request(walk, lane, event, id);
-    return status == MT_OK ? end_group(walk, lane) : status;
+    return status == MT_OK ? mt_pool_end_group(walk, lane) : status;
 }
 
-static enum mt_status walk_batch(struct walk *walk, const struct mt_event_batch *batch,
+static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_event_batch *batch,
                                  struct mt_error *error)
 {
     enum mt_status status = MT_OK;
@@ -509,17 +380,17 @@ static enum mt_status walk_batch(struct walk *walk, const struct mt_event_batch 
 }
 
 /* What is still there at the end has the pool that the snapshot says. */
-static enum mt_status finish(struct walk *walk)
+static enum mt_status finish(struct mt_pool_walk *walk)
 {
     enum mt_status status = MT_OK;
     size_t i, k;
 
     for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++) {
-        struct walk_lane *lane = walk->lanes[i];
+        struct mt_pool_lane *lane = walk->lanes[i];
         for (k = 0; lane && k < lane->alive_count; k++)
             walk->evidence->instances[lane->alive[k]].is_known = true;
         if (lane)
-            status = end_group(walk, lane);
+            status = mt_pool_end_group(walk, lane);
     }
     return status;
 }
@@ -527,7 +398,7 @@ static enum mt_status finish(struct walk *walk)
 enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool_evidence *evidence,
                                         struct mt_error *error)
 {
-    struct walk walk = {.source = source, .evidence = evidence, .group = 1};
+    struct mt_pool_walk walk = {.source = source, .evidence = evidence, .group = 1};
     struct mt_event_batch batch;
     enum mt_status status = MT_OK;
     size_t i;

@@ -1,0 +1,108 @@
+/* What flushes tell of pools: who went, who stayed, and in which order. */
+#include "pool_walk.h"
+#include "recorded.h"
+#include "util.h"
+
+/* Would a flush of its pool take this free block, or chunks of it? */
+static bool can_go(const struct mt_pool_walk *walk, const struct mt_block *block,
+                   const struct mt_pool_instance *instance)
+{
+    uint64_t chunk = instance->is_small ? MT_PYTORCH_SMALL_SEGMENT
+                                        : mt_max_u64(walk->config.large_segment_bytes, 1);
+    uint64_t offset = block->addr - instance->base;
+
+    if (!block->expandable)
+        return !mt_block_is_split(block);
+    return block->size_bytes >= chunk &&
+           mt_round_down(offset + block->size_bytes, chunk) > mt_round_up(offset, chunk);
+}
+
+enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
+{
+    const struct mt_block_store *store = mt_recorded_blocks(lane->lane.policy);
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    lane->is_flush = true;
+    lane->idle_count = 0;
+    walk->looks += store->count;
+    for (i = 0; status == MT_OK && i < store->count; i++) {
+        const struct mt_block *block = &store->blocks[i];
+        uint32_t id;
+        if (block->state != MT_BLOCK_FREE)
+            continue;
+        id = mt_pool_instance_at(walk, lane, block->addr);
+        if (id != MT_NO_INSTANCE && can_go(walk, block, &walk->evidence->instances[id]))
+            status = mt_pool_push(&lane->idle, &lane->idle_count, &lane->idle_capacity, id);
+    }
+    return status;
+}
+
+/* A flush takes all that can go of a pool: who stayed is of another one than
+ * all who went. */
+static enum mt_status compare_flushed(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
+                                      uint32_t stayed)
+{
+    enum mt_status status = mt_pool_pairs_add(&walk->evidence->kept, stayed, lane->gone[0]);
+    size_t i;
+
+    walk->looks += lane->gone_count;
+    for (i = 0; status == MT_OK && i < lane->gone_count; i++)
+        status = mt_pool_set_unequal(walk, stayed, lane->gone[i]);
+    return status;
+}
+
+static uint64_t stream_handle(const struct mt_pool_walk *walk, uint32_t stream)
+{
+    const struct mt_symbols *symbols = &walk->source->symbols;
+
+    return stream < symbols->stream_count ? symbols->streams[stream].handle : stream;
+}
+
+/* Do whole segments of one pool go in this order? By stream, size, address. */
+static bool is_in_order(const struct mt_pool_walk *walk, const struct mt_pool_instance *a,
+                        const struct mt_pool_instance *b)
+{
+    uint64_t size_a = a->end - a->base, size_b = b->end - b->base;
+
+    if (a->is_small != b->is_small || a->expandable || b->expandable)
+        return true;
+    if (a->stream != b->stream)
+        return stream_handle(walk, a->stream) < stream_handle(walk, b->stream);
+    return size_a < size_b || (size_a == size_b && a->base <= b->base);
+}
+
+/* Who went in another order than one flush has, went in two. */
+static enum mt_status compare_order(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
+{
+    const struct mt_pool_instance *instances = walk->evidence->instances;
+    enum mt_status status = MT_OK;
+    size_t i, k;
+
+    for (i = 0; i < lane->gone_count; i++) {
+        walk->looks += i;
+        for (k = 0; status == MT_OK && k < i; k++) {
+            if (!is_in_order(walk, &instances[lane->gone[k]], &instances[lane->gone[i]]))
+                status = mt_pool_set_unequal(walk, lane->gone[k], lane->gone[i]);
+        }
+    }
+    return status;
+}
+
+enum mt_status mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < lane->idle_count && lane->gone_count; i++) {
+        if (walk->evidence->instances[lane->idle[i]].group != walk->group)
+            status = compare_flushed(walk, lane, lane->idle[i]);
+    }
+    if (status == MT_OK && lane->is_flush)
+        status = compare_order(walk, lane);
+    walk->group += lane->gone_count > 0;
+    lane->is_flush = false;
+    lane->idle_count = lane->gone_count = 0;
+    lane->grew = false;
+    return status;
+}

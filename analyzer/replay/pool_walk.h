@@ -1,0 +1,44 @@
+/* Inside of pool_evidence: the walk over a trace, shared by its files. */
+#ifndef MT_ANALYZER_POOL_WALK_H
+#define MT_ANALYZER_POOL_WALK_H
+
+#include "lane.h"
+#include "pool_evidence.h"
+#include "pytorch_config.h"
+
+/* One device of the walk. */
+struct mt_pool_lane {
+    struct mt_lane lane;
+    struct mt_replay_result result;
+    uint32_t *alive; /* instances, ascending by base */
+    size_t alive_count, alive_capacity;
+    uint32_t *idle; /* could go when the cache was emptied */
+    size_t idle_count, idle_capacity;
+    uint32_t *gone; /* went, or some of it, in this group */
+    size_t gone_count, gone_capacity;
+    uint32_t last; /* where the last request landed */
+    bool grew;     /* memory came right before the request */
+    bool is_flush; /* the cache is being emptied */
+};
+
+struct mt_pool_walk {
+    struct mt_source *source;
+    struct mt_pool_evidence *evidence;
+    struct mt_pytorch_config config;
+    struct mt_pool_lane *lanes[MT_MAX_DEVICES];
+    uint64_t looks;
+    uint32_t group; /* number of the group of segment events */
+};
+
+enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity,
+                            uint32_t item) MT_MUST_USE;
+enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b) MT_MUST_USE;
+uint32_t mt_pool_instance_at(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+                             uint64_t addr);
+
+/* Notes what could go, as empty_cache() begins. */
+enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
+/* The group of segment events is over. */
+enum mt_status mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
+
+#endif
