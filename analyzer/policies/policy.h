@@ -88,6 +88,7 @@ extern const struct mt_policy_ops mt_policy_ort;
 extern const struct mt_policy_ops mt_policy_paged;
 extern const struct mt_policy_ops mt_policy_pytorch;
 extern const struct mt_policy_ops mt_policy_recorded;
+extern const struct mt_policy_ops mt_policy_rmm_arena;
 extern const struct mt_policy_ops mt_policy_rmm_binning;
 extern const struct mt_policy_ops mt_policy_rmm_pool;
 extern const struct mt_policy_ops mt_policy_segregated;

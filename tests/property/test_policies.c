@@ -155,7 +155,8 @@ static void run_policy(const struct mt_policy_ops *ops, const char *options, uin
 
     program.may_overshoot = options && strstr(options, "expandable");
     program.may_fail =
-        limit_bytes || (options && (strstr(options, "limit") || strstr(options, "maximum")));
+        limit_bytes || (options && (strstr(options, "limit") || strstr(options, "maximum") ||
+                                    strstr(options, "arena_size")));
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (i = 1; i < STREAMS; i++)
         assert_int_equal(mt_symbols_stream(&symbols, 0x1000 - i, &id), MT_OK);
@@ -199,6 +200,8 @@ static const struct {
     {"rmm-pool", "initial_pool_size=1MiB,maximum_pool_size=200MiB"}, /* has a limit */
     {"rmm-binning", "min_size_exponent=9,max_size_exponent=16"},
     {"rmm-binning", NULL},
+    {"rmm-arena", NULL},
+    {"rmm-arena", "arena_size=40MiB"},
     {"cub", NULL},
     {"cub", "bin_growth=2,min_bin=9,max_bin=24,max_cached_bytes=64MiB"},
     {"first-fit", NULL},

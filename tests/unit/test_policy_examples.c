@@ -359,6 +359,25 @@ static void paged_stitches_pages(void **unused)
     EXAMPLE("paged", NULL, 0, steps0);
 }
 
+static void rmm_arena_lends_superblocks(void **unused)
+{
+    static const struct step steps[] = {
+        {0, 300, 0, 8192, 300, 1, NOWHERE},   /* stream 0 gets a superblock of 1024 */
+        {1, 2000, 0, 8192, 2300, 1, NOWHERE}, /* a superblock of 2000 */
+        {2, 200, 1, 8192, 2500, 1, NOWHERE},  /* stream 1 gets one, too */
+        {3, 200, 0, 8192, 2700, 1, NOWHERE},  {1, 0, 0, 8192, 700, 1, NOWHERE},
+        {4, 1500, 0, 8192, 2200, 1, 1},     /* 2000 are too short to be cut */
+        {5, 5000, 0, 8192, 2200, 1, FAILS}, /* 4144 are left; the streams gave their superblocks
+                                               back for nothing */
+        {2, 0, 0, 8192, 2000, 1, NOWHERE},  /* its superblock, empty and given back, joins the 4144
+                                             */
+        {5, 5000, 0, 8192, 7000, 1, 2},
+    };
+
+    (void)unused;
+    EXAMPLE("rmm-arena", "arena_size=8MiB", 0, steps);
+}
+
 /* ---- options ------------------------------------------------------------------ */
 
 static void check_spelling(const char *name, const char *options, const char *spelling)
@@ -404,6 +423,8 @@ static void wrong_options_are_refused(void **unused)
         {"rmm-binning", "min_size_exponent=20,max_size_exponent=10"},
         {"cub", "max_bin=40"},
         {"first-fit", "segment=1"},
+        {"rmm-arena", NULL},
+        {"rmm-arena", "arena_size=1000"},
         {"tlsf", "classes=16"},
     };
     struct mt_trace_header header = {0};
@@ -443,6 +464,7 @@ int main(void)
         cmocka_unit_test(segregated_has_slabs_of_classes),
         cmocka_unit_test(tlsf_rounds_up_to_a_class),
         cmocka_unit_test(paged_stitches_pages),
+        cmocka_unit_test(rmm_arena_lends_superblocks),
         cmocka_unit_test(options_are_spelled_canonically),
         cmocka_unit_test(wrong_options_are_refused),
     };

@@ -1,0 +1,386 @@
+/* The policy `rmm-arena`: RMM's arena_memory_resource. All memory is taken at
+ * construction. It is cut into superblocks of 1 MiB and more; those of the global
+ * arena serve requests above 1 MiB, and each stream owns some for the rest.
+ * Everything is first fit by address. A superblock is a lane of the heap. */
+#include "grow.h"
+#include "heap.h"
+#include "policy_options.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 256, GLOBAL = 0 };
+
+static const uint64_t SMALLEST_SUPERBLOCK = MT_MIB;
+static const uint64_t LARGEST_ARENA = (uint64_t)1 << 40;
+
+struct superblock {
+    uint64_t addr, size_bytes, free_bytes;
+    uint64_t owner; /* GLOBAL, or 1 + stream */
+};
+
+struct mt_policy {
+    struct mt_heap heap; /* first: see heap.h */
+    uint64_t arena_bytes;
+    bool started;
+    struct superblock *superblocks; /* by lane */
+    size_t superblock_capacity;
+    uint32_t *order; /* lanes in use, ascending by address */
+    size_t order_count, order_capacity;
+    uint32_t *spare; /* lanes not in use */
+    size_t spare_count, spare_capacity;
+};
+
+static struct mt_heap_key by_address(const struct mt_block *block)
+{
+    struct mt_heap_key key = {block->addr, block->size_bytes};
+
+    return key;
+}
+
+static void destroy(struct mt_policy *self)
+{
+    free(self->superblocks);
+    free(self->order);
+    free(self->spare);
+    mt_heap_op_destroy(self);
+}
+
+static enum mt_status create(const char *text, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols, struct mt_device_model *device,
+                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+                             struct mt_error *error)
+{
+    static const uint64_t defaults[] = {0};
+    uint64_t memory = device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
+    uint64_t arena_bytes = defaults[0];
+    const struct mt_policy_option options[] = {
+        {"arena_size", MT_POLICY_BYTES, &arena_bytes, SMALLEST_SUPERBLOCK, LARGEST_ARENA, NULL}};
+    enum mt_status status = mt_policy_options_parse(text, options, 1, error);
+
+    (void)header;
+    (void)symbols;
+    if (status != MT_OK)
+        return status;
+    if (!arena_bytes)
+        arena_bytes = mt_min_u64(memory / 2, LARGEST_ARENA);
+    arena_bytes = mt_round_down(arena_bytes, ALIGNMENT);
+    if (arena_bytes < SMALLEST_SUPERBLOCK)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "half of the device's memory is its arena, and that is not known or too "
+                       "little: give arena_size or a limit");
+    mt_policy_options_spell("rmm-arena", options, defaults, 1, spelling, spelling_size);
+    *policy = calloc(1, sizeof **policy);
+    if (!*policy)
+        return MT_ERR_MEMORY;
+    mt_heap_init(&(*policy)->heap, device, 0);
+    (*policy)->heap.key = by_address;
+    (*policy)->arena_bytes = arena_bytes;
+    return MT_OK;
+}
+
+/* ---- superblocks ------------------------------------------------------------------ */
+
+/* Place in `order` of the first superblock at or above an address. */
+static size_t place_of(const struct mt_policy *self, uint64_t addr)
+{
+    size_t low = 0, high = self->order_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (self->superblocks[self->order[middle]].addr < addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A superblock, in order, without free blocks yet. */
+static enum mt_status add_superblock(struct mt_policy *self, const struct superblock *superblock,
+                                     uint32_t *lane)
+{
+    size_t at = place_of(self, superblock->addr);
+    enum mt_status status = MT_OK;
+
+    if (self->spare_count > 0)
+        *lane = self->spare[--self->spare_count];
+    else
+        status = mt_heap_lane(&self->heap, self->heap.lane_count, lane);
+    if (status == MT_OK)
+        status = mt_grow(&self->superblocks, &self->superblock_capacity, *lane + 1u,
+                         sizeof *self->superblocks);
+    if (status == MT_OK)
+        status = mt_grow(&self->order, &self->order_capacity, self->order_count + 1,
+                         sizeof *self->order);
+    if (status != MT_OK)
+        return status;
+    self->superblocks[*lane] = *superblock;
+    memmove(&self->order[at + 1], &self->order[at], (self->order_count - at) * sizeof *self->order);
+    self->order[at] = *lane;
+    self->order_count++;
+    return MT_OK;
+}
+
+static bool is_empty(const struct superblock *superblock)
+{
+    return superblock->free_bytes == superblock->size_bytes;
+}
+
+static enum mt_status put(struct mt_policy *self, uint32_t id)
+{
+    const struct mt_block *block = &self->heap.store.blocks[id];
+
+    self->superblocks[block->reservation].free_bytes += block->size_bytes;
+    return mt_heap_put(&self->heap, id);
+}
+
+/* First free block of a superblock with room, MT_NO_BLOCK if none. */
+static uint32_t first_fit_in(const struct mt_policy *self, uint32_t lane, uint64_t size)
+{
+    const struct mt_free_set *set = &self->heap.lanes[lane].free;
+    struct mt_free_cursor at;
+
+    if (self->superblocks[lane].free_bytes < size)
+        return MT_NO_BLOCK;
+    at = mt_free_set_find(set, 0, 0);
+    while (at.entry && at.entry->addr < size) /* keys are (address, size) */
+        at = mt_free_set_next(set, at);
+    return at.entry ? at.entry->block : MT_NO_BLOCK;
+}
+
+/* The first superblock of an owner with room for a request, and the block. */
+static uint32_t first_fit(const struct mt_policy *self, uint64_t owner, uint64_t size)
+{
+    uint32_t id = MT_NO_BLOCK;
+    size_t i;
+
+    for (i = 0; id == MT_NO_BLOCK && i < self->order_count; i++) {
+        if (self->superblocks[self->order[i]].owner == owner)
+            id = first_fit_in(self, self->order[i], size);
+    }
+    return id;
+}
+
+/* An empty superblock keeps as many bytes; the rest becomes another one. */
+static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64_t keep)
+{
+    uint32_t lane = self->heap.store.blocks[id].reservation, tail, rest;
+    struct superblock other = self->superblocks[lane];
+    enum mt_status status;
+
+    mt_heap_take(&self->heap, id);
+    other.addr += keep;
+    other.size_bytes -= keep;
+    other.free_bytes = 0;
+    self->superblocks[lane].size_bytes = keep;
+    self->superblocks[lane].free_bytes = 0;
+    status = add_superblock(self, &other, &tail);
+    if (status == MT_OK)
+        status = mt_block_split(&self->heap.store, id, keep, &rest);
+    if (status != MT_OK)
+        return status;
+    self->heap.store.blocks[rest].reservation = tail;
+    status = put(self, rest);
+    return status == MT_OK ? put(self, id) : status;
+}
+
+/* A free block of the global arena, its superblock cut to the size if empty. */
+static enum mt_status find_global(struct mt_policy *self, uint64_t size, uint32_t *block)
+{
+    uint64_t keep = mt_max_u64(SMALLEST_SUPERBLOCK, size);
+    const struct superblock *superblock;
+
+    *block = first_fit(self, GLOBAL, size);
+    if (*block == MT_NO_BLOCK)
+        return MT_OK;
+    superblock = &self->superblocks[self->heap.store.blocks[*block].reservation];
+    if (is_empty(superblock) && superblock->size_bytes >= keep + SMALLEST_SUPERBLOCK)
+        return cut_superblock(self, *block, keep);
+    return MT_OK;
+}
+
+/* Both empty, neighbours, and of the global arena? Then they become one. */
+static enum mt_status join(struct mt_policy *self, size_t at, bool *joined)
+{
+    uint32_t low, high, id, other;
+    enum mt_status status;
+
+    *joined = false;
+    if (at + 1 >= self->order_count)
+        return MT_OK;
+    low = self->order[at];
+    high = self->order[at + 1];
+    if (self->superblocks[low].owner != GLOBAL || self->superblocks[high].owner != GLOBAL ||
+        !is_empty(&self->superblocks[low]) || !is_empty(&self->superblocks[high]))
+        return MT_OK;
+    status =
+        mt_grow(&self->spare, &self->spare_capacity, self->spare_count + 1, sizeof *self->spare);
+    if (status != MT_OK)
+        return status;
+    id = mt_heap_take_first(&self->heap, low, 0);
+    other = mt_heap_take_first(&self->heap, high, 0);
+    mt_block_merge(&self->heap.store, id, other);
+    self->superblocks[low].size_bytes += self->superblocks[high].size_bytes;
+    self->superblocks[low].free_bytes = 0;
+    self->spare[self->spare_count++] = high;
+    self->order_count--;
+    memmove(&self->order[at + 1], &self->order[at + 2],
+            (self->order_count - at - 1) * sizeof *self->order);
+    *joined = true;
+    return put(self, id);
+}
+
+/* Merges a superblock of the global arena with its neighbours. */
+static enum mt_status coalesce(struct mt_policy *self, uint32_t lane)
+{
+    size_t at = place_of(self, self->superblocks[lane].addr);
+    bool joined;
+    enum mt_status status = join(self, at, &joined);
+
+    return status == MT_OK && at > 0 ? join(self, at - 1, &joined) : status;
+}
+
+/* After a failure: every stream gives back all its superblocks. */
+static enum mt_status defragment(struct mt_policy *self)
+{
+    enum mt_status status = MT_OK;
+    bool joined;
+    size_t i;
+
+    self->heap.counters.retries++;
+    for (i = 0; i < self->order_count; i++)
+        self->superblocks[self->order[i]].owner = GLOBAL;
+    for (i = 0; status == MT_OK && i < self->order_count;) {
+        status = join(self, i, &joined);
+        i += !joined;
+    }
+    return status;
+}
+
+/* ---- requests ---------------------------------------------------------------------- */
+
+/* What the constructor takes. */
+static enum mt_status start(struct mt_policy *self)
+{
+    struct superblock all = {0, self->arena_bytes, 0, GLOBAL};
+    enum mt_status status;
+    uint32_t lane, id;
+
+    if (self->started)
+        return MT_OK;
+    status = mt_heap_grow(&self->heap, self->arena_bytes, 0, 0, &id);
+    if (status != MT_OK)
+        return status;
+    self->started = true;
+    all.addr = self->heap.store.blocks[id].addr;
+    status = add_superblock(self, &all, &lane);
+    if (status != MT_OK)
+        return status;
+    self->heap.store.blocks[id].reservation = lane;
+    return put(self, id);
+}
+
+static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t stream, uint32_t *block)
+{
+    uint64_t owner = 1 + (uint64_t)stream;
+    enum mt_status status;
+
+    if (size > SMALLEST_SUPERBLOCK)
+        return find_global(self, size, block);
+    *block = first_fit(self, owner, size);
+    if (*block != MT_NO_BLOCK)
+        return MT_OK;
+    status = find_global(self, size, block);
+    if (status == MT_OK && *block != MT_NO_BLOCK)
+        self->superblocks[self->heap.store.blocks[*block].reservation].owner = owner;
+    return status;
+}
+
+static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
+                            struct mt_policy_block *out)
+{
+    struct mt_heap *heap = &policy->heap;
+    uint32_t id = MT_NO_BLOCK;
+    enum mt_status status;
+    uint64_t size;
+
+    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+        return mt_heap_oom(heap);
+    size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
+    status = start(policy);
+    if (status == MT_OK)
+        status = find(policy, size, request->stream, &id);
+    if (status == MT_OK && id == MT_NO_BLOCK) {
+        status = defragment(policy);
+        if (status == MT_OK)
+            status = find(policy, size, request->stream, &id);
+    }
+    if (status == MT_ERR_DEVICE_OOM || (status == MT_OK && id == MT_NO_BLOCK)) {
+        heap->device->refusals++;
+        return mt_heap_oom(heap);
+    }
+    if (status != MT_OK)
+        return status;
+    mt_heap_take(heap, id);
+    policy->superblocks[heap->store.blocks[id].reservation].free_bytes -= size;
+    return mt_heap_hand_out(heap, id, size, request->size_bytes, out);
+}
+
+static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_heap *heap = &policy->heap;
+    uint32_t lane = heap->store.blocks[handle].reservation;
+    struct superblock *superblock = &policy->superblocks[lane];
+    enum mt_status status;
+
+    superblock->free_bytes += heap->store.blocks[handle].size_bytes;
+    mt_heap_complete(heap, handle);
+    mt_heap_merge(heap, handle);
+    status = mt_heap_put(heap, handle);
+    if (status == MT_OK && superblock->owner == GLOBAL && is_empty(superblock))
+        status = coalesce(policy, lane);
+    return status;
+}
+
+/* ---- checking ---------------------------------------------------------------------- */
+
+/* Superblocks follow each other without a gap, and know what is free in them. */
+static bool is_valid(const struct mt_policy *self)
+{
+    uint64_t free_bytes, held = 0;
+    size_t i;
+
+    for (i = 0; i < self->order_count; i++) {
+        const struct superblock *superblock = &self->superblocks[self->order[i]];
+        const struct mt_free_set *set = &self->heap.lanes[self->order[i]].free;
+        struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
+        for (free_bytes = 0; at.entry; at = mt_free_set_next(set, at)) {
+            free_bytes += at.entry->addr;
+            if (at.entry->size_bytes < superblock->addr ||
+                at.entry->size_bytes + at.entry->addr > superblock->addr + superblock->size_bytes)
+                return false;
+        }
+        if (free_bytes != superblock->free_bytes || superblock->size_bytes < SMALLEST_SUPERBLOCK ||
+            superblock->addr != self->superblocks[self->order[0]].addr + held)
+            return false;
+        held += superblock->size_bytes;
+    }
+    return held == self->heap.counters.reserved.now && mt_heap_op_is_valid(self);
+}
+
+const struct mt_policy_ops mt_policy_rmm_arena = {
+    .name = "rmm-arena",
+    .summary = "RMM's arena_memory_resource: one arena, taken whole",
+    .doubt = "no run of RMM was compared; threads that use the per-thread default stream have "
+             "arenas of their own, which a trace does not show",
+    .create = create,
+    .destroy = destroy,
+    .alloc = alloc,
+    .free_requested = mt_heap_op_free_requested,
+    .free_completed = free_completed,
+    .empty_cache = mt_heap_op_keep_cache,
+    .counters = mt_heap_op_counters,
+    .is_valid = is_valid,
+};
