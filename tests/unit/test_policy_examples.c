@@ -190,8 +190,12 @@ static void rmm_pool_steals_then_merges_then_doubles(void **unused)
 {
     static const struct step steps0[] = {
         {0, 600, 0, 1024, 600, 1, NOWHERE},
-        {1, 300, 1, 1024, 900, 1, NOWHERE},  /* stolen from stream 0, which keeps the 124 */
-        {1, 0, 0, 1024, 600, 1, NOWHERE},    /* to the list of stream 1 */
+        {1, 300, 1, 1024, 900, 1, NOWHERE}, /* stolen from stream 0, which keeps the 124 */
+        {1, 0, 0, 1024, 600, 1, NOWHERE},   /* to the list of stream 1 */
+        {5, 124, 0, 1024, 724, 1, NOWHERE},
+        {6, 300, 1, 1024, 1024, 1, 1},
+        {5, 0, 0, 1024, 900, 1, NOWHERE},
+        {6, 0, 0, 1024, 600, 1, NOWHERE},
         {2, 400, 0, 1024, 1000, 1, 1},       /* both lists merged: 300 + 124 */
         {3, 500, 0, 2048, 1500, 2, NOWHERE}, /* doubled */
         {0, 0, 0, 2048, 900, 2, NOWHERE},
