@@ -24,6 +24,16 @@ const struct mt_command mt_commands[] = {
     {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
      "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing.",
      mt_cmd_info},
+    {"optimal", "TRACE|CSV [options]", "the least memory that a plan of addresses needs",
+     "No allocator needs less than the largest sum of live bytes: the lower bound. A plan that\n"
+     "knows all lifetimes beforehand gets there, or nearly; this searches for one, checks it, and\n"
+     "says how far above the bound it is and whether it is proven that no plan is lower.\n"
+     "CSV has the columns lower, upper (times) and size, as MiniMalloc's benchmarks have.\n"
+     "\n"
+     "  memtrace optimal run.pickle\n"
+     "  memtrace optimal run.trace --time 60 -o plan.csv\n"
+     "  memtrace optimal A.1048576.csv --capacity 1048576 --json",
+     mt_cmd_optimal},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
      "CHART is timeline (memory over time by role), icicle (who holds the memory at the peak)\n"
      "or flamechart (which call grew or shrank it).\n"

@@ -1,0 +1,129 @@
+#include "buffers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "map.h"
+#include "util.h"
+
+#define MAX_TOTAL_BYTES (UINT64_C(1) << 62)
+#define MAX_BUFFERS     (UINT32_MAX / 4)
+#define ROUND_BYTES     512
+
+enum mt_status mt_buffers_add(struct mt_buffers *buffers, const struct mt_buffer *buffer,
+                              struct mt_error *error)
+{
+    if (buffer->begin >= buffer->end || !buffer->bytes)
+        return MT_OK;
+    if (buffer->bytes > MAX_TOTAL_BYTES || buffers->total_bytes + buffer->bytes > MAX_TOTAL_BYTES)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "buffers of more than 4 EiB");
+    if (buffers->count >= MAX_BUFFERS)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "more than %u buffers",
+                       MAX_BUFFERS);
+    if (buffers->count == buffers->capacity &&
+        mt_grow(&buffers->items, &buffers->capacity, buffers->count + 1, sizeof *buffers->items))
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    buffers->items[buffers->count++] = *buffer;
+    buffers->total_bytes += buffer->bytes;
+    return MT_OK;
+}
+
+void mt_buffers_release(struct mt_buffers *buffers)
+{
+    free(buffers->items);
+    memset(buffers, 0, sizeof *buffers);
+}
+
+/* ---- from a trace ------------------------------------------------------- */
+
+struct live_buffers {
+    struct mt_map numbers; /* address -> number of the buffer in its device */
+};
+
+struct reading {
+    struct mt_buffers *devices;
+    struct live_buffers live[MT_BUFFERS_DEVICES];
+    uint64_t now;
+    bool end_at_request; /* the trace does not say when frees completed */
+};
+
+static enum mt_status end_buffer(struct reading *reading, const struct mt_event *event)
+{
+    uint32_t number = mt_map_take(&reading->live[event->device].numbers, event->addr);
+
+    if (number != MT_MAP_NONE)
+        reading->devices[event->device].items[number].end = reading->now;
+    return MT_OK;
+}
+
+static enum mt_status begin_buffer(struct reading *reading, const struct mt_event *event,
+                                   struct mt_error *error)
+{
+    struct mt_buffers *buffers = &reading->devices[event->device];
+    struct mt_buffer buffer = {.begin = reading->now, .end = UINT64_MAX};
+    size_t before = buffers->count;
+    enum mt_status status;
+
+    if (event->size_bytes > MAX_TOTAL_BYTES)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "an allocation of more than 4 EiB");
+    buffer.bytes = mt_round_up(event->size_bytes, ROUND_BYTES);
+    end_buffer(reading, event); /* its free was not seen */
+    status = mt_buffers_add(buffers, &buffer, error);
+    if (status != MT_OK || buffers->count == before)
+        return status;
+    if (mt_map_set(&reading->live[event->device].numbers, event->addr, (uint32_t)before))
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return MT_OK;
+}
+
+static enum mt_status read_event(struct reading *reading, const struct mt_event *event,
+                                 struct mt_error *error)
+{
+    bool begins = event->kind == MT_EVENT_ALLOC;
+    bool ends = event->kind == MT_EVENT_FREE_COMPLETED ||
+                (reading->end_at_request && event->kind == MT_EVENT_FREE_REQUESTED);
+
+    reading->now++;
+    if (!begins && !ends)
+        return MT_OK;
+    if (event->device >= MT_BUFFERS_DEVICES)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "device %u: at most %d can be read",
+                       event->device, MT_BUFFERS_DEVICES);
+    return begins ? begin_buffer(reading, event, error) : end_buffer(reading, event);
+}
+
+/* What was never freed lives to the end. */
+static void end_all(struct reading *reading)
+{
+    size_t d, i;
+
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        for (i = 0; i < reading->devices[d].count; i++) {
+            if (reading->devices[d].items[i].end == UINT64_MAX)
+                reading->devices[d].items[i].end = reading->now + 1;
+        }
+    }
+}
+
+enum mt_status mt_buffers_from_source(struct mt_source *source,
+                                      struct mt_buffers devices[MT_BUFFERS_DEVICES],
+                                      struct mt_error *error)
+{
+    struct reading reading = {.devices = devices,
+                              .end_at_request = !source->header.has_free_completed};
+    struct mt_event_batch batch;
+    enum mt_status status;
+    size_t i;
+
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
+        for (i = 0; i < batch.count && status == MT_OK; i++)
+            status = read_event(&reading, &batch.events[i], error);
+        if (status != MT_OK)
+            break;
+    }
+    end_all(&reading);
+    for (i = 0; i < MT_BUFFERS_DEVICES; i++)
+        mt_map_release(&reading.live[i].numbers);
+    return status == MT_END ? MT_OK : status;
+}

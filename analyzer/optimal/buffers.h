@@ -1,0 +1,39 @@
+/* Buffers: what an offline plan has to find addresses for. */
+#ifndef MT_ANALYZER_BUFFERS_H
+#define MT_ANALYZER_BUFFERS_H
+
+#include "source.h"
+
+/* Alive in [begin, end) of a logical time; neither empty nor of 0 bytes. */
+struct mt_buffer {
+    uint64_t begin, end, bytes;
+};
+
+/* Zeroed memory is empty. The sum of all bytes is below 2^62. */
+struct mt_buffers {
+    struct mt_buffer *items;
+    size_t count, capacity;
+    uint64_t total_bytes;
+};
+
+/* A buffer that never lives or has no bytes is left out. */
+enum mt_status mt_buffers_add(struct mt_buffers *buffers, const struct mt_buffer *buffer,
+                              struct mt_error *error) MT_MUST_USE;
+void mt_buffers_release(struct mt_buffers *buffers);
+
+/* MiniMalloc's files: a line of column names, among them lower, upper (or start,
+ * end) and size, in any order; then one buffer a line. Does the file begin so? */
+bool mt_buffers_csv_probe(const char *text, size_t length);
+enum mt_status mt_buffers_from_csv(const char *text, size_t length, struct mt_buffers *buffers,
+                                   struct mt_error *error) MT_MUST_USE;
+
+/* The allocations of a trace, those of device d in devices[d] (0..63; what lies
+ * beyond is an error). Time is the number of the event. Sizes are what was
+ * requested, rounded up to 512 bytes; a buffer ends when the allocator may reuse
+ * it; what is never freed lives to the end. Reads the source to its end. */
+#define MT_BUFFERS_DEVICES 64
+enum mt_status mt_buffers_from_source(struct mt_source *source,
+                                      struct mt_buffers devices[MT_BUFFERS_DEVICES],
+                                      struct mt_error *error) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,401 @@
+#include "exact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+enum { WORD_BITS = 64, NODES_A_LOOK = 256 };
+
+/* An address that a neighbour's placement raised. */
+struct raised {
+    uint64_t lowest;
+    uint32_t item;
+};
+
+struct mt_exact {
+    const struct mt_instance *instance;
+    uint64_t capacity;
+    uint64_t *lowest;   /* of each item: no lower address is free */
+    uint64_t *left;     /* of each section: bytes not placed yet */
+    uint32_t *crossing; /* items not placed that live in sections s and s + 1 */
+    uint32_t *rank;     /* place in the order */
+    uint32_t *by_rank;  /* the order */
+    bool *placed;
+    uint32_t *neighbour_start, *neighbours; /* who shares a section with whom */
+    uint64_t *words;                        /* scratch: a bit for each section or rank */
+    uint64_t *addresses;
+
+    uint32_t *lists; /* stack of lists of items */
+    size_t list_top;
+    struct raised *raised; /* stack of changes */
+    size_t raised_top;
+
+    uint64_t nodes, deadline_ns;
+    bool gave_up;
+};
+
+/* Items that are left of a part of time, by lowest address, then by rank. */
+struct part {
+    const uint32_t *items;
+    uint32_t count, first, last; /* sections [first, last) */
+};
+
+/* ---- making ------------------------------------------------------------------ */
+
+static bool share_section(const struct mt_item *a, const struct mt_item *b)
+{
+    return a->first < b->last && b->first < a->last;
+}
+
+static bool find_neighbours(struct mt_exact *exact)
+{
+    const struct mt_instance *instance = exact->instance;
+    uint32_t pass, i, j, at;
+
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0, at = 0; i < instance->count; i++) {
+            exact->neighbour_start[i] = at;
+            for (j = 0; j < instance->count; j++) {
+                if (i == j || !share_section(&instance->items[i], &instance->items[j]))
+                    continue;
+                if (pass == 1)
+                    exact->neighbours[at] = j;
+                at++;
+            }
+        }
+        exact->neighbour_start[instance->count] = at;
+        if (pass == 0)
+            exact->neighbours = calloc((size_t)at + 1, sizeof *exact->neighbours);
+        if (!exact->neighbours)
+            return false;
+    }
+    return true;
+}
+
+struct mt_exact *mt_exact_new(const struct mt_instance *instance)
+{
+    size_t n = (size_t)instance->count + 1, s = (size_t)instance->section_count + 1;
+    struct mt_exact *exact;
+
+    if (instance->count > MT_EXACT_MAX_ITEMS)
+        return NULL;
+    exact = calloc(1, sizeof *exact);
+    if (!exact)
+        return NULL;
+    exact->instance = instance;
+    exact->lowest = calloc(n, sizeof *exact->lowest);
+    exact->left = calloc(s, sizeof *exact->left);
+    exact->crossing = calloc(s, sizeof *exact->crossing);
+    exact->rank = calloc(n, sizeof *exact->rank);
+    exact->by_rank = calloc(n, sizeof *exact->by_rank);
+    exact->placed = calloc(n, sizeof *exact->placed);
+    exact->neighbour_start = calloc(n, sizeof *exact->neighbour_start);
+    exact->words = calloc((n > s ? n : s) / WORD_BITS + 1, sizeof *exact->words);
+    exact->addresses = calloc(n, sizeof *exact->addresses);
+    /* A level has one list of what is left, and its cut into parts. */
+    exact->lists = calloc(2 * n * (n + 1), sizeof *exact->lists);
+    exact->raised = calloc(n * n / 2 + n, sizeof *exact->raised);
+    if (exact->lowest && exact->left && exact->crossing && exact->rank && exact->by_rank &&
+        exact->placed && exact->neighbour_start && exact->words && exact->addresses &&
+        exact->lists && exact->raised && find_neighbours(exact))
+        return exact;
+    mt_exact_free(exact);
+    return NULL;
+}
+
+void mt_exact_free(struct mt_exact *exact)
+{
+    if (!exact)
+        return;
+    free(exact->lowest);
+    free(exact->left);
+    free(exact->crossing);
+    free(exact->rank);
+    free(exact->by_rank);
+    free(exact->placed);
+    free(exact->neighbour_start);
+    free(exact->neighbours);
+    free(exact->words);
+    free(exact->addresses);
+    free(exact->lists);
+    free(exact->raised);
+    free(exact);
+}
+
+/* ---- one placement -------------------------------------------------------------- */
+
+static bool time_is_up(const struct mt_exact *exact)
+{
+    return exact->nodes % NODES_A_LOOK == 0 && mt_deadline_passed(exact->deadline_ns);
+}
+
+/* Raises what lives beside `item` onto its top. False if something does not fit
+ * above it; *alone: nothing that is left lives beside it. */
+static bool raise_neighbours(struct mt_exact *exact, uint32_t item, uint64_t top, bool *alone)
+{
+    const struct mt_item *items = exact->instance->items;
+    uint32_t i, other;
+    bool fits = true;
+
+    *alone = true;
+    for (i = exact->neighbour_start[item]; i < exact->neighbour_start[item + 1]; i++) {
+        other = exact->neighbours[i];
+        if (exact->placed[other])
+            continue;
+        *alone = false;
+        if (exact->lowest[other] >= top)
+            continue;
+        exact->raised[exact->raised_top++] = (struct raised){exact->lowest[other], other};
+        exact->lowest[other] = top;
+        fits = fits && top + items[other].bytes <= exact->capacity;
+    }
+    return fits;
+}
+
+static void place(struct mt_exact *exact, uint32_t item)
+{
+    const struct mt_item *what = &exact->instance->items[item];
+    uint32_t s;
+
+    exact->placed[item] = true;
+    exact->addresses[item] = exact->lowest[item];
+    for (s = what->first; s < what->last; s++)
+        exact->left[s] -= what->bytes;
+    for (s = what->first; s + 1 < what->last; s++)
+        exact->crossing[s]--;
+}
+
+static void take_back(struct mt_exact *exact, uint32_t item, size_t raised_top)
+{
+    const struct mt_item *what = &exact->instance->items[item];
+    uint32_t s;
+
+    while (exact->raised_top > raised_top) {
+        const struct raised *raised = &exact->raised[--exact->raised_top];
+        exact->lowest[raised->item] = raised->lowest;
+    }
+    for (s = what->first; s < what->last; s++)
+        exact->left[s] += what->bytes;
+    for (s = what->first; s + 1 < what->last; s++)
+        exact->crossing[s]++;
+    exact->placed[item] = false;
+}
+
+/* What is left of `part` after `item` was placed and others were raised to `top`,
+ * in order again: what lies at `top` now is collected and put in by rank. */
+static struct part order_left(struct mt_exact *exact, const struct part *part, uint32_t item,
+                              uint64_t top)
+{
+    uint32_t *list = exact->lists + exact->list_top, i, w, count = 0;
+    struct part left = {list, 0, part->first, part->last};
+    uint32_t words = exact->instance->count / WORD_BITS + 1;
+
+    memset(exact->words, 0, words * sizeof *exact->words);
+    for (i = 0; i < part->count && exact->lowest[part->items[i]] <= top; i++) {
+        uint32_t other = part->items[i], rank = exact->rank[other];
+        if (other == item)
+            continue;
+        if (exact->lowest[other] < top)
+            list[count++] = other;
+        else
+            exact->words[rank / WORD_BITS] |= UINT64_C(1) << (rank % WORD_BITS);
+    }
+    for (w = 0; w < words; w++) {
+        uint64_t bits = exact->words[w];
+        for (; bits; bits &= bits - 1)
+            list[count++] = exact->by_rank[w * WORD_BITS + (uint32_t)__builtin_ctzll(bits)];
+    }
+    for (; i < part->count; i++) {
+        if (part->items[i] != item)
+            list[count++] = part->items[i];
+    }
+    exact->list_top += count;
+    left.count = count;
+    return left;
+}
+
+/* Can each section hold what is left of it above the lowest address that any of
+ * it may have? Items come by rising address, so the first that lives in a section
+ * says which that is; no item goes below `floor`. */
+static bool sections_suffice(struct mt_exact *exact, const struct part *part, uint64_t floor)
+{
+    uint64_t *open = exact->words;
+    uint32_t i, w, first_word = part->first / WORD_BITS, last_word = (part->last - 1) / WORD_BITS;
+    uint32_t still_open = part->last - part->first;
+
+    memset(open + first_word, 0xff, (last_word - first_word + 1) * sizeof *open);
+    for (i = 0; i < part->count && still_open; i++) {
+        const struct mt_item *item = &exact->instance->items[part->items[i]];
+        uint64_t lowest = exact->lowest[part->items[i]];
+        uint64_t room = exact->capacity - (lowest > floor ? lowest : floor);
+        for (w = item->first / WORD_BITS; w <= (item->last - 1) / WORD_BITS; w++) {
+            uint64_t mask = UINT64_MAX, bits;
+            if (w == item->first / WORD_BITS)
+                mask <<= item->first % WORD_BITS;
+            if (w == (item->last - 1) / WORD_BITS)
+                mask &= UINT64_MAX >> (WORD_BITS - 1 - (item->last - 1) % WORD_BITS);
+            for (bits = open[w] & mask; bits; bits &= bits - 1) {
+                if (exact->left[w * WORD_BITS + (uint32_t)__builtin_ctzll(bits)] > room)
+                    return false;
+                still_open--;
+            }
+            open[w] &= ~mask;
+        }
+    }
+    return true;
+}
+
+/* ---- search ---------------------------------------------------------------------- */
+
+static bool search_part(struct mt_exact *exact, const struct part *part, uint64_t floor,
+                        uint32_t floor_rank);
+
+/* The items of `left` that live in [first, last); the list goes on the stack. */
+static struct part cut_out(struct mt_exact *exact, const struct part *left, uint32_t first,
+                           uint32_t last)
+{
+    struct part part = {exact->lists + exact->list_top, 0, first, last};
+    uint32_t i;
+
+    for (i = 0; i < left->count; i++) {
+        const struct mt_item *item = &exact->instance->items[left->items[i]];
+        if (item->first < last && first < item->last)
+            exact->lists[exact->list_top + part.count++] = left->items[i];
+    }
+    exact->list_top += part.count;
+    return part;
+}
+
+/* Nothing but `item` connected some sections of its life: each run of sections
+ * that is still connected is searched alone, and one failure is enough. */
+static bool search_left(struct mt_exact *exact, const struct part *left, uint32_t item,
+                        uint64_t floor, uint32_t floor_rank)
+{
+    const struct mt_item *what = &exact->instance->items[item];
+    uint32_t begin = left->first, s;
+    size_t list_top = exact->list_top;
+    bool found = true;
+
+    for (s = what->first; found && s + 1 < what->last; s++) {
+        if (exact->crossing[s])
+            continue;
+        struct part part = cut_out(exact, left, begin, s + 1);
+        found = !part.count || search_part(exact, &part, floor, floor_rank);
+        exact->list_top = list_top;
+        begin = s + 1;
+    }
+    if (found && begin == left->first)
+        return search_part(exact, left, floor, floor_rank);
+    if (found) {
+        struct part part = cut_out(exact, left, begin, left->last);
+        found = !part.count || search_part(exact, &part, floor, floor_rank);
+        exact->list_top = list_top;
+    }
+    return found;
+}
+
+/* What is left has to start below this: else something of it would fit under it. */
+static uint64_t lowest_top(const struct mt_exact *exact, const struct part *part)
+{
+    uint64_t lowest = UINT64_MAX;
+    uint32_t i;
+
+    for (i = 0; i < part->count; i++) {
+        uint64_t top = exact->lowest[part->items[i]] + exact->instance->items[part->items[i]].bytes;
+        lowest = top < lowest ? top : lowest;
+    }
+    return lowest;
+}
+
+/* Places `item` and searches the rest. *alone as in raise_neighbours. */
+static bool search_with(struct mt_exact *exact, const struct part *part, uint32_t item, bool *alone)
+{
+    uint64_t address = exact->lowest[item], top = address + exact->instance->items[item].bytes;
+    size_t raised_top = exact->raised_top, list_top = exact->list_top;
+    bool found = false;
+
+    place(exact, item);
+    if (raise_neighbours(exact, item, top, alone)) {
+        struct part left = order_left(exact, part, item, top);
+        found = !left.count || (sections_suffice(exact, &left, address) &&
+                                search_left(exact, &left, item, address, exact->rank[item]));
+    }
+    exact->list_top = list_top;
+    take_back(exact, item, raised_top);
+    return found;
+}
+
+/* Recursion is as deep as there are items, at most MT_EXACT_MAX_ITEMS. */
+static bool search_part(struct mt_exact *exact, const struct part *part, uint64_t floor,
+                        uint32_t floor_rank)
+{
+    uint64_t limit = lowest_top(exact, part);
+    uint32_t i;
+
+    for (i = 0; i < part->count && !exact->gave_up; i++) {
+        uint32_t item = part->items[i];
+        bool alone;
+        if (exact->lowest[item] >= limit)
+            return false;
+        if (exact->lowest[item] < floor ||
+            (exact->lowest[item] == floor && exact->rank[item] < floor_rank))
+            continue;
+        if (!exact->nodes || time_is_up(exact)) {
+            exact->gave_up = true;
+            return false;
+        }
+        exact->nodes--;
+        if (search_with(exact, part, item, &alone))
+            return true;
+        if (alone)
+            return false;
+    }
+    return false;
+}
+
+static void reset(struct mt_exact *exact, const uint32_t *order)
+{
+    const struct mt_instance *instance = exact->instance;
+    uint32_t i, s;
+
+    for (i = 0; i < instance->count; i++) {
+        exact->lowest[i] = 0;
+        exact->placed[i] = false;
+        exact->by_rank[i] = order[i];
+        exact->rank[order[i]] = i;
+        exact->lists[i] = order[i];
+    }
+    exact->list_top = instance->count;
+    exact->raised_top = 0;
+    exact->gave_up = false;
+    memcpy(exact->left, instance->load, instance->section_count * sizeof *exact->left);
+    memset(exact->crossing, 0, instance->section_count * sizeof *exact->crossing);
+    for (i = 0; i < instance->count; i++) {
+        for (s = instance->items[i].first; s + 1 < instance->items[i].last; s++)
+            exact->crossing[s]++;
+    }
+}
+
+enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
+                                     const uint32_t *order, uint64_t *nodes, uint64_t deadline_ns,
+                                     uint64_t *addresses)
+{
+    const struct mt_instance *instance = exact->instance;
+    struct part all = {exact->lists, instance->count, 0, instance->section_count};
+    bool found;
+
+    if (instance->bound > capacity)
+        return MT_EXACT_IMPOSSIBLE;
+    exact->capacity = capacity;
+    exact->nodes = *nodes;
+    exact->deadline_ns = deadline_ns;
+    reset(exact, order);
+    found = !all.count || search_part(exact, &all, 0, 0);
+    *nodes = exact->nodes;
+    if (found) {
+        memcpy(addresses, exact->addresses, instance->count * sizeof *addresses);
+        return MT_EXACT_FOUND;
+    }
+    return exact->gave_up ? MT_EXACT_GAVE_UP : MT_EXACT_IMPOSSIBLE;
+}

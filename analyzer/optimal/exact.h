@@ -1,0 +1,31 @@
+/* Exact search for a plan within a capacity, in the manner of MiniMalloc
+ * (Moffitt, ASPLOS 2023): depth first over canonical plans, in which every
+ * buffer lies on another one or on the floor and buffers are placed by rising
+ * address; cut off where the free room of a section cannot hold what is left of
+ * it, where a gap stays that a buffer would fill, and taken apart where what is
+ * left falls into parts that no buffer connects. */
+#ifndef MT_ANALYZER_EXACT_H
+#define MT_ANALYZER_EXACT_H
+
+#include "instance.h"
+
+/* More items than this are not for an exact search; bounds its recursion. */
+#define MT_EXACT_MAX_ITEMS 1024
+
+enum mt_exact_answer { MT_EXACT_FOUND, MT_EXACT_IMPOSSIBLE, MT_EXACT_GAVE_UP };
+
+struct mt_exact;
+
+/* NULL: no memory, or too many items. The instance is borrowed. */
+struct mt_exact *mt_exact_new(const struct mt_instance *instance);
+void mt_exact_free(struct mt_exact *exact); /* NULL is fine */
+
+/* Searches with at most *nodes placements (what is left is written back), until
+ * the monotonic clock reads deadline_ns (UINT64_MAX = never). `order` says which
+ * of the items that may start at one address is tried first. addresses is
+ * written if a plan was found. */
+enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
+                                     const uint32_t *order, uint64_t *nodes, uint64_t deadline_ns,
+                                     uint64_t *addresses);
+
+#endif

@@ -1,0 +1,33 @@
+/* Improving an order: place, see who found no room below the target, let it come
+ * earlier, place again. */
+#ifndef MT_ANALYZER_IMPROVE_H
+#define MT_ANALYZER_IMPROVE_H
+
+#include "placement.h"
+
+struct mt_improver {
+    const struct mt_instance *instance; /* borrowed */
+    struct mt_occupancy occupancy;
+    uint32_t *order, *best_order;
+    uint64_t *trial, *addresses; /* addresses: the best plan so far */
+    uint64_t height;             /* of it; UINT64_MAX = there is none yet */
+    enum mt_fit fit;
+    uint64_t random;
+    uint32_t since_progress;
+    uint64_t placements; /* work done so far */
+};
+
+enum mt_status mt_improver_init(struct mt_improver *improver,
+                                const struct mt_instance *instance) MT_MUST_USE;
+void mt_improver_release(struct mt_improver *improver);
+
+/* Tries the usual orders, first fit and best fit, until one reaches `goal` or
+ * the deadline is passed; the first is always finished. */
+enum mt_status mt_improver_construct(struct mt_improver *improver, uint64_t goal,
+                                     uint64_t deadline_ns) MT_MUST_USE;
+
+/* `steps` attempts at a plan that is not above `target` (below the height). */
+enum mt_status mt_improver_run(struct mt_improver *improver, uint64_t target, uint32_t steps,
+                               uint64_t deadline_ns) MT_MUST_USE;
+
+#endif

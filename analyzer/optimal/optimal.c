@@ -1,0 +1,283 @@
+#include "optimal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "exact.h"
+#include "improve.h"
+#include "util.h"
+
+enum { ORDERS = 3, TARGETS = 3, FIRST_STEPS = 4, WORK_WITHOUT_CLOCK = 500000 };
+
+/* A part of time that no buffer connects with the rest. */
+struct part_search {
+    const struct mt_instance *instance;
+    struct mt_improver improver;
+    struct mt_exact *exact; /* NULL: none yet, or too large */
+    uint32_t *orders[ORDERS];
+    uint64_t lower; /* proven bound */
+    uint64_t nodes; /* for one exact search of the next round */
+    uint64_t work;
+};
+
+struct solver {
+    const struct mt_optimal_options *options;
+    struct mt_instance whole, *instances;
+    struct part_search *parts;
+    uint32_t part_count;
+    uint64_t unit; /* every height is a multiple of it */
+    uint64_t deadline_ns;
+};
+
+/* ---- parts ---------------------------------------------------------------------- */
+
+static void part_release(struct part_search *part)
+{
+    int i;
+
+    mt_improver_release(&part->improver);
+    mt_exact_free(part->exact);
+    for (i = 0; i < ORDERS; i++)
+        free(part->orders[i]);
+}
+
+/* What the exact search needs, made when it is first wanted. */
+static enum mt_status part_prepare_exact(struct part_search *part)
+{
+    static const char *const criteria[ORDERS] = {"TWA", "TAW", "WAT"};
+    enum mt_status status = MT_OK;
+    int i;
+
+    if (part->exact || part->instance->count > MT_EXACT_MAX_ITEMS)
+        return MT_OK;
+    for (i = 0; i < ORDERS && status == MT_OK; i++) {
+        if (!part->orders[i])
+            part->orders[i] = calloc((size_t)part->instance->count + 1, sizeof(uint32_t));
+        status = part->orders[i] ? mt_order_by(part->instance, criteria[i], part->orders[i])
+                                 : MT_ERR_MEMORY;
+    }
+    if (status != MT_OK)
+        return status;
+    part->exact = mt_exact_new(part->instance);
+    return part->exact ? MT_OK : MT_ERR_MEMORY;
+}
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* ---- where we stand ---------------------------------------------------------------- */
+
+static uint64_t lower_bound(const struct solver *solver)
+{
+    uint64_t lower = 0;
+    uint32_t i;
+
+    for (i = 0; i < solver->part_count; i++)
+        lower = mt_max_u64(lower, solver->parts[i].lower);
+    return lower;
+}
+
+static struct part_search *highest_part(const struct solver *solver)
+{
+    struct part_search *highest = NULL;
+    uint32_t i;
+
+    for (i = 0; i < solver->part_count; i++) {
+        if (!highest || solver->parts[i].improver.height > highest->improver.height)
+            highest = &solver->parts[i];
+    }
+    return highest;
+}
+
+/* A part that is not above this needs no more work. */
+static uint64_t goal(const struct solver *solver)
+{
+    return mt_max_u64(lower_bound(solver),
+                      mt_round_down(solver->options->capacity_bytes, solver->unit));
+}
+
+/* ---- one round on one part ------------------------------------------------------------ */
+
+static enum mt_exact_answer search_below(const struct solver *solver, struct part_search *part,
+                                         uint64_t target, const uint32_t *order)
+{
+    uint64_t nodes = part->nodes, height = 0;
+    struct mt_improver *improver = &part->improver;
+    enum mt_exact_answer answer =
+        mt_exact_search(part->exact, target, order, &nodes, solver->deadline_ns, improver->trial);
+    uint32_t i;
+
+    part->work += part->nodes - nodes;
+    if (answer == MT_EXACT_IMPOSSIBLE)
+        part->lower = target + solver->unit;
+    if (answer != MT_EXACT_FOUND)
+        return answer;
+    for (i = 0; i < part->instance->count; i++)
+        height = mt_max_u64(height, improver->trial[i] + part->instance->items[i].bytes);
+    improver->height = height;
+    memcpy(improver->addresses, improver->trial, part->instance->count * sizeof *improver->trial);
+    return answer;
+}
+
+/* Target t of a round: the goal itself, half way, a little less than we have. */
+static uint64_t target_of(const struct solver *solver, const struct part_search *part, int t)
+{
+    uint64_t least = goal(solver), most = part->improver.height - solver->unit;
+
+    if (t == 0 || least >= most)
+        return least;
+    return t == 1 ? least + mt_round_down((most - least) / 2, solver->unit) : most;
+}
+
+static enum mt_status round_of(const struct solver *solver, struct part_search *part)
+{
+    enum mt_status status = part_prepare_exact(part);
+    uint64_t before = part->improver.placements;
+    uint32_t steps;
+    int t, i;
+
+    for (t = 0; status == MT_OK && t < TARGETS; t++) {
+        for (i = 0; part->exact && i < ORDERS && part->improver.height > goal(solver); i++) {
+            if (search_below(solver, part, target_of(solver, part, t), part->orders[i]) !=
+                MT_EXACT_GAVE_UP)
+                break;
+        }
+        steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance->count, 1 << 20);
+        if (part->improver.height > goal(solver))
+            status = mt_improver_run(&part->improver, target_of(solver, part, t), steps,
+                                     solver->deadline_ns);
+    }
+    part->work += part->improver.placements - before;
+    part->nodes *= 2;
+    return status;
+}
+
+static bool has_time(const struct solver *solver, const struct part_search *part)
+{
+    if (solver->options->time_ns)
+        return !mt_deadline_passed(solver->deadline_ns);
+    return part->work < WORK_WITHOUT_CLOCK;
+}
+
+/* The highest part is what counts; once it can come no lower, all is done. */
+static enum mt_status improve_all(struct solver *solver)
+{
+    enum mt_status status = MT_OK;
+    struct part_search *part;
+
+    while (status == MT_OK && (part = highest_part(solver)) != NULL &&
+           part->improver.height > goal(solver) && has_time(solver, part))
+        status = round_of(solver, part);
+    return status;
+}
+
+/* ---- all -------------------------------------------------------------------------------- */
+
+static enum mt_status construct_all(struct solver *solver)
+{
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    for (i = 0; i < solver->part_count; i++) {
+        solver->parts[i].instance = &solver->instances[i];
+        solver->parts[i].lower = solver->instances[i].bound;
+        solver->parts[i].nodes = 2 * (uint64_t)solver->instances[i].count;
+    }
+    for (i = 0; i < solver->part_count && status == MT_OK; i++) {
+        struct part_search *part = &solver->parts[i];
+        status = mt_improver_init(&part->improver, part->instance);
+        if (status == MT_OK)
+            status = mt_improver_construct(&part->improver, goal(solver), solver->deadline_ns);
+    }
+    return status;
+}
+
+static enum mt_status prepare(struct solver *solver, const struct mt_buffers *buffers)
+{
+    enum mt_status status = mt_instance_build(buffers, &solver->whole);
+    size_t i;
+
+    if (status == MT_OK)
+        status = mt_instance_split(&solver->whole, &solver->instances, &solver->part_count);
+    if (status != MT_OK)
+        return status;
+    solver->parts = calloc((size_t)solver->part_count + 1, sizeof *solver->parts);
+    for (i = 0; i < buffers->count; i++)
+        solver->unit = greatest_divisor(solver->unit, buffers->items[i].bytes);
+    solver->unit = solver->unit ? solver->unit : 1;
+    return solver->parts ? MT_OK : MT_ERR_MEMORY;
+}
+
+static enum mt_status collect(const struct solver *solver, const struct mt_buffers *buffers,
+                              struct mt_optimal_result *result, struct mt_error *error)
+{
+    enum mt_status status;
+    bool valid;
+    uint32_t p, i;
+
+    result->addresses = calloc(buffers->count + 1, sizeof *result->addresses);
+    if (!result->addresses)
+        return MT_ERR_MEMORY;
+    for (p = 0; p < solver->part_count; p++) {
+        for (i = 0; i < solver->parts[p].instance->count; i++)
+            result->addresses[solver->parts[p].instance->items[i].origin] =
+                solver->parts[p].improver.addresses[i];
+    }
+    result->max_load_bytes = solver->whole.bound;
+    result->lower_bound_bytes = lower_bound(solver);
+    status = mt_placement_check(buffers, result->addresses, &valid, &result->plan_bytes);
+    if (status == MT_OK && !valid)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "the plan is not valid");
+    result->proven_optimal = result->plan_bytes == result->lower_bound_bytes;
+    return status;
+}
+
+static void solver_release(struct solver *solver)
+{
+    uint32_t i;
+
+    for (i = 0; solver->parts && i < solver->part_count; i++)
+        part_release(&solver->parts[i]);
+    free(solver->parts);
+    mt_instances_release(solver->instances, solver->part_count);
+    mt_instance_release(&solver->whole);
+}
+
+enum mt_status mt_optimal_solve(const struct mt_buffers *buffers,
+                                const struct mt_optimal_options *options,
+                                struct mt_optimal_result *result, struct mt_error *error)
+{
+    uint64_t begin_ns = mt_clock_ns();
+    struct solver solver = {.options = options, .deadline_ns = MT_NO_DEADLINE};
+    enum mt_status status;
+
+    memset(result, 0, sizeof *result);
+    if (options->time_ns)
+        solver.deadline_ns = begin_ns + options->time_ns;
+    status = prepare(&solver, buffers);
+    if (status == MT_OK)
+        status = construct_all(&solver);
+    if (status == MT_OK)
+        status = improve_all(&solver);
+    if (status == MT_OK)
+        status = collect(&solver, buffers, result, error);
+    if (status == MT_ERR_MEMORY)
+        mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    solver_release(&solver);
+    result->used_ns = mt_clock_ns() - begin_ns;
+    return status;
+}
+
+void mt_optimal_release(struct mt_optimal_result *result)
+{
+    free(result->addresses);
+    memset(result, 0, sizeof *result);
+}

@@ -1,0 +1,333 @@
+/* memtrace optimal: the least memory that an offline planner needs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "feed.h"
+#include "json.h"
+#include "optimal.h"
+#include "text_table.h"
+#include "units.h"
+
+#define NS_A_SECOND      UINT64_C(1000000000)
+#define DEFAULT_SECONDS  10
+#define MAX_SECONDS      (UINT64_C(1) << 30)
+#define MAX_CSV_BYTES    ((size_t)1 << 30)
+#define CSV_FORMAT       "minimalloc"
+#define CSV_READ_AT_ONCE ((size_t)1 << 16)
+
+struct optimal {
+    struct mt_common common;
+    const char *path, *time, *plan_path;
+    struct mt_optimal_options options;
+    struct mt_buffers devices[MT_BUFFERS_DEVICES];
+    struct mt_optimal_result results[MT_BUFFERS_DEVICES];
+};
+
+/* ---- arguments ----------------------------------------------------------------- */
+
+/* "30", "0.5": seconds; "none": without a clock. */
+static bool parse_seconds(const char *text, uint64_t *ns)
+{
+    uint64_t whole = 0, fraction = 0, scale = NS_A_SECOND;
+    const char *at = text;
+
+    *ns = 0;
+    if (strcmp(text, "none") == 0)
+        return true;
+    for (; *at >= '0' && *at <= '9' && whole <= MAX_SECONDS; at++)
+        whole = whole * 10 + (uint64_t)(*at - '0');
+    if (at == text || whole > MAX_SECONDS)
+        return false;
+    if (*at == '.') {
+        for (at++; *at >= '0' && *at <= '9' && scale > 1; at++) {
+            scale /= 10;
+            fraction += scale * (uint64_t)(*at - '0');
+        }
+    }
+    *ns = whole * NS_A_SECOND + fraction;
+    *ns += *ns == 0; /* 0 would mean: no clock */
+    return *at == '\0';
+}
+
+/* ---- reading --------------------------------------------------------------------- */
+
+static enum mt_status read_rest(struct mt_feed *feed, struct mt_buf *text, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+    size_t got = 1;
+
+    while (status == MT_OK && got) {
+        char *room = mt_buf_reserve(text, CSV_READ_AT_ONCE);
+        if (!room)
+            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+        status = mt_feed_read(feed, room, CSV_READ_AT_ONCE, &got, error);
+        if (status == MT_OK)
+            text->length += got;
+        if (text->length > MAX_CSV_BYTES)
+            return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "more than 1 GiB of text");
+    }
+    return status;
+}
+
+/* *is_csv: the file is one, or is said to be; then it was read. */
+static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_error *error)
+{
+    const char *format = optimal->common.format;
+    struct mt_feed *feed = NULL;
+    struct mt_buf text = {0};
+    const void *start;
+    size_t length;
+    enum mt_status status;
+
+    *is_csv = format && strcmp(format, CSV_FORMAT) == 0;
+    if (!*is_csv && (format || strcmp(optimal->path, "-") == 0))
+        return MT_OK;
+    status = mt_feed_open(optimal->path, &feed, error);
+    if (status == MT_OK)
+        status = mt_feed_start(feed, &start, &length, error);
+    if (status == MT_OK && !*is_csv)
+        *is_csv = mt_buffers_csv_probe(start, length);
+    if (status == MT_OK && *is_csv)
+        status = read_rest(feed, &text, error);
+    if (status == MT_OK && *is_csv)
+        status = mt_buffers_from_csv(text.data ? text.data : "", text.length, &optimal->devices[0],
+                                     error);
+    mt_buf_release(&text);
+    mt_feed_close(feed);
+    return status;
+}
+
+/* Exit code; what was wrong with the input, but could be read, comes later. */
+static int read_trace(struct optimal *optimal, struct mt_source **source)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code;
+
+    *source = mt_open_input(optimal->path, &optimal->common, &code);
+    if (!*source)
+        return code;
+    if (mt_buffers_from_source(*source, optimal->devices, &error) != MT_OK)
+        return mt_report_error(optimal->path, &error);
+    return MT_EXIT_OK;
+}
+
+/* ---- solving ----------------------------------------------------------------------- */
+
+static unsigned count_devices(const struct optimal *optimal, unsigned from)
+{
+    unsigned count = 0, d;
+
+    for (d = from; d < MT_BUFFERS_DEVICES; d++)
+        count += optimal->devices[d].count > 0;
+    return count;
+}
+
+/* Each device gets an equal share of the time that is left. */
+static int solve_all(struct optimal *optimal)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_optimal_options options = optimal->options;
+    uint64_t left_ns = options.time_ns;
+    unsigned d;
+
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        if (!optimal->devices[d].count)
+            continue;
+        if (options.time_ns)
+            options.time_ns = left_ns / count_devices(optimal, d) + 1;
+        if (mt_optimal_solve(&optimal->devices[d], &options, &optimal->results[d], &error) != MT_OK)
+            return mt_report_error(optimal->path, &error);
+        left_ns -= optimal->results[d].used_ns < left_ns ? optimal->results[d].used_ns : left_ns;
+    }
+    return MT_EXIT_OK;
+}
+
+/* ---- answers -------------------------------------------------------------------------- */
+
+static void json_result(struct mt_json *json, const struct mt_optimal_result *result,
+                        uint64_t used_ns)
+{
+    mt_json_u64(json, "lower_bound_bytes", result->lower_bound_bytes);
+    mt_json_u64(json, "plan_bytes", result->plan_bytes);
+    mt_json_bool(json, "proven_optimal", result->proven_optimal);
+    mt_json_share(json, "seconds", (double)used_ns / (double)NS_A_SECOND);
+}
+
+/* The device that needs most stands for all at the top. */
+static unsigned largest_device(const struct optimal *optimal)
+{
+    unsigned largest = 0, d;
+
+    for (d = 1; d < MT_BUFFERS_DEVICES; d++) {
+        if (optimal->results[d].plan_bytes > optimal->results[largest].plan_bytes)
+            largest = d;
+    }
+    return largest;
+}
+
+static void write_json(const struct optimal *optimal, struct mt_buf *out)
+{
+    struct mt_json json;
+    uint64_t used_ns = 0;
+    unsigned d;
+
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++)
+        used_ns += optimal->results[d].used_ns;
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.optimal/1");
+    json_result(&json, &optimal->results[largest_device(optimal)], used_ns);
+    mt_json_array_begin(&json, "devices");
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        if (!optimal->devices[d].count)
+            continue;
+        mt_json_object_begin(&json, NULL);
+        mt_json_u64(&json, "device", d);
+        mt_json_u64(&json, "buffers", optimal->devices[d].count);
+        mt_json_u64(&json, "max_load_bytes", optimal->results[d].max_load_bytes);
+        json_result(&json, &optimal->results[d], optimal->results[d].used_ns);
+        mt_json_object_end(&json);
+    }
+    mt_json_array_end(&json);
+    mt_json_object_end(&json);
+}
+
+static void add_row(struct mt_text_table *table, const struct optimal *optimal, unsigned d)
+{
+    const struct mt_optimal_result *result = &optimal->results[d];
+    uint64_t above = result->plan_bytes - result->lower_bound_bytes;
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mt_format_count(text, d));
+    mt_table_cell(table, mt_format_count(text, optimal->devices[d].count));
+    mt_table_cell(table, mt_format_count(text, result->lower_bound_bytes));
+    mt_table_cell(table, mt_format_count(text, result->plan_bytes));
+    mt_table_cell(table, mt_format_count(text, above));
+    mt_table_cell(table,
+                  mt_format_percent(text, (double)above / (double)result->lower_bound_bytes));
+    mt_table_cell(table, result->proven_optimal ? "yes" : "not known");
+}
+
+static void write_text(const struct optimal *optimal, struct mt_buf *out)
+{
+    static const struct mt_text_column columns[] = {
+        {"device", true, false},   {"buffers", true, false},  {"lower bound, B", true, false},
+        {"plan, B", true, false},  {"above, B", true, false}, {"above", true, false},
+        {"optimal", false, false}, {NULL, false, false}};
+    const struct mt_style *style = mt_stdout_style();
+    struct mt_text_table table;
+    unsigned d;
+
+    if (!count_devices(optimal, 0)) {
+        mt_buf_add_text(out, "no buffers: nothing to plan\n");
+        return;
+    }
+    mt_table_begin(&table, columns, 0);
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        if (optimal->devices[d].count)
+            add_row(&table, optimal, d);
+    }
+    mt_table_end(&table, out, style->dim, style->reset);
+}
+
+/* The buffers as they were read, and where the plan puts them. */
+static int write_plan(const struct optimal *optimal)
+{
+    struct mt_buf out = {0};
+    unsigned d;
+    size_t i;
+    int code;
+
+    mt_buf_add_text(&out, "device,lower,upper,size,offset\n");
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        for (i = 0; i < optimal->devices[d].count; i++) {
+            const struct mt_buffer *buffer = &optimal->devices[d].items[i];
+            mt_buf_printf(&out, "%u,%llu,%llu,%llu,%llu\n", d, (unsigned long long)buffer->begin,
+                          (unsigned long long)buffer->end, (unsigned long long)buffer->bytes,
+                          (unsigned long long)optimal->results[d].addresses[i]);
+        }
+    }
+    if (out.failed) {
+        mt_say("out of memory while writing the plan");
+        code = MT_EXIT_OUTPUT;
+    } else {
+        code = mt_write_file(optimal->plan_path, out.data, out.length);
+    }
+    mt_buf_release(&out);
+    return code;
+}
+
+static int answer(const struct optimal *optimal)
+{
+    struct mt_buf out = {0};
+    int code = optimal->plan_path ? write_plan(optimal) : MT_EXIT_OK;
+
+    if (code == MT_EXIT_OK) {
+        if (optimal->common.json)
+            write_json(optimal, &out);
+        else
+            write_text(optimal, &out);
+        code = mt_print(&out);
+    }
+    mt_buf_release(&out);
+    return code;
+}
+
+/* ---- command ------------------------------------------------------------------------------ */
+
+static int run(struct optimal *optimal)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_source *source = NULL;
+    bool is_csv = false;
+    int code;
+
+    if (read_csv(optimal, &is_csv, &error) != MT_OK)
+        return mt_report_error(optimal->path, &error);
+    code = is_csv ? MT_EXIT_OK : read_trace(optimal, &source);
+    if (code == MT_EXIT_OK)
+        code = solve_all(optimal);
+    if (code == MT_EXIT_OK)
+        code = answer(optimal);
+    if (code == MT_EXIT_OK && source)
+        code = mt_input_verdict(source, optimal->path, &optimal->common);
+    mt_source_close(source);
+    return code;
+}
+
+int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
+{
+    struct optimal *optimal = calloc(1, sizeof *optimal);
+    char **paths;
+    int path_count, code, d;
+
+    if (!optimal) {
+        mt_say("out of memory");
+        return MT_EXIT_INPUT;
+    }
+    optimal->options.time_ns = DEFAULT_SECONDS * NS_A_SECOND;
+    const struct mt_option options[] = {
+        {"time", 't', MT_OPTION_TEXT, "S", "search for so many seconds (10), or 'none'",
+         &optimal->time},
+        {"capacity", 0, MT_OPTION_BYTES, "BYTES", "stop at a plan that fits into this",
+         &optimal->options.capacity_bytes},
+        {"output", 'o', MT_OPTION_TEXT, "FILE", "write the plan as CSV", &optimal->plan_path},
+        MT_COMMON_OPTIONS(optimal->common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
+    if (code < 0 && optimal->time && !parse_seconds(optimal->time, &optimal->options.time_ns)) {
+        mt_say("--time takes seconds such as 10 or 0.5, or 'none', not '%s'", optimal->time);
+        code = MT_EXIT_USAGE;
+    }
+    if (code < 0) {
+        optimal->path = paths[0];
+        code = run(optimal);
+    }
+    for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
+        mt_buffers_release(&optimal->devices[d]);
+        mt_optimal_release(&optimal->results[d]);
+    }
+    free(optimal);
+    return code;
+}
