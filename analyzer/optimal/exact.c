@@ -13,6 +13,15 @@ struct raised {
     uint32_t item;
 };
 
+struct sorted_item {
+    uint64_t key, tie;
+    uint32_t item;
+};
+
+struct old_rank {
+    uint32_t item, rank;
+};
+
 struct mt_exact {
     const struct mt_instance *instance;
     uint64_t capacity;
@@ -33,6 +42,13 @@ struct mt_exact {
 
     uint64_t nodes, deadline_ns;
     bool gave_up;
+
+    bool by_load;               /* ranks follow how much is left beside an item */
+    uint32_t *base;             /* rank in the caller's order */
+    struct sorted_item *sorted; /* scratch */
+    uint32_t *spare;            /* scratch: ranks to give away */
+    struct old_rank *old_ranks; /* stack of changes */
+    size_t old_ranks_top;
 };
 
 /* Items that are left of a part of time, by lowest address, then by rank. */
@@ -90,6 +106,10 @@ struct mt_exact *mt_exact_new(const struct mt_instance *instance)
     exact->rank = calloc(n, sizeof *exact->rank);
     exact->by_rank = calloc(n, sizeof *exact->by_rank);
     exact->placed = calloc(n, sizeof *exact->placed);
+    exact->base = calloc(n, sizeof *exact->base);
+    exact->sorted = calloc(n, sizeof *exact->sorted);
+    exact->spare = calloc(n, sizeof *exact->spare);
+    exact->old_ranks = calloc(n * (n + 1), sizeof *exact->old_ranks);
     exact->neighbour_start = calloc(n, sizeof *exact->neighbour_start);
     exact->words = calloc((n > s ? n : s) / WORD_BITS + 1, sizeof *exact->words);
     exact->addresses = calloc(n, sizeof *exact->addresses);
@@ -97,8 +117,9 @@ struct mt_exact *mt_exact_new(const struct mt_instance *instance)
     exact->lists = calloc(2 * n * (n + 1), sizeof *exact->lists);
     exact->raised = calloc(n * n / 2 + n, sizeof *exact->raised);
     if (exact->lowest && exact->left && exact->crossing && exact->rank && exact->by_rank &&
-        exact->placed && exact->neighbour_start && exact->words && exact->addresses &&
-        exact->lists && exact->raised && find_neighbours(exact))
+        exact->base && exact->sorted && exact->spare && exact->old_ranks && exact->placed &&
+        exact->neighbour_start && exact->words && exact->addresses && exact->lists &&
+        exact->raised && find_neighbours(exact))
         return exact;
     mt_exact_free(exact);
     return NULL;
@@ -114,6 +135,10 @@ void mt_exact_free(struct mt_exact *exact)
     free(exact->rank);
     free(exact->by_rank);
     free(exact->placed);
+    free(exact->base);
+    free(exact->sorted);
+    free(exact->spare);
+    free(exact->old_ranks);
     free(exact->neighbour_start);
     free(exact->neighbours);
     free(exact->words);
@@ -251,48 +276,115 @@ static bool sections_suffice(struct mt_exact *exact, const struct part *part, ui
 static bool search_part(struct mt_exact *exact, const struct part *part, uint64_t floor,
                         uint32_t floor_rank);
 
-/* The items of `left` that live in [first, last); the list goes on the stack. */
-static struct part cut_out(struct mt_exact *exact, const struct part *left, uint32_t first,
-                           uint32_t last)
+static int compare_sorted_items(const void *left, const void *right)
 {
-    struct part part = {exact->lists + exact->list_top, 0, first, last};
+    const struct sorted_item *a = left, *b = right;
+
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->tie < b->tie ? -1 : a->tie > b->tie;
+}
+
+static int compare_ranks(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static uint64_t most_left(const struct mt_exact *exact, const struct mt_item *item)
+{
+    uint64_t most = 0;
+    uint32_t s;
+
+    for (s = item->first; s < item->last; s++)
+        most = exact->left[s] > most ? exact->left[s] : most;
+    return most;
+}
+
+/* The items change ranks among themselves, those first that live where most is
+ * left to place, and are put in order again. */
+static void rank_by_load(struct mt_exact *exact, uint32_t *items, uint32_t count)
+{
+    struct sorted_item *sorted = exact->sorted;
     uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        uint32_t item = items[i];
+        exact->spare[i] = exact->rank[item];
+        exact->old_ranks[exact->old_ranks_top++] = (struct old_rank){item, exact->rank[item]};
+        sorted[i].key = UINT64_MAX - most_left(exact, &exact->instance->items[item]);
+        sorted[i].tie = exact->base[item];
+        sorted[i].item = item;
+    }
+    qsort(exact->spare, count, sizeof *exact->spare, compare_ranks);
+    qsort(sorted, count, sizeof *sorted, compare_sorted_items);
+    for (i = 0; i < count; i++) {
+        exact->rank[sorted[i].item] = exact->spare[i];
+        exact->by_rank[exact->spare[i]] = sorted[i].item;
+        sorted[i].key = exact->lowest[sorted[i].item];
+        sorted[i].tie = exact->spare[i];
+    }
+    qsort(sorted, count, sizeof *sorted, compare_sorted_items);
+    for (i = 0; i < count; i++)
+        items[i] = sorted[i].item;
+}
+
+static void rank_as_before(struct mt_exact *exact, size_t old_ranks_top)
+{
+    while (exact->old_ranks_top > old_ranks_top) {
+        const struct old_rank *old = &exact->old_ranks[--exact->old_ranks_top];
+        exact->rank[old->item] = old->rank;
+        exact->by_rank[old->rank] = old->item;
+    }
+}
+
+/* Searches the items of `left` that live in [first, last): nothing connects them
+ * with the rest. */
+static bool search_cut(struct mt_exact *exact, const struct part *left, uint32_t first,
+                       uint32_t last, uint64_t floor, uint32_t floor_rank)
+{
+    uint32_t *list = exact->lists + exact->list_top, i;
+    struct part part = {list, 0, first, last};
+    size_t list_top = exact->list_top, old_ranks_top = exact->old_ranks_top;
+    bool found;
 
     for (i = 0; i < left->count; i++) {
         const struct mt_item *item = &exact->instance->items[left->items[i]];
         if (item->first < last && first < item->last)
-            exact->lists[exact->list_top + part.count++] = left->items[i];
+            list[part.count++] = left->items[i];
     }
+    if (!part.count)
+        return true;
     exact->list_top += part.count;
-    return part;
+    if (exact->by_load) {
+        rank_by_load(exact, list, part.count);
+        floor_rank = 0;
+    }
+    found = search_part(exact, &part, floor, floor_rank);
+    rank_as_before(exact, old_ranks_top);
+    exact->list_top = list_top;
+    return found;
 }
 
-/* Nothing but `item` connected some sections of its life: each run of sections
- * that is still connected is searched alone, and one failure is enough. */
+/* Where nothing but `item` connected two sections of its life, what is left falls
+ * apart; each part is searched alone, and one failure is enough. */
 static bool search_left(struct mt_exact *exact, const struct part *left, uint32_t item,
                         uint64_t floor, uint32_t floor_rank)
 {
     const struct mt_item *what = &exact->instance->items[item];
     uint32_t begin = left->first, s;
-    size_t list_top = exact->list_top;
-    bool found = true;
 
-    for (s = what->first; found && s + 1 < what->last; s++) {
+    for (s = what->first; s + 1 < what->last; s++) {
         if (exact->crossing[s])
             continue;
-        struct part part = cut_out(exact, left, begin, s + 1);
-        found = !part.count || search_part(exact, &part, floor, floor_rank);
-        exact->list_top = list_top;
+        if (!search_cut(exact, left, begin, s + 1, floor, floor_rank))
+            return false;
         begin = s + 1;
     }
-    if (found && begin == left->first)
+    if (begin == left->first)
         return search_part(exact, left, floor, floor_rank);
-    if (found) {
-        struct part part = cut_out(exact, left, begin, left->last);
-        found = !part.count || search_part(exact, &part, floor, floor_rank);
-        exact->list_top = list_top;
-    }
-    return found;
+    return search_cut(exact, left, begin, left->last, floor, floor_rank);
 }
 
 /* What is left has to start below this: else something of it would fit under it. */
@@ -313,13 +405,14 @@ static bool search_with(struct mt_exact *exact, const struct part *part, uint32_
 {
     uint64_t address = exact->lowest[item], top = address + exact->instance->items[item].bytes;
     size_t raised_top = exact->raised_top, list_top = exact->list_top;
+    uint32_t rank = exact->rank[item];
     bool found = false;
 
     place(exact, item);
     if (raise_neighbours(exact, item, top, alone)) {
         struct part left = order_left(exact, part, item, top);
         found = !left.count || (sections_suffice(exact, &left, address) &&
-                                search_left(exact, &left, item, address, exact->rank[item]));
+                                search_left(exact, &left, item, address, rank));
     }
     exact->list_top = list_top;
     take_back(exact, item, raised_top);
@@ -363,7 +456,7 @@ static void reset(struct mt_exact *exact, const uint32_t *order)
         exact->lowest[i] = 0;
         exact->placed[i] = false;
         exact->by_rank[i] = order[i];
-        exact->rank[order[i]] = i;
+        exact->rank[order[i]] = exact->base[order[i]] = i;
         exact->lists[i] = order[i];
     }
     exact->list_top = instance->count;
@@ -375,11 +468,15 @@ static void reset(struct mt_exact *exact, const uint32_t *order)
         for (s = instance->items[i].first; s + 1 < instance->items[i].last; s++)
             exact->crossing[s]++;
     }
+    exact->old_ranks_top = 0;
+    if (exact->by_load)
+        rank_by_load(exact, exact->lists, instance->count);
+    exact->old_ranks_top = 0;
 }
 
 enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
-                                     const uint32_t *order, uint64_t *nodes, uint64_t deadline_ns,
-                                     uint64_t *addresses)
+                                     const uint32_t *order, bool by_load, uint64_t *nodes,
+                                     uint64_t deadline_ns, uint64_t *addresses)
 {
     const struct mt_instance *instance = exact->instance;
     struct part all = {exact->lists, instance->count, 0, instance->section_count};
@@ -390,6 +487,7 @@ enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
     exact->capacity = capacity;
     exact->nodes = *nodes;
     exact->deadline_ns = deadline_ns;
+    exact->by_load = by_load;
     reset(exact, order);
     found = !all.count || search_part(exact, &all, 0, 0);
     *nodes = exact->nodes;

@@ -22,10 +22,11 @@ void mt_exact_free(struct mt_exact *exact); /* NULL is fine */
 
 /* Searches with at most *nodes placements (what is left is written back), until
  * the monotonic clock reads deadline_ns (UINT64_MAX = never). `order` says which
- * of the items that may start at one address is tried first. addresses is
- * written if a plan was found. */
+ * of the items that may start at one address is tried first; by_load: before that
+ * comes the largest load in an item's life, of what is left of the part that it is
+ * in. addresses is written if a plan was found. */
 enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
-                                     const uint32_t *order, uint64_t *nodes, uint64_t deadline_ns,
-                                     uint64_t *addresses);
+                                     const uint32_t *order, bool by_load, uint64_t *nodes,
+                                     uint64_t deadline_ns, uint64_t *addresses);
 
 #endif

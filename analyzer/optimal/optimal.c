@@ -8,7 +8,7 @@
 #include "improve.h"
 #include "util.h"
 
-enum { ORDERS = 3, TARGETS = 3, FIRST_STEPS = 4, WORK_WITHOUT_CLOCK = 500000 };
+enum { ORDERS = 3, ORDERS_BY_LOAD = 2, TARGETS = 3, FIRST_STEPS = 4, WORK_WITHOUT_CLOCK = 500000 };
 
 /* A part of time that no buffer connects with the rest. */
 struct part_search {
@@ -45,7 +45,7 @@ static void part_release(struct part_search *part)
 /* What the exact search needs, made when it is first wanted. */
 static enum mt_status part_prepare_exact(struct part_search *part)
 {
-    static const char *const criteria[ORDERS] = {"TWA", "TAW", "WAT"};
+    static const char *const criteria[ORDERS] = {"WA", "AW", "WAT"};
     enum mt_status status = MT_OK;
     int i;
 
@@ -107,12 +107,13 @@ static uint64_t goal(const struct solver *solver)
 /* ---- one round on one part ------------------------------------------------------------ */
 
 static enum mt_exact_answer search_below(const struct solver *solver, struct part_search *part,
-                                         uint64_t target, const uint32_t *order)
+                                         uint64_t target, int order)
 {
     uint64_t nodes = part->nodes, height = 0;
     struct mt_improver *improver = &part->improver;
     enum mt_exact_answer answer =
-        mt_exact_search(part->exact, target, order, &nodes, solver->deadline_ns, improver->trial);
+        mt_exact_search(part->exact, target, part->orders[order], order < ORDERS_BY_LOAD, &nodes,
+                        solver->deadline_ns, improver->trial);
     uint32_t i;
 
     part->work += part->nodes - nodes;
@@ -137,20 +138,30 @@ static uint64_t target_of(const struct solver *solver, const struct part_search 
     return t == 1 ? least + mt_round_down((most - least) / 2, solver->unit) : most;
 }
 
+/* Exact searches for `target`, with each order, until one has an answer. */
+static void search_exactly(const struct solver *solver, struct part_search *part, uint64_t target)
+{
+    int i;
+
+    for (i = 0; i < ORDERS && part->improver.height > goal(solver); i++) {
+        if (search_below(solver, part, target, i) != MT_EXACT_GAVE_UP)
+            return;
+    }
+}
+
+/* A capacity that was asked for is what the exact searches are for; without one
+ * they come from above, too. */
 static enum mt_status round_of(const struct solver *solver, struct part_search *part)
 {
     enum mt_status status = part_prepare_exact(part);
     uint64_t before = part->improver.placements;
     uint32_t steps;
-    int t, i;
+    int t;
 
+    steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance->count, 1 << 20);
     for (t = 0; status == MT_OK && t < TARGETS; t++) {
-        for (i = 0; part->exact && i < ORDERS && part->improver.height > goal(solver); i++) {
-            if (search_below(solver, part, target_of(solver, part, t), part->orders[i]) !=
-                MT_EXACT_GAVE_UP)
-                break;
-        }
-        steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance->count, 1 << 20);
+        if (part->exact && (t == 0 || !solver->options->capacity_bytes))
+            search_exactly(solver, part, target_of(solver, part, t));
         if (part->improver.height > goal(solver))
             status = mt_improver_run(&part->improver, target_of(solver, part, t), steps,
                                      solver->deadline_ns);

@@ -1,0 +1,1 @@
+memtrace optimal captures/gpt_default.pickle.zst --time none

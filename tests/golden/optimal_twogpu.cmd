@@ -1,0 +1,1 @@
+memtrace optimal captures/twogpu.pickle.zst --time none

@@ -1,0 +1,291 @@
+/* Offline plans of random buffers: always valid, never below the bound; on tiny
+ * instances as low as brute force gets. The seed is printed; MEMTRACE_SEED sets it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "dsa_oracle.h"
+#include "exact.h"
+#include "occupancy.h"
+#include "optimal.h"
+#include "placement.h"
+
+enum { TINY_CASES = 150, MIDDLE_CASES = 60, CHECKER_CASES = 3000, OCCUPANCY_CASES = 200 };
+
+static uint64_t state_of_random;
+
+static uint64_t below(uint64_t limit)
+{
+    state_of_random ^= state_of_random << 13;
+    state_of_random ^= state_of_random >> 7;
+    state_of_random ^= state_of_random << 17;
+    return state_of_random % limit;
+}
+
+static void make_buffers(struct mt_buffers *buffers, uint64_t count, uint64_t times, uint64_t sizes)
+{
+    memset(buffers, 0, sizeof *buffers);
+    for (; count > 0; count--) {
+        uint64_t begin = below(times);
+        struct mt_buffer buffer = {begin, begin + 1 + below(times - begin), 1 + below(sizes)};
+        assert_int_equal(mt_buffers_add(buffers, &buffer, NULL), MT_OK);
+    }
+}
+
+/* Memory of `load` units that is full all the time: what is freed is filled again
+ * at once. Plans for this often need more than the load. */
+static void make_full_memory(struct mt_buffers *buffers, size_t count, uint64_t load)
+{
+    uint64_t now = 0, live = 0;
+    size_t i;
+
+    memset(buffers, 0, sizeof *buffers);
+    while (buffers->count < count) {
+        while (live < load && buffers->count < count) {
+            struct mt_buffer buffer = {now, UINT64_C(1) << 40, 1 + below(load - live)};
+            buffer.bytes = buffer.bytes > load / 2 ? load / 2 : buffer.bytes;
+            assert_int_equal(mt_buffers_add(buffers, &buffer, NULL), MT_OK);
+            live += buffer.bytes;
+        }
+        now++;
+        for (i = 0; i < buffers->count; i++) {
+            if (buffers->items[i].end > now && below(3) == 0) {
+                buffers->items[i].end = now;
+                live -= buffers->items[i].bytes;
+            }
+        }
+    }
+}
+
+/* Load 4, but no plan below 5 (worked out in unit/test_optimal.c), with sizes
+ * `scale` times as large, and a few buffers more. */
+static void make_above_load(struct mt_buffers *buffers, uint64_t scale)
+{
+    static const struct mt_buffer known[] = {{0, 2, 2}, {0, 4, 2}, {2, 6, 1}, {8, 11, 2},
+                                             {3, 8, 1}, {4, 8, 1}, {7, 10, 2}};
+    uint64_t more = below(3);
+    size_t i;
+
+    make_buffers(buffers, more, 12, 1);
+    for (i = 0; i < sizeof known / sizeof *known; i++) {
+        struct mt_buffer buffer = known[i];
+        buffer.bytes *= scale;
+        assert_int_equal(mt_buffers_add(buffers, &buffer, NULL), MT_OK);
+    }
+}
+
+/* Few enough for brute force. */
+static void make_tiny(struct mt_buffers *buffers, int number)
+{
+    switch (number % 3) {
+    case 0: make_buffers(buffers, 1 + below(7), 2 + below(8), 1 + below(9)); return;
+    case 1: make_full_memory(buffers, 6 + below(3), 3 + below(8)); return;
+    default: make_above_load(buffers, 1 + below(3)); return;
+    }
+}
+
+static void assert_sound(const struct mt_buffers *buffers, const struct mt_optimal_result *result)
+{
+    assert_true(oracle_valid(buffers, result->addresses));
+    assert_int_equal(result->plan_bytes, oracle_height(buffers, result->addresses));
+    assert_int_equal(result->max_load_bytes, oracle_bound(buffers));
+    assert_true(result->lower_bound_bytes >= result->max_load_bytes);
+    assert_true(result->plan_bytes >= result->lower_bound_bytes);
+    assert_int_equal(result->proven_optimal, result->plan_bytes == result->lower_bound_bytes);
+}
+
+static void tiny_instances_are_solved(void **state)
+{
+    static const struct mt_optimal_options options = {0};
+    int i, above_load = 0;
+
+    (void)state;
+    for (i = 0; i < TINY_CASES; i++) {
+        struct mt_optimal_result result;
+        struct mt_buffers buffers;
+        make_tiny(&buffers, i);
+        assert_int_equal(mt_optimal_solve(&buffers, &options, &result, NULL), MT_OK);
+        assert_sound(&buffers, &result);
+        assert_true(result.proven_optimal);
+        assert_int_equal(result.plan_bytes, oracle_optimum(&buffers));
+        above_load += result.plan_bytes > result.max_load_bytes;
+        mt_optimal_release(&result);
+        mt_buffers_release(&buffers);
+    }
+    assert_true(above_load >= TINY_CASES / 10);
+}
+
+/* A capacity one below the optimum is impossible, the optimum is found, whatever
+ * the order of trying. */
+static void exact_search_decides(void **state)
+{
+    int i, pass;
+
+    (void)state;
+    for (i = 0; i < TINY_CASES; i++) {
+        uint32_t order[ORACLE_MAX_BUFFERS], k;
+        uint64_t addresses[ORACLE_MAX_BUFFERS], best, nodes;
+        struct mt_instance instance;
+        struct mt_buffers buffers;
+        struct mt_exact *exact;
+
+        make_tiny(&buffers, i);
+        best = oracle_optimum(&buffers);
+        assert_int_equal(mt_instance_build(&buffers, &instance), MT_OK);
+        exact = mt_exact_new(&instance);
+        assert_non_null(exact);
+        for (k = 0; k < instance.count; k++)
+            order[k] = k;
+        for (k = instance.count - 1; k > 0; k--) {
+            uint32_t other = (uint32_t)below(k + 1), spare = order[k];
+            order[k] = order[other];
+            order[other] = spare;
+        }
+        for (pass = 0; pass < 2; pass++) {
+            nodes = 1000000;
+            assert_int_equal(
+                mt_exact_search(exact, best - 1, order, pass, &nodes, UINT64_MAX, addresses),
+                MT_EXACT_IMPOSSIBLE);
+            assert_int_equal(
+                mt_exact_search(exact, best, order, pass, &nodes, UINT64_MAX, addresses),
+                MT_EXACT_FOUND);
+            assert_true(oracle_valid(&buffers, addresses));
+            assert_int_equal(oracle_height(&buffers, addresses), best);
+        }
+        mt_exact_free(exact);
+        mt_instance_release(&instance);
+        mt_buffers_release(&buffers);
+    }
+}
+
+static void larger_plans_are_valid(void **state)
+{
+    int i;
+
+    (void)state;
+    for (i = 0; i < MIDDLE_CASES; i++) {
+        /* every third beyond what the exact search takes; short lives: many parts */
+        uint64_t count = i % 3 ? 1 + below(120) : 1000 + below(400);
+        struct mt_optimal_options options = {.time_ns = 1 + below(20000000)};
+        struct mt_optimal_result result;
+        struct mt_buffers buffers;
+        make_buffers(&buffers, count, 2 + below(2000), (uint64_t)1 << below(30));
+        assert_int_equal(mt_optimal_solve(&buffers, &options, &result, NULL), MT_OK);
+        assert_sound(&buffers, &result);
+        mt_optimal_release(&result);
+        mt_buffers_release(&buffers);
+    }
+}
+
+static void without_a_clock_plans_repeat(void **state)
+{
+    static const struct mt_optimal_options options = {0};
+    struct mt_optimal_result results[2];
+    struct mt_buffers buffers;
+    int i;
+
+    (void)state;
+    make_buffers(&buffers, 60, 40, 1000);
+    for (i = 0; i < 2; i++)
+        assert_int_equal(mt_optimal_solve(&buffers, &options, &results[i], NULL), MT_OK);
+    assert_sound(&buffers, &results[0]);
+    assert_int_equal(results[0].lower_bound_bytes, results[1].lower_bound_bytes);
+    assert_memory_equal(results[0].addresses, results[1].addresses,
+                        buffers.count * sizeof *results[0].addresses);
+    for (i = 0; i < 2; i++)
+        mt_optimal_release(&results[i]);
+    mt_buffers_release(&buffers);
+}
+
+static void checker_agrees_with_all_pairs(void **state)
+{
+    int i, valid_count = 0;
+
+    (void)state;
+    for (i = 0; i < CHECKER_CASES; i++) {
+        uint64_t addresses[8], height, count = 2 + below(6);
+        struct mt_buffers buffers;
+        bool valid;
+        size_t k;
+        make_buffers(&buffers, count, 2 + below(6), 1 + below(4));
+        for (k = 0; k < buffers.count; k++)
+            addresses[k] = below(16);
+        assert_int_equal(mt_placement_check(&buffers, addresses, &valid, &height), MT_OK);
+        assert_int_equal(valid, oracle_valid(&buffers, addresses));
+        assert_int_equal(height, oracle_height(&buffers, addresses));
+        valid_count += valid;
+        mt_buffers_release(&buffers);
+    }
+    assert_in_range(valid_count, CHECKER_CASES / 20, CHECKER_CASES - CHECKER_CASES / 20);
+}
+
+/* Lowest and best gap against a bitmap of addresses and sections. */
+static void occupancy_agrees_with_a_bitmap(void **state)
+{
+    enum { SECTIONS = 21, ADDRESSES = 400 };
+    static bool taken[SECTIONS][ADDRESSES];
+    int i, step;
+
+    (void)state;
+    for (i = 0; i < OCCUPANCY_CASES; i++) {
+        uint32_t sections = 1 + (uint32_t)below(SECTIONS);
+        struct mt_occupancy occupancy;
+        memset(taken, 0, sizeof taken);
+        assert_int_equal(mt_occupancy_init(&occupancy, sections), MT_OK);
+        for (step = 0; step < 24; step++) {
+            uint32_t first = (uint32_t)below(sections), s;
+            uint32_t last = first + 1 + (uint32_t)below(sections - first);
+            uint64_t bytes = 1 + below(9), a, begin = 0, lowest = UINT64_MAX, best = UINT64_MAX;
+            uint64_t best_gap = UINT64_MAX, run = 0;
+            bool fit = below(2);
+            for (a = 0; a <= ADDRESSES; a++) {
+                bool free_here = a < ADDRESSES;
+                for (s = first; a < ADDRESSES && s < last; s++)
+                    free_here = free_here && !taken[s][a];
+                if (free_here) {
+                    begin = run ? begin : a;
+                    run++;
+                    continue;
+                }
+                if (run >= bytes && lowest == UINT64_MAX)
+                    lowest = begin;
+                if (run >= bytes && run < best_gap) {
+                    best = begin;
+                    best_gap = run;
+                }
+                run = 0;
+            }
+            begin = mt_occupancy_find(&occupancy, first, last, bytes, fit);
+            assert_int_equal(begin, fit ? best : lowest);
+            assert_int_equal(mt_occupancy_take(&occupancy, first, last, begin, begin + bytes),
+                             MT_OK);
+            for (s = first; s < last; s++)
+                memset(taken[s] + begin, true, bytes);
+        }
+        mt_occupancy_release(&occupancy);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiny_instances_are_solved),
+        cmocka_unit_test(exact_search_decides),
+        cmocka_unit_test(larger_plans_are_valid),
+        cmocka_unit_test(without_a_clock_plans_repeat),
+        cmocka_unit_test(checker_agrees_with_all_pairs),
+        cmocka_unit_test(occupancy_agrees_with_a_bitmap),
+    };
+    const char *given = getenv("MEMTRACE_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+
+    print_message("MEMTRACE_SEED=%llu\n", (unsigned long long)seed);
+    state_of_random = seed * 2 + 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
