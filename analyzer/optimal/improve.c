@@ -84,7 +84,7 @@ enum mt_status mt_improver_construct(struct mt_improver *improver, uint64_t goal
     return MT_OK;
 }
 
-static uint64_t next_random(struct mt_improver *improver)
+uint64_t mt_improver_random(struct mt_improver *improver)
 {
     improver->random ^= improver->random << 13;
     improver->random ^= improver->random >> 7;
@@ -95,7 +95,7 @@ static uint64_t next_random(struct mt_improver *improver)
 /* The item at `from` goes to an earlier place, near ones more often. */
 static void move_forward(struct mt_improver *improver, uint32_t from)
 {
-    uint64_t a = next_random(improver) % from, b = next_random(improver) % from;
+    uint64_t a = mt_improver_random(improver) % from, b = mt_improver_random(improver) % from;
     uint32_t to = (uint32_t)(a > b ? a : b), item = improver->order[from];
 
     memmove(improver->order + to + 1, improver->order + to, (from - to) * sizeof *improver->order);

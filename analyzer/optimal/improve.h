@@ -30,4 +30,7 @@ enum mt_status mt_improver_construct(struct mt_improver *improver, uint64_t goal
 enum mt_status mt_improver_run(struct mt_improver *improver, uint64_t target, uint32_t steps,
                                uint64_t deadline_ns) MT_MUST_USE;
 
+/* The next number of the improver's own sequence, always the same one. */
+uint64_t mt_improver_random(struct mt_improver *improver);
+
 #endif

@@ -8,14 +8,22 @@
 #include "improve.h"
 #include "util.h"
 
-enum { ORDERS = 3, ORDERS_BY_LOAD = 2, TARGETS = 3, FIRST_STEPS = 4, WORK_WITHOUT_CLOCK = 500000 };
+enum {
+    ORDERS = 3,
+    ORDERS_BY_LOAD = 2,
+    TARGETS = 3,
+    FIRST_STEPS = 4,
+    WORK_WITHOUT_CLOCK = 500000,
+    RESTART_NODES = 50000,
+    SHUFFLE_REACH = 4
+};
 
 /* A part of time that no buffer connects with the rest. */
 struct part_search {
     const struct mt_instance *instance;
     struct mt_improver improver;
     struct mt_exact *exact; /* NULL: none yet, or too large */
-    uint32_t *orders[ORDERS];
+    uint32_t *orders[ORDERS], *shuffled;
     uint64_t lower; /* proven bound */
     uint64_t nodes; /* for one exact search of the next round */
     uint64_t work;
@@ -40,6 +48,7 @@ static void part_release(struct part_search *part)
     mt_exact_free(part->exact);
     for (i = 0; i < ORDERS; i++)
         free(part->orders[i]);
+    free(part->shuffled);
 }
 
 /* What the exact search needs, made when it is first wanted. */
@@ -59,7 +68,9 @@ static enum mt_status part_prepare_exact(struct part_search *part)
     }
     if (status != MT_OK)
         return status;
-    part->exact = mt_exact_new(part->instance);
+    if (!part->shuffled)
+        part->shuffled = calloc((size_t)part->instance->count + 1, sizeof *part->shuffled);
+    part->exact = part->shuffled ? mt_exact_new(part->instance) : NULL;
     return part->exact ? MT_OK : MT_ERR_MEMORY;
 }
 
@@ -107,16 +118,16 @@ static uint64_t goal(const struct solver *solver)
 /* ---- one round on one part ------------------------------------------------------------ */
 
 static enum mt_exact_answer search_below(const struct solver *solver, struct part_search *part,
-                                         uint64_t target, int order)
+                                         uint64_t target, const uint32_t *order, bool by_load,
+                                         uint64_t limit)
 {
-    uint64_t nodes = part->nodes, height = 0;
+    uint64_t nodes = limit, height = 0;
     struct mt_improver *improver = &part->improver;
-    enum mt_exact_answer answer =
-        mt_exact_search(part->exact, target, part->orders[order], order < ORDERS_BY_LOAD, &nodes,
-                        solver->deadline_ns, improver->trial);
+    enum mt_exact_answer answer = mt_exact_search(part->exact, target, order, by_load, &nodes,
+                                                  solver->deadline_ns, improver->trial);
     uint32_t i;
 
-    part->work += part->nodes - nodes;
+    part->work += limit - nodes;
     if (answer == MT_EXACT_IMPOSSIBLE)
         part->lower = target + solver->unit;
     if (answer != MT_EXACT_FOUND)
@@ -138,14 +149,43 @@ static uint64_t target_of(const struct solver *solver, const struct part_search 
     return t == 1 ? least + mt_round_down((most - least) / 2, solver->unit) : most;
 }
 
-/* Exact searches for `target`, with each order, until one has an answer. */
+/* Two of three items change places with one of the next few. */
+static void shuffle_a_little(struct part_search *part, const uint32_t *order)
+{
+    uint32_t count = part->instance->count, i;
+
+    memcpy(part->shuffled, order, count * sizeof *order);
+    for (i = 0; i + 1 < count; i++) {
+        uint64_t random = mt_improver_random(&part->improver);
+        uint32_t j = i + (uint32_t)(random / 3 % SHUFFLE_REACH), spare = part->shuffled[i];
+        if (random % 3 == 0 || j >= count)
+            continue;
+        part->shuffled[i] = part->shuffled[j];
+        part->shuffled[j] = spare;
+    }
+}
+
+/* Exact searches for `target`, with each order, until one has an answer: one long
+ * search, which may also show that there is no plan, and as much work again in
+ * short ones. Where a long one is lost in a bad beginning, a short one, begun a
+ * little differently, often is not. */
 static void search_exactly(const struct solver *solver, struct part_search *part, uint64_t target)
 {
+    uint64_t restarts = part->nodes / RESTART_NODES;
     int i;
 
-    for (i = 0; i < ORDERS && part->improver.height > goal(solver); i++) {
-        if (search_below(solver, part, target, i) != MT_EXACT_GAVE_UP)
+    for (i = 0; i < ORDERS; i++) {
+        bool by_load = i < ORDERS_BY_LOAD;
+        uint64_t r;
+        if (search_below(solver, part, target, part->orders[i], by_load, part->nodes) !=
+            MT_EXACT_GAVE_UP)
             return;
+        for (r = 0; r < restarts && !mt_deadline_passed(solver->deadline_ns); r++) {
+            shuffle_a_little(part, part->orders[i]);
+            if (search_below(solver, part, target, part->shuffled, by_load, RESTART_NODES) !=
+                MT_EXACT_GAVE_UP)
+                return;
+        }
     }
 }
 
@@ -160,7 +200,8 @@ static enum mt_status round_of(const struct solver *solver, struct part_search *
 
     steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance->count, 1 << 20);
     for (t = 0; status == MT_OK && t < TARGETS; t++) {
-        if (part->exact && (t == 0 || !solver->options->capacity_bytes))
+        if (part->exact && part->improver.height > goal(solver) &&
+            (t == 0 || !solver->options->capacity_bytes))
             search_exactly(solver, part, target_of(solver, part, t));
         if (part->improver.height > goal(solver))
             status = mt_improver_run(&part->improver, target_of(solver, part, t), steps,

@@ -69,7 +69,7 @@ static void make_above_load(struct mt_buffers *buffers, uint64_t scale)
 {
     static const struct mt_buffer known[] = {{0, 2, 2}, {0, 4, 2}, {2, 6, 1}, {8, 11, 2},
                                              {3, 8, 1}, {4, 8, 1}, {7, 10, 2}};
-    uint64_t more = below(3);
+    uint64_t more = below(2);
     size_t i;
 
     make_buffers(buffers, more, 12, 1);
