@@ -137,5 +137,6 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_info(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_dump(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_fit(const struct mt_command *command, int argc, char **argv);
 
 #endif

@@ -17,6 +17,17 @@ const struct mt_command mt_commands[] = {
      "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"
      "  memtrace dump run.trace --json | jq 'select(.kind == \"oom\")'",
      mt_cmd_dump},
+    {"fit", "TRACE [--policy P ...] [options]", "the smallest limit that serves a trace",
+     "Searches the smallest memory limit under which each policy serves every request that the "
+     "run\n"
+     "was granted, and names the request that fails first just below it. P is as in replay.\n"
+     "--limit answers for one limit, too, and exits with 1 if it does not do.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace fit run.pickle\n"
+     "  memtrace fit run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
+     "  memtrace fit run.pickle --limit 24GiB --json",
+     mt_cmd_fit},
     {"import", "FILE -o TRACE [options]", "write any format that can be read as a trace",
      "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot), zstd-compressed or not.\n"
      "Every other command reads them too; a trace is smaller and can be sought.",

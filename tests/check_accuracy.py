@@ -16,13 +16,17 @@ PAGE = ROOT / "docs" / "accuracy.md"
 LEVELS = ("requested", "allocated", "active", "reserved", "inactive_split")
 
 
-def replay(program, capture, *options):
+def ask(program, command, capture, *options):
     """Policies of the JSON answer; status 1 is an answer, too."""
-    done = subprocess.run([program, "replay", "--json", "--quiet", CAPTURES / f"{capture}.pickle.zst", *options],
+    done = subprocess.run([program, command, "--json", "--quiet", CAPTURES / f"{capture}.pickle.zst", *options],
                           stdout=subprocess.PIPE)
     if done.returncode not in (0, 1):
-        raise SystemExit(f"replay of {capture} failed: {done.returncode}")
+        raise SystemExit(f"{command} of {capture} failed: {done.returncode}")
     return json.loads(done.stdout)["policies"]
+
+
+def replay(program, capture, *options):
+    return ask(program, "replay", capture, *options)
 
 
 def counters_of(program, capture, device, *options):
@@ -109,8 +113,8 @@ def other_options(program):
 
 
 def limits(program):
-    lines = ["| capture | options | real run failed at | replay there | real run passed at | replay there |",
-             "|---|---|---|---|---|---|"]
+    lines = ["| capture | options | real run failed at | replay there | real run passed at | replay there | `fit` |",
+             "|---|---|---|---|---|---|---|"]
     for entry in json.loads((CAPTURES / "capacity.json").read_text()).values():
         if not isinstance(entry, dict):
             continue
@@ -121,8 +125,10 @@ def limits(program):
             for kind, mib in bounds.items():
                 answer = replay(program, entry["trace"], "--policy", f"pytorch:{options}", "--limit", f"{mib}MiB")[0]
                 said[kind] = "fails" if answer["failed_requests"] else "passes"
+            fit = ask(program, "fit", entry["trace"], "--policy", f"pytorch:{options}")[0]["fit_bytes"] >> 20
             lines.append(f"| {entry['trace']} | {f'`{options}`' if options else 'defaults'} "
-                         f"| {bounds['fails']} MiB | {said['fails']} | {bounds['fits']} MiB | {said['fits']} |")
+                         f"| {bounds['fails']} MiB | {said['fails']} | {bounds['fits']} MiB | {said['fits']} "
+                         f"| {fit} MiB |")
     return lines
 
 

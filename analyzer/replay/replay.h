@@ -70,7 +70,9 @@ struct mt_replay_view {
 };
 #define MT_NO_ALLOCATION UINT64_MAX
 
-/* Called for every event of the trace in order, phases and marks included. */
+/* Called for every event of the trace in order, phases and marks included.
+ * MT_END stops the replay early, and in order: the summary tells of what was
+ * replayed. */
 struct mt_replay_observer {
     void *context;
     enum mt_status (*event)(void *context, const struct mt_event *event,

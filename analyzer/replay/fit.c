@@ -1,0 +1,374 @@
+#include "fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy.h"
+#include "util.h"
+
+/* In MiB. Distances at which neighbours of an answer are tried: segments come
+ * in steps of 2 MiB. */
+static const uint64_t distances[] = {2, 4, 6, 8, 16, 32};
+
+enum {
+    FIRST_STEP = 64,   /* upwards, if the peak without a limit does not do */
+    MAX_ROUNDS = 16,   /* searches for one answer, if limits contradict each other */
+    LIMIT_MAX_LOG = 40 /* no limit above 2^40 MiB is tried */
+};
+#define LIMIT_MAX ((uint64_t)1 << LIMIT_MAX_LOG)
+
+struct search {
+    struct mt_source *source;
+    struct mt_replay_options replay;
+    struct mt_replay_summary *trial;
+    struct mt_arena *arena;
+    struct mt_error *error;
+    struct mt_fit_result *result;
+    uint16_t device;
+    uint64_t unplaced; /* blocks of the state at the start that fail without a limit */
+    uint64_t now_unplaced;
+    uint64_t initial_bytes; /* reserved when the trace starts */
+    bool failed;
+};
+
+/* ---- one replay -------------------------------------------------------------- */
+
+static enum mt_status stop_at_failure(void *context, const struct mt_event *event,
+                                      const struct mt_replay_view *view)
+{
+    struct search *search = context;
+
+    if (event->kind != MT_EVENT_ALLOC || view->block_bytes || event->device != search->device)
+        return MT_OK;
+    if (!mt_fit_is_failure(event, view)) {
+        search->now_unplaced++;
+        return MT_OK;
+    }
+    search->failed = true;
+    return MT_END;
+}
+
+static const struct mt_replay_result *result_of(const struct search *search)
+{
+    size_t i;
+
+    for (i = 0; i < search->trial->device_count; i++) {
+        if (search->trial->devices[i].device == search->device)
+            return &search->trial->devices[i];
+    }
+    return NULL;
+}
+
+static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, bool *fits)
+{
+    const struct mt_replay_observer observer = {search, stop_at_failure};
+    const struct mt_replay_result *result;
+    enum mt_status status = mt_source_rewind(search->source, search->error);
+
+    search->replay.limit_bytes = mt_max_u64(limit_bytes, 1); /* 0 would be no limit */
+    search->failed = false;
+    search->now_unplaced = 0;
+    if (status == MT_OK)
+        status =
+            mt_replay_run(search->source, &search->replay, &observer, search->trial, search->error);
+    if (status != MT_OK)
+        return status;
+    result = result_of(search);
+    *fits = result && !search->failed && search->now_unplaced <= search->unplaced &&
+            limit_bytes >= search->initial_bytes;
+    return MT_OK;
+}
+
+static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fits)
+{
+    search->result->limits_tried++;
+    return try_bytes(search, limit * MT_MIB, fits);
+}
+
+/* What the answer holds at its peak. */
+static enum mt_status measure(struct search *search)
+{
+    enum mt_status status = try_bytes(search, search->result->fit_bytes, &search->result->fits);
+    const struct mt_replay_result *found = status == MT_OK ? result_of(search) : NULL;
+
+    if (found) {
+        search->result->fit_reserved_bytes = found->counters.reserved.peak;
+        search->result->address_ties = found->recorded_addresses ? 0 : found->address_ties;
+    }
+    return status;
+}
+
+/* ---- the search ---------------------------------------------------------------- */
+
+/* From *high, upwards to the first limit that fits; *fits false if there is none. */
+static enum mt_status ascend(struct search *search, uint64_t *low, uint64_t *high, bool *fits)
+{
+    enum mt_status status;
+    uint64_t step = FIRST_STEP;
+
+    while ((status = try_limit(search, *high, fits)) == MT_OK && !*fits && *high < LIMIT_MAX) {
+        *low = *high;
+        *high = mt_min_u64(*high + step, LIMIT_MAX);
+        step *= 2;
+    }
+    return status;
+}
+
+/* From *low, downwards to the first limit that fails; 0 does, untried. */
+static enum mt_status descend(struct search *search, uint64_t *low, uint64_t *high)
+{
+    enum mt_status status = MT_OK;
+    uint64_t step = FIRST_STEP;
+    bool fits = true;
+
+    while (status == MT_OK && fits && *low > 0) {
+        status = try_limit(search, *low, &fits);
+        if (status == MT_OK && fits) {
+            *high = *low;
+            *low -= mt_min_u64(step, *low);
+            step *= 2;
+        }
+    }
+    return status;
+}
+
+/* low fails, high fits: until they are neighbours. */
+static enum mt_status bisect(struct search *search, uint64_t *low, uint64_t *high)
+{
+    enum mt_status status = MT_OK;
+    bool fits;
+
+    while (status == MT_OK && *high - *low > 1) {
+        uint64_t middle = *low + (*high - *low) / 2;
+        status = try_limit(search, middle, &fits);
+        *(fits ? high : low) = middle;
+    }
+    return status;
+}
+
+/* The largest limit a little above `fit` that fails, 0 = none. */
+static enum mt_status look_above(struct search *search, uint64_t fit, uint64_t *fails)
+{
+    enum mt_status status = MT_OK;
+    bool fits;
+    size_t i;
+
+    *fails = 0;
+    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(distances); i++) {
+        status = try_limit(search, fit + distances[i], &fits);
+        if (status == MT_OK && !fits)
+            *fails = fit + distances[i];
+    }
+    return status;
+}
+
+static enum mt_status look_below(struct search *search, uint64_t fit)
+{
+    enum mt_status status = MT_OK;
+    bool fits;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(distances) && fit > distances[i]; i++) {
+        status = try_limit(search, fit - distances[i], &fits);
+        if (status == MT_OK && fits)
+            search->result->smaller_fit_bytes = (fit - distances[i]) * MT_MIB;
+    }
+    return status;
+}
+
+/* The first interval: below what was requested at the peak a policy can hardly
+ * serve anything, with what it reserves without a limit it nearly always can. */
+static enum mt_status enclose(struct search *search, uint64_t *low, uint64_t *high)
+{
+    const struct mt_fit_result *result = search->result;
+    enum mt_status status;
+
+    *high = mt_round_up(mt_min_u64(result->reserved_peak_bytes, LIMIT_MAX), MT_MIB) / MT_MIB;
+    *high = mt_max_u64(*high, 1);
+    *low = mt_min_u64(result->requested_peak_bytes / MT_MIB, *high - 1);
+    status = ascend(search, low, high, &search->result->fits);
+    return status == MT_OK && result->fits ? descend(search, low, high) : status;
+}
+
+/* Every answer is checked against larger limits; if one of those fails, the
+ * search goes on above it. */
+static enum mt_status search_fit(struct search *search)
+{
+    struct mt_fit_result *result = search->result;
+    uint64_t low, high, fails = 0, smaller = 0;
+    enum mt_status status = enclose(search, &low, &high);
+    size_t round;
+
+    for (round = 0; status == MT_OK && result->fits; round++) {
+        status = bisect(search, &low, &high);
+        if (status == MT_OK)
+            status = look_above(search, high, &fails);
+        if (status != MT_OK || !fails || round == MAX_ROUNDS)
+            break;
+        smaller = smaller ? smaller : high;
+        low = fails;
+        high = fails + 1;
+        status = ascend(search, &low, &high, &result->fits);
+    }
+    if (status != MT_OK || !result->fits)
+        return status;
+    result->fit_bytes = high * MT_MIB;
+    result->fails_at_bytes = low * MT_MIB;
+    result->larger_fail_bytes = fails * MT_MIB;
+    result->smaller_fit_bytes = smaller * MT_MIB;
+    status = look_below(search, high);
+    return status == MT_OK ? measure(search) : status;
+}
+
+static enum mt_status explain(struct search *search, uint64_t limit_bytes,
+                              struct mt_fit_failure *failure)
+{
+    search->replay.limit_bytes = mt_max_u64(limit_bytes, 1);
+    return mt_fit_failure_find(search->source, &search->replay, search->device, search->trial,
+                               search->arena, failure, search->error);
+}
+
+static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
+{
+    struct mt_fit_result *result = search->result;
+    enum mt_status status;
+
+    if (!result->reserved_peak_bytes && !result->requested_peak_bytes) {
+        result->fits = result->limit_fits = true; /* nothing was ever asked for */
+        return MT_OK;
+    }
+    status = search_fit(search);
+    if (status == MT_OK)
+        status = explain(search, result->fits ? result->fails_at_bytes : LIMIT_MAX * MT_MIB,
+                         &result->first_failure);
+    if (status == MT_OK && asked_bytes) {
+        status = try_bytes(search, asked_bytes, &result->limit_fits);
+        if (status == MT_OK && !result->limit_fits)
+            status = explain(search, asked_bytes, &result->limit_failure);
+    }
+    return status;
+}
+
+/* ---- without a limit ------------------------------------------------------------- */
+
+/* What a replay without a limit shows of the trace, by device. */
+struct baseline {
+    uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
+    uint64_t unplaced[MT_MAX_DEVICES], initial_bytes[MT_MAX_DEVICES];
+};
+
+static enum mt_status watch(void *context, const struct mt_event *event,
+                            const struct mt_replay_view *view)
+{
+    struct baseline *baseline = context;
+
+    if (event->device >= MT_MAX_DEVICES)
+        return MT_OK;
+    if (event->kind == MT_EVENT_OOM)
+        baseline->ooms[event->device]++;
+    if (!(event->flags & MT_EVENT_INITIAL) || !mt_event_is_memory(event))
+        return MT_OK;
+    if (event->kind == MT_EVENT_ALLOC && !view->block_bytes)
+        baseline->unplaced[event->device]++;
+    baseline->initial_bytes[event->device] =
+        mt_max_u64(baseline->initial_bytes[event->device], view->counters->reserved.now);
+    return MT_OK;
+}
+
+/* Retries of the run: those of its own allocator under the limit that the trace
+ * recorded or implies. A trace whose options cannot be simulated has none. */
+static enum mt_status count_retries(struct search *search, struct baseline *baseline)
+{
+    const struct mt_replay_options as_recorded = {.policy = "pytorch"};
+    enum mt_status status;
+    size_t i;
+
+    if (search->source->header.never_refused)
+        return MT_OK;
+    status = mt_replay_run(search->source, &as_recorded, NULL, search->trial, search->error);
+    if (status == MT_ERR_UNSUPPORTED || status == MT_ERR_USAGE)
+        search->trial->device_count = 0;
+    else if (status != MT_OK)
+        return status;
+    for (i = 0; i < search->trial->device_count; i++)
+        baseline->retries[search->trial->devices[i].device] =
+            search->trial->devices[i].counters.retries;
+    return mt_source_rewind(search->source, search->error);
+}
+
+static enum mt_status replay_unlimited(struct search *search, struct baseline *baseline,
+                                       struct mt_fit_summary *summary)
+{
+    const struct mt_replay_observer observer = {baseline, watch};
+    enum mt_status status;
+    size_t i;
+
+    status =
+        mt_replay_run(search->source, &search->replay, &observer, search->trial, search->error);
+    memcpy(summary->policy, search->trial->policy, sizeof summary->policy);
+    for (i = 0; status == MT_OK && i < search->trial->device_count; i++) {
+        const struct mt_replay_result *from = &search->trial->devices[i];
+        struct mt_fit_result *result = &summary->devices[summary->device_count++];
+        result->device = from->device;
+        result->policy_exact = from->policy_exact;
+        result->starts_in_middle = from->starts_in_middle;
+        result->reserved_peak_bytes = from->counters.reserved.peak;
+        result->requested_peak_bytes = from->counters.requested.peak;
+        result->recorded_ooms = baseline->ooms[from->device];
+        result->recorded_retries = baseline->retries[from->device];
+    }
+    return status;
+}
+
+/* ---- all devices ------------------------------------------------------------------ */
+
+static bool simulates(const char *spec)
+{
+    const struct mt_policy_ops *ops = mt_policy_find(spec, strcspn(spec, ":"));
+
+    return !ops || !ops->follow_segment;
+}
+
+static enum mt_status run(struct search *search, const struct mt_fit_options *options,
+                          struct mt_fit_summary *summary)
+{
+    struct baseline baseline = {0};
+    enum mt_status status = count_retries(search, &baseline);
+    size_t i;
+
+    if (status == MT_OK)
+        status = replay_unlimited(search, &baseline, summary);
+    for (i = 0; status == MT_OK && i < summary->device_count; i++) {
+        search->result = &summary->devices[i];
+        search->device = search->result->device;
+        search->unplaced = baseline.unplaced[search->device];
+        search->initial_bytes = baseline.initial_bytes[search->device];
+        status = search_device(search, options->limit_bytes);
+    }
+    return status;
+}
+
+enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,
+                          struct mt_fit_summary *summary, struct mt_error *error)
+{
+    struct search search = {.source = source, .error = error, .arena = &summary->arena};
+    enum mt_status status;
+
+    memset(summary, 0, sizeof *summary);
+    search.replay.policy = options->policy ? options->policy : "pytorch";
+    search.replay.no_inferred_limit = true;
+    if (!simulates(search.replay.policy))
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "simulates nothing, so that it has no smallest limit");
+    search.trial = malloc(sizeof *search.trial);
+    if (!search.trial)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
+    status = run(&search, options, summary);
+    free(search.trial);
+    return status;
+}
+
+void mt_fit_release(struct mt_fit_summary *summary)
+{
+    mt_arena_release(&summary->arena);
+}

@@ -1,0 +1,67 @@
+/* Fit: the smallest limit of a device under which a policy serves a trace.
+ *
+ * The limit is the allocator's own (PyTorch: set_per_process_memory_fraction).
+ * It is searched by replays under limits in whole MiB. In theory a smaller
+ * limit can fit where a larger one fails (a cache that is flushed at another
+ * time leaves other holes), so limits around the answer are tried, too. */
+#ifndef MT_ANALYZER_FIT_H
+#define MT_ANALYZER_FIT_H
+
+#include "fit_failure.h"
+
+struct mt_fit_options {
+    const char *policy;   /* as in struct mt_replay_options */
+    uint64_t limit_bytes; /* does it fit under this? 0 = not asked */
+};
+
+struct mt_fit_result {
+    uint16_t device;
+    bool policy_exact;
+    bool starts_in_middle;               /* the state at the start is taken as it was */
+    bool fits;                           /* some limit serves the trace */
+    uint64_t fit_bytes;                  /* smallest limit from which on every tried one fits */
+    uint64_t fails_at_bytes;             /* the next smaller one, which fails; 0 = there is none */
+    struct mt_fit_failure first_failure; /* there */
+    uint64_t fit_reserved_bytes;         /* peak at fit_bytes; PyTorch's expandable segments may map
+                                            a little more than the limit */
+    uint64_t limits_tried;
+    uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that fits, too; 0 = none */
+    uint64_t larger_fail_bytes; /* one above fit_bytes that fails; 0 = none */
+    uint64_t reserved_peak_bytes, requested_peak_bytes; /* without a limit */
+    uint64_t address_ties;                              /* see replay.h; 0 if they are the run's */
+
+    /* The run itself met the end of its memory: it may ask for other memory
+     * where there is more or less of it. */
+    uint64_t recorded_ooms, recorded_retries;
+
+    bool limit_fits; /* if asked */
+    struct mt_fit_failure limit_failure;
+};
+
+struct mt_fit_summary {
+    char policy[160]; /* canonical spelling */
+    uint16_t device_count;
+    struct mt_fit_result devices[MT_MAX_DEVICES];
+    struct mt_arena arena; /* texts of the failures */
+};
+
+/* Memory that a card needs for it, beside that of the context and libraries. */
+static inline uint64_t mt_fit_need_bytes(const struct mt_fit_result *result)
+{
+    return result->fit_bytes > result->fit_reserved_bytes ? result->fit_bytes
+                                                          : result->fit_reserved_bytes;
+}
+
+static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)
+{
+    return result->recorded_ooms || result->recorded_retries;
+}
+
+/* Reads the source some thirty times, from the start. `summary` is large: keep
+ * it on the heap; release it whatever is returned. MT_ERR_USAGE for a policy
+ * that simulates nothing. */
+enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,
+                          struct mt_fit_summary *summary, struct mt_error *error) MT_MUST_USE;
+void mt_fit_release(struct mt_fit_summary *summary);
+
+#endif

@@ -1,0 +1,43 @@
+/* The first request that a replay could not serve: which one, who made it, and
+ * what was alive then. */
+#ifndef MT_ANALYZER_FIT_FAILURE_H
+#define MT_ANALYZER_FIT_FAILURE_H
+
+#include "arena.h"
+#include "replay.h"
+
+#define MT_FIT_SITES 5
+
+struct mt_fit_site {
+    const char *label;
+    uint64_t block_bytes, blocks;
+};
+
+struct mt_fit_failure {
+    bool known;
+    uint64_t event, size_bytes; /* as requested */
+    const char *site;
+    const char *phase;                      /* path, NULL = in none */
+    struct mt_bytes alive;                  /* right after the cache was given back in vain */
+    struct mt_fit_site sites[MT_FIT_SITES]; /* that hold most of it, largest first */
+    uint32_t site_count;
+};
+
+/* Replays once, up to the failure. Texts are put into the arena; not known if
+ * every request was served. `trial` is room for the outcome of the replay. */
+enum mt_status mt_fit_failure_find(struct mt_source *source,
+                                   const struct mt_replay_options *options, uint16_t device,
+                                   struct mt_replay_summary *trial, struct mt_arena *arena,
+                                   struct mt_fit_failure *failure,
+                                   struct mt_error *error) MT_MUST_USE;
+
+/* Did the policy have no memory for this event of a replay? Blocks of the state
+ * at the start of a trace do not count. */
+static inline bool mt_fit_is_failure(const struct mt_event *event,
+                                     const struct mt_replay_view *view)
+{
+    return event->kind == MT_EVENT_ALLOC && !view->block_bytes &&
+           !(event->flags & MT_EVENT_INITIAL);
+}
+
+#endif

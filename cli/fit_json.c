@@ -1,0 +1,110 @@
+/* memtrace.fit/1 */
+#include "cards.h"
+#include "fit_output.h"
+#include "json.h"
+
+static void add_bytes_or_null(struct mt_json *json, const char *key, uint64_t bytes, bool known)
+{
+    if (known)
+        mt_json_u64(json, key, bytes);
+    else
+        mt_json_null(json, key);
+}
+
+static void add_failure(struct mt_json *json, const char *key, const struct mt_fit_failure *failure)
+{
+    uint32_t i;
+
+    if (!failure->known) {
+        mt_json_null(json, key);
+        return;
+    }
+    mt_json_object_begin(json, key);
+    mt_json_u64(json, "event", failure->event);
+    mt_json_u64(json, "size", failure->size_bytes);
+    mt_json_text(json, "site", failure->site);
+    mt_json_text(json, "phase", failure->phase);
+    mt_json_u64(json, "allocated_bytes", failure->alive.allocated);
+    mt_json_u64(json, "reserved_bytes", failure->alive.reserved);
+    mt_json_array_begin(json, "alive");
+    for (i = 0; i < failure->site_count; i++) {
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "site", failure->sites[i].label);
+        mt_json_u64(json, "bytes", failure->sites[i].block_bytes);
+        mt_json_u64(json, "blocks", failure->sites[i].blocks);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+    mt_json_object_end(json);
+}
+
+static void add_cards(struct mt_json *json, const struct mt_fit_result *result)
+{
+    const struct mt_card *card;
+
+    mt_json_array_begin(json, "cards");
+    for (card = mt_cards; card->name; card++) {
+        enum mt_card_verdict verdict =
+            result->fits ? mt_card_verdict(card, mt_fit_need_bytes(result)) : MT_CARD_NO;
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "card", card->name);
+        mt_json_u64(json, "memory_bytes", card->memory_bytes);
+        mt_json_text(json, "verdict", mt_card_verdict_name(verdict));
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_result(struct mt_json *json, const struct mt_fit_answer *answer, const char *policy,
+                       const struct mt_fit_result *result)
+{
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "policy", policy);
+    mt_json_bool(json, "exact", result->policy_exact);
+    mt_json_u64(json, "device", result->device);
+    add_bytes_or_null(json, "fit_bytes", result->fit_bytes, result->fits);
+    add_bytes_or_null(json, "fails_at_bytes", result->fails_at_bytes,
+                      result->fits && result->limits_tried > 0);
+    add_failure(json, "first_failure", &result->first_failure);
+    mt_json_bool(json, "behaviour_depends_on_memory", mt_fit_depends_on_memory(result));
+    mt_json_u64(json, "recorded_ooms", result->recorded_ooms);
+    mt_json_u64(json, "recorded_retries", result->recorded_retries);
+    mt_json_bool(json, "starts_in_middle", result->starts_in_middle);
+    add_bytes_or_null(json, "fit_reserved_bytes", result->fit_reserved_bytes, result->fits);
+    mt_json_u64(json, "reserved_peak_bytes", result->reserved_peak_bytes);
+    mt_json_u64(json, "requested_peak_bytes", result->requested_peak_bytes);
+    mt_json_u64(json, "address_ties", result->address_ties);
+    mt_json_bool(json, "monotone_checked",
+                 result->fits && !result->smaller_fit_bytes && !result->larger_fail_bytes);
+    mt_json_u64(json, "limits_tried", result->limits_tried);
+    add_bytes_or_null(json, "smaller_fit_bytes", result->smaller_fit_bytes,
+                      result->smaller_fit_bytes > 0);
+    add_bytes_or_null(json, "larger_fail_bytes", result->larger_fail_bytes,
+                      result->larger_fail_bytes > 0);
+    if (answer->limit_bytes) {
+        mt_json_u64(json, "limit_bytes", answer->limit_bytes);
+        mt_json_bool(json, "limit_fits", result->limit_fits);
+        add_failure(json, "limit_failure", &result->limit_failure);
+    }
+    if (!answer->no_cards)
+        add_cards(json, result);
+    mt_json_object_end(json);
+}
+
+void mt_fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer)
+{
+    struct mt_json json;
+    size_t i, d;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.fit/1");
+    mt_json_array_begin(&json, "policies");
+    for (i = 0; i < answer->count; i++) {
+        const struct mt_fit_summary *summary = &answer->summaries[i];
+        for (d = 0; d < summary->device_count; d++)
+            add_result(&json, answer, summary->policy, &summary->devices[d]);
+    }
+    mt_json_array_end(&json);
+    mt_json_object_end(&json);
+}

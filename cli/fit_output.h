@@ -1,0 +1,18 @@
+/* The answers of fit, for people and as JSON. */
+#ifndef MT_CLI_FIT_OUTPUT_H
+#define MT_CLI_FIT_OUTPUT_H
+
+#include "buf.h"
+#include "fit.h"
+
+struct mt_fit_answer {
+    const struct mt_fit_summary *summaries; /* one a policy */
+    size_t count;
+    uint64_t limit_bytes; /* asked for, 0 = no */
+    bool no_cards;
+};
+
+void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer);
+void mt_fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer);
+
+#endif

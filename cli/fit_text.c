@@ -1,0 +1,263 @@
+/* fit for people: a row a policy and device, what fails below it, and cards. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cards.h"
+#include "cli.h"
+#include "fit_output.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+
+enum { MOST_CARD_COLUMNS = MT_TABLE_COLUMNS - 2 };
+
+/* "7,712 MiB"; what is no whole number of MiB in the usual way. */
+static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
+{
+    char count[MT_UNITS_TEXT];
+
+    if (bytes % MT_MIB)
+        return mt_format_bytes(text, bytes);
+    mt_format_count(count, bytes / MT_MIB);
+    snprintf(text, MT_UNITS_TEXT, "%.20s MiB", count);
+    return text;
+}
+
+/* ---- the rows ---------------------------------------------------------------- */
+
+static void add_row(struct mt_text_table *table, const struct mt_fit_answer *answer,
+                    const char *policy, const struct mt_fit_result *result)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, policy);
+    mt_table_cell(table, mt_format_count(text, result->device));
+    mt_table_cell(table, result->fits ? format_mib(text, result->fit_bytes) : "none");
+    mt_table_cell(table, result->fits ? mt_format_bytes(text, result->fit_bytes) : "");
+    mt_table_cell(table, result->fits && result->limits_tried
+                             ? format_mib(text, result->fails_at_bytes)
+                             : "");
+    mt_table_cell(table, mt_format_bytes(text, result->reserved_peak_bytes));
+    if (answer->limit_bytes)
+        mt_table_cell(table, result->limit_fits ? "fits" : "fails");
+}
+
+static void print_rows(struct mt_buf *out, const struct mt_fit_answer *answer,
+                       const struct mt_style *style)
+{
+    char limit[MT_UNITS_TEXT];
+    struct mt_text_column columns[] = {
+        {"policy", false, true}, {"device", true, false},   {"smallest limit", true, false},
+        {"", true, false},       {"fails at", true, false}, {"unlimited peak", true, false},
+        {NULL, true, false},     {NULL, false, false}};
+    struct mt_text_table table;
+    size_t i, d;
+
+    if (answer->limit_bytes)
+        columns[6].title = mt_format_bytes(limit, answer->limit_bytes);
+    mt_table_begin(&table, columns, 0);
+    for (i = 0; i < answer->count; i++) {
+        for (d = 0; d < answer->summaries[i].device_count; d++)
+            add_row(&table, answer, answer->summaries[i].policy, &answer->summaries[i].devices[d]);
+    }
+    mt_table_end(&table, out, style->dim, style->reset);
+}
+
+/* ---- what fails ---------------------------------------------------------------- */
+
+static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
+{
+    char bytes[2][MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    uint32_t i;
+
+    mt_buf_printf(out, "    alive then: %s of %s reserved",
+                  mt_format_bytes(bytes[0], failure->alive.allocated),
+                  mt_format_bytes(bytes[1], failure->alive.reserved));
+    mt_buf_add_text(out, failure->site_count ? ", most of it from\n" : "\n");
+    for (i = 0; i < failure->site_count; i++) {
+        const struct mt_fit_site *site = &failure->sites[i];
+        mt_buf_printf(out, "      %10s in %s block%s  ",
+                      mt_format_bytes(bytes[0], site->block_bytes),
+                      mt_format_count(count, site->blocks), site->blocks == 1 ? "" : "s");
+        mt_add_shortened(out, site->label, 60);
+        mt_buf_add_char(out, '\n');
+    }
+}
+
+static void say_failure(struct mt_buf *out, uint64_t limit_bytes,
+                        const struct mt_fit_failure *failure)
+{
+    char limit[MT_UNITS_TEXT], size[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "  at %s ", format_mib(limit, limit_bytes));
+    if (!failure->known) {
+        mt_buf_add_text(out, "what was there at the start of the trace is too much\n");
+        return;
+    }
+    mt_buf_printf(out, "event %s fails first: %s, ", mt_format_count(event, failure->event),
+                  mt_format_bytes(size, failure->size_bytes));
+    mt_add_shortened(out, failure->site, 60);
+    if (failure->phase) {
+        mt_buf_add_text(out, ", in ");
+        mt_add_shortened(out, failure->phase, 60);
+    }
+    mt_buf_add_char(out, '\n');
+    say_alive(out, failure);
+}
+
+/* ---- doubts ---------------------------------------------------------------------- */
+
+static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *result)
+{
+    char text[MT_UNITS_TEXT];
+
+    if (result->smaller_fit_bytes)
+        mt_buf_printf(out,
+                      "  %s fits, too, though larger limits below the answer do not: the cache is "
+                      "given back\n  at other times there and leaves other holes\n",
+                      format_mib(text, result->smaller_fit_bytes));
+    if (result->larger_fail_bytes)
+        mt_buf_printf(out, "  %s fails, though it is more than the answer: leave a margin\n",
+                      format_mib(text, result->larger_fail_bytes));
+}
+
+static void say_dependence(struct mt_buf *out, const struct mt_fit_result *result)
+{
+    char ooms[MT_UNITS_TEXT], retries[MT_UNITS_TEXT];
+
+    if (!mt_fit_depends_on_memory(result))
+        return;
+    mt_buf_printf(
+        out,
+        "  the run itself met the end of its memory (out-of-memory errors: %s, retries: %s): "
+        "the answer\n  holds only if what it asks for does not depend on how much there is\n",
+        mt_format_count(ooms, result->recorded_ooms),
+        mt_format_count(retries, result->recorded_retries));
+    if (result->recorded_ooms)
+        mt_buf_add_text(out, "  requests that the run itself could not serve need not fit\n");
+}
+
+static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
+{
+    char text[MT_UNITS_TEXT];
+
+    if (result->fit_reserved_bytes > result->fit_bytes)
+        mt_buf_printf(out,
+                      "  expandable segments pass the limit a little: up to %s are reserved under "
+                      "the smallest\n",
+                      format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
+    say_not_monotone(out, result);
+    say_dependence(out, result);
+    if (result->starts_in_middle)
+        mt_buf_add_text(out, "  the trace starts in the middle of a run: what was reserved then is "
+                             "taken as it was\n");
+    if (result->address_ties)
+        mt_buf_printf(
+            out,
+            "  addresses are synthetic; %s choices between equal free blocks fell by "
+            "address, which in a run\n  is the driver's: the limit may differ by a few MiB\n",
+            mt_format_count(text, result->address_ties));
+    if (!result->policy_exact)
+        mt_buf_add_text(out, "  approximate: this allocator's source is not public\n");
+}
+
+static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, const char *policy,
+                       const struct mt_fit_result *result)
+{
+    mt_buf_add_char(out, '\n');
+    mt_buf_add_printable(out, policy, strlen(policy));
+    mt_buf_printf(out, ", device %u\n", result->device);
+    if (result->limits_tried && result->fits)
+        say_failure(out, result->fails_at_bytes, &result->first_failure);
+    else if (result->limits_tried)
+        mt_buf_add_text(out, "  some request is larger than any device\n");
+    else
+        mt_buf_add_text(out, "  nothing was ever requested\n");
+    if (answer->limit_bytes && !result->limit_fits)
+        say_failure(out, answer->limit_bytes, &result->limit_failure);
+    say_doubts(out, result);
+}
+
+/* ---- cards ------------------------------------------------------------------------ */
+
+/* The first results of all, as the columns of the cards' table show them. */
+static size_t first_results(const struct mt_fit_answer *answer,
+                            const struct mt_fit_result *results[MOST_CARD_COLUMNS], bool *all)
+{
+    size_t count = 0, i, d;
+
+    *all = true;
+    for (i = 0; i < answer->count; i++) {
+        for (d = 0; d < answer->summaries[i].device_count; d++) {
+            if (count < MOST_CARD_COLUMNS)
+                results[count++] = &answer->summaries[i].devices[d];
+            else
+                *all = false;
+        }
+    }
+    return count;
+}
+
+static void add_card(struct mt_text_table *table, const struct mt_card *card,
+                     const struct mt_fit_result *const *results, size_t count)
+{
+    char text[MT_UNITS_TEXT];
+    size_t i;
+
+    mt_table_cell(table, card->name);
+    mt_table_cell(table, mt_format_bytes(text, card->memory_bytes));
+    for (i = 0; i < count; i++) {
+        enum mt_card_verdict verdict =
+            results[i]->fits ? mt_card_verdict(card, mt_fit_need_bytes(results[i])) : MT_CARD_NO;
+        mt_table_cell(table, mt_card_verdict_name(verdict));
+    }
+}
+
+static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
+                        const struct mt_style *style)
+{
+    static const char *const titles[MOST_CARD_COLUMNS] = {"row 1", "row 2", "row 3", "row 4",
+                                                          "row 5", "row 6", "row 7", "row 8"};
+    const struct mt_fit_result *results[MOST_CARD_COLUMNS];
+    struct mt_text_column columns[MOST_CARD_COLUMNS + 3] = {{"card", false, false},
+                                                            {"memory", true, false}};
+    const struct mt_card *card;
+    struct mt_text_table table;
+    size_t count, i;
+    bool all;
+
+    count = first_results(answer, results, &all);
+    for (i = 0; i < count; i++)
+        columns[2 + i] = (struct mt_text_column){count == 1 ? "" : titles[i], false, false};
+    mt_buf_add_char(out, '\n');
+    mt_table_begin(&table, columns, 0);
+    for (card = mt_cards; card->name; card++)
+        add_card(&table, card, results, count);
+    mt_table_end(&table, out, style->dim, style->reset);
+    if (!all)
+        mt_buf_add_text(out, "rows after the eighth are left out here\n");
+    mt_buf_add_text(out, "The limit is what the allocator may hold. The CUDA context and libraries "
+                         "take about 0.5 to\n1 GiB of a card besides; tight leaves them less than "
+                         "1 GiB.\n");
+}
+
+void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
+{
+    const struct mt_style *style = mt_stdout_style();
+    size_t i, d, results = 0;
+
+    for (i = 0; i < answer->count; i++)
+        results += answer->summaries[i].device_count;
+    if (!results) {
+        mt_buf_add_text(out, "no memory events: nothing to fit\n");
+        return;
+    }
+    print_rows(out, answer, style);
+    for (i = 0; i < answer->count; i++) {
+        const struct mt_fit_summary *summary = &answer->summaries[i];
+        for (d = 0; d < summary->device_count; d++)
+            say_result(out, answer, summary->policy, &summary->devices[d]);
+    }
+    if (!answer->no_cards)
+        print_cards(out, answer, style);
+}

@@ -1,0 +1,1 @@
+memtrace fit captures/gpt_default.pickle.zst -p pytorch -p pytorch:expandable_segments:True

@@ -1,0 +1,1 @@
+memtrace fit captures/resnet50_cap1900.pickle.zst --policy pytorch --limit 1000MiB --json

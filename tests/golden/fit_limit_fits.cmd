@@ -1,0 +1,1 @@
+memtrace fit captures/seq2seq.pickle.zst --limit 4676MiB --no-cards

@@ -1,0 +1,1 @@
+memtrace fit captures/gpt_ring.pickle.zst --no-cards

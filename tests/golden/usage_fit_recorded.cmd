@@ -1,0 +1,1 @@
+memtrace fit captures/leak.pickle.zst --policy recorded

@@ -1,0 +1,233 @@
+/* Smallest limits of traces made by hand, where one can say what they are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fit.h"
+#include "memory_source.h"
+#include "util.h"
+
+#define BASE UINT64_C(0x7f0000000000)
+
+static struct mt_fit_summary summary;
+
+static struct mt_event event(uint8_t kind, uint64_t slot, uint64_t size_mib)
+{
+    struct mt_event event = {0};
+
+    event.kind = kind;
+    event.addr = BASE + slot * MT_GIB;
+    event.size_bytes = size_mib * MT_MIB;
+    event.stack = event.name = MT_NO_ID;
+    return event;
+}
+
+static struct mt_event on_device(struct mt_event event, uint16_t device)
+{
+    event.device = device;
+    return event;
+}
+
+static const struct mt_fit_result *fit(struct mt_event *events, size_t count, const char *policy,
+                                       uint64_t limit_bytes)
+{
+    const struct mt_fit_options options = {policy, limit_bytes};
+    struct memory_source source;
+    struct mt_error error;
+
+    mt_fit_release(&summary);
+    memory_source_init(&source, events, count, 3);
+    if (mt_fit_run(&source.source, &options, &summary, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    memory_source_release(&source);
+    return &summary.devices[0];
+}
+
+static void what_lives_together_has_to_fit(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 24),
+                                event(MT_EVENT_FREE_REQUESTED, 1, 30),
+                                event(MT_EVENT_FREE_COMPLETED, 1, 30),
+                                event(MT_EVENT_ALLOC, 3, 20)};
+    const struct mt_fit_result *result = fit(events, 5, "pytorch:", 0);
+
+    (void)unused;
+    assert_true(result->fits);
+    assert_int_equal(result->fit_bytes, 54 * MT_MIB);
+    assert_int_equal(result->fails_at_bytes, 53 * MT_MIB);
+    assert_int_equal(result->fit_reserved_bytes, 54 * MT_MIB);
+    assert_int_equal(result->smaller_fit_bytes, 0);
+    assert_int_equal(result->larger_fail_bytes, 0);
+    assert_false(mt_fit_depends_on_memory(result));
+    assert_true(result->first_failure.known);
+    assert_int_equal(result->first_failure.event, 1);
+    assert_int_equal(result->first_failure.size_bytes, 24 * MT_MIB);
+    assert_int_equal(result->first_failure.alive.allocated, 30 * MT_MIB);
+    assert_null(result->first_failure.phase);
+    assert_int_equal(result->first_failure.site_count, 1);
+    assert_int_equal(result->first_failure.sites[0].blocks, 1);
+    assert_int_equal(result->first_failure.sites[0].block_bytes, 30 * MT_MIB);
+}
+
+/* Without a limit both segments are kept; with one the first is given back. */
+static void a_cache_need_not_fit(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_FREE_REQUESTED, 1, 30),
+                                event(MT_EVENT_FREE_COMPLETED, 1, 30),
+                                event(MT_EVENT_ALLOC, 2, 40)};
+    const struct mt_fit_result *result = fit(events, 4, "pytorch:", 39 * MT_MIB);
+
+    (void)unused;
+    assert_int_equal(result->reserved_peak_bytes, 70 * MT_MIB);
+    assert_int_equal(result->fit_bytes, 40 * MT_MIB);
+    assert_false(result->limit_fits);
+    assert_true(result->limit_failure.known);
+    assert_int_equal(result->limit_failure.event, 3);
+    result = fit(events, 4, "pytorch:", 40 * MT_MIB);
+    assert_true(result->limit_fits);
+    assert_false(result->limit_failure.known);
+}
+
+/* What the run itself could not serve is no part of what has to fit, but it is
+ * a sign that the program looks at memory. */
+static void recorded_refusals_need_not_fit(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_OOM, 0, 4000),
+                                event(MT_EVENT_ALLOC, 2, 30)};
+    const struct mt_fit_result *result = fit(events, 3, "pytorch:", 0);
+
+    (void)unused;
+    assert_int_equal(result->fit_bytes, 60 * MT_MIB);
+    assert_int_equal(result->recorded_ooms, 1);
+    assert_true(mt_fit_depends_on_memory(result));
+}
+
+static void devices_are_searched_one_by_one(void **unused)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_ALLOC, 1, 30), on_device(event(MT_EVENT_ALLOC, 2, 100), 1),
+        event(MT_EVENT_ALLOC, 3, 40), on_device(event(MT_EVENT_ALLOC, 4, 200), 1)};
+    const struct mt_fit_result *result = fit(events, 4, "pytorch:", 100 * MT_MIB);
+
+    (void)unused;
+    assert_int_equal(summary.device_count, 2);
+    assert_int_equal(result[0].fit_bytes, 70 * MT_MIB);
+    assert_int_equal(result[0].first_failure.event, 2);
+    assert_true(result[0].limit_fits);
+    assert_int_equal(result[1].device, 1);
+    assert_int_equal(result[1].fit_bytes, 300 * MT_MIB);
+    assert_int_equal(result[1].first_failure.event, 3);
+    assert_false(result[1].limit_fits);
+}
+
+static void what_no_limit_serves_is_said(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 1)};
+    const struct mt_fit_result *result;
+
+    (void)unused;
+    events[1].size_bytes = UINT64_MAX - 5;
+    result = fit(events, 2, "pytorch:", 0);
+    assert_false(result->fits);
+    assert_int_equal(result->fit_bytes, 0);
+    assert_int_equal(result->first_failure.event, 1);
+}
+
+/* The state at the start is there whatever the limit is. */
+static void the_state_at_the_start_has_to_fit(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 1, 64), event(MT_EVENT_ALLOC, 1, 10),
+                                event(MT_EVENT_ALLOC, 2, 20)};
+    const struct mt_fit_result *result;
+
+    (void)unused;
+    events[0].flags = events[1].flags = MT_EVENT_INITIAL;
+    events[1].aux_bytes = 10 * MT_MIB;
+    result = fit(events, 3, "pytorch:", 0);
+    assert_true(result->starts_in_middle);
+    assert_int_equal(result->fit_bytes, 64 * MT_MIB);
+    assert_false(result->first_failure.known);
+}
+
+static void nothing_needs_nothing(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_FREE_REQUESTED, 1, 30)};
+    const struct mt_fit_result *result = fit(events, 1, "pytorch:", 1);
+
+    (void)unused;
+    assert_true(result->fits);
+    assert_true(result->limit_fits);
+    assert_int_equal(result->fit_bytes, 0);
+    assert_int_equal(result->limits_tried, 0);
+    fit(events, 0, "pytorch:", 0);
+    assert_int_equal(summary.device_count, 0);
+}
+
+static void only_what_simulates_has_a_limit(void **unused)
+{
+    static const char *const policies[] = {"recorded", "recorded:x", "nosuch", "pytorch:nosuch:1"};
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30)};
+    struct memory_source source;
+    struct mt_error error;
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
+        const struct mt_fit_options options = {policies[i], 0};
+        mt_fit_release(&summary);
+        memory_source_init(&source, events, 1, 3);
+        assert_int_equal(mt_fit_run(&source.source, &options, &summary, &error), MT_ERR_USAGE);
+        memory_source_release(&source);
+    }
+}
+
+/* ---- stopping a replay ---------------------------------------------------------- */
+
+static enum mt_status stop_at_second(void *context, const struct mt_event *event,
+                                     const struct mt_replay_view *view)
+{
+    (void)view;
+    ++*(int *)context;
+    return event->seq == 1 ? MT_END : MT_OK;
+}
+
+static void an_observer_can_stop_a_replay(void **unused)
+{
+    static struct mt_replay_summary replayed;
+    const struct mt_replay_options options = {.policy = "pytorch:"};
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 30),
+                                event(MT_EVENT_ALLOC, 3, 30)};
+    int seen = 0;
+    const struct mt_replay_observer observer = {&seen, stop_at_second};
+    struct memory_source source;
+    struct mt_error error;
+
+    (void)unused;
+    memory_source_init(&source, events, 3, 3);
+    assert_int_equal(mt_replay_run(&source.source, &options, &observer, &replayed, &error), MT_OK);
+    memory_source_release(&source);
+    assert_int_equal(seen, 2);
+    assert_int_equal(replayed.devices[0].counters.reserved.now, 60 * MT_MIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_lives_together_has_to_fit),
+        cmocka_unit_test(a_cache_need_not_fit),
+        cmocka_unit_test(recorded_refusals_need_not_fit),
+        cmocka_unit_test(devices_are_searched_one_by_one),
+        cmocka_unit_test(what_no_limit_serves_is_said),
+        cmocka_unit_test(the_state_at_the_start_has_to_fit),
+        cmocka_unit_test(nothing_needs_nothing),
+        cmocka_unit_test(only_what_simulates_has_a_limit),
+        cmocka_unit_test(an_observer_can_stop_a_replay),
+    };
+    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+
+    mt_fit_release(&summary);
+    return failures;
+}
