@@ -329,6 +329,18 @@ static bool simulates(const char *spec)
     return !ops || !ops->follow_segment;
 }
 
+/* What is wrong with the input is known once it was read to its end; the last
+ * replay may have stopped before. */
+static enum mt_status read_to_the_end(struct search *search)
+{
+    struct mt_event_batch batch;
+    enum mt_status status = mt_source_rewind(search->source, search->error);
+
+    while (status == MT_OK)
+        status = mt_source_next(search->source, &batch, search->error);
+    return status == MT_END ? MT_OK : status;
+}
+
 static enum mt_status run(struct search *search, const struct mt_fit_options *options,
                           struct mt_fit_summary *summary)
 {
@@ -345,7 +357,7 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
         search->initial_bytes = baseline.initial_bytes[search->device];
         status = search_device(search, options->limit_bytes);
     }
-    return status;
+    return status == MT_OK ? read_to_the_end(search) : status;
 }
 
 enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,

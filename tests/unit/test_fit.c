@@ -42,6 +42,7 @@ static const struct mt_fit_result *fit(struct mt_event *events, size_t count, co
     memory_source_init(&source, events, count, 3);
     if (mt_fit_run(&source.source, &options, &summary, &error) != MT_OK)
         fail_msg("%s", error.text);
+    assert_int_equal(source.at, count); /* read to its end: what is wrong with it is known */
     memory_source_release(&source);
     return &summary.devices[0];
 }
