@@ -74,6 +74,7 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     mt_json_u64(json, "reserved_peak_bytes", result->reserved_peak_bytes);
     mt_json_u64(json, "requested_peak_bytes", result->requested_peak_bytes);
     mt_json_u64(json, "address_ties", result->address_ties);
+    mt_json_u64(json, "lost_pool_segments", result->lost_segments);
     mt_json_bool(json, "monotone_checked",
                  result->fits && !result->smaller_fit_bytes && !result->larger_fail_bytes);
     mt_json_u64(json, "limits_tried", result->limits_tried);

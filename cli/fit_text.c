@@ -157,6 +157,11 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
             "  addresses are synthetic; %s choices between equal free blocks fell by "
             "address, which in a run\n  is the driver's: the limit may differ by a few MiB\n",
             mt_format_count(text, result->address_ties));
+    if (result->lost_segments)
+        mt_buf_printf(out,
+                      "  %s segments were in private pools that the trace does not name: here they "
+                      "count as the\n  default pool's, and the limit may be too small\n",
+                      mt_format_count(text, result->lost_segments));
     if (!result->policy_exact)
         mt_buf_add_text(out, "  approximate: this allocator's source is not public\n");
 }

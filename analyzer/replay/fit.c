@@ -61,7 +61,7 @@ static const struct mt_replay_result *result_of(const struct search *search)
 
 static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, bool *fits)
 {
-    const struct mt_replay_observer observer = {search, stop_at_failure};
+    const struct mt_replay_observer observer = {search, stop_at_failure, NULL};
     const struct mt_replay_result *result;
     enum mt_status status = mt_source_rewind(search->source, search->error);
 
@@ -255,6 +255,7 @@ static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
 struct baseline {
     uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
     uint64_t unplaced[MT_MAX_DEVICES], initial_bytes[MT_MAX_DEVICES];
+    uint64_t lost_segments[MT_MAX_DEVICES];
 };
 
 static enum mt_status watch(void *context, const struct mt_event *event,
@@ -290,16 +291,18 @@ static enum mt_status count_retries(struct search *search, struct baseline *base
         search->trial->device_count = 0;
     else if (status != MT_OK)
         return status;
-    for (i = 0; i < search->trial->device_count; i++)
-        baseline->retries[search->trial->devices[i].device] =
-            search->trial->devices[i].counters.retries;
+    for (i = 0; i < search->trial->device_count; i++) {
+        const struct mt_replay_result *result = &search->trial->devices[i];
+        baseline->retries[result->device] = result->counters.retries;
+        baseline->lost_segments[result->device] = result->pools_inferred;
+    }
     return mt_source_rewind(search->source, search->error);
 }
 
 static enum mt_status replay_unlimited(struct search *search, struct baseline *baseline,
                                        struct mt_fit_summary *summary)
 {
-    const struct mt_replay_observer observer = {baseline, watch};
+    const struct mt_replay_observer observer = {baseline, watch, NULL};
     enum mt_status status;
     size_t i;
 
@@ -316,6 +319,7 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
         result->requested_peak_bytes = from->counters.requested.peak;
         result->recorded_ooms = baseline->ooms[from->device];
         result->recorded_retries = baseline->retries[from->device];
+        result->lost_segments = baseline->lost_segments[from->device];
     }
     return status;
 }
@@ -369,6 +373,7 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     memset(summary, 0, sizeof *summary);
     search.replay.policy = options->policy ? options->policy : "pytorch";
     search.replay.no_inferred_limit = true;
+    search.replay.no_inferred_pools = true; /* comparing finds them; limits differ */
     if (!simulates(search.replay.policy))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                        "simulates nothing, so that it has no smallest limit");

@@ -34,6 +34,9 @@ struct mt_fit_result {
      * where there is more or less of it. */
     uint64_t recorded_ooms, recorded_retries;
 
+    uint64_t lost_segments; /* of private pools that the trace does not name: here they count as
+                               the default pool's */
+
     bool limit_fits; /* if asked */
     struct mt_fit_failure limit_failure;
 };

@@ -211,7 +211,7 @@ enum mt_status mt_fit_failure_find(struct mt_source *source,
 {
     struct witness witness = {
         .symbols = &source->symbols, .device = device, .arena = arena, .failure = failure};
-    const struct mt_replay_observer observer = {&witness, observe};
+    const struct mt_replay_observer observer = {&witness, observe, NULL};
     enum mt_status status;
 
     memset(failure, 0, sizeof *failure);

@@ -132,7 +132,8 @@ static uint64_t failures_at(const char *name, const char *policy, uint16_t devic
                             uint64_t limit_bytes)
 {
     static struct mt_replay_summary replayed;
-    const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
+    const struct mt_replay_options options = {
+        .policy = policy, .limit_bytes = limit_bytes, .no_inferred_pools = true};
     struct mt_source *source = open_capture(name);
     struct mt_error error;
     size_t i;

@@ -202,7 +202,7 @@ static void an_observer_can_stop_a_replay(void **unused)
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 30),
                                 event(MT_EVENT_ALLOC, 3, 30)};
     int seen = 0;
-    const struct mt_replay_observer observer = {&seen, stop_at_second};
+    const struct mt_replay_observer observer = {&seen, stop_at_second, NULL};
     struct memory_source source;
     struct mt_error error;
 
