@@ -162,8 +162,8 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
                       "  %s segments were in private pools that the trace does not name: here they "
                       "count as the\n  default pool's, and the limit may be too small\n",
                       mt_format_count(text, result->lost_segments));
-    if (!result->policy_exact)
-        mt_buf_add_text(out, "  approximate: this allocator's source is not public\n");
+    if (result->policy_doubt)
+        mt_buf_printf(out, "  approximate: %s\n", result->policy_doubt);
 }
 
 static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, const char *policy,

@@ -314,6 +314,7 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
         struct mt_fit_result *result = &summary->devices[summary->device_count++];
         result->device = from->device;
         result->policy_exact = from->policy_exact;
+        result->policy_doubt = from->policy_doubt;
         result->starts_in_middle = from->starts_in_middle;
         result->reserved_peak_bytes = from->counters.reserved.peak;
         result->requested_peak_bytes = from->counters.requested.peak;

@@ -17,6 +17,7 @@ struct mt_fit_options {
 struct mt_fit_result {
     uint16_t device;
     bool policy_exact;
+    const char *policy_doubt;            /* see replay.h */
     bool starts_in_middle;               /* the state at the start is taken as it was */
     bool fits;                           /* some limit serves the trace */
     uint64_t fit_bytes;                  /* smallest limit from which on every tried one fits */
