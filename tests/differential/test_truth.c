@@ -16,13 +16,13 @@
 #include "replay.h"
 
 static const char *const captures[] = {
-    "churn",        "churn_cap",      "churn_exp_cap",    "churn_expandable", "churn_gc",
-    "churn_noctx",  "churn_noframes", "churn_split_cap",  "ddp_rank0",        "ddp_rank1",
-    "gpt_cap",      "gpt_default",    "gpt_expandable",   "gpt_gc",           "gpt_large40",
-    "gpt_nonsplit", "gpt_round4",     "gpt_split200_cap", "gpt_split64",      "graph",
-    "leak",         "leakval",        "oom_adam",         "resnet50_cap1900", "resnet50_cap900",
-    "seq2seq",      "seq2seq_cap",    "seq2seq_native",   "streams",          "streams_cap",
-    "twogpu"};
+    "churn",           "churn_cap",      "churn_exp_cap",   "churn_expandable", "churn_gc",
+    "churn_noctx",     "churn_noframes", "churn_split_cap", "ddp_rank0",        "ddp_rank1",
+    "gpt_cap",         "gpt_default",    "gpt_expandable",  "gpt_gc",           "gpt_large40",
+    "gpt_nonsplit",    "gpt_round4",     "gpt_seed2",       "gpt_split200_cap", "gpt_split64",
+    "graph",           "leak",           "leakval",         "oom_adam",         "resnet50_cap1900",
+    "resnet50_cap900", "seq2seq",        "seq2seq_cap",     "seq2seq_native",   "streams",
+    "streams_cap",     "twogpu"};
 
 /* Their history begins in the middle of the run. */
 static const char *const rings[] = {"churn_exp_ring", "churn_ring", "gpt_ring", "leakval_ring"};
