@@ -1,10 +1,9 @@
 /* memtrace fit: the smallest device limit under which a policy serves a trace. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
 #include "fit_output.h"
-#include "policy.h"
+#include "policy_runs.h"
 
 struct arguments {
     struct mt_common common;
@@ -13,56 +12,22 @@ struct arguments {
     bool no_cards;
 };
 
-static const char *const default_policy[] = {"pytorch"};
+struct fit_run {
+    struct mt_source *source;
+    const char *path;
+    const struct arguments *arguments;
+    struct mt_fit_summary *summaries; /* one a policy */
+};
 
-enum { MOST_NAMES = 32 };
-
-static int fit_error(const char *path, const char *policy, const struct mt_error *error,
-                     enum mt_status status)
+static int fit_policy(void *context, const char *policy, size_t index)
 {
-    const char *names[MOST_NAMES], *near;
-    size_t count = 0, i;
-
-    if (status != MT_ERR_USAGE && status != MT_ERR_UNSUPPORTED)
-        return mt_report_error(path, error);
-    for (i = 0; mt_policies[i] && count < MOST_NAMES; i++)
-        names[count++] = mt_policies[i]->name;
-    near = mt_did_you_mean(policy, names, count);
-    if (near && !mt_policy_find(policy, strlen(policy)))
-        mt_say("policy '%s': %s; did you mean '%s'?", policy, error->text, near);
-    else
-        mt_say("policy '%s': %s", policy, error->text);
-    return MT_EXIT_USAGE;
-}
-
-static int fit_policy(struct mt_source *source, const char *path, const struct arguments *arguments,
-                      const char *policy, struct mt_fit_summary *summary)
-{
-    const struct mt_fit_options options = {policy, arguments->limit_bytes};
+    const struct fit_run *run = context;
+    const struct mt_fit_options options = {policy, run->arguments->limit_bytes};
     struct mt_error error = {MT_OK, MT_NO_OFFSET, ""};
-    enum mt_status status = mt_fit_run(source, &options, summary, &error);
+    enum mt_status status = mt_fit_run(run->source, &options, &run->summaries[index], &error);
 
-    return status == MT_OK ? MT_EXIT_OK : fit_error(path, policy, &error, status);
-}
-
-static int fit_all(struct mt_source *source, const char *path, const struct arguments *arguments,
-                   const char *const *policies, size_t count, struct mt_fit_summary *summaries)
-{
-    struct mt_progress progress = {0};
-    int exit_code = MT_EXIT_OK;
-    size_t i;
-
-    mt_progress_start(&progress, &arguments->common);
-    for (i = 0; exit_code == MT_EXIT_OK && i < count; i++) {
-        struct mt_error error;
-        mt_progress_update(&progress, "searching", (double)i / (double)count);
-        if (i > 0 && mt_source_rewind(source, &error) != MT_OK)
-            exit_code = mt_report_error(path, &error);
-        else
-            exit_code = fit_policy(source, path, arguments, policies[i], &summaries[i]);
-    }
-    mt_progress_end(&progress);
-    return exit_code;
+    error.status = status; /* not every host error has a text of its own */
+    return status == MT_OK ? MT_EXIT_OK : mt_policy_error(run->path, policy, &error);
 }
 
 static int print(const struct arguments *arguments, const struct mt_fit_summary *summaries,
@@ -99,17 +64,17 @@ static int limit_exit(const struct arguments *arguments, const struct mt_fit_sum
 
 static int fit(struct mt_source *source, const char *path, const struct arguments *arguments)
 {
-    const char *const *policies =
-        arguments->policies.count ? arguments->policies.items : default_policy;
-    size_t count = arguments->policies.count ? arguments->policies.count : 1, i;
+    size_t count = arguments->policies.count, i;
     struct mt_fit_summary *summaries = calloc(count, sizeof *summaries);
+    struct fit_run run = {source, path, arguments, summaries};
     int exit_code, verdict;
 
     if (!summaries) {
         mt_say("out of memory");
         return MT_EXIT_INPUT;
     }
-    exit_code = fit_all(source, path, arguments, policies, count, summaries);
+    exit_code = mt_run_policies(source, path, &arguments->common, "searching", &arguments->policies,
+                                fit_policy, &run);
     if (exit_code == MT_EXIT_OK) {
         exit_code = print(arguments, summaries, count);
         verdict = mt_input_verdict(source, path, &arguments->common);
@@ -143,6 +108,8 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
     exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
+    if (!arguments.policies.count)
+        arguments.policies.items[arguments.policies.count++] = "pytorch";
     source = mt_open_input(paths[0], &arguments.common, &exit_code);
     if (!source)
         return exit_code;

@@ -6,10 +6,13 @@
 #include "cli.h"
 #include "counters_csv.h"
 #include "policy.h"
+#include "policy_runs.h"
 #include "replay.h"
 #include "replay_json.h"
 #include "report.h"
+#include "text_table.h"
 #include "units.h"
+#include "util.h"
 
 struct arguments {
     struct mt_common common;
@@ -19,57 +22,48 @@ struct arguments {
     struct mt_replay_options replay;
 };
 
-static const char *const default_policy[] = {"pytorch"};
-
 /* ---- text ----------------------------------------------------------------- */
 
-/* Text cells of one row, padded on the left but for the first. */
-enum { COLUMNS = 9, MAX_POLICIES = 32 };
-
-struct row {
-    char cells[COLUMNS][160];
-};
-
-static void fill_row(struct row *row, const char *policy, const struct mt_replay_result *result)
+static void add_row(struct mt_text_table *table, const char *policy,
+                    const struct mt_replay_result *result)
 {
     const struct mt_counters *counters = &result->counters;
     const uint64_t bytes[] = {counters->reserved.peak, counters->allocated.peak,
                               counters->requested.peak};
     const uint64_t counts[] = {counters->device_allocs, counters->device_frees, counters->retries,
                                counters->ooms};
+    char text[MT_UNITS_TEXT];
     size_t i;
 
-    memset(row, 0, sizeof *row);
-    strncpy(row->cells[0], policy, sizeof row->cells[0] - 1);
-    mt_format_count(row->cells[1], result->device);
-    for (i = 0; i < 3; i++)
-        mt_format_bytes(row->cells[2 + i], bytes[i]);
-    for (i = 0; i < 4; i++)
-        mt_format_count(row->cells[5 + i], counts[i]);
+    mt_table_cell(table, policy);
+    mt_table_cell(table, mt_format_count(text, result->device));
+    for (i = 0; i < MT_ARRAY_LEN(bytes); i++)
+        mt_table_cell(table, mt_format_bytes(text, bytes[i]));
+    for (i = 0; i < MT_ARRAY_LEN(counts); i++)
+        mt_table_cell(table, mt_format_count(text, counts[i]));
 }
 
-static void print_rows(struct mt_buf *out, const struct row *rows, size_t count)
+static void print_rows(struct mt_buf *out, const struct mt_replay_summary *summaries, size_t count)
 {
-    size_t widths[COLUMNS] = {0}, r, c, length, pad;
+    /* none gives way: a policy is its options */
+    static const struct mt_text_column columns[] = {
+        {"policy", false, false},        {"device", true, false},
+        {"peak reserved", true, false},  {"peak allocated", true, false},
+        {"peak requested", true, false}, {"device allocs", true, false},
+        {"device frees", true, false},   {"retries", true, false},
+        {"OOMs", true, false},           {NULL, false, false}};
+    const struct mt_style *style = mt_stdout_style();
+    struct mt_text_table table;
+    size_t i, d, rows = 0;
 
-    for (r = 0; r < count; r++) {
-        for (c = 0; c < COLUMNS; c++) {
-            length = strlen(rows[r].cells[c]);
-            widths[c] = length > widths[c] ? length : widths[c];
-        }
+    mt_table_begin(&table, columns, 0);
+    for (i = 0; i < count; i++) {
+        for (d = 0; d < summaries[i].device_count; d++, rows++)
+            add_row(&table, summaries[i].policy, &summaries[i].devices[d]);
     }
-    for (r = 0; r < count; r++) {
-        for (c = 0; c < COLUMNS; c++) {
-            pad = widths[c] - strlen(rows[r].cells[c]);
-            if (c == 0)
-                mt_buf_add_printable(out, rows[r].cells[c], strlen(rows[r].cells[c]));
-            for (; pad > 0; pad--)
-                mt_buf_add_char(out, ' ');
-            if (c > 0)
-                mt_buf_add_text(out, rows[r].cells[c]);
-            mt_buf_add_text(out, c + 1 < COLUMNS ? "  " : "\n");
-        }
-    }
+    mt_table_end(&table, out, style->dim, style->reset);
+    if (!rows)
+        mt_buf_add_text(out, "no memory events: nothing to replay\n");
 }
 
 static void say_limit(struct mt_buf *out, const struct mt_replay_result *result)
@@ -158,26 +152,9 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
 
 static void print_text(struct mt_buf *out, const struct mt_replay_summary *summaries, size_t count)
 {
-    static const struct row header = {{"policy", "device", "peak reserved", "peak allocated",
-                                       "peak requested", "device allocs", "device frees", "retries",
-                                       "OOMs"}};
-    struct row *rows = calloc(1 + count * MT_MAX_DEVICES, sizeof *rows);
-    size_t row_count = 1, i, d;
+    size_t i, d;
 
-    if (!rows) {
-        out->failed = true;
-        return;
-    }
-    rows[0] = header;
-    for (i = 0; i < count; i++) {
-        for (d = 0; d < summaries[i].device_count; d++)
-            fill_row(&rows[row_count++], summaries[i].policy, &summaries[i].devices[d]);
-    }
-    if (row_count == 1)
-        mt_buf_add_text(out, "no memory events: nothing to replay\n");
-    else
-        print_rows(out, rows, row_count);
-    free(rows);
+    print_rows(out, summaries, count);
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
@@ -234,67 +211,39 @@ static int print_policies(void)
 
 /* ---- running ---------------------------------------------------------------- */
 
-static int replay_error(const char *path, const char *policy, const struct mt_error *error)
-{
-    const char *names[MAX_POLICIES], *near;
-    size_t count = 0, i;
+struct replay_run {
+    struct mt_source *source;
+    const char *path;
+    const struct arguments *arguments;
+    struct mt_replay_summary *summaries; /* one a policy */
+};
 
-    if (error->status != MT_ERR_USAGE && error->status != MT_ERR_UNSUPPORTED)
-        return mt_report_error(path, error);
-    for (i = 0; mt_policies[i] && count < MAX_POLICIES; i++)
-        names[count++] = mt_policies[i]->name;
-    near = mt_did_you_mean(policy, names, count);
-    if (near)
-        mt_say("policy '%s': %s; did you mean '%s'?", policy, error->text, near);
-    else
-        mt_say("policy '%s': %s", policy, error->text);
-    return MT_EXIT_USAGE;
-}
-
-static int run_policy(struct mt_source *source, const char *path, const struct arguments *arguments,
-                      const char *policy, struct mt_replay_summary *summary)
+static int run_policy(void *context, const char *policy, size_t index)
 {
-    struct mt_replay_options options = arguments->replay;
+    const struct replay_run *run = context;
+    const char *counters_path = run->arguments->counters_path;
+    struct mt_replay_options options = run->arguments->replay;
     struct mt_counters_csv csv = {0};
     struct mt_replay_observer observer;
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;
 
     options.policy = policy;
-    if (arguments->counters_path) {
-        if (!mt_counters_csv_open(&csv, arguments->counters_path)) {
-            mt_say("cannot write '%s': %s", arguments->counters_path, strerror(errno));
+    if (counters_path) {
+        if (!mt_counters_csv_open(&csv, counters_path)) {
+            mt_say("cannot write '%s': %s", counters_path, strerror(errno));
             return MT_EXIT_OUTPUT;
         }
         observer = mt_counters_csv_observer(&csv);
     }
-    status = mt_replay_run(source, &options, csv.file ? &observer : NULL, summary, &error);
+    status = mt_replay_run(run->source, &options, csv.file ? &observer : NULL,
+                           &run->summaries[index], &error);
     if (!mt_counters_csv_close(&csv)) {
-        mt_say("cannot write '%s': %s", arguments->counters_path, strerror(errno));
+        mt_say("cannot write '%s': %s", counters_path, strerror(errno));
         return MT_EXIT_OUTPUT;
     }
     error.status = status; /* not every host error has a text of its own */
-    return status == MT_OK ? MT_EXIT_OK : replay_error(path, policy, &error);
-}
-
-static int run_all(struct mt_source *source, const char *path, const struct arguments *arguments,
-                   const char *const *policies, size_t count, struct mt_replay_summary *summaries)
-{
-    struct mt_progress progress = {0};
-    int exit_code = MT_EXIT_OK;
-    size_t i;
-
-    mt_progress_start(&progress, &arguments->common);
-    for (i = 0; exit_code == MT_EXIT_OK && i < count; i++) {
-        struct mt_error error;
-        mt_progress_update(&progress, "replaying", (double)i / (double)count);
-        if (i > 0 && mt_source_rewind(source, &error) != MT_OK)
-            exit_code = mt_report_error(path, &error);
-        else
-            exit_code = run_policy(source, path, arguments, policies[i], &summaries[i]);
-    }
-    mt_progress_end(&progress);
-    return exit_code;
+    return status == MT_OK ? MT_EXIT_OK : mt_policy_error(run->path, policy, &error);
 }
 
 /* A comparison that was asked for and failed is a failed check. */
@@ -314,10 +263,9 @@ static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
 
 static int replay(struct mt_source *source, const char *path, const struct arguments *arguments)
 {
-    const char *const *policies =
-        arguments->policies.count ? arguments->policies.items : default_policy;
-    size_t count = arguments->policies.count ? arguments->policies.count : 1;
+    size_t count = arguments->policies.count;
     struct mt_replay_summary *summaries = calloc(count, sizeof *summaries);
+    struct replay_run run = {source, path, arguments, summaries};
     struct mt_buf out = {0};
     int exit_code, verdict;
 
@@ -325,7 +273,8 @@ static int replay(struct mt_source *source, const char *path, const struct argum
         mt_say("out of memory");
         return MT_EXIT_INPUT;
     }
-    exit_code = run_all(source, path, arguments, policies, count, summaries);
+    exit_code = mt_run_policies(source, path, &arguments->common, "replaying", &arguments->policies,
+                                run_policy, &run);
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)
             print_json(&out, summaries, count);
@@ -376,6 +325,8 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
         mt_say("--counters takes one policy, not %zu", arguments.policies.count);
         return MT_EXIT_USAGE;
     }
+    if (!arguments.policies.count)
+        arguments.policies.items[arguments.policies.count++] = "pytorch";
     source = mt_open_input(paths[0], &arguments.common, &exit_code);
     if (!source)
         return exit_code;

@@ -2,10 +2,7 @@
  * more, halves are split off as needed, the lower one is handed out, and free
  * halves merge again up to the segment (a power of two, 2 MiB at least). */
 #include "heap.h"
-#include "policy_options.h"
 #include "util.h"
-
-#include <stdlib.h>
 
 struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
@@ -19,18 +16,14 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
                              struct mt_policy **policy, char *spelling, size_t spelling_size,
                              struct mt_error *error)
 {
-    enum mt_status status = mt_policy_options_parse(text, NULL, 0, error);
+    enum mt_status status =
+        mt_heap_create_plain("buddy", text, device, policy, spelling, spelling_size, error);
     uint32_t lane;
 
     (void)header;
     (void)symbols;
     if (status != MT_OK)
         return status;
-    mt_policy_options_spell("buddy", NULL, NULL, 0, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
     (*policy)->heap.may_touch = true;
     (*policy)->heap.own_addresses = true; /* aligned to their size: see buddy_of */
     status = mt_heap_lane(&(*policy)->heap, 0, &lane);

@@ -1,4 +1,5 @@
 #include "heap.h"
+#include "policy_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,24 @@ enum mt_status mt_heap_oom(struct mt_heap *heap)
 static struct mt_heap *heap_of(struct mt_policy *policy)
 {
     return (struct mt_heap *)(void *)policy;
+}
+
+enum mt_status mt_heap_create_plain(const char *name, const char *text,
+                                    struct mt_device_model *device, struct mt_policy **policy,
+                                    char *spelling, size_t spelling_size, struct mt_error *error)
+{
+    enum mt_status status = mt_policy_options_parse(text, NULL, 0, error);
+    struct mt_heap *heap;
+
+    if (status != MT_OK)
+        return status;
+    heap = calloc(1, sizeof *heap);
+    if (!heap)
+        return MT_ERR_MEMORY;
+    mt_heap_init(heap, device, 0);
+    mt_policy_options_spell(name, NULL, NULL, 0, spelling, spelling_size);
+    *policy = (struct mt_policy *)heap;
+    return MT_OK;
 }
 
 void mt_heap_op_destroy(struct mt_policy *policy)

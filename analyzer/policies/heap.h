@@ -101,6 +101,13 @@ enum mt_status mt_heap_oom(struct mt_heap *heap);
 
 /* ---- entries of a policy's table -------------------------------------------- */
 
+/* Most of `create` for a policy that has no options and whose struct mt_policy
+ * is a heap and nothing else; the caller sets what is special to it. Options in
+ * `text` are MT_ERR_USAGE. */
+enum mt_status mt_heap_create_plain(const char *name, const char *text,
+                                    struct mt_device_model *device, struct mt_policy **policy,
+                                    char *spelling, size_t spelling_size,
+                                    struct mt_error *error) MT_MUST_USE;
 void mt_heap_op_destroy(struct mt_policy *policy);
 enum mt_status mt_heap_op_free_requested(struct mt_policy *policy, uint32_t handle);
 enum mt_status mt_heap_op_free_completed(struct mt_policy *policy, uint32_t handle);

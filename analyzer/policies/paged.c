@@ -2,10 +2,7 @@
  * 2 MiB, any of which can back any request longer than 1 MiB; shorter ones share
  * pages by best fit. A page is free again when nothing lies in it. */
 #include "heap.h"
-#include "policy_options.h"
 #include "util.h"
-
-#include <stdlib.h>
 
 enum { ALIGNMENT = 512 };
 
@@ -21,18 +18,14 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
                              struct mt_policy **policy, char *spelling, size_t spelling_size,
                              struct mt_error *error)
 {
-    enum mt_status status = mt_policy_options_parse(text, NULL, 0, error);
+    enum mt_status status =
+        mt_heap_create_plain("paged", text, device, policy, spelling, spelling_size, error);
     uint32_t lane;
 
     (void)header;
     (void)symbols;
     if (status != MT_OK)
         return status;
-    mt_policy_options_spell("paged", NULL, NULL, 0, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
     (*policy)->heap.own_addresses = true;
     status = mt_heap_lane(&(*policy)->heap, 0, &lane);
     if (status != MT_OK) {

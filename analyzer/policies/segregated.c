@@ -2,10 +2,7 @@
  * has slabs of 2 MiB, cut into objects, with one list: last freed, first used.
  * Longer requests are device allocations of their own, in steps of 2 MiB. */
 #include "heap.h"
-#include "policy_options.h"
 #include "util.h"
-
-#include <stdlib.h>
 
 struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
@@ -28,17 +25,13 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
                              struct mt_policy **policy, char *spelling, size_t spelling_size,
                              struct mt_error *error)
 {
-    enum mt_status status = mt_policy_options_parse(text, NULL, 0, error);
+    enum mt_status status =
+        mt_heap_create_plain("segregated", text, device, policy, spelling, spelling_size, error);
 
     (void)header;
     (void)symbols;
     if (status != MT_OK)
         return status;
-    mt_policy_options_spell("segregated", NULL, NULL, 0, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
     (*policy)->heap.key = newest_first;
     (*policy)->heap.may_touch = true;
     (*policy)->heap.own_addresses = true;

@@ -2,10 +2,7 @@
  * each power of two; a request is rounded up to a class whose blocks all fit,
  * and takes what was freed last in the first such class that has any. */
 #include "heap.h"
-#include "policy_options.h"
 #include "util.h"
-
-#include <stdlib.h>
 
 enum { ALIGNMENT = 512, SECOND_LEVEL_BITS = 5 };
 
@@ -43,18 +40,14 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
                              struct mt_policy **policy, char *spelling, size_t spelling_size,
                              struct mt_error *error)
 {
-    enum mt_status status = mt_policy_options_parse(text, NULL, 0, error);
+    enum mt_status status =
+        mt_heap_create_plain("tlsf", text, device, policy, spelling, spelling_size, error);
     uint32_t lane;
 
     (void)header;
     (void)symbols;
     if (status != MT_OK)
         return status;
-    mt_policy_options_spell("tlsf", NULL, NULL, 0, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
     (*policy)->heap.key = newest_of_class;
     status = mt_heap_lane(&(*policy)->heap, 0, &lane);
     if (status != MT_OK) {

@@ -394,7 +394,7 @@ enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks
         status = run(p);
     if (status == MT_END)
         status = finish(p, root);
-    p->error = NULL; /* the caller's, and only for now */
+    p->error = NULL; /* the caller's: it may be gone after this call */
     if (status != MT_OK) {
         mt_pickle_free(p);
         return status;

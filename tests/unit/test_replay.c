@@ -250,7 +250,11 @@ static void bad_policies_are_refused(void **unused)
                                       "pytorch:max_split_size_mb:1",
                                       "recorded:x",
                                       "max_split_size_mb:1",
-                                      "pytorch:backend:cudaMallocAsync"};
+                                      "pytorch:backend:cudaMallocAsync",
+                                      "tlsf:x=1",
+                                      "buddy:x=1",
+                                      "paged:x=1",
+                                      "segregated:x=1"};
     struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4096)};
     size_t i;
 

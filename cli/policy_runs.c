@@ -1,0 +1,45 @@
+#include "policy_runs.h"
+
+#include <string.h>
+
+#include "policy.h"
+
+enum { MOST_POLICIES = 64 };
+
+int mt_run_policies(struct mt_source *source, const char *path, const struct mt_common *common,
+                    const char *what, const struct mt_text_list *policies, mt_policy_run *run,
+                    void *context)
+{
+    struct mt_progress progress = {0};
+    int exit_code = MT_EXIT_OK;
+    size_t i;
+
+    mt_progress_start(&progress, common);
+    for (i = 0; exit_code == MT_EXIT_OK && i < policies->count; i++) {
+        struct mt_error error;
+        mt_progress_update(&progress, what, (double)i / (double)policies->count);
+        if (i > 0 && mt_source_rewind(source, &error) != MT_OK)
+            exit_code = mt_report_error(path, &error);
+        else
+            exit_code = run(context, policies->items[i], i);
+    }
+    mt_progress_end(&progress);
+    return exit_code;
+}
+
+int mt_policy_error(const char *path, const char *policy, const struct mt_error *error)
+{
+    const char *names[MOST_POLICIES], *near;
+    size_t count = 0;
+
+    if (error->status != MT_ERR_USAGE && error->status != MT_ERR_UNSUPPORTED)
+        return mt_report_error(path, error);
+    for (; mt_policies[count] && count < MOST_POLICIES; count++)
+        names[count] = mt_policies[count]->name;
+    near = mt_did_you_mean(policy, names, count);
+    if (near && !mt_policy_find(policy, strlen(policy)))
+        mt_say("policy '%s': %s; did you mean '%s'?", policy, error->text, near);
+    else
+        mt_say("policy '%s': %s", policy, error->text);
+    return MT_EXIT_USAGE;
+}

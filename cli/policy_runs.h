@@ -1,0 +1,20 @@
+/* What commands share that run a trace through several policies, one after the
+ * other. */
+#ifndef MT_CLI_POLICY_RUNS_H
+#define MT_CLI_POLICY_RUNS_H
+
+#include "cli.h"
+
+/* One policy over the whole source, from its start. Returns enum mt_exit, having
+ * said what went wrong; index: of the policy in the list. */
+typedef int mt_policy_run(void *context, const char *policy, size_t index);
+
+/* Runs each policy of the list, with progress called `what`, until one fails. */
+int mt_run_policies(struct mt_source *source, const char *path, const struct mt_common *common,
+                    const char *what, const struct mt_text_list *policies, mt_policy_run *run,
+                    void *context);
+
+/* Says why a policy could not run, with did-you-mean; the exit code for it. */
+int mt_policy_error(const char *path, const char *policy, const struct mt_error *error);
+
+#endif
