@@ -17,3 +17,6 @@ if(NOT MEMTRACE_CAIRO STREQUAL "OFF")
   endif()
 endif()
 message(STATUS "PNG pictures (cairo, libpng): ${MEMTRACE_HAVE_CAIRO}")
+
+# The library in the traced process must not depend on what that process has.
+find_library(MEMTRACE_STATIC_ZSTD NAMES libzstd.a REQUIRED)

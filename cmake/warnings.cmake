@@ -1,11 +1,14 @@
-# Everything that all our own targets are compiled with.
-add_library(mt_flags INTERFACE)
-target_compile_definitions(mt_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
-target_compile_options(mt_flags INTERFACE
+# Everything that all our own targets are compiled with...
+add_library(mt_plain_flags INTERFACE)
+target_compile_definitions(mt_plain_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
+target_compile_options(mt_plain_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wconversion -Wstrict-prototypes -Wmissing-prototypes
   -Wvla -Wwrite-strings -Wpointer-arith -fno-strict-aliasing
   $<$<BOOL:${MEMTRACE_WERROR}>:-Werror>)
 
+# ... and, but for what is loaded into other people's processes, sanitizers.
+add_library(mt_flags INTERFACE)
+target_link_libraries(mt_flags INTERFACE mt_plain_flags)
 if(MEMTRACE_SANITIZE)
   target_compile_options(mt_flags INTERFACE -fsanitize=address,undefined
     -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

@@ -1,0 +1,62 @@
+/* What a source (CUPTI, NVTX, PyTorch, ...) does with an event. Everything here
+ * may be called from any thread, inside the driver's and the framework's locks:
+ * nothing takes the GIL, calls CUDA, or waits for another thread (but a bounded
+ * time when the disk cannot keep up). Errors are counted, never returned: the
+ * program goes on.
+ *
+ *     if (!mt_collect_enter()) return;
+ *     struct mt_raw_event event = {.kind = MT_EVENT_ALLOC, .heap = MT_RAW_DRIVER, ...};
+ *     mt_collect_stacks(&event);
+ *     mt_collect_emit(&event);
+ *     mt_collect_leave();
+ */
+#ifndef MT_INJECT_COLLECT_H
+#define MT_INJECT_COLLECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tape.h"
+
+/* True if this thread may emit now. The first call of a process starts the
+ * collector (files, writer thread). False, and no leave: not asked for, could
+ * not start, a forked child that is not followed, or nested inside another
+ * event of this thread (a signal handler, a callback of our own making).
+ * Costs a few ns. */
+bool mt_collect_enter(void);
+void mt_collect_leave(void);
+
+/* Is the collector running in this process (whoever asks first does not start
+ * it)? For sources that only watch what others began. */
+bool mt_collect_is_running(void);
+
+/* The next four: only between enter and leave. */
+
+/* Stamps the event with the global order and the time, and appends it. <= 30 ns. */
+void mt_collect_emit(const struct mt_raw_event *event);
+
+/* Fills in python_stack and native_stack, as far as the user asked for them. */
+void mt_collect_stacks(struct mt_raw_event *event);
+
+/* Id of a name (of a phase, mark, ...), 0 if it could not be kept. Copies the
+ * text. A hash lookup when the name is known; no pointer is remembered. */
+uint32_t mt_collect_name(const char *text, size_t length);
+
+/* Id of a pool by its two numbers (PyTorch's MempoolId, or the driver's handle
+ * and 0); (0, 0) is 0. */
+uint32_t mt_collect_pool(uint64_t a, uint64_t b);
+
+/* Number of the calling thread in the tape, from 1. */
+uint32_t mt_collect_thread(void);
+
+/* A fact for the trace's header; keys are those of docs/trace-format.md 2.1 (a
+ * second value for `sources` is appended with a comma, for others it
+ * replaces). Any time after the start. */
+void mt_collect_fact(const char *key, const char *value);
+void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
+
+/* One line for the user on stderr, "memtrace: ...", at most once for each
+ * `once` (a static flag of the caller); none if the user said --quiet. */
+void mt_collect_say(bool *once, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,24 @@
+/* Definitions of the traced process: things that events refer to by id.
+ * Equal payloads of one kind get one id. */
+#ifndef MT_INJECT_INTERN_H
+#define MT_INJECT_INTERN_H
+
+#include <stddef.h>
+
+#include "tape.h"
+
+/* The id of a payload (from 1), defined in the tape at first sight; 0 if the
+ * tape is full (counted). Fast when the calling thread has seen it before: a
+ * hash of the payload and one probe; then a lock-free look into the global
+ * table; only new payloads take a lock. Only between mt_collect_enter and
+ * leave. */
+uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t payload_bytes);
+
+/* A stack of u64 words, outermost first (innermost MT_STACK_MAX kept). */
+#define MT_STACK_MAX 512u
+uint32_t mt_intern_stack(enum mt_definition_kind kind, const uint64_t *words, size_t count);
+
+/* A new definition without comparing: its id, 0 if the tape is full. */
+uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t payload_bytes);
+
+#endif

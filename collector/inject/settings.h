@@ -1,0 +1,34 @@
+/* What `memtrace record` asked for, from the environment (see
+ * collector/record/environment.h, which writes it). Read once, in the
+ * constructor; nothing else of the collector reads the environment for its own
+ * options. */
+#ifndef MT_INJECT_SETTINGS_H
+#define MT_INJECT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mt_inject_settings {
+    bool asked;          /* MEMTRACE_OUTPUT is set: somebody wants a trace */
+    char output[4096];   /* MEMTRACE_OUTPUT: absolute; a file, or a folder if it ends in / */
+    char manifest[4096]; /* MEMTRACE_MANIFEST: each process appends the path of its trace */
+    bool python_stacks;  /* MEMTRACE_STACKS=python,native (either, both, none) */
+    bool native_stacks;
+    bool phases_nvtx;      /* MEMTRACE_PHASES=nvtx,torch,autograd */
+    bool phases_torch;     /* RecordFunction USER_SCOPE */
+    bool phases_autograd;  /* ... and BACKWARD_FUNCTION */
+    bool follow;           /* MEMTRACE_FOLLOW=all|none: children, too (default all) */
+    bool quiet;            /* MEMTRACE_QUIET=1 */
+    bool with_command;     /* MEMTRACE_WITH_ENV=1: command line and environment in the header */
+    uint32_t sample_hz;    /* MEMTRACE_SAMPLE_HZ: NVML, 0 = never; default 10 */
+    uint32_t flush_ms;     /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
+    uint32_t arena_mib;    /* MEMTRACE_ARENA_MIB, default 32 */
+    uint32_t root_process; /* MEMTRACE_ROOT: pid of the command; others are children */
+    char cupti[4096];      /* MEMTRACE_CUPTI: path, "none", or empty */
+    char next_cuda[4096];  /* MEMTRACE_CUDA_NEXT: injection library that was set before ours */
+    char next_nvtx[4096];  /* MEMTRACE_NVTX_NEXT */
+};
+
+extern const struct mt_inject_settings *const mt_settings;
+
+#endif

@@ -1,0 +1,16 @@
+/* Stacks of the calling thread. Both are called between mt_collect_enter and
+ * leave, inside anybody's locks; ids are those of the tape (0 = none). */
+#ifndef MT_INJECT_STACKS_H
+#define MT_INJECT_STACKS_H
+
+#include <stdint.h>
+
+/* Python frames, read without the GIL; 0 if the thread runs no Python, or if
+ * the self-check has not passed (python_stack.c). About 10 ns a frame. */
+uint32_t mt_python_stack(void);
+
+/* Return addresses by libunwind (native_stack.c). `skip` innermost frames are
+ * the collector's own: callers that are exported hooks skip themselves. */
+uint32_t mt_native_stack(unsigned skip);
+
+#endif

@@ -1,0 +1,36 @@
+/* Mapped files of the traced process in the tape: which file an address is in. */
+#ifndef MT_COLLECTOR_MODULES_H
+#define MT_COLLECTOR_MODULES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+/* Payload of MT_DEFINE_MODULE: this, then the build id, then the path. A later
+ * definition replaces those that it overlaps. */
+struct mt_module_definition {
+    uint64_t begin, end; /* addresses, of all its segments */
+    uint64_t bias;       /* address - bias = address in the file's symbol table */
+    uint32_t build_id_bytes, path_bytes;
+};
+
+struct mt_modules; /* sorted by address */
+
+struct mt_modules *mt_modules_new(void); /* NULL: no memory */
+void mt_modules_free(struct mt_modules *modules);
+enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload,
+                              size_t payload_bytes) MT_MUST_USE;
+
+/* A frame as it stands in a trace until symbols are resolved: `file` is the
+ * path of the module, `function` is "+0x" and the address in the file less 1
+ * (the call, not what it returns to); without a module "0x" and the address
+ * less 1, file "". Strings live until the next call. */
+struct mt_native_frame {
+    const char *file, *function;
+    size_t file_length, function_length;
+};
+void mt_modules_frame(struct mt_modules *modules, uint64_t return_address,
+                      struct mt_native_frame *frame);
+
+#endif

@@ -1,0 +1,137 @@
+/* The tape: a memory-mapped file in which a traced process leaves what it has
+ * not written to its trace yet. Threads append raw events to slots of their
+ * own; names, stacks and code objects go to one append-only log. Whoever maps
+ * the tape (the writer thread of that process, or memtrace after the process
+ * was killed) finds everything that was committed: the page cache outlives the
+ * process.
+ *
+ *     header | definitions (append-only log) | slots
+ *
+ * It belongs to one machine and one version of memtrace; only the trace is a
+ * format. All integers are native. */
+#ifndef MT_COLLECTOR_TAPE_H
+#define MT_COLLECTOR_TAPE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "event.h"
+
+#define MT_TAPE_MAGIC   UINT64_C(0x31657061746d656d) /* "memtape1" */
+#define MT_TAPE_VERSION 1u
+
+/* Raw event kinds are those of event.h. */
+
+/* Allocator instances, as sources number them; the trace names them. All but
+ * MT_RAW_PYTORCH are the driver's. */
+enum mt_raw_heap {
+    MT_RAW_DRIVER = 0, /* "driver": linear device memory */
+    MT_RAW_PYTORCH,    /* "pytorch": blocks and segments of its allocator */
+    MT_RAW_MANAGED,    /* "driver:managed" */
+    MT_RAW_ARRAY,      /* "driver:array": size is a lower bound */
+    MT_RAW_ASYNC,      /* "driver:async": stream-ordered, `id` = pool */
+    MT_RAW_VIRTUAL,    /* "driver:virtual": physical memory of cuMemCreate */
+    MT_RAW_GRAPH,      /* "driver:graph": memory nodes of graphs */
+    MT_RAW_HOST,       /* "driver:host": pinned or registered, not on the device */
+    MT_RAW_RESERVED,   /* "driver:reserved": address ranges without memory */
+    MT_RAW_MAPPED,     /* "driver:mapped": where physical memory is mapped */
+    MT_RAW_IMPORTED,   /* "driver:imported": another process owns it */
+    MT_RAW_USER,       /* "user": sub-allocations that NVTX's memory extension tells of */
+    MT_RAW_HEAP_COUNT
+};
+
+/* 64 bytes: one cache line. Sources fill in everything but seq and ticks. */
+struct mt_raw_event {
+    uint64_t seq;   /* global order; dense but where a thread died in between */
+    uint64_t ticks; /* of clock.h */
+    uint64_t addr;
+    uint64_t size_bytes;
+    uint64_t aux_bytes;                  /* as event.h; PHASE_POP: number of the thread that
+                                            began the range, 0 = this one */
+    uint64_t stream;                     /* the driver's handle; PyTorch's is the same */
+    uint32_t python_stack, native_stack; /* of definitions, 0 = none */
+    uint32_t id;                         /* name for phases, marks, contexts, drops; else
+                                            pool; 0 = none */
+    uint8_t kind, flags, heap;
+    uint8_t device; /* 255 = not known: the drain takes the thread's last one */
+};
+
+/* Lanes of the definitions log. Each definition is a header and a payload,
+ * padded to 8 bytes. Ids of each kind count from 1. */
+enum mt_definition_kind {
+    MT_DEFINE_NAME = 1,     /* payload: text */
+    MT_DEFINE_FACT,         /* text "key=value" for the trace's header (facts.h) */
+    MT_DEFINE_CODE,         /* struct mt_code_definition and texts (python_code.h) */
+    MT_DEFINE_PYTHON_STACK, /* u64 words, outermost first: code id << 32 | bytecode offset */
+    MT_DEFINE_NATIVE_STACK, /* u64 words, outermost first: return addresses */
+    MT_DEFINE_MODULE,       /* struct mt_module_definition and path (modules.h) */
+    MT_DEFINE_POOL,         /* u64 words: the pool's two numbers */
+    MT_DEFINE_DEVICE,       /* u64 total bytes, u64 index, text: name */
+    MT_DEFINE_THREAD,       /* u64 thread number, u64 OS id, text: name (later replaces) */
+    MT_DEFINE_KIND_COUNT
+};
+
+struct mt_definition {
+    uint32_t payload_bytes;
+    uint32_t kind;
+    uint32_t id;
+    uint32_t reserved;
+    /* payload follows */
+};
+
+#define MT_SLOT_BYTES  32768u
+#define MT_SLOT_EVENTS (MT_SLOT_BYTES / 64u - 1u)
+
+enum mt_slot_state { MT_SLOT_FREE, MT_SLOT_OPEN, MT_SLOT_FULL };
+
+/* Events are committed by raising `committed` (release) after they are written. */
+struct mt_slot {
+    _Atomic uint32_t state;
+    _Atomic uint32_t committed;
+    _Atomic uint32_t drained; /* by the writer: in the trace, or about to be */
+    uint32_t thread;          /* number in the tape, from 1 */
+    uint64_t os_thread;
+    uint8_t reserved[40];
+    struct mt_raw_event events[MT_SLOT_EVENTS];
+};
+
+/* How ticks relate to time; see clock.h. */
+struct mt_clock_point {
+    uint64_t ticks, unix_ns;
+};
+
+/* What is surely in the trace file: written after the write, so a reader of a
+ * dead tape cuts the trace to trace_bytes and goes on at raw event `next_raw`.
+ * Two of them, used in turn; `current` says which is whole. */
+struct mt_tape_commit {
+    uint64_t trace_bytes, next_raw, events_written, dropped_written;
+};
+
+struct mt_tape {
+    uint64_t magic;
+    uint32_t version, slot_count;
+    uint64_t file_bytes, definitions_offset, definitions_capacity, slots_offset;
+    uint64_t process_id, started_unix_ns;
+    struct mt_clock_point first_point;
+    struct mt_clock_point last_points[2]; /* used in turn, last_point says which */
+    _Atomic uint32_t last_point, closed;
+    struct mt_tape_commit commits[2];
+    _Atomic uint32_t current_commit, thread_count;
+    _Atomic uint64_t definitions_bytes; /* committed */
+    _Atomic uint64_t dropped_definitions;
+    _Atomic uint64_t dropped_events; /* no free slot, or no disk */
+    _Atomic uint64_t waited_ns;      /* of threads that waited for a free slot */
+    uint8_t pad[64];
+    _Atomic uint64_t next_seq; /* the hot line */
+    uint8_t pad_after[56];
+};
+
+_Static_assert(sizeof(struct mt_raw_event) == 64, "an event is a cache line");
+_Static_assert(sizeof(struct mt_slot) == MT_SLOT_BYTES, "slots have no padding");
+
+static inline struct mt_slot *mt_tape_slot(struct mt_tape *tape, uint32_t index)
+{
+    return (struct mt_slot *)(void *)((char *)tape + tape->slots_offset) + index;
+}
+
+#endif

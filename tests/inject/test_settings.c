@@ -1,0 +1,75 @@
+/* What the library reads from its environment: see settings.h. The constructor
+ * runs before main, so every case is this program once more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "settings.h"
+
+static const char *self;
+
+/* Runs this program with `environment` and returns what it says it read. */
+static void expect(const char *environment, const char *wanted)
+{
+    char command[1024], line[512] = "";
+    FILE *pipe;
+
+    snprintf(command, sizeof command, "env -i %s %s --show", environment, self);
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_non_null(fgets(line, sizeof line, pipe));
+    assert_int_equal(pclose(pipe), 0);
+    assert_string_equal(line, wanted);
+}
+
+static void show(void)
+{
+    printf("%d python=%d native=%d nvtx=%d autograd=%d follow=%d hz=%u flush=%u\n",
+           mt_settings->asked, mt_settings->python_stacks, mt_settings->native_stacks,
+           mt_settings->phases_nvtx, mt_settings->phases_autograd, mt_settings->follow,
+           mt_settings->sample_hz, mt_settings->flush_ms);
+}
+
+static void nobody_asked(void **state)
+{
+    (void)state;
+    expect("A=1", "0 python=0 native=0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
+    expect("MEMTRACE_OUTPUT=relative",
+           "0 python=0 native=0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
+}
+
+static void usual_settings(void **state)
+{
+    (void)state;
+    expect("MEMTRACE_OUTPUT=/x",
+           "1 python=1 native=0 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
+}
+
+static void words_and_numbers(void **state)
+{
+    (void)state;
+    expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=native MEMTRACE_PHASES=torch,autograd "
+           "MEMTRACE_FOLLOW=none MEMTRACE_SAMPLE_HZ=0 MEMTRACE_FLUSH_MS=9999",
+           "1 python=0 native=1 nvtx=0 autograd=1 follow=0 hz=0 flush=200\n");
+    expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS= MEMTRACE_SAMPLE_HZ=2x MEMTRACE_FLUSH_MS=-1",
+           "1 python=0 native=0 nvtx=1 autograd=0 follow=1 hz=10 flush=200\n");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_asked),
+        cmocka_unit_test(usual_settings),
+        cmocka_unit_test(words_and_numbers),
+    };
+
+    self = argv[0];
+    if (argc > 1 && !strcmp(argv[1], "--show"))
+        return show(), 0;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
