@@ -326,7 +326,7 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
         return MT_EXIT_USAGE;
     }
     if (!arguments.policies.count)
-        arguments.policies.items[arguments.policies.count++] = "pytorch";
+        arguments.policies.items[arguments.policies.count++] = NULL; /* as the trace is */
     source = mt_open_input(paths[0], &arguments.common, &exit_code);
     if (!source)
         return exit_code;

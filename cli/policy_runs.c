@@ -32,7 +32,7 @@ int mt_policy_error(const char *path, const char *policy, const struct mt_error 
     const char *names[MOST_POLICIES], *near;
     size_t count = 0;
 
-    if (error->status != MT_ERR_USAGE && error->status != MT_ERR_UNSUPPORTED)
+    if (!policy || (error->status != MT_ERR_USAGE && error->status != MT_ERR_UNSUPPORTED))
         return mt_report_error(path, error);
     for (; mt_policies[count] && count < MOST_POLICIES; count++)
         names[count] = mt_policies[count]->name;

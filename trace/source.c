@@ -3,9 +3,16 @@
 enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *batch,
                               struct mt_error *error)
 {
-    batch->events = NULL;
-    batch->count = 0;
-    return source->ops->next(source, batch, error);
+    enum mt_status status;
+
+    do {
+        batch->events = NULL;
+        batch->count = 0;
+        status = source->ops->next(source, batch, error);
+        if (status == MT_OK)
+            mt_heap_view_apply(source, batch);
+    } while (status == MT_OK && batch->count == 0);
+    return status;
 }
 
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error)

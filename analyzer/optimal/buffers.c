@@ -113,9 +113,11 @@ enum mt_status mt_buffers_from_source(struct mt_source *source,
     struct reading reading = {.devices = devices,
                               .end_at_request = !source->header.has_free_completed};
     struct mt_event_batch batch;
-    enum mt_status status;
+    enum mt_status status = mt_heap_view_choose(source, error);
     size_t i;
 
+    if (status != MT_OK)
+        return status;
     while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
         for (i = 0; i < batch.count && status == MT_OK; i++)
             status = read_event(&reading, &batch.events[i], error);

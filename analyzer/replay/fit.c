@@ -365,6 +365,12 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
     return status == MT_OK ? read_to_the_end(search) : status;
 }
 
+/* Who asks the driver for each block would do so on a smaller device, too. */
+static const char *usual_policy(const struct mt_source *source)
+{
+    return source->view.level == MT_VIEW_DRIVER ? "none" : "pytorch";
+}
+
 enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,
                           struct mt_fit_summary *summary, struct mt_error *error)
 {
@@ -372,7 +378,11 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     enum mt_status status;
 
     memset(summary, 0, sizeof *summary);
-    search.replay.policy = options->policy ? options->policy : "pytorch";
+    status = mt_heap_view_choose(source, error);
+    if (status != MT_OK)
+        return status;
+    summary->is_driver_level = source->view.level == MT_VIEW_DRIVER;
+    search.replay.policy = options->policy ? options->policy : usual_policy(source);
     search.replay.no_inferred_limit = true;
     search.replay.no_inferred_pools = true; /* comparing finds them; limits differ */
     if (!simulates(search.replay.policy))

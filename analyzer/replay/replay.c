@@ -31,10 +31,16 @@ struct replay {
 
 /* ---- the policy's name ------------------------------------------------------ */
 
+static bool is_driver_level(const struct replay *replay)
+{
+    return replay->source->view.level == MT_VIEW_DRIVER;
+}
+
 /* "name", "name:options", or a bare option string of PyTorch. */
 static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
 {
-    const char *spec = replay->options->policy ? replay->options->policy : "pytorch";
+    const char *unasked = is_driver_level(replay) ? "recorded" : "pytorch";
+    const char *spec = replay->options->policy ? replay->options->policy : unasked;
     const char *colon = strchr(spec, ':');
     size_t length = colon ? (size_t)(colon - spec) : strlen(spec);
 
@@ -50,7 +56,8 @@ static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
     }
     if (!replay->ops)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no policy is called '%.80s'", spec);
-    replay->as_recorded = replay->ops->follows_recording && !replay->policy_options;
+    replay->as_recorded = replay->ops->follows_recording && !replay->policy_options &&
+                          (!is_driver_level(replay) || replay->ops->follow_segment);
     return MT_OK;
 }
 
@@ -171,11 +178,18 @@ static uint64_t limit_of(const struct replay *replay, uint16_t device,
 
 /* ---- lanes -------------------------------------------------------------------- */
 
+/* What the driver did is nothing to compare another allocator with. */
+static bool is_comparable(const struct replay *replay)
+{
+    return !is_driver_level(replay) || replay->ops->follow_segment;
+}
+
 static enum mt_status open_lane(struct replay *replay, uint16_t device, struct mt_error *error)
 {
     const struct mt_symbols *symbols = &replay->source->symbols;
     struct mt_lane *lane = calloc(1, sizeof *lane);
     struct mt_replay_result *result;
+    bool verify = replay->options->verify && is_comparable(replay);
     uint64_t memory =
         device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
 
@@ -187,9 +201,8 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     result->has_events = true;
     result->policy_exact = !replay->ops->doubt;
     result->policy_doubt = replay->ops->doubt;
-    result->recorded_addresses =
-        !replay->options->blind && (replay->as_recorded || replay->options->verify);
-    result->verify.wanted = replay->options->verify || replay->watches_pools;
+    result->recorded_addresses = !replay->options->blind && (replay->as_recorded || verify);
+    result->verify.wanted = verify || replay->watches_pools;
     result->pools_inferred = replay->pools ? mt_lost_pools_count(replay->pools, device) : 0;
     lane->result = result;
     lane->ops = replay->ops;
@@ -363,6 +376,7 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
     size_t i;
 
     memset(replay->summary, 0, sizeof *replay->summary);
+    replay->summary->is_driver_level = is_driver_level(replay);
     replay->allocations = 0;
     replay->restoring = false;
     mt_window_init(&replay->window, replay->source);
@@ -381,8 +395,8 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
 static bool pools_are_watched(const struct replay *replay)
 {
     return replay->ops == &mt_policy_pytorch && !replay->policy_options &&
-           !replay->options->blind && !replay->options->no_inferred_pools &&
-           !replay->source->header.never_refused &&
+           !is_driver_level(replay) && !replay->options->blind &&
+           !replay->options->no_inferred_pools && !replay->source->header.never_refused &&
            (!replay->observer || replay->observer->restart);
 }
 
@@ -468,7 +482,9 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     replay.observer = observer;
     replay.summary = summary;
     replay.source = source;
-    status = find_policy(&replay, error);
+    status = mt_heap_view_choose(source, error);
+    if (status == MT_OK)
+        status = find_policy(&replay, error);
     if (status == MT_OK && limit_is_wanted(&replay))
         status = infer_limits(&replay, error);
     if (status == MT_OK) {

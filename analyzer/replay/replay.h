@@ -11,7 +11,8 @@
  * "pytorch:expandable_segments:True,max_split_size_mb:64" (or with '='). A bare
  * "pytorch" means the options that the trace recorded. */
 struct mt_replay_options {
-    const char *policy;
+    const char *policy;     /* NULL: "pytorch", or "recorded" if the trace tells of no
+                               allocator above the driver */
     uint64_t limit_bytes;   /* 0 = what the trace recorded or implies, if the policy
                                has the recorded options; else unlimited */
     bool blind;             /* do not use recorded segment addresses */
@@ -87,13 +88,15 @@ struct mt_replay_observer {
 
 struct mt_replay_summary {
     char policy[160];      /* canonical spelling: what was really simulated */
+    bool is_driver_level;  /* requests are those to the driver (heap_view.h) */
     uint16_t device_count; /* entries in use of devices[] */
     struct mt_replay_result devices[MT_MAX_DEVICES]; /* indexed by position;
                                                         see .device */
 };
 
-/* Replays the whole source (from where it is, normally the start). observer
- * may be NULL. `summary` is large: keep it on the heap or static. */
+/* Replays the whole source, which stands at its start. Of several heaps those
+ * that are in view (heap_view.h; chosen here, if they are not). observer may be
+ * NULL. `summary` is large: keep it on the heap or static. */
 enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
                              const struct mt_replay_observer *observer,
                              struct mt_replay_summary *summary, struct mt_error *error) MT_MUST_USE;

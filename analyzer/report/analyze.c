@@ -40,14 +40,20 @@ static bool is_exact(const struct mt_replay_summary *summary)
 }
 
 /* Without a wish: PyTorch's own rules, as long as they reproduce what was
- * recorded; else what was recorded. */
+ * recorded; else, and of a program without an allocator above the driver, what
+ * was recorded. */
 static enum mt_status read_once(struct mt_analysis *analysis)
 {
     const struct mt_replay_options *wish = &analysis->options->replay;
     enum mt_status status;
 
+    status = mt_heap_view_choose(analysis->source, analysis->error);
+    if (status)
+        return status;
     if (wish->policy)
         return replay(analysis, wish->policy);
+    if (analysis->source->view.level == MT_VIEW_DRIVER)
+        return replay(analysis, "recorded");
     status = replay(analysis, "pytorch");
     if (status || is_exact(analysis->summary) || wish->limit_bytes || wish->blind)
         return status;

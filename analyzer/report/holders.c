@@ -14,7 +14,7 @@ enum { UNUSED, LIVE, WAITING };
 /* Addresses of different devices may be equal in other people's formats. */
 static uint64_t key_of(const struct mt_event *event)
 {
-    return event->addr ^ (uint64_t)event->device << 52;
+    return event->addr ^ event->device * UINT64_C(0x9E3779B97F4A7C15);
 }
 
 /* ---- live blocks --------------------------------------------------------- */

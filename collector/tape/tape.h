@@ -34,7 +34,7 @@ enum mt_raw_heap {
     MT_RAW_GRAPH,      /* "driver:graph": memory nodes of graphs */
     MT_RAW_HOST,       /* "driver:host": pinned or registered, not on the device */
     MT_RAW_RESERVED,   /* "driver:reserved": address ranges without memory */
-    MT_RAW_MAPPED,     /* "driver:mapped": where physical memory is mapped */
+    MT_RAW_MAPPED,     /* "driver:mapped": where physical memory is mapped; aux = its handle */
     MT_RAW_IMPORTED,   /* "driver:imported": another process owns it */
     MT_RAW_USER,       /* "user": sub-allocations that NVTX's memory extension tells of */
     MT_RAW_HEAP_COUNT

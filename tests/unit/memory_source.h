@@ -58,6 +58,17 @@ static void memory_source_init(struct memory_source *self, struct mt_event *even
     }
 }
 
+/* Number of the heap of that name, made if there is none. */
+static inline uint16_t memory_source_heap(struct memory_source *self, const char *name)
+{
+    uint32_t text, heap;
+
+    if (mt_symbols_string(&self->source.symbols, name, strlen(name), &text) != MT_OK ||
+        mt_symbols_heap(&self->source.symbols, text, &heap) != MT_OK)
+        return UINT16_MAX;
+    return (uint16_t)heap;
+}
+
 static inline void memory_source_release(struct memory_source *self)
 {
     mt_symbols_release(&self->source.symbols);

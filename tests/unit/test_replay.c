@@ -22,6 +22,7 @@ static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes)
     event.addr = addr;
     event.size_bytes = size_bytes;
     event.stack = event.name = MT_NO_ID;
+    event.heap = 1;
     return event;
 }
 
@@ -32,6 +33,7 @@ static const struct mt_replay_result *replay(struct mt_event *events, size_t cou
     struct mt_error error;
 
     memory_source_init(&source, events, count, batch);
+    assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
     if (mt_replay_run(&source.source, options, NULL, &summary, &error) != MT_OK)
         fail_msg("%s", error.text);
     memory_source_release(&source);

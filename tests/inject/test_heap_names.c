@@ -1,0 +1,52 @@
+/* Every heap that the collector names is one that readers know. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "heaps.h"
+#include "raw_heaps.h"
+#include "tape.h"
+
+static void every_name_is_known(void **state)
+{
+    (void)state;
+    for (unsigned heap = 0; heap < MT_RAW_HEAP_COUNT; heap++) {
+        struct mt_heap_class is = mt_heap_class_of(mt_raw_heap_name(heap));
+
+        if (!*is.what)
+            fail_msg("readers do not know '%s'", mt_raw_heap_name(heap));
+    }
+}
+
+static void levels_are_those_of_the_tape(void **state)
+{
+    static const unsigned beside[] = {MT_RAW_HOST, MT_RAW_RESERVED, MT_RAW_MAPPED, MT_RAW_IMPORTED};
+
+    (void)state;
+    for (unsigned heap = 0; heap < MT_RAW_HEAP_COUNT; heap++) {
+        struct mt_heap_class is = mt_heap_class_of(mt_raw_heap_name(heap));
+        bool is_beside = false;
+
+        for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+            is_beside |= heap == beside[i];
+        if (heap == MT_RAW_PYTORCH)
+            assert_int_equal(is.level, MT_HEAP_FRAMEWORK);
+        else if (heap == MT_RAW_USER)
+            assert_int_equal(is.level, MT_HEAP_USER);
+        else
+            assert_int_equal(is.level, MT_HEAP_DRIVER);
+        assert_int_equal(is.is_device_memory, is.level == MT_HEAP_DRIVER && !is_beside);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_name_is_known),
+                                       cmocka_unit_test(levels_are_those_of_the_tape)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+#include "heap_view.h"
+
+#include "heaps.h"
+#include "source.h"
+
+/* Heaps beyond this number share the high bits of their addresses. */
+#define ADDRESS_HEAPS 128
+#define ADDRESS_SHIFT 57
+
+enum { NOT_LOOKED_AT, IN_VIEW, OUT_OF_VIEW };
+
+#define BIT(kind) (UINT32_C(1) << (kind))
+
+/* Kinds that belong to one heap. */
+static const uint32_t heap_kinds = BIT(MT_EVENT_ALLOC) | BIT(MT_EVENT_FREE_REQUESTED) |
+                                   BIT(MT_EVENT_FREE_COMPLETED) | BIT(MT_EVENT_SEGMENT_ALLOC) |
+                                   BIT(MT_EVENT_SEGMENT_FREE) | BIT(MT_EVENT_SEGMENT_MAP) |
+                                   BIT(MT_EVENT_SEGMENT_UNMAP) | BIT(MT_EVENT_OOM) |
+                                   BIT(MT_EVENT_ALLOC_FAILED) | BIT(MT_EVENT_EMPTY_CACHE);
+
+_Static_assert(MT_EVENT_KIND_COUNT <= 32, "kinds are bits of a word");
+
+static inline bool is_of_heap(const struct mt_event *event)
+{
+    return event->kind < MT_EVENT_KIND_COUNT && (heap_kinds & BIT(event->kind));
+}
+
+/* ---- choosing ----------------------------------------------------------------- */
+
+/* Answers about heaps, each asked once. */
+struct choice {
+    const struct mt_source *source;
+    struct mt_heap_view view;
+    uint8_t known[MT_VIEW_KNOWN_HEAPS];
+};
+
+static bool is_framework_heap(struct choice *choice, uint16_t heap)
+{
+    bool is;
+
+    if (heap < MT_VIEW_KNOWN_HEAPS && choice->known[heap] != NOT_LOOKED_AT)
+        return choice->known[heap] == IN_VIEW;
+    is = mt_heap_class_at(&choice->source->symbols, heap).level == MT_HEAP_FRAMEWORK;
+    if (heap < MT_VIEW_KNOWN_HEAPS)
+        choice->known[heap] = is ? IN_VIEW : OUT_OF_VIEW;
+    return is;
+}
+
+/* Who takes segments is an allocator above the driver, whatever it is called. */
+static bool is_of_framework(struct choice *choice, const struct mt_event *event)
+{
+    if (mt_event_is_segment(event))
+        return true;
+    return (event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_OOM) &&
+           is_framework_heap(choice, event->heap);
+}
+
+static bool decides(struct choice *choice, const struct mt_event_batch *batch)
+{
+    size_t i;
+
+    for (i = 0; i < batch->count; i++) {
+        if (!is_of_framework(choice, &batch->events[i]))
+            continue;
+        choice->view.level = MT_VIEW_FRAMEWORK;
+        choice->view.heap = batch->events[i].heap;
+        return true;
+    }
+    return false;
+}
+
+enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *error)
+{
+    struct choice choice = {source, {.level = MT_VIEW_DRIVER, .chosen = true}, {0}};
+    struct mt_event_batch batch;
+    enum mt_status status = MT_OK;
+
+    if (source->view.chosen)
+        return MT_OK;
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK)
+        if (decides(&choice, &batch))
+            break;
+    if (status != MT_OK && status != MT_END)
+        return status;
+    status = mt_source_rewind(source, error);
+    if (status == MT_OK)
+        source->view = choice.view;
+    return status;
+}
+
+/* ---- applying ----------------------------------------------------------------- */
+
+static bool is_device_memory(struct mt_source *source, uint16_t heap)
+{
+    struct mt_heap_view *view = &source->view;
+    bool is;
+
+    if (heap < MT_VIEW_KNOWN_HEAPS && view->known[heap] != NOT_LOOKED_AT)
+        return view->known[heap] == IN_VIEW;
+    is = mt_heap_class_at(&source->symbols, heap).is_device_memory;
+    if (heap < MT_VIEW_KNOWN_HEAPS)
+        view->known[heap] = is ? IN_VIEW : OUT_OF_VIEW;
+    return is;
+}
+
+static inline bool is_in_view(struct mt_source *source, const struct mt_event *event)
+{
+    if (!is_of_heap(event)) {
+        source->view.has_more |= event->kind == MT_EVENT_MEMORY_SAMPLE;
+        return true;
+    }
+    if (source->view.level == MT_VIEW_FRAMEWORK)
+        return event->heap == source->view.heap;
+    return is_device_memory(source, event->heap);
+}
+
+static inline void tell_heaps_apart(struct mt_source *source, struct mt_event *event)
+{
+    if (source->view.level == MT_VIEW_DRIVER && event->heap && is_of_heap(event))
+        event->addr ^= (uint64_t)(event->heap % ADDRESS_HEAPS) << ADDRESS_SHIFT;
+}
+
+void mt_heap_view_apply(struct mt_source *source, struct mt_event_batch *batch)
+{
+    struct mt_event *events = batch->events;
+    size_t i, kept = 0;
+
+    if (source->view.level == MT_VIEW_EVERYTHING)
+        return;
+    for (i = 0; i < batch->count; i++) {
+        if (!is_in_view(source, &events[i])) {
+            source->view.has_more = true;
+            continue;
+        }
+        if (kept != i)
+            events[kept] = events[i];
+        tell_heaps_apart(source, &events[kept++]);
+    }
+    batch->count = kept;
+}
