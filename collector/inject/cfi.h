@@ -1,0 +1,57 @@
+/* Call frame information (.eh_frame): how to get from a frame to its caller's,
+ * for x86-64. Every module of the process carries it, because C++ exceptions
+ * need it; only what a walk needs is read: where the caller's stack pointer,
+ * frame pointer and return address are. */
+#ifndef MT_INJECT_CFI_H
+#define MT_INJECT_CFI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bytes.h"
+
+enum mt_cfi_base {
+    MT_CFI_NOWHERE, /* the code is in no module, or its rule is beyond us: stop */
+    MT_CFI_LAST,    /* the outermost frame, or one that a signal interrupted */
+    MT_CFI_SP,      /* CFA = stack pointer + offset */
+    MT_CFI_FP,      /* CFA = frame pointer + offset */
+    MT_CFI_FP_CELL, /* CFA = what lies at frame pointer + offset (aligned frames) */
+    MT_CFI_GUESS    /* in a module that does not tell: perhaps CFA = fp + 16 */
+};
+
+enum mt_cfi_saved {
+    MT_CFI_SAME,   /* the caller's frame pointer is the one we have */
+    MT_CFI_AT_CFA, /* ... lies at CFA + fp_offset */
+    MT_CFI_AT_FP,  /* ... lies where the frame pointer points */
+    MT_CFI_LOST    /* ... cannot be told */
+};
+
+/* CFA (canonical frame address) = the caller's stack pointer; its return
+ * address lies 8 bytes below. */
+struct mt_cfi_rule {
+    int32_t cfa_offset;
+    int16_t fp_offset;
+    uint8_t base, fp; /* enums above */
+};
+
+/* The rule at an address of code (a return address less 1). Takes the loader's
+ * list lock for a moment; microseconds. Reads nothing outside of the segments
+ * of loaded modules, whatever their tables say. */
+struct mt_cfi_rule mt_cfi_find(uintptr_t pc);
+
+/* ---- one entry (FDE), executed: cfi_program.c ---- */
+
+struct mt_cfi_program {
+    struct mt_cursor initial, own; /* instructions of the common part, of the function */
+    uint64_t begin;                /* address of its first instruction */
+    uint64_t code_align;
+    int64_t data_align;
+};
+
+struct mt_cfi_rule mt_cfi_execute(const struct mt_cfi_program *program, uint64_t pc);
+
+/* A signed LEB128 number; 0 and bad if it is cut or too long. */
+int64_t mt_cfi_signed(struct mt_cursor *in);
+
+#endif

@@ -1,0 +1,259 @@
+/* The instructions of an entry build a table with a row for each range of code;
+ * they are executed up to the row that holds the address. Registers but stack
+ * pointer, frame pointer and return address are passed over. */
+#include "cfi.h"
+
+enum { FRAME_POINTER = 6, STACK_POINTER = 7, RETURN_ADDRESS = 16 };
+enum { REMEMBERED_MAX = 8, RETURN_OFFSET = -8 };
+
+enum { OP_BREG0 = 0x70, OP_DEREF = 0x06 };
+
+enum saved_kind { SAME, AT_CFA, AT_FP, ELSEWHERE };
+
+struct row {
+    enum mt_cfi_base base; /* NOWHERE: by another register or expression */
+    int64_t cfa_offset, fp_offset, return_offset;
+    enum saved_kind fp, return_address; /* of the latter SAME: there is no caller */
+};
+
+struct machine {
+    struct mt_cursor in;
+    const struct mt_cfi_program *program;
+    uint64_t location, pc;
+    struct row row, initial, remembered[REMEMBERED_MAX];
+    unsigned remembered_count;
+    bool passed; /* the row of pc is complete */
+};
+
+int64_t mt_cfi_signed(struct mt_cursor *in)
+{
+    uint64_t value = 0;
+    unsigned shift = 0;
+    uint8_t byte;
+
+    do {
+        if (in->at == in->end || shift > 63) {
+            in->bad = true;
+            return 0;
+        }
+        byte = *in->at++;
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        shift += 7;
+    } while (byte & 0x80);
+    if (shift < 64 && byte & 0x40)
+        value |= ~UINT64_C(0) << shift;
+    return (int64_t)value;
+}
+
+/* Factored offsets; what overflows was nonsense and is refused by the ranges of
+ * the rule. */
+static int64_t factored(const struct machine *m, uint64_t value)
+{
+    return (int64_t)(value * (uint64_t)m->program->data_align);
+}
+
+static void advance(struct machine *m, uint64_t delta)
+{
+    uint64_t next = m->location + delta * m->program->code_align;
+
+    if (next > m->pc || next < m->location)
+        m->passed = true;
+    else
+        m->location = next;
+}
+
+static void advance_by_bytes(struct machine *m, unsigned bytes)
+{
+    const uint8_t *at = mt_cursor_take(&m->in, bytes);
+
+    if (at)
+        advance(m, bytes == 1 ? at[0] : bytes == 2 ? mt_get_u16(at) : mt_get_u32(at));
+}
+
+static void set_register(struct machine *m, uint64_t number, enum saved_kind kind, int64_t offset)
+{
+    if (number == FRAME_POINTER) {
+        m->row.fp = kind;
+        m->row.fp_offset = offset;
+    } else if (number == RETURN_ADDRESS) {
+        m->row.return_address = kind;
+        m->row.return_offset = offset;
+    }
+}
+
+static void restore_register(struct machine *m, uint64_t number)
+{
+    if (number == FRAME_POINTER)
+        set_register(m, number, m->initial.fp, m->initial.fp_offset);
+    else if (number == RETURN_ADDRESS)
+        set_register(m, number, m->initial.return_address, m->initial.return_offset);
+}
+
+static void set_base(struct machine *m, uint64_t number)
+{
+    m->row.base = number == STACK_POINTER   ? MT_CFI_SP
+                  : number == FRAME_POINTER ? MT_CFI_FP
+                                            : MT_CFI_NOWHERE;
+}
+
+/* "breg6 N", perhaps with "deref": all that compilers use in functions that
+ * align their frame. */
+static bool is_fp_expression(struct mt_cursor block, bool deref, int64_t *offset)
+{
+    const uint8_t *operation = mt_cursor_take(&block, 1);
+
+    if (!operation || *operation != OP_BREG0 + FRAME_POINTER)
+        return false;
+    *offset = mt_cfi_signed(&block);
+    if (deref) {
+        operation = mt_cursor_take(&block, 1);
+        if (!operation || *operation != OP_DEREF)
+            return false;
+    }
+    return !block.bad && !mt_cursor_left(&block);
+}
+
+static struct mt_cursor take_block(struct machine *m)
+{
+    uint64_t length = mt_cursor_varint(&m->in);
+    const uint8_t *bytes = mt_cursor_take(&m->in, length);
+
+    return (struct mt_cursor){bytes, bytes ? bytes + length : NULL, bytes == NULL};
+}
+
+static void set_cfa_expression(struct machine *m)
+{
+    struct mt_cursor block = take_block(m);
+
+    m->row.base =
+        is_fp_expression(block, true, &m->row.cfa_offset) ? MT_CFI_FP_CELL : MT_CFI_NOWHERE;
+}
+
+static void set_register_expression(struct machine *m, bool is_place)
+{
+    uint64_t number = mt_cursor_varint(&m->in);
+    struct mt_cursor block = take_block(m);
+    int64_t offset;
+
+    if (is_place && is_fp_expression(block, false, &offset) && offset == 0)
+        set_register(m, number, AT_FP, 0);
+    else
+        set_register(m, number, ELSEWHERE, 0);
+}
+
+static void remember(struct machine *m)
+{
+    if (m->remembered_count == REMEMBERED_MAX)
+        m->in.bad = true;
+    else
+        m->remembered[m->remembered_count++] = m->row;
+}
+
+static void recall(struct machine *m)
+{
+    if (m->remembered_count == 0)
+        m->in.bad = true;
+    else
+        m->row = m->remembered[--m->remembered_count];
+}
+
+/* Instructions of one byte and operands; DWARF 6.4.2, and GNU's. */
+static void execute_extended(struct machine *m, uint8_t op)
+{
+    struct mt_cursor *in = &m->in;
+    uint64_t number;
+
+    switch (op) {
+    case 0x00: break;                         /* nop */
+    case 0x02: advance_by_bytes(m, 1); break; /* advance_loc1 */
+    case 0x03: advance_by_bytes(m, 2); break; /* advance_loc2 */
+    case 0x04: advance_by_bytes(m, 4); break; /* advance_loc4 */
+    case 0x05:                                /* offset_extended */
+        number = mt_cursor_varint(in);
+        set_register(m, number, AT_CFA, factored(m, mt_cursor_varint(in)));
+        break;
+    case 0x06: restore_register(m, mt_cursor_varint(in)); break; /* restore_extended */
+    case 0x07:                                                   /* undefined */
+        number = mt_cursor_varint(in);
+        set_register(m, number, number == RETURN_ADDRESS ? SAME : ELSEWHERE, 0);
+        break;
+    case 0x08: set_register(m, mt_cursor_varint(in), SAME, 0); break; /* same_value */
+    case 0x09:                                                        /* register */
+        set_register(m, mt_cursor_varint(in), ELSEWHERE, 0);
+        mt_cursor_varint(in);
+        break;
+    case 0x0A: remember(m); break;
+    case 0x0B: recall(m); break;
+    case 0x0C: /* def_cfa */
+        set_base(m, mt_cursor_varint(in));
+        m->row.cfa_offset = (int64_t)mt_cursor_varint(in);
+        break;
+    case 0x0D: set_base(m, mt_cursor_varint(in)); break;                 /* def_cfa_register */
+    case 0x0E: m->row.cfa_offset = (int64_t)mt_cursor_varint(in); break; /* def_cfa_offset */
+    case 0x0F: set_cfa_expression(m); break;
+    case 0x10: set_register_expression(m, true); break;
+    case 0x11: /* offset_extended_sf */
+        number = mt_cursor_varint(in);
+        set_register(m, number, AT_CFA, factored(m, (uint64_t)mt_cfi_signed(in)));
+        break;
+    case 0x12: /* def_cfa_sf */
+        set_base(m, mt_cursor_varint(in));
+        m->row.cfa_offset = factored(m, (uint64_t)mt_cfi_signed(in));
+        break;
+    case 0x13: m->row.cfa_offset = factored(m, (uint64_t)mt_cfi_signed(in)); break;
+    case 0x14: /* val_offset, val_offset_sf */
+    case 0x15:
+        set_register(m, mt_cursor_varint(in), ELSEWHERE, 0);
+        mt_cfi_signed(in);
+        break;
+    case 0x16: set_register_expression(m, false); break; /* val_expression */
+    case 0x2E: mt_cursor_varint(in); break;              /* GNU_args_size */
+    default: in->bad = true;
+    }
+}
+
+static void execute(struct machine *m, struct mt_cursor instructions)
+{
+    m->in = instructions;
+    while (!m->in.bad && !m->passed && m->in.at < m->in.end) {
+        uint8_t op = *m->in.at++;
+        switch (op & 0xC0) {
+        case 0x40: advance(m, op & 0x3F); break;
+        case 0x80: set_register(m, op & 0x3F, AT_CFA, factored(m, mt_cursor_varint(&m->in))); break;
+        case 0xC0: restore_register(m, op & 0x3F); break;
+        default: execute_extended(m, op);
+        }
+    }
+}
+
+static const struct mt_cfi_rule nowhere = {0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
+
+static struct mt_cfi_rule rule_of(const struct row *row)
+{
+    struct mt_cfi_rule rule = {0, 0, (uint8_t)row->base, MT_CFI_LOST};
+
+    if (row->return_address == SAME)
+        rule.base = MT_CFI_LAST;
+    else if (row->return_address != AT_CFA || row->return_offset != RETURN_OFFSET ||
+             row->cfa_offset < INT32_MIN || row->cfa_offset > INT32_MAX)
+        return nowhere;
+    rule.cfa_offset = (int32_t)row->cfa_offset;
+    if (row->fp == SAME || row->fp == AT_FP)
+        rule.fp = row->fp == SAME ? MT_CFI_SAME : MT_CFI_AT_FP;
+    if (row->fp == AT_CFA && row->fp_offset >= INT16_MIN && row->fp_offset <= INT16_MAX) {
+        rule.fp = MT_CFI_AT_CFA;
+        rule.fp_offset = (int16_t)row->fp_offset;
+    }
+    return rule;
+}
+
+struct mt_cfi_rule mt_cfi_execute(const struct mt_cfi_program *program, uint64_t pc)
+{
+    struct machine m = {.program = program, .location = program->begin, .pc = pc};
+
+    execute(&m, program->initial);
+    m.initial = m.row;
+    if (!m.in.bad)
+        execute(&m, program->own);
+    return m.in.bad ? nowhere : rule_of(&m.row);
+}
