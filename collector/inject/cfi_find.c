@@ -1,6 +1,6 @@
 /* Address -> module (the loader's list) -> entry (binary search in
  * .eh_frame_hdr) -> its instructions. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "cfi.h"
 
 #include <elf.h>

@@ -2,6 +2,7 @@
 #ifndef MT_COLLECTOR_MODULES_H
 #define MT_COLLECTOR_MODULES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,22 +16,40 @@ struct mt_module_definition {
     uint32_t build_id_bytes, path_bytes;
 };
 
+#define MT_BUILD_ID_MAX 64u
+
 struct mt_modules; /* sorted by address */
 
 struct mt_modules *mt_modules_new(void); /* NULL: no memory */
 void mt_modules_free(struct mt_modules *modules);
+
+/* Payloads that make no sense are MT_ERR_FORMAT, more modules than any process
+ * has MT_ERR_UNSUPPORTED; both leave everything as it was. */
 enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload,
                               size_t payload_bytes) MT_MUST_USE;
 
-/* A frame as it stands in a trace until symbols are resolved: `file` is the
- * path of the module, `function` is "+0x" and the address in the file less 1
- * (the call, not what it returns to); without a module "0x" and the address
- * less 1, file "". Strings live until the next call. */
+/* A frame as it stands in a trace until symbols are resolved (docs/trace-format.md):
+ * `file` is the path of the module, then " (build id HEX)" if it has one;
+ * `function` is "+0x" and the address in the file less 1 (the call, not what it
+ * returns to); without a module "0x" and the address less 1, file "". */
 struct mt_native_frame {
     const char *file, *function;
     size_t file_length, function_length;
 };
+
+/* Strings live until the next call. O(log modules). */
 void mt_modules_frame(struct mt_modules *modules, uint64_t return_address,
                       struct mt_native_frame *frame);
+
+/* The way back, from texts of a trace. */
+struct mt_native_place {
+    uint64_t address;   /* in the module's file; without a module in the process */
+    size_t path_length; /* of the module in `file`, 0 = none */
+    uint8_t build_id[MT_BUILD_ID_MAX];
+    size_t build_id_bytes;
+};
+
+/* False if they are no native frame. */
+bool mt_native_frame_parse(const struct mt_native_frame *frame, struct mt_native_place *place);
 
 #endif
