@@ -1,0 +1,256 @@
+/* Memory: each runtime call nests the driver call that the real runtime nests. */
+#include <string.h>
+
+#include "paper_runtime.h"
+
+static CUdeviceptr device_pointer(const void *pointer) {
+    return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+static cudaError_t lacking(void) {
+    return paper_result(cudaErrorNotSupported);
+}
+
+cudaError_t cudaMalloc(void **pointer, size_t size) {
+    const struct paper_driver *driver = paper_enter();
+    CUdeviceptr got = 0;
+    if (driver == NULL) {
+        return cudaPeekAtLastError();
+    }
+    CUresult result = size > 0 ? driver->cuMemAlloc(&got, size) : CUDA_SUCCESS;
+    *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
+    return paper_result((int)result);
+}
+
+cudaError_t cudaFree(void *pointer) {
+    const struct paper_driver *driver = paper_enter(); /* cudaFree(NULL) makes a context, too */
+    if (driver == NULL) {
+        return cudaPeekAtLastError();
+    }
+    paper_complete_all();
+    return pointer == NULL ? cudaSuccess
+                           : paper_result((int)driver->cuMemFree(device_pointer(pointer)));
+}
+
+cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream) {
+    const struct paper_driver *driver = paper_enter();
+    CUdeviceptr got = 0;
+    if (driver == NULL || driver->cuMemAllocAsync == NULL) {
+        return lacking();
+    }
+    CUresult result = driver->cuMemAllocAsync(&got, size, stream);
+    *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
+    return paper_result((int)result);
+}
+
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuMemFreeAsync == NULL) {
+        return lacking();
+    }
+    return paper_result((int)driver->cuMemFreeAsync(device_pointer(pointer), stream));
+}
+
+cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL) {
+        return cudaPeekAtLastError();
+    }
+    return paper_result((int)driver->cuMemHostAlloc(pointer, size, flags));
+}
+
+cudaError_t cudaFreeHost(void *pointer) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || pointer == NULL) {
+        return cudaSuccess;
+    }
+    return paper_result((int)driver->cuMemFreeHost(pointer));
+}
+
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuMemHostRegister == NULL) {
+        return lacking();
+    }
+    return paper_result((int)driver->cuMemHostRegister(pointer, size, flags));
+}
+
+cudaError_t cudaHostUnregister(void *pointer) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuMemHostUnregister == NULL) {
+        return lacking();
+    }
+    return paper_result((int)driver->cuMemHostUnregister(pointer));
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL) {
+        return cudaPeekAtLastError();
+    }
+    return paper_result((int)driver->cuMemGetInfo(free_bytes, total_bytes));
+}
+
+static unsigned memory_type(const void *pointer) {
+    const struct paper_driver *driver = paper_enter();
+    unsigned type = 0;
+    if (driver == NULL || driver->cuPointerGetAttribute == NULL ||
+        driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      device_pointer(pointer)) != CUDA_SUCCESS) {
+        return 0;
+    }
+    return type;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+                                     const void *pointer) {
+    memset(attributes, 0, sizeof *attributes);
+    attributes->device = -2; /* cudaInvalidDeviceId */
+    unsigned type = memory_type(pointer);
+    if (type == CU_MEMORYTYPE_DEVICE) {
+        int ordinal = paper_device();
+        paper_driver()->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                              device_pointer(pointer));
+        attributes->type = cudaMemoryTypeDevice;
+        attributes->device = ordinal;
+        attributes->devicePointer = (void *)(uintptr_t)pointer;
+    } else if (type == CU_MEMORYTYPE_HOST) {
+        attributes->type = cudaMemoryTypeHost;
+        attributes->device = paper_device();
+        attributes->devicePointer = attributes->hostPointer = (void *)(uintptr_t)pointer;
+    }
+    return cudaSuccess;
+}
+
+static bool writes_host(const void *destination, const void *source, enum cudaMemcpyKind kind) {
+    if (kind == cudaMemcpyDefault) {
+        return memory_type(source) == CU_MEMORYTYPE_DEVICE &&
+               memory_type(destination) != CU_MEMORYTYPE_DEVICE;
+    }
+    return kind == cudaMemcpyDeviceToHost;
+}
+
+static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+    if (kind == cudaMemcpyHostToHost) {
+        memmove(to, from, bytes);
+    } else if (writes_host(to, from, kind) && paper_option("PAPER_GPU_KEEP") == 0) {
+        memset(to, 0, bytes);
+    }
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+    paper_complete_all();
+    copy(to, from, bytes, kind);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    paper_stream_work(stream);
+    copy(to, from, bytes, kind);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+    paper_stream_work(stream);
+    for (size_t row = 0; row < height; row++) {
+        copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width, kind);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream) {
+    (void)to, (void)to_device, (void)from, (void)from_device, (void)bytes;
+    paper_stream_work(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
+                               enum cudaMemcpyKind kind) {
+    (void)symbol, (void)from, (void)bytes, (void)offset, (void)kind;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *pointer, int value, size_t bytes) {
+    (void)pointer, (void)value, (void)bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t stream) {
+    (void)pointer, (void)value, (void)bytes;
+    paper_stream_work(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuDeviceGetDefaultMemPool == NULL) {
+        return lacking();
+    }
+    return paper_result((int)driver->cuDeviceGetDefaultMemPool(pool, device));
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuMemPoolGetAttribute == NULL) {
+        return lacking();
+    }
+    return paper_result(
+        (int)driver->cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attr, value));
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuMemPoolSetAttribute == NULL) {
+        return lacking();
+    }
+    return paper_result(
+        (int)driver->cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attr, value));
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
+                                 size_t count) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuMemPoolSetAccess == NULL) {
+        return lacking();
+    }
+    return paper_result(
+        (int)driver->cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)(const void *)list, count));
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes) {
+    const struct paper_driver *driver = paper_enter();
+    if (driver == NULL || driver->cuMemPoolTrimTo == NULL) {
+        return lacking();
+    }
+    return paper_result((int)driver->cuMemPoolTrimTo(pool, keep_bytes));
+}
+
+/* Memory of another process: not on paper. */
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer) {
+    (void)handle, (void)pointer;
+    return lacking();
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned flags) {
+    (void)pointer, (void)handle, (void)flags;
+    return lacking();
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *pointer) {
+    (void)pointer;
+    return lacking();
+}
+
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+    (void)handle, (void)event;
+    return lacking();
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
+    (void)event, (void)handle;
+    return lacking();
+}
