@@ -29,7 +29,9 @@ struct mt_index_entry {
 
 /* ---- header frame (header.c) ------------------------------------------ */
 
-void mt_header_write(const struct mt_trace_header *header, struct mt_buf *out);
+/* A whole frame; padded to `frame_bytes` (0 = no padding) by a fact that nobody
+ * reads, so that another header can take its place. Larger if the facts are. */
+void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, struct mt_buf *out);
 
 /* `payload` is what the skippable frame holds. Texts go into the arena. */
 enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_arena *arena,

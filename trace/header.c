@@ -125,7 +125,27 @@ static void add_fact(struct mt_buf *out, const struct fact *fact,
     }
 }
 
-void mt_header_write(const struct mt_trace_header *header, struct mt_buf *out)
+/* Fills the frame up to `frame_bytes` if a pair still fits. */
+static void add_room(struct mt_buf *out, size_t start, size_t frame_bytes, uint32_t *pairs)
+{
+    static const char key[] = "room";
+    size_t pair_bytes = 8 + sizeof key - 1, used = out->length - start + CHECKSUM_BYTES;
+    char *room;
+
+    if (out->failed || used + pair_bytes > frame_bytes)
+        return;
+    add_u32(out, sizeof key - 1);
+    add_u32(out, (uint32_t)(frame_bytes - used - pair_bytes));
+    mt_buf_add_text(out, key);
+    room = mt_buf_reserve(out, frame_bytes - used - pair_bytes);
+    if (!room)
+        return;
+    memset(room, ' ', frame_bytes - used - pair_bytes);
+    out->length += frame_bytes - used - pair_bytes;
+    ++*pairs;
+}
+
+void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, struct mt_buf *out)
 {
     size_t start = out->length, payload, i;
     uint32_t pairs = 0;
@@ -138,6 +158,7 @@ void mt_header_write(const struct mt_trace_header *header, struct mt_buf *out)
     add_u32(out, 0);
     for (i = 0; i < MT_ARRAY_LEN(facts); i++)
         add_fact(out, &facts[i], header, &pairs);
+    add_room(out, start, frame_bytes, &pairs);
     set_u32(out, payload + 12, pairs);
     if (!out->failed)
         add_u32(out, mt_crc32(out->data + payload, out->length - payload));

@@ -33,6 +33,8 @@ struct mt_writer;
 struct mt_writer_options {
     int compression_level; /* zstd; 0 = default (3) */
     size_t frame_bytes;    /* raw bytes a frame, 0 = default, at most 1 MiB */
+    size_t header_bytes;   /* room for a header that grows later (mt_writer_set_header),
+                              at most 64 KiB; 0 = none */
 };
 
 /* Writes header and frames to `fd`, which stays the caller's. Symbols that
@@ -42,6 +44,15 @@ enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
                              const struct mt_symbols *symbols,
                              const struct mt_writer_options *options, struct mt_writer **writer,
                              struct mt_error *error) MT_MUST_USE;
+
+/* Replaces the header where it stands; needs options.header_bytes and a `fd` that
+ * can be written at a place of choice. MT_ERR_USAGE if the facts have outgrown the room: the old
+ * header stays. A crash in between damages the header, never the events. */
+enum mt_status mt_writer_set_header(struct mt_writer *writer, const struct mt_trace_header *header,
+                                    struct mt_error *error) MT_MUST_USE;
+
+/* Length of the file so far, up to the last flush. */
+uint64_t mt_writer_bytes(const struct mt_writer *writer);
 
 /* Events must come in order of seq; t_ns never decreases. <= 60 ns an event. */
 enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *event,

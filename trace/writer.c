@@ -18,7 +18,8 @@ enum {
     DEFAULT_EVENTS = 32768, /* as many as a block of the encoder holds */
     MIN_EVENTS = 16,
     RAW_BYTES_PER_EVENT = 6, /* typical, to turn frame_bytes into events */
-    DEFINITIONS_PER_BLOCK = MT_BLOCK_MAX_BYTES / 4
+    DEFINITIONS_PER_BLOCK = MT_BLOCK_MAX_BYTES / 4,
+    MAX_HEADER_ROOM = 65536
 };
 
 struct mt_writer {
@@ -32,6 +33,7 @@ struct mt_writer {
     struct mt_buf definitions, raw, compressed;
     struct mt_index_entry *frames;
     size_t frame_count, frame_capacity;
+    size_t header_room;
     uint64_t header_bytes, offset; /* offset: of the next frame in the file */
     uint64_t next_seq, last_t_ns;
     bool ended;  /* an END event was added */
@@ -71,11 +73,50 @@ static enum mt_status write_header(struct mt_writer *writer, const struct mt_tra
     struct mt_buf out = {0};
     enum mt_status status;
 
-    mt_header_write(header, &out);
+    mt_header_write(header, writer->header_room, &out);
     writer->header_bytes = out.length;
     status = out.failed ? no_memory(error) : write_all(writer, out.data, out.length, error);
     mt_buf_release(&out);
     return status;
+}
+
+static enum mt_status overwrite(struct mt_writer *writer, const struct mt_buf *bytes,
+                                struct mt_error *error)
+{
+    size_t done = 0;
+
+    while (done < bytes->length) {
+        ssize_t got = pwrite(writer->fd, bytes->data + done, bytes->length - done, (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return mt_fail(error, MT_ERR_OUTPUT, done, "%s",
+                           got ? strerror(errno) : "nothing was written");
+        done += (size_t)got;
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_writer_set_header(struct mt_writer *writer, const struct mt_trace_header *header,
+                                    struct mt_error *error)
+{
+    struct mt_buf out = {0};
+    enum mt_status status;
+
+    mt_header_write(header, writer->header_room, &out);
+    if (out.failed)
+        status = no_memory(error);
+    else if (out.length != writer->header_bytes)
+        status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no room for the new header");
+    else
+        status = overwrite(writer, &out, error);
+    mt_buf_release(&out);
+    return status;
+}
+
+uint64_t mt_writer_bytes(const struct mt_writer *writer)
+{
+    return writer->offset;
 }
 
 static enum mt_status set_up(struct mt_writer *writer, const struct mt_writer_options *options)
@@ -83,6 +124,7 @@ static enum mt_status set_up(struct mt_writer *writer, const struct mt_writer_op
     int level = options && options->compression_level ? options->compression_level : DEFAULT_LEVEL;
     size_t frame_bytes = options ? options->frame_bytes : 0;
 
+    writer->header_room = options ? mt_min_u64(options->header_bytes, MAX_HEADER_ROOM) : 0;
     writer->max_events = DEFAULT_EVENTS;
     writer->frame_bytes = MT_BLOCK_MAX_BYTES;
     if (frame_bytes && frame_bytes < MT_BLOCK_MAX_BYTES) {

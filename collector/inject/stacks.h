@@ -7,12 +7,12 @@
 
 /* Python frames, read without the GIL; 0 if the thread runs no Python, or if
  * the self-check has not passed (python_stack.c). About 10 ns a frame. */
-uint32_t mt_python_stack(void);
+uint32_t mt_python_stack(void) __attribute__((weak));
 
 /* Return addresses (native_stack.c; 0 on machines that it does not know). With
  * `skip` 0 the innermost is that of this call; more are the collector's own:
  * callers that are exported hooks skip themselves. About 5 ns a frame. */
-uint32_t mt_native_stack(unsigned skip);
+uint32_t mt_native_stack(unsigned skip) __attribute__((weak));
 
 /* Code was unloaded: what is known of the frames of its functions is void. */
 void mt_native_stack_forget(void);

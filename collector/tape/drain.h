@@ -11,29 +11,42 @@
 
 struct mt_drain;
 
-struct mt_drain_result {
-    uint64_t events;  /* added to the writer by this pass */
-    uint64_t missing; /* raw events that never were committed (only of a dead process) */
-    bool waits;       /* a thread is between taking its number and committing */
+enum mt_drain_mode {
+    MT_DRAIN_LIVE, /* stop at a number that is taken but not committed */
+    MT_DRAIN_SKIP, /* its thread will not come back: count it as dropped, go on */
+    MT_DRAIN_DEAD  /* nobody writes any more: as SKIP, to the end */
 };
 
-/* `symbols` are the writer's (both borrowed); they may hold what an earlier
- * part of the trace defined. */
-enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
-                            struct mt_writer *writer, struct mt_drain **drain,
-                            struct mt_error *error) MT_MUST_USE;
-void mt_drain_free(struct mt_drain *drain);
+struct mt_drain_result {
+    uint64_t events;  /* added to the writer by this pass */
+    uint64_t missing; /* numbers without an event, passed over (SKIP, DEAD) */
+    uint64_t waiting; /* committed events behind a number that is not (LIVE) */
+};
 
-/* Header facts as far as the tape tells them. Strings live as long as the drain. */
+/* `symbols` are the writer's, `writer` may be set later (all borrowed); symbols
+ * may hold what an earlier part of the trace defined. Goes on at `from`: zeroes
+ * for a new tape, the tape's last commit for one of a dead process. */
+enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
+                            const struct mt_tape_commit *from, struct mt_drain **drain,
+                            struct mt_error *error) MT_MUST_USE;
+void mt_drain_free(struct mt_drain *drain); /* NULL is fine */
+
+/* Takes in definitions, and says whether header facts changed since the last
+ * mt_drain_header. */
+enum mt_status mt_drain_definitions(struct mt_drain *drain, bool *header_changed) MT_MUST_USE;
+
+/* Header facts as far as the tape tells them; others stay. Strings live until
+ * the next mt_drain_definitions. */
 void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header);
 
-/* One pass: everything up to the first number that is taken but not committed.
- * `dead`: nobody writes any more, so numbers without an event are missing.
- * Does not flush the writer. Cost: linear in new events; sorts them. */
-enum mt_status mt_drain_pass(struct mt_drain *drain, bool dead, struct mt_drain_result *result,
+/* One pass over what is committed. Does not flush the writer. Cost: linear in
+ * the new events. */
+enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
+                             enum mt_drain_mode mode, struct mt_drain_result *result,
                              struct mt_error *error) MT_MUST_USE;
 
-/* After the writer flushed: slots whose events are in the file become free. */
+/* After the writer flushed: everything passed so far is in the file, which is
+ * `trace_bytes` long; its slots become free. */
 void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes);
 
 #endif

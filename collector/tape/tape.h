@@ -5,7 +5,7 @@
  * was killed) finds everything that was committed: the page cache outlives the
  * process.
  *
- *     header | definitions (append-only log) | slots
+ *     header | slots | definitions (append-only log)
  *
  * It belongs to one machine and one version of memtrace; only the trace is a
  * format. All integers are native. */
@@ -88,10 +88,8 @@ enum mt_slot_state { MT_SLOT_FREE, MT_SLOT_OPEN, MT_SLOT_FULL };
 struct mt_slot {
     _Atomic uint32_t state;
     _Atomic uint32_t committed;
-    _Atomic uint32_t drained; /* by the writer: in the trace, or about to be */
-    uint32_t thread;          /* number in the tape, from 1 */
-    uint64_t os_thread;
-    uint8_t reserved[40];
+    uint32_t thread; /* number in the tape, from 1 */
+    uint8_t reserved[52];
     struct mt_raw_event events[MT_SLOT_EVENTS];
 };
 
@@ -104,7 +102,7 @@ struct mt_clock_point {
  * dead tape cuts the trace to trace_bytes and goes on at raw event `next_raw`.
  * Two of them, used in turn; `current` says which is whole. */
 struct mt_tape_commit {
-    uint64_t trace_bytes, next_raw, events_written, dropped_written;
+    uint64_t trace_bytes, next_raw, events_written, dropped_written, last_t_ns;
 };
 
 struct mt_tape {
@@ -118,6 +116,7 @@ struct mt_tape {
     struct mt_tape_commit commits[2];
     _Atomic uint32_t current_commit, thread_count;
     _Atomic uint64_t definitions_bytes; /* committed */
+    _Atomic uint64_t definitions_reserved; /* of the log: has disk */
     _Atomic uint64_t dropped_definitions;
     _Atomic uint64_t dropped_events; /* no free slot, or no disk */
     _Atomic uint64_t waited_ns;      /* of threads that waited for a free slot */
@@ -127,6 +126,7 @@ struct mt_tape {
 };
 
 _Static_assert(sizeof(struct mt_raw_event) == 64, "an event is a cache line");
+_Static_assert(sizeof(struct mt_tape) <= 4096, "the header is one page");
 _Static_assert(sizeof(struct mt_slot) == MT_SLOT_BYTES, "slots have no padding");
 
 static inline struct mt_slot *mt_tape_slot(struct mt_tape *tape, uint32_t index)

@@ -1,0 +1,305 @@
+/* See collect.h. The hot path: a load of the generation (which a forked child
+ * finds zeroed), a flag of the thread, an atomic addition for the number, and a
+ * cache line. Slots are taken and filled without locks. */
+#include "collect.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core.h"
+#include "intern.h"
+#include "settings.h"
+#include "stacks.h"
+
+enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
+
+static _Thread_local struct mt_thread *self;
+
+struct mt_thread *mt_thread_self(void)
+{
+    return self;
+}
+
+/* ---- slots ------------------------------------------------------------ */
+
+static void close_slot(struct mt_thread *thread)
+{
+    if (thread->slot)
+        atomic_store_explicit(&thread->slot->state, MT_SLOT_FULL, memory_order_release);
+    thread->slot = NULL;
+}
+
+/* The next free slot, beginning where the last one was found. */
+static struct mt_slot *take_free_slot(struct mt_tape *tape)
+{
+    static _Atomic uint32_t hint;
+    uint32_t start = atomic_load_explicit(&hint, memory_order_relaxed), i;
+
+    for (i = 0; i < tape->slot_count; i++) {
+        uint32_t index = (start + i) % tape->slot_count;
+        struct mt_slot *slot = mt_tape_slot(tape, index);
+        uint32_t wanted = MT_SLOT_FREE;
+        if (atomic_load_explicit(&slot->state, memory_order_relaxed) == MT_SLOT_FREE &&
+            atomic_compare_exchange_strong(&slot->state, &wanted, MT_SLOT_OPEN)) {
+            atomic_store_explicit(&hint, index + 1, memory_order_relaxed);
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+/* Waits for the writer a bounded time: longer than it needs unless the disk is
+ * stuck. */
+static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_thread *thread)
+{
+    uint64_t start_ns = mt_monotonic_ns(), waited_ns = 0;
+    struct mt_slot *slot = NULL;
+
+    while (!slot && !thread->never_waits && waited_ns < MAX_WAIT_NS) {
+        const struct timespec step = {0, WAIT_STEP_NS};
+        mt_writer_thread_wake();
+        nanosleep(&step, NULL);
+        waited_ns = mt_monotonic_ns() - start_ns;
+        slot = take_free_slot(tape);
+    }
+    atomic_fetch_add_explicit(&tape->waited_ns, waited_ns, memory_order_relaxed);
+    return slot;
+}
+
+/* A slot with room for the thread's next event; false if there is none. */
+static bool next_slot(struct mt_thread *thread)
+{
+    struct mt_tape *tape = mt_core.tape;
+    int saved = errno;
+
+    close_slot(thread);
+    thread->slot = take_free_slot(tape);
+    if (!thread->slot)
+        thread->slot = wait_for_slot(tape, thread);
+    if (thread->slot) {
+        thread->slot->thread = thread->number;
+        thread->used = 0;
+    }
+    if (atomic_fetch_add(&mt_core.full_slots, 1) + 1 >= tape->slot_count / 8)
+        mt_writer_thread_wake();
+    errno = saved;
+    return thread->slot != NULL;
+}
+
+static void count_dropped(void)
+{
+    atomic_fetch_add_explicit(&mt_core.tape->dropped_events, 1, memory_order_relaxed);
+}
+
+/* ---- threads ---------------------------------------------------------- */
+
+static void define_thread(const struct mt_thread *thread)
+{
+    struct {
+        uint64_t number, os_id;
+        char name[16];
+    } facts = {thread->number, (uint64_t)syscall(SYS_gettid), {0}};
+
+    if (prctl(PR_GET_NAME, facts.name, 0, 0, 0))
+        facts.name[0] = '\0';
+    (void)mt_define(MT_DEFINE_THREAD, &facts, 16 + strnlen(facts.name, sizeof facts.name));
+}
+
+/* At the end of a thread; others of its destructors may still emit, and begin
+ * anew. */
+static void thread_ends(void *value)
+{
+    struct mt_thread *thread = value;
+
+    self = NULL;
+    if (thread->generation == atomic_load(mt_core.generation))
+        close_slot(thread);
+    (void)munmap(thread, sizeof *thread);
+}
+
+bool mt_thread_key_make(void)
+{
+    if (!mt_core.thread_key_made)
+        mt_core.thread_key_made = pthread_key_create(&mt_core.thread_key, thread_ends) == 0;
+    return mt_core.thread_key_made;
+}
+
+void mt_thread_forget(void)
+{
+    if (self)
+        self->generation = 0;
+}
+
+static struct mt_thread *new_thread(void)
+{
+    struct mt_thread *thread =
+        mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (thread == MAP_FAILED)
+        return NULL;
+    if (pthread_setspecific(mt_core.thread_key, thread)) {
+        (void)munmap(thread, sizeof *thread);
+        return NULL;
+    }
+    return thread;
+}
+
+static bool begin_thread(void)
+{
+    struct mt_thread *thread = self ? self : new_thread();
+
+    if (!thread)
+        return false;
+    memset(thread, 0, sizeof *thread);
+    thread->number = atomic_fetch_add(&mt_core.tape->thread_count, 1) + 1;
+    thread->depth = 1;
+    self = thread;
+    thread->generation = atomic_load(mt_core.generation);
+    define_thread(thread);
+    return true;
+}
+
+/* ---- enter and leave -------------------------------------------------- */
+
+/* A child of a fork that ran no handlers (a bare clone) finds the page zeroed. */
+static bool was_forked(int state)
+{
+    return (state == MT_CORE_RUNNING || state == MT_CORE_FAILED) && mt_core.generation_page &&
+           !atomic_load(mt_core.generation_page);
+}
+
+static bool enter_slowly(void)
+{
+    int state = atomic_load(&mt_core.state);
+
+    if (state == MT_CORE_OFF)
+        return false;
+    if (was_forked(state)) {
+        mt_lifecycle_forked();
+        state = atomic_load(&mt_core.state);
+    }
+    if (state == MT_CORE_FAILED) {
+        count_dropped();
+        return false;
+    }
+    return mt_lifecycle_start() && begin_thread();
+}
+
+bool mt_collect_enter(void)
+{
+    struct mt_thread *thread = self;
+    bool entered;
+    int saved;
+
+    if (thread && thread->generation &&
+        thread->generation == atomic_load_explicit(mt_core.generation, memory_order_relaxed)) {
+        if (thread->depth) {
+            count_dropped();
+            return false;
+        }
+        thread->depth = 1;
+        return true;
+    }
+    saved = errno;
+    entered = enter_slowly();
+    errno = saved;
+    return entered;
+}
+
+void mt_collect_leave(void)
+{
+    self->depth = 0;
+}
+
+bool mt_collect_is_running(void)
+{
+    return atomic_load_explicit(&mt_core.state, memory_order_relaxed) == MT_CORE_RUNNING &&
+           atomic_load_explicit(mt_core.generation, memory_order_relaxed) != 0;
+}
+
+/* ---- events ----------------------------------------------------------- */
+
+void mt_collect_emit(const struct mt_raw_event *event)
+{
+    struct mt_thread *thread = self;
+    struct mt_raw_event *place;
+
+    if ((!thread->slot || thread->used == MT_SLOT_EVENTS) && !next_slot(thread)) {
+        count_dropped();
+        return;
+    }
+    place = &thread->slot->events[thread->used++];
+    *place = *event;
+    place->ticks = mt_clock_ticks(&mt_core.clock);
+    place->seq = atomic_fetch_add_explicit(&mt_core.tape->next_seq, 1, memory_order_relaxed);
+    atomic_store_explicit(&thread->slot->committed, thread->used, memory_order_release);
+}
+
+void mt_collect_stacks(struct mt_raw_event *event)
+{
+    if (mt_settings->python_stacks && mt_python_stack)
+        event->python_stack = mt_python_stack();
+    if (mt_settings->native_stacks && mt_native_stack)
+        event->native_stack = mt_native_stack(1);
+}
+
+uint32_t mt_collect_name(const char *text, size_t length)
+{
+    return mt_intern(MT_DEFINE_NAME, text, length);
+}
+
+uint32_t mt_collect_pool(uint64_t a, uint64_t b)
+{
+    const uint64_t numbers[2] = {a, b};
+
+    return a || b ? mt_intern(MT_DEFINE_POOL, numbers, sizeof numbers) : 0;
+}
+
+uint32_t mt_collect_thread(void)
+{
+    return self->number;
+}
+
+void mt_collect_fact(const char *key, const char *value)
+{
+    char text[4096];
+    int length = snprintf(text, sizeof text, "%s=%s", key, value);
+
+    if (length > 0)
+        (void)mt_define(MT_DEFINE_FACT, text,
+                        (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+}
+
+void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name)
+{
+    struct {
+        uint64_t total_bytes, index;
+        char name[256];
+    } facts = {total_bytes, index, {0}};
+    size_t length = name ? strnlen(name, sizeof facts.name) : 0;
+
+    memcpy(facts.name, name ? name : "", length);
+    (void)mt_define(MT_DEFINE_DEVICE, &facts, 16 + length);
+}
+
+void mt_collect_say(bool *once, const char *format, ...)
+{
+    char line[512] = "memtrace: ";
+    size_t used = strlen(line);
+    va_list arguments;
+
+    if (mt_settings->quiet || __atomic_exchange_n(once, true, __ATOMIC_RELAXED))
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+    va_end(arguments);
+    used = strlen(line);
+    line[used++] = '\n';
+    (void)!write(STDERR_FILENO, line, used);
+}

@@ -1,0 +1,89 @@
+/* State of the collector in this process: the one global of the library, and
+ * what its parts (collect.c, intern.c, lifecycle.c, writer_thread.c) do for each
+ * other. */
+#ifndef MT_INJECT_CORE_H
+#define MT_INJECT_CORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "tape.h"
+#include "ticks.h"
+
+enum mt_core_state {
+    MT_CORE_IDLE,     /* nothing has happened yet */
+    MT_CORE_STARTING, /* a thread is opening the files */
+    MT_CORE_RUNNING,
+    MT_CORE_FAILED, /* the trace cannot be written any more: events are counted */
+    MT_CORE_OFF     /* nobody asked, could not start, or a child not followed */
+};
+
+struct mt_core {
+    _Atomic int state;
+    _Atomic bool stop;    /* the writer shall finish */
+    struct mt_tape *tape; /* valid from RUNNING on */
+    int tape_fd, trace_fd;
+    char trace_path[4400], tape_path[4400];
+    struct mt_clock clock;
+    /* A page that a forked child finds zeroed: the number of this recording.
+     * Before the start, it points to a zero. */
+    const _Atomic uint32_t *generation;
+    _Atomic uint32_t *generation_page;
+    uint32_t last_generation;
+    pthread_t writer;
+    bool writer_runs;
+    _Atomic uint32_t wake;       /* futex of the writer */
+    _Atomic uint32_t full_slots; /* since the writer looked */
+    pthread_key_t thread_key;
+    bool thread_key_made;
+};
+
+extern struct mt_core mt_core;
+
+/* What the collector keeps for each thread that emits. */
+struct mt_cached_id {
+    uint64_t hash;
+    uint32_t id, payload_offset; /* in 8 bytes, in the definitions log */
+};
+
+enum { MT_THREAD_CACHE = 512 };
+
+struct mt_thread {
+    uint32_t generation, depth;
+    struct mt_slot *slot;
+    uint32_t used;
+    uint32_t number;
+    bool never_waits; /* the writer itself */
+    struct mt_cached_id cache[MT_THREAD_CACHE];
+};
+
+/* The calling thread's; not NULL between enter and leave. */
+struct mt_thread *mt_thread_self(void);
+
+/* lifecycle.c: true if the collector runs; the first call starts it. */
+bool mt_lifecycle_start(void);
+/* In a forked child: forget the parent's recording. */
+void mt_lifecycle_forked(void);
+
+/* collect.c */
+void mt_thread_forget(void); /* in a forked child: this thread has emitted nothing */
+bool mt_thread_key_make(void);
+
+/* intern.c */
+void mt_intern_forget(void); /* in a forked child */
+
+/* writer_thread.c */
+bool mt_writer_thread_start(void);
+void mt_writer_thread_wake(void);
+/* Drains everything and closes the trace; waits at most some seconds. */
+void mt_writer_thread_finish(void);
+
+/* run_facts.c: process, host, rank. */
+void mt_run_facts(void);
+
+/* trace_file.c: names and creates the trace (core.trace_path, trace_fd) and its
+ * tape, tells the manifest. One line is said if it cannot. */
+bool mt_trace_file_create(void);
+
+#endif

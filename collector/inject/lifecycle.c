@@ -1,0 +1,161 @@
+/* When the collector starts, what a forked child does, and how it ends. Until
+ * the first event nothing of it exists in a process but its settings. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "collect.h"
+#include "core.h"
+#include "settings.h"
+#include "sources.h"
+
+static const _Atomic uint32_t no_generation;
+
+struct mt_core mt_core = {.generation = &no_generation, .tape_fd = -1, .trace_fd = -1};
+
+enum { PAGE = 4096, MAX_START_WAIT_NS = 2000000000 };
+
+/* ---- start ------------------------------------------------------------ */
+
+/* Older kernels (before 4.14) have no such page: there the fork handlers do. */
+static bool make_generation_page(void)
+{
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return false;
+    (void)madvise(page, PAGE, MADV_WIPEONFORK);
+    mt_core.generation_page = page;
+    return true;
+}
+
+static void register_forks(void)
+{
+    static bool done;
+
+    if (!done)
+        done = pthread_atfork(NULL, NULL, mt_lifecycle_forked) == 0;
+}
+
+/* A file system that refuses may send SIGXFSZ: the program must not get it. */
+static bool create_files(void)
+{
+    const struct timespec now = {0, 0};
+    sigset_t all, before, file_size;
+    bool done;
+
+    sigfillset(&all);
+    sigemptyset(&file_size);
+    sigaddset(&file_size, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    done = mt_trace_file_create();
+    if (!done && !sigismember(&before, SIGXFSZ))
+        (void)sigtimedwait(&file_size, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
+static bool start(void)
+{
+    static bool said;
+
+    if (!mt_settings->asked ||
+        (!mt_settings->follow && (uint32_t)getpid() != mt_settings->root_process))
+        return false;
+    mt_clock_start(&mt_core.clock);
+    if (!mt_thread_key_make() || (!mt_core.generation_page && !make_generation_page()) ||
+        !create_files())
+        return false;
+    mt_core.tape->first_point = mt_clock_now(&mt_core.clock);
+    mt_core.tape->last_points[0] = mt_core.tape->first_point;
+    mt_core.tape->started_unix_ns = mt_core.tape->first_point.unix_ns;
+    atomic_store(mt_core.generation_page, ++mt_core.last_generation);
+    mt_core.generation = mt_core.generation_page;
+    register_forks();
+    mt_run_facts();
+    if (mt_writer_thread_start())
+        return true;
+    mt_collect_say(&said, "cannot start a thread: nothing is recorded");
+    return false;
+}
+
+bool mt_lifecycle_start(void)
+{
+    uint64_t start_ns;
+    int state = MT_CORE_IDLE;
+
+    if (atomic_compare_exchange_strong(&mt_core.state, &state, MT_CORE_STARTING)) {
+        bool started = start();
+        int starting = MT_CORE_STARTING; /* the writer may have failed already */
+        (void)atomic_compare_exchange_strong(&mt_core.state, &starting,
+                                             started ? MT_CORE_RUNNING : MT_CORE_OFF);
+        return started;
+    }
+    for (start_ns = mt_monotonic_ns(); state == MT_CORE_STARTING;
+         state = atomic_load(&mt_core.state)) {
+        if (mt_monotonic_ns() - start_ns > MAX_START_WAIT_NS)
+            return false;
+        sched_yield();
+    }
+    return state == MT_CORE_RUNNING;
+}
+
+/* ---- fork ------------------------------------------------------------- */
+
+/* Whatever of the child still writes to the tape writes to memory of its own. */
+static void detach_tape(void)
+{
+    if (mt_core.tape)
+        (void)mmap(mt_core.tape, mt_core.tape->file_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    mt_core.tape = NULL;
+}
+
+static void close_file(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void mt_lifecycle_forked(void)
+{
+    const struct mt_inject_source *const *source;
+    int state = atomic_load(&mt_core.state), saved = errno;
+
+    if (state == MT_CORE_IDLE || state == MT_CORE_OFF)
+        return;
+    detach_tape();
+    close_file(&mt_core.tape_fd);
+    close_file(&mt_core.trace_fd);
+    mt_core.writer_runs = false;
+    atomic_store(&mt_core.stop, false);
+    if (mt_core.generation_page)
+        atomic_store(mt_core.generation_page, 0);
+    mt_core.generation = &no_generation;
+    mt_thread_forget();
+    mt_intern_forget();
+    for (source = mt_inject_sources; *source; source++)
+        if ((*source)->forked)
+            (*source)->forked();
+    atomic_store(&mt_core.state, mt_settings->follow ? MT_CORE_IDLE : MT_CORE_OFF);
+    errno = saved;
+}
+
+/* ---- end -------------------------------------------------------------- */
+
+/* At exit. What the program still does afterwards (the driver's own end) stays
+ * on the tape, and `memtrace record` adds it; without it, the trace is final. */
+__attribute__((destructor)) static void process_ends(void)
+{
+    if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
+        return;
+    mt_writer_thread_finish();
+    if (mt_settings->manifest[0])
+        return;
+    atomic_store(&mt_core.state, MT_CORE_OFF);
+    atomic_store(mt_core.generation_page, 0);
+    (void)unlink(mt_core.tape_path);
+}

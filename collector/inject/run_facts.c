@@ -1,0 +1,109 @@
+/* Who this process is: host, number, rank; and, if asked for, its command. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect.h"
+#include "core.h"
+#include "run_names.h"
+#include "settings.h"
+#include "util.h"
+
+static long first_number(const char *const *names, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        const char *value = getenv(names[i]);
+        char *end;
+        long number;
+        if (!value || *value < '0' || *value > '9')
+            continue;
+        number = strtol(value, &end, 10);
+        if (!*end)
+            return number;
+    }
+    return -1;
+}
+
+long mt_run_rank(void)
+{
+    static const char *const names[] = {"RANK",      "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                        "PMIX_RANK", "MV2_COMM_WORLD_RANK",  "SLURM_PROCID"};
+
+    return first_number(names, MT_ARRAY_LEN(names));
+}
+
+long mt_run_world_size(void)
+{
+    static const char *const names[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                        "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"};
+
+    return first_number(names, MT_ARRAY_LEN(names));
+}
+
+void mt_run_host(char *out, size_t capacity)
+{
+    char *at;
+
+    if (gethostname(out, capacity))
+        (void)snprintf(out, capacity, "host");
+    out[capacity - 1] = '\0';
+    for (at = out; *at; at++) {
+        bool plain = (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z') ||
+                     (*at >= 'A' && *at <= 'Z') || *at == '-' || *at == '.' || *at == '_';
+        if (!plain || (at == out && *at == '.'))
+            *at = '_';
+    }
+    if (!*out)
+        (void)snprintf(out, capacity, "host");
+}
+
+static void tell_number(const char *key, long number)
+{
+    char text[32];
+
+    if (number < 0)
+        return;
+    (void)snprintf(text, sizeof text, "%ld", number);
+    mt_collect_fact(key, text);
+}
+
+/* Arguments with blanks between them, as `ps` shows them. */
+static void tell_command(void)
+{
+    char text[2048];
+    ssize_t length, i;
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    length = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (length <= 0)
+        return;
+    for (i = 0; i < length - 1; i++)
+        if (!text[i])
+            text[i] = ' ';
+    text[length] = '\0';
+    mt_collect_fact("command", text);
+}
+
+void mt_run_facts(void)
+{
+    char host[256];
+
+    if (gethostname(host, sizeof host) == 0) {
+        host[sizeof host - 1] = '\0';
+        mt_collect_fact("host", host);
+    }
+    tell_number("process_id", (long)getpid());
+    tell_number("rank", mt_run_rank());
+    tell_number("world_size", mt_run_world_size());
+    mt_collect_fact("has_free_requested", "1");
+    mt_collect_fact("has_free_completed", "1");
+    if (mt_settings->with_command)
+        tell_command();
+}

@@ -1,0 +1,127 @@
+/* Which file a process records to. A name that another process of the run has
+ * taken gets this process's number; a process that execs gets a second file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect.h"
+#include "core.h"
+#include "run_names.h"
+#include "settings.h"
+#include "tape_file.h"
+
+enum { MAX_TRIES = 100, FIRST_DEFINITION_BYTES = 4 << 20 };
+
+/* Where the last extension begins: ".trace.zst" stays together. */
+static size_t stem_length(const char *path)
+{
+    static const char usual[] = ".trace.zst";
+    const char *name = strrchr(path, '/'), *dot;
+    size_t length = strlen(path);
+
+    if (length > sizeof usual - 1 && !strcmp(path + length - (sizeof usual - 1), usual))
+        return length - (sizeof usual - 1);
+    dot = strrchr(name ? name : path, '.');
+    return dot ? (size_t)(dot - path) : length;
+}
+
+/* The path of attempt 0, 1, 2, ...; false if it is too long. */
+static bool name_trace(unsigned attempt)
+{
+    const char *output = mt_settings->output;
+    size_t length = strlen(output), stem = stem_length(output);
+    char *path = mt_core.trace_path, host[128], rank[32] = "", again[32] = "";
+    int written;
+
+    if (attempt > 1 || (attempt && output[length - 1] == '/'))
+        (void)snprintf(again, sizeof again, "-%u",
+                       output[length - 1] == '/' ? attempt + 1 : attempt);
+    if (output[length - 1] == '/') {
+        long number = mt_run_rank();
+        mt_run_host(host, sizeof host);
+        if (number >= 0)
+            (void)snprintf(rank, sizeof rank, "-rank%ld", number);
+        written = snprintf(path, sizeof mt_core.trace_path, "%s%s-%ld%s%s.trace.zst", output, host,
+                           (long)getpid(), rank, again);
+    } else if (!attempt) {
+        written = snprintf(path, sizeof mt_core.trace_path, "%s", output);
+    } else {
+        written = snprintf(path, sizeof mt_core.trace_path, "%.*s-%ld%s%s", (int)stem, output,
+                           (long)getpid(), again, output + stem);
+    }
+    if (written < 0 || (size_t)written >= sizeof mt_core.trace_path - sizeof MT_TAPE_SUFFIX)
+        return false;
+    (void)snprintf(mt_core.tape_path, sizeof mt_core.tape_path, "%s%s", path, MT_TAPE_SUFFIX);
+    return true;
+}
+
+/* The folder of `memtrace record` learns which traces there are. */
+static void tell_manifest(void)
+{
+    char line[sizeof mt_core.trace_path + 1];
+    int fd, length;
+
+    if (!mt_settings->manifest[0])
+        return;
+    fd = open(mt_settings->manifest, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    length = snprintf(line, sizeof line, "%s\n", mt_core.trace_path);
+    (void)!write(fd, line, (size_t)length);
+    close(fd);
+}
+
+static bool open_trace(void)
+{
+    unsigned attempt;
+
+    for (attempt = 0; attempt < MAX_TRIES; attempt++) {
+        if (!name_trace(attempt)) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        mt_core.trace_fd = open(mt_core.trace_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (mt_core.trace_fd >= 0 || errno != EEXIST)
+            return mt_core.trace_fd >= 0;
+    }
+    return false;
+}
+
+static bool make_tape(struct mt_error *error)
+{
+    uint32_t slots = mt_settings->arena_mib * (uint32_t)((1u << 20) / MT_SLOT_BYTES);
+    struct mt_tape *tape;
+
+    (void)unlink(mt_core.tape_path); /* of a trace that was deleted since */
+    if (mt_tape_create(mt_core.tape_path, slots, &tape, &mt_core.tape_fd, error) != MT_OK)
+        return false;
+    if (mt_tape_reserve_definitions(mt_core.tape_fd, tape, FIRST_DEFINITION_BYTES))
+        atomic_store(&tape->definitions_reserved, FIRST_DEFINITION_BYTES);
+    mt_core.tape = tape;
+    return true;
+}
+
+bool mt_trace_file_create(void)
+{
+    struct mt_error error = {0};
+    static bool said;
+
+    if (!open_trace()) {
+        mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.trace_path,
+                       strerror(errno));
+        return false;
+    }
+    if (!make_tape(&error)) {
+        mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.tape_path,
+                       error.text);
+        close(mt_core.trace_fd);
+        mt_core.trace_fd = -1;
+        (void)unlink(mt_core.trace_path);
+        return false;
+    }
+    tell_manifest();
+    return true;
+}

@@ -1,0 +1,244 @@
+/* The one thread of the collector: asks the sources, drains the tape into the
+ * trace, and gives the slots back. Everything slow happens here. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collect.h"
+#include "core.h"
+#include "drain.h"
+#include "settings.h"
+#include "sources.h"
+#include "tape_file.h"
+
+enum {
+    HEADER_BYTES = 8192,
+    COMPRESSION_LEVEL = 1,
+    DEFINITION_RESERVE = 4 << 20,
+    STACK_BYTES = 1 << 20,
+    MAX_FINISH_SECONDS = 5
+};
+#define GIVE_UP_NS UINT64_C(2000000000) /* on a thread that does not commit */
+
+struct job {
+    struct mt_symbols symbols;
+    struct mt_drain *drain;
+    struct mt_writer *writer;
+    uint64_t stuck_since_ns; /* 0 = not stuck */
+};
+
+/* ---- sleeping --------------------------------------------------------- */
+
+void mt_writer_thread_wake(void)
+{
+    if (!atomic_exchange(&mt_core.wake, 1))
+        (void)syscall(SYS_futex, &mt_core.wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void sleep_until_woken(void)
+{
+    const struct timespec most = {0, (long)mt_settings->flush_ms * 1000000L};
+
+    if (!atomic_load(&mt_core.wake))
+        (void)syscall(SYS_futex, &mt_core.wake, FUTEX_WAIT_PRIVATE, 0, &most, NULL, 0);
+    atomic_store(&mt_core.wake, 0);
+    atomic_store(&mt_core.full_slots, 0);
+}
+
+/* ---- the trace -------------------------------------------------------- */
+
+static enum mt_status open_writer(struct job *job, struct mt_error *error)
+{
+    const struct mt_writer_options options = {.compression_level = COMPRESSION_LEVEL,
+                                              .header_bytes = HEADER_BYTES};
+    const struct mt_tape_commit begin = {0};
+    struct mt_trace_header header = {.rank = -1, .world_size = -1};
+    bool changed;
+    enum mt_status status = mt_symbols_init(&job->symbols);
+
+    if (status == MT_OK)
+        status = mt_drain_new(mt_core.tape, &job->symbols, &begin, &job->drain, error);
+    if (status == MT_OK)
+        status = mt_drain_definitions(job->drain, &changed);
+    if (status != MT_OK)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    mt_drain_header(job->drain, &header);
+    status = mt_writer_new(mt_core.trace_fd, &header, &job->symbols, &options, &job->writer, error);
+    if (status == MT_OK)
+        mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
+    return status;
+}
+
+/* Facts become known late: the framework may be loaded hours after the start. */
+static enum mt_status update_header(struct job *job, struct mt_error *error)
+{
+    struct mt_trace_header header = {.rank = -1, .world_size = -1};
+    bool changed;
+    enum mt_status status = mt_drain_definitions(job->drain, &changed);
+
+    if (status != MT_OK || !changed)
+        return status;
+    mt_drain_header(job->drain, &header);
+    status = mt_writer_set_header(job->writer, &header, error);
+    return status == MT_ERR_USAGE ? MT_OK : status; /* outgrown: recovery writes it whole */
+}
+
+static void take_time(void)
+{
+    struct mt_tape *tape = mt_core.tape;
+    uint32_t next = (atomic_load(&tape->last_point) + 1u) & 1u;
+
+    tape->last_points[next] = mt_clock_now(&mt_core.clock);
+    atomic_store_explicit(&tape->last_point, next, memory_order_release);
+}
+
+/* Definitions are appended in other people's locks: their disk is made here. */
+static void reserve_definitions(void)
+{
+    struct mt_tape *tape = mt_core.tape;
+    uint64_t reserved = atomic_load(&tape->definitions_reserved);
+    uint64_t wanted = atomic_load(&tape->definitions_bytes) + DEFINITION_RESERVE;
+
+    if (wanted > tape->definitions_capacity)
+        wanted = tape->definitions_capacity;
+    if (wanted > reserved && mt_tape_reserve_definitions(mt_core.tape_fd, tape, wanted))
+        atomic_store_explicit(&tape->definitions_reserved, wanted, memory_order_release);
+}
+
+/* A thread that took a number and does not come back (its signal handler left by
+ * longjmp, say) must not hold up the others for ever. */
+static enum mt_drain_mode choose_mode(struct job *job)
+{
+    return job->stuck_since_ns && mt_monotonic_ns() - job->stuck_since_ns > GIVE_UP_NS
+               ? MT_DRAIN_SKIP
+               : MT_DRAIN_LIVE;
+}
+
+static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
+{
+    struct mt_drain_result result;
+    enum mt_status status;
+
+    take_time();
+    reserve_definitions();
+    status = mt_drain_pass(job->drain, job->writer, choose_mode(job), &result, error);
+    if (status == MT_OK && result.events)
+        status = mt_writer_flush(job->writer, error);
+    if (status == MT_OK)
+        status = update_header(job, error);
+    if (status != MT_OK)
+        return status;
+    if (result.events || result.missing)
+        mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
+    if (!result.waiting || result.events)
+        job->stuck_since_ns = 0;
+    else if (!job->stuck_since_ns)
+        job->stuck_since_ns = mt_monotonic_ns();
+    return MT_OK;
+}
+
+static enum mt_status finish(struct job *job, struct mt_error *error)
+{
+    enum mt_status status = drain_and_flush(job, error);
+
+    /* what the last commit says is what a recovery would cut the trace to: the
+     * end record and the index are behind it */
+    if (status == MT_OK)
+        status = mt_writer_finish(job->writer, error);
+    if (status == MT_OK)
+        atomic_store(&mt_core.tape->closed, 1);
+    return status;
+}
+
+/* ---- the thread ------------------------------------------------------- */
+
+static void call_sources(size_t hook_offset)
+{
+    const struct mt_inject_source *const *source;
+
+    for (source = mt_inject_sources; *source; source++) {
+        void (*hook)(void);
+        memcpy(&hook, (const char *)*source + hook_offset, sizeof hook);
+        if (hook)
+            hook();
+    }
+}
+
+static void never_wait_for_myself(void)
+{
+    if (!mt_collect_enter())
+        return;
+    mt_thread_self()->never_waits = true;
+    mt_collect_leave();
+}
+
+static enum mt_status work(struct job *job, struct mt_error *error)
+{
+    enum mt_status status = open_writer(job, error);
+
+    never_wait_for_myself();
+    call_sources(offsetof(struct mt_inject_source, start));
+    while (status == MT_OK && !atomic_load(&mt_core.stop)) {
+        sleep_until_woken();
+        call_sources(offsetof(struct mt_inject_source, poll));
+        status = drain_and_flush(job, error);
+    }
+    call_sources(offsetof(struct mt_inject_source, stop));
+    return status == MT_OK ? finish(job, error) : status;
+}
+
+static void *run(void *unused)
+{
+    struct job job = {0};
+    struct mt_error error = {0};
+    static bool said;
+
+    (void)unused;
+    (void)prctl(PR_SET_NAME, "memtrace", 0, 0, 0);
+    if (work(&job, &error) != MT_OK) {
+        atomic_store(&mt_core.state, MT_CORE_FAILED);
+        atomic_store(mt_core.generation_page, UINT32_MAX); /* nobody's: all enter slowly */
+        mt_collect_say(&said, "cannot write '%s': %s; recording stops, the program goes on",
+                       mt_core.trace_path, error.text);
+    }
+    mt_writer_free(job.writer);
+    mt_drain_free(job.drain);
+    mt_symbols_release(&job.symbols);
+    return NULL;
+}
+
+bool mt_writer_thread_start(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+
+    if (pthread_attr_init(&attributes))
+        return false;
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    mt_core.writer_runs = pthread_create(&mt_core.writer, &attributes, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return mt_core.writer_runs;
+}
+
+void mt_writer_thread_finish(void)
+{
+    struct timespec until;
+
+    if (!mt_core.writer_runs)
+        return;
+    atomic_store(&mt_core.stop, true);
+    atomic_store(&mt_core.wake, 0);
+    mt_writer_thread_wake();
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += MAX_FINISH_SECONDS;
+    if (pthread_timedjoin_np(mt_core.writer, NULL, &until) == 0)
+        mt_core.writer_runs = false;
+}

@@ -1,0 +1,424 @@
+/* See drain.h. Numbers are dense, so ordering the events of all slots is no
+ * sorting: the event with number n lies at place n - next of a window. A place
+ * that stays empty is a thread between taking a number and committing. */
+#include "drain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "tape_symbols.h"
+#include "ticks.h"
+#include "util.h"
+
+struct mt_drain {
+    struct mt_tape *tape;
+    struct mt_tape_symbols *symbols;
+    struct mt_symbols *trace_symbols;
+    uint32_t *taken;   /* events passed, by slot */
+    uint32_t *seen;    /* committed when this pass began: their definitions are known */
+    uint64_t next_raw; /* number of the next event */
+    uint64_t next_seq; /* in the trace */
+    uint64_t dropped;  /* said so far */
+    uint64_t last_t_ns;
+    const struct mt_raw_event **window;
+    uint32_t *threads; /* of the window: number of the thread */
+    size_t window_capacity, thread_capacity;
+    uint8_t *devices; /* by thread number: the last one known */
+    size_t device_capacity;
+    struct mt_clock_point first, last;
+};
+
+enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
+                            const struct mt_tape_commit *from, struct mt_drain **out,
+                            struct mt_error *error)
+{
+    struct mt_drain *drain = calloc(1, sizeof *drain);
+
+    if (drain) {
+        drain->tape = tape;
+        drain->trace_symbols = symbols;
+        drain->symbols = mt_tape_symbols_new(tape, symbols);
+        drain->taken = calloc(tape->slot_count, sizeof *drain->taken);
+        drain->seen = calloc(tape->slot_count, sizeof *drain->seen);
+        drain->last_t_ns = from->last_t_ns;
+        drain->next_raw = from->next_raw;
+        drain->next_seq = from->events_written;
+        drain->dropped = from->dropped_written;
+    }
+    if (!drain || !drain->symbols || !drain->taken || !drain->seen) {
+        mt_drain_free(drain);
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    }
+    *out = drain;
+    return MT_OK;
+}
+
+void mt_drain_free(struct mt_drain *drain)
+{
+    if (!drain)
+        return;
+    mt_tape_symbols_free(drain->symbols);
+    free(drain->taken);
+    free(drain->seen);
+    free(drain->window);
+    free(drain->threads);
+    free(drain->devices);
+    free(drain);
+}
+
+enum mt_status mt_drain_definitions(struct mt_drain *drain, bool *header_changed)
+{
+    enum mt_status status = mt_tape_symbols_read(drain->symbols);
+
+    *header_changed = mt_tape_symbols_header_changed(drain->symbols);
+    return status;
+}
+
+void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header)
+{
+    mt_tape_symbols_header(drain->symbols, header);
+    if (!header->start_t_ns)
+        header->start_t_ns = drain->tape->started_unix_ns;
+}
+
+/* ---- order ------------------------------------------------------------ */
+
+/* Events of a slot that are committed; a dead tape may claim too many. */
+static uint32_t committed_in(const struct mt_slot *slot)
+{
+    uint32_t count = atomic_load_explicit(&slot->committed, memory_order_acquire);
+
+    return count <= MT_SLOT_EVENTS ? count : 0;
+}
+
+/* Looks at all slots once: what is committed later belongs to a later pass. */
+static size_t look(struct mt_drain *drain)
+{
+    size_t count = 0;
+    uint32_t i;
+
+    for (i = 0; i < drain->tape->slot_count; i++) {
+        drain->seen[i] = committed_in(mt_tape_slot(drain->tape, i));
+        if (drain->seen[i] > drain->taken[i])
+            count += drain->seen[i] - drain->taken[i];
+    }
+    return count;
+}
+
+static enum mt_status make_window(struct mt_drain *drain, size_t count)
+{
+    if (count > drain->window_capacity &&
+        mt_grow(&drain->window, &drain->window_capacity, count, sizeof(void *)))
+        return MT_ERR_MEMORY;
+    if (count > drain->thread_capacity &&
+        mt_grow(&drain->threads, &drain->thread_capacity, count, sizeof *drain->threads))
+        return MT_ERR_MEMORY;
+    memset(drain->window, 0, count * sizeof(void *));
+    return MT_OK;
+}
+
+/* Lays the events of a slot into the window, from the first one not taken to
+ * the first one beyond it. Events of before (a dead process had written them
+ * already, or they were given up) are taken without a place. */
+static void lay_slot(struct mt_drain *drain, uint32_t index, size_t window)
+{
+    const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
+    uint32_t i;
+
+    for (i = drain->taken[index]; i < drain->seen[index]; i++) {
+        const struct mt_raw_event *event = &slot->events[i];
+        uint64_t place = event->seq - drain->next_raw;
+        if (event->seq < drain->next_raw)
+            continue;
+        if (place >= window)
+            break;
+        drain->window[place] = event;
+        drain->threads[place] = slot->thread;
+    }
+}
+
+/* The numbers below next_raw are passed: so many events of each slot. */
+static void advance_slots(struct mt_drain *drain)
+{
+    uint32_t index;
+
+    for (index = 0; index < drain->tape->slot_count; index++) {
+        const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
+        while (drain->taken[index] < drain->seen[index] &&
+               slot->events[drain->taken[index]].seq < drain->next_raw)
+            drain->taken[index]++;
+    }
+}
+
+/* ---- one event -------------------------------------------------------- */
+
+static uint64_t time_of(struct mt_drain *drain, uint64_t ticks)
+{
+    uint64_t t_ns = mt_ticks_unix_ns(drain->first, drain->last, ticks);
+
+    /* numbers and ticks are taken one after the other, so they may differ by a
+     * little; the order is that of the numbers */
+    if (t_ns < drain->last_t_ns)
+        t_ns = drain->last_t_ns;
+    drain->last_t_ns = t_ns;
+    return t_ns;
+}
+
+static uint16_t device_of(struct mt_drain *drain, uint32_t thread, uint8_t device)
+{
+    if (thread >= drain->device_capacity) {
+        size_t old = drain->device_capacity;
+        if (thread > UINT16_MAX ||
+            mt_grow(&drain->devices, &drain->device_capacity, (size_t)thread + 1, 1))
+            return device == UINT8_MAX ? 0 : device;
+        memset(drain->devices + old, 0, drain->device_capacity - old);
+    }
+    if (device != UINT8_MAX)
+        drain->devices[thread] = device;
+    return drain->devices[thread];
+}
+
+static bool has_name(const struct mt_raw_event *raw)
+{
+    switch (raw->kind) {
+    case MT_EVENT_PHASE_PUSH:
+    case MT_EVENT_PHASE_POP:
+    case MT_EVENT_MARK:
+    case MT_EVENT_CONTEXT:
+    case MT_EVENT_DROPPED: return true;
+    default: return false;
+    }
+}
+
+static enum mt_status resolve(struct mt_drain *drain, const struct mt_raw_event *raw,
+                              uint32_t thread, struct mt_event *event)
+{
+    uint32_t owner =
+        raw->kind == MT_EVENT_PHASE_POP && raw->aux_bytes && raw->aux_bytes <= UINT16_MAX
+            ? (uint32_t)raw->aux_bytes
+            : thread;
+    enum mt_status status;
+
+    *event = (struct mt_event){.seq = drain->next_seq,
+                               .t_ns = time_of(drain, raw->ticks),
+                               .addr = raw->addr,
+                               .size_bytes = raw->size_bytes,
+                               .aux_bytes = raw->kind == MT_EVENT_PHASE_POP ? 0 : raw->aux_bytes,
+                               .stack = MT_NO_ID,
+                               .name = MT_NO_ID,
+                               .device = device_of(drain, thread, raw->device),
+                               .kind = raw->kind,
+                               .flags = raw->flags};
+    status =
+        mt_tape_symbols_stack(drain->symbols, raw->python_stack, raw->native_stack, &event->stack);
+    if (status == MT_OK && has_name(raw))
+        status = mt_tape_symbols_name(drain->symbols, raw->id, &event->name);
+    else if (status == MT_OK)
+        status = mt_tape_symbols_pool(drain->symbols, raw->id, &event->pool);
+    if (status == MT_OK)
+        status = mt_symbols_stream(drain->trace_symbols, raw->stream, &event->stream);
+    if (status == MT_OK)
+        status = mt_tape_symbols_thread(drain->symbols, owner, &event->thread);
+    if (status == MT_OK)
+        status = mt_tape_symbols_heap(drain->symbols, raw->heap, &event->heap);
+    if (status == MT_OK && event->device)
+        status = mt_symbols_device(drain->trace_symbols, event->device, MT_NO_ID, 0);
+    return status;
+}
+
+static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
+                          const struct mt_event *event, struct mt_drain_result *result,
+                          struct mt_error *error)
+{
+    enum mt_status status = mt_writer_add(writer, event, error);
+
+    if (status == MT_OK) {
+        drain->next_seq = event->seq + 1;
+        result->events++;
+    }
+    return status;
+}
+
+static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
+                              const struct mt_raw_event *raw, uint32_t thread,
+                              struct mt_drain_result *result, struct mt_error *error)
+{
+    struct mt_event event;
+    enum mt_status status;
+
+    if (!raw->kind || raw->kind >= MT_EVENT_KIND_COUNT || raw->kind == MT_EVENT_END) {
+        result->missing++; /* only a damaged tape has such events */
+        return MT_OK;
+    }
+    status = resolve(drain, raw, thread, &event);
+    if (status != MT_OK)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    return add(drain, writer, &event, result, error);
+}
+
+/* Says in the trace that `count` events are missing. */
+static enum mt_status say_dropped(struct mt_drain *drain, struct mt_writer *writer, uint64_t count,
+                                  const char *why, struct mt_drain_result *result,
+                                  struct mt_error *error)
+{
+    struct mt_event event = {.seq = drain->next_seq,
+                             .t_ns = drain->last_t_ns,
+                             .size_bytes = count,
+                             .stack = MT_NO_ID,
+                             .kind = MT_EVENT_DROPPED};
+    enum mt_status status = mt_symbols_string(drain->trace_symbols, why, strlen(why), &event.name);
+
+    if (status != MT_OK)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    return add(drain, writer, &event, result, error);
+}
+
+/* ---- a pass ----------------------------------------------------------- */
+
+static void take_clock(struct mt_drain *drain)
+{
+    const struct mt_tape *tape = drain->tape;
+    uint32_t which = atomic_load_explicit(&tape->last_point, memory_order_acquire) & 1u;
+
+    drain->first = tape->first_point;
+    drain->last = tape->last_points[which];
+}
+
+/* Up to the first empty place of the window. */
+static enum mt_status pass_window(struct mt_drain *drain, struct mt_writer *writer, size_t window,
+                                  struct mt_drain_result *result, struct mt_error *error)
+{
+    size_t place;
+
+    for (place = 0; place < window; place++) {
+        enum mt_status status;
+        if (!drain->window[place])
+            break;
+        drain->next_raw++;
+        status = pass_on(drain, writer, drain->window[place], drain->threads[place], result, error);
+        if (status != MT_OK)
+            return status;
+    }
+    advance_slots(drain);
+    return MT_OK;
+}
+
+/* The lowest number that is committed and not taken, UINT64_MAX if none is. */
+static uint64_t lowest_left(const struct mt_drain *drain)
+{
+    uint64_t lowest = UINT64_MAX;
+    uint32_t index;
+
+    for (index = 0; index < drain->tape->slot_count; index++) {
+        const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
+        if (drain->taken[index] < drain->seen[index])
+            lowest = mt_min_u64(lowest, slot->events[drain->taken[index]].seq);
+    }
+    return lowest;
+}
+
+/* Numbers from next_raw to `until` have no event: nobody will commit them. */
+static enum mt_status skip_to(struct mt_drain *drain, struct mt_writer *writer, uint64_t until,
+                              const char *why, struct mt_drain_result *result,
+                              struct mt_error *error)
+{
+    uint64_t count = until - drain->next_raw;
+
+    drain->next_raw = until;
+    result->missing += count;
+    advance_slots(drain);
+    return say_dropped(drain, writer, count, why, result, error);
+}
+
+static enum mt_status say_new_drops(struct mt_drain *drain, struct mt_writer *writer,
+                                    struct mt_drain_result *result, struct mt_error *error)
+{
+    uint64_t dropped = atomic_load_explicit(&drain->tape->dropped_events, memory_order_relaxed);
+    uint64_t fresh = dropped > drain->dropped ? dropped - drain->dropped : 0;
+
+    drain->dropped = mt_max_u64(dropped, drain->dropped);
+    return fresh ? say_dropped(drain, writer, fresh, "the trace could not be written fast enough",
+                               result, error)
+                 : MT_OK;
+}
+
+/* Everything up to the first number that is taken but not committed; *left:
+ * committed events behind it. */
+static enum mt_status pass_dense(struct mt_drain *drain, struct mt_writer *writer, uint64_t *left,
+                                 struct mt_drain_result *result, struct mt_error *error)
+{
+    size_t window = look(drain), before = result->events;
+    bool header_changed;
+    uint32_t index;
+    enum mt_status status;
+
+    /* definitions precede the events that refer to them in the tape, so they
+     * are read after the events were looked at */
+    status = mt_drain_definitions(drain, &header_changed);
+    if (status == MT_OK)
+        status = make_window(drain, window);
+    if (status != MT_OK)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    for (index = 0; index < drain->tape->slot_count; index++)
+        lay_slot(drain, index, window);
+    status = pass_window(drain, writer, window, result, error);
+    *left = window - (result->events - before);
+    return status;
+}
+
+/* A dead process left at most one gap a thread; more are damage. */
+static enum mt_status pass_gaps(struct mt_drain *drain, struct mt_writer *writer,
+                                enum mt_drain_mode mode, struct mt_drain_result *result,
+                                struct mt_error *error)
+{
+    uint32_t gaps = mode == MT_DRAIN_DEAD ? drain->tape->slot_count : 1;
+    uint64_t lowest = lowest_left(drain), left;
+    enum mt_status status = MT_OK;
+
+    for (; gaps && lowest != UINT64_MAX && status == MT_OK; gaps--) {
+        status = skip_to(drain, writer, lowest,
+                         mode == MT_DRAIN_DEAD ? "the process ended while they were recorded"
+                                               : "a thread left off while recording them",
+                         result, error);
+        if (status == MT_OK)
+            status = pass_dense(drain, writer, &left, result, error);
+        lowest = lowest_left(drain);
+    }
+    if (status == MT_OK && mode == MT_DRAIN_DEAD && lowest != UINT64_MAX)
+        status = say_dropped(drain, writer, left, "the tape is damaged", result, error);
+    return status;
+}
+
+enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
+                             enum mt_drain_mode mode, struct mt_drain_result *result,
+                             struct mt_error *error)
+{
+    enum mt_status status;
+
+    *result = (struct mt_drain_result){0};
+    take_clock(drain);
+    status = pass_dense(drain, writer, &result->waiting, result, error);
+    if (status == MT_OK && mode != MT_DRAIN_LIVE)
+        status = pass_gaps(drain, writer, mode, result, error);
+    return status == MT_OK ? say_new_drops(drain, writer, result, error) : status;
+}
+
+void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
+{
+    struct mt_tape *tape = drain->tape;
+    uint32_t next = (atomic_load(&tape->current_commit) + 1u) & 1u, index;
+
+    tape->commits[next] = (struct mt_tape_commit){trace_bytes, drain->next_raw, drain->next_seq,
+                                                  drain->dropped, drain->last_t_ns};
+    atomic_store_explicit(&tape->current_commit, next, memory_order_release);
+    for (index = 0; index < tape->slot_count; index++) {
+        struct mt_slot *slot = mt_tape_slot(tape, index);
+        if (atomic_load_explicit(&slot->state, memory_order_acquire) != MT_SLOT_FULL ||
+            drain->taken[index] < committed_in(slot))
+            continue;
+        drain->taken[index] = 0;
+        atomic_store_explicit(&slot->committed, 0, memory_order_relaxed);
+        atomic_store_explicit(&slot->state, MT_SLOT_FREE, memory_order_release);
+    }
+}

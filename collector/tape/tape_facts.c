@@ -1,0 +1,171 @@
+/* See tape_facts.h. */
+#include "tape_facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "util.h"
+
+struct mt_tape_fact {
+    char *key, *value;
+};
+
+static struct mt_tape_fact *find(const struct mt_tape_facts *facts, const char *key, size_t length)
+{
+    size_t i;
+
+    for (i = 0; i < facts->count; i++) {
+        if (strlen(facts->facts[i].key) == length && !memcmp(facts->facts[i].key, key, length))
+            return &facts->facts[i];
+    }
+    return NULL;
+}
+
+static struct mt_tape_fact *make(struct mt_tape_facts *facts, const char *key, size_t length)
+{
+    struct mt_tape_fact *fact;
+
+    if (facts->count == facts->capacity &&
+        mt_grow(&facts->facts, &facts->capacity, facts->count + 1, sizeof *facts->facts))
+        return NULL;
+    fact = &facts->facts[facts->count];
+    fact->value = NULL;
+    fact->key = strndup(key, length);
+    if (!fact->key)
+        return NULL;
+    facts->count++;
+    return fact;
+}
+
+static bool has_item(const char *list, const char *item)
+{
+    size_t length = strlen(item);
+    const char *at = list;
+
+    for (;; at++) {
+        size_t next = strcspn(at, ",");
+        if (next == length && !memcmp(at, item, length))
+            return true;
+        at += next;
+        if (!*at)
+            return false;
+    }
+}
+
+/* `item` is taken over. */
+static enum mt_status join(struct mt_tape_fact *fact, char *item, bool *changed)
+{
+    size_t old = strlen(fact->value), length = strlen(item);
+    char *joined;
+
+    if (has_item(fact->value, item)) {
+        free(item);
+        return MT_OK;
+    }
+    joined = realloc(fact->value, old + length + 2);
+    if (joined) {
+        joined[old] = ',';
+        memcpy(joined + old + 1, item, length + 1);
+        fact->value = joined;
+        *changed = true;
+    }
+    free(item);
+    return joined ? MT_OK : MT_ERR_MEMORY;
+}
+
+enum mt_status mt_tape_facts_add(struct mt_tape_facts *facts, const char *text, size_t length)
+{
+    const char *equals = memchr(text, '=', length);
+    size_t key_length = equals ? (size_t)(equals - text) : 0;
+    struct mt_tape_fact *fact;
+    char *value;
+
+    if (!key_length)
+        return MT_ERR_FORMAT;
+    fact = find(facts, text, key_length);
+    if (!fact)
+        fact = make(facts, text, key_length);
+    value = strndup(equals + 1, length - key_length - 1);
+    if (!fact || !value) {
+        free(value);
+        return MT_ERR_MEMORY;
+    }
+    if (fact->value && !strcmp(fact->key, "sources"))
+        return join(fact, value, &facts->changed);
+    if (fact->value && !strcmp(fact->value, value)) {
+        free(value);
+        return MT_OK;
+    }
+    free(fact->value);
+    fact->value = value;
+    facts->changed = true;
+    return MT_OK;
+}
+
+static const char *text_of(const struct mt_tape_facts *facts, const char *key, const char *usual)
+{
+    const struct mt_tape_fact *fact = find(facts, key, strlen(key));
+
+    return fact && fact->value ? fact->value : usual;
+}
+
+static bool flag_of(const struct mt_tape_facts *facts, const char *key, bool usual)
+{
+    const struct mt_tape_fact *fact = find(facts, key, strlen(key));
+
+    return fact && fact->value ? !strcmp(fact->value, "1") : usual;
+}
+
+static uint64_t number_of(const struct mt_tape_facts *facts, const char *key, uint64_t usual)
+{
+    const struct mt_tape_fact *fact = find(facts, key, strlen(key));
+    char *end;
+    unsigned long long number;
+
+    if (!fact || !fact->value || fact->value[0] < '0' || fact->value[0] > '9')
+        return usual;
+    number = strtoull(fact->value, &end, 10);
+    return *end ? usual : number;
+}
+
+static int32_t small_of(const struct mt_tape_facts *facts, const char *key, int32_t usual)
+{
+    uint64_t number = number_of(facts, key, UINT64_MAX);
+
+    return number <= INT32_MAX ? (int32_t)number : usual;
+}
+
+void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *header)
+{
+    facts->changed = false;
+    header->framework = text_of(facts, "framework", header->framework);
+    header->allocator_options = text_of(facts, "allocator_options", header->allocator_options);
+    header->settings = text_of(facts, "settings", header->settings);
+    header->sources = text_of(facts, "sources", header->sources);
+    header->host = text_of(facts, "host", header->host);
+    header->command = text_of(facts, "command", header->command);
+    header->process_id = number_of(facts, "process_id", header->process_id);
+    header->rank = small_of(facts, "rank", header->rank);
+    header->world_size = small_of(facts, "world_size", header->world_size);
+    header->memory_limit_bytes = number_of(facts, "memory_limit_bytes", header->memory_limit_bytes);
+    header->starts_in_middle = flag_of(facts, "starts_in_middle", header->starts_in_middle);
+    header->sizes_rounded = flag_of(facts, "sizes_rounded", header->sizes_rounded);
+    header->has_stacks = flag_of(facts, "has_stacks", header->has_stacks);
+    header->has_segments = flag_of(facts, "has_segments", header->has_segments);
+    header->has_free_requested = flag_of(facts, "has_free_requested", header->has_free_requested);
+    header->has_free_completed = flag_of(facts, "has_free_completed", header->has_free_completed);
+    header->never_refused = flag_of(facts, "never_refused", header->never_refused);
+}
+
+void mt_tape_facts_release(struct mt_tape_facts *facts)
+{
+    size_t i;
+
+    for (i = 0; i < facts->count; i++) {
+        free(facts->facts[i].key);
+        free(facts->facts[i].value);
+    }
+    free(facts->facts);
+    *facts = (struct mt_tape_facts){0};
+}

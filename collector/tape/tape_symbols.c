@@ -1,0 +1,364 @@
+/* See tape_symbols.h. What the tape defines is kept as a place in its log, and
+ * resolved when an event needs it; stacks go frame by frame into the trace's
+ * tree. */
+#include "tape_symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "map.h"
+#include "modules.h"
+#include "python_code.h"
+#include "raw_heaps.h"
+#include "tape_facts.h"
+#include "util.h"
+
+enum { MAX_THREADS = 65535, MAX_PAYLOAD_BYTES = 1 << 20 };
+
+/* Payloads of one kind; the entry of id n is at n - 1. */
+struct table {
+    struct entry {
+        const uint8_t *payload;
+        uint32_t bytes;
+        uint32_t symbol; /* what it became, MT_NO_ID = not yet */
+    } * entries;
+    size_t count, capacity;
+};
+
+struct mt_tape_symbols {
+    struct mt_tape *tape;
+    struct mt_symbols *symbols;
+    uint64_t read; /* bytes of the log */
+    bool damaged;
+    struct table tables[MT_DEFINE_KIND_COUNT];
+    struct table threads;      /* by number */
+    struct mt_map stacks;      /* python id << 32 | native id -> stack + 1 */
+    struct mt_map code_frames; /* code id << 32 | offset -> frame */
+    struct mt_modules *modules;
+    struct mt_tape_facts facts;
+    uint32_t heaps[MT_RAW_HEAP_COUNT]; /* + 1, 0 = not yet */
+};
+
+struct mt_tape_symbols *mt_tape_symbols_new(struct mt_tape *tape, struct mt_symbols *symbols)
+{
+    struct mt_tape_symbols *self = calloc(1, sizeof *self);
+
+    if (!self)
+        return NULL;
+    self->tape = tape;
+    self->symbols = symbols;
+    self->modules = mt_modules_new();
+    if (!self->modules) {
+        free(self);
+        return NULL;
+    }
+    return self;
+}
+
+void mt_tape_symbols_free(struct mt_tape_symbols *self)
+{
+    size_t kind;
+
+    if (!self)
+        return;
+    for (kind = 0; kind < MT_DEFINE_KIND_COUNT; kind++)
+        free(self->tables[kind].entries);
+    free(self->threads.entries);
+    mt_map_release(&self->stacks);
+    mt_map_release(&self->code_frames);
+    mt_modules_free(self->modules);
+    mt_tape_facts_release(&self->facts);
+    free(self);
+}
+
+/* ---- the log ---------------------------------------------------------- */
+
+static enum mt_status set_entry(struct table *table, size_t index, const uint8_t *payload,
+                                uint32_t bytes)
+{
+    if (index >= table->capacity &&
+        mt_grow(&table->entries, &table->capacity, index + 1, sizeof *table->entries))
+        return MT_ERR_MEMORY;
+    for (; table->count <= index; table->count++)
+        table->entries[table->count] = (struct entry){NULL, 0, MT_NO_ID};
+    table->entries[index].payload = payload;
+    table->entries[index].bytes = bytes;
+    return MT_OK;
+}
+
+static enum mt_status take_thread(struct mt_tape_symbols *self, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    uint64_t number;
+
+    if (bytes < 16)
+        return MT_ERR_FORMAT;
+    memcpy(&number, payload, sizeof number);
+    if (!number || number > MAX_THREADS)
+        return MT_OK; /* more than a trace can tell apart */
+    return set_entry(&self->threads, (size_t)number, payload, bytes);
+}
+
+static enum mt_status take_device(struct mt_tape_symbols *self, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    uint64_t facts[2];
+    uint32_t name = MT_NO_ID;
+    enum mt_status status = MT_OK;
+
+    if (bytes < sizeof facts)
+        return MT_ERR_FORMAT;
+    memcpy(facts, payload, sizeof facts);
+    if (facts[1] >= 1024)
+        return MT_OK;
+    if (bytes > sizeof facts)
+        status = mt_symbols_string(self->symbols, (const char *)payload + sizeof facts,
+                                   bytes - sizeof facts, &name);
+    if (status == MT_OK)
+        status = mt_symbols_device(self->symbols, (uint32_t)facts[1], name, facts[0]);
+    return status;
+}
+
+static enum mt_status take(struct mt_tape_symbols *self, const struct mt_definition *definition,
+                           const uint8_t *payload)
+{
+    struct table *table = &self->tables[definition->kind];
+
+    switch ((enum mt_definition_kind)definition->kind) {
+    case MT_DEFINE_THREAD: return take_thread(self, payload, definition->payload_bytes);
+    case MT_DEFINE_DEVICE: return take_device(self, payload, definition->payload_bytes);
+    case MT_DEFINE_FACT:
+        return mt_tape_facts_add(&self->facts, (const char *)payload, definition->payload_bytes);
+    case MT_DEFINE_MODULE: return mt_modules_add(self->modules, payload, definition->payload_bytes);
+    default:
+        if (definition->id != table->count + 1)
+            return MT_ERR_FORMAT;
+        return set_entry(table, table->count, payload, definition->payload_bytes);
+    }
+}
+
+enum mt_status mt_tape_symbols_read(struct mt_tape_symbols *self)
+{
+    const uint8_t *log = (const uint8_t *)self->tape + self->tape->definitions_offset;
+    uint64_t end = atomic_load_explicit(&self->tape->definitions_bytes, memory_order_acquire);
+
+    while (!self->damaged && self->read < end) {
+        struct mt_definition definition;
+        uint64_t next;
+        enum mt_status status = MT_ERR_FORMAT;
+        if (end - self->read >= sizeof definition) {
+            memcpy(&definition, log + self->read, sizeof definition);
+            next = mt_round_up((uint64_t)definition.payload_bytes + sizeof definition, 8);
+            if (definition.kind && definition.kind < MT_DEFINE_KIND_COUNT &&
+                definition.payload_bytes <= MAX_PAYLOAD_BYTES && next <= end - self->read)
+                status = take(self, &definition, log + self->read + sizeof definition);
+        }
+        if (status == MT_ERR_MEMORY)
+            return status;
+        self->damaged = status != MT_OK;
+        if (!self->damaged)
+            self->read += next;
+    }
+    return MT_OK;
+}
+
+bool mt_tape_symbols_header_changed(const struct mt_tape_symbols *self)
+{
+    return self->facts.changed;
+}
+
+void mt_tape_symbols_header(struct mt_tape_symbols *self, struct mt_trace_header *header)
+{
+    mt_tape_facts_header(&self->facts, header);
+}
+
+/* ---- names, threads, pools, heaps ------------------------------------- */
+
+static struct entry *entry_of(struct table *table, size_t index)
+{
+    return index < table->count && table->entries[index].payload ? &table->entries[index] : NULL;
+}
+
+static struct entry *defined(struct mt_tape_symbols *self, enum mt_definition_kind kind,
+                             uint32_t id)
+{
+    return id ? entry_of(&self->tables[kind], id - 1) : NULL;
+}
+
+/* Texts longer than a trace's strings are cut. */
+static enum mt_status string_of(struct mt_tape_symbols *self, const void *text, size_t length,
+                                uint32_t *string)
+{
+    return mt_symbols_string(self->symbols, text, mt_min_u64(length, UINT16_MAX), string);
+}
+
+enum mt_status mt_tape_symbols_name(struct mt_tape_symbols *self, uint32_t id, uint32_t *string)
+{
+    struct entry *entry = defined(self, MT_DEFINE_NAME, id);
+    enum mt_status status = MT_OK;
+
+    if (entry && entry->symbol == MT_NO_ID)
+        status = string_of(self, entry->payload, entry->bytes, &entry->symbol);
+    *string = entry ? entry->symbol : MT_NO_ID;
+    return status;
+}
+
+/* A thread that an earlier part of the trace knows keeps its id. */
+static bool find_thread(const struct mt_symbols *symbols, uint64_t os_id, uint32_t *thread)
+{
+    for (*thread = 1; *thread < symbols->thread_count; ++*thread) {
+        if (symbols->threads[*thread].os_id == os_id)
+            return true;
+    }
+    return false;
+}
+
+enum mt_status mt_tape_symbols_thread(struct mt_tape_symbols *self, uint32_t number,
+                                      uint16_t *thread)
+{
+    struct entry *entry = entry_of(&self->threads, number);
+    uint32_t name = MT_NO_ID;
+    enum mt_status status = MT_OK;
+    uint64_t os_id;
+
+    *thread = 0;
+    if (!entry)
+        return MT_OK;
+    if (entry->symbol == MT_NO_ID) {
+        memcpy(&os_id, entry->payload + 8, sizeof os_id);
+        if (!find_thread(self->symbols, os_id, &entry->symbol)) {
+            if (entry->bytes > 16)
+                status = string_of(self, entry->payload + 16, entry->bytes - 16, &name);
+            if (status == MT_OK)
+                status = mt_symbols_thread(self->symbols, name, os_id, &entry->symbol);
+        }
+    }
+    if (status == MT_OK)
+        *thread = (uint16_t)entry->symbol;
+    return status;
+}
+
+enum mt_status mt_tape_symbols_pool(struct mt_tape_symbols *self, uint32_t id, uint16_t *pool)
+{
+    struct entry *entry = defined(self, MT_DEFINE_POOL, id);
+    uint64_t numbers[2];
+    enum mt_status status = MT_OK;
+
+    *pool = 0;
+    if (!entry || entry->bytes != sizeof numbers)
+        return MT_OK;
+    memcpy(numbers, entry->payload, sizeof numbers);
+    if (entry->symbol == MT_NO_ID)
+        status = mt_symbols_pool(self->symbols, numbers[0], numbers[1], &entry->symbol);
+    if (status == MT_OK)
+        *pool = (uint16_t)entry->symbol;
+    return status;
+}
+
+enum mt_status mt_tape_symbols_heap(struct mt_tape_symbols *self, uint8_t raw_heap, uint16_t *heap)
+{
+    const char *name = mt_raw_heap_name(raw_heap);
+    enum mt_status status = MT_OK;
+    uint32_t string, id;
+
+    *heap = 0;
+    if (!name)
+        return MT_OK;
+    if (!self->heaps[raw_heap]) {
+        status = mt_symbols_string(self->symbols, name, strlen(name), &string);
+        if (status == MT_OK)
+            status = mt_symbols_heap(self->symbols, string, &id);
+        if (status == MT_OK)
+            self->heaps[raw_heap] = id + 1;
+    }
+    if (status == MT_OK)
+        *heap = (uint16_t)(self->heaps[raw_heap] - 1);
+    return status;
+}
+
+/* ---- stacks ----------------------------------------------------------- */
+
+static enum mt_status frame_of_code(struct mt_tape_symbols *self, uint64_t word, uint32_t *frame)
+{
+    struct entry *entry = defined(self, MT_DEFINE_CODE, (uint32_t)(word >> 32));
+    struct mt_code_definition code = {0};
+    const uint8_t *texts;
+    uint32_t known = mt_map_get(&self->code_frames, word), function = MT_NO_ID, file = MT_NO_ID;
+    uint64_t bytes;
+    enum mt_status status;
+
+    if (known != MT_MAP_NONE) {
+        *frame = known;
+        return MT_OK;
+    }
+    if (entry && entry->bytes >= sizeof code)
+        memcpy(&code, entry->payload, sizeof code);
+    bytes = (uint64_t)code.file_bytes + code.name_bytes + code.table_bytes;
+    if (!entry || entry->bytes < sizeof code || bytes > entry->bytes - sizeof code)
+        return mt_symbols_frame(self->symbols, MT_NO_ID, MT_NO_ID, 0, frame);
+    texts = entry->payload + sizeof code;
+    status = string_of(self, texts, code.file_bytes, &file);
+    if (status == MT_OK)
+        status = string_of(self, texts + code.file_bytes, code.name_bytes, &function);
+    if (status == MT_OK)
+        status = mt_symbols_frame(
+            self->symbols, function, file,
+            mt_python_line(&code, texts + code.file_bytes + code.name_bytes, (uint32_t)word),
+            frame);
+    return status == MT_OK ? mt_map_set(&self->code_frames, word, *frame) : status;
+}
+
+static enum mt_status frame_of_address(struct mt_tape_symbols *self, uint64_t word, uint32_t *frame)
+{
+    struct mt_native_frame native;
+    uint32_t function, file;
+    enum mt_status status;
+
+    mt_modules_frame(self->modules, word, &native);
+    status = string_of(self, native.file, native.file_length, &file);
+    if (status == MT_OK)
+        status = string_of(self, native.function, native.function_length, &function);
+    return status == MT_OK ? mt_symbols_frame(self->symbols, function, file, 0, frame) : status;
+}
+
+/* Puts the frames of a stack of the tape on top of *stack. */
+static enum mt_status add_frames(struct mt_tape_symbols *self, enum mt_definition_kind kind,
+                                 uint32_t id, uint32_t *stack)
+{
+    const struct entry *entry = defined(self, kind, id);
+    size_t count = entry ? entry->bytes / sizeof(uint64_t) : 0, i;
+    enum mt_status status = MT_OK;
+
+    for (i = 0; i < count && status == MT_OK; i++) {
+        uint64_t word;
+        uint32_t frame;
+        memcpy(&word, entry->payload + i * sizeof word, sizeof word);
+        status = kind == MT_DEFINE_PYTHON_STACK ? frame_of_code(self, word, &frame)
+                                                : frame_of_address(self, word, &frame);
+        if (status == MT_OK)
+            status = mt_symbols_stack(self->symbols, *stack, frame, stack);
+    }
+    return status;
+}
+
+enum mt_status mt_tape_symbols_stack(struct mt_tape_symbols *self, uint32_t python_id,
+                                     uint32_t native_id, uint32_t *stack)
+{
+    uint64_t key = (uint64_t)python_id << 32 | native_id;
+    uint32_t known;
+    enum mt_status status;
+
+    *stack = MT_NO_ID;
+    if (!key)
+        return MT_OK;
+    known = mt_map_get(&self->stacks, key);
+    if (known != MT_MAP_NONE) {
+        *stack = known - 1;
+        return MT_OK;
+    }
+    status = add_frames(self, MT_DEFINE_PYTHON_STACK, python_id, stack);
+    if (status == MT_OK)
+        status = add_frames(self, MT_DEFINE_NATIVE_STACK, native_id, stack);
+    return status == MT_OK ? mt_map_set(&self->stacks, key, *stack + 1) : status;
+}

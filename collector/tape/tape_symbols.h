@@ -1,0 +1,39 @@
+/* The definitions of a tape, as symbols of a trace: made when an event first
+ * refers to them. */
+#ifndef MT_COLLECTOR_TAPE_SYMBOLS_H
+#define MT_COLLECTOR_TAPE_SYMBOLS_H
+
+#include "source.h"
+#include "tape.h"
+
+struct mt_tape_symbols;
+
+/* Both are borrowed; `symbols` may hold what an earlier part of the trace
+ * defined. NULL: no memory. */
+struct mt_tape_symbols *mt_tape_symbols_new(struct mt_tape *tape, struct mt_symbols *symbols);
+void mt_tape_symbols_free(struct mt_tape_symbols *self); /* NULL is fine */
+
+/* Takes in what was defined since the last call. Damaged definitions end the
+ * reading for good: what refers to later ones has none. */
+enum mt_status mt_tape_symbols_read(struct mt_tape_symbols *self) MT_MUST_USE;
+
+/* Facts for the header changed since the last call of mt_tape_symbols_header. */
+bool mt_tape_symbols_header_changed(const struct mt_tape_symbols *self);
+
+/* Fills in the facts that were told; others stay. Strings live as long as `self`. */
+void mt_tape_symbols_header(struct mt_tape_symbols *self, struct mt_trace_header *header);
+
+/* Symbols by the tape's ids. Ids that the tape does not define are MT_NO_ID (a
+ * name, a stack) or 0 (a thread, a pool). */
+enum mt_status mt_tape_symbols_name(struct mt_tape_symbols *self, uint32_t id,
+                                    uint32_t *string) MT_MUST_USE;
+enum mt_status mt_tape_symbols_stack(struct mt_tape_symbols *self, uint32_t python_id,
+                                     uint32_t native_id, uint32_t *stack) MT_MUST_USE;
+enum mt_status mt_tape_symbols_thread(struct mt_tape_symbols *self, uint32_t number,
+                                      uint16_t *thread) MT_MUST_USE;
+enum mt_status mt_tape_symbols_pool(struct mt_tape_symbols *self, uint32_t id,
+                                    uint16_t *pool) MT_MUST_USE;
+enum mt_status mt_tape_symbols_heap(struct mt_tape_symbols *self, uint8_t raw_heap,
+                                    uint16_t *heap) MT_MUST_USE;
+
+#endif
