@@ -35,11 +35,10 @@ static enum mt_status copy_events(struct mt_source *source, struct mt_writer *wr
 static enum mt_status write_trace(struct mt_source *source, int fd, struct written *written,
                                   struct mt_error *error)
 {
-    struct mt_writer_options options = {0, 0};
     struct mt_writer *writer = NULL;
     struct stat info;
     enum mt_status status =
-        mt_writer_new(fd, &source->header, &source->symbols, &options, &writer, error);
+        mt_writer_new(fd, &source->header, &source->symbols, NULL, &writer, error);
 
     if (status == MT_OK)
         status = copy_events(source, writer, written, error);

@@ -24,7 +24,7 @@ struct mt_core {
     _Atomic bool stop;    /* the writer shall finish */
     struct mt_tape *tape; /* valid from RUNNING on */
     int tape_fd, trace_fd;
-    char trace_path[4400], tape_path[4400];
+    char trace_path[4400], tape_path[4400 + 8];
     struct mt_clock clock;
     /* A page that a forked child finds zeroed: the number of this recording.
      * Before the start, it points to a zero. */

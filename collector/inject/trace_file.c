@@ -52,7 +52,7 @@ static bool name_trace(unsigned attempt)
         written = snprintf(path, sizeof mt_core.trace_path, "%.*s-%ld%s%s", (int)stem, output,
                            (long)getpid(), again, output + stem);
     }
-    if (written < 0 || (size_t)written >= sizeof mt_core.trace_path - sizeof MT_TAPE_SUFFIX)
+    if (written < 0 || (size_t)written >= sizeof mt_core.trace_path)
         return false;
     (void)snprintf(mt_core.tape_path, sizeof mt_core.tape_path, "%s%s", path, MT_TAPE_SUFFIX);
     return true;

@@ -115,7 +115,7 @@ struct mt_tape {
     _Atomic uint32_t last_point, closed;
     struct mt_tape_commit commits[2];
     _Atomic uint32_t current_commit, thread_count;
-    _Atomic uint64_t definitions_bytes; /* committed */
+    _Atomic uint64_t definitions_bytes;    /* committed */
     _Atomic uint64_t definitions_reserved; /* of the log: has disk */
     _Atomic uint64_t dropped_definitions;
     _Atomic uint64_t dropped_events; /* no free slot, or no disk */

@@ -118,9 +118,19 @@ static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
            atomic_load(&tape->definitions_bytes) <= tape->definitions_capacity;
 }
 
+static enum mt_status check(const struct mt_tape *tape, uint64_t file_bytes, struct mt_error *error)
+{
+    if (tape->magic == MT_TAPE_MAGIC && tape->version != MT_TAPE_VERSION)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "of another version of memtrace");
+    if (!is_sound(tape, file_bytes))
+        return mt_fail(error, MT_ERR_FORMAT, 0, "damaged");
+    return MT_OK;
+}
+
 static enum mt_status map_old(int fd, struct mt_tape **tape, struct mt_error *error)
 {
     struct stat facts;
+    enum mt_status status;
     void *memory;
 
     if (fstat(fd, &facts))
@@ -132,16 +142,12 @@ static enum mt_status map_old(int fd, struct mt_tape **tape, struct mt_error *er
     memory = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (memory == MAP_FAILED)
         return fail_errno(error, MT_ERR_IO, "cannot be mapped");
-    *tape = memory;
-    if ((*tape)->magic == MT_TAPE_MAGIC && (*tape)->version != MT_TAPE_VERSION) {
+    status = check(memory, (uint64_t)facts.st_size, error);
+    if (status == MT_OK)
+        *tape = memory;
+    else
         (void)munmap(memory, (size_t)facts.st_size);
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "of another version of memtrace");
-    }
-    if (!is_sound(*tape, (uint64_t)facts.st_size)) {
-        (void)munmap(memory, (size_t)facts.st_size);
-        return mt_fail(error, MT_ERR_FORMAT, 0, "damaged");
-    }
-    return MT_OK;
+    return status;
 }
 
 enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct mt_error *error)

@@ -26,7 +26,7 @@ static const struct mt_trace_header header = {.rank = -1, .world_size = -1};
 
 static void begin(struct fixture *fixture, size_t frame_bytes)
 {
-    struct mt_writer_options options = {0, frame_bytes};
+    struct mt_writer_options options = {.frame_bytes = frame_bytes};
 
     memset(fixture, 0, sizeof *fixture);
     fixture->file = tmpfile();
