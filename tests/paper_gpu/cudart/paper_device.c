@@ -15,18 +15,21 @@ static _Thread_local cudaError_t last_error;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext primary[MAX_DEVICES];
 
-cudaError_t paper_result(int error) {
+cudaError_t paper_result(int error)
+{
     if (error != 0) {
         last_error = (cudaError_t)error;
     }
     return (cudaError_t)error;
 }
 
-int paper_device(void) {
+int paper_device(void)
+{
     return current_device;
 }
 
-static CUresult retain_primary(const struct paper_driver *driver, int device, CUcontext *context) {
+static CUresult retain_primary(const struct paper_driver *driver, int device, CUcontext *context)
+{
     CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     if (primary[device] == NULL) {
@@ -43,7 +46,8 @@ static CUresult retain_primary(const struct paper_driver *driver, int device, CU
     return result;
 }
 
-static CUresult bind(const struct paper_driver *driver) {
+static CUresult bind(const struct paper_driver *driver)
+{
     if (bound_device == current_device) {
         return CUDA_SUCCESS;
     }
@@ -58,7 +62,8 @@ static CUresult bind(const struct paper_driver *driver) {
     return result;
 }
 
-const struct paper_driver *paper_enter(void) {
+const struct paper_driver *paper_enter(void)
+{
     const struct paper_driver *driver = paper_driver();
     CUresult result = driver != NULL ? bind(driver) : CUDA_ERROR_NO_DEVICE;
     if (result != CUDA_SUCCESS) {
@@ -68,17 +73,20 @@ const struct paper_driver *paper_enter(void) {
     return driver;
 }
 
-cudaError_t cudaGetLastError(void) {
+cudaError_t cudaGetLastError(void)
+{
     cudaError_t error = last_error;
     last_error = cudaSuccess;
     return error;
 }
 
-cudaError_t cudaPeekAtLastError(void) {
+cudaError_t cudaPeekAtLastError(void)
+{
     return last_error;
 }
 
-cudaError_t cudaGetDeviceCount(int *count) {
+cudaError_t cudaGetDeviceCount(int *count)
+{
     const struct paper_driver *driver = paper_driver();
     *count = 0;
     if (driver == NULL) {
@@ -87,14 +95,16 @@ cudaError_t cudaGetDeviceCount(int *count) {
     return paper_result((int)driver->cuDeviceGetCount(count));
 }
 
-static bool exists(int device) {
+static bool exists(int device)
+{
     int count = 0;
     const struct paper_driver *driver = paper_driver();
     return driver != NULL && driver->cuDeviceGetCount(&count) == CUDA_SUCCESS && device >= 0 &&
            device < count && device < MAX_DEVICES;
 }
 
-cudaError_t cudaSetDevice(int device) {
+cudaError_t cudaSetDevice(int device)
+{
     if (!exists(device)) {
         return paper_result(cudaErrorInvalidDevice);
     }
@@ -102,12 +112,14 @@ cudaError_t cudaSetDevice(int device) {
     return paper_enter() != NULL ? cudaSuccess : last_error;
 }
 
-cudaError_t cudaGetDevice(int *device) {
+cudaError_t cudaGetDevice(int *device)
+{
     *device = current_device;
     return cudaSuccess;
 }
 
-cudaError_t cudaDriverGetVersion(int *version) {
+cudaError_t cudaDriverGetVersion(int *version)
+{
     const struct paper_driver *driver = paper_driver();
     *version = CUDA_VERSION;
     if (driver != NULL && driver->cuDriverGetVersion != NULL) {
@@ -116,12 +128,14 @@ cudaError_t cudaDriverGetVersion(int *version) {
     return cudaSuccess;
 }
 
-cudaError_t cudaRuntimeGetVersion(int *version) {
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
     *version = CUDART_VERSION;
     return cudaSuccess;
 }
 
-static void limits(struct cudaDeviceProp *prop) {
+static void limits(struct cudaDeviceProp *prop)
+{
     prop->sharedMemPerBlock = 49152;
     prop->sharedMemPerBlockOptin = 232448;
     prop->sharedMemPerMultiprocessor = 233472;
@@ -146,7 +160,8 @@ static void limits(struct cudaDeviceProp *prop) {
     prop->memoryBusWidth = 6144;
 }
 
-static void abilities(struct cudaDeviceProp *prop) {
+static void abilities(struct cudaDeviceProp *prop)
+{
     prop->canMapHostMemory = 1;
     prop->concurrentKernels = 1;
     prop->unifiedAddressing = 1;
@@ -166,7 +181,8 @@ static void abilities(struct cudaDeviceProp *prop) {
     prop->ipcEventSupported = 1;
 }
 
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) {
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+{
     if (!exists(device)) {
         return paper_result(cudaErrorInvalidDevice);
     }
@@ -188,7 +204,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) {
 }
 
 /* The attributes that programs ask for; all others are 0. */
-static int attribute(const struct cudaDeviceProp *prop, enum cudaDeviceAttr attr) {
+static int attribute(const struct cudaDeviceProp *prop, enum cudaDeviceAttr attr)
+{
     switch ((int)attr) {
     case cudaDevAttrMaxThreadsPerBlock: return prop->maxThreadsPerBlock;
     case cudaDevAttrMaxBlockDimX: return prop->maxThreadsDim[0];
@@ -233,14 +250,16 @@ static int attribute(const struct cudaDeviceProp *prop, enum cudaDeviceAttr attr
     }
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device) {
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
+{
     struct cudaDeviceProp prop;
     cudaError_t error = cudaGetDeviceProperties(&prop, device);
     *value = error == cudaSuccess ? attribute(&prop, attr) : 0;
     return error;
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device) {
+cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
+{
     if (!exists(device) || length <= 0) {
         return paper_result(cudaErrorInvalidDevice);
     }
@@ -248,23 +267,27 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device) {
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
     *least = 0;
     *greatest = -5;
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
     *can = device != peer && exists(device) && exists(peer);
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
     (void)flags;
     return exists(peer) ? cudaSuccess : paper_result(cudaErrorInvalidDevice);
 }
 
-cudaError_t cudaDeviceSynchronize(void) {
+cudaError_t cudaDeviceSynchronize(void)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL) {
         return last_error;
@@ -277,15 +300,18 @@ cudaError_t cudaDeviceSynchronize(void) {
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
 
-cudaError_t cudaProfilerStart(void) {
+cudaError_t cudaProfilerStart(void)
+{
     return cudaSuccess;
 }
 
-cudaError_t cudaProfilerStop(void) {
+cudaError_t cudaProfilerStop(void)
+{
     return cudaSuccess;
 }
 
-const char *cudaGetErrorName(cudaError_t error) {
+const char *cudaGetErrorName(cudaError_t error)
+{
     switch ((int)error) {
     case cudaSuccess: return "cudaSuccess";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
@@ -295,7 +321,8 @@ const char *cudaGetErrorName(cudaError_t error) {
     }
 }
 
-const char *cudaGetErrorString(cudaError_t error) {
+const char *cudaGetErrorString(cudaError_t error)
+{
     switch ((int)error) {
     case cudaSuccess: return "no error";
     case cudaErrorMemoryAllocation: return "out of memory";

@@ -26,13 +26,13 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
                             int limit, void *tid, void *bid, void *block, void *grid, int *size);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                      struct CUstream_st *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes,
-                                       void *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
                                size_t shared_bytes, cudaStream_t stream);
 
-void **__cudaRegisterFatBinary(void *binary) {
+void **__cudaRegisterFatBinary(void *binary)
+{
     void **handle = malloc(sizeof *handle);
     if (handle != NULL) {
         *handle = binary;
@@ -40,39 +40,46 @@ void **__cudaRegisterFatBinary(void *binary) {
     return handle;
 }
 
-void __cudaRegisterFatBinaryEnd(void **handle) {
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
     (void)handle;
 }
 
-void __cudaUnregisterFatBinary(void **handle) {
+void __cudaUnregisterFatBinary(void **handle)
+{
     free(handle);
 }
 
-char __cudaInitModule(void **handle) {
+char __cudaInitModule(void **handle)
+{
     (void)handle;
     return 1;
 }
 
 void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external,
-                       size_t size, int constant, int global) {
+                       size_t size, int constant, int global)
+{
     (void)handle, (void)host, (void)device, (void)name;
     (void)external, (void)size, (void)constant, (void)global;
 }
 
 void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name,
-                              int external, size_t size, int constant, int global) {
+                              int external, size_t size, int constant, int global)
+{
     (void)handle, (void)host, (void)device, (void)name;
     (void)external, (void)size, (void)constant, (void)global;
 }
 
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
-                            int limit, void *tid, void *bid, void *block, void *grid, int *size) {
+                            int limit, void *tid, void *bid, void *block, void *grid, int *size)
+{
     (void)handle, (void)host, (void)device, (void)name, (void)limit;
     (void)tid, (void)bid, (void)block, (void)grid, (void)size;
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
-                                     struct CUstream_st *stream) {
+                                     struct CUstream_st *stream)
+{
     if (depth == sizeof pushed / sizeof pushed[0]) {
         return 1;
     }
@@ -80,8 +87,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
     return 0;
 }
 
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes,
-                                       void *stream) {
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
+{
     if (depth == 0) {
         return paper_result(cudaErrorMissingConfiguration);
     }
@@ -93,12 +100,14 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
     return cudaSuccess;
 }
 
-cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function)
+{
     *kernel = (cudaKernel_t)(uintptr_t)function;
     return cudaSuccess;
 }
 
-static cudaError_t launch(cudaStream_t stream) {
+static cudaError_t launch(cudaStream_t stream)
+{
     if (paper_enter() == NULL) {
         return cudaPeekAtLastError();
     }
@@ -107,31 +116,35 @@ static cudaError_t launch(cudaStream_t stream) {
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
-                               size_t shared_bytes, cudaStream_t stream) {
+                               size_t shared_bytes, cudaStream_t stream)
+{
     (void)kernel, (void)grid, (void)block, (void)arguments, (void)shared_bytes;
     return launch(stream);
 }
 
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
-                             size_t shared_bytes, cudaStream_t stream) {
+                             size_t shared_bytes, cudaStream_t stream)
+{
     (void)function, (void)grid, (void)block, (void)arguments, (void)shared_bytes;
     return launch(stream);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block,
-                                        void **arguments, size_t shared_bytes,
-                                        cudaStream_t stream) {
+                                        void **arguments, size_t shared_bytes, cudaStream_t stream)
+{
     (void)function, (void)grid, (void)block, (void)arguments, (void)shared_bytes;
     return launch(stream);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function,
-                                void **arguments) {
+                                void **arguments)
+{
     (void)function, (void)arguments;
     return launch(config->stream);
 }
 
-cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function) {
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
+{
     (void)function;
     memset(attributes, 0, sizeof *attributes);
     attributes->maxThreadsPerBlock = 1024;
@@ -141,16 +154,15 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attr, int value) {
+cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attr, int value)
+{
     (void)function, (void)attr, (void)value;
     return cudaSuccess;
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
-                                                                   const void *function,
-                                                                   int block_size,
-                                                                   size_t shared_bytes,
-                                                                   unsigned flags) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, const void *function, int block_size, size_t shared_bytes, unsigned flags)
+{
     (void)function, (void)shared_bytes, (void)flags;
     *blocks = block_size > 0 && block_size <= 1024 ? 2048 / block_size : 0;
     *blocks = *blocks > 32 ? 32 : *blocks;
@@ -158,13 +170,15 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
-                                                          int block_size, size_t shared_bytes) {
+                                                          int block_size, size_t shared_bytes)
+{
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size,
                                                                   shared_bytes, 0);
 }
 
 /* A variable of the device lives where its shadow in the host does. */
-cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
+cudaError_t cudaGetSymbolAddress(void **address, const void *symbol)
+{
     *address = (void *)(uintptr_t)symbol;
     return cudaSuccess;
 }
@@ -172,7 +186,8 @@ cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
 /* As cuGetProcAddress does: the newest version of a function wins. */
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
                                              unsigned cuda_version, unsigned long long flags,
-                                             enum cudaDriverEntryPointQueryResult *status) {
+                                             enum cudaDriverEntryPointQueryResult *status)
+{
     static const char *const endings[] = {"_v3", "_v2", ""};
     char name[128];
     (void)cuda_version, (void)flags;
@@ -187,8 +202,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
         *function = paper_driver_symbol(name);
     }
     if (status != NULL) {
-        *status = *function != NULL ? cudaDriverEntryPointSuccess
-                                    : cudaDriverEntryPointSymbolNotFound;
+        *status =
+            *function != NULL ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     }
     return cudaSuccess;
 }

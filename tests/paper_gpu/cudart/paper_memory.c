@@ -3,15 +3,18 @@
 
 #include "paper_runtime.h"
 
-static CUdeviceptr device_pointer(const void *pointer) {
+static CUdeviceptr device_pointer(const void *pointer)
+{
     return (CUdeviceptr)(uintptr_t)pointer;
 }
 
-static cudaError_t lacking(void) {
+static cudaError_t lacking(void)
+{
     return paper_result(cudaErrorNotSupported);
 }
 
-cudaError_t cudaMalloc(void **pointer, size_t size) {
+cudaError_t cudaMalloc(void **pointer, size_t size)
+{
     const struct paper_driver *driver = paper_enter();
     CUdeviceptr got = 0;
     if (driver == NULL) {
@@ -22,7 +25,8 @@ cudaError_t cudaMalloc(void **pointer, size_t size) {
     return paper_result((int)result);
 }
 
-cudaError_t cudaFree(void *pointer) {
+cudaError_t cudaFree(void *pointer)
+{
     const struct paper_driver *driver = paper_enter(); /* cudaFree(NULL) makes a context, too */
     if (driver == NULL) {
         return cudaPeekAtLastError();
@@ -32,7 +36,8 @@ cudaError_t cudaFree(void *pointer) {
                            : paper_result((int)driver->cuMemFree(device_pointer(pointer)));
 }
 
-cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream) {
+cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream)
+{
     const struct paper_driver *driver = paper_enter();
     CUdeviceptr got = 0;
     if (driver == NULL || driver->cuMemAllocAsync == NULL) {
@@ -43,7 +48,8 @@ cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream) {
     return paper_result((int)result);
 }
 
-cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuMemFreeAsync == NULL) {
         return lacking();
@@ -51,7 +57,8 @@ cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
     return paper_result((int)driver->cuMemFreeAsync(device_pointer(pointer), stream));
 }
 
-cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags) {
+cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL) {
         return cudaPeekAtLastError();
@@ -59,7 +66,8 @@ cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags) {
     return paper_result((int)driver->cuMemHostAlloc(pointer, size, flags));
 }
 
-cudaError_t cudaFreeHost(void *pointer) {
+cudaError_t cudaFreeHost(void *pointer)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || pointer == NULL) {
         return cudaSuccess;
@@ -67,7 +75,8 @@ cudaError_t cudaFreeHost(void *pointer) {
     return paper_result((int)driver->cuMemFreeHost(pointer));
 }
 
-cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags) {
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuMemHostRegister == NULL) {
         return lacking();
@@ -75,7 +84,8 @@ cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags) {
     return paper_result((int)driver->cuMemHostRegister(pointer, size, flags));
 }
 
-cudaError_t cudaHostUnregister(void *pointer) {
+cudaError_t cudaHostUnregister(void *pointer)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuMemHostUnregister == NULL) {
         return lacking();
@@ -83,7 +93,8 @@ cudaError_t cudaHostUnregister(void *pointer) {
     return paper_result((int)driver->cuMemHostUnregister(pointer));
 }
 
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL) {
         return cudaPeekAtLastError();
@@ -91,7 +102,8 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
     return paper_result((int)driver->cuMemGetInfo(free_bytes, total_bytes));
 }
 
-static unsigned memory_type(const void *pointer) {
+static unsigned memory_type(const void *pointer)
+{
     const struct paper_driver *driver = paper_enter();
     unsigned type = 0;
     if (driver == NULL || driver->cuPointerGetAttribute == NULL ||
@@ -102,8 +114,8 @@ static unsigned memory_type(const void *pointer) {
     return type;
 }
 
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
-                                     const void *pointer) {
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
+{
     memset(attributes, 0, sizeof *attributes);
     attributes->device = -2; /* cudaInvalidDeviceId */
     unsigned type = memory_type(pointer);
@@ -122,7 +134,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
     return cudaSuccess;
 }
 
-static bool writes_host(const void *destination, const void *source, enum cudaMemcpyKind kind) {
+static bool writes_host(const void *destination, const void *source, enum cudaMemcpyKind kind)
+{
     if (kind == cudaMemcpyDefault) {
         return memory_type(source) == CU_MEMORYTYPE_DEVICE &&
                memory_type(destination) != CU_MEMORYTYPE_DEVICE;
@@ -130,7 +143,8 @@ static bool writes_host(const void *destination, const void *source, enum cudaMe
     return kind == cudaMemcpyDeviceToHost;
 }
 
-static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
     if (kind == cudaMemcpyHostToHost) {
         memmove(to, from, bytes);
     } else if (writes_host(to, from, kind) && paper_option("PAPER_GPU_KEEP") == 0) {
@@ -138,14 +152,16 @@ static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind k
     }
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
     paper_complete_all();
     copy(to, from, bytes, kind);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream) {
+                            cudaStream_t stream)
+{
     paper_stream_work(stream);
     copy(to, from, bytes, kind);
     return cudaSuccess;
@@ -153,7 +169,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, enum cudaMemcpyKind kind,
-                              cudaStream_t stream) {
+                              cudaStream_t stream)
+{
     paper_stream_work(stream);
     for (size_t row = 0; row < height; row++) {
         copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width, kind);
@@ -162,30 +179,35 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
-                                size_t bytes, cudaStream_t stream) {
+                                size_t bytes, cudaStream_t stream)
+{
     (void)to, (void)to_device, (void)from, (void)from_device, (void)bytes;
     paper_stream_work(stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
-                               enum cudaMemcpyKind kind) {
+                               enum cudaMemcpyKind kind)
+{
     (void)symbol, (void)from, (void)bytes, (void)offset, (void)kind;
     return cudaSuccess;
 }
 
-cudaError_t cudaMemset(void *pointer, int value, size_t bytes) {
+cudaError_t cudaMemset(void *pointer, int value, size_t bytes)
+{
     (void)pointer, (void)value, (void)bytes;
     return cudaSuccess;
 }
 
-cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t stream)
+{
     (void)pointer, (void)value, (void)bytes;
     paper_stream_work(stream);
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuDeviceGetDefaultMemPool == NULL) {
         return lacking();
@@ -193,26 +215,27 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
     return paper_result((int)driver->cuDeviceGetDefaultMemPool(pool, device));
 }
 
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value) {
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuMemPoolGetAttribute == NULL) {
         return lacking();
     }
-    return paper_result(
-        (int)driver->cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attr, value));
+    return paper_result((int)driver->cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attr, value));
 }
 
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value) {
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuMemPoolSetAttribute == NULL) {
         return lacking();
     }
-    return paper_result(
-        (int)driver->cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attr, value));
+    return paper_result((int)driver->cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attr, value));
 }
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
-                                 size_t count) {
+                                 size_t count)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuMemPoolSetAccess == NULL) {
         return lacking();
@@ -221,7 +244,8 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessD
         (int)driver->cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)(const void *)list, count));
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes) {
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL || driver->cuMemPoolTrimTo == NULL) {
         return lacking();
@@ -230,27 +254,32 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes) {
 }
 
 /* Memory of another process: not on paper. */
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer) {
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer)
+{
     (void)handle, (void)pointer;
     return lacking();
 }
 
-cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned flags) {
+cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned flags)
+{
     (void)pointer, (void)handle, (void)flags;
     return lacking();
 }
 
-cudaError_t cudaIpcCloseMemHandle(void *pointer) {
+cudaError_t cudaIpcCloseMemHandle(void *pointer)
+{
     (void)pointer;
     return lacking();
 }
 
-cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
+{
     (void)handle, (void)event;
     return lacking();
 }
 
-cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
+{
     (void)event, (void)handle;
     return lacking();
 }

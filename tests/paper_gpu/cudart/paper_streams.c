@@ -39,7 +39,8 @@ static atomic_int captures_underway;
 static atomic_ullong epoch; /* grows with each synchronization */
 
 /* Known handles, and by and by the default ones (0, 1, 2) of each device. Locked. */
-static struct stream *find_stream(cudaStream_t handle) {
+static struct stream *find_stream(cudaStream_t handle)
+{
     bool own = (uintptr_t)handle > 2;
     for (struct stream *s = streams; s != NULL; s = s->next) {
         if (s->handle == handle && (own || s->device == paper_device())) {
@@ -55,7 +56,8 @@ static struct stream *find_stream(cudaStream_t handle) {
     return s;
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
     const struct paper_driver *driver = paper_enter();
     if (driver == NULL) {
         return cudaPeekAtLastError();
@@ -76,11 +78,13 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     return paper_result((int)result);
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
     return cudaStreamCreateWithPriority(stream, 0, 0);
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
     const struct paper_driver *driver = paper_enter();
     pthread_mutex_lock(&lock);
     for (struct stream **at = &streams; *at != NULL; at = &(*at)->next) {
@@ -99,14 +103,16 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
     pthread_mutex_lock(&lock);
     *priority = find_stream(stream)->priority;
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
 }
 
-uint64_t paper_stream_capture(cudaStream_t stream) {
+uint64_t paper_stream_capture(cudaStream_t stream)
+{
     if (atomic_load_explicit(&captures_underway, memory_order_relaxed) == 0) {
         return 0;
     }
@@ -116,11 +122,13 @@ uint64_t paper_stream_capture(cudaStream_t stream) {
     return capture;
 }
 
-bool paper_stream_capturing(cudaStream_t stream) {
+bool paper_stream_capturing(cudaStream_t stream)
+{
     return paper_stream_capture(stream) != 0;
 }
 
-void paper_stream_join_capture(cudaStream_t stream, uint64_t capture) {
+void paper_stream_join_capture(cudaStream_t stream, uint64_t capture)
+{
     pthread_mutex_lock(&lock);
     struct stream *s = find_stream(stream);
     if (captured != NULL && captured->capture == capture && s->capture == 0) {
@@ -129,7 +137,8 @@ void paper_stream_join_capture(cudaStream_t stream, uint64_t capture) {
     pthread_mutex_unlock(&lock);
 }
 
-void paper_stream_work(cudaStream_t stream) {
+void paper_stream_work(cudaStream_t stream)
+{
     if (paper_stream_capturing(stream)) {
         pthread_mutex_lock(&lock);
         if (captured != NULL) {
@@ -139,16 +148,19 @@ void paper_stream_work(cudaStream_t stream) {
     }
 }
 
-void paper_complete_all(void) {
+void paper_complete_all(void)
+{
     atomic_fetch_add(&epoch, 1);
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
     return paper_stream_capturing(stream) ? paper_result(cudaErrorStreamCaptureUnsupported)
                                           : cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
     if (paper_stream_capturing(stream)) {
         return paper_result(cudaErrorStreamCaptureUnsupported);
     }
@@ -156,7 +168,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
     (void)flags;
     if (event->capture != 0) {
         paper_stream_join_capture(stream, event->capture);
@@ -164,7 +177,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return cudaSuccess;
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
     paper_stream_work(stream);
     if (!paper_stream_capturing(stream)) {
         function(data);
@@ -173,7 +187,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data,
-                                  unsigned flags) {
+                                  unsigned flags)
+{
     (void)flags;
     callback(stream, cudaSuccess, data);
     return cudaSuccess;
@@ -181,7 +196,8 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 
 /* ---- events */
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
     (void)flags;
     if (paper_enter() == NULL) {
         return cudaPeekAtLastError();
@@ -190,16 +206,19 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     return *event != NULL ? cudaSuccess : paper_result(cudaErrorMemoryAllocation);
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t *event) {
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
     return cudaEventCreateWithFlags(event, 0);
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
     free(event);
     return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
     static atomic_int queries = -1;
     if (atomic_load(&queries) < 0) {
         atomic_store(&queries, (int)paper_option("PAPER_GPU_EVENT_QUERIES"));
@@ -211,12 +230,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return cudaSuccess;
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
     (void)flags;
     return cudaEventRecord(event, stream);
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t event) {
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
     if (event->capture != 0) {
         return paper_result(cudaErrorCapturedEvent);
     }
@@ -227,12 +248,14 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     return paper_result(cudaErrorNotReady);
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
     event->recorded = false;
     return cudaSuccess;
 }
 
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
     (void)start, (void)end;
     *ms = 0.001F;
     return cudaSuccess;
@@ -240,7 +263,8 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) 
 
 /* ---- captures and graphs */
 
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
     static _Thread_local enum cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
     enum cudaStreamCaptureMode before = current;
     current = *mode;
@@ -248,7 +272,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
     (void)mode;
     struct CUgraph_st *graph = calloc(1, sizeof *graph);
     pthread_mutex_lock(&lock);
@@ -267,7 +292,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
     pthread_mutex_lock(&lock);
     bool capturing = captured != NULL && find_stream(stream)->capture == captured->capture;
     if (capturing) {
@@ -282,7 +308,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     return capturing ? cudaSuccess : paper_result(cudaErrorStreamCaptureInvalidated);
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
     *status = paper_stream_capturing(stream) ? cudaStreamCaptureStatusActive
                                              : cudaStreamCaptureStatusNone;
     return cudaSuccess;
@@ -291,7 +318,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
                                      unsigned long long *id, cudaGraph_t *graph,
                                      const cudaGraphNode_t **dependencies,
-                                     const cudaGraphEdgeData **edges, size_t *dependency_count) {
+                                     const cudaGraphEdgeData **edges, size_t *dependency_count)
+{
     uint64_t capture = paper_stream_capture(stream);
     *status = capture != 0 ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     if (id != NULL) {
@@ -313,7 +341,8 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCapture
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                          unsigned long long flags) {
+                                          unsigned long long flags)
+{
     (void)flags;
     *exec = calloc(1, sizeof **exec);
     if (*exec == NULL) {
@@ -323,28 +352,33 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t gra
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
     (void)exec;
     paper_stream_work(stream);
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
     free(exec);
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
     free(graph);
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned flags) {
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned flags)
+{
     (void)graph, (void)path, (void)flags;
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
     size_t room = nodes != NULL ? *count : 0;
     for (size_t i = 0; i < room && i < graph->node_count; i++) {
         nodes[i] = (cudaGraphNode_t)((uintptr_t)graph + i + 1);
@@ -354,7 +388,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 }
 
 cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
-                                         cudaGraphEdgeData *edges, size_t *count) {
+                                         cudaGraphEdgeData *edges, size_t *count)
+{
     (void)node, (void)dependencies, (void)edges;
     *count = 0;
     return cudaSuccess;

@@ -7,7 +7,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int requested,
                                               cublasLtMatmulHeuristicResult_t results[],
-                                              int *returned) {
+                                              int *returned)
+{
     (void)handle, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)preference;
     *returned = requested > 0;
     if (requested > 0) {
@@ -17,6 +18,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return CUBLAS_STATUS_SUCCESS;
 }
 
-size_t cublasLtGetVersion(void) {
+size_t cublasLtGetVersion(void)
+{
     return CUBLAS_VERSION;
 }

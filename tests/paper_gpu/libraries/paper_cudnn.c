@@ -27,15 +27,18 @@ struct cudnnTensorStruct {
     int dimensions, sizes[8], strides[8];
 };
 
-size_t cudnnGetVersion(void) {
+size_t cudnnGetVersion(void)
+{
     return PAPER_CUDNN_VERSION;
 }
 
-size_t cudnnGetCudartVersion(void) {
+size_t cudnnGetCudartVersion(void)
+{
     return 13000;
 }
 
-cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int *value) {
+cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int *value)
+{
     int version = PAPER_CUDNN_VERSION;
     *value = type == MAJOR_VERSION   ? version / 10000
              : type == MINOR_VERSION ? version / 100 % 100
@@ -43,35 +46,41 @@ cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int *value) {
     return CUDNN_STATUS_SUCCESS;
 }
 
-const char *cudnnGetErrorString(cudnnStatus_t status) {
+const char *cudnnGetErrorString(cudnnStatus_t status)
+{
     (void)status;
     return "cuDNN on paper";
 }
 
-void cudnnGetLastErrorString(char *message, size_t size) {
+void cudnnGetLastErrorString(char *message, size_t size)
+{
     if (size > 0) {
         message[0] = '\0';
     }
 }
 
-static cudnnStatus_t create(void **made, size_t size) {
+static cudnnStatus_t create(void **made, size_t size)
+{
     *made = calloc(1, size);
     return *made != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
 }
 
 /* ---- tensors */
 
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *desc) {
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *desc)
+{
     return create((void **)desc, sizeof **desc);
 }
 
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t desc) {
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t desc)
+{
     free(desc);
     return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnDataType_t type,
-                                         int dimensions, const int sizes[], const int strides[]) {
+                                         int dimensions, const int sizes[], const int strides[])
+{
     if (dimensions > 8) {
         return CUDNN_STATUS_NOT_SUPPORTED;
     }
@@ -84,7 +93,8 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnData
 
 cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t desc, int room,
                                          cudnnDataType_t *type, int *dimensions, int sizes[],
-                                         int strides[]) {
+                                         int strides[])
+{
     int count = desc->dimensions < room ? desc->dimensions : room;
     *type = desc->type;
     *dimensions = desc->dimensions;
@@ -95,23 +105,28 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t desc, int
 
 /* ---- recurrent networks: all matrices, layer by layer, then all biases */
 
-static size_t element_bytes(cudnnDataType_t type) {
+static size_t element_bytes(cudnnDataType_t type)
+{
     return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
 }
 
-static int gates_of(cudnnRNNMode_t mode) {
+static int gates_of(cudnnRNNMode_t mode)
+{
     return mode == CUDNN_LSTM ? 4 : mode == CUDNN_GRU ? 3 : 1;
 }
 
-static int bias_sets_of(cudnnRNNBiasMode_t mode) {
+static int bias_sets_of(cudnnRNNBiasMode_t mode)
+{
     return mode == CUDNN_RNN_NO_BIAS ? 0 : mode == CUDNN_RNN_DOUBLE_BIAS ? 2 : 1;
 }
 
-cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *desc) {
+cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *desc)
+{
     return create((void **)desc, sizeof **desc);
 }
 
-cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t desc) {
+cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t desc)
+{
     free(desc);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -122,7 +137,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
                                        cudnnDataType_t type, cudnnDataType_t precision,
                                        cudnnMathType_t math, int32_t input_size,
                                        int32_t hidden_size, int32_t projected, int32_t layers,
-                                       cudnnDropoutDescriptor_t dropout, uint32_t flags) {
+                                       cudnnDropoutDescriptor_t dropout, uint32_t flags)
+{
     (void)algo, (void)input, (void)precision, (void)math, (void)dropout, (void)flags;
     if (projected != 0 && projected != hidden_size) {
         return CUDNN_STATUS_NOT_SUPPORTED;
@@ -138,7 +154,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
     return CUDNN_STATUS_SUCCESS;
 }
 
-static size_t columns(const struct cudnnRNNStruct *rnn, int pseudo_layer, bool recurrent) {
+static size_t columns(const struct cudnnRNNStruct *rnn, int pseudo_layer, bool recurrent)
+{
     if (recurrent) {
         return (size_t)rnn->hidden_size;
     }
@@ -146,12 +163,14 @@ static size_t columns(const struct cudnnRNNStruct *rnn, int pseudo_layer, bool r
                                                    : rnn->hidden_size * rnn->directions);
 }
 
-static size_t layer_elements(const struct cudnnRNNStruct *rnn, int pseudo_layer) {
+static size_t layer_elements(const struct cudnnRNNStruct *rnn, int pseudo_layer)
+{
     size_t rows = (size_t)rnn->gates * (size_t)rnn->hidden_size;
     return rows * (columns(rnn, pseudo_layer, false) + columns(rnn, pseudo_layer, true));
 }
 
-static size_t matrices_before(const struct cudnnRNNStruct *rnn, int pseudo_layer) {
+static size_t matrices_before(const struct cudnnRNNStruct *rnn, int pseudo_layer)
+{
     size_t sum = 0;
     for (int i = 0; i < pseudo_layer; i++) {
         sum += layer_elements(rnn, i);
@@ -159,21 +178,23 @@ static size_t matrices_before(const struct cudnnRNNStruct *rnn, int pseudo_layer
     return sum;
 }
 
-static size_t bias_elements(const struct cudnnRNNStruct *rnn) {
+static size_t bias_elements(const struct cudnnRNNStruct *rnn)
+{
     return (size_t)(rnn->layers * rnn->directions * rnn->bias_sets * rnn->gates) *
            (size_t)rnn->hidden_size;
 }
 
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
-                                         size_t *bytes) {
+                                         size_t *bytes)
+{
     (void)handle;
     *bytes = rnn->element_bytes *
              (matrices_before(rnn, rnn->layers * rnn->directions) + bias_elements(rnn));
     return CUDNN_STATUS_SUCCESS;
 }
 
-static void describe(cudnnTensorDescriptor_t desc, const struct cudnnRNNStruct *rnn,
-                     size_t width) {
+static void describe(cudnnTensorDescriptor_t desc, const struct cudnnRNNStruct *rnn, size_t width)
+{
     if (desc == NULL) {
         return;
     }
@@ -185,7 +206,8 @@ static void describe(cudnnTensorDescriptor_t desc, const struct cudnnRNNStruct *
 cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                       int32_t pseudo_layer, size_t space_bytes, const void *space,
                                       int32_t id, cudnnTensorDescriptor_t matrix, void **matrix_at,
-                                      cudnnTensorDescriptor_t bias, void **bias_at) {
+                                      cudnnTensorDescriptor_t bias, void **bias_at)
+{
     (void)handle, (void)space_bytes;
     bool recurrent = id >= rnn->gates;
     size_t gate = (size_t)(id % rnn->gates), hidden = (size_t)rnn->hidden_size;
@@ -208,18 +230,21 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *desc) {
+cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *desc)
+{
     return create((void **)desc, sizeof **desc);
 }
 
-cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t desc) {
+cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t desc)
+{
     free(desc);
     return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnDataType_t type,
                                         cudnnRNNDataLayout_t layout, int steps, int batch,
-                                        int width, const int lengths[], void *fill) {
+                                        int width, const int lengths[], void *fill)
+{
     (void)type, (void)layout, (void)width, (void)lengths, (void)fill;
     desc->steps = (size_t)steps;
     desc->batch = (size_t)batch;
@@ -229,7 +254,8 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnData
 /* Made up: as large as the gates of all steps (to keep) and of one step (to work). */
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                         cudnnForwardMode_t mode, cudnnRNNDataDescriptor_t data,
-                                        size_t *work_bytes, size_t *reserve_bytes) {
+                                        size_t *work_bytes, size_t *reserve_bytes)
+{
     (void)handle;
     size_t step = (size_t)(rnn->gates * rnn->directions * rnn->hidden_size) * data->batch *
                   rnn->element_bytes;
@@ -241,7 +267,8 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes) {
+cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes)
+{
     (void)handle;
     *bytes = 1 << 20;
     return CUDNN_STATUS_SUCCESS;
@@ -255,7 +282,8 @@ cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops,
     const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t z,
     const cudnnTensorDescriptor_t y, const cudnnTensorDescriptor_t scale,
-    const cudnnActivationDescriptor_t activation, size_t *bytes) {
+    const cudnnActivationDescriptor_t activation, size_t *bytes)
+{
     (void)handle, (void)mode, (void)ops, (void)x, (void)z, (void)y, (void)scale, (void)activation;
     *bytes = BATCH_NORM_BYTES;
     return CUDNN_STATUS_SUCCESS;
@@ -266,7 +294,8 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
     const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t y,
     const cudnnTensorDescriptor_t dy, const cudnnTensorDescriptor_t dz,
     const cudnnTensorDescriptor_t dx, const cudnnTensorDescriptor_t scale,
-    const cudnnActivationDescriptor_t activation, size_t *bytes) {
+    const cudnnActivationDescriptor_t activation, size_t *bytes)
+{
     (void)handle, (void)mode, (void)ops, (void)x, (void)y, (void)dy, (void)dz, (void)dx;
     (void)scale, (void)activation;
     *bytes = BATCH_NORM_BYTES;
@@ -275,7 +304,8 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 
 cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops,
-    const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t x, size_t *bytes) {
+    const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t x, size_t *bytes)
+{
     (void)handle, (void)mode, (void)ops, (void)activation, (void)x;
     *bytes = BATCH_NORM_BYTES;
     return CUDNN_STATUS_SUCCESS;
@@ -288,7 +318,8 @@ struct backend {
 };
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
-                                           cudnnBackendDescriptor_t *desc) {
+                                           cudnnBackendDescriptor_t *desc)
+{
     cudnnStatus_t status = create(desc, sizeof(struct backend));
     if (status == CUDNN_STATUS_SUCCESS) {
         ((struct backend *)*desc)->type = type;
@@ -296,7 +327,8 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
     return status;
 }
 
-cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc) {
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc)
+{
     free(desc);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -304,7 +336,8 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc) {
 cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t desc,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t requested,
-                                       int64_t *count, void *elements) {
+                                       int64_t *count, void *elements)
+{
     (void)desc;
     bool wide = type == CUDNN_TYPE_INT64, number = wide || type == CUDNN_TYPE_INT32;
     bool one = number || type == CUDNN_TYPE_BACKEND_DESCRIPTOR;

@@ -41,7 +41,8 @@ static struct {
 
 #define LOAD(name) *(void **)&driver.name = dlsym(library, #name)
 
-static int open_driver(void) {
+static int open_driver(void)
+{
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == NULL) {
         return 0;
@@ -58,7 +59,8 @@ static int open_driver(void) {
            driver.cuMemRelease && driver.cuMemMap && driver.cuMemUnmap && driver.cuMemSetAccess;
 }
 
-static void take(struct buffer *buffer) {
+static void take(struct buffer *buffer)
+{
     CUdevice device = 0;
     if (driver.cuCtxGetDevice != NULL) {
         driver.cuCtxGetDevice(&device);
@@ -74,7 +76,8 @@ static void take(struct buffer *buffer) {
     driver.cuMemSetAccess(buffer->address, BUFFER_BYTES, &access, 1);
 }
 
-static void give_back(struct buffer *buffer) {
+static void give_back(struct buffer *buffer)
+{
     if (buffer->address != 0) {
         driver.cuMemUnmap(buffer->address, BUFFER_BYTES);
         driver.cuMemRelease(buffer->handle);
@@ -82,7 +85,8 @@ static void give_back(struct buffer *buffer) {
     }
 }
 
-static result make(struct communicator **made, int ranks, int rank) {
+static result make(struct communicator **made, int ranks, int rank)
+{
     struct communicator *comm = calloc(1, sizeof *comm);
     *made = comm;
     if (comm == NULL) {
@@ -96,50 +100,59 @@ static result make(struct communicator **made, int ranks, int rank) {
     return 0;
 }
 
-result ncclGetVersion(int *version) {
+result ncclGetVersion(int *version)
+{
     *version = PAPER_NCCL_VERSION;
     return 0;
 }
 
-result ncclGetUniqueId(unique_id *id) {
+result ncclGetUniqueId(unique_id *id)
+{
     memset(id, 7, sizeof *id);
     return 0;
 }
 
-const char *ncclGetErrorString(result error) {
+const char *ncclGetErrorString(result error)
+{
     (void)error;
     return "NCCL on paper";
 }
 
-const char *ncclGetLastError(struct communicator *comm) {
+const char *ncclGetLastError(struct communicator *comm)
+{
     (void)comm;
     return "";
 }
 
-result ncclCommInitRank(struct communicator **comm, int ranks, unique_id id, int rank) {
+result ncclCommInitRank(struct communicator **comm, int ranks, unique_id id, int rank)
+{
     (void)id;
     return make(comm, ranks, rank);
 }
 
 result ncclCommInitRankConfig(struct communicator **comm, int ranks, unique_id id, int rank,
-                              void *config) {
+                              void *config)
+{
     (void)id, (void)config;
     return make(comm, ranks, rank);
 }
 
 result ncclCommInitRankScalable(struct communicator **comm, int ranks, int rank, int id_count,
-                                unique_id *ids, void *config) {
+                                unique_id *ids, void *config)
+{
     (void)id_count, (void)ids, (void)config;
     return make(comm, ranks, rank);
 }
 
 result ncclCommSplit(struct communicator *comm, int color, int key, struct communicator **made,
-                     void *config) {
+                     void *config)
+{
     (void)color, (void)key, (void)config;
     return make(made, comm->ranks, comm->rank);
 }
 
-result ncclCommDestroy(struct communicator *comm) {
+result ncclCommDestroy(struct communicator *comm)
+{
     for (int i = 0; comm != NULL && i < BUFFER_COUNT; i++) {
         give_back(&comm->buffers[i]);
     }
@@ -147,27 +160,32 @@ result ncclCommDestroy(struct communicator *comm) {
     return 0;
 }
 
-result ncclCommAbort(struct communicator *comm) {
+result ncclCommAbort(struct communicator *comm)
+{
     return ncclCommDestroy(comm);
 }
 
-result ncclCommCount(struct communicator *comm, int *ranks) {
+result ncclCommCount(struct communicator *comm, int *ranks)
+{
     *ranks = comm->ranks;
     return 0;
 }
 
-result ncclCommUserRank(struct communicator *comm, int *rank) {
+result ncclCommUserRank(struct communicator *comm, int *rank)
+{
     *rank = comm->rank;
     return 0;
 }
 
-result ncclCommGetAsyncError(struct communicator *comm, result *error) {
+result ncclCommGetAsyncError(struct communicator *comm, result *error)
+{
     (void)comm;
     *error = 0;
     return 0;
 }
 
-result ncclCommRegister(struct communicator *comm, void *memory, size_t bytes, void **handle) {
+result ncclCommRegister(struct communicator *comm, void *memory, size_t bytes, void **handle)
+{
     (void)comm, (void)bytes;
     *handle = memory;
     return 0;

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Holds a trace of ours against PyTorch's snapshot of the same run.
+
+    compare.py MEMTRACE TRACE SNAPSHOT.pickle [TRUTH.json]
+
+Equal must be, for each device: the sequence of the allocator's events (kind, address, bytes, stream), their Python
+stacks where both have one, the phases; the peaks against torch.cuda.memory_stats(); and a replay of the trace against
+itself. The trace may begin before the snapshot's history and end after it. Exits with 1 if anything differs."""
+
+import collections, json, subprocess, sys
+
+KINDS = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom"}
+PEAKS = "requested", "allocated", "active", "reserved", "inactive_split"
+
+
+class Check:
+    def __init__(self):
+        self.failed = False
+
+    def say(self, good, text):
+        self.failed |= not good
+        print(f"  {'ok  ' if good else 'DIFF'} {text}")
+
+
+def events(memtrace, path):
+    """{device: allocator events}, [phases]"""
+    process = subprocess.Popen([memtrace, "dump", "--json", "--stacks", "-q", path], stdout=subprocess.PIPE, text=True)
+    allocator, phases = collections.defaultdict(list), []
+    for line in process.stdout:
+        event = json.loads(line)
+        if event["kind"] in KINDS and event["heap"] == "pytorch":
+            allocator[event["device"]].append(event)
+        elif event["kind"].startswith("phase_"):
+            phases.append(event)
+    if process.wait() not in (0, 5):
+        sys.exit(f"compare: {path} cannot be read")
+    return allocator, phases
+
+
+def key(event):
+    return event["kind"], event["addr"] if event["kind"] != "oom" else 0, event["size"], event["stream"]
+
+
+def matching(ours, theirs, offset):
+    count = 0
+    for mine, its in zip(ours[offset:], theirs):
+        if key(mine) != key(its):
+            break
+        count += 1
+    return count
+
+
+def beginning(ours, theirs):
+    """Where in our events the snapshot's begin: where most of them agree."""
+    return max(range(max(1, min(len(ours), 1000))), key=lambda k: matching(ours, theirs, k))
+
+
+def describe(event):
+    return "{} addr {:#x} size {} stream {:#x}".format(event["kind"], event["addr"], event["size"], event["stream"])
+
+
+def show_around(ours, theirs, at):
+    for i in range(max(0, at - 3), at + 4):
+        for name, side in ("trace   ", ours), ("snapshot", theirs):
+            print(f"         {i:6} {name} {describe(side[i]) if i < len(side) else '-'}")
+
+
+def compare_sequence(check, device, ours, theirs):
+    """Pairs of events that agree."""
+    start = beginning(ours, theirs)
+    mine = ours[start:]
+    same = matching(mine, theirs, 0)
+    good = same == len(theirs)
+    check.say(good, f"device {device}: {same} of {len(theirs)} events equal ({start} before, {max(0, len(mine) - len(theirs))} after)")
+    if not good:
+        show_around(mine, theirs, same)
+        lost = collections.Counter(map(key, theirs)) - collections.Counter(map(key, mine))
+        extra = collections.Counter(map(key, mine[: len(theirs)])) - collections.Counter(map(key, theirs))
+        print(f"         in any order: {sum(lost.values())} of the snapshot are not in the trace, {sum(extra.values())} the other way")
+    return list(zip(mine[:same], theirs[:same]))
+
+
+def compare_stacks(check, pairs):
+    with_stack = [(mine, its) for mine, its in pairs if its.get("frames")]
+    equal = [mine for mine, its in with_stack if mine.get("frames") == its["frames"]]
+    none = sum(not mine.get("frames") for mine, _ in with_stack)
+    check.say(len(equal) == len(with_stack), f"Python stacks: {len(equal)} of {len(with_stack)} equal, {none} without one")
+    shown = [p for p in with_stack if p[0].get("frames") and p[0]["frames"] != p[1]["frames"]][:2] or [p for p in with_stack if p[0].get("frames") != p[1]["frames"]][:1]
+    for mine, its in shown:
+        print(f"         {describe(its)}\n           trace    {mine.get('frames')}\n           snapshot {its['frames']}")
+
+
+def compare_pools(check, pairs):
+    known = [(mine, its) for mine, its in pairs if its["pool"] != [0, 0]]
+    equal = sum(mine["pool"] == its["pool"] for mine, its in known)
+    if known:
+        check.say(equal == len(known), f"private pools: {equal} of {len(known)} equal")
+
+
+def compare_phases(check, ours, theirs):
+    names = {event["name"] for event in theirs}
+    begun = [collections.Counter(e["name"] for e in side if e["kind"] == "phase_push") for side in (ours, theirs)]
+    lacking = {name: begun[1][name] for name in names if begun[0][name] < begun[1][name]}
+    check.say(not lacking, f"phases: {sum(begun[1].values()) - sum(lacking.values())} of {sum(begun[1].values())} of the snapshot in the trace {list(lacking)[:4] or ''}")
+
+
+def compare_peaks(check, memtrace, trace, truth):
+    done = subprocess.run([memtrace, "replay", "-q", "--json", "-p", "recorded", trace], stdout=subprocess.PIPE, text=True)
+    rows = json.loads(done.stdout)["policies"] if done.stdout else []
+    last = truth["rows"][-1]
+    row = next((r for r in rows if r["device"] == 0), {})
+    got = {name: row.get(f"{name}_peak_bytes") for name in PEAKS}
+    wrong = {name: (got[name], last[f"{name}_peak"]) for name in PEAKS if got[name] != last[f"{name}_peak"]}
+    check.say(not wrong, f"peaks of memory_stats(): {', '.join(PEAKS)}" + (f": (trace, torch) {wrong}" if wrong else ""))
+
+
+def verify(check, memtrace, trace):
+    done = subprocess.run([memtrace, "replay", "--verify", "-p", "pytorch", trace], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = [line.strip() for line in done.stdout.splitlines() if "exact" in line or "differ" in line or "of" in line]
+    check.say(done.returncode == 0, f"replay --verify: {'; '.join(lines[-2:])[:300]}")
+
+
+def main():
+    if len(sys.argv) not in (4, 5):
+        sys.exit("usage: compare.py MEMTRACE TRACE SNAPSHOT.pickle [TRUTH.json]")
+    memtrace, trace, snapshot = sys.argv[1:4]
+    check = Check()
+    ours, our_phases = events(memtrace, trace)
+    theirs, their_phases = events(memtrace, snapshot)
+    pairs = []
+    for device in sorted(theirs):
+        pairs += compare_sequence(check, device, ours.get(device, []), theirs[device])
+    compare_stacks(check, pairs)
+    compare_pools(check, pairs)
+    compare_phases(check, our_phases, their_phases)
+    if len(sys.argv) == 5:
+        with open(sys.argv[4]) as f:
+            compare_peaks(check, memtrace, trace, json.load(f))
+    verify(check, memtrace, trace)
+    sys.exit(1 if check.failed else 0)
+
+
+main()
