@@ -372,8 +372,9 @@ static enum mt_status pass_gaps(struct mt_drain *drain, struct mt_writer *writer
                                 enum mt_drain_mode mode, struct mt_drain_result *result,
                                 struct mt_error *error)
 {
+    /* a living process: one at a time, each after its own time of waiting */
     uint32_t gaps = mode == MT_DRAIN_DEAD ? drain->tape->slot_count : 1;
-    uint64_t lowest = lowest_left(drain), left;
+    uint64_t lowest = lowest_left(drain);
     enum mt_status status = MT_OK;
 
     for (; gaps && lowest != UINT64_MAX && status == MT_OK; gaps--) {
@@ -382,11 +383,11 @@ static enum mt_status pass_gaps(struct mt_drain *drain, struct mt_writer *writer
                                                : "a thread left off while recording them",
                          result, error);
         if (status == MT_OK)
-            status = pass_dense(drain, writer, &left, result, error);
+            status = pass_dense(drain, writer, &result->waiting, result, error);
         lowest = lowest_left(drain);
     }
     if (status == MT_OK && mode == MT_DRAIN_DEAD && lowest != UINT64_MAX)
-        status = say_dropped(drain, writer, left, "the tape is damaged", result, error);
+        status = say_dropped(drain, writer, result->waiting, "the tape is damaged", result, error);
     return status;
 }
 

@@ -1,0 +1,347 @@
+/* Tapes made by hand: order, gaps, and what events refer to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "drain.h"
+#include "tape_file.h"
+#include "ticks.h"
+
+struct tape {
+    struct mt_tape *tape;
+    struct mt_symbols symbols;
+    struct mt_writer *writer;
+    struct mt_drain *drain;
+    char path[64];
+    int fd, trace_fd;
+};
+
+static void open_tape(struct tape *t)
+{
+    const struct mt_trace_header header = {.rank = -1, .world_size = -1};
+    const struct mt_tape_commit begin = {0};
+    struct mt_error error = {0};
+    FILE *file = tmpfile();
+
+    memset(t, 0, sizeof *t);
+    snprintf(t->path, sizeof t->path, "/tmp/test_drain.%d.tape", (int)getpid());
+    unlink(t->path);
+    assert_int_equal(mt_tape_create(t->path, 16, &t->tape, &t->fd, &error), MT_OK);
+    assert_true(mt_tape_reserve_definitions(t->fd, t->tape, 65536));
+    t->tape->first_point = (struct mt_clock_point){1000, 5000000000};
+    t->tape->last_points[0] = (struct mt_clock_point){2000, 5000001000};
+    assert_int_equal(mt_symbols_init(&t->symbols), MT_OK);
+    t->trace_fd = dup(fileno(file));
+    fclose(file);
+    assert_int_equal(mt_writer_new(t->trace_fd, &header, &t->symbols, NULL, &t->writer, &error),
+                     MT_OK);
+    assert_int_equal(mt_drain_new(t->tape, &t->symbols, &begin, &t->drain, &error), MT_OK);
+}
+
+static void close_tape(struct tape *t)
+{
+    mt_drain_free(t->drain);
+    mt_writer_free(t->writer);
+    mt_symbols_release(&t->symbols);
+    mt_tape_unmap(t->tape);
+    close(t->fd);
+    close(t->trace_fd);
+    unlink(t->path);
+}
+
+static void define(struct tape *t, uint32_t kind, uint32_t id, const void *payload, size_t bytes)
+{
+    uint64_t at = atomic_load(&t->tape->definitions_bytes);
+    char *log = (char *)t->tape + t->tape->definitions_offset + at;
+    const struct mt_definition definition = {(uint32_t)bytes, kind, id, 0};
+
+    memcpy(log, &definition, sizeof definition);
+    memcpy(log + sizeof definition, payload, bytes);
+    atomic_store(&t->tape->definitions_bytes, at + (sizeof definition + bytes + 7) / 8 * 8);
+}
+
+static void commit(struct tape *t, uint32_t slot_index, struct mt_raw_event event)
+{
+    struct mt_slot *slot = mt_tape_slot(t->tape, slot_index);
+    uint32_t count = atomic_load(&slot->committed);
+
+    if (atomic_load(&slot->state) == MT_SLOT_FREE)
+        atomic_store(&slot->state, MT_SLOT_OPEN);
+    slot->thread = slot_index + 1;
+    slot->events[count] = event;
+    atomic_store(&slot->committed, count + 1);
+    if (count + 1 == MT_SLOT_EVENTS)
+        atomic_store(&slot->state, MT_SLOT_FULL);
+    if (event.seq >= atomic_load(&t->tape->next_seq))
+        atomic_store(&t->tape->next_seq, event.seq + 1);
+}
+
+static struct mt_raw_event alloc_of(uint64_t seq)
+{
+    return (struct mt_raw_event){.seq = seq,
+                                 .ticks = 1000 + seq,
+                                 .addr = (seq + 1) << 12,
+                                 .size_bytes = seq,
+                                 .kind = MT_EVENT_ALLOC,
+                                 .heap = MT_RAW_PYTORCH,
+                                 .device = UINT8_MAX};
+}
+
+static struct mt_drain_result pass(struct tape *t, enum mt_drain_mode mode)
+{
+    struct mt_drain_result result;
+    struct mt_error error = {0};
+
+    if (mt_drain_pass(t->drain, t->writer, mode, &result, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(mt_writer_flush(t->writer, &error), MT_OK);
+    mt_drain_commit(t->drain, mt_writer_bytes(t->writer));
+    return result;
+}
+
+/* Ends the trace and reads all of it; the batch stays valid until the close. */
+static struct mt_source *read_back(struct tape *t, struct mt_event_batch *batch)
+{
+    struct mt_error error = {0};
+    struct mt_source *source;
+    char path[64];
+
+    assert_int_equal(mt_writer_finish(t->writer, &error), MT_OK);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", t->trace_fd);
+    assert_int_equal(mt_trace_open(path, &source, &error), MT_OK);
+    assert_int_equal(mt_source_next(source, batch, &error), MT_OK);
+    return source;
+}
+
+static void slots_are_merged_by_number(void **state)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct tape t;
+    uint64_t seq;
+
+    (void)state;
+    open_tape(&t);
+    for (seq = 0; seq < 3000; seq++)
+        commit(&t, (uint32_t)(seq * 7 % 11), alloc_of(seq));
+    assert_int_equal(pass(&t, MT_DRAIN_LIVE).events, 3000);
+    assert_int_equal(pass(&t, MT_DRAIN_LIVE).events, 0);
+    source = read_back(&t, &batch);
+    for (seq = 0; seq < 3000; seq++) {
+        assert_int_equal(batch.events[seq].size_bytes, seq);
+        assert_int_equal(batch.events[seq].seq, seq);
+        assert_int_equal(batch.events[seq].t_ns, 5000000000 + seq); /* a tick is a ns here */
+    }
+    mt_source_close(source);
+    close_tape(&t);
+}
+
+static void slots_become_free_when_written(void **state)
+{
+    struct tape t;
+    uint64_t seq;
+
+    (void)state;
+    open_tape(&t);
+    for (seq = 0; seq < MT_SLOT_EVENTS; seq++)
+        commit(&t, 3, alloc_of(seq));
+    commit(&t, 4, alloc_of(seq));
+    assert_int_equal(atomic_load(&mt_tape_slot(t.tape, 3)->state), MT_SLOT_FULL);
+    pass(&t, MT_DRAIN_LIVE);
+    assert_int_equal(atomic_load(&mt_tape_slot(t.tape, 3)->state), MT_SLOT_FREE);
+    assert_int_equal(atomic_load(&mt_tape_slot(t.tape, 4)->state), MT_SLOT_OPEN);
+    for (seq++; seq < 700; seq++)
+        commit(&t, 3, alloc_of(seq)); /* used again */
+    assert_int_equal(pass(&t, MT_DRAIN_LIVE).events, 700 - MT_SLOT_EVENTS - 1);
+    close_tape(&t);
+}
+
+static void a_gap_holds_up_the_living(void **state)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct mt_drain_result result;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    commit(&t, 0, alloc_of(0));
+    commit(&t, 1, alloc_of(2)); /* 1 is being written by somebody */
+    result = pass(&t, MT_DRAIN_LIVE);
+    assert_int_equal(result.events, 1);
+    assert_int_equal(result.waiting, 1);
+    commit(&t, 0, alloc_of(1));
+    result = pass(&t, MT_DRAIN_LIVE);
+    assert_int_equal(result.events, 2);
+    assert_int_equal(result.waiting, 0);
+    commit(&t, 0, alloc_of(4));
+    commit(&t, 1, alloc_of(6));
+    result = pass(&t, MT_DRAIN_SKIP); /* one gap is given up, the next waits */
+    assert_int_equal(result.missing, 1);
+    assert_int_equal(result.waiting, 1);
+    commit(&t, 2, alloc_of(3)); /* too late: said to be missing already */
+    result = pass(&t, MT_DRAIN_DEAD);
+    assert_int_equal(result.missing, 1);
+    source = read_back(&t, &batch);
+    assert_int_equal(batch.events[2].size_bytes, 2);
+    assert_int_equal(batch.events[3].kind, MT_EVENT_DROPPED);
+    assert_int_equal(batch.events[3].size_bytes, 1);
+    assert_int_equal(batch.events[4].size_bytes, 4);
+    assert_int_equal(batch.events[5].kind, MT_EVENT_DROPPED);
+    assert_int_equal(batch.events[6].size_bytes, 6);
+    assert_int_equal(batch.events[7].kind, MT_EVENT_END);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
+static void definitions_become_symbols(void **state)
+{
+    const uint64_t thread[2] = {1, 4711}, pool[2] = {0, 7}, words[2] = {UINT64_C(1) << 32, 0};
+    const uint64_t addresses[1] = {0x1235};
+    struct {
+        uint64_t facts[2];
+        char name[4];
+    } device = {{80, 2}, "H200"};
+    struct mt_trace_header header = {.rank = -1};
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    const struct mt_symbols *symbols;
+    struct mt_raw_event event;
+    char thread_payload[20];
+    struct tape t;
+    bool changed;
+
+    (void)state;
+    open_tape(&t);
+    memcpy(thread_payload, thread, 16);
+    memcpy(thread_payload + 16, "main", 4);
+    define(&t, MT_DEFINE_THREAD, 1, thread_payload, sizeof thread_payload);
+    define(&t, MT_DEFINE_POOL, 1, pool, sizeof pool);
+    define(&t, MT_DEFINE_NAME, 1, "forward", 7);
+    define(&t, MT_DEFINE_PYTHON_STACK, 1, words, 8);
+    define(&t, MT_DEFINE_NATIVE_STACK, 1, addresses, 8);
+    define(&t, MT_DEFINE_DEVICE, 1, &device, 20);
+    define(&t, MT_DEFINE_FACT, 1, "sources=cupti", 13);
+    define(&t, MT_DEFINE_FACT, 2, "sources=nvtx", 12);
+    define(&t, MT_DEFINE_FACT, 3, "sources=cupti", 13);
+    define(&t, MT_DEFINE_FACT, 4, "rank=3", 6);
+    define(&t, MT_DEFINE_FACT, 5, "has_stacks=1", 12);
+    event = alloc_of(0);
+    event.device = 2;
+    event.id = 1;
+    event.stream = 0x55;
+    event.python_stack = 1;
+    event.native_stack = 1;
+    commit(&t, 0, event);
+    event = (struct mt_raw_event){.seq = 1, .kind = MT_EVENT_PHASE_PUSH, .id = 1, .device = 255};
+    commit(&t, 0, event);
+    event = (struct mt_raw_event){
+        .seq = 2, .kind = MT_EVENT_PHASE_POP, .id = 1, .aux_bytes = 1, .device = 0};
+    commit(&t, 5, event); /* a thread that nobody described ends the first one's range */
+    event = alloc_of(3);
+    event.id = 99; /* not defined */
+    event.native_stack = 99;
+    event.heap = 200;
+    commit(&t, 5, event);
+    pass(&t, MT_DRAIN_LIVE);
+    assert_int_equal(mt_drain_definitions(t.drain, &changed), MT_OK);
+    assert_true(changed);
+    mt_drain_header(t.drain, &header);
+    assert_string_equal(header.sources, "cupti,nvtx");
+    assert_int_equal(header.rank, 3);
+    assert_true(header.has_stacks);
+    assert_int_equal(mt_drain_definitions(t.drain, &changed), MT_OK);
+    assert_false(changed);
+
+    source = read_back(&t, &batch);
+    symbols = &source->symbols;
+    assert_int_equal(batch.events[0].device, 2);
+    assert_string_equal(mt_symbols_text(symbols, symbols->devices[2].name), "H200");
+    assert_int_equal(symbols->pools[batch.events[0].pool].id[1], 7);
+    assert_int_equal(symbols->streams[batch.events[0].stream].handle, 0x55);
+    assert_int_equal(symbols->threads[batch.events[0].thread].os_id, 4711);
+    assert_string_equal(mt_symbols_text(symbols, symbols->heaps[batch.events[0].heap].name),
+                        "pytorch");
+    assert_int_equal(symbols->stacks[batch.events[0].stack].depth, 2);
+    assert_string_equal(mt_symbols_text(symbols, batch.events[1].name), "forward");
+    assert_int_equal(batch.events[1].device, 2); /* the thread's last one */
+    assert_int_equal(batch.events[2].thread, batch.events[0].thread);
+    assert_int_equal(batch.events[2].aux_bytes, 0);
+    assert_int_equal(batch.events[3].pool, 0);
+    assert_int_equal(batch.events[3].heap, 0);
+    assert_int_equal(batch.events[3].thread, 0);
+    assert_int_equal(batch.events[3].stack, MT_NO_ID);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
+/* The counter of the time stamp and the clock are read one after the other. */
+static void time_never_goes_back(void **state)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct mt_raw_event event;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    commit(&t, 0, alloc_of(0));
+    event = alloc_of(1);
+    event.ticks = 1700;
+    commit(&t, 0, event);
+    event = alloc_of(2);
+    event.ticks = 1650;
+    commit(&t, 1, event);
+    pass(&t, MT_DRAIN_LIVE);
+    source = read_back(&t, &batch);
+    assert_int_equal(batch.events[1].t_ns, 5000000700);
+    assert_int_equal(batch.events[2].t_ns, 5000000700);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
+static void ticks_follow_the_clock(void **state)
+{
+    const struct mt_clock_point first = {100, 1000}, last = {300, 1400};
+    struct mt_clock clock;
+    struct mt_clock_point a, b;
+    struct timespec pause = {0, 20000000};
+    uint64_t ticks, before, after;
+
+    (void)state;
+    assert_int_equal(mt_ticks_unix_ns(first, last, 200), 1200);
+    assert_int_equal(mt_ticks_unix_ns(first, last, 350), 1500);
+    assert_int_equal(mt_ticks_unix_ns(first, last, 50), 900);
+    assert_int_equal(mt_ticks_unix_ns(first, first, 350), 1000);
+    mt_clock_start(&clock);
+    a = mt_clock_now(&clock);
+    nanosleep(&pause, NULL);
+    before = mt_monotonic_ns() + clock.unix_less_ns;
+    ticks = mt_clock_ticks(&clock);
+    after = mt_monotonic_ns() + clock.unix_less_ns;
+    nanosleep(&pause, NULL);
+    b = mt_clock_now(&clock);
+    assert_in_range(mt_ticks_unix_ns(a, b, ticks), before - 200000, after + 200000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_are_merged_by_number),
+        cmocka_unit_test(slots_become_free_when_written),
+        cmocka_unit_test(a_gap_holds_up_the_living),
+        cmocka_unit_test(definitions_become_symbols),
+        cmocka_unit_test(time_never_goes_back),
+        cmocka_unit_test(ticks_follow_the_clock),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
