@@ -107,17 +107,26 @@ static struct mt_drain_result pass(struct tape *t, enum mt_drain_mode mode)
     return result;
 }
 
-/* Ends the trace and reads all of it; the batch stays valid until the close. */
-static struct mt_source *read_back(struct tape *t, struct mt_event_batch *batch)
+/* Ends the trace and reads all of it into `all`, which holds 4096 events. */
+static struct mt_source *read_back(struct tape *t, struct mt_event_batch *all)
 {
+    static struct mt_event events[4096];
     struct mt_error error = {0};
+    struct mt_event_batch batch;
     struct mt_source *source;
+    enum mt_status status;
     char path[64];
 
+    *all = (struct mt_event_batch){events, 0};
     assert_int_equal(mt_writer_finish(t->writer, &error), MT_OK);
     snprintf(path, sizeof path, "/proc/self/fd/%d", t->trace_fd);
     assert_int_equal(mt_trace_open(path, &source, &error), MT_OK);
-    assert_int_equal(mt_source_next(source, batch, &error), MT_OK);
+    while ((status = mt_source_next(source, &batch, &error)) == MT_OK) {
+        assert_true(all->count + batch.count <= 4096);
+        memcpy(events + all->count, batch.events, batch.count * sizeof *events);
+        all->count += batch.count;
+    }
+    assert_int_equal(status, MT_END);
     return source;
 }
 
