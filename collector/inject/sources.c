@@ -3,6 +3,11 @@
 
 #include <stddef.h>
 
+#include "source_nvtx.h"
+#include "thread_names.h"
+
 const struct mt_inject_source *const mt_inject_sources[] = {
+    &mt_nvtx_source,
+    &mt_thread_names_source,
     NULL,
 };

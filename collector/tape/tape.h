@@ -58,6 +58,10 @@ struct mt_raw_event {
 
 /* Lanes of the definitions log. Each definition is a header and a payload,
  * padded to 8 bytes. Ids of each kind count from 1. */
+/* In place of a number in MT_DEFINE_THREAD: the thread that has the OS id ... */
+#define MT_THREAD_RENAMED UINT64_C(0) /* ... is called so from now on */
+#define MT_THREAD_GIVEN   UINT64_MAX  /* ... shall be called so, whatever else is said of it */
+
 enum mt_definition_kind {
     MT_DEFINE_NAME = 1,     /* payload: text */
     MT_DEFINE_FACT,         /* text "key=value" for the trace's header (facts.h) */

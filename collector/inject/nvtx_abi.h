@@ -1,0 +1,189 @@
+/* What NVTX (a header-only library in other people's programs) and a tool say
+ * to each other, as far as the collector takes part. Own declarations: no
+ * NVIDIA header is needed to build. tests/inject/check_nvtx_abi.c holds them
+ * against the real ones where those are installed.
+ *
+ * Each executable and library that uses NVTX has a copy of its own. At its
+ * first call the copy loads $NVTX_INJECTION64_PATH and calls
+ * InitializeInjectionNvtx2(get_export_table); the tool writes its functions
+ * into the copy's slots. Extensions (here: memory) do the same with
+ * InitializeInjectionNvtxExtension(module). */
+#ifndef MT_INJECT_NVTX_ABI_H
+#define MT_INJECT_NVTX_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <wchar.h>
+
+typedef void (*nvtx_function)(void); /* cast before the call */
+
+enum nvtx_export_table { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
+
+/* NVTX_TABLE_CALLBACKS. The table holds pointers to slots; entry 0 and the last
+ * one are NULL. `size` is one more than the last number. */
+struct nvtx_callbacks {
+    size_t struct_size;
+    int (*module_table)(int module, nvtx_function ***table, unsigned *size);
+};
+
+/* NVTX_TABLE_VERSION; NVTX 2 has none. A tool says which version it knows. */
+struct nvtx_version {
+    size_t struct_size;
+    uint32_t version, reserved;
+    void (*set_tool_version)(uint32_t version);
+};
+
+typedef const void *(*nvtx_get_export_table)(uint32_t id);
+typedef int (*nvtx_initialize)(nvtx_get_export_table get);
+
+enum nvtx_module { NVTX_CORE = 1, NVTX_CORE2 = 5 };
+
+/* Numbers of NVTX_CORE and NVTX_CORE2, and the shape of each function. */
+#define NVTX_CORE_SLOTS(X)                                                                         \
+    X(1, mark_ex, void, (const struct nvtx_attributes *attributes))                                \
+    X(2, mark_a, void, (const char *message))                                                      \
+    X(3, mark_w, void, (const wchar_t *message))                                                   \
+    X(4, range_start_ex, uint64_t, (const struct nvtx_attributes *attributes))                     \
+    X(5, range_start_a, uint64_t, (const char *message))                                           \
+    X(6, range_start_w, uint64_t, (const wchar_t *message))                                        \
+    X(7, range_end, void, (uint64_t id))                                                           \
+    X(8, range_push_ex, int, (const struct nvtx_attributes *attributes))                           \
+    X(9, range_push_a, int, (const char *message))                                                 \
+    X(10, range_push_w, int, (const wchar_t *message))                                             \
+    X(11, range_pop, int, (void))                                                                  \
+    X(12, name_category_a, void, (uint32_t category, const char *name))                            \
+    X(13, name_category_w, void, (uint32_t category, const wchar_t *name))                         \
+    X(14, name_thread_a, void, (uint32_t os_thread, const char *name))                             \
+    X(15, name_thread_w, void, (uint32_t os_thread, const wchar_t *name))
+
+#define NVTX_CORE2_SLOTS(X)                                                                        \
+    X(1, domain_mark_ex, void, (void *domain, const struct nvtx_attributes *attributes))           \
+    X(2, domain_range_start_ex, uint64_t,                                                          \
+      (void *domain, const struct nvtx_attributes *attributes))                                    \
+    X(3, domain_range_end, void, (void *domain, uint64_t id))                                      \
+    X(4, domain_range_push_ex, int, (void *domain, const struct nvtx_attributes *attributes))      \
+    X(5, domain_range_pop, int, (void *domain))                                                    \
+    X(8, domain_name_category_a, void, (void *domain, uint32_t category, const char *name))        \
+    X(9, domain_name_category_w, void, (void *domain, uint32_t category, const wchar_t *name))     \
+    X(10, domain_register_string_a, void *, (void *domain, const char *text))                      \
+    X(11, domain_register_string_w, void *, (void *domain, const wchar_t *text))                   \
+    X(12, domain_create_a, void *, (const char *name))                                             \
+    X(13, domain_create_w, void *, (const wchar_t *name))
+
+enum { NVTX_SLOT_COUNT = 16 };
+
+enum nvtx_message_type {
+    NVTX_MESSAGE_IS_ASCII = 1,
+    NVTX_MESSAGE_IS_WIDE = 2,
+    NVTX_MESSAGE_IS_REGISTERED = 3
+};
+
+union nvtx_message {
+    const char *ascii;
+    const wchar_t *wide;
+    void *registered;
+};
+
+/* `size` says how much of it the caller has; what is beyond must not be read.
+ * The same since NVTX 1. The payload is a number, or (a type above 6) a pointer
+ * to structures of extensions: none of it is read. */
+struct nvtx_attributes {
+    uint16_t version, size;
+    uint32_t category;
+    int32_t color_type;
+    uint32_t color;
+    int32_t payload_type, payload_count;
+    uint64_t payload;
+    int32_t message_type;
+    union nvtx_message message;
+};
+
+/* Extensions. */
+struct nvtx_segment {
+    size_t id, slot_count;
+    intptr_t *slots; /* 0 = not set yet */
+};
+
+struct nvtx_module_info {
+    uint16_t nvtx_version, struct_size, module, compatibility;
+    size_t segment_count;
+    struct nvtx_segment *segments;
+    intptr_t (*get_export)(uint32_t id);
+    const void *info;
+};
+
+typedef int (*nvtx_initialize_extension)(struct nvtx_module_info *module);
+
+enum { NVTX_MEMORY_MODULE = 1, NVTX_MEMORY_COMPATIBILITY = 0x0102 };
+
+#define NVTX_MEMORY_SLOTS(X)                                                                       \
+    X(0, heap_register, void *, (void *domain, const struct nvtx_heap *heap))                      \
+    X(1, heap_unregister, void, (void *domain, void *heap))                                        \
+    X(2, heap_reset, void, (void *domain, void *heap))                                             \
+    X(3, regions_register, void, (void *domain, const struct nvtx_regions *regions))               \
+    X(4, regions_resize, void, (void *domain, const struct nvtx_regions_resized *regions))         \
+    X(5, regions_unregister, void, (void *domain, const struct nvtx_region_refs *regions))         \
+    X(6, regions_name, void, (void *domain, const struct nvtx_region_names *regions))
+
+enum { NVTX_MEMORY_SLOT_COUNT = 7 };
+
+/* Heaps and regions of this type are addresses: NVTX_MEM_TYPE_VIRTUAL_ADDRESS.
+ * Their handles are their addresses. */
+enum { NVTX_MEMORY_IS_VIRTUAL = 1 };
+enum nvtx_region_ref_type { NVTX_REGION_BY_POINTER = 1, NVTX_REGION_BY_HANDLE = 2 };
+
+struct nvtx_virtual_range {
+    size_t size;
+    const void *address;
+};
+
+struct nvtx_heap {
+    uint16_t compatibility, struct_size;
+    uint32_t reserved;
+    uint32_t usage, type;
+    size_t range_size;
+    const struct nvtx_virtual_range *range; /* if type is NVTX_MEMORY_IS_VIRTUAL */
+    uint32_t category, message_type;
+    union nvtx_message message;
+};
+
+/* Elements may be larger than what we know of them: `element_size` apart. */
+struct nvtx_regions {
+    uint16_t compatibility, struct_size;
+    uint32_t type;
+    void *heap; /* NULL: the whole process */
+    size_t count, element_size;
+    const void *elements; /* struct nvtx_virtual_range */
+    void **handles_out;   /* may be NULL */
+};
+
+struct nvtx_regions_resized {
+    uint16_t compatibility, struct_size;
+    uint32_t type;
+    size_t count, element_size;
+    const void *elements; /* struct nvtx_virtual_range */
+};
+
+struct nvtx_region_refs {
+    uint16_t compatibility, struct_size;
+    uint32_t ref_type;
+    size_t count, element_size;
+    const void *elements; /* pointers */
+};
+
+struct nvtx_region_name {
+    uint32_t ref_type, name_type;
+    const void *region;
+    union nvtx_message name;
+    uint32_t category, reserved;
+};
+
+struct nvtx_region_names {
+    uint16_t compatibility, struct_size;
+    uint32_t reserved;
+    size_t count, element_size;
+    const void *elements; /* struct nvtx_region_name */
+    size_t reserved_too;
+};
+
+#endif

@@ -1,0 +1,249 @@
+/* See source_nvtx.h: how a copy of NVTX and the collector find each other.
+ *
+ * Several copies may say hello at the same time, from inside the loader's lock
+ * or outside, so nothing here takes a lock of our own.
+ *
+ * A tool that wanted NVTX before us ($MEMTRACE_NVTX_NEXT) is asked first: it
+ * fills in the slots, we put its functions into mt_nvtx_next_* and ours into
+ * the slots. There is one such table for all copies. A tool that gives each
+ * copy other functions keeps the second and later copies for itself. */
+#include "source_nvtx.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "collect.h"
+#include "settings.h"
+
+int InitializeInjectionNvtx(nvtx_get_export_table get);
+int InitializeInjectionNvtx2(nvtx_get_export_table get);
+int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
+
+static _Atomic bool installed;
+static bool told; /* the writer thread's */
+
+/* --- the slots of one copy --- */
+
+struct slots {
+    nvtx_function *at[NVTX_SLOT_COUNT];    /* NULL: the copy has none */
+    nvtx_function before[NVTX_SLOT_COUNT]; /* what was in it at the start */
+};
+
+static bool find_slots(nvtx_get_export_table get, int module, struct slots *slots)
+{
+    const struct nvtx_callbacks *callbacks = get(NVTX_TABLE_CALLBACKS);
+    nvtx_function **table = NULL;
+    unsigned count = 0;
+
+    memset(slots, 0, sizeof *slots);
+    /* NVTX 1 has another structure here, and says so by another size. */
+    if (!callbacks || callbacks->struct_size != sizeof *callbacks || !callbacks->module_table ||
+        !callbacks->module_table(module, &table, &count) || !table)
+        return false;
+    for (unsigned i = 1; i < count && i < NVTX_SLOT_COUNT; i++)
+        if (table[i]) {
+            slots->at[i] = table[i];
+            slots->before[i] = *table[i];
+        }
+    return true;
+}
+
+/* After a tool that declined. */
+static void put_back(const struct slots *slots)
+{
+    for (unsigned i = 0; i < NVTX_SLOT_COUNT; i++)
+        if (slots->at[i] && *slots->at[i] != slots->before[i])
+            *slots->at[i] = slots->before[i];
+}
+
+/* Notes what the tool before us put into slots that we have a function for.
+ * False: it is not what it put into the slots of another copy. */
+static bool note_next(const nvtx_function *ours, nvtx_function before, nvtx_function now,
+                      mt_nvtx_next_slot *next)
+{
+    nvtx_function other = NULL;
+
+    if (!*ours || now == before || !now)
+        return true;
+    return atomic_compare_exchange_strong(next, &other, now) || other == now;
+}
+
+static bool note_all_next(const struct slots *slots, const nvtx_function *ours,
+                          mt_nvtx_next_slot *next)
+{
+    for (unsigned i = 0; i < NVTX_SLOT_COUNT; i++)
+        if (slots->at[i] && !note_next(&ours[i], slots->before[i], *slots->at[i], &next[i]))
+            return false;
+    return true;
+}
+
+static void put_ours(const struct slots *slots, const nvtx_function *ours)
+{
+    for (unsigned i = 0; i < NVTX_SLOT_COUNT; i++)
+        if (slots->at[i] && ours[i])
+            *slots->at[i] = ours[i];
+}
+
+/* --- the tool before us --- */
+
+/* NULL: there is none, or it is this library. Loaded anew at each call: the
+ * loader keeps it. */
+static void *next_entry(const char *name, nvtx_function own)
+{
+    void *library, *entry;
+
+    if (!mt_settings->next_nvtx[0])
+        return NULL;
+    library = dlopen(mt_settings->next_nvtx, RTLD_LAZY | RTLD_LOCAL);
+    entry = library ? dlsym(library, name) : NULL;
+    return entry == (void *)own ? NULL : entry;
+}
+
+static bool ask_next(nvtx_get_export_table get)
+{
+    void *entry = next_entry("InitializeInjectionNvtx2", (nvtx_function)InitializeInjectionNvtx2);
+
+    return entry && ((nvtx_initialize)entry)(get) != 0;
+}
+
+/* --- entry points --- */
+
+static void say_version(nvtx_get_export_table get)
+{
+    const struct nvtx_version *version = get(NVTX_TABLE_VERSION);
+
+    if (version && version->struct_size >= sizeof *version && version->set_tool_version)
+        version->set_tool_version(version->version < 3 ? version->version : 3);
+}
+
+static bool install(const struct slots *core, const struct slots *core2)
+{
+    static bool said;
+
+    if (!mt_settings->asked || !mt_settings->phases_nvtx)
+        return false;
+    if (!note_all_next(core, mt_nvtx_core_slots, mt_nvtx_next_core) ||
+        !note_all_next(core2, mt_nvtx_core2_slots, mt_nvtx_next_core2)) {
+        mt_collect_say(&said, "NVTX ranges of one library are not recorded: %s wants them alone",
+                       mt_settings->next_nvtx);
+        return false;
+    }
+    put_ours(core, mt_nvtx_core_slots);
+    put_ours(core2, mt_nvtx_core2_slots);
+    atomic_store(&installed, true);
+    return true;
+}
+
+static int initialize(nvtx_get_export_table get)
+{
+    struct slots core, core2;
+    bool next, ours;
+
+    if (!get || !find_slots(get, NVTX_CORE, &core))
+        return 0;
+    find_slots(get, NVTX_CORE2, &core2); /* NVTX 1 programs have no domains */
+    next = ask_next(get);
+    if (!next) {
+        put_back(&core);
+        put_back(&core2);
+    }
+    ours = install(&core, &core2);
+    if (ours && !next)
+        say_version(get);
+    return next || ours;
+}
+
+/* Called by each copy of NVTX 3, and by libnvToolsExt. Not 0: what is in the
+ * slots counts; 0: the copy does nothing any more. */
+int InitializeInjectionNvtx2(nvtx_get_export_table get)
+{
+    int saved = errno;
+    int result = initialize(get);
+
+    errno = saved;
+    return result;
+}
+
+/* What libnvToolsExt looks for if it finds no InitializeInjectionNvtx2. Its
+ * table is that of NVTX 1 then, which `initialize` refuses. */
+int InitializeInjectionNvtx(nvtx_get_export_table get)
+{
+    return InitializeInjectionNvtx2(get);
+}
+
+/* --- extensions --- */
+
+static struct nvtx_segment *memory_segment(const struct nvtx_module_info *module)
+{
+    if (module->module != NVTX_MEMORY_MODULE || module->compatibility != NVTX_MEMORY_COMPATIBILITY)
+        return NULL;
+    for (size_t i = 0; module->segments && i < module->segment_count; i++)
+        if (module->segments[i].id == 1 && module->segments[i].slots)
+            return &module->segments[i];
+    return NULL;
+}
+
+static bool install_memory(const struct nvtx_segment *segment)
+{
+    size_t count = segment->slot_count;
+
+    if (count > NVTX_MEMORY_SLOT_COUNT)
+        count = NVTX_MEMORY_SLOT_COUNT;
+    /* Up to 1 the slots hold states, not functions. */
+    for (size_t i = 0; i < count; i++) {
+        nvtx_function now = segment->slots[i] > 1 ? (nvtx_function)segment->slots[i] : NULL;
+        if (!note_next(&mt_nvtx_memory_slots[i], NULL, now, &mt_nvtx_next_memory[i]))
+            return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        segment->slots[i] = (intptr_t)mt_nvtx_memory_slots[i];
+    return true;
+}
+
+static int initialize_extension(struct nvtx_module_info *module)
+{
+    void *entry = next_entry("InitializeInjectionNvtxExtension",
+                             (nvtx_function)InitializeInjectionNvtxExtension);
+    bool next = entry && ((nvtx_initialize_extension)entry)(module) != 0;
+    struct nvtx_segment *segment = memory_segment(module);
+
+    if (!mt_settings->asked || !mt_settings->phases_nvtx || !segment)
+        return next;
+    if (!next)
+        memset(segment->slots, 0, segment->slot_count * sizeof *segment->slots);
+    return install_memory(segment) || next;
+}
+
+/* Called by each copy of an NVTX extension. */
+int InitializeInjectionNvtxExtension(struct nvtx_module_info *module)
+{
+    int saved = errno, result;
+
+    if (!module || module->struct_size < sizeof *module)
+        return 0;
+    result = initialize_extension(module);
+    errno = saved;
+    return result;
+}
+
+/* --- the source --- */
+
+static void poll(void)
+{
+    if (told || !atomic_load_explicit(&installed, memory_order_relaxed))
+        return;
+    told = true;
+    mt_collect_fact("sources", "nvtx");
+}
+
+static void forked(void)
+{
+    told = false;
+    mt_nvtx_ranges_forked();
+    mt_nvtx_domains_forked();
+    mt_nvtx_memory_forked();
+}
+
+const struct mt_inject_source mt_nvtx_source = {
+    .name = "nvtx", .poll = poll, .stop = poll, .forked = forked};

@@ -1,0 +1,102 @@
+/* The files of the NVTX source, to each other.
+ *
+ *     source_nvtx.c          a copy of NVTX says hello: slots, and the tool that was here before
+ *     source_nvtx_slots.c    the functions in the slots
+ *     source_nvtx_ranges.c   what is open on each thread, and what was started and not ended
+ *     source_nvtx_domains.c  domains, registered strings, categories and their handles
+ *     source_nvtx_text.c     the name of an event
+ *     source_nvtx_memory.c   the memory extension: pools that tell of their blocks
+ *
+ * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default
+ * domain) or "domain: message". Payloads and colours are not recorded. */
+#ifndef MT_INJECT_SOURCE_NVTX_H
+#define MT_INJECT_SOURCE_NVTX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "nvtx_abi.h"
+#include "sources.h"
+
+extern const struct mt_inject_source mt_nvtx_source;
+
+/* --- slots --- */
+
+/* Ours, by number; NULL where we have none. */
+extern const nvtx_function mt_nvtx_core_slots[NVTX_SLOT_COUNT];
+extern const nvtx_function mt_nvtx_core2_slots[NVTX_SLOT_COUNT];
+extern const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
+
+/* Of the tool that was here before us; ours call them. */
+typedef _Atomic(nvtx_function) mt_nvtx_next_slot;
+extern mt_nvtx_next_slot mt_nvtx_next_core[NVTX_SLOT_COUNT];
+extern mt_nvtx_next_slot mt_nvtx_next_core2[NVTX_SLOT_COUNT];
+extern mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
+
+/* --- text --- */
+
+#define MT_NVTX_TEXT_MAX 1024u /* bytes of a name; longer ones are cut */
+
+/* Id of the event's name for mt_collect_emit; 0 if it could not be kept. Only
+ * between mt_collect_enter and leave. */
+uint32_t mt_nvtx_name(uint32_t domain, const struct nvtx_attributes *attributes);
+
+/* UTF-8 of a wide text, cut at capacity; returns its length. No terminator. */
+size_t mt_nvtx_from_wide(const wchar_t *wide, char *out, size_t capacity);
+/* Length of a text of at most `capacity` bytes, not cut inside a UTF-8 sequence. */
+size_t mt_nvtx_length(const char *text, size_t capacity);
+
+/* --- domains --- */
+
+struct mt_nvtx_text {
+    const char *bytes;
+    size_t length;
+};
+
+/* Domains count from 1; 0 is the default domain, and what an unknown handle
+ * means. Equal names are one domain. */
+uint32_t mt_nvtx_domain(void *handle);
+/* "domain: ", empty for 0. Lives for ever. */
+struct mt_nvtx_text mt_nvtx_domain_prefix(uint32_t domain);
+/* The handle for the program. `next` is that of the tool before us (then the
+ * program gets that one), or NULL. */
+void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next);
+
+void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *next);
+/* The whole name of a registered string, with its domain; empty if unknown.
+ * Lives for ever. */
+struct mt_nvtx_text mt_nvtx_string(void *handle);
+
+/* What to pass to the tool before us: handles that we made mean nothing to it. */
+void *mt_nvtx_next_handle(void *handle);
+const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attributes *attributes,
+                                                      struct nvtx_attributes *copy);
+
+void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_text name);
+/* Name of a category with its domain, empty if it has none. Lives for ever. */
+struct mt_nvtx_text mt_nvtx_category(uint32_t domain, uint32_t category);
+
+void mt_nvtx_domains_forked(void);
+
+/* --- ranges --- */
+
+/* Both return the nesting level in the domain, from 0, as NVTX wants it; pop
+ * returns -1 if nothing was open. */
+int mt_nvtx_push(uint32_t domain, const struct nvtx_attributes *attributes);
+int mt_nvtx_pop(uint32_t domain);
+
+/* Ranges that may end on another thread. `next` is the id that the tool before
+ * us gave, or 0; returns the id for the program. Lock-free. */
+uint64_t mt_nvtx_start(uint64_t next, uint32_t domain, const struct nvtx_attributes *attributes);
+void mt_nvtx_end(uint64_t id);
+
+void mt_nvtx_mark(uint32_t domain, const struct nvtx_attributes *attributes);
+
+/* In a forked child: what is open was the parent's, and stays in its trace. */
+void mt_nvtx_ranges_forked(void);
+
+/* --- memory extension --- */
+
+void mt_nvtx_memory_forked(void);
+
+#endif

@@ -1,0 +1,227 @@
+/* See source_nvtx.h. Texts go into chunks that are never moved or freed, so
+ * that events read them without a lock; only registering takes one. */
+#include "source_nvtx.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map.h"
+#include "source_nvtx_handles.h"
+
+enum {
+    DOMAIN_NAME_MAX = 256, /* bytes; leaves room for messages */
+    DOMAIN_MAX = 4096,
+    CHUNK = 1024,
+    CHUNK_MAX = 1024 /* 1 Mi strings of each kind */
+};
+
+/* An append-only list of texts; numbers count from 1. */
+struct texts {
+    struct mt_nvtx_text *_Atomic chunks[CHUNK_MAX];
+    _Atomic uint32_t count;
+    uint32_t limit;
+    struct mt_map known; /* hash of text -> number */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct texts domains, strings, categories;
+    struct mt_handles domain_handles, string_handles;
+    struct mt_map category_names; /* domain, category -> number in categories */
+} nvtx = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .domains.limit = DOMAIN_MAX,
+          .strings.limit = CHUNK * CHUNK_MAX,
+          .categories.limit = CHUNK * CHUNK_MAX};
+
+static struct mt_nvtx_text texts_get(struct texts *texts, uint32_t number)
+{
+    struct mt_nvtx_text none = {"", 0};
+
+    if (number == 0 || number > atomic_load_explicit(&texts->count, memory_order_acquire))
+        return none;
+    number--;
+    return atomic_load_explicit(&texts->chunks[number / CHUNK],
+                                memory_order_relaxed)[number % CHUNK];
+}
+
+static bool equal(struct mt_nvtx_text text, struct mt_nvtx_text head, struct mt_nvtx_text tail)
+{
+    return text.length == head.length + tail.length &&
+           !memcmp(text.bytes, head.bytes, head.length) &&
+           !memcmp(text.bytes + head.length, tail.bytes, tail.length);
+}
+
+static bool append(struct texts *texts, struct mt_nvtx_text text)
+{
+    uint32_t number = atomic_load_explicit(&texts->count, memory_order_relaxed);
+    struct mt_nvtx_text *chunk;
+
+    if (number >= texts->limit)
+        return false;
+    chunk = atomic_load_explicit(&texts->chunks[number / CHUNK], memory_order_relaxed);
+    if (!chunk) {
+        chunk = calloc(CHUNK, sizeof *chunk);
+        if (!chunk)
+            return false;
+        atomic_store_explicit(&texts->chunks[number / CHUNK], chunk, memory_order_relaxed);
+    }
+    chunk[number % CHUNK] = text;
+    atomic_store_explicit(&texts->count, number + 1, memory_order_release);
+    return true;
+}
+
+/* Number of head + tail, 0 if there is no room for it. Under the lock. */
+static uint32_t texts_add(struct texts *texts, struct mt_nvtx_text head, struct mt_nvtx_text tail)
+{
+    uint64_t hash =
+        mt_hash_bytes(head.bytes, head.length) * 31 + mt_hash_bytes(tail.bytes, tail.length);
+    uint32_t number = mt_map_get(&texts->known, hash);
+    size_t length = head.length + tail.length;
+    char *copy;
+
+    if (number != MT_MAP_NONE && equal(texts_get(texts, number), head, tail))
+        return number;
+    copy = malloc(length + 1);
+    if (!copy)
+        return 0;
+    memcpy(copy, head.bytes, head.length);
+    memcpy(copy + head.length, tail.bytes, tail.length);
+    copy[length] = 0;
+    if (!append(texts, (struct mt_nvtx_text){copy, length})) {
+        free(copy);
+        return 0;
+    }
+    number = atomic_load_explicit(&texts->count, memory_order_relaxed);
+    if (mt_map_set(&texts->known, hash, number) != MT_OK)
+        texts->limit = number; /* no memory: no more of them */
+    return number;
+}
+
+/* The handle for the program of a number, as mt_nvtx_domain_create. */
+static void *hand_out(struct mt_handles *handles, enum mt_handle_kind kind, uint32_t number,
+                      void *next)
+{
+    if (!next)
+        return number ? mt_handle_make(kind, number) : NULL;
+    if (number)
+        mt_handles_set(handles, next, number);
+    return next;
+}
+
+static struct mt_nvtx_text shorten(struct mt_nvtx_text text, size_t room)
+{
+    if (text.length > room)
+        text.length = mt_nvtx_length(text.bytes, room);
+    return text;
+}
+
+uint32_t mt_nvtx_domain(void *handle)
+{
+    uint32_t number;
+
+    if (!handle)
+        return 0;
+    number = mt_handle_number(MT_HANDLE_DOMAIN, handle);
+    if (!number)
+        return mt_handles_get(&nvtx.domain_handles, handle);
+    return number <= atomic_load_explicit(&nvtx.domains.count, memory_order_relaxed) ? number : 0;
+}
+
+struct mt_nvtx_text mt_nvtx_domain_prefix(uint32_t domain)
+{
+    return texts_get(&nvtx.domains, domain);
+}
+
+void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next)
+{
+    static const struct mt_nvtx_text colon = {": ", 2};
+    uint32_t number;
+    void *handle;
+
+    name = shorten(name, DOMAIN_NAME_MAX);
+    pthread_mutex_lock(&nvtx.lock);
+    number = name.length ? texts_add(&nvtx.domains, name, colon) : 0;
+    handle = hand_out(&nvtx.domain_handles, MT_HANDLE_DOMAIN, number, next);
+    pthread_mutex_unlock(&nvtx.lock);
+    return handle;
+}
+
+void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *next)
+{
+    struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);
+    uint32_t number;
+    void *handle;
+
+    text = shorten(text, MT_NVTX_TEXT_MAX - prefix.length);
+    pthread_mutex_lock(&nvtx.lock);
+    number = text.length ? texts_add(&nvtx.strings, prefix, text) : 0;
+    handle = hand_out(&nvtx.string_handles, MT_HANDLE_STRING, number, next);
+    pthread_mutex_unlock(&nvtx.lock);
+    return handle;
+}
+
+struct mt_nvtx_text mt_nvtx_string(void *handle)
+{
+    uint32_t number = mt_handle_number(MT_HANDLE_STRING, handle);
+
+    return texts_get(&nvtx.strings, number ? number : mt_handles_get(&nvtx.string_handles, handle));
+}
+
+void *mt_nvtx_next_handle(void *handle)
+{
+    return mt_handle_number(MT_HANDLE_DOMAIN, handle) ? NULL : handle;
+}
+
+const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attributes *attributes,
+                                                      struct nvtx_attributes *copy)
+{
+    if (!attributes || attributes->size < sizeof *attributes ||
+        attributes->message_type != NVTX_MESSAGE_IS_REGISTERED ||
+        !mt_handle_number(MT_HANDLE_STRING, attributes->message.registered))
+        return attributes;
+    *copy = *attributes;
+    copy->size = sizeof *copy;
+    copy->message_type = NVTX_MESSAGE_IS_ASCII;
+    copy->message.ascii = mt_nvtx_string(attributes->message.registered).bytes;
+    return copy;
+}
+
+void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_text name)
+{
+    struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);
+    uint32_t number;
+
+    name = shorten(name, MT_NVTX_TEXT_MAX - prefix.length);
+    pthread_mutex_lock(&nvtx.lock);
+    number = name.length ? texts_add(&nvtx.categories, prefix, name) : 0;
+    if (number && mt_map_set(&nvtx.category_names, (uint64_t)domain << 32 | category, number))
+        number = 0; /* no memory: the category has no name */
+    pthread_mutex_unlock(&nvtx.lock);
+}
+
+struct mt_nvtx_text mt_nvtx_category(uint32_t domain, uint32_t category)
+{
+    uint32_t number;
+
+    pthread_mutex_lock(&nvtx.lock);
+    number = mt_map_get(&nvtx.category_names, (uint64_t)domain << 32 | category);
+    pthread_mutex_unlock(&nvtx.lock);
+    return texts_get(&nvtx.categories, number);
+}
+
+/* If a thread that is no more was changing the maps, they are given up: equal
+ * texts get new numbers. Texts and handles are whole at any time. */
+void mt_nvtx_domains_forked(void)
+{
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    static const struct mt_map empty;
+
+    if (pthread_mutex_trylock(&nvtx.lock)) {
+        nvtx.domains.known = nvtx.strings.known = nvtx.categories.known = empty;
+        nvtx.category_names = empty;
+        nvtx.lock = unlocked;
+        return;
+    }
+    pthread_mutex_unlock(&nvtx.lock);
+}

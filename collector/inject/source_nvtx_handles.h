@@ -1,0 +1,30 @@
+/* Which of our numbers a handle stands for. A handle that we make holds its
+ * number, so that a wrong one is seen and not followed; those of a tool before
+ * us are looked up. Readers take no lock; entries are never removed. */
+#ifndef MT_INJECT_SOURCE_NVTX_HANDLES_H
+#define MT_INJECT_SOURCE_NVTX_HANDLES_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct mt_handle_table;
+
+/* Zeroed memory is empty. */
+struct mt_handles {
+    _Atomic(struct mt_handle_table *) table;
+    uint32_t count;
+};
+
+/* Writers hold a lock of the caller's. A known key gets the new number; without
+ * memory the key stays unknown. */
+void mt_handles_set(struct mt_handles *handles, const void *key, uint32_t number);
+/* 0 if not known. */
+uint32_t mt_handles_get(struct mt_handles *handles, const void *key);
+
+/* Handles of our own: no address of a program looks like one. */
+enum mt_handle_kind { MT_HANDLE_DOMAIN = 0x6d64, MT_HANDLE_STRING = 0x6d73 };
+void *mt_handle_make(enum mt_handle_kind kind, uint32_t number);
+/* 0 if it is not ours, or of another kind. */
+uint32_t mt_handle_number(enum mt_handle_kind kind, const void *handle);
+
+#endif

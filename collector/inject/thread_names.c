@@ -1,0 +1,209 @@
+/* See thread_names.h. Names go into the tape by OS id: the drain knows which
+ * thread has it. */
+#include "thread_names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collect.h"
+#include "grow.h"
+#include "intern.h"
+#include "map.h"
+
+enum {
+    COMM_BYTES = 16,   /* of the kernel */
+    NAME_BYTES = 256,  /* of a name given on purpose */
+    THREADS_MAX = 4096 /* looked at, or waiting to be told, in one pass */
+};
+
+#define PASS_NS INT64_C(2000000000) /* between two looks at all threads: about 5 us each */
+
+struct known {
+    char name[COMM_BYTES]; /* last seen */
+    bool given;            /* on purpose: not looked at any more */
+};
+
+struct given {
+    uint32_t os_thread;
+    size_t length;
+    char name[NAME_BYTES];
+};
+
+static struct {
+    /* The writer thread's. */
+    struct known *known;
+    size_t count, capacity;
+    struct mt_map by_thread; /* OS id -> index in known */
+    int64_t next_pass_ns;
+
+    pthread_mutex_t lock; /* a leaf: guards what follows */
+    struct given *given;
+    size_t given_count, given_capacity;
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- telling --- */
+
+static void define(uint64_t which, uint32_t os_thread, const char *name, size_t length)
+{
+    struct {
+        uint64_t thread, os_thread;
+        char name[NAME_BYTES];
+    } definition = {.thread = which, .os_thread = os_thread};
+
+    memcpy(definition.name, name, length);
+    mt_define(MT_DEFINE_THREAD, &definition, 2 * sizeof(uint64_t) + length);
+}
+
+static struct known *find(uint32_t os_thread)
+{
+    uint32_t index = mt_map_get(&names.by_thread, os_thread);
+
+    if (index != MT_MAP_NONE)
+        return &names.known[index];
+    if ((names.count == names.capacity &&
+         mt_grow(&names.known, &names.capacity, names.count + 1, sizeof *names.known)) ||
+        mt_map_set(&names.by_thread, os_thread, (uint32_t)names.count))
+        return NULL;
+    names.known[names.count] = (struct known){0};
+    return &names.known[names.count++];
+}
+
+/* --- given names --- */
+
+void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
+{
+    int saved = errno;
+
+    if (length > NAME_BYTES)
+        length = NAME_BYTES;
+    pthread_mutex_lock(&names.lock);
+    if (length && names.given_count < THREADS_MAX &&
+        (names.given_count < names.given_capacity ||
+         !mt_grow(&names.given, &names.given_capacity, names.given_count + 1,
+                  sizeof *names.given))) {
+        struct given *given = &names.given[names.given_count++];
+        given->os_thread = os_thread;
+        given->length = length;
+        memcpy(given->name, name, length);
+    }
+    pthread_mutex_unlock(&names.lock);
+    errno = saved;
+}
+
+/* The list of what was given since the last call, NULL if nothing. */
+static struct given *take_given(size_t *count)
+{
+    struct given *given;
+
+    pthread_mutex_lock(&names.lock);
+    given = names.given;
+    *count = names.given_count;
+    names.given = NULL;
+    names.given_count = names.given_capacity = 0;
+    pthread_mutex_unlock(&names.lock);
+    return given;
+}
+
+static void tell_given(void)
+{
+    size_t count;
+    struct given *given = take_given(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        struct known *known = find(given[i].os_thread);
+        if (known)
+            known->given = true;
+        define(MT_THREAD_GIVEN, given[i].os_thread, given[i].name, given[i].length);
+    }
+    free(given);
+}
+
+/* --- what the threads are called now --- */
+
+static size_t read_comm(const char *os_thread, char name[COMM_BYTES])
+{
+    char path[64];
+    ssize_t length;
+    int file;
+
+    if (snprintf(path, sizeof path, "/proc/self/task/%s/comm", os_thread) >= (int)sizeof path)
+        return 0;
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    length = read(file, name, COMM_BYTES);
+    close(file);
+    return length > 0 && name[length - 1] == '\n' ? (size_t)length - 1 : 0;
+}
+
+static void look_at(const char *os_thread)
+{
+    uint32_t number = (uint32_t)strtoul(os_thread, NULL, 10);
+    struct known *known = number ? find(number) : NULL;
+    char name[COMM_BYTES] = {0};
+    size_t length;
+
+    if (!known || known->given)
+        return;
+    length = read_comm(os_thread, name);
+    memset(name + length, 0, sizeof name - length);
+    if (!length || !memcmp(known->name, name, sizeof name))
+        return;
+    memcpy(known->name, name, sizeof name);
+    define(MT_THREAD_RENAMED, number, name, length);
+}
+
+static void look_at_all(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    struct dirent *entry;
+
+    for (int i = 0; folder && i < THREADS_MAX && (entry = readdir(folder)); i++)
+        look_at(entry->d_name);
+    if (folder)
+        closedir(folder);
+}
+
+/* --- the source --- */
+
+static void pass(void)
+{
+    if (!mt_collect_enter())
+        return;
+    tell_given();
+    look_at_all();
+    mt_collect_leave();
+}
+
+static void poll(void)
+{
+    struct timespec now;
+    int64_t now_ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (now_ns < names.next_pass_ns)
+        return;
+    names.next_pass_ns = now_ns + PASS_NS;
+    pass();
+}
+
+/* Nothing of the parent's threads is left; what they allocated stays behind. */
+static void forked(void)
+{
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+
+    memset(&names, 0, sizeof names);
+    names.lock = unlocked;
+}
+
+const struct mt_inject_source mt_thread_names_source = {
+    .name = "threads", .poll = poll, .stop = pass, .forked = forked};

@@ -1,0 +1,144 @@
+/* Our declarations of NVTX against its own headers. Compiled by
+ * check_nvtx_abi.sh (which says HAVE_MEMORY if that header is
+ * there), never run: all of it is static assertions. */
+#include <nvtx3/nvToolsExt.h>
+#ifdef HAVE_MEMORY
+#include <nvtx3/nvToolsExtMem.h>
+#endif
+
+#include "nvtx_abi.h"
+
+#define SAME_SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #ours)
+#define SAME_FIELD(ours, field, theirs, their_field)                                               \
+    _Static_assert(offsetof(ours, field) == offsetof(theirs, their_field), #ours "." #field);      \
+    _Static_assert(sizeof(((ours *)0)->field) == sizeof(((theirs *)0)->their_field),               \
+                   #ours "." #field)
+#define SAME_NUMBER(ours, theirs) _Static_assert((long)(ours) == (long)(theirs), #ours)
+
+SAME_SIZE(struct nvtx_callbacks, NvtxExportTableCallbacks);
+SAME_FIELD(struct nvtx_callbacks, struct_size, NvtxExportTableCallbacks, struct_size);
+SAME_FIELD(struct nvtx_callbacks, module_table, NvtxExportTableCallbacks, GetModuleFunctionTable);
+SAME_SIZE(struct nvtx_version, NvtxExportTableVersionInfo);
+SAME_FIELD(struct nvtx_version, version, NvtxExportTableVersionInfo, version);
+SAME_FIELD(struct nvtx_version, set_tool_version, NvtxExportTableVersionInfo,
+           SetInjectionNvtxVersion);
+SAME_NUMBER(NVTX_TABLE_CALLBACKS, NVTX_ETID_CALLBACKS);
+SAME_NUMBER(NVTX_TABLE_VERSION, NVTX_ETID_VERSIONINFO);
+SAME_NUMBER(NVTX_CORE, NVTX_CB_MODULE_CORE);
+SAME_NUMBER(NVTX_CORE2, NVTX_CB_MODULE_CORE2);
+SAME_NUMBER(NVTX_SLOT_COUNT, NVTX_CBID_CORE_SIZE);
+SAME_NUMBER(NVTX_SLOT_COUNT, NVTX_CBID_CORE2_SIZE);
+
+SAME_SIZE(struct nvtx_attributes, nvtxEventAttributes_t);
+SAME_FIELD(struct nvtx_attributes, version, nvtxEventAttributes_t, version);
+SAME_FIELD(struct nvtx_attributes, size, nvtxEventAttributes_t, size);
+SAME_FIELD(struct nvtx_attributes, category, nvtxEventAttributes_t, category);
+SAME_FIELD(struct nvtx_attributes, color_type, nvtxEventAttributes_t, colorType);
+SAME_FIELD(struct nvtx_attributes, payload_type, nvtxEventAttributes_t, payloadType);
+SAME_FIELD(struct nvtx_attributes, payload, nvtxEventAttributes_t, payload);
+SAME_FIELD(struct nvtx_attributes, message_type, nvtxEventAttributes_t, messageType);
+SAME_FIELD(struct nvtx_attributes, message, nvtxEventAttributes_t, message);
+SAME_NUMBER(NVTX_MESSAGE_IS_ASCII, NVTX_MESSAGE_TYPE_ASCII);
+SAME_NUMBER(NVTX_MESSAGE_IS_WIDE, NVTX_MESSAGE_TYPE_UNICODE);
+SAME_NUMBER(NVTX_MESSAGE_IS_REGISTERED, NVTX_MESSAGE_TYPE_REGISTERED);
+
+/* The number of each slot, by the name that we gave it. */
+enum {
+    THEIR_mark_ex = NVTX_CBID_CORE_MarkEx,
+    THEIR_mark_a = NVTX_CBID_CORE_MarkA,
+    THEIR_mark_w = NVTX_CBID_CORE_MarkW,
+    THEIR_range_start_ex = NVTX_CBID_CORE_RangeStartEx,
+    THEIR_range_start_a = NVTX_CBID_CORE_RangeStartA,
+    THEIR_range_start_w = NVTX_CBID_CORE_RangeStartW,
+    THEIR_range_end = NVTX_CBID_CORE_RangeEnd,
+    THEIR_range_push_ex = NVTX_CBID_CORE_RangePushEx,
+    THEIR_range_push_a = NVTX_CBID_CORE_RangePushA,
+    THEIR_range_push_w = NVTX_CBID_CORE_RangePushW,
+    THEIR_range_pop = NVTX_CBID_CORE_RangePop,
+    THEIR_name_category_a = NVTX_CBID_CORE_NameCategoryA,
+    THEIR_name_category_w = NVTX_CBID_CORE_NameCategoryW,
+    THEIR_name_thread_a = NVTX_CBID_CORE_NameOsThreadA,
+    THEIR_name_thread_w = NVTX_CBID_CORE_NameOsThreadW,
+    THEIR_domain_mark_ex = NVTX_CBID_CORE2_DomainMarkEx,
+    THEIR_domain_range_start_ex = NVTX_CBID_CORE2_DomainRangeStartEx,
+    THEIR_domain_range_end = NVTX_CBID_CORE2_DomainRangeEnd,
+    THEIR_domain_range_push_ex = NVTX_CBID_CORE2_DomainRangePushEx,
+    THEIR_domain_range_pop = NVTX_CBID_CORE2_DomainRangePop,
+    THEIR_domain_name_category_a = NVTX_CBID_CORE2_DomainNameCategoryA,
+    THEIR_domain_name_category_w = NVTX_CBID_CORE2_DomainNameCategoryW,
+    THEIR_domain_register_string_a = NVTX_CBID_CORE2_DomainRegisterStringA,
+    THEIR_domain_register_string_w = NVTX_CBID_CORE2_DomainRegisterStringW,
+    THEIR_domain_create_a = NVTX_CBID_CORE2_DomainCreateA,
+    THEIR_domain_create_w = NVTX_CBID_CORE2_DomainCreateW
+};
+#define CHECK_SLOT(number, name, result, parameters) SAME_NUMBER(number, THEIR_##name);
+NVTX_CORE_SLOTS(CHECK_SLOT)
+NVTX_CORE2_SLOTS(CHECK_SLOT)
+
+#ifdef HAVE_MEMORY
+SAME_SIZE(struct nvtx_segment, nvtxExtModuleSegment_t);
+SAME_FIELD(struct nvtx_segment, id, nvtxExtModuleSegment_t, segmentId);
+SAME_FIELD(struct nvtx_segment, slot_count, nvtxExtModuleSegment_t, slotCount);
+SAME_FIELD(struct nvtx_segment, slots, nvtxExtModuleSegment_t, functionSlots);
+SAME_SIZE(struct nvtx_module_info, nvtxExtModuleInfo_t);
+SAME_FIELD(struct nvtx_module_info, struct_size, nvtxExtModuleInfo_t, structSize);
+SAME_FIELD(struct nvtx_module_info, module, nvtxExtModuleInfo_t, moduleId);
+SAME_FIELD(struct nvtx_module_info, compatibility, nvtxExtModuleInfo_t, compatId);
+SAME_FIELD(struct nvtx_module_info, segment_count, nvtxExtModuleInfo_t, segmentsCount);
+SAME_FIELD(struct nvtx_module_info, segments, nvtxExtModuleInfo_t, segments);
+SAME_NUMBER(NVTX_MEMORY_MODULE, NVTX_EXT_MODULEID_MEM);
+SAME_NUMBER(NVTX_MEMORY_COMPATIBILITY, NVTX_EXT_COMPATID_MEM);
+SAME_NUMBER(NVTX_MEMORY_IS_VIRTUAL, NVTX_MEM_TYPE_VIRTUAL_ADDRESS);
+SAME_NUMBER(NVTX_REGION_BY_POINTER, NVTX_MEM_REGION_REF_TYPE_POINTER);
+SAME_NUMBER(NVTX_REGION_BY_HANDLE, NVTX_MEM_REGION_REF_TYPE_HANDLE);
+
+SAME_SIZE(struct nvtx_virtual_range, nvtxMemVirtualRangeDesc_t);
+SAME_FIELD(struct nvtx_virtual_range, size, nvtxMemVirtualRangeDesc_t, size);
+SAME_FIELD(struct nvtx_virtual_range, address, nvtxMemVirtualRangeDesc_t, ptr);
+SAME_SIZE(struct nvtx_heap, nvtxMemHeapDesc_t);
+SAME_FIELD(struct nvtx_heap, compatibility, nvtxMemHeapDesc_t, extCompatID);
+SAME_FIELD(struct nvtx_heap, struct_size, nvtxMemHeapDesc_t, structSize);
+SAME_FIELD(struct nvtx_heap, usage, nvtxMemHeapDesc_t, usage);
+SAME_FIELD(struct nvtx_heap, type, nvtxMemHeapDesc_t, type);
+SAME_FIELD(struct nvtx_heap, range_size, nvtxMemHeapDesc_t, typeSpecificDescSize);
+SAME_FIELD(struct nvtx_heap, range, nvtxMemHeapDesc_t, typeSpecificDesc);
+SAME_SIZE(struct nvtx_regions, nvtxMemRegionsRegisterBatch_t);
+SAME_FIELD(struct nvtx_regions, type, nvtxMemRegionsRegisterBatch_t, regionType);
+SAME_FIELD(struct nvtx_regions, heap, nvtxMemRegionsRegisterBatch_t, heap);
+SAME_FIELD(struct nvtx_regions, count, nvtxMemRegionsRegisterBatch_t, regionCount);
+SAME_FIELD(struct nvtx_regions, element_size, nvtxMemRegionsRegisterBatch_t, regionDescElementSize);
+SAME_FIELD(struct nvtx_regions, elements, nvtxMemRegionsRegisterBatch_t, regionDescElements);
+SAME_FIELD(struct nvtx_regions, handles_out, nvtxMemRegionsRegisterBatch_t,
+           regionHandleElementsOut);
+SAME_SIZE(struct nvtx_regions_resized, nvtxMemRegionsResizeBatch_t);
+SAME_FIELD(struct nvtx_regions_resized, type, nvtxMemRegionsResizeBatch_t, regionType);
+SAME_FIELD(struct nvtx_regions_resized, count, nvtxMemRegionsResizeBatch_t, regionDescCount);
+SAME_FIELD(struct nvtx_regions_resized, element_size, nvtxMemRegionsResizeBatch_t,
+           regionDescElementSize);
+SAME_FIELD(struct nvtx_regions_resized, elements, nvtxMemRegionsResizeBatch_t, regionDescElements);
+SAME_SIZE(struct nvtx_region_refs, nvtxMemRegionsUnregisterBatch_t);
+SAME_FIELD(struct nvtx_region_refs, ref_type, nvtxMemRegionsUnregisterBatch_t, refType);
+SAME_FIELD(struct nvtx_region_refs, count, nvtxMemRegionsUnregisterBatch_t, refCount);
+SAME_FIELD(struct nvtx_region_refs, element_size, nvtxMemRegionsUnregisterBatch_t, refElementSize);
+SAME_FIELD(struct nvtx_region_refs, elements, nvtxMemRegionsUnregisterBatch_t, refElements);
+SAME_SIZE(struct nvtx_region_name, nvtxMemRegionNameDesc_t);
+SAME_FIELD(struct nvtx_region_name, name_type, nvtxMemRegionNameDesc_t, nameType);
+SAME_FIELD(struct nvtx_region_name, region, nvtxMemRegionNameDesc_t, region);
+SAME_FIELD(struct nvtx_region_name, name, nvtxMemRegionNameDesc_t, name);
+SAME_FIELD(struct nvtx_region_name, category, nvtxMemRegionNameDesc_t, category);
+SAME_SIZE(struct nvtx_region_names, nvtxMemRegionsNameBatch_t);
+SAME_FIELD(struct nvtx_region_names, count, nvtxMemRegionsNameBatch_t, regionCount);
+SAME_FIELD(struct nvtx_region_names, element_size, nvtxMemRegionsNameBatch_t, regionElementSize);
+SAME_FIELD(struct nvtx_region_names, elements, nvtxMemRegionsNameBatch_t, regionElements);
+
+enum {
+    THEIR_heap_register = NVTX3EXT_CBID_nvtxMemHeapRegister,
+    THEIR_heap_unregister = NVTX3EXT_CBID_nvtxMemHeapUnregister,
+    THEIR_heap_reset = NVTX3EXT_CBID_nvtxMemHeapReset,
+    THEIR_regions_register = NVTX3EXT_CBID_nvtxMemRegionsRegister,
+    THEIR_regions_resize = NVTX3EXT_CBID_nvtxMemRegionsResize,
+    THEIR_regions_unregister = NVTX3EXT_CBID_nvtxMemRegionsUnregister,
+    THEIR_regions_name = NVTX3EXT_CBID_nvtxMemRegionsName
+};
+NVTX_MEMORY_SLOTS(CHECK_SLOT)
+#endif

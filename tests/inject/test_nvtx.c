@@ -1,0 +1,666 @@
+/* What programs say through NVTX, and what the trace hears. Copies of NVTX are
+ * imitated here: a table of slots each, and a function that shows it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "recorded_events.h"
+#include "source_nvtx.h"
+#include "thread_names.h"
+
+int InitializeInjectionNvtx(nvtx_get_export_table get);
+int InitializeInjectionNvtx2(nvtx_get_export_table get);
+
+static char thread_name_told[64];
+
+void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
+{
+    snprintf(thread_name_told, sizeof thread_name_told, "%u %.*s", os_thread, (int)length, name);
+}
+
+void mt_nvtx_memory_forked(void) {}
+
+const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
+mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
+
+/* --- copies of NVTX --- */
+
+struct copy {
+    nvtx_function core[NVTX_SLOT_COUNT], core2[NVTX_SLOT_COUNT];
+    nvtx_function *tables[2][NVTX_SLOT_COUNT + 1];
+    uint32_t tool_version;
+};
+
+static struct copy copies[2];
+
+static void stub(void)
+{
+    abort(); /* what is in a slot before a tool came */
+}
+
+static void fresh_copy(struct copy *copy)
+{
+    memset(copy, 0, sizeof *copy);
+    for (int i = 1; i < NVTX_SLOT_COUNT; i++) {
+        copy->core[i] = copy->core2[i] = stub;
+        copy->tables[0][i] = &copy->core[i];
+        copy->tables[1][i] = &copy->core2[i];
+    }
+}
+
+static int table_of(struct copy *copy, int module, nvtx_function ***table, unsigned *size)
+{
+    if (module != NVTX_CORE && module != NVTX_CORE2)
+        return 0;
+    *table = copy->tables[module == NVTX_CORE2];
+    *size = NVTX_SLOT_COUNT;
+    return 1;
+}
+
+#define COPY(number)                                                                               \
+    static int table_##number(int module, nvtx_function ***table, unsigned *size)                  \
+    {                                                                                              \
+        return table_of(&copies[number], module, table, size);                                     \
+    }                                                                                              \
+    static void version_##number(uint32_t version)                                                 \
+    {                                                                                              \
+        copies[number].tool_version = version;                                                     \
+    }                                                                                              \
+    static const void *get_##number(uint32_t id)                                                   \
+    {                                                                                              \
+        static const struct nvtx_callbacks callbacks = {sizeof callbacks, table_##number};         \
+        static const struct nvtx_version version = {sizeof version, 3, 0, version_##number};       \
+        return id == 1 ? (const void *)&callbacks : id == 3 ? (const void *)&version : NULL;       \
+    }
+COPY(0)
+COPY(1)
+
+/* call(copy, core, 9, int, (const char *))("x") */
+#define CALL(copy, module, number, result, parameters)                                             \
+    ((result(*) parameters)copies[copy].module[number])
+
+static int push(const char *message)
+{
+    return CALL(0, core, 9, int, (const char *))(message);
+}
+
+static int pop(void)
+{
+    return CALL(0, core, 11, int, (void))();
+}
+
+static int push_in(void *domain, const struct nvtx_attributes *attributes)
+{
+    return CALL(0, core2, 4, int, (void *, const struct nvtx_attributes *))(domain, attributes);
+}
+
+static int pop_in(void *domain)
+{
+    return CALL(0, core2, 5, int, (void *))(domain);
+}
+
+static void *domain(const char *name)
+{
+    return CALL(0, core2, 12, void *, (const char *))(name);
+}
+
+static void *string(void *in, const char *text)
+{
+    return CALL(0, core2, 10, void *, (void *, const char *))(in, text);
+}
+
+static uint64_t start(const char *message)
+{
+    return CALL(0, core, 5, uint64_t, (const char *))(message);
+}
+
+static void end(uint64_t id)
+{
+    CALL(0, core, 7, void, (uint64_t))(id);
+}
+
+static struct nvtx_attributes ascii(const char *message)
+{
+    return (struct nvtx_attributes){.version = 3,
+                                    .size = sizeof(struct nvtx_attributes),
+                                    .message_type = NVTX_MESSAGE_IS_ASCII,
+                                    .message = {.ascii = message}};
+}
+
+static int two_copies(void **state)
+{
+    (void)state;
+    recorded_clear();
+    memset(&mt_nvtx_next_core, 0, sizeof mt_nvtx_next_core);
+    memset(&mt_nvtx_next_core2, 0, sizeof mt_nvtx_next_core2);
+    recorded_settings = (struct mt_inject_settings){.asked = true, .phases_nvtx = true};
+    fresh_copy(&copies[0]);
+    fresh_copy(&copies[1]);
+    if (InitializeInjectionNvtx2(get_0) != 1 || InitializeInjectionNvtx2(get_1) != 1)
+        return -1;
+    return 0;
+}
+
+/* --- tests --- */
+
+static void every_copy_is_filled(void **state)
+{
+    (void)state;
+    for (int number = 0; number < 2; number++) {
+        for (int i = 1; i < NVTX_SLOT_COUNT; i++)
+            assert_ptr_not_equal((void *)copies[number].core[i], (void *)stub);
+        /* Resources, DomainDestroy and Initialize are not ours. */
+        assert_ptr_equal((void *)copies[number].core2[6], (void *)stub);
+        assert_ptr_equal((void *)copies[number].core2[14], (void *)stub);
+        assert_int_equal(copies[number].tool_version, 3);
+        assert_int_equal(CALL(number, core, 9, int, (const char *))("a"), number);
+    }
+    assert_int_equal(pop(), 1);
+    assert_int_equal(pop(), 0);
+    assert_string_equal(recorded_story(), "push a|push a|pop a|pop a");
+}
+
+static void pops_carry_the_name_of_their_range(void **state)
+{
+    void *one = domain("one"), *two = domain("two");
+    const struct nvtx_attributes a = ascii("a"), b = ascii("b");
+
+    (void)state;
+    assert_int_equal(push("x"), 0);
+    assert_int_equal(push_in(one, &a), 0);
+    assert_int_equal(push_in(two, &b), 0);
+    assert_int_equal(push_in(one, &b), 1);
+    assert_int_equal(push("y"), 1);
+    assert_int_equal(pop_in(two), 0);
+    assert_int_equal(pop_in(one), 1);
+    assert_int_equal(pop(), 1);
+    assert_int_equal(pop_in(one), 0);
+    assert_int_equal(pop_in(one), -1);
+    assert_int_equal(pop(), 0);
+    assert_int_equal(pop(), -1);
+    assert_string_equal(recorded_story(), "push x|push one: a|push two: b|push one: b|push y|"
+                                          "pop two: b|pop one: b|pop y|pop one: a|pop x");
+}
+
+static void no_domain_is_the_default_domain(void **state)
+{
+    const struct nvtx_attributes a = ascii("a");
+    static int something;
+
+    (void)state;
+    push("x");
+    assert_int_equal(push_in(NULL, &a), 1);
+    /* Handles that nobody gave out. */
+    assert_int_equal(push_in(&something, &a), 2);
+    assert_int_equal(push_in((void *)UINT64_C(0x6d640000ffffffff), &a), 3);
+    assert_int_equal(push_in((void *)UINTPTR_MAX, &a), 4);
+    for (int level = 4; level >= 0; level--)
+        assert_int_equal(pop(), level);
+    assert_string_equal(recorded_story(),
+                        "push x|push a|push a|push a|push a|pop a|pop a|pop a|pop a|pop x");
+}
+
+static void equal_names_are_one_domain(void **state)
+{
+    void *one = domain("same");
+
+    (void)state;
+    assert_non_null(one);
+    assert_ptr_equal(one, domain("same"));
+    assert_ptr_equal(one, CALL(1, core2, 13, void *, (const wchar_t *))(L"same"));
+    assert_ptr_not_equal(one, domain("other"));
+    assert_null(domain(""));
+    assert_null(domain(NULL));
+}
+
+static void wide_texts_are_utf8(void **state)
+{
+    static const wchar_t text[] = {'a', 0xe9, 0x20ac, 0x1f600, 0xd800, 0x110000, 0};
+    struct nvtx_attributes a = {
+        .size = sizeof a, .message_type = NVTX_MESSAGE_IS_WIDE, .message = {.wide = text}};
+
+    (void)state;
+    CALL(0, core, 3, void, (const wchar_t *))(text);
+    CALL(0, core, 1, void, (const struct nvtx_attributes *))(&a);
+    assert_int_equal(CALL(0, core, 10, int, (const wchar_t *))(L"w"), 0);
+    end(CALL(0, core, 6, uint64_t, (const wchar_t *))(L"s"));
+    pop();
+    assert_string_equal(recorded_story(),
+                        "mark a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd|"
+                        "mark a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd|"
+                        "push w|push s|pop s|pop w");
+}
+
+static void registered_strings(void **state)
+{
+    void *one = domain("one");
+    void *hello = string(one, "hello"), *bare = string(NULL, "bare");
+    void *wide = CALL(0, core2, 11, void *, (void *, const wchar_t *))(one, L"\x20ac");
+    void *handles[] = {
+        hello, bare, wide, one, NULL, (void *)8, (void *)UINT64_C(0x6d7300000fffffff)};
+    struct nvtx_attributes a = {.size = sizeof a, .message_type = NVTX_MESSAGE_IS_REGISTERED};
+
+    (void)state;
+    assert_ptr_equal(hello, string(one, "hello"));
+    assert_ptr_not_equal(hello, string(one, "hello2"));
+    assert_ptr_not_equal(bare, string(one, "bare"));
+    for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++) {
+        a.message.registered = handles[i];
+        CALL(0, core2, 1, void, (void *, const struct nvtx_attributes *))(one, &a);
+    }
+    assert_string_equal(recorded_story(),
+                        "mark one: hello|mark bare|mark one: \xe2\x82\xac|mark one: (unnamed)|"
+                        "mark one: (unnamed)|mark one: (unnamed)|mark one: (unnamed)");
+}
+
+static void events_without_a_message(void **state)
+{
+    void *one = domain("one");
+    struct nvtx_attributes a = {.size = sizeof a, .category = 7};
+
+    (void)state;
+    CALL(0, core, 12, void, (uint32_t, const char *))(7, "io");
+    CALL(0, core2, 9, void, (void *, uint32_t, const wchar_t *))(one, 7, L"net");
+    push_in(NULL, &a);
+    push_in(one, &a);
+    a.message_type = NVTX_MESSAGE_IS_ASCII; /* a NULL text */
+    push_in(NULL, &a);
+    a.message.ascii = "not there";
+    a.size = offsetof(struct nvtx_attributes, message_type);
+    push_in(NULL, &a);
+    a.size = 4; /* not even a category */
+    push_in(NULL, &a);
+    push_in(one, NULL);
+    push(NULL);
+    push("");
+    assert_string_equal(recorded_story(), "push io|push one: net|push io|push io|push (unnamed)|"
+                                          "push one: (unnamed)|push (unnamed)|push (unnamed)");
+    while (pop() >= 0)
+        ;
+    while (pop_in(one) >= 0)
+        ;
+}
+
+/* Names longer than the limit are cut where a character ends. */
+static void long_names(void **state)
+{
+    static char text[3 * MT_NVTX_TEXT_MAX];
+    void *one;
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    push(text);
+    assert_int_equal(strlen(recorded.names[recorded.name_count - 1]), MT_NVTX_TEXT_MAX);
+    text[MT_NVTX_TEXT_MAX - 2] = '\xe2';
+    text[MT_NVTX_TEXT_MAX - 1] = '\x82';
+    text[MT_NVTX_TEXT_MAX] = '\xac';
+    push(text);
+    assert_int_equal(strlen(recorded.names[recorded.name_count - 1]), MT_NVTX_TEXT_MAX - 2);
+    one = domain(text);
+    push_in(one, &(struct nvtx_attributes){.size = sizeof(struct nvtx_attributes),
+                                           .message_type = NVTX_MESSAGE_IS_REGISTERED,
+                                           .message = {.registered = string(one, text)}});
+    assert_in_range(strlen(recorded.names[recorded.name_count - 1]), MT_NVTX_TEXT_MAX - 2,
+                    MT_NVTX_TEXT_MAX);
+    while (pop() >= 0)
+        ;
+    pop_in(one);
+}
+
+static void *end_elsewhere(void *id)
+{
+    end(*(uint64_t *)id);
+    return NULL;
+}
+
+static void started_ranges_end_on_any_thread(void **state)
+{
+    uint64_t a = start("a"), b = start("b");
+    uint32_t here = mt_collect_thread();
+    char wanted[128];
+    pthread_t thread;
+
+    (void)state;
+    assert_true(a && b && a != b);
+    assert_int_equal(pthread_create(&thread, NULL, end_elsewhere, &a), 0);
+    pthread_join(thread, NULL);
+    end(b);
+    end(b); /* twice, and ids that nobody gave out */
+    end(0);
+    end(UINT64_MAX);
+    end(123456789);
+    snprintf(wanted, sizeof wanted, "push a|push b|pop a of %u|pop b", here);
+    assert_string_equal(recorded_story(), wanted);
+}
+
+static void too_many_started_ranges(void **state)
+{
+    enum { COUNT = 50000 };
+    static uint64_t ids[COUNT];
+    size_t begun;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        ids[i] = start("leak");
+    begun = recorded.count;
+    assert_in_range(begun, 10000, COUNT - 1);
+    assert_string_equal(recorded.said,
+                        "too many NVTX ranges were started and not ended: the trace lacks some");
+    for (int i = 0; i < COUNT; i++)
+        end(ids[i]);
+    assert_int_equal(recorded.count, 2 * begun);
+    recorded_clear();
+    end(start("again"));
+    assert_string_equal(recorded_story(), "push again|pop again");
+}
+
+static void deep_nesting(void **state)
+{
+    enum { DEPTH = 70000 };
+
+    (void)state;
+    for (int i = 0; i < DEPTH; i++)
+        push("deep");
+    for (int i = 0; i < DEPTH; i++)
+        assert_int_equal(pop(), DEPTH - 1 - i < 65536 ? DEPTH - 1 - i : 65536);
+    assert_int_equal(pop(), -1);
+    assert_int_equal(recorded.count, 2 * 65536);
+    recorded_clear();
+}
+
+static void a_collector_that_does_not_run(void **state)
+{
+    uint64_t id;
+
+    (void)state;
+    recorded.refuses = true;
+    assert_int_equal(push("a"), 0);
+    id = start("s");
+    assert_int_not_equal(id, 0);
+    recorded.refuses = false;
+    assert_int_equal(push("b"), 1);
+    assert_int_equal(pop(), 1);
+    assert_int_equal(pop(), 0);
+    end(id);
+    assert_string_equal(recorded_story(), "push b|pop b");
+}
+
+static void a_forked_child_forgets(void **state)
+{
+    uint64_t id = start("s");
+
+    (void)state;
+    push("a");
+    recorded_clear();
+    mt_nvtx_source.forked();
+    push("b");
+    assert_int_equal(pop(), 1);
+    assert_int_equal(pop(), 0);
+    end(id);
+    assert_string_equal(recorded_story(), "push b|pop b");
+}
+
+static void names_of_threads(void **state)
+{
+    (void)state;
+    CALL(0, core, 14, void, (uint32_t, const char *))(4711, "loader");
+    assert_string_equal(thread_name_told, "4711 loader");
+    CALL(0, core, 15, void, (uint32_t, const wchar_t *))(12, L"\x20ac");
+    assert_string_equal(thread_name_told, "12 \xe2\x82\xac");
+}
+
+static void errno_is_kept(void **state)
+{
+    (void)state;
+    errno = 77;
+    push("a");
+    pop();
+    end(start("b"));
+    string(domain("errno"), "c");
+    InitializeInjectionNvtx2(get_0);
+    assert_int_equal(errno, 77);
+    recorded_clear();
+}
+
+static void nobody_asked(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        recorded_settings = (struct mt_inject_settings){.asked = i == 1, .phases_nvtx = i == 0};
+        fresh_copy(&copies[0]);
+        assert_int_equal(InitializeInjectionNvtx2(get_0), 0);
+        assert_ptr_equal((void *)copies[0].core[9], (void *)stub);
+    }
+}
+
+/* What libnvToolsExt shows to tools of NVTX 1: another table, of another size. */
+static const void *get_nvtx1(uint32_t id)
+{
+    static const struct {
+        size_t size;
+        nvtx_function subscribe, enable;
+    } table = {sizeof table, stub, stub};
+
+    return id == 1 ? &table : NULL;
+}
+
+static const void *get_nothing(uint32_t id)
+{
+    (void)id;
+    return NULL;
+}
+
+static void tables_that_are_not_known(void **state)
+{
+    (void)state;
+    assert_int_equal(InitializeInjectionNvtx(get_nvtx1), 0);
+    assert_int_equal(InitializeInjectionNvtx2(get_nothing), 0);
+    assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
+    assert_int_equal(InitializeInjectionNvtx(get_0), 1);
+}
+
+/* --- a tool that was here before --- */
+
+static char *next_story;
+static int *next_mood;
+
+static void chain(int mood)
+{
+    void *tool = dlopen(NVTX_TOOL, RTLD_NOW);
+
+    assert_non_null(tool);
+    next_story = dlsym(tool, "nvtx_tool_story");
+    next_mood = dlsym(tool, "nvtx_tool_mood");
+    *next_story = 0;
+    *next_mood = mood;
+    snprintf(recorded_settings.next_nvtx, sizeof recorded_settings.next_nvtx, "%s", NVTX_TOOL);
+    memset(&mt_nvtx_next_core, 0, sizeof mt_nvtx_next_core);
+    memset(&mt_nvtx_next_core2, 0, sizeof mt_nvtx_next_core2);
+    fresh_copy(&copies[0]);
+    fresh_copy(&copies[1]);
+}
+
+static void both_tools_hear(void **state)
+{
+    struct nvtx_attributes a = ascii("a");
+    void *one, *many[100];
+
+    (void)state;
+    chain(0);
+    assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
+    assert_int_equal(InitializeInjectionNvtx2(get_1), 1);
+    one = domain("theirs");
+    assert_string_equal(one, "theirs"); /* the program has the other tool's handle */
+    assert_int_equal(push("x"), 100);
+    assert_int_equal(push_in(one, &a), 101);
+    a.message_type = NVTX_MESSAGE_IS_REGISTERED;
+    a.message.registered = string(one, "hello");
+    assert_int_equal(push_in(one, &a), 102);
+    assert_int_equal(pop_in(one), 102);
+    assert_int_equal(pop_in(one), 101);
+    assert_int_equal(CALL(1, core, 11, int, (void))(), 100);
+    assert_int_equal(start("s"), 4242);
+    end(4242);
+    assert_string_equal(next_story, "push x|push theirs/a|push theirs/hello|pop theirs/|"
+                                    "pop theirs/|pop |start s|end 4242");
+    assert_string_equal(recorded_story(),
+                        "push x|push theirs: a|push theirs: hello|pop theirs: hello|"
+                        "pop theirs: a|pop x|push s|pop s");
+    for (int i = 0; i < 100; i++) /* more handles than fit into the first table */
+        many[i] = mt_nvtx_string_register(mt_nvtx_domain(one), (struct mt_nvtx_text){"z", 1},
+                                          (char *)next_story + 1 + i);
+    for (int i = 0; i < 100; i++)
+        assert_string_equal(mt_nvtx_string(many[i]).bytes, "theirs: z");
+}
+
+static void a_tool_that_declines(void **state)
+{
+    (void)state;
+    chain(1);
+    assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
+    assert_int_equal(push("x"), 0);
+    assert_int_equal(pop(), 0);
+    assert_string_equal(next_story, "");
+    assert_string_equal(recorded_story(), "push x|pop x");
+    recorded_settings.phases_nvtx = false;
+    fresh_copy(&copies[0]);
+    assert_int_equal(InitializeInjectionNvtx2(get_0), 0);
+}
+
+/* Handles that we made are kept from it. */
+static void a_tool_without_domains(void **state)
+{
+    struct nvtx_attributes a = {.size = sizeof a, .message_type = NVTX_MESSAGE_IS_REGISTERED};
+    void *one;
+
+    (void)state;
+    chain(2);
+    assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
+    one = domain("ours");
+    a.message.registered = string(one, "hello");
+    push_in(one, &a);
+    pop_in(one);
+    assert_string_equal(next_story, "push ours: hello|pop ");
+    assert_string_equal(recorded_story(), "push ours: hello|pop ours: hello");
+}
+
+/* ... and each copy has functions of its own: the second is left to it. */
+static void a_tool_that_tells_copies_apart(void **state)
+{
+    (void)state;
+    chain(3);
+    assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
+    assert_int_equal(InitializeInjectionNvtx2(get_1), 1);
+    push("x");
+    CALL(1, core, 9, int, (const char *))("y");
+    CALL(1, core, 11, int, (void))();
+    pop();
+    assert_string_equal(next_story, "push x|push y|pop |pop ");
+    assert_non_null(strstr(recorded.said, "not recorded"));
+    assert_string_equal(recorded_story(), "push x|pop x");
+}
+
+static void only_the_tool_before(void **state)
+{
+    (void)state;
+    chain(0);
+    recorded_settings.phases_nvtx = false;
+    assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
+    push("x");
+    assert_string_equal(next_story, "push x");
+    assert_int_equal(recorded.count, 0);
+}
+
+/* --- threads --- */
+
+enum { THREADS = 4, ROUNDS = 500 };
+
+static pthread_barrier_t all_ready;
+
+/* Two threads fill a copy each, at the same time; then all use them. */
+static void *use_everything(void *number)
+{
+    char name[16];
+
+    if (*(int *)number < 2)
+        InitializeInjectionNvtx2(*(int *)number ? get_1 : get_0);
+    pthread_barrier_wait(&all_ready);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct nvtx_attributes a;
+        uint64_t id;
+        void *in;
+        snprintf(name, sizeof name, "d%d", i % 100);
+        in = domain(name);
+        a = (struct nvtx_attributes){.size = sizeof a,
+                                     .message_type = NVTX_MESSAGE_IS_REGISTERED,
+                                     .message = {.registered = string(in, "m")}};
+        push_in(in, &a);
+        id = start("s");
+        push("p");
+        end(id);
+        pop();
+        pop_in(in);
+    }
+    return NULL;
+}
+
+static void several_threads(void **state)
+{
+    int numbers[THREADS], open[THREADS + 16] = {0};
+    pthread_t threads[THREADS];
+
+    (void)state;
+    pthread_barrier_init(&all_ready, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, use_everything, &numbers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(recorded.count, THREADS * ROUNDS * 6);
+    for (size_t i = 0; i < recorded.count; i++) {
+        const struct mt_raw_event *event = &recorded.events[i];
+        const char *name = recorded.names[event->id - 1];
+        assert_true(!strcmp(name, "s") || !strcmp(name, "p") || !strcmp(strchr(name, ':'), ": m"));
+        open[event->ticks % 16] += event->kind == MT_EVENT_PHASE_PUSH ? 1 : -1;
+        assert_in_range(open[event->ticks % 16], 0, 3);
+    }
+    recorded_clear();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(every_copy_is_filled, two_copies),
+        cmocka_unit_test_setup(pops_carry_the_name_of_their_range, two_copies),
+        cmocka_unit_test_setup(no_domain_is_the_default_domain, two_copies),
+        cmocka_unit_test_setup(equal_names_are_one_domain, two_copies),
+        cmocka_unit_test_setup(wide_texts_are_utf8, two_copies),
+        cmocka_unit_test_setup(registered_strings, two_copies),
+        cmocka_unit_test_setup(events_without_a_message, two_copies),
+        cmocka_unit_test_setup(long_names, two_copies),
+        cmocka_unit_test_setup(started_ranges_end_on_any_thread, two_copies),
+        cmocka_unit_test_setup(too_many_started_ranges, two_copies),
+        cmocka_unit_test_setup(deep_nesting, two_copies),
+        cmocka_unit_test_setup(a_collector_that_does_not_run, two_copies),
+        cmocka_unit_test_setup(a_forked_child_forgets, two_copies),
+        cmocka_unit_test_setup(names_of_threads, two_copies),
+        cmocka_unit_test_setup(errno_is_kept, two_copies),
+        cmocka_unit_test_setup(nobody_asked, two_copies),
+        cmocka_unit_test_setup(tables_that_are_not_known, two_copies),
+        cmocka_unit_test_setup(both_tools_hear, two_copies),
+        cmocka_unit_test_setup(a_tool_that_declines, two_copies),
+        cmocka_unit_test_setup(a_tool_without_domains, two_copies),
+        cmocka_unit_test_setup(a_tool_that_tells_copies_apart, two_copies),
+        cmocka_unit_test_setup(only_the_tool_before, two_copies),
+        cmocka_unit_test_setup(several_threads, two_copies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* Names of threads that become known late: see thread_names.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "recorded_events.h"
+#include "thread_names.h"
+
+static unsigned self(void)
+{
+    return (unsigned)syscall(SYS_gettid);
+}
+
+static void expect(const char *how, const char *name)
+{
+    char wanted[320];
+
+    snprintf(wanted, sizeof wanted, "%s %u %s\n", how, self(), name);
+    assert_string_equal(recorded.definitions, wanted);
+    recorded_clear();
+}
+
+static int fresh(void **state)
+{
+    (void)state;
+    mt_thread_names_source.forked();
+    recorded_clear();
+    return 0;
+}
+
+static void renamed_threads(void **state)
+{
+    (void)state;
+    prctl(PR_SET_NAME, "one");
+    mt_thread_names_source.poll();
+    expect("renamed", "one");
+    prctl(PR_SET_NAME, "two");
+    mt_thread_names_source.poll(); /* too soon to look again */
+    assert_string_equal(recorded.definitions, "");
+    mt_thread_names_source.stop();
+    expect("renamed", "two");
+    mt_thread_names_source.stop();
+    assert_string_equal(recorded.definitions, "");
+}
+
+static void given_names_stay(void **state)
+{
+    (void)state;
+    prctl(PR_SET_NAME, "comm");
+    mt_thread_name_set(self(), "given", 5);
+    mt_thread_names_source.poll();
+    expect("given", "given");
+    prctl(PR_SET_NAME, "other");
+    mt_thread_names_source.stop();
+    assert_string_equal(recorded.definitions, "");
+    mt_thread_name_set(self(), "again", 5);
+    mt_thread_names_source.stop();
+    expect("given", "again");
+    mt_thread_name_set(self(), "", 0);
+    mt_thread_names_source.stop();
+    assert_string_equal(recorded.definitions, "");
+}
+
+static void long_names_are_cut(void **state)
+{
+    char name[1000], wanted[257];
+
+    (void)state;
+    memset(name, 'n', sizeof name);
+    memset(wanted, 'n', 256);
+    wanted[256] = 0;
+    mt_thread_name_set(self(), name, sizeof name);
+    mt_thread_names_source.poll();
+    expect("given", wanted);
+}
+
+static void without_a_collector(void **state)
+{
+    (void)state;
+    prctl(PR_SET_NAME, "comm");
+    recorded.refuses = true;
+    mt_thread_name_set(self(), "given", 5);
+    mt_thread_names_source.stop();
+    assert_string_equal(recorded.definitions, "");
+    recorded.refuses = false; /* nothing is lost: it is told later */
+    mt_thread_names_source.stop();
+    expect("given", "given");
+}
+
+static void *name_many(void *unused)
+{
+    for (int i = 0; i < 1000; i++)
+        mt_thread_name_set(1, "x", 1);
+    return unused;
+}
+
+static void from_many_threads(void **state)
+{
+    pthread_t threads[4];
+    size_t count = 0;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, name_many, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    mt_thread_names_source.stop();
+    for (const char *at = recorded.definitions; (at = strstr(at, "given 1 x\n")); at++)
+        count++;
+    assert_int_equal(count, sizeof recorded.definitions / strlen("given 1 x\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(renamed_threads, fresh),
+        cmocka_unit_test_setup(given_names_stay, fresh),
+        cmocka_unit_test_setup(long_names_are_cut, fresh),
+        cmocka_unit_test_setup(without_a_collector, fresh),
+        cmocka_unit_test_setup(from_many_threads, fresh),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
