@@ -16,9 +16,11 @@
 #include "collect.h"
 #include "settings.h"
 
-int InitializeInjectionNvtx(nvtx_get_export_table get);
-int InitializeInjectionNvtx2(nvtx_get_export_table get);
-int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int InitializeInjectionNvtx(nvtx_get_export_table get);
+EXPORTED int InitializeInjectionNvtx2(nvtx_get_export_table get);
+EXPORTED int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
 
 static _Atomic bool installed;
 static bool told; /* the writer thread's */
