@@ -114,6 +114,7 @@ struct mt_tape {
     uint32_t version, slot_count;
     uint64_t file_bytes, definitions_offset, definitions_capacity, slots_offset;
     uint64_t process_id, started_unix_ns;
+    uint64_t locked; /* the process holds a lock on the file while it lives */
     struct mt_clock_point first_point;
     struct mt_clock_point last_points[2]; /* used in turn, last_point says which */
     _Atomic uint32_t last_point, closed;

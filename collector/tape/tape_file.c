@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -78,14 +79,17 @@ enum mt_status mt_tape_create(const char *path, uint32_t slot_count, struct mt_t
                               struct mt_error *error)
 {
     enum mt_status status;
+    bool locked;
 
     if (slot_count < MIN_SLOTS || slot_count > MAX_SLOTS)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "a tape of %u slots", slot_count);
     *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (*fd < 0)
         return fail_errno(error, MT_ERR_OUTPUT, "cannot be made");
-    (void)lock_all(*fd); /* without locks (some network disks) nobody can tell who lives */
+    locked = lock_all(*fd);
     status = map_new(*fd, slot_count, tape, error);
+    if (status == MT_OK)
+        (*tape)->locked = locked;
     if (status != MT_OK) {
         (void)unlink(path);
         close(*fd);
@@ -118,12 +122,24 @@ static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
            atomic_load(&tape->definitions_bytes) <= tape->definitions_capacity;
 }
 
-static enum mt_status check(const struct mt_tape *tape, uint64_t file_bytes, struct mt_error *error)
+/* Some network disks know no locks; there, a process of that number counts. */
+static bool is_in_use(const struct mt_tape *tape, int fd)
+{
+    if (tape->locked)
+        return is_locked(fd);
+    return tape->process_id && tape->process_id <= INT32_MAX &&
+           (!kill((pid_t)tape->process_id, 0) || errno == EPERM);
+}
+
+static enum mt_status check(const struct mt_tape *tape, int fd, uint64_t file_bytes,
+                            struct mt_error *error)
 {
     if (tape->magic == MT_TAPE_MAGIC && tape->version != MT_TAPE_VERSION)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "of another version of memtrace");
     if (!is_sound(tape, file_bytes))
         return mt_fail(error, MT_ERR_FORMAT, 0, "damaged");
+    if (is_in_use(tape, fd))
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "its process is still running");
     return MT_OK;
 }
 
@@ -137,12 +153,10 @@ static enum mt_status map_old(int fd, struct mt_tape **tape, struct mt_error *er
         return fail_errno(error, MT_ERR_IO, "cannot be read");
     if (!S_ISREG(facts.st_mode) || facts.st_size <= PAGE)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "is no tape");
-    if (is_locked(fd))
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "its process is still running");
     memory = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (memory == MAP_FAILED)
         return fail_errno(error, MT_ERR_IO, "cannot be mapped");
-    status = check(memory, (uint64_t)facts.st_size, error);
+    status = check(memory, fd, (uint64_t)facts.st_size, error);
     if (status == MT_OK)
         *tape = memory;
     else
