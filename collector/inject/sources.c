@@ -4,10 +4,12 @@
 #include <stddef.h>
 
 #include "source_nvtx.h"
+#include "source_torch.h"
 #include "thread_names.h"
 
 const struct mt_inject_source *const mt_inject_sources[] = {
     &mt_nvtx_source,
+    &mt_source_torch,
     &mt_thread_names_source,
     NULL,
 };

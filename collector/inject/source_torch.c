@@ -1,0 +1,86 @@
+/* PyTorch as a source: what the header of the trace says about it. */
+#include "source_torch.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "collect.h"
+
+static atomic_bool told;
+
+/* The first of these that is set counts. */
+static const char *options_of_user(void)
+{
+    static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
+                                        "PYTORCH_ALLOC_CONF"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value)
+            return value;
+    }
+    return NULL;
+}
+
+static void tell_framework(void)
+{
+    const char *version = mt_torch_version_text(), *options = options_of_user();
+    char text[96];
+
+    snprintf(text, sizeof text, "PyTorch%s%s", *version ? " " : "", version);
+    mt_collect_fact("framework", text);
+    if (options)
+        mt_collect_fact("allocator_options", options);
+}
+
+static void tell_tracked(void)
+{
+    mt_collect_fact("sources", "pytorch-tracker");
+    mt_collect_fact("has_segments", "1");
+    mt_collect_fact("has_free_requested", "1");
+    mt_collect_fact("has_free_completed", "1");
+}
+
+static void tell_reported(void)
+{
+    mt_collect_fact("sources", "pytorch-reports");
+    mt_collect_fact("sizes_rounded", "1");
+    mt_collect_fact("has_free_requested", "1");
+}
+
+static void tell(void)
+{
+    enum mt_torch_mode mode = mt_torch_mode();
+
+    if (atomic_load(&told) ||
+        !(mode == MT_TORCH_TRACKED || (mode == MT_TORCH_REPORTS && mt_torch_reports_seen())))
+        return;
+    atomic_store(&told, true);
+    tell_framework();
+    if (mode == MT_TORCH_TRACKED)
+        tell_tracked();
+    else
+        tell_reported();
+}
+
+static void poll(void)
+{
+    tell();
+    mt_torch_scopes_begin();
+}
+
+static void forked(void)
+{
+    mt_torch_tracker_forked();
+    mt_torch_scopes_forked();
+    atomic_store(&told, false);
+}
+
+const struct mt_inject_source mt_source_torch = {
+    .name = "pytorch",
+    .poll = poll,
+    .stop = tell,
+    .forked = forked,
+};

@@ -1,0 +1,111 @@
+/* PyTorch's caching allocator of CUDA memory. Private to source_torch*.c.
+ *
+ * Two ways lead to its events:
+ * - tracker: the allocator's own hook for observers. Its entries are those that
+ *   torch.cuda.memory._record_memory_history would keep: requested sizes,
+ *   streams, pools, segments, both kinds of free.
+ * - reports: what it tells the profiler, through functions that this library
+ *   interposes. Sizes of blocks, no stream, no segments.
+ * The tracker is a C++ interface; it is used only with an allocator that is
+ * known (source_torch_versions.c, source_torch_allocator.c) and only after its
+ * first allocation agrees with the report of the same allocation. Until then its
+ * events are held back; if it does not agree, reports are all there is.
+ *
+ * Everything but the start of CUDA happens under the allocator's lock. */
+#ifndef MT_INJECT_SOURCE_TORCH_H
+#define MT_INJECT_SOURCE_TORCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sources.h"
+
+extern const struct mt_inject_source mt_source_torch;
+
+/* ---- source_torch_versions.c: what is known of which version ---- */
+
+struct mt_torch_version {
+    uint16_t major, minor;
+    /* the allocator's table of virtual functions: number of entries, and places */
+    uint16_t functions;
+    uint16_t init, empty_cache, attach_tracker;
+    bool has_pool; /* entries tell the pool */
+};
+
+/* From text like "2.11.0+cu130"; NULL for versions that nobody has looked at,
+ * and for those that are not releases. */
+const struct mt_torch_version *mt_torch_version_find(const char *text);
+
+/* Is RecordFunctionCallback known to look as source_torch_scopes.c thinks? */
+bool mt_torch_version_has_scopes(const char *text);
+
+/* Text of the version of the PyTorch that a library belongs to, from the files
+ * beside it; false if there are none. */
+bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes);
+
+/* ---- source_torch_allocator.c: finding it, and hooking into it ---- */
+
+/* Called when PyTorch begins with CUDA, before the allocator exists.
+ * `library` is a handle of a library that uses it. */
+void mt_torch_allocator_meet(void *library);
+
+/* "2.11.0+cu130", or "" as long as it is not known. */
+const char *mt_torch_version_text(void);
+
+/* ---- source_torch_tracker.c: entries of the tracker ---- */
+
+enum mt_torch_mode {
+    MT_TORCH_REPORTS,  /* reports become events */
+    MT_TORCH_CHECKING, /* the tracker is attached; its events are held back */
+    MT_TORCH_TRACKED,  /* entries become events */
+    MT_TORCH_OFF       /* a forked child of a process that used CUDA */
+};
+
+enum mt_torch_mode mt_torch_mode(void);
+
+/* std::function<void (const TraceEntry &)> as libstdc++ lays it out. */
+struct mt_torch_functor {
+    uint64_t storage[2];
+    bool (*manage)(void *to, const void *from, int operation);
+    void (*invoke)(const void *storage, const void *entry);
+};
+
+/* A functor that leads to the tracker. From now on CHECKING. */
+void mt_torch_tracker_begin(const struct mt_torch_version *version,
+                            struct mt_torch_functor *functor);
+
+/* A report while CHECKING, between mt_collect_enter and leave: TRACKED if it is
+ * of the same allocation, else REPORTS. */
+void mt_torch_tracker_check(uint64_t addr, uint64_t block_bytes, int device);
+void mt_torch_tracker_check_oom(uint64_t bytes, int device);
+
+/* This thread enters or leaves empty_cache(). */
+void mt_torch_tracker_empty_cache(bool enters);
+
+void mt_torch_tracker_forked(void);
+
+/* ---- source_torch_reports.c ---- */
+
+bool mt_torch_reports_seen(void); /* has one become an event? */
+
+/* Finds the functions that are interposed, ahead of time. */
+void mt_torch_reports_resolve(void *library);
+
+/* The function of that name as seen from a library: never one of ours. NULL if
+ * there is none. */
+void *mt_torch_symbol(void *library, const char *name);
+
+/* A handle of the library that the code at `address` is in, or NULL. */
+void *mt_torch_library_of(const void *address);
+
+/* ---- source_torch_scopes.c: RecordFunction ---- */
+
+void mt_torch_scopes_resolve(void *library);
+
+/* Asks for the scopes that the user wants, once; never under the allocator's
+ * lock. Nothing as long as they are not resolved. */
+void mt_torch_scopes_begin(void);
+void mt_torch_scopes_forked(void);
+
+#endif

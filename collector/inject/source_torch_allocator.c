@@ -1,0 +1,252 @@
+/* The allocator is one static object of a class with virtual functions, behind
+ * the exported pointer c10::cuda::CUDACachingAllocator::allocator. Everything
+ * that is used of it is checked first: that the object is writable data of a
+ * loaded library, that its type is the native allocator by name, that its table
+ * of functions has as many entries as that version's, and that the functions lie
+ * in the code of the same library.
+ *
+ * The object then gets a copy of its table in which two functions are ours:
+ *     init(count)    the allocators of all devices exist when it returns, and no
+ *                    allocation has happened yet: the moment to attach
+ *     emptyCache()   tells its segment frees from those of an allocation that
+ *                    makes room
+ * Both call the original. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "collect.h"
+#include "settings.h"
+#include "source_torch.h"
+
+#define TYPE_NAME "N3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocatorE"
+#define ALLOCATOR "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
+
+enum { FUNCTIONS_MAX = 128, TEXT_BYTES = 64 };
+
+typedef void (*code)(void);
+typedef void (*init_function)(void *self, int device_count);
+typedef void (*empty_cache_function)(void *self, uint64_t pool_a, uint64_t pool_b);
+typedef void (*attach_function)(void *self, struct mt_torch_functor *functor);
+
+struct table {
+    intptr_t offset_to_top;
+    const void *type;
+    code functions[FUNCTIONS_MAX];
+};
+
+static struct {
+    atomic_flag met, attached;
+    const struct mt_torch_version *version;
+    struct table table;
+    code init, empty_cache;
+    char version_text[TEXT_BYTES];
+} hooked = {.met = ATOMIC_FLAG_INIT, .attached = ATOMIC_FLAG_INIT};
+
+const char *mt_torch_version_text(void)
+{
+    return hooked.version_text;
+}
+
+/* ---- what lies where ---- */
+
+enum memory_kind { MEMORY_READ, MEMORY_DATA, MEMORY_CODE };
+
+struct place {
+    uintptr_t address;
+    size_t bytes;
+    enum memory_kind kind;
+    bool found;
+    uintptr_t base; /* out: of the library it is in */
+    char path[4096];
+};
+
+static bool is_inside(const struct dl_phdr_info *info, const ElfW(Phdr) * segment,
+                      const struct place *place)
+{
+    uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
+
+    return place->address >= begin && place->address - begin < segment->p_memsz &&
+           place->bytes <= segment->p_memsz - (place->address - begin);
+}
+
+static bool suits(const ElfW(Phdr) * segment, enum memory_kind kind)
+{
+    if (segment->p_type == PT_GNU_RELRO)
+        return false;
+    if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R))
+        return false;
+    return kind == MEMORY_READ || (kind == MEMORY_DATA && (segment->p_flags & PF_W)) ||
+           (kind == MEMORY_CODE && (segment->p_flags & PF_X));
+}
+
+static int find_place(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct place *place = data;
+    bool sealed = false;
+    int i;
+
+    (void)size;
+    for (i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (!is_inside(info, segment, place))
+            continue;
+        place->found |= suits(segment, place->kind);
+        sealed |= segment->p_type == PT_GNU_RELRO && place->kind == MEMORY_DATA;
+    }
+    place->found &= !sealed;
+    if (!place->found)
+        return 0;
+    place->base = info->dlpi_addr;
+    strncpy(place->path, info->dlpi_name, sizeof place->path - 1);
+    return 1;
+}
+
+static bool locate(const void *address, size_t bytes, enum memory_kind kind, struct place *place)
+{
+    memset(place, 0, sizeof *place);
+    place->address = (uintptr_t)address;
+    place->bytes = bytes;
+    place->kind = kind;
+    dl_iterate_phdr(find_place, place);
+    return place->found;
+}
+
+static bool is_memory(const void *address, size_t bytes, enum memory_kind kind)
+{
+    struct place place;
+
+    return locate(address, bytes, kind, &place);
+}
+
+/* ---- is it the allocator that we know? ---- */
+
+/* std::type_info: a table of functions, then the name. */
+static bool type_is_native(const void *type)
+{
+    const char *const *fields = type;
+
+    return is_memory(type, 2 * sizeof(void *), MEMORY_READ) &&
+           is_memory(fields[1], sizeof TYPE_NAME, MEMORY_READ) &&
+           memcmp(fields[1], TYPE_NAME, sizeof TYPE_NAME) == 0;
+}
+
+static size_t count_functions(const code *functions)
+{
+    size_t count = 0;
+
+    while (count < FUNCTIONS_MAX && is_memory(&functions[count], sizeof(code), MEMORY_READ) &&
+           is_memory((const void *)(uintptr_t)functions[count], 1, MEMORY_CODE))
+        count++;
+    return count;
+}
+
+static bool is_own_code(code function, uintptr_t library_base)
+{
+    struct place place;
+
+    return locate((const void *)(uintptr_t)function, 16, MEMORY_CODE, &place) &&
+           place.base == library_base;
+}
+
+static bool table_is_known(const struct table *table, uintptr_t library_base)
+{
+    const struct mt_torch_version *version = hooked.version;
+
+    return is_memory(table, offsetof(struct table, functions), MEMORY_READ) &&
+           table->offset_to_top == 0 && type_is_native(table->type) &&
+           count_functions(table->functions) == version->functions &&
+           is_own_code(table->functions[version->init], library_base) &&
+           is_own_code(table->functions[version->empty_cache], library_base) &&
+           is_own_code(table->functions[version->attach_tracker], library_base);
+}
+
+/* ---- our two functions ---- */
+
+static void our_init(void *self, int device_count)
+{
+    struct mt_torch_functor functor;
+    attach_function attach;
+
+    ((init_function)hooked.init)(self, device_count);
+    if (atomic_flag_test_and_set(&hooked.attached))
+        return;
+    attach = (attach_function)hooked.table.functions[hooked.version->attach_tracker];
+    mt_torch_tracker_begin(hooked.version, &functor);
+    attach(self, &functor);
+    mt_torch_scopes_begin();
+}
+
+/* Should the original throw, the mark stays until the next event that cannot
+ * happen in there. */
+static void our_empty_cache(void *self, uint64_t pool_a, uint64_t pool_b)
+{
+    mt_torch_tracker_empty_cache(true);
+    ((empty_cache_function)hooked.empty_cache)(self, pool_a, pool_b);
+    mt_torch_tracker_empty_cache(false);
+}
+
+static void replace_table(void **object, const struct table *table)
+{
+    const struct mt_torch_version *version = hooked.version;
+    struct table *copy = &hooked.table;
+
+    memcpy(copy, table, offsetof(struct table, functions) + version->functions * sizeof(code));
+    hooked.init = copy->functions[version->init];
+    hooked.empty_cache = copy->functions[version->empty_cache];
+    copy->functions[version->init] = (code)our_init;
+    copy->functions[version->empty_cache] = (code)our_empty_cache;
+    __atomic_store_n(object, (void *)copy->functions, __ATOMIC_RELEASE);
+}
+
+/* ---- */
+
+static bool say_rounded(const char *reason)
+{
+    static bool said;
+
+    mt_collect_say(&said, "PyTorch's allocator: %s; sizes are those of blocks, not requests",
+                   reason);
+    return false;
+}
+
+static bool read_version(const char *path)
+{
+    if (!mt_torch_version_read(path, hooked.version_text, sizeof hooked.version_text))
+        return say_rounded("its version is not known");
+    hooked.version = mt_torch_version_find(hooked.version_text);
+    return hooked.version || say_rounded("no facts about this version");
+}
+
+static bool hook(void **const *allocator)
+{
+    struct place library;
+    const char *functions;
+    void **object;
+
+    if (!allocator || !is_memory(allocator, sizeof *allocator, MEMORY_READ))
+        return false;
+    object = __atomic_load_n(allocator, __ATOMIC_ACQUIRE);
+    if (!object || !locate(object, sizeof *object, MEMORY_DATA, &library))
+        return false;
+    functions = *object;
+    if (!read_version(library.path))
+        return false;
+    if (!table_is_known((const void *)(functions - offsetof(struct table, functions)),
+                        library.base))
+        return say_rounded("it is not the one of this version");
+    replace_table(object, (const void *)(functions - offsetof(struct table, functions)));
+    return true;
+}
+
+void mt_torch_allocator_meet(void *library)
+{
+    if (!mt_settings->asked || atomic_flag_test_and_set(&hooked.met))
+        return;
+    mt_torch_reports_resolve(library);
+    mt_torch_scopes_resolve(library);
+    hook(mt_torch_symbol(library, ALLOCATOR));
+}

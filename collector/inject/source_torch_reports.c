@@ -1,0 +1,232 @@
+/* The functions of c10 that this library stands in front of. Which of the
+ * variants exists depends on the version; the others are never called. Each
+ * calls the original: the profiler lives on what it is told there. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "collect.h"
+#include "settings.h"
+#include "source_torch.h"
+
+enum { DEVICE_CUDA = 1 };
+
+/* c10::Device */
+struct device {
+    int8_t type, index;
+};
+
+typedef void (*usage_function)(void *, int64_t, uint64_t, uint64_t, struct device);
+typedef void (*old_usage_function)(void *, int64_t, struct device);
+typedef void (*oom_function)(int64_t, uint64_t, uint64_t, struct device);
+typedef int8_t (*count_function)(void);
+
+enum interposed { USAGE_OLD, USAGE_LLL, USAGE_LMM, OOM_LLL, OOM_LMM, OOM_MMM, DEVICE_COUNT, COUNT };
+
+static const char *const names[COUNT] = {
+    [USAGE_OLD] = "_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE",
+    [USAGE_LLL] = "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
+    [USAGE_LMM] = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+    [OOM_LLL] = "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE",
+    [OOM_LMM] = "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE",
+    [OOM_MMM] = "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE",
+    [DEVICE_COUNT] = "_ZN3c104cuda28device_count_ensure_non_zeroEv",
+};
+
+/* NULL = not looked for yet, &absent = there is none */
+static _Atomic(void *) originals[COUNT];
+static char absent;
+static atomic_bool seen;
+
+bool mt_torch_reports_seen(void)
+{
+    return atomic_load_explicit(&seen, memory_order_relaxed);
+}
+
+/* ---- the originals ---- */
+
+void *mt_torch_library_of(const void *address)
+{
+    Dl_info info;
+
+    if (!dladdr(address, &info) || !info.dli_fname || !*info.dli_fname)
+        return NULL;
+    return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static bool is_ours(void *function)
+{
+    Dl_info theirs, ours;
+
+    return dladdr(function, &theirs) && dladdr(&absent, &ours) &&
+           theirs.dli_fbase == ours.dli_fbase;
+}
+
+/* A handle searches its library and what that needs, not what was preloaded:
+ * PyTorch's libraries are loaded RTLD_LOCAL, RTLD_NEXT does not see them. */
+void *mt_torch_symbol(void *library, const char *name)
+{
+    void *symbol = library ? dlsym(library, name) : NULL;
+
+    if (!symbol || is_ours(symbol))
+        symbol = dlsym(RTLD_NEXT, name);
+    return symbol && !is_ours(symbol) ? symbol : NULL;
+}
+
+static void *original(enum interposed which, const void *caller)
+{
+    void *function = atomic_load_explicit(&originals[which], memory_order_acquire);
+
+    if (!function) {
+        int saved = errno;
+        void *library = mt_torch_library_of(caller);
+        function = mt_torch_symbol(library, names[which]);
+        if (library)
+            dlclose(library);
+        function = function ? function : &absent;
+        atomic_store_explicit(&originals[which], function, memory_order_release);
+        errno = saved;
+    }
+    return function == &absent ? NULL : function;
+}
+
+void mt_torch_reports_resolve(void *library)
+{
+    int i;
+
+    for (i = 0; i < COUNT; i++) {
+        void *function = mt_torch_symbol(library, names[i]);
+        if (function)
+            atomic_store_explicit(&originals[i], function, memory_order_release);
+    }
+}
+
+/* ---- what they tell ---- */
+
+static void emit_usage(uint64_t addr, int64_t bytes, int device)
+{
+    struct mt_raw_event event = {.kind = bytes > 0 ? MT_EVENT_ALLOC : MT_EVENT_FREE_REQUESTED,
+                                 .heap = MT_RAW_PYTORCH,
+                                 .device = (uint8_t)device,
+                                 .addr = addr,
+                                 .size_bytes = bytes > 0 ? (uint64_t)bytes : 0 - (uint64_t)bytes};
+
+    mt_collect_stacks(&event);
+    mt_collect_emit(&event);
+    if (bytes < 0) {
+        event.kind = MT_EVENT_FREE_COMPLETED;
+        mt_collect_emit(&event);
+    }
+    atomic_store_explicit(&seen, true, memory_order_relaxed);
+}
+
+static void on_usage(uint64_t addr, int64_t bytes, struct device device)
+{
+    int saved = errno;
+
+    if (mt_torch_mode() >= MT_TORCH_TRACKED || device.type != DEVICE_CUDA || device.index < 0 ||
+        !bytes || !mt_collect_enter())
+        return;
+    if (mt_torch_mode() == MT_TORCH_CHECKING && bytes > 0)
+        mt_torch_tracker_check(addr, (uint64_t)bytes, device.index);
+    if (mt_torch_mode() == MT_TORCH_REPORTS)
+        emit_usage(addr, bytes, device.index);
+    mt_collect_leave();
+    errno = saved;
+}
+
+static void on_oom(uint64_t bytes, struct device device)
+{
+    int saved = errno;
+
+    if (mt_torch_mode() >= MT_TORCH_TRACKED || device.type != DEVICE_CUDA || device.index < 0 ||
+        !mt_collect_enter())
+        return;
+    if (mt_torch_mode() == MT_TORCH_CHECKING)
+        mt_torch_tracker_check_oom(bytes, device.index);
+    if (mt_torch_mode() == MT_TORCH_REPORTS) {
+        struct mt_raw_event event = {.kind = MT_EVENT_OOM,
+                                     .heap = MT_RAW_PYTORCH,
+                                     .device = (uint8_t)device.index,
+                                     .size_bytes = bytes};
+        mt_collect_stacks(&event);
+        mt_collect_emit(&event);
+    }
+    mt_collect_leave();
+    errno = saved;
+}
+
+/* ---- the functions ---- */
+
+#define EXPORT(symbol) __asm__(symbol) __attribute__((visibility("default")))
+
+void mt_torch_usage_old(void *addr, int64_t bytes, struct device device)
+    EXPORT("_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE");
+void mt_torch_usage_lll(void *addr, int64_t bytes, uint64_t allocated, uint64_t reserved,
+                        struct device device)
+    EXPORT("_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE");
+void mt_torch_usage_lmm(void *addr, int64_t bytes, uint64_t allocated, uint64_t reserved,
+                        struct device device)
+    EXPORT("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+void mt_torch_oom_lll(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
+    EXPORT("_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE");
+void mt_torch_oom_lmm(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
+    EXPORT("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
+void mt_torch_oom_mmm(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
+    EXPORT("_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE");
+int8_t mt_torch_device_count(void) EXPORT("_ZN3c104cuda28device_count_ensure_non_zeroEv");
+
+void mt_torch_usage_old(void *addr, int64_t bytes, struct device device)
+{
+    old_usage_function next = (old_usage_function)original(USAGE_OLD, __builtin_return_address(0));
+
+    on_usage((uintptr_t)addr, bytes, device);
+    if (next)
+        next(addr, bytes, device);
+}
+
+#define USAGE(function, which)                                                                     \
+    void function(void *addr, int64_t bytes, uint64_t allocated, uint64_t reserved,                \
+                  struct device device)                                                            \
+    {                                                                                              \
+        usage_function next = (usage_function)original(which, __builtin_return_address(0));        \
+                                                                                                   \
+        on_usage((uintptr_t)addr, bytes, device);                                                  \
+        if (next)                                                                                  \
+            next(addr, bytes, allocated, reserved, device);                                        \
+    }
+
+USAGE(mt_torch_usage_lll, USAGE_LLL)
+USAGE(mt_torch_usage_lmm, USAGE_LMM)
+
+#define OUT_OF_MEMORY(function, which)                                                             \
+    void function(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)      \
+    {                                                                                              \
+        oom_function next = (oom_function)original(which, __builtin_return_address(0));            \
+                                                                                                   \
+        on_oom((uint64_t)bytes, device);                                                           \
+        if (next)                                                                                  \
+            next(bytes, allocated, reserved, device);                                              \
+    }
+
+OUT_OF_MEMORY(mt_torch_oom_lll, OOM_LLL)
+OUT_OF_MEMORY(mt_torch_oom_lmm, OOM_LMM)
+OUT_OF_MEMORY(mt_torch_oom_mmm, OOM_MMM)
+
+/* PyTorch asks for the number of devices when it begins with CUDA, and hands it
+ * to the allocator's init. Throws if there is none. */
+int8_t mt_torch_device_count(void)
+{
+    const void *caller = __builtin_return_address(0);
+    count_function next = (count_function)original(DEVICE_COUNT, caller);
+    void *library = mt_torch_library_of(caller);
+
+    if (library) {
+        int saved = errno;
+        mt_torch_allocator_meet(library);
+        dlclose(library);
+        errno = saved;
+    }
+    return next ? next() : 0;
+}

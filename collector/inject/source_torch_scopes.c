@@ -1,0 +1,138 @@
+/* RecordFunction: named ranges of torch.profiler.record_function, of optimizers
+ * and data loaders (user scope), and of the nodes of the backward pass. A
+ * callback of all threads is a struct of 40 bytes, passed by value; it has the
+ * same layout from 1.13 to 2.15 (compiled from the headers of each minor
+ * version). What begin() returns, a unique_ptr<ObserverContext>, comes back to
+ * end(): an object with a virtual destructor, here one that only frees. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect.h"
+#include "settings.h"
+#include "source_torch.h"
+
+enum { SCOPE_BACKWARD = 1, SCOPE_USER = 7, SCOPE_COUNT = 10 };
+
+struct context {
+    const void *functions;
+    uint32_t name, thread;
+};
+
+/* at::RecordFunctionCallback */
+struct callback {
+    void *(*begin)(struct context **result, const void *scope);
+    void (*end)(const void *scope, struct context *context);
+    double probability;
+    bool scopes[SCOPE_COUNT];
+    bool needs_inputs, needs_outputs, needs_ids;
+};
+
+_Static_assert(sizeof(struct callback) == 40, "as in ATen/record_function.h");
+
+typedef uint64_t (*add_function)(struct callback callback);
+typedef const char *(*name_function)(const void *scope);
+
+static struct {
+    _Atomic(add_function) add;
+    name_function name;
+    atomic_flag added;
+    atomic_bool off;
+} scopes = {.added = ATOMIC_FLAG_INIT};
+
+static void destroy(void *self)
+{
+    (void)self;
+}
+
+/* offset to top, type, then the destructor that leaves the memory and the one
+ * that frees it. */
+static const struct {
+    intptr_t offset_to_top;
+    const void *type;
+    void (*functions[2])(void *self);
+} context_table = {.functions = {destroy, free}};
+
+static struct context *push(const void *scope)
+{
+    struct context *context;
+    struct mt_raw_event event = {.kind = MT_EVENT_PHASE_PUSH, .device = UINT8_MAX};
+    const char *name = scopes.name(scope);
+
+    event.id = name ? mt_collect_name(name, strlen(name)) : 0;
+    context = event.id ? malloc(sizeof *context) : NULL;
+    if (!context)
+        return NULL;
+    *context = (struct context){context_table.functions, event.id, mt_collect_thread()};
+    mt_collect_emit(&event);
+    return context;
+}
+
+static void pop(const struct context *context)
+{
+    uint32_t thread = mt_collect_thread();
+    struct mt_raw_event event = {.kind = MT_EVENT_PHASE_POP,
+                                 .device = UINT8_MAX,
+                                 .id = context->name,
+                                 .aux_bytes = context->thread == thread ? 0 : context->thread};
+
+    mt_collect_emit(&event);
+}
+
+/* A unique_ptr is returned in memory of the caller's. */
+static void *begin(struct context **result, const void *scope)
+{
+    int saved = errno;
+
+    *result = NULL;
+    if (!atomic_load_explicit(&scopes.off, memory_order_relaxed) && mt_collect_enter()) {
+        *result = push(scope);
+        mt_collect_leave();
+    }
+    errno = saved;
+    return result;
+}
+
+static void end(const void *scope, struct context *context)
+{
+    int saved = errno;
+
+    (void)scope;
+    if (context && !atomic_load_explicit(&scopes.off, memory_order_relaxed) && mt_collect_enter()) {
+        pop(context);
+        mt_collect_leave();
+    }
+    errno = saved;
+}
+
+void mt_torch_scopes_resolve(void *library)
+{
+    add_function add = (add_function)mt_torch_symbol(
+        library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+
+    scopes.name = (name_function)mt_torch_symbol(library, "_ZNK2at14RecordFunction4nameEv");
+    if (add && scopes.name)
+        atomic_store_explicit(&scopes.add, add, memory_order_release);
+}
+
+void mt_torch_scopes_begin(void)
+{
+#if defined __x86_64__
+    add_function add = atomic_load_explicit(&scopes.add, memory_order_acquire);
+    struct callback callback = {.begin = begin, .end = end, .probability = 1.0};
+
+    callback.scopes[SCOPE_USER] = mt_settings->phases_torch;
+    callback.scopes[SCOPE_BACKWARD] = mt_settings->phases_autograd;
+    if (!add || (!mt_settings->phases_torch && !mt_settings->phases_autograd) ||
+        !mt_torch_version_has_scopes(mt_torch_version_text()) ||
+        atomic_flag_test_and_set(&scopes.added))
+        return;
+    add(callback);
+#endif
+}
+
+void mt_torch_scopes_forked(void)
+{
+    atomic_store(&scopes.off, true);
+}

@@ -1,0 +1,233 @@
+/* Entries of the allocator's tracker as events, as the importer of snapshots
+ * has them (collector/import/torch_events.c). */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "collect.h"
+#include "source_torch.h"
+
+enum {
+    HELD_MAX = 64,
+    DEVICES_MAX = 128,
+    OPERATION_CLONE = 2 /* of std::_Manager_operation */
+};
+
+/* The first fields of c10's TraceEntry; see source_torch_versions.c. */
+struct entry {
+    int32_t action;
+    int8_t device;
+    uint64_t addr; /* of OUT_OF_MEMORY: the device's free bytes */
+    void *context[2];
+    uint64_t stream;
+    uint64_t size_bytes;
+    uint64_t pool[2];
+};
+
+/* Action of an entry -> kind of event; 0: none. */
+static const uint8_t kinds[] = {
+    MT_EVENT_ALLOC,         MT_EVENT_FREE_REQUESTED, MT_EVENT_FREE_COMPLETED,
+    MT_EVENT_SEGMENT_ALLOC, MT_EVENT_SEGMENT_FREE,   MT_EVENT_SEGMENT_MAP,
+    MT_EVENT_SEGMENT_UNMAP, 0 /* snapshot */,        MT_EVENT_OOM,
+};
+
+static _Atomic int mode = MT_TORCH_REPORTS;
+static bool entries_tell_pool;
+
+/* Events before the check, in order, and who may touch them. */
+static struct {
+    atomic_flag lock;
+    unsigned count;
+    struct mt_raw_event events[HELD_MAX];
+} held = {.lock = ATOMIC_FLAG_INIT};
+
+/* The last allocation or OOM that an entry told of on this thread, while
+ * CHECKING. */
+static _Thread_local struct {
+    uint64_t addr, size_bytes;
+    int device;
+} last;
+
+/* Is this thread inside empty_cache(), and of which devices was it said that
+ * their cache is emptied (one bit each)? */
+static _Thread_local struct {
+    bool inside;
+    uint64_t said;
+} empty_cache;
+
+enum mt_torch_mode mt_torch_mode(void)
+{
+    return (enum mt_torch_mode)atomic_load_explicit(&mode, memory_order_acquire);
+}
+
+/* ---- held back until they are checked ---- */
+
+static void lock_held(void)
+{
+    while (atomic_flag_test_and_set_explicit(&held.lock, memory_order_acquire))
+        continue;
+}
+
+static void unlock_held(void)
+{
+    atomic_flag_clear_explicit(&held.lock, memory_order_release);
+}
+
+/* Between lock and unlock. */
+static void decide(enum mt_torch_mode verdict)
+{
+    unsigned i;
+
+    for (i = 0; i < held.count && verdict == MT_TORCH_TRACKED; i++)
+        mt_collect_emit(&held.events[i]);
+    held.count = 0;
+    atomic_store_explicit(&mode, verdict, memory_order_release);
+}
+
+/* A library whose reports do not come by cannot be checked against them. */
+static void hold(const struct mt_raw_event *event)
+{
+    lock_held();
+    if (mt_torch_mode() == MT_TORCH_CHECKING && held.count == HELD_MAX)
+        decide(MT_TORCH_TRACKED);
+    if (mt_torch_mode() == MT_TORCH_CHECKING)
+        held.events[held.count++] = *event;
+    else if (mt_torch_mode() == MT_TORCH_TRACKED)
+        mt_collect_emit(event);
+    unlock_held();
+}
+
+static void emit(const struct mt_raw_event *event)
+{
+    if (mt_torch_mode() == MT_TORCH_TRACKED)
+        mt_collect_emit(event);
+    else
+        hold(event);
+}
+
+static void conclude(bool agrees)
+{
+    static bool said;
+
+    lock_held();
+    if (mt_torch_mode() == MT_TORCH_CHECKING)
+        decide(agrees ? MT_TORCH_TRACKED : MT_TORCH_REPORTS);
+    unlock_held();
+    if (!agrees)
+        mt_collect_say(&said, "PyTorch's allocator: its tracker and its reports do not agree; "
+                              "sizes are those of blocks, not requests");
+}
+
+void mt_torch_tracker_check(uint64_t addr, uint64_t block_bytes, int device)
+{
+    conclude(last.addr == addr && last.device == device && last.size_bytes &&
+             last.size_bytes <= block_bytes);
+}
+
+void mt_torch_tracker_check_oom(uint64_t bytes, int device)
+{
+    conclude(last.size_bytes == bytes && last.device == device);
+}
+
+/* ---- entries ---- */
+
+static bool is_plausible(const struct entry *entry)
+{
+    return entry->action >= 0 && (size_t)entry->action < sizeof kinds && kinds[entry->action] &&
+           entry->device >= 0 && entry->device < DEVICES_MAX;
+}
+
+void mt_torch_tracker_empty_cache(bool enters)
+{
+    empty_cache.inside = enters;
+    empty_cache.said = 0;
+}
+
+/* Says once for each call of empty_cache and device what the segments that go
+ * now go for. Should the call have ended with an exception, nothing tells but
+ * an event that cannot happen in there. */
+static void follow_empty_cache(const struct mt_raw_event *event)
+{
+    uint64_t bit = (uint64_t)1 << (event->device & 63);
+
+    if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP) {
+        struct mt_raw_event mark = {.kind = MT_EVENT_EMPTY_CACHE,
+                                    .heap = MT_RAW_PYTORCH,
+                                    .device = event->device,
+                                    .python_stack = event->python_stack,
+                                    .native_stack = event->native_stack};
+        if (!(empty_cache.said & bit))
+            emit(&mark);
+        empty_cache.said |= bit;
+    } else if (event->kind != MT_EVENT_FREE_COMPLETED) {
+        empty_cache.inside = false;
+    }
+}
+
+static void record(const struct entry *entry)
+{
+    uint8_t kind = kinds[entry->action];
+    bool oom = kind == MT_EVENT_OOM;
+    bool maps = kind == MT_EVENT_SEGMENT_MAP || kind == MT_EVENT_SEGMENT_UNMAP;
+    struct mt_raw_event event = {.kind = kind,
+                                 .heap = MT_RAW_PYTORCH,
+                                 .device = (uint8_t)entry->device,
+                                 .flags = maps ? MT_EVENT_EXPANDABLE : 0,
+                                 .addr = oom ? 0 : entry->addr,
+                                 .size_bytes = entry->size_bytes,
+                                 .aux_bytes = oom ? entry->addr : 0,
+                                 .stream = entry->stream};
+
+    if (entries_tell_pool && (entry->pool[0] || entry->pool[1]))
+        event.id = mt_collect_pool(entry->pool[0], entry->pool[1]);
+    mt_collect_stacks(&event);
+    if (empty_cache.inside)
+        follow_empty_cache(&event);
+    if (mt_torch_mode() == MT_TORCH_CHECKING && (kind == MT_EVENT_ALLOC || oom)) {
+        last.addr = event.addr;
+        last.size_bytes = event.size_bytes;
+        last.device = entry->device;
+    }
+    emit(&event);
+}
+
+static void on_entry(const void *storage, const void *data)
+{
+    const struct entry *entry = data;
+    int saved = errno;
+
+    (void)storage;
+    if (mt_torch_mode() == MT_TORCH_REPORTS || mt_torch_mode() == MT_TORCH_OFF ||
+        !is_plausible(entry) || !mt_collect_enter())
+        return;
+    record(entry);
+    mt_collect_leave();
+    errno = saved;
+}
+
+/* The functor holds nothing, so there is nothing to copy or destroy; nobody
+ * asks for its type. */
+static bool manage(void *to, const void *from, int operation)
+{
+    if (operation == OPERATION_CLONE)
+        memset(to, 0, 2 * sizeof(uint64_t));
+    (void)from;
+    return false;
+}
+
+void mt_torch_tracker_begin(const struct mt_torch_version *version,
+                            struct mt_torch_functor *functor)
+{
+    entries_tell_pool = version->has_pool;
+    *functor = (struct mt_torch_functor){.manage = manage, .invoke = on_entry};
+    atomic_store_explicit(&mode, MT_TORCH_CHECKING, memory_order_release);
+}
+
+void mt_torch_tracker_forked(void)
+{
+    if (mt_torch_mode() == MT_TORCH_REPORTS && !mt_torch_reports_seen())
+        return;
+    atomic_flag_clear(&held.lock);
+    held.count = 0;
+    atomic_store_explicit(&mode, MT_TORCH_OFF, memory_order_release);
+}

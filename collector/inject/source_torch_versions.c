@@ -1,0 +1,129 @@
+/* Found in the binaries of the releases: places are those of their headers,
+ * compiled, and the symbol tables name the function at each place; 2.2 to 2.15,
+ * the first and the last release of each minor version. A trace entry is
+ *     0 int action, 4 device (int8, in 2.2 int), 8 size_t addr, 16 context,
+ *     32 stream, 40 size_t size, 48 two words of the pool (from 2.8)
+ * in all of them, and so are the numbers of actions. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "source_torch.h"
+
+enum { FILE_BYTES = 4096 };
+
+static const struct mt_torch_version known_versions[] = {
+    {2, 2, 32, 7, 10, 26, false}, {2, 3, 34, 9, 12, 28, false}, {2, 4, 34, 9, 12, 28, false},
+    {2, 5, 36, 9, 12, 30, false}, {2, 6, 41, 9, 13, 35, false}, {2, 7, 41, 9, 13, 35, false},
+    {2, 8, 44, 9, 13, 38, true},  {2, 9, 45, 15, 7, 39, true},  {2, 10, 50, 16, 7, 44, true},
+    {2, 11, 50, 16, 7, 44, true}, {2, 12, 52, 16, 7, 46, true}, {2, 13, 55, 16, 7, 48, true},
+    {2, 14, 57, 16, 7, 50, true}, {2, 15, 57, 16, 7, 50, true},
+};
+
+/* A number and the dot behind it, at most four digits. */
+static bool take_number(const char **text, unsigned *number, bool dot)
+{
+    const char *at = *text;
+
+    for (*number = 0; *at >= '0' && *at <= '9' && at - *text < 4; at++)
+        *number = *number * 10 + (unsigned)(*at - '0');
+    if (at == *text || (dot && *at != '.'))
+        return false;
+    *text = at + dot;
+    return true;
+}
+
+/* "2.11.0" and "2.11.0+cu130" are releases, "2.11.0a0+git1234" is not. */
+static bool parse(const char *text, unsigned *major, unsigned *minor, bool *release)
+{
+    unsigned patch;
+
+    if (!take_number(&text, major, true) || !take_number(&text, minor, true) ||
+        !take_number(&text, &patch, false))
+        return false;
+    *release = *text == '\0' || *text == '+';
+    return true;
+}
+
+const struct mt_torch_version *mt_torch_version_find(const char *text)
+{
+    unsigned major, minor;
+    bool release;
+    size_t i;
+
+    if (!parse(text, &major, &minor, &release) || !release)
+        return NULL;
+    for (i = 0; i < sizeof known_versions / sizeof *known_versions; i++) {
+        if (known_versions[i].major == major && known_versions[i].minor == minor)
+            return &known_versions[i];
+    }
+    return NULL;
+}
+
+bool mt_torch_version_has_scopes(const char *text)
+{
+    unsigned major, minor;
+    bool release;
+
+    return parse(text, &major, &minor, &release) &&
+           ((major == 1 && minor == 13) || (major == 2 && minor <= 15));
+}
+
+/* The path of a file relative to the folder that a library is in. */
+static bool beside(const char *library_path, const char *relative, char *path, size_t path_bytes)
+{
+    const char *slash = strrchr(library_path, '/');
+    int length;
+
+    if (!slash)
+        return false;
+    length =
+        snprintf(path, path_bytes, "%.*s/%s", (int)(slash - library_path), library_path, relative);
+    return length > 0 && (size_t)length < path_bytes;
+}
+
+static bool read_text(const char *path, char *text, size_t text_bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length;
+
+    if (fd < 0)
+        return false;
+    length = read(fd, text, text_bytes - 1);
+    close(fd);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    return true;
+}
+
+static bool copy_until(const char *from, const char *stops, char *text, size_t text_bytes)
+{
+    size_t length = strcspn(from, stops);
+
+    if (!length || length >= text_bytes)
+        return false;
+    memcpy(text, from, length);
+    text[length] = '\0';
+    return true;
+}
+
+/* The Python package says __version__ = '...' in torch/version.py, the C++
+ * distribution has libtorch/build-version. */
+bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes)
+{
+    char path[4096], content[FILE_BYTES];
+    const char *at;
+
+    if (beside(library_path, "../version.py", path, sizeof path) &&
+        read_text(path, content, sizeof content)) {
+        at = strstr(content, "__version__ = ");
+        if (at && (at[14] == '\'' || at[14] == '"'))
+            return copy_until(at + 15, "'\"\r\n", text, text_bytes);
+    }
+    if (beside(library_path, "../build-version", path, sizeof path) &&
+        read_text(path, content, sizeof content))
+        return copy_until(content, " \r\n", text, text_bytes);
+    return false;
+}
