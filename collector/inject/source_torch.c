@@ -78,7 +78,7 @@ static void forked(void)
     atomic_store(&told, false);
 }
 
-const struct mt_inject_source mt_source_torch = {
+const struct mt_inject_source mt_torch_source = {
     .name = "pytorch",
     .poll = poll,
     .stop = tell,

@@ -21,7 +21,7 @@
 
 #include "sources.h"
 
-extern const struct mt_inject_source mt_source_torch;
+extern const struct mt_inject_source mt_torch_source;
 
 /* ---- source_torch_versions.c: what is known of which version ---- */
 

@@ -11,7 +11,6 @@
  *     emptyCache()   tells its segment frees from those of an allocation that
  *                    makes room
  * Both call the original. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>

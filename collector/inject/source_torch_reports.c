@@ -1,7 +1,6 @@
 /* The functions of c10 that this library stands in front of. Which of the
  * variants exists depends on the version; the others are never called. Each
  * calls the original: the profiler lives on what it is told there. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>

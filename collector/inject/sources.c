@@ -9,7 +9,7 @@
 
 const struct mt_inject_source *const mt_inject_sources[] = {
     &mt_nvtx_source,
-    &mt_source_torch,
+    &mt_torch_source,
     &mt_thread_names_source,
     NULL,
 };

@@ -1,0 +1,139 @@
+/* Which PyTorch is it, and what is known of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "source_torch.h"
+
+static void test_releases_are_known(void **state)
+{
+    const struct mt_torch_version *version = mt_torch_version_find("2.11.0+cu130");
+
+    (void)state;
+    assert_non_null(version);
+    assert_int_equal(version->minor, 11);
+    assert_int_equal(version->functions, 50);
+    assert_int_equal(version->attach_tracker, 44);
+    assert_true(version->has_pool);
+    assert_ptr_equal(mt_torch_version_find("2.11.0"), version);
+    assert_ptr_equal(mt_torch_version_find("2.11.7"), version);
+    assert_false(mt_torch_version_find("2.7.1+cu118")->has_pool);
+}
+
+static void test_what_nobody_looked_at_is_unknown(void **state)
+{
+    static const char *const texts[] = {
+        "",      "2",      "2.11",   "2.11.",   "2.11.0a0", "2.11.0rc1", "2.1.2",     "2.16.0",
+        "3.0.0", "1.13.1", "2.11.x", "12.11.0", "2..11.0",  "-2.11.0",   "2.00011.0", "2.11.0 "};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_null(mt_torch_version_find(texts[i]));
+}
+
+static void test_scopes_are_older_than_trackers(void **state)
+{
+    (void)state;
+    assert_true(mt_torch_version_has_scopes("1.13.1"));
+    assert_true(mt_torch_version_has_scopes("2.0.1+cu117"));
+    assert_true(mt_torch_version_has_scopes("2.10.0a0+b4e4ee81d3.nv25.11"));
+    assert_true(mt_torch_version_has_scopes("2.15.0"));
+    assert_false(mt_torch_version_has_scopes("1.10.2"));
+    assert_false(mt_torch_version_has_scopes("2.16.0"));
+    assert_false(mt_torch_version_has_scopes(""));
+}
+
+/* ---- files beside the library ---- */
+
+struct folder {
+    char path[64], library[96], version_py[96], build_version[96];
+};
+
+static void folder_make(struct folder *folder)
+{
+    char lib[80];
+
+    strcpy(folder->path, "/tmp/memtrace-torch-XXXXXX");
+    assert_non_null(mkdtemp(folder->path));
+    snprintf(lib, sizeof lib, "%s/lib", folder->path);
+    assert_int_equal(mkdir(lib, 0700), 0);
+    snprintf(folder->library, sizeof folder->library, "%s/libc10_cuda.so", lib);
+    snprintf(folder->version_py, sizeof folder->version_py, "%s/version.py", folder->path);
+    snprintf(folder->build_version, sizeof folder->build_version, "%s/build-version", folder->path);
+}
+
+static void folder_remove(const struct folder *folder)
+{
+    char lib[80];
+
+    unlink(folder->version_py);
+    unlink(folder->build_version);
+    snprintf(lib, sizeof lib, "%s/lib", folder->path);
+    rmdir(lib);
+    rmdir(folder->path);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void test_version_is_read_beside_the_library(void **state)
+{
+    struct folder folder;
+    char text[64];
+
+    (void)state;
+    folder_make(&folder);
+    assert_false(mt_torch_version_read(folder.library, text, sizeof text));
+    write_file(folder.build_version, "2.9.1+cpu\n");
+    assert_true(mt_torch_version_read(folder.library, text, sizeof text));
+    assert_string_equal(text, "2.9.1+cpu");
+    write_file(folder.version_py, "from typing import Optional\n\n__all__ = ['__version__']\n"
+                                  "__version__ = '2.11.0+cu130'\ndebug = False\n");
+    assert_true(mt_torch_version_read(folder.library, text, sizeof text));
+    assert_string_equal(text, "2.11.0+cu130");
+    folder_remove(&folder);
+}
+
+static void test_odd_files_are_no_version(void **state)
+{
+    struct folder folder;
+    char text[8];
+
+    (void)state;
+    folder_make(&folder);
+    write_file(folder.version_py, "__version__ = None\n");
+    assert_false(mt_torch_version_read(folder.library, text, sizeof text));
+    write_file(folder.version_py, "__version__ = '2.11.0+longer-than-there-is-room'\n");
+    assert_false(mt_torch_version_read(folder.library, text, sizeof text));
+    write_file(folder.version_py, "__version__ = ''\n");
+    assert_false(mt_torch_version_read(folder.library, text, sizeof text));
+    assert_false(mt_torch_version_read("no-folder.so", text, sizeof text));
+    folder_remove(&folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_releases_are_known),
+        cmocka_unit_test(test_what_nobody_looked_at_is_unknown),
+        cmocka_unit_test(test_scopes_are_older_than_trackers),
+        cmocka_unit_test(test_version_is_read_beside_the_library),
+        cmocka_unit_test(test_odd_files_are_no_version),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
