@@ -160,12 +160,13 @@ static void add_stack(struct mt_json *json, struct mt_arena *arena, const struct
     mt_json_array_end(json);
 }
 
-static void add_sites(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
-                      const struct mt_device_report *device)
+static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
+                          const struct mt_report *report, const char *key,
+                          const struct mt_site_use *sites, uint32_t count)
 {
-    mt_json_array_begin(json, "peak_sites");
-    for (uint32_t i = 0; i < device->peak_site_count; i++) {
-        const struct mt_site_use *site = &device->peak_sites[i];
+    mt_json_array_begin(json, key);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_site_use *site = &sites[i];
 
         begin_row(json);
         mt_json_text(json, "site", site->site);
@@ -284,6 +285,115 @@ static void add_instants(struct mt_json *json, const struct mt_report *report,
     mt_json_array_end(json);
 }
 
+/* ---- recorded traces ------------------------------------------------------ */
+
+static void add_level(struct mt_json *json, const char *key, const struct mt_report *report,
+                      const struct mt_driver_level *level)
+{
+    mt_json_object_begin(json, key);
+    mt_json_u64(json, "bytes", level->bytes);
+    mt_json_u64(json, "framework_bytes", level->framework_bytes);
+    mt_json_u64(json, "outside_bytes", level->bytes - level->framework_bytes);
+    mt_json_u64(json, "t_ns", level->t_ns);
+    mt_json_u64(json, "event", level->event);
+    mt_json_text(json, "phase", path_of(report, level->phase));
+    mt_json_object_end(json);
+}
+
+static void add_heaps(struct mt_json *json, const struct mt_driver_report *driver)
+{
+    mt_json_array_begin(json, "heaps");
+    for (uint32_t i = 0; i < driver->heap_count; i++) {
+        const struct mt_heap_use *heap = &driver->heaps[i];
+
+        begin_row(json);
+        mt_json_text(json, "name", heap->name);
+        mt_json_bool(json, "is_device_memory", heap->is_device_memory);
+        mt_json_u64(json, "allocations", heap->allocations);
+        mt_json_u64(json, "frees", heap->frees);
+        mt_json_u64(json, "failures", heap->failures);
+        mt_json_u64(json, "live_blocks", heap->live_blocks);
+        mt_json_u64(json, "live_bytes", heap->live_bytes);
+        mt_json_u64(json, "peak_bytes", heap->peak_bytes);
+        mt_json_u64(json, "peak_t_ns", heap->peak_t_ns);
+        mt_json_u64(json, "peak_event", heap->peak_event);
+        end_row(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* null: not sampled. */
+static void add_residual(struct mt_json *json, const struct mt_residual *residual)
+{
+    if (!residual->samples) {
+        mt_json_null(json, "residual");
+        return;
+    }
+    mt_json_object_begin(json, "residual");
+    mt_json_text(json, "tracked_from",
+                 residual->tracked_from == MT_TRACKED_DRIVER ? "driver" : "segments");
+    mt_json_u64(json, "samples", residual->samples);
+    mt_json_u64(json, "t_ns", residual->t_ns);
+    mt_json_u64(json, "event", residual->event);
+    mt_json_u64(json, "used_by_process_bytes", residual->used_bytes);
+    mt_json_u64(json, "tracked_bytes", residual->tracked_bytes);
+    mt_json_i64(json, "bytes", (int64_t)(residual->used_bytes - residual->tracked_bytes));
+    mt_json_i64(json, "least_bytes", residual->least_bytes);
+    mt_json_i64(json, "most_bytes", residual->most_bytes);
+    mt_json_object_end(json);
+}
+
+static void add_failures(struct mt_json *json, struct mt_arena *arena,
+                         const struct mt_report *report, const struct mt_driver_report *driver)
+{
+    mt_json_u64(json, "failure_count", driver->failures_in_all);
+    mt_json_array_begin(json, "failures");
+    for (uint32_t i = 0; i < driver->failure_count; i++) {
+        const struct mt_driver_failure *failure = &driver->failures[i];
+
+        begin_row(json);
+        mt_json_u64(json, "t_ns", failure->t_ns);
+        mt_json_u64(json, "event", failure->event);
+        mt_json_u64(json, "request_bytes", failure->request_bytes);
+        mt_json_text(json, "phase", path_of(report, failure->phase));
+        add_stack(json, arena, report, failure->stack);
+        end_row(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_driver(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                       const struct mt_driver_report *driver)
+{
+    mt_json_object_begin(json, NULL);
+    mt_json_u64(json, "device", driver->device);
+    mt_json_bool(json, "calls_recorded", driver->has_calls);
+    add_level(json, "peak", report, &driver->peak);
+    if (driver->has_then)
+        add_level(json, "at_allocated_peak", report, &driver->then);
+    else
+        mt_json_null(json, "at_allocated_peak");
+    add_site_rows(json, arena, report, "outside_sites", driver->outside_sites,
+                  driver->outside_site_count);
+    add_heaps(json, driver);
+    add_residual(json, &driver->residual);
+    add_failures(json, arena, report, driver);
+    mt_json_object_end(json);
+}
+
+/* Only recorded traces tell of more than a framework. */
+static void add_drivers(struct mt_json *json, struct mt_arena *arena,
+                        const struct mt_report *report)
+{
+    if (!report->driver_count)
+        return;
+    mt_json_text(json, "level", report->is_driver_level ? "driver" : "framework");
+    mt_json_array_begin(json, "driver");
+    for (uint32_t i = 0; i < report->driver_count; i++)
+        add_driver(json, arena, report, &report->drivers[i]);
+    mt_json_array_end(json);
+}
+
 /* ---- the document --------------------------------------------------------- */
 
 static void add_input(struct mt_json *json, const struct mt_report *report)
@@ -316,7 +426,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_summary(json, report, device);
     add_verify(json, report, device);
     add_phases(json, report, device);
-    add_sites(json, arena, report, device);
+    add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);
     add_roles(json, device);
     add_steps(json, report, device);
     add_ooms(json, arena, report, device);
@@ -340,6 +450,7 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report)
     for (uint32_t i = 0; i < report->device_count; i++)
         add_device(&json, &arena, report, &report->devices[i]);
     mt_json_array_end(&json);
+    add_drivers(&json, &arena, report);
     mt_json_object_end(&json);
     if (out->length && out->data[out->length - 1] != '\n')
         mt_buf_add_char(out, '\n');

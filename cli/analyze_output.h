@@ -35,6 +35,8 @@ const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
  * of anyway. */
 const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
                           int64_t spoken_of);
+/* One paragraph: wrapped, continuation lines indented by two more. */
+void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text);
 void mt_tell_heading(const struct mt_teller *teller, const char *text);
 
 void mt_tell_explanations(const struct mt_teller *teller);
@@ -43,5 +45,10 @@ void mt_tell_sites(const struct mt_teller *teller);
 void mt_tell_ooms(const struct mt_teller *teller);
 /* Holders of peaks and OOMs, largest first, with their share of `total`. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
+
+/* What the process took from the driver beside (or without) the framework: of
+ * the teller's device, and of those that have nothing of the framework. */
+void mt_tell_driver(const struct mt_teller *teller);
+void mt_tell_other_devices(const struct mt_teller *teller);
 
 #endif

@@ -76,8 +76,7 @@ void mt_tell_heading(const struct mt_teller *teller, const char *text)
     mt_buf_printf(teller->out, "\n%s%s%s\n", teller->style->bold, text, teller->style->reset);
 }
 
-/* One paragraph: wrapped, continuation lines indented. */
-static void tell_line(const struct mt_teller *teller, size_t indent, const char *text)
+void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text)
 {
     for (size_t i = 0; i < indent; i++)
         mt_buf_add_char(teller->out, ' ');
@@ -114,7 +113,7 @@ static void tell_title(const struct mt_teller *teller)
     mt_buf_printf(&line, " in %s",
                   mt_format_duration(span, report->last_t_ns - report->first_t_ns));
     if (line.data)
-        tell_line(teller, 0, line.data);
+        mt_tell_line(teller, 0, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -142,7 +141,7 @@ static void tell_oom_verdict(const struct mt_teller *teller)
     }
     if (line.data) {
         mt_buf_add_text(teller->out, style->red);
-        tell_line(teller, 0, line.data);
+        mt_tell_line(teller, 0, line.data);
         mt_buf_add_text(teller->out, style->reset);
     }
     teller->out->failed |= line.failed;
@@ -198,7 +197,7 @@ static void tell_roles(const struct mt_teller *teller)
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
     }
     if (line.data && bytes[order[0]])
-        tell_line(teller, 2, line.data);
+        mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -229,7 +228,7 @@ static void tell_reserved(const struct mt_teller *teller)
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
                       mt_format_percent(share, device->fragmentation_at_reserved_peak));
     if (line.data)
-        tell_line(teller, 2, line.data);
+        mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -255,7 +254,7 @@ static void tell_failure(const struct mt_teller *teller)
                   mt_format_count(count, teller->device->replay.failed_requests));
     mt_buf_add_text(teller->out, teller->style->red);
     if (line.data)
-        tell_line(teller, 0, line.data);
+        mt_tell_line(teller, 0, line.data);
     mt_buf_add_text(teller->out, teller->style->reset);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
@@ -277,7 +276,7 @@ static void tell_setup_peak(const struct mt_teller *teller)
     mt_buf_printf(&line, "That is in set-up, before the first phase; in phases it is %s at most",
                   mt_format_bytes(size, most));
     if (line.data)
-        tell_line(teller, 2, line.data);
+        mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -291,12 +290,22 @@ static void tell_answer(const struct mt_teller *teller)
     tell_peak(teller);
     tell_setup_peak(teller);
     tell_roles(teller);
+    if (teller->report->is_driver_level && !teller->report->what_if)
+        return; /* nobody reserves anything, nobody tries again */
     tell_reserved(teller);
     if (!device->ooms && !device->retries)
-        tell_line(teller, 2, "no OOM, no retries");
+        mt_tell_line(teller, 2, "no OOM, no retries");
 }
 
 /* ---- trust ----------------------------------------------------------------- */
+
+/* Nothing is simulated, nothing can differ. */
+static void tell_driver_level(const struct mt_teller *teller)
+{
+    mt_tell_line(teller, 2,
+                 "no allocator above the driver was seen: allocated is what the driver was asked "
+                 "for, all of its heaps together; what it rounds up itself is not in it");
+}
 
 static void tell_exactness(const struct mt_teller *teller)
 {
@@ -305,8 +314,9 @@ static void tell_exactness(const struct mt_teller *teller)
     struct mt_buf line = {0};
 
     if (teller->report->what_if && !verify->exact) {
-        tell_line(teller, 2,
-                  "simulated: not what the program ran under, so there is nothing to compare with");
+        mt_tell_line(
+            teller, 2,
+            "simulated: not what the program ran under, so there is nothing to compare with");
         return;
     }
     mt_buf_printf(&line, "replay (%s): %s of %s addresses exact", teller->report->policy,
@@ -323,9 +333,9 @@ static void tell_exactness(const struct mt_teller *teller)
         mt_buf_printf(&line, ", the private pools of %s segments inferred",
                       mt_format_count(a, teller->device->replay.pools_inferred));
     if (line.data)
-        tell_line(teller, 2, line.data);
+        mt_tell_line(teller, 2, line.data);
     if (verify->first_difference[0])
-        tell_line(teller, 4, verify->first_difference);
+        mt_tell_line(teller, 4, verify->first_difference);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -344,7 +354,7 @@ static void tell_frameless(const struct mt_teller *teller)
                       "autograd engine's above all",
                       mt_format_bytes(size, bytes));
     if (line.data)
-        tell_line(teller, 2, line.data);
+        mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -370,7 +380,7 @@ static void tell_missing(const struct mt_teller *teller)
     if (integrity->cut)
         mt_buf_add_text(&line, "The file is cut: what came after is not known.");
     if (line.data)
-        tell_line(teller, 2, line.data);
+        mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -381,16 +391,19 @@ static void tell_trust(const struct mt_teller *teller)
     const struct mt_device_report *device = teller->device;
 
     mt_tell_heading(teller, "How far to trust this");
-    tell_exactness(teller);
+    if (report->is_driver_level && !report->what_if)
+        tell_driver_level(teller);
+    else
+        tell_exactness(teller);
     if (report->pytorch_difference)
-        tell_line(teller, 2,
-                  "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
+        mt_tell_line(teller, 2,
+                     "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
     tell_missing(teller);
     if (!report->step_count)
-        tell_line(teller, 2, "no range carries a step number");
-    tell_line(teller, 2, "roles are inferred from where blocks were born and freed");
+        mt_tell_line(teller, 2, "no range carries a step number");
+    mt_tell_line(teller, 2, "roles are inferred from where blocks were born and freed");
     if (!report->saw_backward && !device->ooms)
-        tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
+        mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
     tell_frameless(teller);
 }
 
@@ -408,6 +421,7 @@ static void tell_device(const struct mt_teller *teller)
     mt_tell_explanations(teller);
     mt_tell_phases(teller);
     mt_tell_sites(teller);
+    mt_tell_driver(teller);
     tell_trust(teller);
 }
 
@@ -460,5 +474,6 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
         teller.device = &report->devices[i];
         tell_device(&teller);
     }
+    mt_tell_other_devices(&teller);
     mt_arena_release(&arena);
 }

@@ -1,9 +1,10 @@
 /* What is at hand between the two readings of a trace; for analyze.c and
- * fill_report.c alone. */
+ * the fill_*.c alone. */
 #ifndef MT_ANALYZER_ANALYSIS_H
 #define MT_ANALYZER_ANALYSIS_H
 
 #include "attribution.h"
+#include "driver_ledger.h"
 #include "plan.h"
 
 struct mt_analysis {
@@ -14,6 +15,7 @@ struct mt_analysis {
     struct mt_survey survey;
     struct mt_holders holders;
     struct mt_attribution attribution;
+    struct mt_driver_ledger ledger;
     struct mt_plan *plans; /* parallel to the survey's devices */
     uint32_t *order;       /* report device -> survey device */
     bool *is_main;
@@ -25,7 +27,9 @@ int mt_snapshot_order(const void *a, const void *b);
 
 /* The report's phases: before the second reading, whose models need them. */
 enum mt_status mt_fill_phases(struct mt_analysis *analysis) MT_MUST_USE;
-/* All the rest, after it. */
+/* What is beside the framework's heap, after the devices. */
+enum mt_status mt_fill_driver(struct mt_analysis *analysis) MT_MUST_USE;
+/* All the rest, after the second reading. */
 enum mt_status mt_fill_report(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

@@ -242,6 +242,28 @@ static enum mt_status read_again(struct mt_analysis *analysis)
     return status;
 }
 
+/* ---- beside the framework ------------------------------------------------- */
+
+/* A reading more, if a trace holds anything but the events of a framework. */
+static enum mt_status read_beside(struct mt_analysis *analysis)
+{
+    const struct mt_heap_view *view = &analysis->source->view;
+    struct mt_driver_ledger *ledger = &analysis->ledger;
+    struct mt_survey *survey = &analysis->survey;
+    enum mt_status status = MT_OK;
+
+    if (view->level == MT_VIEW_FRAMEWORK && !view->has_more)
+        return MT_OK;
+    ledger->arena = &analysis->report->arena;
+    ledger->phases = &survey->phases;
+    for (uint32_t i = 0; i < survey->device_count && !status; i++)
+        if (view->level == MT_VIEW_FRAMEWORK)
+            status = mt_driver_ledger_want(
+                ledger, survey->devices[i].device,
+                mt_highs_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0)->event);
+    return status ? status : mt_driver_ledger_read(ledger, analysis->source, analysis->error);
+}
+
 static enum mt_status run(struct mt_analysis *analysis)
 {
     enum mt_status status = read_once(analysis);
@@ -250,6 +272,8 @@ static enum mt_status run(struct mt_analysis *analysis)
         status = mt_survey_finish(&analysis->survey);
     if (!status)
         status = mt_fill_phases(analysis);
+    if (!status)
+        status = read_beside(analysis);
     if (!status)
         status = read_again(analysis);
     if (!status)
@@ -275,6 +299,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
         (void)mt_fail(analysis.error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     mt_attribution_release(&analysis.attribution);
     mt_holders_release(&analysis.holders);
+    mt_driver_ledger_release(&analysis.ledger);
     mt_survey_release(&analysis.survey);
     free(analysis.plans);
     free(analysis.summary);

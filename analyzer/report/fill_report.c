@@ -348,5 +348,7 @@ enum mt_status mt_fill_report(struct mt_analysis *analysis)
                analysis->report->phase_count * sizeof *analysis->is_main);
     if (!status)
         status = fill_devices(analysis);
+    if (!status)
+        status = mt_fill_driver(analysis);
     return status;
 }

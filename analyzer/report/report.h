@@ -159,6 +159,67 @@ struct mt_gap {
     uint64_t begin_t_ns, end_t_ns;
 };
 
+/* What the process held from the driver on one device, at an instant. */
+struct mt_driver_level {
+    uint64_t bytes;           /* of all heaps that are memory of the device */
+    uint64_t framework_bytes; /* of them: where segments of the framework lie */
+    uint64_t t_ns, event;
+    int32_t phase;
+};
+
+/* One heap on one device, but for the framework's own. */
+struct mt_heap_use {
+    const char *name, *what; /* "driver:async", "stream-ordered allocations" or "" */
+    bool is_device_memory;   /* counts in mt_driver_level */
+    uint64_t allocations, frees, failures;
+    uint64_t live_blocks, live_bytes; /* at the end */
+    uint64_t peak_bytes, peak_t_ns, peak_event;
+};
+
+/* A request that the driver refused; the program may have gone on. */
+struct mt_driver_failure {
+    uint16_t device, heap;
+    uint64_t t_ns, event, request_bytes;
+    uint32_t stack;
+    int32_t phase;
+};
+
+/* Of what is the rest of "used by process" the rest? */
+enum mt_tracked {
+    MT_TRACKED_SEGMENTS, /* no calls of the driver were recorded: the framework's */
+    MT_TRACKED_DRIVER
+};
+#define MT_TRACKED_COUNT 2
+
+/* What NVML saw of the process, and what no allocation explains: the context,
+ * modules, what the driver rounds up. */
+struct mt_residual {
+    enum mt_tracked tracked_from;
+    uint64_t samples, unknown_samples;  /* unknown: NVML did not tell */
+    uint64_t t_ns, event;               /* of the sample of largest use */
+    uint64_t used_bytes, tracked_bytes; /* there */
+    int64_t least_bytes, most_bytes;    /* of all samples: used - tracked */
+};
+
+/* What a trace tells of a device beside the framework's heap. */
+struct mt_driver_report {
+    uint16_t device;
+    bool has_calls;              /* calls of the driver were recorded */
+    struct mt_driver_level peak; /* of its bytes */
+    /* At the framework's allocated peak, if there is a framework: what is not
+     * the framework's, by site, largest first; sums to then.bytes - then.framework_bytes. */
+    bool has_then;
+    struct mt_driver_level then;
+    struct mt_site_use *outside_sites;
+    uint32_t outside_site_count;
+    struct mt_heap_use *heaps; /* in order of first sight */
+    uint32_t heap_count;
+    struct mt_residual residual;
+    struct mt_driver_failure *failures; /* the first ones */
+    uint32_t failure_count;
+    uint64_t failures_in_all;
+};
+
 struct mt_timeline;   /* timeline_model.h */
 struct mt_flamechart; /* flamechart_model.h */
 
@@ -229,6 +290,13 @@ struct mt_report {
 
     struct mt_device_report *devices; /* those with events, ascending */
     uint32_t device_count;
+
+    /* No allocator above the driver: what is analysed are all requests to it. */
+    bool is_driver_level;
+    /* Recorded traces: of each device that anything but the framework's events
+     * tells of, ascending. */
+    struct mt_driver_report *drivers;
+    uint32_t driver_count;
 };
 
 /* Told now and then how much is done, 0..1. */

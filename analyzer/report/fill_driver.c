@@ -1,0 +1,140 @@
+/* What the ledger of the driver found, as part of the report. */
+#include "analysis.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum mt_status fill_heaps(struct mt_analysis *analysis, struct mt_driver_report *out,
+                                 uint32_t device)
+{
+    const struct mt_driver_ledger *ledger = &analysis->ledger;
+    const struct mt_symbols *symbols = &analysis->source->symbols;
+
+    out->heaps =
+        mt_arena_array(&analysis->report->arena, ledger->heap_count + 1, sizeof *out->heaps);
+    if (!out->heaps)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < ledger->heap_count; i++) {
+        const struct mt_ledger_heap *heap = &ledger->heaps[i];
+        bool is_named =
+            heap->heap < symbols->heap_count && symbols->heaps[heap->heap].name != MT_NO_ID;
+
+        if (heap->device != device)
+            continue;
+        out->heaps[out->heap_count++] = (struct mt_heap_use){
+            .name = is_named ? mt_symbols_text(symbols, symbols->heaps[heap->heap].name) : "?",
+            .what = heap->is.what,
+            .is_device_memory = heap->is.is_device_memory,
+            .allocations = heap->allocations,
+            .frees = heap->frees,
+            .failures = heap->failures,
+            .live_blocks = heap->live_blocks,
+            .live_bytes = heap->live_bytes,
+            .peak_bytes = heap->peak_bytes,
+            .peak_t_ns = heap->peak_t_ns,
+            .peak_event = heap->peak_event};
+    }
+    return MT_OK;
+}
+
+static enum mt_status fill_failures(struct mt_analysis *analysis, struct mt_driver_report *out)
+{
+    const struct mt_driver_ledger *ledger = &analysis->ledger;
+    size_t kept = mt_min_u64(ledger->failure_count, MT_LEDGER_FAILURES);
+
+    for (uint32_t i = 0; i < out->heap_count; i++)
+        out->failures_in_all += out->heaps[i].failures;
+    out->failures = mt_arena_array(&analysis->report->arena, kept + 1, sizeof *out->failures);
+    if (!out->failures)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < kept; i++)
+        if (ledger->failures[i].device == out->device)
+            out->failures[out->failure_count++] = ledger->failures[i];
+    return MT_OK;
+}
+
+static void fill_residual(const struct mt_analysis *analysis, struct mt_driver_report *out,
+                          const struct mt_ledger_device *device)
+{
+    enum mt_tracked from = analysis->ledger.has_driver ? MT_TRACKED_DRIVER : MT_TRACKED_SEGMENTS;
+    const struct mt_ledger_samples *samples = &device->samples[from];
+
+    out->residual = (struct mt_residual){.tracked_from = from,
+                                         .samples = samples->count,
+                                         .unknown_samples = samples->unknown,
+                                         .t_ns = samples->t_ns,
+                                         .event = samples->event,
+                                         .used_bytes = samples->used_bytes,
+                                         .tracked_bytes = samples->tracked_bytes,
+                                         .least_bytes = samples->least_residual,
+                                         .most_bytes = samples->most_residual};
+}
+
+static enum mt_status fill_outside(struct mt_analysis *analysis, struct mt_driver_report *out,
+                                   struct mt_ledger_device *device)
+{
+    struct mt_snapshot snapshot = {.device = device->device, .holdings = device->copies};
+
+    if (!device->has_copy)
+        return MT_OK;
+    out->has_then = true;
+    out->then = device->then;
+    for (uint32_t i = 0; i < analysis->report->device_count; i++) {
+        const struct mt_device_report *of = &analysis->report->devices[i];
+
+        if (of->device != device->device)
+            continue;
+        out->then.t_ns = of->allocated_peak.t_ns;
+        out->then.event = of->allocated_peak.event;
+        out->then.phase = of->allocated_peak.phase;
+    }
+    for (uint32_t i = 0; i < device->copy_count; i++) {
+        if (!device->copies[i].bytes)
+            continue;
+        device->copies[snapshot.holding_count++] = device->copies[i];
+        snapshot.bytes += device->copies[i].bytes;
+    }
+    return mt_attribute_sites(&analysis->attribution, &snapshot, &out->outside_sites,
+                              &out->outside_site_count);
+}
+
+static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_driver_report *out,
+                                  uint32_t index)
+{
+    struct mt_ledger_device *device = &analysis->ledger.devices[index];
+    enum mt_status status = fill_heaps(analysis, out, index);
+
+    out->device = device->device;
+    out->has_calls = analysis->ledger.has_driver;
+    out->peak = device->peak;
+    fill_residual(analysis, out, device);
+    if (!status)
+        status = fill_failures(analysis, out);
+    return status ? status : fill_outside(analysis, out, device);
+}
+
+static int by_device(const void *a, const void *b)
+{
+    const struct mt_driver_report *x = a, *y = b;
+
+    return (int)x->device - (int)y->device;
+}
+
+enum mt_status mt_fill_driver(struct mt_analysis *analysis)
+{
+    const struct mt_driver_ledger *ledger = &analysis->ledger;
+    struct mt_report *report = analysis->report;
+    enum mt_status status = MT_OK;
+
+    report->is_driver_level = analysis->source->view.level == MT_VIEW_DRIVER;
+    report->drivers =
+        mt_arena_array(&report->arena, ledger->device_count + 1, sizeof *report->drivers);
+    if (!report->drivers)
+        return MT_ERR_MEMORY;
+    analysis->attribution.first_event = 0; /* the driver's history is whole */
+    for (uint32_t i = 0; i < ledger->device_count && !status; i++)
+        status = fill_device(analysis, &report->drivers[report->driver_count++], i);
+    qsort(report->drivers, report->driver_count, sizeof *report->drivers, by_device);
+    return status;
+}

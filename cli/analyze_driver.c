@@ -1,0 +1,231 @@
+/* The part of the text that a recorded trace adds: what the process took from
+ * the driver, what of it is not the framework's, and what no allocation explains. */
+#include "analyze_output.h"
+#include "site.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+
+#include <string.h>
+
+#define MOST_SITES    12
+#define MOST_FAILURES 6
+
+static int64_t step_of(const struct mt_teller *teller, int32_t phase)
+{
+    return phase == MT_NO_PHASE ? MT_NO_STEP : teller->report->phases[phase].step;
+}
+
+/* ---- outside of the framework ------------------------------------------------ */
+
+static void tell_sites(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    static const struct mt_text_column columns[] = {{"bytes", true, false},
+                                                    {"blocks", true, false},
+                                                    {"born in", false, false},
+                                                    {"site", false, true},
+                                                    {NULL, false, false}};
+    struct mt_text_table table;
+    uint64_t rest_bytes = 0, rest_blocks = 0;
+    char text[MT_UNITS_TEXT];
+
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < driver->outside_site_count; i++) {
+        const struct mt_site_use *site = &driver->outside_sites[i];
+
+        if (i >= MOST_SITES) {
+            rest_bytes += site->bytes;
+            rest_blocks += site->blocks;
+            continue;
+        }
+        mt_table_cell(&table, mt_format_bytes(text, site->bytes));
+        mt_table_cell(&table, mt_format_count(text, site->blocks));
+        mt_table_cell(&table, *site->phase ? site->phase : "no phase");
+        mt_table_cell(&table, site->site);
+    }
+    if (rest_blocks) {
+        mt_table_cell(&table, mt_format_bytes(text, rest_bytes));
+        mt_table_cell(&table, mt_format_count(text, rest_blocks));
+        mt_table_cell(&table, "");
+        mt_table_cell(&table, "all others together");
+    }
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+static void tell_outside(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    const struct mt_driver_level *then = &driver->then;
+    char outside[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], all[MT_UNITS_TEXT], own[MT_UNITS_TEXT];
+
+    if (!driver->has_calls || !driver->has_then)
+        return;
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller,
+                                "At the framework's peak the process held %s from the driver: %s "
+                                "where segments of the framework lie, and outside of them %s "
+                                "(%s B)%s",
+                                mt_format_bytes(all, then->bytes),
+                                mt_format_bytes(own, then->framework_bytes),
+                                mt_format_bytes(outside, then->bytes - then->framework_bytes),
+                                mt_format_count(exact, then->bytes - then->framework_bytes),
+                                driver->outside_site_count ? ":" : ""));
+    tell_sites(teller, driver);
+}
+
+/* ---- the driver's own level ---------------------------------------------------- */
+
+static void tell_peak(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    const struct mt_driver_level *peak = &driver->peak;
+    const char *in = mt_tell_in(teller, peak->phase, step_of(teller, peak->phase));
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], own[MT_UNITS_TEXT], outside[MT_UNITS_TEXT];
+    const char *split = "";
+
+    if (!driver->has_calls || !peak->bytes || teller->report->is_driver_level)
+        return;
+    if (driver->has_then)
+        split = mt_tell_format(teller, ": %s for the framework, %s outside",
+                               mt_format_bytes(own, peak->framework_bytes),
+                               mt_format_bytes(outside, peak->bytes - peak->framework_bytes));
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller, "From the driver at most: %s (%s B)%s%s, at %s%s",
+                                mt_format_bytes(bytes, peak->bytes),
+                                mt_format_count(exact, peak->bytes), *in ? " " : "", in,
+                                mt_tell_when(teller, peak->t_ns), split));
+}
+
+static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    static const struct mt_text_column columns[] = {
+        {"heap", false, false},       {"peak", true, false},  {"at the end", true, false},
+        {"allocations", true, false}, {"frees", true, false}, {"", false, true},
+        {NULL, false, false}};
+    struct mt_text_table table;
+    char text[MT_UNITS_TEXT];
+
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < driver->heap_count; i++) {
+        const struct mt_heap_use *heap = &driver->heaps[i];
+
+        mt_table_cell(&table, heap->name);
+        mt_table_cell(&table, mt_format_bytes(text, heap->peak_bytes));
+        mt_table_cell(&table, mt_format_bytes(text, heap->live_bytes));
+        mt_table_cell(&table, mt_format_count(text, heap->allocations));
+        mt_table_cell(&table, mt_format_count(text, heap->frees));
+        mt_table_cell(&table, mt_tell_format(teller, "%s%s", heap->what,
+                                             heap->is_device_memory ? "" : " (does not count)"));
+    }
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+/* ---- what no allocation explains ------------------------------------------------ */
+
+/* Also of less than nothing: the driver may count a byte that NVML does not. */
+static const char *difference(char text[MT_UNITS_TEXT], int64_t bytes)
+{
+    return bytes < 0 ? mt_format_change(text, bytes) : mt_format_bytes(text, (uint64_t)bytes);
+}
+
+static void tell_residual(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    const struct mt_residual *residual = &driver->residual;
+    bool from_driver = residual->tracked_from == MT_TRACKED_DRIVER;
+    char rest[MT_UNITS_TEXT], used[MT_UNITS_TEXT], tracked[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+
+    if (!residual->samples) {
+        mt_tell_line(teller, 2,
+                     residual->unknown_samples
+                         ? "Used by the process: NVML does not tell here, so that what CUDA "
+                           "itself takes (context, modules) is not known"
+                         : "Used by the process: not sampled, so that what CUDA itself takes "
+                           "(context, modules) is not known");
+        return;
+    }
+    mt_tell_line(
+        teller, 2,
+        mt_tell_format(
+            teller,
+            "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, the sample "
+            "of largest use of %s; %s to %s over all of them",
+            from_driver ? "CUDA itself (context, modules, ...)"
+                        : "CUDA itself, and all that is not the framework's",
+            difference(rest, (int64_t)(residual->used_bytes - residual->tracked_bytes)),
+            mt_format_bytes(used, residual->used_bytes),
+            mt_format_bytes(tracked, residual->tracked_bytes),
+            from_driver ? "" : " (segments; calls of the driver were not recorded)",
+            mt_tell_when(teller, residual->t_ns), mt_format_count(count, residual->samples),
+            difference(least, residual->least_bytes), difference(most, residual->most_bytes)));
+}
+
+/* ---- refusals --------------------------------------------------------------------- */
+
+static void tell_failures(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    const struct mt_symbols *symbols = teller->report->symbols;
+    char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+
+    if (!driver->failures_in_all)
+        return;
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller, "The driver refused %s request%s:",
+                                mt_format_count(count, driver->failures_in_all),
+                                driver->failures_in_all == 1 ? "" : "s"));
+    for (uint32_t i = 0; i < driver->failure_count && i < MOST_FAILURES; i++) {
+        const struct mt_driver_failure *failure = &driver->failures[i];
+        const char *in = mt_tell_in(teller, failure->phase, step_of(teller, failure->phase));
+        const char *site = mt_site_label(teller->arena, symbols, failure->stack, false);
+
+        mt_tell_line(teller, 4,
+                     mt_tell_format(teller, "%s%s%s, at %s, by %s",
+                                    mt_format_bytes(bytes, failure->request_bytes), *in ? " " : "",
+                                    in, mt_tell_when(teller, failure->t_ns), site ? site : "?"));
+    }
+    if (driver->failures_in_all > MOST_FAILURES)
+        mt_tell_line(teller, 4, "and more");
+}
+
+static void tell_driver(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    mt_tell_heading(teller, teller->report->is_driver_level ? "From the driver"
+                                                            : "Outside of the framework");
+    if (!driver->has_calls)
+        mt_tell_line(teller, 2,
+                     "Calls of the driver were not recorded: what libraries take from it is not "
+                     "told apart");
+    tell_outside(teller, driver);
+    tell_peak(teller, driver);
+    tell_heaps(teller, driver);
+    tell_residual(teller, driver);
+    tell_failures(teller, driver);
+}
+
+/* ---- of one device, of the others ------------------------------------------------- */
+
+void mt_tell_driver(const struct mt_teller *teller)
+{
+    for (uint32_t i = 0; i < teller->report->driver_count; i++)
+        if (teller->report->drivers[i].device == teller->device->device)
+            tell_driver(teller, &teller->report->drivers[i]);
+}
+
+static bool has_device(const struct mt_report *report, uint16_t device)
+{
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (report->devices[i].device == device)
+            return true;
+    return false;
+}
+
+void mt_tell_other_devices(const struct mt_teller *teller)
+{
+    for (uint32_t i = 0; i < teller->report->driver_count; i++) {
+        const struct mt_driver_report *driver = &teller->report->drivers[i];
+
+        if (has_device(teller->report, driver->device))
+            continue;
+        mt_buf_printf(teller->out, "\n%sDevice %u: nothing of the framework%s\n",
+                      teller->style->bold, driver->device, teller->style->reset);
+        tell_driver(teller, driver);
+    }
+}
