@@ -97,9 +97,8 @@ static void tell_peak(const struct mt_teller *teller, const struct mt_driver_rep
 static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     static const struct mt_text_column columns[] = {
-        {"heap", false, false},       {"peak", true, false},  {"at the end", true, false},
-        {"allocations", true, false}, {"frees", true, false}, {"", false, true},
-        {NULL, false, false}};
+        {"heap", false, false},       {"peak", true, false}, {"at the end", true, false},
+        {"allocations", true, false}, {"", false, true},     {NULL, false, false}};
     struct mt_text_table table;
     char text[MT_UNITS_TEXT];
 
@@ -111,9 +110,8 @@ static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_re
         mt_table_cell(&table, mt_format_bytes(text, heap->peak_bytes));
         mt_table_cell(&table, mt_format_bytes(text, heap->live_bytes));
         mt_table_cell(&table, mt_format_count(text, heap->allocations));
-        mt_table_cell(&table, mt_format_count(text, heap->frees));
         mt_table_cell(&table, mt_tell_format(teller, "%s%s", heap->what,
-                                             heap->is_device_memory ? "" : " (does not count)"));
+                                             heap->is_device_memory ? "" : " (not counted)"));
     }
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
 }

@@ -73,16 +73,20 @@ enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *er
 {
     struct choice choice = {source, {.level = MT_VIEW_DRIVER, .chosen = true}, {0}};
     struct mt_event_batch batch;
-    enum mt_status status = MT_OK;
+    enum mt_status status;
+    bool is_first = true;
 
     if (source->view.chosen)
         return MT_OK;
-    while ((status = mt_source_next(source, &batch, error)) == MT_OK)
-        if (decides(&choice, &batch))
-            break;
-    if (status != MT_OK && status != MT_END)
-        return status;
-    status = mt_source_rewind(source, error);
+    status = mt_source_next(source, &batch, error);
+    while (status == MT_OK && !decides(&choice, &batch)) {
+        is_first = false;
+        status = mt_source_next(source, &batch, error);
+    }
+    if (status == MT_OK && is_first)
+        source->unread = batch; /* nobody touched it: no need to read it again */
+    else if (status == MT_OK || status == MT_END)
+        status = mt_source_rewind(source, error);
     if (status == MT_OK)
         source->view = choice.view;
     return status;
@@ -105,10 +109,8 @@ static bool is_device_memory(struct mt_source *source, uint16_t heap)
 
 static inline bool is_in_view(struct mt_source *source, const struct mt_event *event)
 {
-    if (!is_of_heap(event)) {
-        source->view.has_more |= event->kind == MT_EVENT_MEMORY_SAMPLE;
+    if (!is_of_heap(event))
         return true;
-    }
     if (source->view.level == MT_VIEW_FRAMEWORK)
         return event->heap == source->view.heap;
     return is_device_memory(source, event->heap);
@@ -120,18 +122,36 @@ static inline void tell_heaps_apart(struct mt_source *source, struct mt_event *e
         event->addr ^= (uint64_t)(event->heap % ADDRESS_HEAPS) << ADDRESS_SHIFT;
 }
 
+/* How many events at the beginning of a batch are a framework's, and nothing to
+ * do: in a snapshot all. */
+static size_t plain_events(const struct mt_heap_view *view, const struct mt_event_batch *batch)
+{
+    size_t i = 0;
+
+    if (view->level != MT_VIEW_FRAMEWORK)
+        return 0;
+    while (i < batch->count) {
+        const struct mt_event *event = &batch->events[i];
+
+        if (is_of_heap(event) ? event->heap != view->heap : event->kind == MT_EVENT_MEMORY_SAMPLE)
+            break;
+        i++;
+    }
+    return i;
+}
+
 void mt_heap_view_apply(struct mt_source *source, struct mt_event_batch *batch)
 {
     struct mt_event *events = batch->events;
-    size_t i, kept = 0;
+    size_t i, kept;
 
     if (source->view.level == MT_VIEW_EVERYTHING)
         return;
-    for (i = 0; i < batch->count; i++) {
-        if (!is_in_view(source, &events[i])) {
-            source->view.has_more = true;
+    kept = plain_events(&source->view, batch);
+    source->view.has_more |= kept < batch->count;
+    for (i = kept; i < batch->count; i++) {
+        if (!is_in_view(source, &events[i]))
             continue;
-        }
         if (kept != i)
             events[kept] = events[i];
         tell_heaps_apart(source, &events[kept++]);

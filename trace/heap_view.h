@@ -40,8 +40,8 @@ struct mt_heap_view {
 };
 
 /* Chooses the level of a source that stands at its start, once: reads until it
- * is known (the first event of an allocator above the driver; without one, all),
- * and rewinds. Nothing happens if it was chosen before. */
+ * is known (the first event of an allocator above the driver; without one, all);
+ * then the source is at its start again. Nothing happens if it was chosen before. */
 enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
 /* Takes out of a batch what is not in view. Order stays. O(events). */

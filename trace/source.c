@@ -1,14 +1,21 @@
 #include "source.h"
 
+static enum mt_status take(struct mt_source *source, struct mt_event_batch *batch,
+                           struct mt_error *error)
+{
+    *batch = source->unread;
+    source->unread.events = NULL;
+    source->unread.count = 0;
+    return batch->count ? MT_OK : source->ops->next(source, batch, error);
+}
+
 enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *batch,
                               struct mt_error *error)
 {
     enum mt_status status;
 
     do {
-        batch->events = NULL;
-        batch->count = 0;
-        status = source->ops->next(source, batch, error);
+        status = take(source, batch, error);
         if (status == MT_OK)
             mt_heap_view_apply(source, batch);
     } while (status == MT_OK && batch->count == 0);
@@ -17,6 +24,7 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
 
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error)
 {
+    source->unread.count = 0;
     return source->ops->rewind(source, error);
 }
 

@@ -76,10 +76,11 @@ struct mt_source {
     struct mt_trace_header header;
     struct mt_symbols symbols; /* grows while reading */
     struct mt_integrity integrity;
-    struct mt_heap_view view; /* what mt_source_next hands on */
-    uint64_t input_bytes;     /* size of the file as it lies on disk */
-    uint64_t decoded_bytes;   /* after decompression, 0 = not known yet */
-    uint64_t progress_bytes;  /* of input_bytes consumed so far */
+    struct mt_heap_view view;     /* what mt_source_next hands on */
+    struct mt_event_batch unread; /* PRIVATE: the first one, if heap_view.c looked at it */
+    uint64_t input_bytes;         /* size of the file as it lies on disk */
+    uint64_t decoded_bytes;       /* after decompression, 0 = not known yet */
+    uint64_t progress_bytes;      /* of input_bytes consumed so far */
 };
 
 /* MT_OK and a batch of at least one event, MT_END, or an error (error filled).
