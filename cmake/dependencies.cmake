@@ -20,3 +20,17 @@ message(STATUS "PNG pictures (cairo, libpng): ${MEMTRACE_HAVE_CAIRO}")
 
 # The library in the traced process must not depend on what that process has.
 find_library(MEMTRACE_STATIC_ZSTD NAMES libzstd.a REQUIRED)
+
+set(MEMTRACE_HAVE_LIBDW OFF)
+if(NOT MEMTRACE_LIBDW STREQUAL "OFF")
+  if(MEMTRACE_LIBDW STREQUAL "ON")
+    set(required REQUIRED)
+  else()
+    set(required QUIET)
+  endif()
+  pkg_check_modules(LIBDW ${required} IMPORTED_TARGET libdw>=0.170 libelf)
+  if(LIBDW_FOUND)
+    set(MEMTRACE_HAVE_LIBDW ON)
+  endif()
+endif()
+message(STATUS "names of native frames (libdw): ${MEMTRACE_HAVE_LIBDW}")

@@ -7,6 +7,7 @@ endfunction()
 
 mt_optional(CAIRO "PNG pictures through cairo and libpng")
 mt_optional(CUPTI "GPU collector through CUPTI")
+mt_optional(LIBDW "Names of native frames in recorded traces through libdw (elfutils)")
 
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
 option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)

@@ -1,0 +1,275 @@
+#include "finalize_stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "util.h"
+
+enum { MAX_DEPTH = 4096 };
+
+/* A frame of the old trace: a run of frames of the new one. */
+struct frame_names {
+    uint32_t first, count; /* in `expanded`; count 0 = not looked at yet */
+    bool is_native, is_named;
+    uint8_t role;
+};
+
+struct mt_stack_finalizer {
+    const struct mt_symbols *from;
+    struct mt_symbols *to;
+    struct mt_native_names *names;
+    struct frame_names *frames; /* by old frame */
+    uint32_t *stacks;           /* by old stack: new one + 1, 0 = not looked at yet */
+    uint32_t *expanded;         /* new frames */
+    size_t frame_capacity, frame_count, stack_capacity, stack_count;
+    size_t expanded_capacity, expanded_count;
+    uint32_t native, named;
+    uint32_t path[MAX_DEPTH]; /* old frames of the stack at hand, outermost first */
+};
+
+struct mt_stack_finalizer *mt_stack_finalizer_new(const struct mt_symbols *from,
+                                                  struct mt_symbols *to,
+                                                  struct mt_native_names *names)
+{
+    struct mt_stack_finalizer *self = calloc(1, sizeof *self);
+
+    if (!self)
+        return NULL;
+    self->from = from;
+    self->to = to;
+    self->names = names;
+    return self;
+}
+
+void mt_stack_finalizer_free(struct mt_stack_finalizer *self)
+{
+    if (!self)
+        return;
+    free(self->frames);
+    free(self->stacks);
+    free(self->expanded);
+    free(self);
+}
+
+void mt_stack_finalizer_count(const struct mt_stack_finalizer *self, uint32_t *native,
+                              uint32_t *named)
+{
+    *native = self->native;
+    *named = self->named;
+}
+
+/* ---- frames ----------------------------------------------------------- */
+
+static void text_of(const struct mt_symbols *symbols, uint32_t string, const char **text,
+                    size_t *length)
+{
+    bool known = string < symbols->strings.count;
+
+    *text = known ? symbols->strings.texts[string] : "";
+    *length = known ? symbols->strings.lengths[string] : 0;
+}
+
+bool mt_frame_is_native_address(const struct mt_symbols *symbols, uint32_t frame,
+                                struct mt_native_frame *native)
+{
+    struct mt_native_place place;
+
+    text_of(symbols, symbols->frames[frame].function, &native->function, &native->function_length);
+    text_of(symbols, symbols->frames[frame].file, &native->file, &native->file_length);
+    return symbols->frames[frame].line == 0 && mt_native_frame_parse(native, &place);
+}
+
+static enum mt_status copy_string(struct mt_stack_finalizer *self, uint32_t string, uint32_t *id)
+{
+    const char *text;
+    size_t length;
+
+    *id = MT_NO_ID;
+    if (string == MT_NO_ID)
+        return MT_OK;
+    text_of(self->from, string, &text, &length);
+    return mt_symbols_string(self->to, text, length, id);
+}
+
+static enum mt_status add_expanded(struct mt_stack_finalizer *self, uint32_t function,
+                                   uint32_t file, uint32_t line)
+{
+    if (mt_grow(&self->expanded, &self->expanded_capacity, self->expanded_count + 1,
+                sizeof *self->expanded))
+        return MT_ERR_MEMORY;
+    return mt_symbols_frame(self->to, function, file, line,
+                            &self->expanded[self->expanded_count++]);
+}
+
+static enum mt_status add_as_it_is(struct mt_stack_finalizer *self, const struct mt_frame *frame)
+{
+    uint32_t function, file;
+    enum mt_status status = copy_string(self, frame->function, &function);
+
+    if (status == MT_OK)
+        status = copy_string(self, frame->file, &file);
+    return status == MT_OK ? add_expanded(self, function, file, frame->line) : status;
+}
+
+static enum mt_status add_place(struct mt_stack_finalizer *self, const struct mt_code_place *place)
+{
+    uint32_t function, file;
+    enum mt_status status =
+        mt_symbols_string(self->to, place->function, strlen(place->function), &function);
+
+    if (status == MT_OK)
+        status = mt_symbols_string(self->to, place->file, strlen(place->file), &file);
+    return status == MT_OK ? add_expanded(self, function, file, place->line) : status;
+}
+
+static enum mt_status look_at_frame(struct mt_stack_finalizer *self, uint32_t id)
+{
+    struct frame_names *frame = &self->frames[id];
+    struct mt_native_frame native;
+    struct mt_native_name name = {.count = 0};
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    frame->first = (uint32_t)self->expanded_count;
+    frame->is_native = mt_frame_is_native_address(self->from, id, &native);
+    if (frame->is_native)
+        status = mt_native_names_get(self->names, &native, &name);
+    for (i = 0; i < name.count && status == MT_OK; i++)
+        status = add_place(self, &name.places[i]);
+    if (status == MT_OK && name.count == 0)
+        status = add_as_it_is(self, &self->from->frames[id]);
+    frame->is_named = name.count > 0;
+    frame->role = (uint8_t)name.role;
+    frame->count = (uint32_t)self->expanded_count - frame->first;
+    self->native += frame->is_native;
+    self->named += frame->is_named;
+    return status;
+}
+
+static enum mt_status look_at_frames(struct mt_stack_finalizer *self, size_t depth)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    if (mt_grow(&self->frames, &self->frame_capacity, self->from->frame_count,
+                sizeof *self->frames))
+        return MT_ERR_MEMORY;
+    for (; self->frame_count < self->from->frame_count; self->frame_count++)
+        self->frames[self->frame_count] = (struct frame_names){0};
+    for (i = 0; i < depth && status == MT_OK; i++)
+        if (!self->frames[self->path[i]].count)
+            status = look_at_frame(self, self->path[i]);
+    return status;
+}
+
+/* ---- the shape of a stack --------------------------------------------- */
+
+static const struct frame_names *frame_at(const struct mt_stack_finalizer *self, size_t i)
+{
+    return &self->frames[self->path[i]];
+}
+
+static bool is_inside_driver(const struct frame_names *frame)
+{
+    return frame->is_native &&
+           (frame->role == MT_NATIVE_COLLECTOR || frame->role == MT_NATIVE_DRIVER);
+}
+
+/* How much of the path stays at its inner end: the call into the driver, not
+ * what the driver called, CUPTI and this program's library among it. */
+static size_t find_end(struct mt_stack_finalizer *self, size_t depth)
+{
+    size_t run = depth, i;
+
+    while (run > 0 && is_inside_driver(frame_at(self, run - 1)))
+        run--;
+    for (i = run; i < depth && frame_at(self, i)->role != MT_NATIVE_DRIVER;)
+        i++;
+    if (i == depth)
+        return run;
+    self->path[run] = self->path[i];
+    return run + 1;
+}
+
+static uint32_t file_of(const struct mt_stack_finalizer *self, size_t i)
+{
+    return self->from->frames[self->path[i]].file;
+}
+
+/* Where the native part goes on behind Python frames: behind the interpreter's
+ * last frame. What has no name there and lies in the interpreter's file is a
+ * part of it that lost its symbol. */
+static size_t find_native_begin(const struct mt_stack_finalizer *self, size_t first, size_t depth)
+{
+    size_t begin = first, i;
+
+    for (i = first; i < depth; i++)
+        if (frame_at(self, i)->role == MT_NATIVE_INTERPRETER)
+            begin = i + 1;
+    if (begin == first)
+        return begin;
+    for (i = begin; i < depth && !frame_at(self, i)->is_named; i++)
+        if (file_of(self, i) != file_of(self, begin - 1))
+            break;
+    return i;
+}
+
+static enum mt_status add_frames(struct mt_stack_finalizer *self, size_t begin, size_t end,
+                                 uint32_t *stack)
+{
+    enum mt_status status = MT_OK;
+    uint32_t k;
+    size_t i;
+
+    for (i = begin; i < end; i++) {
+        const struct frame_names *frame = frame_at(self, i);
+        for (k = 0; k < frame->count && status == MT_OK; k++)
+            status = mt_symbols_stack(self->to, *stack, self->expanded[frame->first + k], stack);
+    }
+    return status;
+}
+
+static enum mt_status make_stack(struct mt_stack_finalizer *self, uint32_t old, uint32_t *stack)
+{
+    size_t depth = self->from->stacks[old].depth, i, native, begin, end;
+    enum mt_status status;
+
+    if (depth > MAX_DEPTH)
+        return MT_ERR_UNSUPPORTED;
+    for (i = depth; i > 0; old = self->from->stacks[old].parent)
+        self->path[--i] = self->from->stacks[old].frame;
+    status = look_at_frames(self, depth);
+    if (status != MT_OK)
+        return status;
+    for (native = 0; native < depth && !frame_at(self, native)->is_native;)
+        native++;
+    end = find_end(self, depth);
+    begin = native > 0 ? find_native_begin(self, native, end) : 0;
+    *stack = MT_NO_ID;
+    status = add_frames(self, 0, mt_min_u64(native, begin), stack);
+    return status == MT_OK ? add_frames(self, begin, end, stack) : status;
+}
+
+enum mt_status mt_stack_finalizer_get(struct mt_stack_finalizer *self, uint32_t stack,
+                                      uint32_t *result)
+{
+    enum mt_status status = MT_OK;
+
+    *result = MT_NO_ID;
+    if (stack >= self->from->stack_count)
+        return MT_OK;
+    if (mt_grow(&self->stacks, &self->stack_capacity, self->from->stack_count,
+                sizeof *self->stacks))
+        return MT_ERR_MEMORY;
+    for (; self->stack_count < self->from->stack_count; self->stack_count++)
+        self->stacks[self->stack_count] = 0;
+    if (!self->stacks[stack]) {
+        status = make_stack(self, stack, result);
+        if (status == MT_OK)
+            self->stacks[stack] = *result + 1; /* MT_NO_ID + 1 is 0: made once more */
+    } else {
+        *result = self->stacks[stack] - 1;
+    }
+    return status;
+}

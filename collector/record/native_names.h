@@ -1,0 +1,44 @@
+/* Native frames as they stand in a trace (modules.h) -> names. Every module is
+ * opened once. */
+#ifndef MT_COLLECTOR_NATIVE_NAMES_H
+#define MT_COLLECTOR_NATIVE_NAMES_H
+
+#include <stdbool.h>
+
+#include "modules.h"
+#include "symbolize.h"
+
+/* What a frame means for the shape of a stack. */
+enum mt_native_role {
+    MT_NATIVE_PLAIN,
+    MT_NATIVE_INTERPRETER, /* runs Python code: what is inside was called by that */
+    MT_NATIVE_COLLECTOR,   /* this program's library, or CUPTI */
+    MT_NATIVE_DRIVER       /* libcuda */
+};
+
+struct mt_native_name {
+    struct mt_code_place places[MT_CODE_PLACES_MAX]; /* outermost first; file never NULL */
+    size_t count;                                    /* 0 = no name, the address stays */
+    enum mt_native_role role;
+};
+
+struct mt_native_counts {
+    uint32_t modules, changed, missing;
+    const char *example; /* path of one that is changed or missing, or NULL */
+};
+
+struct mt_native_names;
+
+/* `recorded_unix_s`: modules without build id that are younger were changed. */
+struct mt_native_names *mt_native_names_new(int64_t recorded_unix_s); /* NULL: no memory */
+void mt_native_names_free(struct mt_native_names *names);
+
+/* Texts of *name live until the next call. */
+enum mt_status mt_native_names_get(struct mt_native_names *names,
+                                   const struct mt_native_frame *frame,
+                                   struct mt_native_name *name) MT_MUST_USE;
+
+/* Lives as long as `names`. */
+void mt_native_names_count(const struct mt_native_names *names, struct mt_native_counts *counts);
+
+#endif

@@ -1,0 +1,65 @@
+#include "symbol_index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+
+/* A symbol around an address begins at most that many symbols before it: they
+ * are nested in assembly only. */
+enum { LOOK_BACK = 32 };
+
+enum mt_status mt_symbol_index_add(struct mt_symbol_index *index, struct mt_symbol symbol)
+{
+    if (mt_grow(&index->symbols, &index->capacity, index->count + 1, sizeof *index->symbols))
+        return MT_ERR_MEMORY;
+    index->symbols[index->count++] = symbol;
+    return MT_OK;
+}
+
+/* By address; of equal ones the best is last, where the search meets it first.
+ * Names in plain words before those with underscores. */
+static int compare(const void *left, const void *right)
+{
+    const struct mt_symbol *a = left, *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+void mt_symbol_index_sort(struct mt_symbol_index *index)
+{
+    if (index->count)
+        qsort(index->symbols, index->count, sizeof *index->symbols, compare);
+}
+
+const char *mt_symbol_index_find(const struct mt_symbol_index *index, uint64_t address)
+{
+    size_t low = 0, high = index->count, i;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->symbols[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (i = low; i > 0 && low - i < LOOK_BACK; i--) {
+        const struct mt_symbol *symbol = &index->symbols[i - 1];
+        uint64_t distance = address - symbol->address;
+        if (distance < symbol->size_bytes)
+            return symbol->name;
+        if (symbol->size_bytes == 0 && symbol->address == index->symbols[low - 1].address)
+            return symbol->name;
+    }
+    return NULL;
+}
+
+void mt_symbol_index_release(struct mt_symbol_index *index)
+{
+    free(index->symbols);
+    memset(index, 0, sizeof *index);
+}

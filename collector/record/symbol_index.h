@@ -1,0 +1,34 @@
+/* Names of functions by address: a symbol table made for looking up. */
+#ifndef MT_COLLECTOR_SYMBOL_INDEX_H
+#define MT_COLLECTOR_SYMBOL_INDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+struct mt_symbol {
+    uint64_t address, size_bytes; /* size 0: not known (assembly) */
+    const char *name;             /* borrowed */
+    uint32_t rank;                /* of names for one address the highest is taken */
+};
+
+/* Zeroed memory is empty. */
+struct mt_symbol_index {
+    struct mt_symbol *symbols;
+    size_t count, capacity;
+};
+
+enum mt_status mt_symbol_index_add(struct mt_symbol_index *index,
+                                   struct mt_symbol symbol) MT_MUST_USE;
+
+/* Once, after the last addition. */
+void mt_symbol_index_sort(struct mt_symbol_index *index);
+
+/* The name of what `address` is in; NULL between symbols: a wrong name would be
+ * worse. A symbol without size reaches to the next one. O(log n). */
+const char *mt_symbol_index_find(const struct mt_symbol_index *index, uint64_t address);
+
+void mt_symbol_index_release(struct mt_symbol_index *index);
+
+#endif

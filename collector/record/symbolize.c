@@ -1,0 +1,357 @@
+/* One libdwfl session a file, at the addresses of its own symbol table. */
+#include "symbolize.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "demangle.h"
+#include "symbol_index.h"
+
+enum { MAX_NAMESPACE_DEPTH = 32 };
+
+struct mt_code_file {
+    Dwfl *session;
+    Dwfl_Module *module;
+    struct mt_demangler *demangler;
+    struct mt_symbol_index symbols;
+    bool symbols_read;
+    struct mt_arena texts; /* of the last call */
+};
+
+bool mt_symbolize_available(void)
+{
+    return true;
+}
+
+/* ---- opening ---------------------------------------------------------- */
+
+/* Where somebody set up servers for debug files, libdwfl would ask them: minutes
+ * of waiting that nobody asked us for. By build id it asks none. */
+static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+                           const char *path, const char *link, GElf_Word checksum, char **found)
+{
+    const char *servers = getenv("DEBUGINFOD_URLS");
+
+    if (servers && *servers)
+        return dwfl_build_id_find_debuginfo(module, data, name, base, path, link, checksum, found);
+    return dwfl_standard_find_debuginfo(module, data, name, base, path, link, checksum, found);
+}
+
+static const Dwfl_Callbacks callbacks = {
+    .find_elf = dwfl_build_id_find_elf,
+    .find_debuginfo = find_debug_file,
+    .section_address = dwfl_offline_section_address,
+};
+
+/* A regular file, or -1: what is named may be anything by now. */
+static int open_file(const struct mt_code_file_id *id, enum mt_code_file_state *state)
+{
+    int fd = *id->path == '/' ? open(id->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    struct stat info;
+
+    *state = MT_CODE_MISSING;
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        if (id->build_id_bytes || info.st_mtime <= id->not_after_unix_s)
+            return fd;
+        *state = MT_CODE_CHANGED;
+    }
+    close(fd);
+    return -1;
+}
+
+static bool is_wanted(Dwfl_Module *module, const struct mt_code_file_id *id)
+{
+    const unsigned char *bits;
+    GElf_Addr place;
+    int bytes = dwfl_module_build_id(module, &bits, &place);
+
+    return !id->build_id_bytes || (bytes > 0 && (size_t)bytes == id->build_id_bytes &&
+                                   memcmp(bits, id->build_id, id->build_id_bytes) == 0);
+}
+
+/* Takes over fd. */
+static Dwfl_Module *load(struct mt_code_file *file, const char *path, int fd)
+{
+    Dwfl_Module *module;
+
+    file->session = dwfl_begin(&callbacks);
+    if (!file->session) {
+        close(fd);
+        return NULL;
+    }
+    dwfl_report_begin(file->session);
+    module = dwfl_report_elf(file->session, path, path, fd, 0, true);
+    if (!module)
+        close(fd);
+    if (dwfl_report_end(file->session, NULL, NULL) != 0)
+        return NULL;
+    return module;
+}
+
+enum mt_status mt_code_file_open(const struct mt_code_file_id *id, struct mt_demangler *demangler,
+                                 struct mt_code_file **out, enum mt_code_file_state *state)
+{
+    int fd = open_file(id, state);
+    struct mt_code_file *file;
+
+    *out = NULL;
+    if (fd < 0)
+        return MT_OK;
+    file = calloc(1, sizeof *file);
+    if (!file) {
+        close(fd);
+        return MT_ERR_MEMORY;
+    }
+    file->demangler = demangler;
+    file->module = load(file, id->path, fd);
+    *state = !file->module                 ? MT_CODE_MISSING
+             : is_wanted(file->module, id) ? MT_CODE_FOUND
+                                           : MT_CODE_CHANGED;
+    if (*state == MT_CODE_FOUND)
+        *out = file;
+    else
+        mt_code_file_close(file);
+    return MT_OK;
+}
+
+void mt_code_file_close(struct mt_code_file *file)
+{
+    if (!file)
+        return;
+    mt_symbol_index_release(&file->symbols);
+    mt_arena_release(&file->texts);
+    if (file->session)
+        dwfl_end(file->session);
+    free(file);
+}
+
+/* ---- symbol tables ---------------------------------------------------- */
+
+/* 0: no function. */
+static uint32_t rank_of(const GElf_Sym *symbol, GElf_Word section)
+{
+    unsigned type = GELF_ST_TYPE(symbol->st_info), binding = GELF_ST_BIND(symbol->st_info);
+    uint32_t rank;
+
+    if (section == SHN_UNDEF || section == SHN_ABS)
+        return 0;
+    if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+        return 0;
+    rank = type == STT_NOTYPE ? 1 : 4;
+    return rank + (binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0);
+}
+
+static void read_symbols(struct mt_code_file *file)
+{
+    int count = dwfl_module_getsymtab(file->module), i;
+
+    file->symbols_read = true;
+    for (i = 1; i < count; i++) {
+        GElf_Sym symbol;
+        GElf_Addr address;
+        GElf_Word section;
+        const char *name =
+            dwfl_module_getsym_info(file->module, i, &symbol, &address, &section, NULL, NULL);
+        uint32_t rank = name && *name ? rank_of(&symbol, section) : 0;
+        if (rank && mt_symbol_index_add(&file->symbols,
+                                        (struct mt_symbol){address, symbol.st_size, name, rank}))
+            break; /* no memory: what is there is of use */
+    }
+    mt_symbol_index_sort(&file->symbols);
+}
+
+static const char *symbol_at(struct mt_code_file *file, uint64_t address)
+{
+    if (!file->symbols_read)
+        read_symbols(file);
+    return mt_symbol_index_find(&file->symbols, address);
+}
+
+/* ---- DWARF ------------------------------------------------------------ */
+
+/* Scopes around an address, outermost first: one function, and what is inlined
+ * in it. */
+struct scopes {
+    Dwarf_Die dies[MT_CODE_PLACES_MAX];
+    size_t count;
+};
+
+static bool is_container(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_module;
+}
+
+static bool is_code(int tag)
+{
+    return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+           tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block ||
+           tag == DW_TAG_with_stmt;
+}
+
+static void enter_scope(struct scopes *scopes, const Dwarf_Die *die, int tag)
+{
+    if (tag == DW_TAG_subprogram)
+        scopes->count = 0; /* a function in a function: a call of its own */
+    if ((tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) &&
+        scopes->count < MT_CODE_PLACES_MAX)
+        scopes->dies[scopes->count++] = *die;
+}
+
+/* Goes down to the children of what holds the address, past everything else;
+ * namespaces hold functions but have no addresses, so there is a way back. */
+static void find_scopes(Dwarf_Die *unit, Dwarf_Addr address, struct scopes *scopes)
+{
+    Dwarf_Die resume[MAX_NAMESPACE_DEPTH], die, child;
+    size_t depth = 0;
+    bool more = dwarf_child(unit, &die) == 0;
+
+    scopes->count = 0;
+    while (more) {
+        int tag = dwarf_tag(&die);
+        if (is_container(tag) && depth < MAX_NAMESPACE_DEPTH && dwarf_child(&die, &child) == 0) {
+            resume[depth++] = die;
+            die = child;
+            continue;
+        }
+        if (is_code(tag) && dwarf_haspc(&die, address) == 1) {
+            enter_scope(scopes, &die, tag);
+            depth = 0;
+            more = dwarf_child(&die, &child) == 0;
+            die = child;
+            continue;
+        }
+        more = dwarf_siblingof(&die, &die) == 0;
+        while (!more && depth > 0)
+            more = dwarf_siblingof(&resume[--depth], &die) == 0;
+    }
+}
+
+static const char *text_attribute(Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute;
+
+    return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
+}
+
+static const char *copy(struct mt_code_file *file, const char *text)
+{
+    return text ? mt_arena_text(&file->texts, text, strlen(text)) : NULL;
+}
+
+static const char *function_name(struct mt_code_file *file, Dwarf_Die *die)
+{
+    const char *name = text_attribute(die, DW_AT_linkage_name);
+
+    if (!name)
+        name = text_attribute(die, DW_AT_MIPS_linkage_name);
+    if (!name)
+        name = text_attribute(die, DW_AT_name);
+    return name ? copy(file, mt_demangle(file->demangler, name)) : NULL;
+}
+
+static const char *absolute_path(struct mt_code_file *file, Dwarf_Die *unit, const char *path)
+{
+    Dwarf_Attribute attribute;
+    const char *folder;
+
+    if (!path || *path == '/')
+        return copy(file, path);
+    folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+    return folder ? mt_arena_printf(&file->texts, "%s/%s", folder, path) : copy(file, path);
+}
+
+/* Where an inlined function was called. */
+static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die *inlined,
+                           struct mt_code_place *place)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word number;
+    Dwarf_Files *files;
+    size_t count;
+
+    if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &number) == 0 &&
+        number <= UINT32_MAX)
+        place->line = (uint32_t)number;
+    if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &number) == 0 &&
+        dwarf_getsrcfiles(unit, &files, &count) == 0 && number < count)
+        place->file = absolute_path(file, unit, dwarf_filesrc(files, number, NULL, NULL));
+}
+
+static void set_line(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Addr address,
+                     struct mt_code_place *place)
+{
+    Dwfl_Line *line = dwfl_module_getsrc(file->module, address);
+    int number = 0;
+    const char *path = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+
+    if (!path)
+        return;
+    place->file = unit ? absolute_path(file, unit, path) : copy(file, path);
+    place->line = number > 0 ? (uint32_t)number : 0;
+}
+
+/* The compilation unit. Compilers that write no table of addresses leave it to
+ * us to look into every unit. */
+static Dwarf_Die *unit_at(struct mt_code_file *file, Dwarf_Addr address, Dwarf_Addr *bias)
+{
+    Dwarf_Die *unit = dwfl_module_addrdie(file->module, address, bias);
+
+    if (unit)
+        return unit;
+    while ((unit = dwfl_module_nextcu(file->module, unit, bias)) != NULL)
+        if (dwarf_haspc(unit, address - *bias) == 1)
+            return unit;
+    return NULL;
+}
+
+static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
+                           struct mt_code_place places[MT_CODE_PLACES_MAX])
+{
+    struct scopes scopes = {.count = 0};
+    Dwarf_Addr bias = 0;
+    Dwarf_Die *unit = unit_at(file, address, &bias);
+    size_t i;
+
+    if (unit)
+        find_scopes(unit, address - bias, &scopes);
+    for (i = 0; i < scopes.count; i++) {
+        places[i] = (struct mt_code_place){.function = function_name(file, &scopes.dies[i])};
+        if (i > 0)
+            set_call_place(file, unit, &scopes.dies[i], &places[i - 1]);
+    }
+    if (scopes.count)
+        set_line(file, unit, address, &places[scopes.count - 1]);
+    return scopes.count;
+}
+
+/* ---- both ------------------------------------------------------------- */
+
+size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
+                           struct mt_code_place places[MT_CODE_PLACES_MAX])
+{
+    size_t count, i;
+    const char *name;
+
+    mt_arena_release(&file->texts);
+    count = dwarf_places(file, address, places);
+    if (count && places[0].function) {
+        for (i = 1; i < count; i++)
+            if (!places[i].function)
+                places[i].function = "?";
+        return count;
+    }
+    name = symbol_at(file, address);
+    if (!name)
+        return 0;
+    places[0] = (struct mt_code_place){.function = copy(file, mt_demangle(file->demangler, name))};
+    set_line(file, NULL, address, &places[0]);
+    return places[0].function ? 1 : 0;
+}

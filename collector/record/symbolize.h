@@ -1,0 +1,57 @@
+/* From an address in a file of machine code to functions, files and lines:
+ * DWARF where there is some (in the file, or where the system keeps it apart:
+ * /usr/lib/debug, by build id or debug link), else symbol tables (.symtab,
+ * .dynsym, .gnu_debugdata). Only local files are looked at, no servers.
+ *
+ * Without libdw (symbolize_none.c) nothing is ever found. */
+#ifndef MT_COLLECTOR_SYMBOLIZE_H
+#define MT_COLLECTOR_SYMBOLIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+struct mt_code_file;
+struct mt_demangler;
+
+/* Which file is wanted. */
+struct mt_code_file_id {
+    const char *path;
+    const uint8_t *build_id;
+    size_t build_id_bytes;    /* 0 = not known; then ... */
+    int64_t not_after_unix_s; /* ... the file must not be younger */
+};
+
+enum mt_code_file_state {
+    MT_CODE_FOUND,
+    MT_CODE_MISSING, /* there is no such file, or it cannot be read */
+    MT_CODE_CHANGED  /* there is, but it is another one */
+};
+
+/* The outermost of several is the function that the machine called, the others
+ * were inlined into it. */
+struct mt_code_place {
+    const char *function; /* demangled if the machine has a C++ library */
+    const char *file;     /* absolute as far as it is known, NULL = unknown */
+    uint32_t line;        /* 0 = unknown */
+};
+
+#define MT_CODE_PLACES_MAX 32u
+
+bool mt_symbolize_available(void);
+
+/* *file only if *state is FOUND, otherwise NULL. The demangler is borrowed. */
+enum mt_status mt_code_file_open(const struct mt_code_file_id *id, struct mt_demangler *demangler,
+                                 struct mt_code_file **file,
+                                 enum mt_code_file_state *state) MT_MUST_USE;
+void mt_code_file_close(struct mt_code_file *file); /* NULL is fine */
+
+/* The number of places at an address (as in the file's symbol table), outermost
+ * first; 0 if it is in nothing that has a name. Strings live until the next
+ * call. The first call for a file costs its symbol table. */
+size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
+                           struct mt_code_place places[MT_CODE_PLACES_MAX]);
+
+#endif
