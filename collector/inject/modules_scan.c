@@ -1,0 +1,213 @@
+/* Which file lies where: the loader's list, read on the writer thread whenever
+ * something was loaded or unloaded since. */
+#define _GNU_SOURCE 1
+#include "modules_scan.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "bytes.h"
+#include "collect.h"
+#include "intern.h"
+#include "map.h"
+#include "modules.h"
+#include "settings.h"
+#include "stacks.h"
+#include "util.h"
+
+static struct {
+    uint64_t adds, subs;  /* of the loader, at the last scan */
+    struct mt_map known;  /* hashes of the definitions of modules that are loaded */
+    struct mt_map before; /* ... and were so at the scan before */
+    struct mt_buf payload;
+} scan;
+
+/* ---- one module ------------------------------------------------------- */
+
+/* Addresses of all its segments, whole pages. */
+static bool find_range(const struct dl_phdr_info *info, struct mt_module_definition *module)
+{
+    uint64_t page = (uint64_t)getpagesize();
+
+    module->begin = UINT64_MAX;
+    module->end = 0;
+    for (ElfW(Half) i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || !part->p_memsz)
+            continue;
+        module->begin =
+            mt_min_u64(module->begin, mt_round_down(info->dlpi_addr + part->p_vaddr, page));
+        module->end = mt_max_u64(
+            module->end, mt_round_up(info->dlpi_addr + part->p_vaddr + part->p_memsz, page));
+    }
+    return module->begin < module->end;
+}
+
+static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * notes)
+{
+    for (ElfW(Half) i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && part->p_flags & PF_R && notes->p_vaddr >= part->p_vaddr &&
+            notes->p_vaddr - part->p_vaddr <= part->p_filesz &&
+            notes->p_memsz <= part->p_filesz - (notes->p_vaddr - part->p_vaddr))
+            return true;
+    }
+    return false;
+}
+
+/* A note: three lengths and numbers, the owner and the contents, both padded. */
+static const uint8_t *id_in_notes(struct mt_cursor notes, uint32_t *bytes)
+{
+    for (;;) {
+        const uint8_t *head = mt_cursor_take(&notes, 12), *owner, *contents;
+        uint32_t owner_bytes = head ? mt_get_u32(head) : 0;
+        owner = mt_cursor_take(&notes, mt_round_up(owner_bytes, 4));
+        contents = mt_cursor_take(&notes, head ? mt_round_up(mt_get_u32(head + 4), 4) : 0);
+        if (notes.bad)
+            return NULL;
+        *bytes = mt_get_u32(head + 4);
+        if (mt_get_u32(head + 8) == NT_GNU_BUILD_ID && owner_bytes == sizeof ELF_NOTE_GNU &&
+            !memcmp(owner, ELF_NOTE_GNU, owner_bytes) && *bytes <= MT_BUILD_ID_MAX)
+            return contents;
+    }
+}
+
+static const uint8_t *find_build_id(const struct dl_phdr_info *info, uint32_t *bytes)
+{
+    for (ElfW(Half) i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const uint8_t *begin = (const uint8_t *)(info->dlpi_addr + part->p_vaddr), *id;
+        if (part->p_type != PT_NOTE || !is_loaded(info, part))
+            continue;
+        id = id_in_notes((struct mt_cursor){begin, begin + part->p_memsz, false}, bytes);
+        if (id)
+            return id;
+    }
+    *bytes = 0;
+    return NULL;
+}
+
+/* The path behind an address in /proc/self/maps: what the loader calls by a
+ * relative name, or by none. */
+static bool path_of_mapping(uint64_t address, char path[PATH_MAX])
+{
+    char line[PATH_MAX + 128];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    bool found = false;
+
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        unsigned long begin, end;
+        const char *at = strchr(line, '/');
+        if (sscanf(line, "%lx-%lx", &begin, &end) != 2 || address < begin || address >= end || !at)
+            continue;
+        found = true;
+        memcpy(path, at, strcspn(at, "\n"));
+        path[strcspn(at, "\n")] = '\0';
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* What is in no file (the kernel's vdso) keeps its name. */
+static void add_path(const struct dl_phdr_info *info, uint64_t begin, struct mt_buf *payload)
+{
+    char path[PATH_MAX] = "";
+
+    if (info->dlpi_name && *info->dlpi_name == '/')
+        mt_buf_add_text(payload, info->dlpi_name);
+    else if (path_of_mapping(begin, path))
+        mt_buf_add_text(payload, path);
+    else
+        mt_buf_add_text(payload, info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "?");
+}
+
+/* ---- all of them ------------------------------------------------------ */
+
+static void define_if_new(void)
+{
+    uint64_t hash = mt_hash_bytes(scan.payload.data, scan.payload.length);
+
+    if (mt_map_get(&scan.before, hash) == MT_MAP_NONE &&
+        !mt_define(MT_DEFINE_MODULE, scan.payload.data, scan.payload.length))
+        return; /* the tape is full */
+    if (mt_map_set(&scan.known, hash, 1) != MT_OK)
+        return; /* no memory: it will be defined once more */
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct mt_module_definition module = {.bias = info->dlpi_addr};
+    const uint8_t *build_id;
+
+    (void)size;
+    (void)context;
+    if (!find_range(info, &module))
+        return 0;
+    build_id = find_build_id(info, &module.build_id_bytes);
+    mt_buf_reset(&scan.payload);
+    mt_buf_add(&scan.payload, &module, sizeof module);
+    mt_buf_add(&scan.payload, build_id, module.build_id_bytes);
+    add_path(info, module.begin, &scan.payload);
+    if (scan.payload.failed)
+        return 1;
+    module.path_bytes = (uint32_t)(scan.payload.length - sizeof module - module.build_id_bytes);
+    memcpy(scan.payload.data, &module, sizeof module);
+    define_if_new();
+    return 0;
+}
+
+static int read_counters(struct dl_phdr_info *info, size_t size, void *context)
+{
+    uint64_t *counters = context;
+
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+        counters[0] = info->dlpi_adds;
+        counters[1] = info->dlpi_subs;
+    }
+    return 1;
+}
+
+static void scan_modules(void)
+{
+    mt_map_release(&scan.before);
+    scan.before = scan.known;
+    scan.known = (struct mt_map){0};
+    dl_iterate_phdr(visit, NULL);
+}
+
+static void poll_modules(void)
+{
+    uint64_t counters[2] = {0, 0};
+
+    if (!mt_settings->native_stacks)
+        return;
+    dl_iterate_phdr(read_counters, counters);
+    if (counters[0] == scan.adds && counters[1] == scan.subs)
+        return;
+    if (!mt_collect_enter())
+        return;
+    if (counters[1] != scan.subs)
+        mt_native_stack_forget();
+    scan.adds = counters[0];
+    scan.subs = counters[1];
+    scan_modules();
+    mt_collect_leave();
+}
+
+/* The child begins a tape of its own. What the parent had allocated stays lost:
+ * another thread may have been in the middle of it. */
+static void forget_modules(void)
+{
+    memset(&scan, 0, sizeof scan);
+}
+
+const struct mt_inject_source mt_modules_source = {
+    .name = "modules", .start = poll_modules, .poll = poll_modules, .forked = forget_modules};

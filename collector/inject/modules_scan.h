@@ -1,0 +1,10 @@
+/* Modules of the process, defined in the tape (MT_DEFINE_MODULE) as they come
+ * and go: without them native stacks are bare numbers. */
+#ifndef MT_INJECT_MODULES_SCAN_H
+#define MT_INJECT_MODULES_SCAN_H
+
+#include "sources.h"
+
+extern const struct mt_inject_source mt_modules_source;
+
+#endif

@@ -1,0 +1,279 @@
+/* A walk over the stack by call frame information, with a cache of rules that
+ * all threads share: after the first time an address costs a probe and two
+ * loads, about 5 ns. Everything is read between the stack pointer and the
+ * stack's end, so wrong tables (hand-written code, code that was unloaded) give
+ * a short or wrong stack, never a crash. No lock but on a miss (cfi.h). */
+#define _GNU_SOURCE 1
+#include "stacks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "cfi.h"
+#include "intern.h"
+#include "util.h"
+
+/* ---- rules that are known --------------------------------------------- */
+
+enum { CACHE_BITS = 14, PROBES = 8, GENERATION_SHIFT = 48, BUSY = 1 };
+
+/* key: address and generation, 0 = empty. A cell of this generation keeps its
+ * rule for as long as it keeps its key. */
+struct cell {
+    _Atomic uint64_t key, rule;
+};
+
+static struct cell cache[1 << CACHE_BITS];
+static _Atomic uint64_t generation;
+
+_Static_assert(sizeof(struct mt_cfi_rule) == sizeof(uint64_t), "a rule is one word");
+
+static struct cell *cell_at(uint64_t key, unsigned probe)
+{
+    uint64_t home = (key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - CACHE_BITS);
+
+    return &cache[(home + probe) & ((1 << CACHE_BITS) - 1)];
+}
+
+static void remember(uint64_t key, struct mt_cfi_rule rule)
+{
+    struct cell *cell = cell_at(key, 0);
+    uint64_t word, old = 0;
+    unsigned probe;
+
+    for (probe = 0; probe < PROBES; probe++) {
+        uint64_t found = atomic_load_explicit(&cell_at(key, probe)->key, memory_order_relaxed);
+        if (found == 0 || found >> GENERATION_SHIFT != key >> GENERATION_SHIFT) {
+            cell = cell_at(key, probe);
+            break;
+        }
+    }
+    old = atomic_load_explicit(&cell->key, memory_order_relaxed);
+    if (old == BUSY || !atomic_compare_exchange_strong(&cell->key, &old, BUSY))
+        return; /* another thread is at it: next time */
+    atomic_thread_fence(memory_order_release);
+    memcpy(&word, &rule, sizeof word);
+    atomic_store_explicit(&cell->rule, word, memory_order_relaxed);
+    atomic_store_explicit(&cell->key, key, memory_order_release);
+}
+
+static bool recall(uint64_t key, struct mt_cfi_rule *rule)
+{
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        struct cell *cell = cell_at(key, probe);
+        uint64_t found = atomic_load_explicit(&cell->key, memory_order_acquire), word;
+        if (found == 0)
+            return false;
+        if (found != key)
+            continue;
+        word = atomic_load_explicit(&cell->rule, memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+        memcpy(rule, &word, sizeof *rule);
+        return atomic_load_explicit(&cell->key, memory_order_relaxed) == key;
+    }
+    return false;
+}
+
+static struct mt_cfi_rule find_rule(uintptr_t pc)
+{
+    struct mt_cfi_rule rule = {0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
+    uint64_t key;
+
+    if (pc <= BUSY || pc >> GENERATION_SHIFT)
+        return rule;
+    key = pc | atomic_load_explicit(&generation, memory_order_relaxed) << GENERATION_SHIFT;
+    if (recall(key, &rule))
+        return rule;
+    rule = mt_cfi_find(pc);
+    remember(key, rule);
+    return rule;
+}
+
+void mt_native_stack_forget(void)
+{
+    atomic_fetch_add(&generation, 1);
+}
+
+/* ---- what a thread keeps ---------------------------------------------- */
+
+enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
+
+struct thread_room {
+    uintptr_t low, high; /* of the stack that the thread began on */
+    uint64_t words[MT_STACK_MAX];
+    uint8_t copy[COPY_BYTES]; /* of another one: a coroutine's, a signal handler's */
+};
+
+static _Thread_local struct thread_room *thread_room;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_thread_end;
+static bool have_key;
+
+static void release_room(void *room)
+{
+    thread_room = NULL;
+    munmap(room, sizeof(struct thread_room));
+}
+
+static void make_key(void)
+{
+    have_key = pthread_key_create(&at_thread_end, release_room) == 0;
+}
+
+static void find_own_stack(struct thread_room *room)
+{
+    pthread_attr_t attributes;
+    void *low;
+    size_t bytes;
+
+    if (pthread_getattr_np(pthread_self(), &attributes))
+        return;
+    if (!pthread_attr_getstack(&attributes, &low, &bytes)) {
+        room->low = (uintptr_t)low;
+        room->high = (uintptr_t)low + bytes;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+static struct thread_room *make_room(void)
+{
+    int kept_errno = errno;
+    struct thread_room *room = NULL;
+
+    pthread_once(&once, make_key);
+    if (have_key)
+        room = mmap(NULL, sizeof *room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED || (room && pthread_setspecific(at_thread_end, room))) {
+        if (room != MAP_FAILED)
+            munmap(room, sizeof *room);
+        room = NULL;
+    }
+    if (room)
+        find_own_stack(room);
+    thread_room = room;
+    errno = kept_errno;
+    return room;
+}
+
+/* ---- the walk --------------------------------------------------------- */
+
+struct walk {
+    uintptr_t pc, sp, fp;
+    uintptr_t low, high;  /* what may be read ... */
+    const uint8_t *bytes; /* ... and where it is */
+    bool fp_known;
+};
+
+static bool read_word(const struct walk *walk, uintptr_t address, uintptr_t *word)
+{
+    if (address < walk->low || address > walk->high - sizeof *word || address % sizeof *word)
+        return false;
+    memcpy(word, walk->bytes + (address - walk->low), sizeof *word);
+    return true;
+}
+
+/* As many readable bytes above the stack pointer as there are: the kernel
+ * copies them, page by page, and stops where nothing is mapped. */
+static size_t copy_stack(uintptr_t sp, uint8_t *copy)
+{
+    struct iovec local = {copy, COPY_BYTES}, remote[COPY_BYTES / PAGE_BYTES + 1];
+    int kept_errno = errno;
+    size_t parts = 0, done = 0;
+    ssize_t copied;
+
+    while (done < COPY_BYTES) {
+        uintptr_t at = sp + done;
+        size_t part = mt_min_u64(PAGE_BYTES - at % PAGE_BYTES, COPY_BYTES - done);
+        remote[parts].iov_base = (void *)at;
+        remote[parts++].iov_len = part;
+        done += part;
+    }
+    copied = process_vm_readv(getpid(), &local, 1, remote, parts, 0);
+    errno = kept_errno;
+    return copied > 0 ? (size_t)copied : 0;
+}
+
+static bool set_bounds(struct walk *walk, struct thread_room *room)
+{
+    walk->low = walk->sp;
+    if (walk->sp >= room->low && walk->sp < room->high) {
+        walk->high = room->high;
+        walk->bytes = (const uint8_t *)walk->sp;
+    } else {
+        walk->high = walk->sp + copy_stack(walk->sp, room->copy);
+        walk->bytes = room->copy;
+    }
+    return walk->high - walk->low >= 2 * sizeof(uintptr_t);
+}
+
+static bool caller_fp(struct walk *walk, struct mt_cfi_rule rule, uintptr_t cfa)
+{
+    switch (rule.fp) {
+    case MT_CFI_SAME: return true;
+    case MT_CFI_AT_CFA:
+        return read_word(walk, cfa + (uintptr_t)(intptr_t)rule.fp_offset, &walk->fp);
+    case MT_CFI_AT_FP: return walk->fp_known && read_word(walk, walk->fp, &walk->fp);
+    default: walk->fp_known = false; return true;
+    }
+}
+
+/* To the caller: its pc is the return address. */
+static bool step(struct walk *walk, struct mt_cfi_rule rule)
+{
+    uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset, cfa, pc;
+
+    if (rule.base <= MT_CFI_LAST || (rule.base != MT_CFI_SP && !walk->fp_known))
+        return false;
+    cfa = (rule.base == MT_CFI_SP ? walk->sp : walk->fp) + offset;
+    if (rule.base == MT_CFI_FP_CELL && !read_word(walk, cfa, &cfa))
+        return false;
+    if (cfa <= walk->sp || !read_word(walk, cfa - sizeof pc, &pc) || pc <= PAGE_BYTES ||
+        !caller_fp(walk, rule, cfa))
+        return false;
+    walk->sp = cfa;
+    walk->pc = pc;
+    return true;
+}
+
+/* Fills `words` from its end, innermost first, so that they read outermost
+ * first; returns their number. */
+static size_t walk_stack(struct walk *walk, uint64_t words[MT_STACK_MAX])
+{
+    struct mt_cfi_rule rule = find_rule(walk->pc);
+    size_t count = 0;
+
+    while (count < MT_STACK_MAX) {
+        bool guessed = rule.base == MT_CFI_GUESS;
+        if (!step(walk, rule))
+            break;
+        rule = find_rule(walk->pc - 1);
+        if (guessed && rule.base == MT_CFI_NOWHERE)
+            break;
+        words[MT_STACK_MAX - ++count] = walk->pc;
+    }
+    return count;
+}
+
+__attribute__((noinline)) uint32_t mt_native_stack(unsigned skip)
+{
+    struct walk walk = {.fp_known = true};
+    struct thread_room *room = thread_room ? thread_room : make_room();
+    size_t count;
+
+    __asm__ volatile("leaq 0(%%rip), %0\n\t"
+                     "movq %%rsp, %1\n\t"
+                     "movq %%rbp, %2"
+                     : "=a"(walk.pc), "=d"(walk.sp), "=c"(walk.fp));
+    if (!room || !set_bounds(&walk, room))
+        return 0;
+    count = walk_stack(&walk, room->words);
+    if (count <= skip)
+        return 0;
+    return mt_intern_stack(MT_DEFINE_NATIVE_STACK, room->words + MT_STACK_MAX - count,
+                           count - skip);
+}

@@ -1,0 +1,395 @@
+/* Native stacks against the C library's own backtrace(), in every shape of
+ * function that compilers make; and that nothing makes them crash. */
+#include <execinfo.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "intern.h"
+#include "stacks.h"
+
+enum { MAX_FRAMES = 512 };
+
+struct seen {
+    size_t count, reference_count;
+    uint64_t words[MAX_FRAMES]; /* outermost first */
+    void *reference[MAX_FRAMES + 8];
+};
+
+static _Thread_local struct seen *seen;
+
+/* Instead of the collector's: keeps the stack. */
+uint32_t mt_intern_stack(enum mt_definition_kind kind, const uint64_t *words, size_t count)
+{
+    assert_int_equal(kind, MT_DEFINE_NATIVE_STACK);
+    assert_true(count <= MAX_FRAMES);
+    seen->count = count;
+    memcpy(seen->words, words, count * sizeof *words);
+    return 7;
+}
+
+/* Both stacks of one place. */
+__attribute__((noinline)) static void look(struct seen *into)
+{
+    seen = into;
+    into->count = 0;
+    into->reference_count = (size_t)backtrace(into->reference, MAX_FRAMES + 8);
+    assert_int_equal(mt_native_stack(0), 7);
+}
+
+/* The innermost `count` frames outside of look(), in which the two were asked at
+ * different instructions (and a sanitizer adds frames of its own). */
+static void expect_equal_inner(const struct seen *both, size_t count)
+{
+    size_t extra = 0, i;
+
+    assert_true(both->count > count);
+    while (extra < 3 && (uintptr_t)both->reference[extra + 1] != both->words[both->count - 2])
+        extra++;
+    assert_true(both->reference_count > extra + count);
+    for (i = 1; i <= count; i++)
+        assert_int_equal(both->words[both->count - 1 - i], (uintptr_t)both->reference[extra + i]);
+}
+
+static void expect_equal(const struct seen *both)
+{
+    assert_true(both->count > 1);
+    assert_in_range(both->reference_count, both->count, both->count + 3);
+    expect_equal_inner(both, both->count - 1);
+}
+
+/* ---- functions of all shapes; each does something behind its call, so that it
+ * keeps a frame ---- */
+
+#if defined(__clang__) /* as it likes */
+#define WITHOUT_FRAME_POINTER __attribute__((noinline))
+#define WITH_FRAME_POINTER    __attribute__((noinline))
+#else
+#define WITHOUT_FRAME_POINTER __attribute__((noinline, optimize("O2", "omit-frame-pointer")))
+#define WITH_FRAME_POINTER    __attribute__((noinline, optimize("O2", "no-omit-frame-pointer")))
+#endif
+
+typedef void (*inner)(struct seen *);
+static volatile int sink;
+
+WITHOUT_FRAME_POINTER static void plain(struct seen *into)
+{
+    look(into);
+    sink++;
+}
+
+WITHOUT_FRAME_POINTER static void with_variable_frame(struct seen *into)
+{
+    volatile char *room = __builtin_alloca((size_t)sink % 7 * 100 + 16);
+
+    room[0] = 1;
+    plain(into);
+    sink += room[0];
+}
+
+WITHOUT_FRAME_POINTER static void with_aligned_frame(struct seen *into)
+{
+    _Alignas(64) volatile char room[256];
+
+    room[0] = 1;
+    with_variable_frame(into);
+    sink += room[0] + (int)((uintptr_t)room % 64);
+}
+
+WITHOUT_FRAME_POINTER static void with_aligned_variable_frame(struct seen *into)
+{
+    _Alignas(64) volatile char room[64];
+    volatile char *more = __builtin_alloca((size_t)sink % 5 * 64 + 32);
+
+    room[0] = more[0] = 1;
+    with_aligned_frame(into);
+    sink += room[0] + more[0];
+}
+
+WITH_FRAME_POINTER static void with_frame_pointer(struct seen *into)
+{
+    with_aligned_variable_frame(into);
+    sink++;
+}
+
+WITHOUT_FRAME_POINTER static void with_arguments_on_the_stack(struct seen *into, int a, int b,
+                                                              int c, int d, int e, int f, int g)
+{
+    if (a > 0)
+        with_arguments_on_the_stack(into, a - 1, g, b, c, d, e, f);
+    else
+        with_frame_pointer(into);
+    sink += g;
+}
+
+static int through_the_library(const void *left, const void *right)
+{
+    struct seen *const *into = left;
+
+    (void)right;
+    if ((*into)->count == 0)
+        with_arguments_on_the_stack(*into, 3, 1, 2, 3, 4, 5, 6);
+    return 0;
+}
+
+static void test_all_shapes_of_frames(void **state)
+{
+    struct seen *both = calloc(1, sizeof *both);
+    struct seen *pair[2] = {both, both};
+    int round;
+
+    (void)state;
+    for (round = 0; round < 3; round++) { /* the second time from the cache */
+        sink = round * 3;
+        both->count = 0;
+        qsort(pair, 2, sizeof *pair, through_the_library);
+        expect_equal(both);
+        assert_true(both->count > 10);
+        if (round == 1)
+            mt_native_stack_forget();
+    }
+    free(both);
+}
+
+/* ---- depth ---- */
+
+__attribute__((noinline)) static void deep(struct seen *into, unsigned depth)
+{
+    if (depth)
+        deep(into, depth - 1);
+    else
+        look(into);
+    sink++;
+}
+
+static void test_deep_stacks_keep_their_inner_end(void **state)
+{
+    struct seen *both = calloc(1, sizeof *both);
+
+    (void)state;
+    deep(both, 100);
+    expect_equal(both);
+    deep(both, 2000);
+    assert_int_equal(both->count, MAX_FRAMES);
+    expect_equal_inner(both, MAX_FRAMES - 1);
+    free(both);
+}
+
+__attribute__((noinline)) static uint32_t skipping(struct seen *into, unsigned skip)
+{
+    uint32_t id;
+
+    seen = into;
+    id = mt_native_stack(skip);
+    sink++;
+    return id;
+}
+
+static void test_skipped_frames_are_the_innermost(void **state)
+{
+    struct seen *stacks = calloc(3, sizeof *stacks);
+    volatile unsigned skip;
+
+    (void)state;
+    for (skip = 0; skip < 3; skip++)
+        assert_int_equal(skipping(&stacks[skip], skip), 7);
+    for (skip = 1; skip < 3; skip++) {
+        assert_int_equal(stacks[skip].count, stacks[0].count - skip);
+        assert_memory_equal(stacks[skip].words, stacks[0].words,
+                            stacks[skip].count * sizeof *stacks->words);
+    }
+    assert_int_equal(skipping(stacks, 10000), 0);
+    free(stacks);
+}
+
+/* ---- threads ---- */
+
+static void *in_thread(void *unused)
+{
+    struct seen *both = calloc(1, sizeof *both);
+    int round;
+
+    (void)unused;
+    for (round = 0; round < 200; round++) {
+        with_arguments_on_the_stack(both, round % 5, 1, 2, 3, 4, 5, 6);
+        expect_equal(both);
+        if (round % 50 == 49)
+            mt_native_stack_forget();
+    }
+    free(both);
+    return NULL;
+}
+
+static void test_threads_share_what_is_known(void **state)
+{
+    pthread_t threads[4];
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, in_thread, NULL), 0);
+    for (i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+/* ---- other stacks ---- */
+
+static ucontext_t main_context, coroutine_context;
+static struct seen *coroutine_seen;
+
+static void coroutine(void)
+{
+    look(coroutine_seen);
+    sink++;
+}
+
+static void test_a_coroutine_has_a_stack_of_its_own(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 16 * page;
+    char *stack =
+        mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_true(stack != MAP_FAILED);
+    assert_int_equal(mprotect(stack + bytes, page, PROT_NONE), 0);
+    coroutine_seen = calloc(1, sizeof *coroutine_seen);
+    assert_int_equal(getcontext(&coroutine_context), 0);
+    coroutine_context.uc_stack.ss_sp = stack;
+    coroutine_context.uc_stack.ss_size = bytes;
+    coroutine_context.uc_link = &main_context;
+    makecontext(&coroutine_context, coroutine, 0);
+    assert_int_equal(swapcontext(&main_context, &coroutine_context), 0);
+    expect_equal_inner(coroutine_seen, 1);
+    free(coroutine_seen);
+    munmap(stack, bytes + page);
+}
+
+static struct seen *handler_seen;
+
+static void handler(int signal)
+{
+    (void)signal;
+    look(handler_seen);
+    sink++;
+}
+
+static void test_in_a_signal_handler_the_stack_ends_at_it(void **state)
+{
+    struct sigaction action = {.sa_handler = handler}, old;
+
+    (void)state;
+    handler_seen = calloc(1, sizeof *handler_seen);
+    assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
+    assert_int_equal(raise(SIGUSR1), 0);
+    assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+    expect_equal_inner(handler_seen, handler_seen->count - 1);
+    assert_true(handler_seen->reference_count > handler_seen->count);
+    free(handler_seen);
+}
+
+/* Code without unwind information, as a compiler at run time makes it: calls
+ * its first argument with the second, in a frame of 40 bytes. */
+static void test_unknown_code_ends_the_stack(void **state)
+{
+    static const uint8_t code[] = {0x48, 0x83, 0xEC, 0x28, /* sub $40, %rsp */
+                                   0x48, 0x89, 0xF8,       /* mov %rdi, %rax */
+                                   0x48, 0x89, 0xF7,       /* mov %rsi, %rdi */
+                                   0xFF, 0xD0,             /* call *%rax */
+                                   0x48, 0x83, 0xC4, 0x28, /* add $40, %rsp */
+                                   0xC3};
+    struct seen *into = calloc(1, sizeof *into);
+    uint8_t *page =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void (*function)(inner, struct seen *);
+
+    (void)state;
+    assert_true(page != MAP_FAILED);
+    memcpy(page, code, sizeof code);
+    memcpy(&function, &page, sizeof function);
+    function(plain, into);
+    assert_int_equal(into->count, 3); /* plain, the code, nothing that was guessed */
+    assert_in_range(into->words[0], (uintptr_t)page, (uintptr_t)page + sizeof code);
+    munmap(page, 4096);
+    free(into);
+}
+
+/* ---- nonsense ---- */
+
+__attribute__((noinline, used)) static void look_at_nonsense(void)
+{
+    (void)mt_native_stack(0);
+    sink++;
+}
+
+/* A function whose frame is found by the frame pointer, with a wrong one. */
+WITH_FRAME_POINTER static void with_wrong_frame_pointer(uintptr_t nonsense)
+{
+    volatile char *room = __builtin_alloca((size_t)sink % 3 * 16 + 16);
+
+    room[0] = 1;
+    __asm__ volatile("movq %%rbp, %%rbx\n\t"
+                     "movq %%rsp, %%r12\n\t"
+                     "subq $256, %%rsp\n\t"
+                     "andq $-16, %%rsp\n\t"
+                     "movq %0, %%rbp\n\t"
+                     "callq *%1\n\t"
+                     "movq %%r12, %%rsp\n\t"
+                     "movq %%rbx, %%rbp"
+                     :
+                     : "r"(nonsense), "r"(look_at_nonsense)
+                     : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",
+                       "memory", "cc");
+    sink += room[0];
+}
+
+static void test_wrong_registers_do_no_harm(void **state)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), page = 4096;
+    const uintptr_t values[] = {0,
+                                1,
+                                UINTPTR_MAX,
+                                UINTPTR_MAX - 15,
+                                UINT64_C(0x800000000000),
+                                here - 65536,
+                                here + 3,
+                                here + 64 * page,
+                                here + 100000 * page,
+                                (uintptr_t)look_at_nonsense,
+                                (uintptr_t)values};
+    size_t i;
+
+    (void)state;
+    seen = calloc(1, sizeof *seen);
+    for (i = 0; i < sizeof values / sizeof *values; i++) {
+        seen->count = 0;
+        with_wrong_frame_pointer(values[i]);
+        assert_true(seen->count >= 1);
+    }
+    free(seen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_shapes_of_frames),
+        cmocka_unit_test(test_deep_stacks_keep_their_inner_end),
+        cmocka_unit_test(test_skipped_frames_are_the_innermost),
+        cmocka_unit_test(test_threads_share_what_is_known),
+        cmocka_unit_test(test_a_coroutine_has_a_stack_of_its_own),
+        cmocka_unit_test(test_in_a_signal_handler_the_stack_ends_at_it),
+        cmocka_unit_test(test_unknown_code_ends_the_stack),
+        cmocka_unit_test(test_wrong_registers_do_no_harm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
