@@ -10,8 +10,5 @@
 
 const struct mt_inject_source *const mt_inject_sources[] = {
     &mt_modules_source, /* first: the others' stacks lie in modules */
-    &mt_nvtx_source,
-    &mt_torch_source,
-    &mt_thread_names_source,
-    NULL,
+    &mt_nvtx_source,    &mt_torch_source, &mt_thread_names_source, NULL,
 };
