@@ -1,0 +1,21 @@
+/* Contexts of the driver: which device each is on, and whether it still works. */
+#ifndef MT_INJECT_CUPTI_CONTEXTS_H
+#define MT_INJECT_CUPTI_CONTEXTS_H
+
+#include "cupti_calls.h"
+
+#define MT_CU_UNKNOWN_DEVICE 255u
+
+uint8_t mt_cupti_device_of(uint64_t context); /* MT_CU_UNKNOWN_DEVICE: not known */
+
+/* Was an error seen in it after which every call of a context fails? */
+bool mt_cupti_is_broken(uint64_t context);
+void mt_cupti_see_result(const struct mt_cupti_call *call); /* at EXIT of a call that failed */
+
+/* CUPTI's resource callbacks. */
+void mt_cupti_context_created(uint64_t context);
+void mt_cupti_context_destroyed(uint64_t context);
+
+void mt_cupti_contexts_forget(void); /* in a forked child */
+
+#endif

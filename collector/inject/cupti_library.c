@@ -1,0 +1,158 @@
+/* See cupti_library.h. Two copies of CUPTI in one process do not know of each
+ * other, so what is mapped comes first; and a framework's own copy fits its
+ * CUDA better than the machine's. */
+#define _GNU_SOURCE
+#include "cupti_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util.h"
+
+static const char *const sonames[] = {
+    "libcupti.so.13",   "libcupti.so.12",   "libcupti.so.11.8", "libcupti.so.11.7",
+    "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4", "libcupti.so.11.3",
+    "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0", "libcupti.so",
+};
+
+struct search {
+    mt_cupti_try *try;
+    void *user;
+    bool done;
+};
+
+/* ---- one candidate ---- */
+
+static bool resolve(struct mt_cupti_library *library)
+{
+    const struct {
+        const char *name;
+        void *slot;
+        bool needed;
+    } symbols[] = {
+        {"cuptiSubscribe", &library->subscribe, true},
+        {"cuptiSubscribe_v2", &library->subscribe_v2, false},
+        {"cuptiEnableCallback", &library->enable, true},
+        {"cuptiGetCallbackName", &library->name, true},
+        {"cuptiGetVersion", &library->version, true},
+        {"cuptiGetResultString", &library->result_string, true},
+    };
+    for (size_t i = 0; i < MT_ARRAY_LEN(symbols); i++) {
+        void *symbol = dlsym(library->handle, symbols[i].name);
+        if (!symbol && symbols[i].needed)
+            return false;
+        memcpy(symbols[i].slot, &symbol, sizeof symbol);
+    }
+    return true;
+}
+
+static void try_path(struct search *search, const char *path, int flags)
+{
+    struct mt_cupti_library library = {.handle = NULL};
+    if (search->done || (strchr(path, '/') && access(path, R_OK) != 0))
+        return;
+    library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
+    if (!library.handle)
+        return;
+    snprintf(library.path, sizeof library.path, "%s", path);
+    search->done = resolve(&library) && search->try(search->user, &library);
+    if (!search->done)
+        dlclose(library.handle);
+}
+
+static void try_folder(struct search *search, const char *folder)
+{
+    char path[1024];
+    for (size_t i = 0; i < MT_ARRAY_LEN(sonames) && !search->done; i++)
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, sonames[i]) < sizeof path)
+            try_path(search, path, 0);
+}
+
+/* ---- what the process has mapped ---- */
+
+/* Paths of mapped libraries whose name begins in a certain way. They are
+ * collected first: nothing is loaded while the loader's list is being walked. */
+struct mapped {
+    const char *const *beginnings; /* NULL at the end */
+    char paths[8][1024];
+    size_t count;
+};
+
+static int collect(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct mapped *mapped = user;
+    const char *path = info->dlpi_name, *base = path ? strrchr(path, '/') : NULL;
+    (void)size;
+    if (!base || strlen(path) >= sizeof mapped->paths[0])
+        return 0;
+    for (const char *const *beginning = mapped->beginnings; *beginning; beginning++)
+        if (strncmp(base + 1, *beginning, strlen(*beginning)) == 0)
+            strcpy(mapped->paths[mapped->count++], path);
+    return mapped->count == MT_ARRAY_LEN(mapped->paths);
+}
+
+static void try_mapped(struct search *search)
+{
+    static const char *const cupti[] = {"libcupti.so", NULL};
+    struct mapped mapped = {.beginnings = cupti};
+    dl_iterate_phdr(collect, &mapped);
+    for (size_t i = 0; i < mapped.count; i++)
+        try_path(search, mapped.paths[i], RTLD_NOLOAD);
+}
+
+/* Beside libraries of CUDA or of a framework: the same folder, and where the
+ * vendor's Python packages lie as seen from it. */
+static void try_neighbours(struct search *search)
+{
+    static const char *const cuda[] = {"libcudart.so", "libtorch_cuda.so", "libcublas.so",
+                                       "xla_cuda_plugin.so", NULL};
+    static const char *const folders[] = {"", "/../../cuda_cupti/lib", "/../../nvidia/cu13/lib",
+                                          "/../../nvidia/cuda_cupti/lib", "/../extras/CUPTI/lib64"};
+    struct mapped mapped = {.beginnings = cuda};
+    char folder[1200];
+    dl_iterate_phdr(collect, &mapped);
+    for (size_t i = 0; i < mapped.count; i++) {
+        *strrchr(mapped.paths[i], '/') = 0;
+        for (size_t k = 0; k < MT_ARRAY_LEN(folders); k++) {
+            snprintf(folder, sizeof folder, "%s%s", mapped.paths[i], folders[k]);
+            try_folder(search, folder);
+        }
+    }
+}
+
+/* ---- what the machine has ---- */
+
+static void try_toolkit(struct search *search, const char *home)
+{
+    static const char *const folders[] = {"extras/CUPTI/lib64", "lib64", "lib"};
+    char folder[1200];
+    for (size_t i = 0; home && *home && i < MT_ARRAY_LEN(folders); i++)
+        if ((size_t)snprintf(folder, sizeof folder, "%s/%s", home, folders[i]) < sizeof folder)
+            try_folder(search, folder);
+}
+
+static void try_machine(struct search *search)
+{
+    try_toolkit(search, getenv("CUDA_HOME"));
+    try_toolkit(search, getenv("CUDA_PATH"));
+    for (size_t i = 0; i < MT_ARRAY_LEN(sonames); i++)
+        try_path(search, sonames[i], 0);
+    try_toolkit(search, "/usr/local/cuda");
+}
+
+bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user)
+{
+    struct search search = {.try = try, .user = user};
+    if (*wanted) {
+        try_path(&search, wanted, 0);
+        return search.done;
+    }
+    try_mapped(&search);
+    try_neighbours(&search);
+    try_machine(&search);
+    return search.done;
+}

@@ -1,0 +1,28 @@
+/* Finding and loading CUPTI at run time: the copy that the process already has,
+ * else one beside its CUDA libraries, else the machine's. Nothing is linked. */
+#ifndef MT_INJECT_CUPTI_LIBRARY_H
+#define MT_INJECT_CUPTI_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "cupti_abi.h"
+
+struct mt_cupti_library {
+    void *handle;
+    char path[1024];
+    int (*subscribe)(void **subscriber, mt_cupti_callback *callback, void *user);
+    int (*subscribe_v2)(void **subscriber, mt_cupti_callback *callback, void *user,
+                        struct mt_cupti_subscriber_params *params); /* NULL before 13.0 */
+    int (*enable)(uint32_t enable, void *subscriber, uint32_t domain, uint32_t cbid);
+    int (*name)(uint32_t domain, uint32_t cbid, const char **name);
+    int (*version)(uint32_t *version);
+    int (*result_string)(int result, const char **text);
+};
+
+/* Calls `try` with each library that can be loaded, best first, until it says
+ * true: that one stays loaded, others are closed again. `wanted`: a path, the
+ * only one to try; empty: search. False if none was good. Not for inside a lock. */
+typedef bool mt_cupti_try(void *user, const struct mt_cupti_library *library);
+bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user);
+
+#endif

@@ -1,0 +1,56 @@
+/* What is alive of the driver's memory: so that a free, which only says an
+ * address, finds heap, size and device; and so that nothing is told twice. Each
+ * kind of handle is a space of its own. All calls are for any thread; each holds
+ * the lock of one of several parts for a hash lookup. */
+#ifndef MT_INJECT_CUPTI_LIVE_H
+#define MT_INJECT_CUPTI_LIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum mt_live_space {
+    MT_LIVE_NONE,
+    MT_LIVE_DEVICE, /* what cuMemFree, cuMemFreeAsync and cuIpcCloseMemHandle take */
+    MT_LIVE_HOST,
+    MT_LIVE_ARRAY, /* handles of arrays */
+    MT_LIVE_MIPMAPPED,
+    MT_LIVE_PHYSICAL, /* handles of cuMemCreate */
+    MT_LIVE_MAPPED,   /* addresses where physical memory is mapped */
+    MT_LIVE_RESERVED
+};
+
+struct mt_live_block {
+    uint64_t addr;
+    uint64_t size_bytes;
+    uint64_t context; /* with which it goes, 0 = with none */
+    uint64_t handle;  /* MAPPED: physical memory behind it */
+    uint32_t pool;
+    uint32_t references, mappings; /* it lives while one of them is not 0 */
+    uint8_t space, heap, device;
+};
+
+/* Adds a block. If one with its address is alive, that one is replaced and
+ * handed out: its end was missed. False, and nothing happens, without memory. */
+bool mt_live_put(const struct mt_live_block *block, struct mt_live_block *replaced);
+
+bool mt_live_find(enum mt_live_space space, uint64_t addr, struct mt_live_block *found);
+
+/* Takes a block out, whatever holds it. */
+bool mt_live_take(enum mt_live_space space, uint64_t addr, struct mt_live_block *taken);
+
+/* What a change of counts did. */
+enum mt_live_outcome { MT_LIVE_UNKNOWN, MT_LIVE_STAYS, MT_LIVE_GONE };
+
+/* Adds to the counts (never below 0); takes the block out when both are 0. */
+enum mt_live_outcome mt_live_count(enum mt_live_space space, uint64_t addr, int references,
+                                   int mappings, struct mt_live_block *block);
+
+/* Takes out all blocks that go with the context, in no particular order, and
+ * hands each out (under a lock of this file: the visitor calls nothing here). */
+typedef void mt_live_visit(void *user, const struct mt_live_block *taken);
+void mt_live_take_of_context(uint64_t context, mt_live_visit *visit, void *user);
+
+/* In a forked child: empties without taking a lock. */
+void mt_live_forget(void);
+
+#endif

@@ -1,0 +1,147 @@
+/* See cupti_subscribe.h. Up to CUPTI 13.1 a process has one subscriber; later
+ * ones allow several if they are asked to. */
+#include "cupti_subscribe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cupti_calls.h"
+#include "cupti_library.h"
+#include "settings.h"
+
+enum { SEVERAL_SINCE = 130200 };
+
+struct attempt {
+    mt_cupti_callback *callback;
+    uint8_t *place_of;
+    size_t places;
+    struct mt_cupti_subscription *subscription;
+};
+
+/* ---- what to hear of ---- */
+
+static void watch(const struct attempt *attempt, const struct mt_cupti_library *library,
+                  void *subscriber, size_t place)
+{
+    const struct mt_cupti_entry *entry = &mt_cupti_entries[place];
+    struct mt_cupti_subscription *subscription = attempt->subscription;
+    const char *name = NULL;
+    if (entry->cbid >= attempt->places || library->name(MT_CUPTI_DRIVER, entry->cbid, &name) != 0 ||
+        !name) {
+        subscription->absent++;
+    } else if (strcmp(name, entry->name) != 0) {
+        subscription->differs++;
+    } else if (library->enable(1, subscriber, MT_CUPTI_DRIVER, entry->cbid) == 0) {
+        attempt->place_of[entry->cbid] = (uint8_t)(place + 1);
+        subscription->watched++;
+    } else {
+        subscription->absent++;
+    }
+}
+
+static void look_for_newer(struct mt_cupti_subscription *subscription,
+                           const struct mt_cupti_library *library)
+{
+    const char *name;
+    for (uint32_t cbid = MT_CUPTI_FIRST_NEWER_CBID;
+         library->name(MT_CUPTI_DRIVER, cbid, &name) == 0 && name; cbid++) {
+        if (!mt_cupti_name_is_of_memory(name))
+            continue;
+        size_t used = strlen(subscription->newest);
+        if (used + strlen(name) + 2 < sizeof subscription->newest)
+            snprintf(subscription->newest + used, sizeof subscription->newest - used, "%s%s",
+                     used ? " " : "", name);
+        subscription->newer++;
+    }
+}
+
+static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library,
+                      void *subscriber)
+{
+    for (size_t place = 0; place < mt_cupti_entry_count; place++)
+        watch(attempt, library, subscriber, place);
+    look_for_newer(attempt->subscription, library);
+    (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_CREATED);
+    (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_DESTROY_STARTING);
+    (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_GRAPHNODE_CREATED);
+    (void)library->enable(1, subscriber, MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR);
+}
+
+/* ---- subscribing ---- */
+
+static int subscribe_named(const struct attempt *attempt, const struct mt_cupti_library *library,
+                           bool several, char holder[128], void **subscriber)
+{
+    struct mt_cupti_subscriber_params params = {
+        .structSize = several
+                          ? sizeof params
+                          : offsetof(struct mt_cupti_subscriber_params, allowMultipleSubscribers),
+        .subscriberName = "memtrace",
+        .oldSubscriberName = holder,
+        .oldSubscriberSize = 128,
+        .allowMultipleSubscribers = several,
+    };
+    return library->subscribe_v2(subscriber, attempt->callback, NULL, &params);
+}
+
+static int subscribe(const struct attempt *attempt, const struct mt_cupti_library *library,
+                     char holder[128], void **subscriber)
+{
+    int result = 0;
+    if (!library->subscribe_v2)
+        return library->subscribe(subscriber, attempt->callback, NULL);
+    if (attempt->subscription->version >= SEVERAL_SINCE) {
+        result = subscribe_named(attempt, library, true, holder, subscriber);
+        if (result == 0)
+            return 0;
+    }
+    return subscribe_named(attempt, library, false, holder, subscriber);
+}
+
+static void explain(const struct attempt *attempt, const struct mt_cupti_library *library,
+                    int result, const char *holder)
+{
+    struct mt_cupti_subscription *subscription = attempt->subscription;
+    const char *text = NULL;
+    if (library->result_string(result, &text) != 0 || !text)
+        text = "unknown error";
+    if (result == MT_CUPTI_MULTIPLE_SUBSCRIBERS)
+        snprintf(subscription->refusal, sizeof subscription->refusal,
+                 "another tool holds CUPTI's one place: %s",
+                 holder[0] ? holder : "it does not say which (a profiler or debugger)");
+    else
+        snprintf(subscription->refusal, sizeof subscription->refusal, "%s: %s (%d)", library->path,
+                 text, result);
+}
+
+/* Another copy would be refused, too, if somebody holds the place. */
+static bool try_library(void *user, const struct mt_cupti_library *library)
+{
+    const struct attempt *attempt = user;
+    void *subscriber = NULL;
+    char holder[128] = "";
+    if (library->version(&attempt->subscription->version) != 0)
+        return false;
+    int result = subscribe(attempt, library, holder, &subscriber);
+    if (result != 0) {
+        holder[sizeof holder - 1] = 0;
+        explain(attempt, library, result, holder);
+        return result == MT_CUPTI_MULTIPLE_SUBSCRIBERS;
+    }
+    attempt->subscription->refusal[0] = 0;
+    watch_all(attempt, library, subscriber);
+    return true;
+}
+
+bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t places,
+                        struct mt_cupti_subscription *subscription)
+{
+    struct attempt attempt = {callback, place_of, places, subscription};
+    *subscription = (struct mt_cupti_subscription){.refusal = "no libcupti was found"};
+    if (strcmp(mt_settings->cupti, "none") == 0) {
+        strcpy(subscription->refusal, "it is switched off");
+        return false;
+    }
+    return mt_cupti_search(mt_settings->cupti, try_library, &attempt) &&
+           subscription->refusal[0] == 0;
+}

@@ -1,0 +1,25 @@
+/* Becoming CUPTI's subscriber, and choosing what to hear of. */
+#ifndef MT_INJECT_CUPTI_SUBSCRIBE_H
+#define MT_INJECT_CUPTI_SUBSCRIBE_H
+
+#include <stdbool.h>
+
+#include "cupti_abi.h"
+
+struct mt_cupti_subscription {
+    uint32_t version;   /* of CUPTI */
+    uint32_t watched;   /* entry points whose name is the table's */
+    uint32_t absent;    /* the table knows them, this CUPTI does not */
+    uint32_t differs;   /* have another name here: not watched */
+    uint32_t newer;     /* of memory, by their name, and newer than the table */
+    char newest[128];   /* names of the first of those */
+    char refusal[1280]; /* why there is no subscription */
+};
+
+/* Searches (settings.h, cupti), subscribes, and enables every entry of the table
+ * and the resource callbacks. `place_of[cbid]` becomes the entry's place in the
+ * table + 1. False: `refusal` is a sentence for the user. */
+bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t places,
+                        struct mt_cupti_subscription *subscription);
+
+#endif

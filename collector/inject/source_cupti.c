@@ -1,0 +1,192 @@
+/* Driver events through CUPTI's callbacks: the driver calls InitializeInjection
+ * when the program first calls cuInit; there CUPTI is loaded and subscribed to,
+ * and each call of the table is watched. Callbacks decode and emit; they call
+ * neither CUDA nor CUPTI. */
+#include "source_cupti.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collect.h"
+#include "cupti_abi.h"
+#include "cupti_calls.h"
+#include "cupti_contexts.h"
+#include "cupti_live.h"
+#include "cupti_pools.h"
+#include "cupti_subscribe.h"
+#include "cupti_tell.h"
+#include "settings.h"
+
+enum { CBIDS_MAX = 1024 };
+
+static _Atomic bool active;
+static _Atomic bool initialised;
+static uint8_t place_of[CBIDS_MAX]; /* in the table, + 1; not written while active */
+static struct mt_cupti_subscription subscription;
+static __thread bool made_memory_node; /* by the call that the thread is in */
+
+/* ---- callbacks ---- */
+
+static void on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
+{
+    made_memory_node = false;
+    mt_cupti_begin_call();
+    if (entry->enter && !mt_cupti_is_broken(call->context))
+        entry->enter(call);
+}
+
+/* In a broken context frees fail: they are told when it is known that they did
+ * not. */
+static void on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
+{
+    if (call->result)
+        mt_cupti_see_result(call);
+    else if (entry->enter && mt_cupti_is_broken(call->context))
+        entry->enter(call);
+    entry->exit(call);
+    made_memory_node = false;
+}
+
+static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
+{
+    unsigned place = cbid < CBIDS_MAX ? place_of[cbid] : 0;
+    if (!place || !data->functionParams)
+        return;
+    struct mt_cupti_call call = {.params = data->functionParams,
+                                 .context = (uint64_t)(uintptr_t)data->context};
+    if (data->callbackSite == MT_CUPTI_ENTER) {
+        on_enter(&mt_cupti_entries[place - 1], &call);
+    } else if (data->functionReturnValue) {
+        call.result = *data->functionReturnValue;
+        call.captured = made_memory_node;
+        on_exit(&mt_cupti_entries[place - 1], &call);
+    }
+}
+
+static void on_resource(uint32_t cbid, const struct mt_cupti_resource_data *data)
+{
+    const struct mt_cupti_graph_data *graph = data->resourceDescriptor;
+    uint64_t context = (uint64_t)(uintptr_t)data->context;
+    if (cbid == MT_CUPTI_CONTEXT_CREATED)
+        mt_cupti_context_created(context);
+    else if (cbid == MT_CUPTI_CONTEXT_DESTROY_STARTING)
+        mt_cupti_context_destroyed(context);
+    else if (cbid == MT_CUPTI_GRAPHNODE_CREATED && graph)
+        made_memory_node = made_memory_node || graph->nodeType == MT_CU_NODE_MEM_ALLOC;
+}
+
+static void on_fatal_error(const struct mt_cupti_state_data *data)
+{
+    static bool once;
+    static const char text[] = "CUPTI gave up: driver events end here";
+    struct mt_raw_event event = {.kind = MT_EVENT_MARK,
+                                 .id = mt_collect_name(text, sizeof text - 1),
+                                 .device = MT_CU_UNKNOWN_DEVICE};
+    mt_collect_emit(&event);
+    mt_collect_say(&once, "CUPTI gave up (%s): no driver events from here on",
+                   data->message ? data->message : "no reason given");
+}
+
+static void dispatch(uint32_t domain, uint32_t cbid, const void *data)
+{
+    if (domain == MT_CUPTI_DRIVER)
+        on_call(cbid, data);
+    else if (domain == MT_CUPTI_RESOURCE)
+        on_resource(cbid, data);
+    else if (domain == MT_CUPTI_STATE && cbid == MT_CUPTI_FATAL_ERROR)
+        on_fatal_error(data);
+}
+
+static void callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+    int saved = errno;
+    (void)user;
+    if (active && data && mt_collect_enter()) {
+        dispatch(domain, cbid, data);
+        mt_collect_leave();
+    }
+    errno = saved;
+}
+
+/* ---- start ---- */
+
+static void tell_facts(void)
+{
+    char text[1536];
+    if (subscription.refusal[0]) {
+        snprintf(text, sizeof text, "not used: %s", subscription.refusal);
+    } else {
+        mt_collect_fact("sources", "cupti");
+        snprintf(text, sizeof text, "version %u, %u calls watched, %u absent, %u of another name",
+                 subscription.version, subscription.watched, subscription.absent,
+                 subscription.differs);
+        size_t used = strlen(text);
+        if (subscription.newer)
+            snprintf(text + used, sizeof text - used, ", %u newer ones not decoded: %s",
+                     subscription.newer, subscription.newest);
+    }
+    mt_collect_fact("cupti", text);
+}
+
+static void start(void)
+{
+    static bool once;
+    /* CUPTI may call back from now on; the table is written before. */
+    bool subscribed = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
+    tell_facts();
+    active = subscribed;
+    if (!subscribed && strcmp(mt_settings->cupti, "none") != 0)
+        mt_collect_say(&once, "no driver events: %s", subscription.refusal);
+}
+
+/* The library that had our place before us starts as if we were not there. */
+static void start_next(void)
+{
+    int (*initialize)(void) = NULL;
+    void *next = mt_settings->next_cuda[0] ? dlopen(mt_settings->next_cuda, RTLD_NOW) : NULL;
+    void *symbol = next ? dlsym(next, "InitializeInjection") : NULL;
+    memcpy(&initialize, &symbol, sizeof symbol);
+    if (initialize && initialize != InitializeInjection)
+        (void)initialize();
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void)
+{
+    int saved = errno;
+    if (!initialised) {
+        initialised = true;
+        start_next();
+        if (mt_settings->asked && mt_collect_enter()) {
+            start();
+            mt_collect_leave();
+        }
+    }
+    errno = saved;
+    return 1;
+}
+
+/* ---- as a source ---- */
+
+static void stop(void)
+{
+    char text[64];
+    uint64_t unknown = mt_cupti_unknown_frees();
+    if (!active || !unknown)
+        return;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)unknown);
+    mt_collect_fact("cupti_unknown_frees", text);
+}
+
+static void forked(void)
+{
+    active = false;
+    initialised = false;
+    memset(place_of, 0, sizeof place_of);
+    mt_live_forget();
+    mt_cupti_contexts_forget();
+    mt_cupti_pools_forget();
+}
+
+const struct mt_inject_source mt_source_cupti = {.name = "cupti", .stop = stop, .forked = forked};
