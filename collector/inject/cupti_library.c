@@ -1,7 +1,6 @@
 /* See cupti_library.h. Two copies of CUPTI in one process do not know of each
  * other, so what is mapped comes first; and a framework's own copy fits its
  * CUDA better than the machine's. */
-#define _GNU_SOURCE
 #include "cupti_library.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,6 @@
 /* See cupti_live.h. Open addressing with linear probing, in parts that have a
  * lock each; tables are mapped, not malloc'ed, since this runs inside anybody's
  * locks. Removal moves later entries of a run back, so there are no tombstones. */
-#define _GNU_SOURCE
 #include "cupti_live.h"
 
 #include <pthread.h>

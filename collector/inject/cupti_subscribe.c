@@ -16,6 +16,7 @@ struct attempt {
     uint8_t *place_of;
     size_t places;
     struct mt_cupti_subscription *subscription;
+    bool refused;
 };
 
 /* ---- what to hear of ---- */
@@ -98,8 +99,9 @@ static int subscribe(const struct attempt *attempt, const struct mt_cupti_librar
     return subscribe_named(attempt, library, false, holder, subscriber);
 }
 
-static void explain(const struct attempt *attempt, const struct mt_cupti_library *library,
-                    int result, const char *holder)
+/* The first reason counts: it is that of the library that fits best. */
+static void explain(struct attempt *attempt, const struct mt_cupti_library *library, int result,
+                    const char *holder)
 {
     struct mt_cupti_subscription *subscription = attempt->subscription;
     const char *text = NULL;
@@ -109,15 +111,16 @@ static void explain(const struct attempt *attempt, const struct mt_cupti_library
         snprintf(subscription->refusal, sizeof subscription->refusal,
                  "another tool holds CUPTI's one place: %s",
                  holder[0] ? holder : "it does not say which (a profiler or debugger)");
-    else
+    else if (!attempt->refused)
         snprintf(subscription->refusal, sizeof subscription->refusal, "%s: %s (%d)", library->path,
                  text, result);
+    attempt->refused = true;
 }
 
 /* Another copy would be refused, too, if somebody holds the place. */
 static bool try_library(void *user, const struct mt_cupti_library *library)
 {
-    const struct attempt *attempt = user;
+    struct attempt *attempt = user;
     void *subscriber = NULL;
     char holder[128] = "";
     if (library->version(&attempt->subscription->version) != 0)
@@ -136,7 +139,7 @@ static bool try_library(void *user, const struct mt_cupti_library *library)
 bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t places,
                         struct mt_cupti_subscription *subscription)
 {
-    struct attempt attempt = {callback, place_of, places, subscription};
+    struct attempt attempt = {callback, place_of, places, subscription, false};
     *subscription = (struct mt_cupti_subscription){.refusal = "no libcupti was found"};
     if (strcmp(mt_settings->cupti, "none") == 0) {
         strcpy(subscription->refusal, "it is switched off");

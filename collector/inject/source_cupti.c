@@ -189,4 +189,4 @@ static void forked(void)
     mt_cupti_pools_forget();
 }
 
-const struct mt_inject_source mt_source_cupti = {.name = "cupti", .stop = stop, .forked = forked};
+const struct mt_inject_source mt_cupti_source = {.name = "cupti", .stop = stop, .forked = forked};

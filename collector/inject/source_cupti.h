@@ -4,7 +4,7 @@
 
 #include "sources.h"
 
-extern const struct mt_inject_source mt_source_cupti;
+extern const struct mt_inject_source mt_cupti_source;
 
 /* Called by the driver during cuInit (CUDA_INJECTION64_PATH); 1 = go on. */
 int InitializeInjection(void);

@@ -4,11 +4,12 @@
 #include <stddef.h>
 
 #include "modules_scan.h"
+#include "source_cupti.h"
 #include "source_nvtx.h"
 #include "source_torch.h"
 #include "thread_names.h"
 
 const struct mt_inject_source *const mt_inject_sources[] = {
     &mt_modules_source, /* first: the others' stacks lie in modules */
-    &mt_nvtx_source,    &mt_torch_source, &mt_thread_names_source, NULL,
+    &mt_cupti_source,   &mt_nvtx_source, &mt_torch_source, &mt_thread_names_source, NULL,
 };
