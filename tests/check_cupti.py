@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+NOT_PASSED_ON = ("MEMTRACE_", "CUDA_INJECTION", "CUDA_HOME", "CUDA_PATH", "LD_PRELOAD")
+
 failures = []
 
 
@@ -32,8 +34,7 @@ class Runner:
 
     def run(self, arguments, **settings):
         """Exit status, truth, stderr, and the events of each trace (by process)."""
-        environment = {k: v for k, v in os.environ.items()
-                       if not k.startswith(("MEMTRACE_", "CUDA_INJECTION", "LD_PRELOAD"))}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(NOT_PASSED_ON)}
         with tempfile.TemporaryDirectory() as out:
             environment.update(MEMTRACE_OUTPUT=f"{out}/", LD_PRELOAD=str(self.inject),
                                CUDA_INJECTION64_PATH=str(self.inject), **settings)

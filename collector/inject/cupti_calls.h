@@ -23,7 +23,7 @@ typedef void mt_cupti_decoder(const struct mt_cupti_call *call);
 struct mt_cupti_entry {
     uint32_t cbid;
     const char *name;
-    mt_cupti_decoder *enter, *exit;
+    mt_cupti_decoder *at_enter, *at_exit;
 };
 
 extern const struct mt_cupti_entry mt_cupti_entries[];

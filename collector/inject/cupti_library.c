@@ -123,7 +123,8 @@ static void try_neighbours(struct search *search)
     }
 }
 
-/* ---- what the machine has ---- */
+/* ---- what the machine has: what the loader finds first, since who sets a
+ * library path means this program ---- */
 
 static void try_toolkit(struct search *search, const char *home)
 {
@@ -136,10 +137,10 @@ static void try_toolkit(struct search *search, const char *home)
 
 static void try_machine(struct search *search)
 {
-    try_toolkit(search, getenv("CUDA_HOME"));
-    try_toolkit(search, getenv("CUDA_PATH"));
     for (size_t i = 0; i < MT_ARRAY_LEN(sonames); i++)
         try_path(search, sonames[i], 0);
+    try_toolkit(search, getenv("CUDA_HOME"));
+    try_toolkit(search, getenv("CUDA_PATH"));
     try_toolkit(search, "/usr/local/cuda");
 }
 

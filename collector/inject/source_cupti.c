@@ -25,28 +25,32 @@ static _Atomic bool active;
 static _Atomic bool initialised;
 static uint8_t place_of[CBIDS_MAX]; /* in the table, + 1; not written while active */
 static struct mt_cupti_subscription subscription;
-static __thread bool made_memory_node; /* by the call that the thread is in */
+
+/* Of the call that the thread is in. */
+static __thread bool made_memory_node;
+static __thread bool put_off; /* its ENTER, until the outcome is known */
 
 /* ---- callbacks ---- */
 
+/* In a broken context calls fail, so that what they free is told when it is
+ * known that they did not. */
 static void on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
 {
     made_memory_node = false;
     mt_cupti_begin_call();
-    if (entry->enter && !mt_cupti_is_broken(call->context))
-        entry->enter(call);
+    put_off = mt_cupti_is_broken(call->context);
+    if (entry->at_enter && !put_off)
+        entry->at_enter(call);
 }
 
-/* In a broken context frees fail: they are told when it is known that they did
- * not. */
 static void on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
 {
     if (call->result)
         mt_cupti_see_result(call);
-    else if (entry->enter && mt_cupti_is_broken(call->context))
-        entry->enter(call);
-    entry->exit(call);
-    made_memory_node = false;
+    else if (entry->at_enter && put_off)
+        entry->at_enter(call);
+    entry->at_exit(call);
+    made_memory_node = put_off = false;
 }
 
 static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
