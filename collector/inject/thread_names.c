@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ static struct {
     size_t count, capacity;
     struct mt_map by_thread; /* OS id -> index in known */
     int64_t next_pass_ns;
+    nlink_t links;
 
     pthread_mutex_t lock; /* a leaf: guards what follows */
     struct given *given;
@@ -144,14 +146,14 @@ static size_t read_comm(const char *os_thread, char name[COMM_BYTES])
     return length > 0 && name[length - 1] == '\n' ? (size_t)length - 1 : 0;
 }
 
-static void look_at(const char *os_thread)
+static void look_at(const char *os_thread, bool only_new)
 {
     uint32_t number = (uint32_t)strtoul(os_thread, NULL, 10);
+    size_t before = names.count, length;
     struct known *known = number ? find(number) : NULL;
     char name[COMM_BYTES] = {0};
-    size_t length;
 
-    if (!known || known->given)
+    if (!known || known->given || (only_new && names.count == before))
         return;
     length = read_comm(os_thread, name);
     memset(name + length, 0, sizeof name - length);
@@ -161,39 +163,62 @@ static void look_at(const char *os_thread)
     define(MT_THREAD_RENAMED, number, name, length);
 }
 
-static void look_at_all(void)
+static void look_at_all(bool only_new)
 {
     DIR *folder = opendir("/proc/self/task");
     struct dirent *entry;
 
     for (int i = 0; folder && i < THREADS_MAX && (entry = readdir(folder)); i++)
-        look_at(entry->d_name);
+        look_at(entry->d_name, only_new);
     if (folder)
         closedir(folder);
 }
 
 /* --- the source --- */
 
-static void pass(void)
+static int64_t now_ns(void)
 {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* One system call: the folder has a link for each thread. */
+static bool threads_changed(void)
+{
+    struct stat folder;
+
+    if (stat("/proc/self/task", &folder) || folder.st_nlink == names.links)
+        return false;
+    names.links = folder.st_nlink;
+    return true;
+}
+
+static void pass(bool all)
+{
+    bool changed = threads_changed();
+
     if (!mt_collect_enter())
         return;
     tell_given();
-    look_at_all();
+    if (all || changed)
+        look_at_all(!all);
     mt_collect_leave();
 }
 
 static void poll(void)
 {
-    struct timespec now;
-    int64_t now_ns;
+    bool all = now_ns() >= names.next_pass_ns;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    if (now_ns < names.next_pass_ns)
-        return;
-    names.next_pass_ns = now_ns + PASS_NS;
-    pass();
+    pass(all);
+    if (all)
+        names.next_pass_ns = now_ns() + PASS_NS;
+}
+
+static void stop(void)
+{
+    pass(true);
 }
 
 /* Nothing of the parent's threads is left; what they allocated stays behind. */
@@ -206,4 +231,4 @@ static void forked(void)
 }
 
 const struct mt_inject_source mt_thread_names_source = {
-    .name = "threads", .poll = poll, .stop = pass, .forked = forked};
+    .name = "threads", .poll = poll, .stop = stop, .forked = forked};

@@ -1,5 +1,7 @@
-/* Names of threads that become known after a thread's first event (whose name
- * the core records): by NVTX, or because the program renamed the thread. */
+/* Names of threads beyond what they are called at their first event (which the
+ * core records): given by NVTX, or because the program renamed the thread. A
+ * trace names a thread once, when the first event of it is drained; what is
+ * known by then counts. */
 #ifndef MT_INJECT_THREAD_NAMES_H
 #define MT_INJECT_THREAD_NAMES_H
 

@@ -33,6 +33,7 @@ struct mt_tape_symbols {
     bool damaged;
     struct table tables[MT_DEFINE_KIND_COUNT];
     struct table threads;      /* by number */
+    struct table late_names;   /* of threads, in their order */
     struct mt_map stacks;      /* python id << 32 | native id -> stack + 1 */
     struct mt_map code_frames; /* code id << 32 | offset -> frame */
     struct mt_modules *modules;
@@ -65,6 +66,7 @@ void mt_tape_symbols_free(struct mt_tape_symbols *self)
     for (kind = 0; kind < MT_DEFINE_KIND_COUNT; kind++)
         free(self->tables[kind].entries);
     free(self->threads.entries);
+    free(self->late_names.entries);
     mt_map_release(&self->stacks);
     mt_map_release(&self->code_frames);
     mt_modules_free(self->modules);
@@ -95,7 +97,9 @@ static enum mt_status take_thread(struct mt_tape_symbols *self, const uint8_t *p
     if (bytes < 16)
         return MT_ERR_FORMAT;
     memcpy(&number, payload, sizeof number);
-    if (!number || number > MAX_THREADS)
+    if (number == MT_THREAD_RENAMED || number == MT_THREAD_GIVEN)
+        return set_entry(&self->late_names, self->late_names.count, payload, bytes);
+    if (number > MAX_THREADS)
         return MT_OK; /* more than a trace can tell apart */
     return set_entry(&self->threads, (size_t)number, payload, bytes);
 }
@@ -214,6 +218,27 @@ static bool find_thread(const struct mt_symbols *symbols, uint64_t os_id, uint32
     return false;
 }
 
+/* What the thread is called in the end: the last name that was given to its OS
+ * id on purpose, or what it was renamed to after it was defined. */
+static const struct entry *name_of_thread(const struct mt_tape_symbols *self,
+                                          const struct entry *defined)
+{
+    const struct entry *name = defined;
+    bool given = false;
+
+    for (size_t i = 0; i < self->late_names.count; i++) {
+        const struct entry *late = &self->late_names.entries[i];
+        uint64_t kind;
+        if (memcmp(late->payload + 8, defined->payload + 8, 8))
+            continue;
+        memcpy(&kind, late->payload, sizeof kind);
+        if (kind == MT_THREAD_GIVEN || (!given && late->payload > defined->payload))
+            name = late;
+        given |= kind == MT_THREAD_GIVEN;
+    }
+    return name;
+}
+
 enum mt_status mt_tape_symbols_thread(struct mt_tape_symbols *self, uint32_t number,
                                       uint16_t *thread)
 {
@@ -228,8 +253,9 @@ enum mt_status mt_tape_symbols_thread(struct mt_tape_symbols *self, uint32_t num
     if (entry->symbol == MT_NO_ID) {
         memcpy(&os_id, entry->payload + 8, sizeof os_id);
         if (!find_thread(self->symbols, os_id, &entry->symbol)) {
-            if (entry->bytes > 16)
-                status = string_of(self, entry->payload + 16, entry->bytes - 16, &name);
+            const struct entry *called = name_of_thread(self, entry);
+            if (called->bytes > 16)
+                status = string_of(self, called->payload + 16, called->bytes - 16, &name);
             if (status == MT_OK)
                 status = mt_symbols_thread(self->symbols, name, os_id, &entry->symbol);
         }
