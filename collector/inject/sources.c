@@ -5,11 +5,19 @@
 
 #include "modules_scan.h"
 #include "source_cupti.h"
+#include "source_nvml.h"
 #include "source_nvtx.h"
 #include "source_torch.h"
 #include "thread_names.h"
 
+// clang-format off
 const struct mt_inject_source *const mt_inject_sources[] = {
     &mt_modules_source, /* first: the others' stacks lie in modules */
-    &mt_cupti_source,   &mt_nvtx_source, &mt_torch_source, &mt_thread_names_source, NULL,
+    &mt_cupti_source,
+    &mt_nvml_source,
+    &mt_nvtx_source,
+    &mt_torch_source,
+    &mt_thread_names_source,
+    NULL,
 };
+// clang-format on

@@ -1,4 +1,4 @@
-# NVTX, thread names.
+# NVTX, NVML, thread names.
 mt_inject_test(thread_names thread_names.c)
 set(nvtx_files source_nvtx.c source_nvtx_slots.c source_nvtx_ranges.c source_nvtx_domains.c
   source_nvtx_handles.c source_nvtx_text.c)
@@ -9,3 +9,9 @@ mt_inject_test(nvtx_memory ${nvtx_files} source_nvtx_memory.c)
 add_test(NAME inject.nvtx_abi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/check_nvtx_abi.sh
   ${CMAKE_C_COMPILER})
 set_tests_properties(inject.nvtx_abi PROPERTIES SKIP_RETURN_CODE 77)
+
+# NVML: the test is the driver, for the stand-in that asks it.
+mt_inject_test(nvml source_nvml.c nvml_order.c)
+set_target_properties(test_nvml PROPERTIES ENABLE_EXPORTS ON)
+target_compile_definitions(test_nvml PRIVATE STANDIN="${CMAKE_BINARY_DIR}/standin")
+add_dependencies(test_nvml standin_nvml standin_driver)

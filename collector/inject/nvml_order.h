@@ -1,0 +1,31 @@
+/* Which of NVML's devices is which of CUDA's. NVML numbers all devices by their
+ * place on the bus; CUDA numbers those that CUDA_VISIBLE_DEVICES leaves, in its
+ * order, and without CUDA_DEVICE_ORDER=PCI_BUS_ID the fastest one first. */
+#ifndef MT_INJECT_NVML_ORDER_H
+#define MT_INJECT_NVML_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MT_NVML_TEXT = 96, MT_NVML_DEVICES = 64 };
+
+struct mt_nvml_device {
+    char uuid[MT_NVML_TEXT], name[MT_NVML_TEXT];
+    bool split; /* into instances (MIG) */
+};
+
+/* One of CUDA's devices. */
+struct mt_nvml_place {
+    uint32_t index;              /* NVML's */
+    char instance[MT_NVML_TEXT]; /* UUID of a MIG instance ("MIG-..."), or "" */
+};
+
+/* Writes CUDA's devices 0, 1, ... to `places` and returns how many there are.
+ * `visible` and `order` are the values of CUDA_VISIBLE_DEVICES and
+ * CUDA_DEVICE_ORDER, NULL if not set. If it cannot be known, *why says why and
+ * 0 is returned; otherwise *why is NULL. */
+uint32_t mt_nvml_order(const struct mt_nvml_device *devices, uint32_t count, const char *visible,
+                       const char *order, struct mt_nvml_place places[MT_NVML_DEVICES],
+                       const char **why);
+
+#endif

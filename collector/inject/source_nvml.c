@@ -1,0 +1,356 @@
+/* See source_nvml.h.
+ *
+ * NVML knows processes by the ids of the initial pid namespace, or (newer
+ * drivers) of ours. If a process that has a context is never listed, its own
+ * share cannot be known: then the device's whole use is the sample, and the
+ * trace's `sources` say "nvml-device" instead of "nvml". */
+#include "source_nvml.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collect.h"
+#include "nvml_abi.h"
+#include "nvml_order.h"
+#include "settings.h"
+
+enum { PROCESSES_MAX = 1024, ENVIRONMENT_MAX = 1024, END_WAIT_MS = 200 };
+
+#define SECOND_NS   INT64_C(1000000000)
+#define PATIENCE_NS (2 * SECOND_NS) /* for a process that has a context to be listed */
+
+struct device {
+    void *handle;
+    int64_t told_ns; /* when the last sample was told */
+    uint64_t used_bytes, free_bytes;
+    bool has_context, told;
+};
+
+enum state { LOOKING, SAMPLING, GIVEN_UP };
+
+static struct {
+    enum state state;
+    bool device_wide, told;
+    struct nvml_functions call;
+    struct device devices[MT_NVML_DEVICES]; /* by CUDA's number */
+    uint32_t count;
+    uint32_t pid;
+    int64_t next_ns;
+    int64_t context_ns; /* when we heard of the first context, 0 = not yet */
+    bool listed;        /* the driver has shown our pid */
+} nvml;
+
+/* Bit n: a sample of CUDA's device n is wanted; the last one: of all. */
+static _Atomic uint64_t wanted;
+static _Atomic bool busy, ending;
+
+static struct {
+    char visible[ENVIRONMENT_MAX], order[ENVIRONMENT_MAX];
+    bool has_visible, has_order;
+} environment;
+
+/* --- from other threads --- */
+
+void mt_nvml_sample_soon(int device)
+{
+    unsigned bit = device < 0 || device >= MT_NVML_DEVICES - 1 ? 63u : (unsigned)device;
+
+    atomic_fetch_or_explicit(&wanted, UINT64_C(1) << bit, memory_order_relaxed);
+}
+
+static bool note(const char *name, char *out)
+{
+    const char *value = getenv(name);
+
+    if (value)
+        snprintf(out, ENVIRONMENT_MAX, "%s", value);
+    return value != NULL;
+}
+
+void mt_nvml_note_environment(void)
+{
+    environment.has_visible = note("CUDA_VISIBLE_DEVICES", environment.visible);
+    environment.has_order = note("CUDA_DEVICE_ORDER", environment.order);
+}
+
+__attribute__((constructor(102))) static void note_first_environment(void)
+{
+    if (mt_settings->asked)
+        mt_nvml_note_environment();
+}
+
+/* --- the library --- */
+
+static void *find(void *library, const char *name, const char *older)
+{
+    void *function = dlsym(library, name);
+
+    return function || !older[0] ? function : dlsym(library, older);
+}
+
+static bool load(void)
+{
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    struct nvml_functions *call = &nvml.call;
+
+    if (!library)
+        return false;
+#define LOAD(member, parameters, name, older)                                                      \
+    {                                                                                              \
+        void *function = find(library, name, older);                                               \
+        memcpy(&call->member, &function, sizeof function);                                         \
+    }
+    NVML_FUNCTIONS(LOAD)
+#undef LOAD
+    return call->init && call->count && call->by_index && call->uuid && call->name &&
+           (call->memory || call->memory_v2) && call->init() == NVML_OK;
+}
+
+/* Bytes that CUDA can have of the device, those that are free, and all in use. */
+static bool read_memory(void *handle, struct nvml_memory *memory)
+{
+    struct nvml_memory_v2 newer = {.version = NVML_MEMORY_V2};
+
+    if (nvml.call.memory_v2 && nvml.call.memory_v2(handle, &newer) == NVML_OK) {
+        *memory = (struct nvml_memory){newer.total - newer.reserved, newer.free, newer.used};
+        return newer.reserved <= newer.total;
+    }
+    return nvml.call.memory && nvml.call.memory(handle, memory) == NVML_OK;
+}
+
+/* --- which devices --- */
+
+static uint32_t list_devices(struct mt_nvml_device *devices, void **handles)
+{
+    uint32_t count = 0, split = 0, pending = 0;
+
+    if (nvml.call.count(&count) != NVML_OK)
+        return 0;
+    if (count > MT_NVML_DEVICES)
+        count = MT_NVML_DEVICES;
+    for (uint32_t i = 0; i < count; i++) {
+        devices[i] = (struct mt_nvml_device){0};
+        if (nvml.call.by_index(i, &handles[i]) != NVML_OK)
+            return 0;
+        (void)nvml.call.uuid(handles[i], devices[i].uuid, MT_NVML_TEXT);
+        (void)nvml.call.name(handles[i], devices[i].name, MT_NVML_TEXT);
+        devices[i].split = nvml.call.mig_mode &&
+                           nvml.call.mig_mode(handles[i], &split, &pending) == NVML_OK && split;
+    }
+    return count;
+}
+
+static void *handle_of(const struct mt_nvml_place *place, void *const *handles)
+{
+    void *handle = NULL;
+
+    if (!place->instance[0])
+        return handles[place->index];
+    if (!nvml.call.by_uuid || nvml.call.by_uuid(place->instance, &handle) != NVML_OK)
+        return NULL;
+    return handle;
+}
+
+static void tell_device(uint32_t number)
+{
+    void *handle = nvml.devices[number].handle;
+    char name[MT_NVML_TEXT] = "";
+    struct nvml_memory memory;
+
+    (void)nvml.call.name(handle, name, sizeof name);
+    if (read_memory(handle, &memory))
+        mt_collect_device(number, memory.total, name);
+}
+
+static bool find_devices(void)
+{
+    static struct mt_nvml_device devices[MT_NVML_DEVICES];
+    static struct mt_nvml_place places[MT_NVML_DEVICES];
+    void *handles[MT_NVML_DEVICES];
+    const char *why;
+
+    nvml.count = mt_nvml_order(devices, list_devices(devices, handles),
+                               environment.has_visible ? environment.visible : NULL,
+                               environment.has_order ? environment.order : NULL, places, &why);
+    if (why)
+        mt_collect_fact("nvml", why);
+    for (uint32_t i = 0; i < nvml.count; i++) {
+        nvml.devices[i].handle = handle_of(&places[i], handles);
+        if (nvml.devices[i].handle)
+            tell_device(i);
+    }
+    return nvml.count > 0;
+}
+
+/* --- samples --- */
+
+/* Our share of a device, 0 if we are not listed. */
+static uint64_t used_by_us(void *handle)
+{
+    static struct nvml_process processes[PROCESSES_MAX];
+    uint32_t count = PROCESSES_MAX;
+
+    if (!nvml.call.processes || nvml.call.processes(handle, &count, processes) != NVML_OK)
+        return 0;
+    for (uint32_t i = 0; i < count && i < PROCESSES_MAX; i++)
+        if (processes[i].pid == nvml.pid && processes[i].used_bytes != NVML_NOT_AVAILABLE)
+            return processes[i].used_bytes;
+    return 0;
+}
+
+static void emit(uint32_t number, uint64_t used_bytes, uint64_t free_bytes)
+{
+    struct mt_raw_event event = {.kind = MT_EVENT_MEMORY_SAMPLE,
+                                 .heap = MT_RAW_DRIVER,
+                                 .device = (uint8_t)number,
+                                 .size_bytes = used_bytes,
+                                 .aux_bytes = free_bytes};
+
+    mt_collect_emit(&event);
+}
+
+/* Equal values are told once a second. */
+static void tell(uint32_t number, uint64_t used_bytes, uint64_t free_bytes, int64_t now_ns)
+{
+    struct device *device = &nvml.devices[number];
+
+    if (device->told && device->used_bytes == used_bytes && device->free_bytes == free_bytes &&
+        now_ns - device->told_ns < SECOND_NS)
+        return;
+    device->told = true;
+    device->told_ns = now_ns;
+    device->used_bytes = used_bytes;
+    device->free_bytes = free_bytes;
+    emit(number, used_bytes, free_bytes);
+}
+
+static void sample(uint32_t number, int64_t now_ns)
+{
+    struct device *device = &nvml.devices[number];
+    uint64_t used_bytes;
+    struct nvml_memory memory;
+
+    if (!device->handle || !read_memory(device->handle, &memory))
+        return;
+    used_bytes = used_by_us(device->handle);
+    nvml.listed |= used_bytes > 0;
+    if (nvml.device_wide && device->has_context)
+        used_bytes = memory.used;
+    if (used_bytes || device->told) /* nothing of a device that we never used */
+        tell(number, used_bytes, memory.free, now_ns);
+}
+
+static void tell_source(void)
+{
+    if (nvml.told)
+        return;
+    nvml.told = true;
+    mt_collect_fact("sources", nvml.device_wide ? "nvml-device" : "nvml");
+}
+
+static void sample_all(int64_t now_ns)
+{
+    for (uint32_t i = 0; i < nvml.count; i++)
+        sample(i, now_ns);
+    if (nvml.listed)
+        nvml.device_wide = false;
+    else if (nvml.context_ns && now_ns - nvml.context_ns > PATIENCE_NS)
+        nvml.device_wide = true;
+    if (nvml.listed || nvml.device_wide)
+        tell_source();
+}
+
+/* --- the source --- */
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+static bool has_driver(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+    if (driver)
+        dlclose(driver);
+    return driver != NULL;
+}
+
+/* At exit, before any library is finalised: the sampler stays out of NVML. What
+ * it is doing may take long, and is not waited for beyond that. */
+static void process_ends(void)
+{
+    const struct timespec step = {0, 1000000};
+
+    atomic_store(&ending, true);
+    for (int i = 0; i < END_WAIT_MS && atomic_load(&busy); i++)
+        nanosleep(&step, NULL);
+}
+
+static void start_sampling(void)
+{
+    static bool registered;
+
+    nvml.pid = (uint32_t)getpid();
+    if (!registered)
+        registered = atexit(process_ends) == 0;
+    nvml.state = registered && load() && find_devices() ? SAMPLING : GIVEN_UP;
+}
+
+static void note_contexts(uint64_t devices, int64_t now_ns)
+{
+    bool all = devices >> 63;
+
+    for (uint32_t i = 0; i < nvml.count; i++)
+        nvml.devices[i].has_context |= all || (devices >> i & 1);
+    if (!nvml.context_ns)
+        nvml.context_ns = now_ns;
+}
+
+static void pass(void)
+{
+    int64_t now_ns = clock_ns();
+    uint64_t devices;
+
+    if (nvml.state == LOOKING && has_driver())
+        start_sampling();
+    if (nvml.state != SAMPLING)
+        return;
+    devices = atomic_exchange_explicit(&wanted, 0, memory_order_relaxed);
+    if (devices)
+        note_contexts(devices, now_ns);
+    if (!devices && now_ns < nvml.next_ns)
+        return;
+    nvml.next_ns = now_ns + SECOND_NS / mt_settings->sample_hz;
+    sample_all(now_ns);
+}
+
+static void poll(void)
+{
+    if (!mt_settings->sample_hz || nvml.state == GIVEN_UP || !mt_collect_enter())
+        return;
+    atomic_store(&busy, true);
+    if (!atomic_load(&ending))
+        pass();
+    atomic_store(&busy, false);
+    mt_collect_leave();
+}
+
+/* The parent's library knows the parent's process. */
+static void forked(void)
+{
+    memset(&nvml, 0, sizeof nvml);
+    atomic_store_explicit(&wanted, 0, memory_order_relaxed);
+    atomic_store(&busy, false);
+}
+
+const struct mt_inject_source mt_nvml_source = {.name = "nvml", .poll = poll, .forked = forked};

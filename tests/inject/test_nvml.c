@@ -1,0 +1,303 @@
+/* Samples of what the process uses, against the stand-in of NVML, and the order
+ * of devices. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nvml_order.h"
+#include "recorded_events.h"
+#include "source_nvml.h"
+
+static uint64_t used[8];
+
+/* The stand-in asks for it: no driver is loaded that would know. */
+uint64_t memtrace_standin_used_bytes(int device);
+uint64_t memtrace_standin_used_bytes(int device)
+{
+    return used[device];
+}
+
+static void *driver;
+
+/* A library that is called libcuda.so.1 is what the sampler waits for. */
+static void load_driver(void)
+{
+    driver = dlopen(STANDIN "/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(driver);
+}
+
+static int fresh(void **state)
+{
+    (void)state;
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_DEVICE_ORDER");
+    unsetenv("MEMTRACE_STANDIN_NVML");
+    setenv("MEMTRACE_STANDIN_DEVICES", "2", 1);
+    setenv("MEMTRACE_STANDIN_MEMORY", "10737418240", 1);
+    memset(used, 0, sizeof used);
+    recorded_clear();
+    recorded_settings.sample_hz = 1000;
+    mt_nvml_source.forked();
+    mt_nvml_note_environment();
+    return 0;
+}
+
+static void poll_again(void)
+{
+    usleep(1100); /* longer than a period */
+    mt_nvml_source.poll();
+}
+
+enum { GIB = 1 << 30 };
+
+static void expect_sample(size_t index, unsigned device, uint64_t used_bytes, uint64_t free_bytes)
+{
+    const struct mt_raw_event *event = &recorded.events[index];
+
+    assert_in_range(index, 0, recorded.count - 1);
+    assert_int_equal(event->kind, MT_EVENT_MEMORY_SAMPLE);
+    assert_int_equal(event->device, device);
+    assert_int_equal(event->size_bytes, used_bytes);
+    assert_int_equal(event->aux_bytes, free_bytes);
+}
+
+/* First: no test before this one loaded the stand-in's driver. */
+static void nothing_without_a_driver(void **state)
+{
+    (void)state;
+    used[0] = 100;
+    mt_nvml_sample_soon(0);
+    mt_nvml_source.poll();
+    assert_null(dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_NOLOAD));
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.devices, "");
+    load_driver();
+    assert_non_null(dlopen(STANDIN "/libnvidia-ml.so.1", RTLD_NOW));
+}
+
+static void our_share_of_each_device(void **state)
+{
+    (void)state;
+    poll_again();
+    assert_string_equal(recorded.devices,
+                        "0 10737418240 Stand-in GPU\n1 10737418240 Stand-in GPU\n");
+    assert_int_equal(recorded.count, 0); /* we use nothing yet */
+    assert_string_equal(recorded.facts, "");
+    used[1] = 100;
+    poll_again();
+    assert_string_equal(recorded.facts, "sources=nvml\n");
+    assert_int_equal(recorded.count, 1);
+    expect_sample(0, 1, 100, 9ull * GIB - 100);
+    used[0] = 50;
+    poll_again(); /* device 1 as before: not told again so soon */
+    assert_int_equal(recorded.count, 2);
+    expect_sample(1, 0, 50, 9ull * GIB - 50);
+    used[0] = used[1] = 0;
+    poll_again();
+    assert_int_equal(recorded.count, 4);
+    expect_sample(2, 0, 0, 9ull * GIB);
+    expect_sample(3, 1, 0, 9ull * GIB);
+}
+
+/* On a machine that stands still now and then more is right, too. */
+static size_t seconds_since(time_t start)
+{
+    return (size_t)(time(NULL) - start);
+}
+
+static void equal_values_once_a_second(void **state)
+{
+    time_t start = time(NULL);
+
+    (void)state;
+    used[0] = 100;
+    for (int i = 0; i < 30; i++)
+        poll_again();
+    assert_in_range(recorded.count, 1, 1 + seconds_since(start));
+    recorded.count = 0;
+    sleep(1);
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+}
+
+static void rate_and_forced_samples(void **state)
+{
+    time_t start = time(NULL);
+
+    (void)state;
+    recorded_settings.sample_hz = 1; /* one a second */
+    for (used[0] = 100; used[0] < 120; used[0]++)
+        poll_again();
+    assert_in_range(recorded.count, 1, 1 + seconds_since(start));
+    recorded.count = 0;
+    used[0] = 200;
+    mt_nvml_sample_soon(0);
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+    expect_sample(0, 0, 200, 9ull * GIB - 200);
+    recorded_settings.sample_hz = 0;
+    used[0] = 300;
+    mt_nvml_sample_soon(0);
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+}
+
+/* As in a pid namespace: the whole use of those devices that have a context. */
+static void a_process_that_is_not_listed(void **state)
+{
+    (void)state;
+    setenv("MEMTRACE_STANDIN_NVML", "hide", 1);
+    used[0] = 100;
+    used[1] = 50;
+    mt_nvml_sample_soon(1);
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    for (int i = 0; i < 30 && !recorded.count; i++) {
+        usleep(100000);
+        poll_again();
+    }
+    assert_int_equal(recorded.count, 1);
+    expect_sample(0, 1, GIB + 50, 9ull * GIB - 50);
+    assert_string_equal(recorded.facts, "sources=nvml-device\n");
+}
+
+static void older_drivers(void **state)
+{
+    (void)state;
+    setenv("MEMTRACE_STANDIN_NVML", "old", 1);
+    used[0] = 100;
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+    expect_sample(0, 0, 100, 9ull * GIB - 100);
+}
+
+static void a_library_that_does_not_start(void **state)
+{
+    (void)state;
+    setenv("MEMTRACE_STANDIN_NVML", "broken", 1);
+    used[0] = 100;
+    poll_again();
+    unsetenv("MEMTRACE_STANDIN_NVML");
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+}
+
+static void devices_as_the_program_counts(void **state)
+{
+    (void)state;
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    used[0] = 100;
+    used[1] = 50;
+    poll_again(); /* the environment was noted before that: both devices */
+    assert_int_equal(recorded.count, 2);
+    mt_nvml_source.forked();
+    recorded_clear();
+    mt_nvml_note_environment();
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+    expect_sample(0, 0, 50, 9ull * GIB - 50);
+}
+
+static void an_order_that_is_not_known(void **state)
+{
+    (void)state;
+    setenv("MEMTRACE_STANDIN_NVML", "mixed", 1);
+    used[0] = 100;
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts,
+                        "nvml=the devices differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID\n");
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+    mt_nvml_source.forked();
+    mt_nvml_note_environment();
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+    assert_string_equal(recorded.devices, "0 10737418240 Stand-in GPU\n1 10737418240 Other GPU\n");
+}
+
+static void an_instance(void **state)
+{
+    (void)state;
+    setenv("MEMTRACE_STANDIN_NVML", "split", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "MIG-1", 1);
+    mt_nvml_note_environment();
+    used[0] = 100;
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+    expect_sample(0, 0, 100, 9ull * GIB - 100);
+}
+
+/* --- the order alone --- */
+
+static const struct mt_nvml_device four[] = {{"GPU-aa11", "H", false},
+                                             {"GPU-aa22", "H", false},
+                                             {"GPU-bb", "H", false},
+                                             {"GPU-cc", "H", true}};
+
+/* "2 0": NVML's numbers of CUDA's devices; "?" if not known. */
+static const char *order(uint32_t count, const char *visible, const char *variable)
+{
+    struct mt_nvml_place places[MT_NVML_DEVICES];
+    static char text[256];
+    const char *why;
+    uint32_t found = mt_nvml_order(four, count, visible, variable, places, &why);
+
+    text[0] = 0;
+    for (uint32_t i = 0; i < found; i++) {
+        recorded_add(text, sizeof text, i ? " " : "");
+        if (places[i].instance[0])
+            recorded_add(text, sizeof text, "%s", places[i].instance);
+        else
+            recorded_add(text, sizeof text, "%u", places[i].index);
+    }
+    return why ? "?" : text;
+}
+
+static void visible_devices(void **state)
+{
+    (void)state;
+    assert_string_equal(order(3, NULL, NULL), "0 1 2");
+    assert_string_equal(order(3, "", NULL), "");
+    assert_string_equal(order(3, "2,1", NULL), "2 1");
+    assert_string_equal(order(3, " 2 , 1 ", NULL), "2 1");
+    assert_string_equal(order(3, "2,-1,1", NULL), "2");
+    assert_string_equal(order(3, "2,7,1", NULL), "2");
+    assert_string_equal(order(3, "2,x", NULL), "2");
+    assert_string_equal(order(3, "2,,1", NULL), "2");
+    assert_string_equal(order(3, "99999999999999999999", NULL), "");
+    assert_string_equal(order(3, "NoDevFiles", NULL), "");
+    assert_string_equal(order(3, "GPU-bb,GPU-aa2", NULL), "2 1");
+    assert_string_equal(order(3, "GPU-bb,GPU-aa", NULL), "2"); /* two begin so */
+    assert_string_equal(order(3, "GPU-bb,GPU-zz,1", NULL), "2");
+    assert_string_equal(order(4, "MIG-x,2", NULL), "MIG-x 2");
+    assert_string_equal(order(4, "1", NULL), "1");
+    assert_string_equal(order(4, "3", NULL), "?"); /* split: which instance? */
+    assert_string_equal(order(4, NULL, NULL), "?");
+    assert_string_equal(order(0, NULL, NULL), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nothing_without_a_driver, fresh),
+        cmocka_unit_test_setup(our_share_of_each_device, fresh),
+        cmocka_unit_test_setup(equal_values_once_a_second, fresh),
+        cmocka_unit_test_setup(rate_and_forced_samples, fresh),
+        cmocka_unit_test_setup(a_process_that_is_not_listed, fresh),
+        cmocka_unit_test_setup(older_drivers, fresh),
+        cmocka_unit_test_setup(a_library_that_does_not_start, fresh),
+        cmocka_unit_test_setup(devices_as_the_program_counts, fresh),
+        cmocka_unit_test_setup(an_order_that_is_not_known, fresh),
+        cmocka_unit_test_setup(an_instance, fresh),
+        cmocka_unit_test(visible_devices),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
