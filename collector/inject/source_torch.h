@@ -47,7 +47,7 @@ bool mt_torch_version_read(const char *library_path, char *text, size_t text_byt
 /* ---- source_torch_allocator.c: finding it, and hooking into it ---- */
 
 /* Called when PyTorch begins with CUDA, before the allocator exists.
- * `library` is a handle of a library that uses it. */
+ * `library` is a handle of a library that uses it, NULL if that is the program. */
 void mt_torch_allocator_meet(void *library);
 
 /* "2.11.0+cu130", or "" as long as it is not known. */
@@ -92,8 +92,8 @@ bool mt_torch_reports_seen(void); /* has one become an event? */
 /* Finds the functions that are interposed, ahead of time. */
 void mt_torch_reports_resolve(void *library);
 
-/* The function of that name as seen from a library: never one of ours. NULL if
- * there is none. */
+/* What has that name, as seen from a library (NULL: from the program): never
+ * one of ours. NULL if there is none. */
 void *mt_torch_symbol(void *library, const char *name);
 
 /* A handle of the library that the code at `address` is in, or NULL. */

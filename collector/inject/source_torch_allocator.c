@@ -206,18 +206,19 @@ static void replace_table(void **object, const struct table *table)
 static bool say_rounded(const char *reason)
 {
     static bool said;
+    const char *version = hooked.version_text;
 
-    mt_collect_say(&said, "PyTorch's allocator: %s; sizes are those of blocks, not requests",
-                   reason);
+    mt_collect_say(&said, "PyTorch%s%s: %s; sizes are those of blocks, not requests",
+                   *version ? " " : "", version, reason);
     return false;
 }
 
 static bool read_version(const char *path)
 {
     if (!mt_torch_version_read(path, hooked.version_text, sizeof hooked.version_text))
-        return say_rounded("its version is not known");
+        return say_rounded("a version that is not known");
     hooked.version = mt_torch_version_find(hooked.version_text);
-    return hooked.version || say_rounded("no facts about this version");
+    return hooked.version || say_rounded("a version that is not known");
 }
 
 static bool hook(void **const *allocator)
@@ -236,9 +237,18 @@ static bool hook(void **const *allocator)
         return false;
     if (!table_is_known((const void *)(functions - offsetof(struct table, functions)),
                         library.base))
-        return say_rounded("it is not the one of this version");
+        return say_rounded("an allocator that is not known");
     replace_table(object, (const void *)(functions - offsetof(struct table, functions)));
     return true;
+}
+
+/* A program that is linked to the library may hold the pointer itself (a copy
+ * relocation): then it comes first in the global order. */
+static void **const *find_allocator(void *library)
+{
+    void **const *allocator = dlsym(RTLD_DEFAULT, ALLOCATOR);
+
+    return allocator ? allocator : mt_torch_symbol(library, ALLOCATOR);
 }
 
 void mt_torch_allocator_meet(void *library)
@@ -247,5 +257,5 @@ void mt_torch_allocator_meet(void *library)
         return;
     mt_torch_reports_resolve(library);
     mt_torch_scopes_resolve(library);
-    hook(mt_torch_symbol(library, ALLOCATOR));
+    hook(find_allocator(library));
 }

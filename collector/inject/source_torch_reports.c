@@ -219,13 +219,12 @@ int8_t mt_torch_device_count(void)
 {
     const void *caller = __builtin_return_address(0);
     count_function next = (count_function)original(DEVICE_COUNT, caller);
+    int saved = errno;
     void *library = mt_torch_library_of(caller);
 
-    if (library) {
-        int saved = errno;
-        mt_torch_allocator_meet(library);
+    mt_torch_allocator_meet(library);
+    if (library)
         dlclose(library);
-        errno = saved;
-    }
+    errno = saved;
     return next ? next() : 0;
 }

@@ -113,7 +113,7 @@ static void conclude(bool agrees)
         decide(agrees ? MT_TORCH_TRACKED : MT_TORCH_REPORTS);
     unlock_held();
     if (!agrees)
-        mt_collect_say(&said, "PyTorch's allocator: its tracker and its reports do not agree; "
+        mt_collect_say(&said, "PyTorch: the allocator's tracker and its reports do not agree; "
                               "sizes are those of blocks, not requests");
 }
 

@@ -34,7 +34,8 @@ static bool take_number(const char **text, unsigned *number, bool dot)
     return true;
 }
 
-/* "2.11.0" and "2.11.0+cu130" are releases, "2.11.0a0+git1234" is not. */
+/* "2.11.0", "2.11.0+cu130" and "2.11.0.post2" are releases, "2.11.0a0+git1234" is
+ * not. */
 static bool parse(const char *text, unsigned *major, unsigned *minor, bool *release)
 {
     unsigned patch;
@@ -42,7 +43,7 @@ static bool parse(const char *text, unsigned *major, unsigned *minor, bool *rele
     if (!take_number(&text, major, true) || !take_number(&text, minor, true) ||
         !take_number(&text, &patch, false))
         return false;
-    *release = *text == '\0' || *text == '+';
+    *release = *text == '\0' || *text == '+' || strncmp(text, ".post", 5) == 0;
     return true;
 }
 

@@ -338,27 +338,27 @@ static void expect_reports(const char *reason)
 static void case_other_version_reports(void)
 {
     load_version("2.16.0");
-    expect_reports("no facts about this version");
+    expect_reports("a version that is not known");
 }
 
 static void case_unreleased_version_reports(void)
 {
     load_version("2.11.0a0+git70d99e9");
-    expect_reports("no facts about this version");
+    expect_reports("a version that is not known");
 }
 
 static void case_other_table_reports(void)
 {
     setenv("MEMTRACE_STANDIN_TORCH", "51,16,7,44,1", 1);
     begin();
-    expect_reports("not the one of this version");
+    expect_reports("an allocator that is not known");
 }
 
 static void case_other_type_reports(void)
 {
     setenv("MEMTRACE_STANDIN_FAULT", "type", 1);
     begin();
-    expect_reports("not the one of this version");
+    expect_reports("an allocator that is not known");
 }
 
 static void case_disagreement_reports(void)

@@ -25,6 +25,7 @@ static void test_releases_are_known(void **state)
     assert_true(version->has_pool);
     assert_ptr_equal(mt_torch_version_find("2.11.0"), version);
     assert_ptr_equal(mt_torch_version_find("2.11.7"), version);
+    assert_ptr_equal(mt_torch_version_find("2.11.0.post303"), version);
     assert_false(mt_torch_version_find("2.7.1+cu118")->has_pool);
 }
 
