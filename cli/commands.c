@@ -11,6 +11,10 @@ const struct mt_command mt_commands[] = {
      "  memtrace analyze run.pickle -o report\n"
      "  memtrace analyze run.pickle --json | jq .devices[0].summary",
      mt_cmd_analyze},
+    {"doctor", "[options]", "what can be recorded on this machine, and why not",
+     "Tries each thing that a recording is made from, in a process of its own: ok, degraded (a\n"
+     "trace will lack something) or missing, and how to mend it.",
+     mt_cmd_doctor},
     {"dump", "TRACE [options]", "print the events of a trace, one a line",
      "With --json every line is one JSON object. Times of --from and --to count from the first\n"
      "event; both ends are included.\n\n"
@@ -45,6 +49,21 @@ const struct mt_command mt_commands[] = {
      "  memtrace optimal run.trace --time 60 -o plan.csv\n"
      "  memtrace optimal A.1048576.csv --capacity 1048576 --json",
      mt_cmd_optimal},
+    {"record", "[options] [--] COMMAND [ARGUMENT ...]", "run a command and record its GPU memory",
+     "Runs the command as it is, and writes what it and the processes that it starts do with the\n"
+     "GPU: calls of the driver, blocks of PyTorch's allocator, ranges, call stacks. Input, output\n"
+     "and exit status are the command's. Without -o the trace goes to the current folder, with\n"
+     "the name and the process of the command: train-12345.trace.zst. -o DIR/ is for many\n"
+     "processes: HOST-PID.trace.zst.\n"
+     "\n"
+     "  memtrace record python train.py --epochs 3\n"
+     "  memtrace record -o run.trace.zst --stacks both -- ./solver input.dat\n"
+     "  memtrace record -o traces/ -- torchrun --nproc-per-node 8 train.py",
+     mt_cmd_record},
+    {"recover", "TRACE ... [options]", "complete the trace of a process that was killed",
+     "record does this when the command has ended; this is for when record was killed, too, and a\n"
+     "tape (TRACE.tape) lies beside the trace.",
+     mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
      "CHART is timeline (memory over time by role), icicle (who holds the memory at the peak)\n"
      "or flamechart (which call grew or shrank it).\n"

@@ -10,14 +10,15 @@
 #define MAX_COMMANDS 64
 
 /* A closed standard stream must not become the number of a file that we open.
- * Reading from 0 and writing to 1 keep failing, as the caller wanted. */
+ * Reading from 0 and writing to 1 keep failing, as the caller wanted; what we
+ * start finds them closed. */
 static void fill_standard_streams(void)
 {
     int fd;
 
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+            (void)!open("/dev/null", (fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
 }
 
 static int print_text(const char *text)
@@ -131,6 +132,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* writing says EPIPE instead: exit 4, no noise */
+    if (argc < 2 || strcmp(argv[1], "record") != 0) /* whose command inherits it */
+        signal(SIGPIPE, SIG_IGN); /* writing says EPIPE instead: exit 4, no noise */
     return run(argc, argv);
 }

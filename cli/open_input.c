@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "import.h"
+#include "recover.h"
 #include "units.h"
 
 enum { MAX_FORMATS = 32 };
@@ -27,6 +28,15 @@ static bool known_format(const char *format)
     return false;
 }
 
+/* A trace whose process was killed together with `memtrace record`. */
+static void say_tape(const char *path)
+{
+    if (strcmp(path, "-") != 0 && mt_recover_is_needed(path))
+        mt_say("'%s': a tape lies beside it: either it is still being recorded, or "
+               "'memtrace recover %s' completes it",
+               path, path);
+}
+
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code)
 {
     struct mt_source *source = NULL;
@@ -38,6 +48,8 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         return NULL;
     }
     status = mt_open_any(path, common->format, &source, &error);
+    if (!common->quiet)
+        say_tape(path);
     if (status == MT_OK) {
         *exit_code = MT_EXIT_OK;
         return source;

@@ -147,13 +147,14 @@ void mt_lifecycle_forked(void)
 /* ---- end -------------------------------------------------------------- */
 
 /* At exit. What the program still does afterwards (the driver's own end) stays
- * on the tape, and `memtrace record` adds it; without it, the trace is final. */
+ * on the tape, and `memtrace record` adds it; without it (it does not wait for
+ * us, its manifest is gone), the trace is final. */
 __attribute__((destructor)) static void process_ends(void)
 {
     if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
         return;
     mt_writer_thread_finish();
-    if (mt_settings->manifest[0])
+    if (mt_settings->manifest[0] && access(mt_settings->manifest, F_OK) == 0)
         return;
     atomic_store(&mt_core.state, MT_CORE_OFF);
     atomic_store(mt_core.generation_page, 0);

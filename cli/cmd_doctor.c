@@ -1,0 +1,102 @@
+/* memtrace doctor: what the collector can see on this machine. */
+#include <string.h>
+
+#include "cli.h"
+#include "json.h"
+#include "probe.h"
+
+static const char *state_word(enum mt_probe_state state)
+{
+    switch (state) {
+    case MT_PROBE_OK: return "ok";
+    case MT_PROBE_DEGRADED: return "degraded";
+    case MT_PROBE_MISSING: break;
+    }
+    return "missing";
+}
+
+static void add_text(struct mt_buf *out, const struct mt_probe *probe,
+                     const struct mt_probe_result *result)
+{
+    const struct mt_style *style = mt_stdout_style();
+    const char *colour = result->state == MT_PROBE_OK         ? style->green
+                         : result->state == MT_PROBE_DEGRADED ? style->yellow
+                                                              : style->red;
+
+    mt_buf_printf(out, "%-10s %s%-9s%s ", probe->name, colour, state_word(result->state),
+                  style->reset);
+    mt_buf_add_printable(out, result->text, strlen(result->text));
+    mt_buf_add_char(out, '\n');
+    if (*result->mend) {
+        mt_buf_printf(out, "%-20s -> ", "");
+        mt_buf_add_printable(out, result->mend, strlen(result->mend));
+        mt_buf_add_char(out, '\n');
+    }
+}
+
+static void add_json(struct mt_json *json, const struct mt_probe *probe,
+                     const struct mt_probe_result *result)
+{
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "name", probe->name);
+    mt_json_text(json, "what", probe->what);
+    mt_json_text(json, "state", state_word(result->state));
+    mt_json_text(json, "text", result->text);
+    mt_json_text(json, "mend", *result->mend ? result->mend : NULL);
+    mt_json_object_end(json);
+}
+
+/* All checks, each printed when it is known. True if nothing is missing. */
+static bool check_all(bool as_json, struct mt_buf *out, int *printed)
+{
+    const struct mt_probe *probe;
+    struct mt_probe_result result;
+    struct mt_json json;
+    bool complete = true;
+
+    mt_json_init(&json, out, true);
+    if (as_json) {
+        mt_json_object_begin(&json, NULL);
+        mt_json_text(&json, "schema", "memtrace.doctor/1");
+        mt_json_array_begin(&json, "checks");
+    }
+    for (probe = mt_probes; probe->name && *printed == MT_EXIT_OK; probe++) {
+        mt_probe_run(probe, &result);
+        complete = complete && result.state != MT_PROBE_MISSING;
+        if (as_json) {
+            add_json(&json, probe, &result);
+            continue;
+        }
+        add_text(out, probe, &result);
+        *printed = mt_print(out);
+        mt_buf_reset(out);
+    }
+    if (as_json) {
+        mt_json_array_end(&json);
+        mt_json_bool(&json, "complete", complete);
+        mt_json_object_end(&json);
+        mt_buf_add_char(out, '\n');
+    }
+    return complete;
+}
+
+int mt_cmd_doctor(const struct mt_command *command, int argc, char **argv)
+{
+    bool as_json = false, complete;
+    const struct mt_option options[] = {
+        {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &as_json},
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
+    };
+    struct mt_buf out = {0};
+    char **arguments;
+    int count, code = mt_options_parse(command, options, argc, argv, 0, 0, &arguments, &count);
+
+    if (code >= 0)
+        return code;
+    code = MT_EXIT_OK;
+    complete = check_all(as_json, &out, &code);
+    if (as_json)
+        code = mt_print(&out);
+    mt_buf_release(&out);
+    return code != MT_EXIT_OK ? code : complete ? MT_EXIT_OK : MT_EXIT_BUDGET;
+}

@@ -1,0 +1,96 @@
+/* memtrace recover: what a killed process left on its tape becomes part of its
+ * trace. `record` does this itself; it is for when `record` was killed, too. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "record_output.h"
+#include "tape_file.h"
+
+enum { MAX_FILES = 4096 };
+
+/* The trace whose tape `path` is, or path itself; false if it is too long. */
+static bool trace_of(const char *path, char trace[4096])
+{
+    size_t length = strlen(path), suffix = strlen(MT_TAPE_SUFFIX);
+
+    if (length >= 4096)
+        return false;
+    if (length > suffix && strcmp(path + length - suffix, MT_TAPE_SUFFIX) == 0)
+        length -= suffix;
+    memcpy(trace, path, length);
+    trace[length] = '\0';
+    return true;
+}
+
+static int exit_code_of(const struct mt_trace_end *end)
+{
+    if (end->state == MT_TRACE_RUNNING)
+        return MT_EXIT_INPUT;
+    if (end->state == MT_TRACE_FAILED)
+        return end->error.status == MT_ERR_OUTPUT ? MT_EXIT_OUTPUT : MT_EXIT_INPUT;
+    return MT_EXIT_OK;
+}
+
+/* One file: its lines or its object; exit code. */
+static int recover_one(const char *path, const struct mt_common *common, struct mt_buf *out,
+                       struct mt_json *json)
+{
+    struct mt_buf line = {0};
+    struct mt_trace_end end;
+    char trace[4096];
+    int code;
+
+    if (!trace_of(path, trace)) {
+        mt_say("'%.80s...': the path is too long", path);
+        return MT_EXIT_INPUT;
+    }
+    mt_trace_end(&end, trace, 0, NULL);
+    code = exit_code_of(&end);
+    mt_add_trace_end(&line, &end, "", common->quiet);
+    if (code != MT_EXIT_OK && line.data)
+        mt_say("%.*s", (int)strcspn(line.data, "\n"), line.data);
+    else if (!common->json && line.data)
+        mt_buf_add(out, line.data, line.length);
+    if (common->json)
+        mt_json_trace_end(json, &end);
+    mt_buf_release(&line);
+    return code;
+}
+
+int mt_cmd_recover(const struct mt_command *command, int argc, char **argv)
+{
+    struct mt_common common = {false, false, false, NULL};
+    const struct mt_option options[] = {
+        {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &common.json},
+        {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what was lost", &common.quiet},
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
+    };
+    struct mt_buf out = {0};
+    struct mt_json json;
+    char **files;
+    int count, i, printed, code;
+
+    code = mt_options_parse(command, options, argc, argv, 1, MAX_FILES, &files, &count);
+    if (code >= 0)
+        return code;
+    code = MT_EXIT_OK;
+    mt_json_init(&json, &out, true);
+    if (common.json) {
+        mt_json_object_begin(&json, NULL);
+        mt_json_text(&json, "schema", "memtrace.recover/1");
+        mt_json_array_begin(&json, "traces");
+    }
+    for (i = 0; i < count; i++) {
+        int one = recover_one(files[i], &common, &out, &json);
+        code = one > code ? one : code;
+    }
+    if (common.json) {
+        mt_json_array_end(&json);
+        mt_json_object_end(&json);
+        mt_buf_add_char(&out, '\n');
+    }
+    printed = mt_print(&out);
+    mt_buf_release(&out);
+    return printed != MT_EXIT_OK ? printed : code;
+}

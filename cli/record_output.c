@@ -1,0 +1,202 @@
+/* See record_output.h. */
+#include "record_output.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "units.h"
+
+const char *mt_short_path(const char *path)
+{
+    char here[PATH_MAX];
+    size_t length;
+
+    if (!getcwd(here, sizeof here))
+        return path;
+    length = strlen(here);
+    return strncmp(path, here, length) == 0 && path[length] == '/' ? path + length + 1 : path;
+}
+
+struct lines {
+    struct mt_buf *out;
+    const struct mt_trace_end *end;
+    const char *before;
+};
+
+static void begin_line(const struct lines *lines)
+{
+    const char *path = mt_short_path(lines->end->path);
+
+    mt_buf_add_text(lines->out, lines->before);
+    mt_buf_add_printable(lines->out, path, strlen(path));
+    mt_buf_add_text(lines->out, ": ");
+}
+
+/* "26,671 events" */
+static void add_events(struct mt_buf *out, uint64_t count)
+{
+    char digits[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "%s event%s", mt_format_count(digits, count), count == 1 ? "" : "s");
+}
+
+/* "6.95 GiB (PyTorch: 5.90 GiB allocated, 6.45 GiB reserved)" */
+static void add_peaks(struct mt_buf *out, const struct mt_trace_summary *summary)
+{
+    char bytes[MT_UNITS_TEXT];
+    bool inner = summary->device_known && (summary->allocated_known || summary->reserved_known);
+
+    if (!summary->device_known && !summary->allocated_known && !summary->reserved_known)
+        return;
+    mt_buf_add_text(out, ", peak ");
+    if (summary->device_known)
+        mt_buf_add_text(out, mt_format_bytes(bytes, summary->device_peak_bytes));
+    if (inner)
+        mt_buf_add_text(out, " (PyTorch: ");
+    if (summary->allocated_known)
+        mt_buf_printf(out, "%s allocated", mt_format_bytes(bytes, summary->allocated_peak_bytes));
+    if (summary->allocated_known && summary->reserved_known)
+        mt_buf_add_text(out, ", ");
+    if (summary->reserved_known)
+        mt_buf_printf(out, "%s reserved", mt_format_bytes(bytes, summary->reserved_peak_bytes));
+    if (inner)
+        mt_buf_add_char(out, ')');
+}
+
+static void add_numbers(const struct lines *lines)
+{
+    const struct mt_trace_summary *summary = &lines->end->summary;
+    struct mt_buf *out = lines->out;
+    char span[MT_UNITS_TEXT];
+
+    begin_line(lines);
+    add_events(out, summary->events);
+    mt_buf_printf(out, " in %s", mt_format_duration(span, summary->end_ns - summary->begin_ns));
+    add_peaks(out, summary);
+    mt_buf_add_char(out, '\n');
+}
+
+/* What the end of the process cost. */
+static void add_recovery(const struct lines *lines)
+{
+    const struct mt_recovery *recovery = &lines->end->recovery;
+    struct mt_buf *out = lines->out;
+
+    begin_line(lines);
+    mt_buf_add_text(out, "its process did not end in order; ");
+    add_events(out, recovery->events_recovered);
+    mt_buf_add_text(out, " recovered from its tape, ");
+    if (recovery->events_missing) {
+        add_events(out, recovery->events_missing);
+        mt_buf_add_text(out, " lost in the middle of being written\n");
+    } else {
+        mt_buf_add_text(out, "nothing lost\n");
+    }
+}
+
+static void add_faults(const struct lines *lines)
+{
+    const struct mt_trace_end *end = lines->end;
+    const struct mt_finalize_result *native = &end->native;
+    struct mt_buf *out = lines->out;
+
+    if (end->summary.dropped) {
+        begin_line(lines);
+        add_events(out, end->summary.dropped);
+        mt_buf_add_text(out,
+                        " lost: they could not be written fast enough, or the disk was full\n");
+    }
+    if (end->native_error.status != MT_OK) {
+        begin_line(lines);
+        mt_buf_add_text(out, "native frames keep their addresses: ");
+        mt_buf_add_printable(out, end->native_error.text, strlen(end->native_error.text));
+        mt_buf_add_char(out, '\n');
+    }
+    if (native->changed_modules || native->missing_modules) {
+        begin_line(lines);
+        mt_buf_printf(out, "%u of %u files with native code changed or are gone: ",
+                      native->changed_modules + native->missing_modules, native->modules);
+        mt_buf_add_printable(out, native->example, strlen(native->example));
+        mt_buf_add_char(out, '\n');
+    }
+}
+
+void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
+                      bool only_faults)
+{
+    const struct lines lines = {out, end, before};
+
+    switch (end->state) {
+    case MT_TRACE_RUNNING:
+        begin_line(&lines);
+        mt_buf_add_text(out, "its process still runs; the trace is whole when that has ended\n");
+        return;
+    case MT_TRACE_FAILED:
+        begin_line(&lines);
+        mt_buf_add_printable(out, end->error.text, strlen(end->error.text));
+        mt_buf_add_char(out, '\n');
+        return;
+    case MT_TRACE_WHOLE:
+    case MT_TRACE_RECOVERED: break;
+    }
+    if (!only_faults)
+        add_numbers(&lines);
+    if (end->state == MT_TRACE_RECOVERED && (!only_faults || end->recovery.events_missing))
+        add_recovery(&lines);
+    add_faults(&lines);
+}
+
+static const char *state_word(enum mt_trace_state state)
+{
+    switch (state) {
+    case MT_TRACE_WHOLE: return "whole";
+    case MT_TRACE_RECOVERED: return "recovered";
+    case MT_TRACE_RUNNING: return "running";
+    case MT_TRACE_FAILED: break;
+    }
+    return "failed";
+}
+
+static void json_peak(struct mt_json *json, const char *key, bool known, uint64_t bytes)
+{
+    if (known)
+        mt_json_u64(json, key, bytes);
+    else
+        mt_json_null(json, key);
+}
+
+static void json_summary(struct mt_json *json, const struct mt_trace_summary *summary)
+{
+    mt_json_u64(json, "process_id", summary->process_id);
+    if (summary->rank >= 0)
+        mt_json_i64(json, "rank", summary->rank);
+    mt_json_text(json, "sources", summary->sources);
+    mt_json_u64(json, "bytes", summary->bytes);
+    mt_json_u64(json, "events", summary->events);
+    mt_json_u64(json, "duration_ns", summary->end_ns - summary->begin_ns);
+    json_peak(json, "device_peak_bytes", summary->device_known, summary->device_peak_bytes);
+    json_peak(json, "allocated_peak_bytes", summary->allocated_known,
+              summary->allocated_peak_bytes);
+    json_peak(json, "reserved_peak_bytes", summary->reserved_known, summary->reserved_peak_bytes);
+    mt_json_u64(json, "events_dropped", summary->dropped);
+}
+
+void mt_json_trace_end(struct mt_json *json, const struct mt_trace_end *end)
+{
+    bool readable = end->state == MT_TRACE_WHOLE || end->state == MT_TRACE_RECOVERED;
+
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "path", end->path);
+    mt_json_text(json, "state", state_word(end->state));
+    if (readable) {
+        json_summary(json, &end->summary);
+        mt_json_u64(json, "events_recovered", end->recovery.events_recovered);
+        mt_json_u64(json, "events_missing", end->recovery.events_missing);
+        mt_json_u64(json, "native_frames", end->native.native_frames);
+        mt_json_u64(json, "native_frames_named", end->native.named_frames);
+    }
+    mt_json_text(json, "error", end->state == MT_TRACE_FAILED ? end->error.text : NULL);
+    mt_json_object_end(json);
+}

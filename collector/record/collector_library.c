@@ -1,0 +1,60 @@
+/* See collector_library.h. */
+#include "collector_library.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util.h"
+
+/* Of the program's folder: a build folder, then what `cmake --install` makes. */
+static const char *const folders[] = {"", "../lib/", "../lib64/", "../lib/x86_64-linux-gnu/",
+                                      "../lib/aarch64-linux-gnu/"};
+
+/* The folder of this program with its last slash. */
+static bool own_folder(char folder[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    char *slash;
+
+    if (length <= 0)
+        return false;
+    folder[length] = '\0';
+    slash = strrchr(folder, '/');
+    if (!slash)
+        return false;
+    slash[1] = '\0';
+    return true;
+}
+
+/* `candidate` without links and dots, if it is a file that can be read. */
+static bool resolve(const char *candidate, char path[PATH_MAX])
+{
+    return realpath(candidate, path) && access(path, R_OK) == 0;
+}
+
+enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struct mt_error *error)
+{
+    const char *told = strcmp(name, MT_COLLECTOR_NAME) == 0 ? getenv("MEMTRACE_INJECT") : NULL;
+    char own[PATH_MAX], candidate[2 * PATH_MAX];
+    size_t i;
+
+    if (told && *told) {
+        if (resolve(told, path))
+            return MT_OK;
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "MEMTRACE_INJECT is '%.100s': %s", told,
+                       strerror(errno));
+    }
+    if (!own_folder(own))
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the folder of memtrace is not known");
+    for (i = 0; i < MT_ARRAY_LEN(folders); i++) {
+        snprintf(candidate, sizeof candidate, "%s%s%s", own, folders[i], name);
+        if (resolve(candidate, path))
+            return MT_OK;
+    }
+    return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s is neither in %.120s nor in ../lib of it",
+                   name, own);
+}

@@ -1,0 +1,93 @@
+/* See cupti_copies.h. */
+#include "cupti_copies.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+struct search {
+    bool (*visit)(void *context, const char *name);
+    void *context;
+};
+
+static bool visit_pattern(const struct search *search, const char *folder, const char *rest)
+{
+    char pattern[2 * PATH_MAX];
+    glob_t found = {0};
+    bool done = false;
+    size_t i;
+
+    snprintf(pattern, sizeof pattern, "%s%s", folder, rest);
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (i = found.gl_pathc; i > 0 && !done; i--) /* the highest version first */
+            done = search->visit(search->context, found.gl_pathv[i - 1]);
+    globfree(&found);
+    return done;
+}
+
+/* Wheels of the vendor lie beside the framework. A virtual environment's
+ * interpreter is a link: its own folder counts, then that of what it leads to. */
+static bool visit_python(const struct search *search, const char *interpreter)
+{
+    char folder[PATH_MAX], real[PATH_MAX];
+    const char *paths[2] = {interpreter, realpath(interpreter, real)};
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(paths) && paths[i]; i++) {
+        const char *slash = strrchr(paths[i], '/');
+        if (!slash || i > PATH_MAX)
+            continue;
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - paths[i]), paths[i]);
+        if (visit_pattern(search, folder,
+                          "/../lib/python3*/*-packages/nvidia/cu1*/lib/libcupti.so.1*") ||
+            visit_pattern(search, folder,
+                          "/../lib/python3*/*-packages/nvidia/cuda_cupti/lib/libcupti.so.1*"))
+            return true;
+    }
+    return false;
+}
+
+static bool visit_toolkits(const struct search *search)
+{
+    static const char *const rests[] = {"/extras/CUPTI/lib64/libcupti.so", "/lib64/libcupti.so.1*",
+                                        "/targets/*/lib/libcupti.so.1*"};
+    const char *folders[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda",
+                             "/usr/local/cuda-*"};
+    size_t i, k;
+
+    for (i = 0; i < MT_ARRAY_LEN(folders); i++)
+        for (k = 0; folders[i] && *folders[i] && k < MT_ARRAY_LEN(rests); k++)
+            if (visit_pattern(search, folders[i], rests[k]))
+                return true;
+    return false;
+}
+
+static bool visit_names(const struct search *search)
+{
+    static const char *const names[] = {"libcupti.so.13",   "libcupti.so.12",   "libcupti.so.11.8",
+                                        "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5",
+                                        "libcupti.so.11.4", "libcupti.so.11.3", "libcupti.so.11.2",
+                                        "libcupti.so.11.1", "libcupti.so.11.0", "libcupti.so"};
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(names); i++)
+        if (search->visit(search->context, names[i]))
+            return true;
+    return false;
+}
+
+bool mt_cupti_copies(const char *interpreter, bool (*visit)(void *context, const char *name),
+                     void *context)
+{
+    const struct search search = {visit, context};
+    const char *told = getenv("MEMTRACE_CUPTI");
+
+    if (told && *told)
+        return strcmp(told, "none") != 0 && visit(context, told);
+    return (interpreter && visit_python(&search, interpreter)) || visit_toolkits(&search) ||
+           visit_names(&search);
+}

@@ -1,0 +1,178 @@
+/* See environment.h. */
+#include "environment.h"
+
+#include <string.h>
+
+enum { MAX_ADDED = 24 };
+
+struct block {
+    char *const *inherited;
+    size_t inherited_count;
+    char **entries;
+    size_t count;
+    struct mt_arena *arena;
+    bool failed;
+};
+
+static bool is_of(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+static const char *value_of(const struct block *block, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < block->inherited_count; i++)
+        if (is_of(block->inherited[i], name))
+            return block->inherited[i] + strlen(name) + 1;
+    return NULL;
+}
+
+static void unset(struct block *block, const char *name)
+{
+    size_t i, kept = 0;
+
+    for (i = 0; i < block->count; i++)
+        if (!is_of(block->entries[i], name))
+            block->entries[kept++] = block->entries[i];
+    block->count = kept;
+}
+
+static void set(struct block *block, const char *name, const char *value)
+{
+    char *entry = mt_arena_printf(block->arena, "%s=%s", name, value);
+
+    unset(block, name);
+    if (entry)
+        block->entries[block->count++] = entry;
+    else
+        block->failed = true;
+}
+
+static void set_number(struct block *block, const char *name, uint64_t number)
+{
+    char *text = mt_arena_printf(block->arena, "%llu", (unsigned long long)number);
+
+    if (text)
+        set(block, name, text);
+    else
+        block->failed = true;
+}
+
+static bool is_separator(char c)
+{
+    return c == ':' || c == ' ';
+}
+
+/* What LD_PRELOAD had, without the libraries that come first now. */
+static char *others_preloaded(struct block *block, const struct mt_record_settings *settings)
+{
+    const char *old = value_of(block, "LD_PRELOAD"), *at;
+    char *text = mt_arena_text(block->arena, "", 0);
+
+    for (at = old ? old : ""; *at && text;) {
+        size_t length = strcspn(at, ": ");
+        bool ours =
+            (strlen(settings->library) == length && !memcmp(at, settings->library, length)) ||
+            (settings->interposer && strlen(settings->interposer) == length &&
+             !memcmp(at, settings->interposer, length));
+        if (length && !ours)
+            text = mt_arena_printf(block->arena, "%s:%.*s", text, (int)length, at);
+        for (at += length; is_separator(*at);)
+            at++;
+    }
+    return text;
+}
+
+static void set_preload(struct block *block, const struct mt_record_settings *settings)
+{
+    const char *others = others_preloaded(block, settings);
+    char *text = NULL;
+
+    if (others)
+        text = mt_arena_printf(block->arena, "%s%s%s%s", settings->library,
+                               settings->interposer ? ":" : "",
+                               settings->interposer ? settings->interposer : "", others);
+    if (text)
+        set(block, "LD_PRELOAD", text);
+    else
+        block->failed = true;
+}
+
+/* A program with AddressSanitizer refuses to start behind any other library
+ * that is preloaded; ours does not touch what it replaces. */
+static void calm_sanitizer(struct block *block)
+{
+    static const char calm[] = "verify_asan_link_order=0";
+    const char *old = value_of(block, "ASAN_OPTIONS");
+    char *text = old && *old ? mt_arena_printf(block->arena, "%s:%s", old, calm)
+                             : mt_arena_text(block->arena, calm, sizeof calm - 1);
+
+    if (text)
+        set(block, "ASAN_OPTIONS", text);
+    else
+        block->failed = true;
+}
+
+/* `name` names our library; whoever stood there is told to the collector. */
+static void set_injection(struct block *block, const char *name, const char *next_name,
+                          const char *library)
+{
+    const char *old = value_of(block, name);
+
+    if (old && *old && strcmp(old, library) != 0)
+        set(block, next_name, old);
+    set(block, name, library);
+}
+
+static const char *stacks_word(const struct mt_record_settings *settings)
+{
+    if (settings->python_stacks)
+        return settings->native_stacks ? "python,native" : "python";
+    return settings->native_stacks ? "native" : "none";
+}
+
+static void set_all(struct block *block, const struct mt_record_settings *settings)
+{
+    if (!settings->no_preload) {
+        set_preload(block, settings);
+        calm_sanitizer(block);
+    }
+    set_injection(block, "CUDA_INJECTION64_PATH", "MEMTRACE_CUDA_NEXT", settings->library);
+    set_injection(block, "NVTX_INJECTION64_PATH", "MEMTRACE_NVTX_NEXT", settings->library);
+    set(block, "MEMTRACE_OUTPUT", settings->output);
+    set(block, "MEMTRACE_MANIFEST", settings->manifest);
+    set(block, "MEMTRACE_STACKS", stacks_word(settings));
+    set(block, "MEMTRACE_PHASES", settings->phases);
+    set(block, "MEMTRACE_FOLLOW", settings->follow ? "all" : "none");
+    set_number(block, "MEMTRACE_SAMPLE_HZ", settings->sample_hz);
+    set_number(block, "MEMTRACE_ROOT", (uint64_t)settings->root);
+    unset(block, "MEMTRACE_QUIET");
+    unset(block, "MEMTRACE_WITH_ENV");
+    if (settings->quiet)
+        set(block, "MEMTRACE_QUIET", "1");
+    if (settings->with_env)
+        set(block, "MEMTRACE_WITH_ENV", "1");
+}
+
+char **mt_record_environment(char *const *inherited, const struct mt_record_settings *settings,
+                             struct mt_arena *arena)
+{
+    struct block block = {.inherited = inherited, .arena = arena};
+
+    while (inherited[block.inherited_count])
+        block.inherited_count++;
+    block.entries = mt_arena_array(arena, block.inherited_count + MAX_ADDED, sizeof(char *));
+    if (!block.entries)
+        return NULL;
+    block.count = block.inherited_count;
+    if (block.count)
+        memcpy(block.entries, inherited, block.count * sizeof(char *));
+    if (settings->library)
+        set_all(&block, settings);
+    block.entries[block.count] = NULL;
+    return block.failed ? NULL : block.entries;
+}

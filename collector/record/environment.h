@@ -1,0 +1,35 @@
+/* The environment of the command: what makes the loader, the driver and NVTX
+ * load the collector, and what tells the collector what to do (settings.h in
+ * collector/inject reads it). */
+#ifndef MT_RECORD_ENVIRONMENT_H
+#define MT_RECORD_ENVIRONMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arena.h"
+
+struct mt_record_settings {
+    const char *library;    /* libmemtrace-inject.so; NULL: leave everything as it is */
+    const char *interposer; /* libmemtrace-cuda.so, preloaded too; NULL = no */
+    bool no_preload;        /* do not touch LD_PRELOAD */
+    const char *output;     /* absolute; a folder if it ends in / */
+    const char *manifest;   /* absolute */
+    bool python_stacks, native_stacks;
+    const char *phases; /* "nvtx,torch,autograd", any of them; "none" */
+    uint64_t sample_hz; /* 0 = never */
+    bool follow, quiet, with_env;
+    pid_t root; /* of the command */
+};
+
+/* `inherited` with what the settings change; ends with NULL, lives in the
+ * arena (strings of `inherited` are borrowed). NULL: no memory.
+ *
+ * LD_PRELOAD keeps what it had, behind ours. Other injection libraries that
+ * were set go to MEMTRACE_CUDA_NEXT and MEMTRACE_NVTX_NEXT: the collector calls
+ * them first. */
+char **mt_record_environment(char *const *inherited, const struct mt_record_settings *settings,
+                             struct mt_arena *arena);
+
+#endif

@@ -1,0 +1,190 @@
+/* See launch.h. No handlers: the signals are blocked and taken one by one,
+ * together with SIGCHLD, so that nothing is lost and nothing interrupts. */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const int relayed[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
+                              SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, 0};
+
+void mt_launch_init(struct mt_launch *launch)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    memset(launch, 0, sizeof *launch);
+    sigaction(SIGPIPE, &ignore, &launch->pipe_action);
+    sigaction(SIGXFSZ, &ignore, &launch->size_action);
+}
+
+/* Blocks what is to be relayed, and SIGCHLD. What we were told to ignore
+ * (nohup) stays ignored, for the command, too. */
+static void hold_signals(struct mt_launch *launch)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL}, found;
+    const int *number;
+
+    sigemptyset(&launch->relayed);
+    sigaddset(&launch->relayed, SIGCHLD);
+    for (number = relayed; *number; number++)
+        if (sigaction(*number, NULL, &found) == 0 && found.sa_handler != SIG_IGN)
+            sigaddset(&launch->relayed, *number);
+    sigaction(SIGCHLD, &usual, &launch->child_action); /* ignored: no status to wait for */
+    sigprocmask(SIG_BLOCK, &launch->relayed, &launch->mask);
+}
+
+static void release_signals(struct mt_launch *launch)
+{
+    static const struct timespec at_once = {0, 0};
+
+    while (sigtimedwait(&launch->relayed, NULL, &at_once) > 0) /* meant for the command */
+        continue;
+    sigprocmask(SIG_SETMASK, &launch->mask, NULL);
+}
+
+/* In the new process; tells errno through the pipe if it cannot become the
+ * command, which otherwise closes it. */
+static void become(const struct mt_launch *launch, const struct mt_launch_request *request,
+                   int failed)
+{
+    char **environment = request->environment(request->context, getpid());
+    int why = ENOMEM;
+
+    if (environment) {
+        sigaction(SIGCHLD, &launch->child_action, NULL);
+        sigaction(SIGPIPE, &launch->pipe_action, NULL);
+        sigaction(SIGXFSZ, &launch->size_action, NULL);
+        sigprocmask(SIG_SETMASK, &launch->mask, NULL);
+        environ = environment;
+        execvp(request->command[0], request->command);
+        why = errno;
+    }
+    (void)!write(failed, &why, sizeof why);
+    _exit(127);
+}
+
+/* Waits until the command runs, or could not be run. */
+static void hear_of_exec(struct mt_launch *launch, int failed)
+{
+    int why;
+    ssize_t count;
+
+    do
+        count = read(failed, &why, sizeof why);
+    while (count < 0 && errno == EINTR);
+    if (count != sizeof why)
+        return;
+    launch->exec_errno = why;
+    while (waitpid(launch->pid, &launch->wait_status, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_request *request,
+                               struct mt_error *error)
+{
+    int ends[2];
+
+    if (pipe(ends) < 0)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    hold_signals(launch);
+    launch->pid = fork();
+    if (launch->pid == 0) {
+        close(ends[0]);
+        become(launch, request, ends[1]);
+    }
+    close(ends[1]);
+    if (launch->pid < 0) {
+        mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
+        close(ends[0]);
+        release_signals(launch);
+        return MT_ERR_IO;
+    }
+    hear_of_exec(launch, ends[0]);
+    close(ends[0]);
+    if (launch->exec_errno)
+        release_signals(launch);
+    return MT_OK;
+}
+
+/* Somebody's kill() goes on; what the kernel sends for the terminal went to
+ * the whole process group, and what the command sent itself was meant for it. */
+static void relay(const struct mt_launch *launch, int number, const siginfo_t *info)
+{
+    if (info->si_code == SI_KERNEL || info->si_pid == launch->pid)
+        return;
+    kill(launch->pid, number);
+}
+
+/* The command was stopped by the terminal: whoever waits for us has to see
+ * that. What stopped it otherwise (SIGSTOP) will wake it, too. */
+static void stop_likewise(int number)
+{
+    sigset_t pending;
+
+    if (number != SIGTSTP && number != SIGTTIN && number != SIGTTOU)
+        return;
+    if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1)
+        return; /* already woken */
+    raise(SIGSTOP);
+}
+
+/* True once the command has ended. */
+static bool has_ended(struct mt_launch *launch)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(launch->pid, &status, WNOHANG | WUNTRACED)) == launch->pid) {
+        if (!WIFSTOPPED(status)) {
+            launch->wait_status = status;
+            return true;
+        }
+        stop_likewise(WSTOPSIG(status));
+    }
+    return pid < 0 && errno == ECHILD;
+}
+
+void mt_launch_wait(struct mt_launch *launch)
+{
+    siginfo_t info;
+
+    for (;;) {
+        int number = sigwaitinfo(&launch->relayed, &info);
+        if (number > 0 && number != SIGCHLD)
+            relay(launch, number, &info);
+        if (number == SIGCHLD && has_ended(launch))
+            break;
+    }
+    release_signals(launch);
+}
+
+int mt_launch_exit_code(const struct mt_launch *launch)
+{
+    if (WIFSIGNALED(launch->wait_status))
+        return 128 + WTERMSIG(launch->wait_status);
+    return WEXITSTATUS(launch->wait_status);
+}
+
+void mt_launch_die_likewise(const struct mt_launch *launch)
+{
+    static const struct rlimit no_core = {0, 0};
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigset_t only;
+
+    if (!WIFSIGNALED(launch->wait_status))
+        return;
+    setrlimit(RLIMIT_CORE, &no_core);
+    sigaction(WTERMSIG(launch->wait_status), &usual, NULL);
+    sigemptyset(&only);
+    sigaddset(&only, WTERMSIG(launch->wait_status));
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    raise(WTERMSIG(launch->wait_status));
+}

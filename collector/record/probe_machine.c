@@ -1,0 +1,135 @@
+/* Checks of what the machine and this build have; see probe.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* mkostemp, fallocate */
+#endif
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "collector_library.h"
+#include "finalize.h"
+#include "probe.h"
+
+enum { TAPE_BYTES = 32 << 20 };
+
+/* ---- the library ---------------------------------------------------------- */
+
+void mt_probe_library(struct mt_probe_result *result)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    char path[PATH_MAX];
+
+    if (mt_collector_library(MT_COLLECTOR_NAME, path, &error) != MT_OK)
+        mt_probe_set(result, MT_PROBE_MISSING, "install memtrace as a whole", "%s", error.text);
+    else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
+        mt_probe_set(result, MT_PROBE_MISSING, "build memtrace on this machine", "%s", dlerror());
+    else
+        mt_probe_set(result, MT_PROBE_OK, "", "%s", path);
+}
+
+void mt_probe_nvtx(struct mt_probe_result *result)
+{
+    const char *other = getenv("NVTX_INJECTION64_PATH");
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    char path[PATH_MAX];
+    void *library = NULL;
+
+    if (mt_collector_library(MT_COLLECTOR_NAME, path, &error) == MT_OK)
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library || !dlsym(library, "InitializeInjectionNvtx2"))
+        mt_probe_set(result, MT_PROBE_MISSING, "", "the collector does not take NVTX ranges");
+    else if (other && *other && strcmp(other, path) != 0)
+        mt_probe_set(result, MT_PROBE_OK, "", "ready; %.200s is called first", other);
+    else
+        mt_probe_set(result, MT_PROBE_OK, "", "ready");
+}
+
+/* ---- stacks and symbols --------------------------------------------------- */
+
+/* The collector reads call frame information itself, where it knows the
+ * registers. */
+void mt_probe_native(struct mt_probe_result *result)
+{
+#if defined(__x86_64__)
+    mt_probe_set(result, MT_PROBE_OK, "", "from call frame information");
+#else
+    mt_probe_set(result, MT_PROBE_MISSING, "use --stacks python", "only on x86-64");
+#endif
+}
+
+void mt_probe_symbols(struct mt_probe_result *result)
+{
+    if (mt_finalize_available())
+        mt_probe_set(result, MT_PROBE_OK, "", "elfutils libdw");
+    else
+        mt_probe_set(result, MT_PROBE_DEGRADED, "install libdw-dev and build memtrace again",
+                     "built without libdw: native frames stay addresses");
+}
+
+/* ---- the tape ------------------------------------------------------------- */
+
+/* 0, or what the file system refuses. */
+static int try_tape(int fd)
+{
+    volatile char *bytes;
+    int refused = 0;
+
+    if (fallocate(fd, 0, 0, TAPE_BYTES) < 0 && errno != EOPNOTSUPP)
+        return errno;
+    if (ftruncate(fd, TAPE_BYTES) < 0)
+        return errno;
+    bytes = mmap(NULL, TAPE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (bytes == MAP_FAILED)
+        return errno;
+    bytes[0] = bytes[TAPE_BYTES - 1] = 1;
+    if (munmap((void *)(uintptr_t)bytes, TAPE_BYTES) < 0)
+        refused = errno;
+    return refused;
+}
+
+void mt_probe_tape(struct mt_probe_result *result)
+{
+    char path[] = ".memtrace-XXXXXX", folder[256];
+    int fd, refused;
+
+    if (!getcwd(folder, sizeof folder))
+        snprintf(folder, sizeof folder, "the current folder");
+    fd = mkostemp(path, O_CLOEXEC);
+    refused = fd < 0 ? errno : try_tape(fd);
+    if (fd >= 0) {
+        close(fd);
+        unlink(path);
+    }
+    if (refused)
+        mt_probe_set(result, MT_PROBE_MISSING, "write elsewhere: memtrace record -o FILE",
+                     "%.200s: %s", folder, strerror(refused));
+    else
+        mt_probe_set(result, MT_PROBE_OK, "", "%.200s can be written", folder);
+}
+
+/* ---- the clock ------------------------------------------------------------ */
+
+void mt_probe_clock(struct mt_probe_result *result)
+{
+    char source[32] = "";
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY);
+    ssize_t count = fd < 0 ? -1 : read(fd, source, sizeof source - 1);
+
+    if (fd >= 0)
+        close(fd);
+    source[count > 0 ? count : 0] = '\0';
+    source[strcspn(source, "\n")] = '\0';
+    if (strcmp(source, "tsc") == 0 || strcmp(source, "arch_sys_counter") == 0)
+        mt_probe_set(result, MT_PROBE_OK, "", "%s", source);
+    else
+        mt_probe_set(result, MT_PROBE_DEGRADED, "",
+                     "the system's clock is '%s', not the processor's counter: each event takes "
+                     "longer",
+                     *source ? source : "unknown");
+}

@@ -1,0 +1,280 @@
+/* See program_kind.h. Reads the file as the kernel and the loader do: #! lines,
+ * then the ELF header and the program headers. */
+#include "program_kind.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { MAX_SCRIPTS = 4, MAX_HEADERS = 64, FIRST_BYTES = 256 };
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_NONE
+#endif
+
+/* ---- finding the file ---------------------------------------------------- */
+
+static enum mt_program_kind look_at_file(const char *path)
+{
+    struct stat facts;
+
+    if (stat(path, &facts) < 0)
+        return errno == EACCES ? MT_PROGRAM_NOT_EXECUTABLE : MT_PROGRAM_MISSING;
+    if (S_ISDIR(facts.st_mode))
+        return MT_PROGRAM_IS_FOLDER;
+    return access(path, X_OK) == 0 ? MT_PROGRAM_DYNAMIC : MT_PROGRAM_NOT_EXECUTABLE;
+}
+
+/* As execvp: the first file in PATH that may be run; what may not be is
+ * remembered and searching goes on. */
+static enum mt_program_kind search_path(const char *name, char path[PATH_MAX])
+{
+    const char *at = getenv("PATH");
+    enum mt_program_kind found = MT_PROGRAM_MISSING;
+
+    for (at = at ? at : "/bin:/usr/bin";; at++) {
+        size_t length = strcspn(at, ":");
+        enum mt_program_kind kind = MT_PROGRAM_MISSING;
+        if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, at, length ? "/" : "", name) <
+            PATH_MAX)
+            kind = look_at_file(path);
+        if (kind == MT_PROGRAM_DYNAMIC)
+            return kind;
+        if (kind == MT_PROGRAM_NOT_EXECUTABLE)
+            found = kind;
+        at += length;
+        if (!*at)
+            return found;
+    }
+}
+
+static enum mt_program_kind find(const char *name, char path[PATH_MAX])
+{
+    if (!*name || strlen(name) >= PATH_MAX)
+        return MT_PROGRAM_MISSING;
+    if (!strchr(name, '/'))
+        return search_path(name, path);
+    memcpy(path, name, strlen(name) + 1);
+    return look_at_file(path);
+}
+
+/* ---- what is in it ------------------------------------------------------- */
+
+/* The program that a "#!" line names, to `path`; false if it is no such line. */
+static bool script_interpreter(const char *bytes, size_t length, char path[PATH_MAX])
+{
+    const char *at = bytes + 2, *end = bytes + length;
+    size_t count = 0;
+
+    if (length < 2 || bytes[0] != '#' || bytes[1] != '!')
+        return false;
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    for (; at < end && *at != ' ' && *at != '\t' && *at != '\n'; at++)
+        path[count++] = *at;
+    path[count] = '\0';
+    return count > 0;
+}
+
+/* Would the kernel tell the loader to be careful (AT_SECURE)? */
+static bool is_secure(const char *path)
+{
+    struct stat facts;
+
+    if (stat(path, &facts) < 0)
+        return false;
+    if ((facts.st_mode & S_ISUID) && facts.st_uid != geteuid())
+        return true;
+    if ((facts.st_mode & S_ISGID) && (facts.st_mode & S_IXGRP) && facts.st_gid != getegid())
+        return true;
+    return geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+static enum mt_program_kind kind_of_loader(int fd, const Elf64_Phdr *header)
+{
+    char loader[PATH_MAX];
+    size_t length = header->p_filesz < sizeof loader ? header->p_filesz : sizeof loader - 1;
+    ssize_t count = pread(fd, loader, length, (off_t)header->p_offset);
+
+    loader[count > 0 ? count : 0] = '\0';
+    return strstr(loader, "ld-linux") ? MT_PROGRAM_DYNAMIC : MT_PROGRAM_OTHER_LOADER;
+}
+
+static enum mt_program_kind kind_of_elf(int fd, const Elf64_Ehdr *elf)
+{
+    Elf64_Phdr headers[MAX_HEADERS];
+    size_t count = elf->e_phnum < MAX_HEADERS ? elf->e_phnum : MAX_HEADERS, i;
+
+    if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != OWN_MACHINE)
+        return MT_PROGRAM_OTHER_MACHINE;
+    if (elf->e_phentsize != sizeof *headers ||
+        pread(fd, headers, count * sizeof *headers, (off_t)elf->e_phoff) !=
+            (ssize_t)(count * sizeof *headers))
+        return MT_PROGRAM_DYNAMIC; /* damaged: exec will say so */
+    for (i = 0; i < count; i++)
+        if (headers[i].p_type == PT_INTERP)
+            return kind_of_loader(fd, &headers[i]);
+    return MT_PROGRAM_STATIC;
+}
+
+/* One file: the kind, or true and the next program in program->binary. */
+static bool read_one(struct mt_program *program)
+{
+    union {
+        char bytes[FIRST_BYTES];
+        Elf64_Ehdr elf;
+    } first;
+    int fd = open(program->binary, O_RDONLY | O_CLOEXEC);
+    ssize_t count = fd < 0 ? -1 : pread(fd, first.bytes, sizeof first.bytes, 0);
+    bool script = false;
+
+    if (is_secure(program->binary))
+        program->kind = MT_PROGRAM_SECURE;
+    else if (count >= (ssize_t)sizeof first.elf && !memcmp(first.bytes, ELFMAG, SELFMAG))
+        program->kind = kind_of_elf(fd, &first.elf);
+    else if (count > 0)
+        script = script_interpreter(first.bytes, (size_t)count, program->binary);
+    if (fd >= 0)
+        close(fd);
+    return script;
+}
+
+void mt_program_look(const char *name, struct mt_program *program)
+{
+    int depth;
+
+    memset(program, 0, sizeof *program);
+    program->kind = find(name, program->path);
+    if (program->kind != MT_PROGRAM_DYNAMIC)
+        return;
+    memcpy(program->binary, program->path, sizeof program->path);
+    for (depth = 0; depth < MAX_SCRIPTS && read_one(program); depth++) {
+        program->kind = look_at_file(program->binary);
+        if (program->kind == MT_PROGRAM_DYNAMIC)
+            continue;
+        program->kind = MT_PROGRAM_NO_INTERPRETER;
+        return;
+    }
+}
+
+bool mt_program_runs(const struct mt_program *program)
+{
+    return program->kind == MT_PROGRAM_DYNAMIC || program->kind > MT_PROGRAM_NO_INTERPRETER;
+}
+
+/* ---- asking the loader --------------------------------------------------- */
+
+/* In the child: the loader lists what it would load, and the program does not
+ * run. */
+static void list_libraries(const struct mt_program *program, const char *library, int output)
+{
+    char *preload = NULL, *arguments[] = {(char *)(uintptr_t)program->binary, NULL};
+    char trace[] = "LD_TRACE_LOADED_OBJECTS=1", *environment[] = {trace, NULL, NULL};
+    size_t capacity = strlen(library) + 16;
+
+    preload = malloc(capacity);
+    if (preload) {
+        snprintf(preload, capacity, "LD_PRELOAD=%s", library);
+        environment[1] = preload;
+        dup2(output, STDOUT_FILENO);
+        dup2(output, STDERR_FILENO);
+        execve(program->binary, arguments, environment);
+    }
+    _exit(127);
+}
+
+/* All that comes out of `fd`, up to capacity - 1. */
+static size_t read_all(int fd, char *text, size_t capacity)
+{
+    char rest[512];
+    size_t length = 0;
+    ssize_t count;
+
+    for (;;) {
+        bool full = length + 1 >= capacity;
+        count = read(fd, full ? rest : text + length, full ? sizeof rest : capacity - 1 - length);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        length += full ? 0 : (size_t)count;
+    }
+    text[length] = '\0';
+    return length;
+}
+
+/* The loader's complaint: its line that names the library and an error, from
+ * behind the name on. */
+static void set_reason(struct mt_program *program, const char *text, const char *library)
+{
+    const char *at = strstr(text, "ERROR: "), *name;
+
+    name = strstr(at ? at : text, library);
+    if (name)
+        at = name + strlen(library);
+    if (!at)
+        at = "its loader ends without a reason";
+    at += strspn(at, "': ");
+    snprintf(program->reason, sizeof program->reason, "%.*s", (int)strcspn(at, "\n"), at);
+    program->kind = MT_PROGRAM_REFUSES;
+}
+
+void mt_program_try_preload(struct mt_program *program, const char *library)
+{
+    char text[65536];
+    int ends[2], status = 0;
+    pid_t child;
+
+    if (program->kind != MT_PROGRAM_DYNAMIC || pipe(ends) < 0)
+        return;
+    child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        list_libraries(program, library, ends[1]);
+    }
+    close(ends[1]);
+    if (child > 0) {
+        read_all(ends[0], text, sizeof text);
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+            continue;
+        if (status != 0 || strstr(text, "cannot be preloaded"))
+            set_reason(program, text, library);
+    }
+    close(ends[0]);
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+int mt_program_exit_code(const struct mt_program *program)
+{
+    return program->kind == MT_PROGRAM_MISSING ? 127 : 126;
+}
+
+const char *mt_program_reason(const struct mt_program *program)
+{
+    switch (program->kind) {
+    case MT_PROGRAM_DYNAMIC: return "";
+    case MT_PROGRAM_MISSING: return "no such program";
+    case MT_PROGRAM_IS_FOLDER: return "it is a folder";
+    case MT_PROGRAM_NOT_EXECUTABLE: return "permission denied";
+    case MT_PROGRAM_NO_INTERPRETER: return "the interpreter in its first line is missing";
+    case MT_PROGRAM_STATIC: return "it is statically linked";
+    case MT_PROGRAM_SECURE: return "it runs with other rights than yours (setuid or the like)";
+    case MT_PROGRAM_OTHER_MACHINE: return "it is made for another processor";
+    case MT_PROGRAM_OTHER_LOADER: return "its C library is not glibc";
+    case MT_PROGRAM_REFUSES: return program->reason;
+    }
+    return "";
+}

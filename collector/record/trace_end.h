@@ -1,0 +1,32 @@
+/* What is done with a trace when its process has ended: its tape is folded in
+ * if there still is one, addresses become names, and its numbers are read. */
+#ifndef MT_RECORD_TRACE_END_H
+#define MT_RECORD_TRACE_END_H
+
+#include "finalize.h"
+#include "recover.h"
+#include "trace_summary.h"
+
+enum mt_trace_state {
+    MT_TRACE_WHOLE,     /* its process closed it */
+    MT_TRACE_RECOVERED, /* its process could not; what it left is in the trace now */
+    MT_TRACE_RUNNING,   /* its process still runs: nothing was done */
+    MT_TRACE_FAILED     /* see error; what is there was left as it is */
+};
+
+struct mt_trace_end {
+    const char *path; /* borrowed */
+    enum mt_trace_state state;
+    struct mt_recovery recovery; /* RECOVERED */
+    struct mt_finalize_result native;
+    struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
+    struct mt_trace_summary summary; /* WHOLE, RECOVERED */
+    struct mt_error error;           /* FAILED */
+};
+
+/* A process that still runs may have until `patience_ms` to end. Cost: reading
+ * the trace once; writing it anew if there was a tape or native frames. */
+void mt_trace_end(struct mt_trace_end *end, const char *path, unsigned patience_ms,
+                  const struct mt_finalize_options *options);
+
+#endif

@@ -1,0 +1,217 @@
+/* See trace_summary.h. Adds up what is alive, by address; each heap has an
+ * address space of its own. */
+#include "trace_summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "heaps.h"
+#include "trace.h"
+#include "util.h"
+
+/* What an event of a heap counts to. */
+enum account { NOTHING, DEVICE, RESERVED, ALLOCATED, ACCOUNT_COUNT };
+
+struct alive {
+    struct mt_map entries; /* address in its space -> index of sizes */
+    uint64_t *sizes;
+    size_t capacity, used;
+    uint32_t *unused; /* indexes that are free again */
+    size_t unused_capacity, unused_count;
+};
+
+struct summing {
+    struct mt_source *source;
+    struct alive alive;
+    uint64_t now_bytes[ACCOUNT_COUNT], peak_bytes[ACCOUNT_COUNT];
+    bool seen[ACCOUNT_COUNT];
+    enum account *blocks; /* by heap id: what its blocks count to */
+    size_t heaps_capacity, heaps;
+};
+
+static void alive_release(struct alive *alive)
+{
+    mt_map_release(&alive->entries);
+    free(alive->sizes);
+    free(alive->unused);
+}
+
+static enum mt_status alive_add(struct alive *alive, uint64_t key, uint64_t size_bytes)
+{
+    uint32_t index;
+
+    if (alive->unused_count)
+        index = alive->unused[--alive->unused_count];
+    else if (alive->used < UINT32_MAX - 1)
+        index = (uint32_t)alive->used++;
+    else
+        return MT_ERR_MEMORY;
+    if (alive->used > alive->capacity &&
+        mt_grow(&alive->sizes, &alive->capacity, alive->used, sizeof *alive->sizes) != MT_OK)
+        return MT_ERR_MEMORY;
+    alive->sizes[index] = size_bytes;
+    return mt_map_set(&alive->entries, key, index);
+}
+
+/* Its size, 0 if it is not known to live. */
+static enum mt_status alive_take(struct alive *alive, uint64_t key, uint64_t *size_bytes)
+{
+    uint32_t index = mt_map_take(&alive->entries, key);
+
+    *size_bytes = 0;
+    if (index == MT_MAP_NONE)
+        return MT_OK;
+    *size_bytes = alive->sizes[index];
+    if (alive->unused_count == alive->unused_capacity &&
+        mt_grow(&alive->unused, &alive->unused_capacity, alive->unused_count + 1,
+                sizeof *alive->unused) != MT_OK)
+        return MT_ERR_MEMORY;
+    alive->unused[alive->unused_count++] = index;
+    return MT_OK;
+}
+
+static enum account account_of_heap(const struct mt_symbols *symbols, size_t heap)
+{
+    const char *name = mt_symbols_text(symbols, symbols->heaps[heap].name);
+
+    if (mt_heap_class_of(name).is_device_memory)
+        return DEVICE;
+    return strcmp(name, "pytorch") == 0 ? ALLOCATED : NOTHING;
+}
+
+/* Heaps may be defined while one reads. */
+static enum mt_status learn_heaps(struct summing *summing)
+{
+    const struct mt_symbols *symbols = &summing->source->symbols;
+
+    if (summing->heaps >= symbols->heap_count)
+        return MT_OK;
+    if (mt_grow(&summing->blocks, &summing->heaps_capacity, symbols->heap_count,
+                sizeof *summing->blocks) != MT_OK)
+        return MT_ERR_MEMORY;
+    for (; summing->heaps < symbols->heap_count; summing->heaps++)
+        summing->blocks[summing->heaps] = account_of_heap(symbols, summing->heaps);
+    return MT_OK;
+}
+
+static enum account account_of(const struct summing *summing, const struct mt_event *event)
+{
+    enum account blocks = event->heap < summing->heaps ? summing->blocks[event->heap] : NOTHING;
+
+    if (!mt_event_is_segment(event))
+        return blocks;
+    return blocks == ALLOCATED ? RESERVED : NOTHING;
+}
+
+static void grow_account(struct summing *summing, enum account account, uint64_t size_bytes)
+{
+    uint64_t *now = &summing->now_bytes[account];
+
+    summing->seen[account] = true;
+    if (!mt_add_ok(*now, size_bytes, now))
+        *now = UINT64_MAX;
+    summing->peak_bytes[account] = mt_max_u64(summing->peak_bytes[account], *now);
+}
+
+static void shrink_account(struct summing *summing, enum account account, uint64_t size_bytes)
+{
+    summing->now_bytes[account] -= mt_min_u64(summing->now_bytes[account], size_bytes);
+}
+
+/* Blocks and segments of a heap, and heaps and devices, are apart. */
+static uint64_t key_of(const struct mt_event *event)
+{
+    uint64_t space = (uint64_t)event->heap << 17 | (uint64_t)event->device << 1 |
+                     (uint64_t)(mt_event_is_segment(event) != 0);
+
+    return event->addr ^ mt_hash_u64(space);
+}
+
+static enum mt_status add_event(struct summing *summing, const struct mt_event *event)
+{
+    enum account account = account_of(summing, event);
+    uint64_t size_bytes = event->aux_bytes ? event->aux_bytes : event->size_bytes;
+    enum mt_status status;
+
+    if (account == NOTHING)
+        return MT_OK;
+    switch (event->kind) {
+    case MT_EVENT_ALLOC:
+        grow_account(summing, account, size_bytes);
+        return alive_add(&summing->alive, key_of(event), size_bytes);
+    case MT_EVENT_FREE_REQUESTED:
+    case MT_EVENT_FREE_COMPLETED: /* does nothing after a request */
+        status = alive_take(&summing->alive, key_of(event), &size_bytes);
+        shrink_account(summing, account, size_bytes);
+        return status;
+    case MT_EVENT_SEGMENT_ALLOC:
+    case MT_EVENT_SEGMENT_MAP: grow_account(summing, account, event->size_bytes); break;
+    case MT_EVENT_SEGMENT_FREE:
+    case MT_EVENT_SEGMENT_UNMAP: shrink_account(summing, account, event->size_bytes); break;
+    default: break;
+    }
+    return MT_OK;
+}
+
+static enum mt_status add_batch(struct summing *summing, const struct mt_event_batch *batch,
+                                struct mt_trace_summary *summary)
+{
+    enum mt_status status = learn_heaps(summing);
+    size_t i;
+
+    if (!summary->events)
+        summary->begin_ns = batch->events[0].t_ns;
+    for (i = 0; i < batch->count && status == MT_OK; i++)
+        status = add_event(summing, &batch->events[i]);
+    summary->events += batch->count;
+    summary->end_ns = batch->events[batch->count - 1].t_ns;
+    return status;
+}
+
+static void finish(const struct summing *summing, struct mt_trace_summary *summary)
+{
+    const struct mt_source *source = summing->source;
+    const char *sources = source->header.sources;
+
+    summary->bytes = source->input_bytes;
+    summary->process_id = source->header.process_id;
+    summary->rank = source->header.rank;
+    summary->device_known = summing->seen[DEVICE];
+    summary->reserved_known = summing->seen[RESERVED];
+    summary->allocated_known = summing->seen[ALLOCATED];
+    summary->device_peak_bytes = summing->peak_bytes[DEVICE];
+    summary->reserved_peak_bytes = summing->peak_bytes[RESERVED];
+    summary->allocated_peak_bytes = summing->peak_bytes[ALLOCATED];
+    summary->dropped = source->integrity.events_dropped;
+    summary->damaged = source->integrity.frames_damaged + source->integrity.events_invalid;
+    summary->closed = source->integrity.closed;
+    snprintf(summary->sources, sizeof summary->sources, "%s", sources ? sources : "");
+}
+
+enum mt_status mt_trace_summarize(const char *path, struct mt_trace_summary *summary,
+                                  struct mt_error *error)
+{
+    struct summing summing = {0};
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    memset(summary, 0, sizeof *summary);
+    status = mt_trace_open(path, &summing.source, error);
+    if (status != MT_OK)
+        return status;
+    while ((status = mt_source_next(summing.source, &batch, error)) == MT_OK) {
+        status = add_batch(&summing, &batch, summary);
+        if (status != MT_OK) {
+            mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+            break;
+        }
+    }
+    if (status == MT_END)
+        finish(&summing, summary);
+    alive_release(&summing.alive);
+    free(summing.blocks);
+    mt_source_close(summing.source);
+    return status == MT_END ? MT_OK : status;
+}

@@ -1,0 +1,30 @@
+/* The few numbers that are said of a trace when its recording ends. */
+#ifndef MT_RECORD_TRACE_SUMMARY_H
+#define MT_RECORD_TRACE_SUMMARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "source.h"
+
+struct mt_trace_summary {
+    uint64_t events, bytes;
+    uint64_t begin_ns, end_ns; /* of the first and the last event */
+    uint64_t process_id;
+    int32_t rank; /* -1 = not known */
+    /* Peaks, each of its own instant; `..._known`: there were such events. */
+    bool device_known, reserved_known, allocated_known;
+    uint64_t device_peak_bytes;    /* device memory that the program took from the driver */
+    uint64_t reserved_peak_bytes;  /* PyTorch's segments */
+    uint64_t allocated_peak_bytes; /* PyTorch's blocks */
+    uint64_t dropped, damaged;     /* events lost while recording; frames that cannot be read */
+    bool closed;                   /* the process ended in order */
+    char sources[128];
+};
+
+/* Reads the trace at `path` to its end. Memory grows with what is alive at
+ * once; >= 5 million events/s. */
+enum mt_status mt_trace_summarize(const char *path, struct mt_trace_summary *summary,
+                                  struct mt_error *error) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,1 @@
+memtrace recover missing.trace.zst

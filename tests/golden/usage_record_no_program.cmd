@@ -1,0 +1,1 @@
+memtrace record -o run.trace.zst no-such-program --help

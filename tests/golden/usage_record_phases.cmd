@@ -1,0 +1,1 @@
+memtrace record --phases nvtx,torhc true

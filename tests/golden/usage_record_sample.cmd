@@ -1,0 +1,1 @@
+memtrace record --sample-hz 100000 true

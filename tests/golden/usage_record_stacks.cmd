@@ -1,0 +1,1 @@
+memtrace record --stacks pyton true

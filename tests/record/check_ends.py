@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""check_ends.py BUILD [CASE...]: however a recorded program ends, it ends as it
+does without memtrace, and its trace is whole."""
+import signal
+import sys
+
+from support import check, main, only
+
+WAYS = [("exit", "0"), ("exit", "3"), ("exit", "255"), ("quick", "4"), ("abort",), ("segv",),
+        ("signal", str(int(signal.SIGTERM))), ("signal", str(int(signal.SIGINT))),
+        ("signal", str(int(signal.SIGKILL))), ("exec",), ("threads", "8"), ("fork",),
+        ("forkexec",), ("spawn",)]
+
+
+def every_way(bench):
+    """Same status, same output, with and without; nothing but the traces is left."""
+    for way in WAYS:
+        alone = bench.run(bench.recorded, *way)
+        done = bench.record(bench.recorded, *way)
+        check(done.returncode == alone.returncode,
+              f"{way}: {done.returncode}, without memtrace {alone.returncode}: {done.stderr}")
+        check(done.stdout == alone.stdout, f"{way}: standard output differs")
+        check(bench.traces(), f"{way}: no trace: {done.stderr.decode()}")
+        for trace in bench.traces():
+            bench.check_whole(trace, 0 if way[0] == "threads" else 3)
+            check(done.stderr.count(trace.name.encode() + b":") >= 1,
+                  f"{way}: no line for {trace.name}: {done.stderr}")
+            trace.unlink()
+        bench.check_left()
+
+
+def statuses_of_a_shell(bench):
+    """What `$?` is behind it."""
+    for way, status in ((("exit", "3"), 3), (("signal", "15"), 143), (("abort",), 134),
+                        (("segv",), 139), (("signal", "9"), 137)):
+        script = f'"{bench.memtrace}" record -o t.trace.zst "{bench.recorded}" {" ".join(way)}; echo $?'
+        done = bench.run("sh", "-c", script)
+        check(done.stdout.split() == [str(status).encode()], f"{way}: {done.stdout} {done.stderr}")
+
+
+def commands_that_cannot_run(bench):
+    (bench.work / "folder").mkdir()
+    (bench.work / "text").write_text("#!/no/such/interpreter\n")
+    (bench.work / "plain").write_text("no program\n")
+    (bench.work / "text").chmod(0o755)
+    before = sorted(path.name for path in bench.work.iterdir())
+    for name, status in (("no-such-program", 127), ("./no-such-program", 127), ("./folder", 126),
+                         ("./text", 126), ("./plain", 126)):
+        done = bench.record(name)
+        check(done.returncode == status, f"{name}: {done.returncode}: {done.stderr}")
+        check(done.stderr.count(b"\n") == 1 and name.encode() in done.stderr,
+              f"{name}: not one line: {done.stderr}")
+        bench.check_left(*before)
+
+
+def scripts(bench):
+    """With and without a first line."""
+    for first in ("#!/bin/sh\n", ""):
+        script = bench.work / "script"
+        script.write_text(f'{first}exec "{bench.recorded}" exit 6\n')
+        script.chmod(0o755)
+        done = bench.record("./script")
+        check(done.returncode == 6, f"{done.returncode}: {done.stderr}")
+        bench.check_whole(bench.work / "run.trace.zst")
+
+
+def without_cuda(bench):
+    """No file, and one line."""
+    done = bench.record(bench.recorded, "plain", "3")
+    check(done.returncode == 3 and done.stderr.count(b"\n") == 1 and b"no process used CUDA" in
+          done.stderr, f"{done}")
+    bench.check_left()
+    done = bench.run(bench.memtrace, "record", "-q", bench.recorded, "plain", "0")
+    check(done.stderr == b"", f"{done}")
+    done = bench.run(bench.memtrace, "record", "-o", "traces/", bench.recorded, "plain", "0")
+    bench.check_left()
+    # No thread either: the shell counts its own.
+    done = bench.record("sh", "-c", "ls /proc/$$/task | wc -l")
+    check(done.stdout.split() == [b"1"], f"{done}")
+
+
+def static_program(bench):
+    done = bench.record(bench.static, "exit", "4")
+    check(done.returncode == 4 and b"statically linked" in done.stderr, f"{done}")
+    check(done.stdout == b"hello\n", f"{done}")
+
+
+def without_the_library(bench):
+    environment = bench.environment(MEMTRACE_INJECT="/no/such/library.so")
+    done = bench.record(bench.recorded, "exit", "5", environment=environment)
+    check(done.returncode == 5 and done.stderr.count(b"\n") == 1, f"{done}")
+    check(b"runs without being recorded" in done.stderr, f"{done}")
+    (bench.work / "other.so").write_text("not a library")
+    environment["MEMTRACE_INJECT"] = str(bench.work / "other.so")
+    done = bench.record(bench.recorded, "exit", "5", environment=environment)
+    check(done.returncode == 5 and b"runs without being recorded" in done.stderr, f"{done}")
+
+
+def standard_input(bench):
+    text = bytes(range(256)) * 999
+    done = bench.record(bench.recorded, "echo", stdin=text)
+    check(done.returncode == 0 and done.stdout == text, "standard input is not what came out")
+    bench.check_whole(bench.work / "run.trace.zst")
+
+
+def json_at_the_end(bench):
+    import json
+    done = bench.run(bench.memtrace, "record", "--json", "-o", "r.trace.zst", bench.recorded,
+                     "exit", "3")
+    document = json.loads(done.stderr.splitlines()[-1])
+    check(document["schema"] == "memtrace.record/1" and document["exit_status"] == 3, f"{document}")
+    trace = only(document["traces"])
+    check(trace["device_peak_bytes"] == 3000 << 10 << 1 and trace["state"] == "whole"
+          and trace["events_dropped"] == 0, f"{trace}")
+
+
+if __name__ == "__main__":
+    sys.exit(main([every_way, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
+                   static_program, without_the_library, standard_input, json_at_the_end]))

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""check_places.py BUILD [CASE...]: where traces go, and what happens where they
+cannot."""
+import os
+import re
+import resource
+import subprocess
+import sys
+
+from support import check, main, only
+
+
+def names(bench):
+    """Without -o: the program's name and process."""
+    done = bench.run(bench.memtrace, "record", bench.recorded, "exit", "0")
+    trace = only(bench.traces())
+    check(re.fullmatch(r"recorded-\d+\.trace\.zst", trace.name), trace.name)
+    check(f"-{bench.info(trace)['header']['process_id']}." in trace.name, trace.name)
+    check(trace.name.encode() in done.stderr, f"{done.stderr}")
+    trace.unlink()
+    (bench.work / "train.py").write_text(
+        f"import subprocess, sys\nsys.exit(subprocess.call(['{bench.recorded}', 'exit', '0']))\n")
+    for command, stem in ((["train.py"], "train"), (["-u", "./train.py", "--lr", "3"], "train"),
+                          (["-m", "train"], "train")):
+        bench.run(bench.memtrace, "record", "python3", *command)
+        trace = only(bench.traces())
+        check(re.fullmatch(stem + r"-\d+\.trace\.zst", trace.name), f"{command}: {trace.name}")
+        trace.unlink()
+
+
+def folders(bench):
+    """One file a process, with its rank."""
+    script = f'RANK=0 "{bench.recorded}" exit 0 && RANK=1 WORLD_SIZE=2 "{bench.recorded}" exit 0'
+    for output in ("traces/", "traces"):
+        done = bench.run(bench.memtrace, "record", "-o", output, "sh", "-c", script)
+        check(done.returncode == 0, f"{done}")
+        found = bench.traces(bench.work / "traces")
+        host = os.uname().nodename
+        for trace, rank in zip(sorted(found, key=lambda path: path.name[-12:]), range(2)):
+            check(re.fullmatch(re.escape(host) + rf"-\d+-rank{rank}\.trace\.zst", trace.name),
+                  f"{trace.name}")
+            check(bench.info(trace)["header"]["rank"] == rank, "the rank in the header")
+            trace.unlink()
+        check(len(found) == 2, f"{found}")
+        check(not list((bench.work / "traces").iterdir()), "more than traces was left")
+
+
+def more_than_one_process(bench):
+    """The first has FILE, the others their process in the name."""
+    script = f'"{bench.recorded}" exit 0; "{bench.recorded}" exit 0; exit 9'
+    done = bench.record("sh", "-c", script)
+    found = bench.traces()
+    check(done.returncode == 9 and len(found) == 2, f"{done} {found}")
+    check(re.fullmatch(r"run-\d+\.trace\.zst", found[0].name) and found[1].name == "run.trace.zst",
+          f"{found}")
+    for trace in found:
+        bench.check_whole(trace)
+        check(trace.name.encode() in done.stderr, f"{trace} is not named: {done.stderr}")
+
+
+def follow_none(bench):
+    done = bench.run(bench.memtrace, "record", "--follow", "none", "-o", "run.trace.zst",
+                     bench.recorded, "forkexec")
+    bench.check_whole(only(bench.traces()))
+    check(done.returncode == 0, f"{done}")
+
+
+def replaced_files(bench):
+    """A trace is replaced; what is none is not."""
+    for status in (3, 4):
+        check(bench.record(bench.recorded, "exit", status).returncode == status, "run again")
+        bench.check_whole(only(bench.traces()))
+    (bench.work / "train.py").write_text("print('precious')\n")
+    done = bench.run(bench.memtrace, "record", "-o", "train.py", bench.recorded, "exit", "0")
+    check(done.returncode == 4 and b"not a trace" in done.stderr, f"{done}")
+    check((bench.work / "train.py").read_text() == "print('precious')\n", "it was overwritten")
+
+
+def unwritable(bench):
+    """Said before the command starts, which then does not start."""
+    for output in ("/proc/run.trace.zst", "/proc/", "/sys/kernel/run.trace.zst",
+                   "missing/run.trace.zst", "/dev/null", ""):
+        done = bench.run(bench.memtrace, "record", "-o", output, "touch", bench.work / "started")
+        check(done.returncode == 4, f"'{output}': {done}")
+        check(done.stderr.count(b"\n") == 1 and b"cannot write" in done.stderr, f"{done}")
+    done = bench.run(bench.memtrace, "record", "touch", bench.work / "started", cwd="/proc")
+    check(done.returncode == 4 and b"-o says where" in done.stderr, f"{done}")
+    bench.check_left()
+
+
+def file_size_limit(bench):
+    """A limit on files: said before; the program is not killed by SIGXFSZ."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    done = bench.record(bench.recorded, "exit", "0", preexec_fn=limit)
+    check(done.returncode == 4 and b"cannot write" in done.stderr, f"{done}")
+    bench.check_left()
+    # The same limit, hit while the program runs: it goes on.
+    script = f'ulimit -f 1024; "{bench.recorded}" exit 6'
+    done = bench.record("bash", "-c", script)
+    check(done.returncode == 6, f"{done}")
+
+
+def full_disk(bench):
+    """Too little room: said before. Full while it runs: the program goes on."""
+    disk = bench.work / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", disk],
+                             capture_output=True, check=False).returncode == 0
+    if not mounted:
+        print("full_disk: not root: skipped")
+        return
+    try:
+        done = bench.run(bench.memtrace, "record", "-o", "disk/a.trace.zst", "sh", "-c",
+                         f'cat /dev/zero >disk/filler 2>/dev/null; "{bench.recorded}" exit 6')
+        check(done.returncode == 6, f"the program is not itself: {done}")
+        check(b"space" in done.stderr, f"nobody says why: {done}")
+        done = bench.run(bench.memtrace, "record", "-o", "disk/b.trace.zst", "true")
+        check(done.returncode == 4 and b"space" in done.stderr, f"{done}")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main([names, folders, more_than_one_process, follow_none, replaced_files, unwritable,
+                   file_size_limit, full_disk]))

@@ -1,0 +1,110 @@
+"""What the tests of `memtrace record` share: running it on the stand-ins for a
+GPU, and looking at what it left."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import traceback
+
+LIMIT_SECONDS = 60
+
+
+class Bench:
+    """Programs and folders of one build; `work` is an empty folder of the test."""
+
+    def __init__(self, build, work):
+        self.build = pathlib.Path(build).resolve()
+        self.memtrace = str(self.build / "memtrace")
+        self.recorded = str(self.build / "tests" / "recorded")
+        self.static = str(self.build / "tests" / "recorded_static")
+        self.work = pathlib.Path(work)
+
+    def environment(self, **more):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("MEMTRACE_", "LD_PRELOAD", "CUDA_", "NVTX_"))
+                or name.startswith("MEMTRACE_STANDIN")}
+        kept["LD_LIBRARY_PATH"] = str(self.build / "standin")
+        kept["MEMTRACE_CUPTI"] = str(self.build / "standin" / "libcupti.so.13")
+        kept.update(more)
+        return kept
+
+    def run(self, *command, stdin=b"", environment=None, **more):
+        return subprocess.run([str(word) for word in command], cwd=more.pop("cwd", self.work),
+                              env=environment or self.environment(), input=stdin,
+                              capture_output=True, timeout=LIMIT_SECONDS, **more)
+
+    def start(self, *command, **more):
+        return subprocess.Popen([str(word) for word in command], cwd=self.work,
+                                env=self.environment(), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, **more)
+
+    def record(self, *words, **more):
+        """`memtrace record -o FILE words`: what it did, with the trace it left."""
+        return self.run(self.memtrace, "record", "-o", "run.trace.zst", "--", *words, **more)
+
+    def traces(self, folder=None):
+        return sorted((folder or self.work).glob("*.trace.zst"))
+
+    def info(self, trace):
+        done = self.run(self.memtrace, "info", "--json", trace)
+        check(done.returncode == 0, f"info {trace}: {done.stderr.decode()}")
+        return json.loads(done.stdout)
+
+    def events(self, trace, kind=None, heap="driver"):
+        """Events of a trace, as `dump --json` has them."""
+        done = self.run(self.memtrace, "dump", "--json", trace)
+        check(done.returncode == 0, f"dump {trace}: {done.stderr.decode()}")
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        return [e for e in events if (kind is None or e["kind"] == kind)
+                and (heap is None or e.get("heap", heap) == heap)]
+
+    def sizes(self, trace):
+        return [event["size"] for event in self.events(trace, "alloc")]
+
+    def check_whole(self, trace, allocations=3):
+        """The trace is closed, undamaged, and holds what use_gpu() of recorded.c does."""
+        facts = self.info(trace)["integrity"]
+        check(facts["closed"] and not facts["cut"] and not facts["frames_damaged"]
+              and not facts["events_invalid"], f"{trace} is not whole: {facts}")
+        wanted = [1000 << 10, 2000 << 10, 3000 << 10]
+        check(self.sizes(trace)[:allocations] == wanted[:allocations], f"{trace}: {self.sizes(trace)}")
+
+    def check_left(self, *names):
+        """These files, and no others, are in the folder."""
+        found = sorted(path.name for path in self.work.iterdir())
+        check(found == sorted(names), f"left behind: {found}, wanted {sorted(names)}")
+
+
+class Wrong(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Wrong(text)
+
+
+def only(things):
+    things = list(things)
+    check(len(things) == 1, f"one was expected: {things}")
+    return things[0]
+
+
+def main(cases):
+    """run.py BUILD [CASE...]: runs the cases, each in an empty folder."""
+    build, names = sys.argv[1], sys.argv[2:]
+    failed = []
+    chosen = [case for case in cases if not names or case.__name__ in names]
+    for case in chosen:
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                case(Bench(build, work))
+            except Exception as error:  # pylint: disable=broad-except
+                failed.append(case.__name__)
+                print(f"{case.__name__}: {error}")
+                if not isinstance(error, Wrong):
+                    traceback.print_exc()
+    print(f"{len(chosen)} cases, {len(failed)} failed")
+    return 1 if failed or not chosen else 0
