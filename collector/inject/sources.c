@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "modules_scan.h"
+#include "python_stack.h"
 #include "source_cupti.h"
 #include "source_nvml.h"
 #include "source_nvtx.h"
@@ -13,6 +14,7 @@
 // clang-format off
 const struct mt_inject_source *const mt_inject_sources[] = {
     &mt_modules_source, /* first: the others' stacks lie in modules */
+    &mt_python_source,
     &mt_cupti_source,
     &mt_nvml_source,
     &mt_nvtx_source,

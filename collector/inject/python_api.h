@@ -1,0 +1,42 @@
+/* The functions of the interpreter in this process that may be called without
+ * its lock, and those of the self-check. Found by name: nothing here links to
+ * Python. */
+#ifndef MT_INJECT_PYTHON_API_H
+#define MT_INJECT_PYTHON_API_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mt_python_api {
+    uint32_t version; /* 0x030b07f0 */
+    const void *runtime;
+    const void *code_type, *text_type, *bytes_type;
+    /* without the lock, from any thread */
+    int (*is_initialized)(void);
+    int (*is_finalizing)(void);
+    void *(*this_thread)(void); /* thread state of the caller; NULL: runs no Python */
+    int (*add_pending)(int (*call)(void *), void *argument);
+    void *(*current_thread)(void); /* equals this_thread() if the caller has the lock */
+    /* with the lock */
+    void *(*get_frame)(void); /* borrowed */
+    void *(*get_back)(void *frame);
+    void *(*get_code)(void *frame);
+    int (*get_line)(void *frame);
+    void *(*get_attribute)(void *object, const char *name);
+    const char *(*get_text)(void *text, intptr_t *bytes);
+    long (*get_long)(void *number);
+    void *(*error)(void); /* borrowed; NULL: none is set */
+    void (*clear_error)(void);
+    void (*increase)(void *object);
+    void (*decrease)(void *object);
+    int (*gc_disable)(void); /* NULL in 3.9 */
+    int (*gc_enable)(void);
+};
+
+/* Looks for an interpreter: in the program and what it was linked with, then
+ * in every library that was loaded since. False if there is none (yet), or, if
+ * `version` is set, not all of it. Takes the loader's lock: from a constructor, or a thread of our
+ * own. */
+bool mt_python_api_find(struct mt_python_api *api);
+
+#endif

@@ -1,0 +1,27 @@
+/* The self-check: what we read against what Python says. */
+#ifndef MT_INJECT_PYTHON_CHECK_H
+#define MT_INJECT_PYTHON_CHECK_H
+
+#include "python_api.h"
+#include "python_codes.h"
+
+enum mt_python_verdict {
+    MT_PYTHON_UNSURE,  /* the caller has not the interpreter's lock, or runs no Python code */
+    MT_PYTHON_SHALLOW, /* equal, but of one frame only: says nothing of callers */
+    MT_PYTHON_EQUAL,
+    MT_PYTHON_DIFFERENT
+};
+
+/* Frames of a thread by guarded reads, innermost first, to thread->frames;
+ * *count of them. False: something was not as it should be. */
+bool mt_python_walk(const struct mt_python_view *view, const char *state,
+                    struct mt_python_thread *thread, size_t *count);
+
+/* Compares code objects, lines and names of all frames of the calling thread.
+ * Calls Python only if the thread has the lock, runs no Python code, starts no
+ * garbage collection; from 3.11 on it may allocate frame objects. */
+enum mt_python_verdict mt_python_check(const struct mt_python_view *view,
+                                       const struct mt_python_api *api,
+                                       struct mt_python_thread *thread);
+
+#endif

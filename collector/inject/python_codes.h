@@ -1,0 +1,105 @@
+/* Code objects by their address: the ids of their definitions, in a cache of
+ * each thread. Addresses are used again: a program that executes one snippet
+ * after the other has them all at the same place, their texts and tables too.
+ * So an entry counts only while the object bears its mark: from 3.12 on the
+ * number that the interpreter gave it, before that a hash of what it refers to. */
+#ifndef MT_INJECT_PYTHON_CODES_H
+#define MT_INJECT_PYTHON_CODES_H
+
+#include "intern.h"
+#include "python_frames.h"
+
+struct mt_python_code {
+    uintptr_t code;
+    uint64_t mark;
+    uintptr_t begin; /* of the bytecode that this thread runs */
+    uint32_t bytes;  /* of it */
+    uint32_t id;
+};
+
+enum { MT_PYTHON_SETS = 512, MT_PYTHON_WAYS = 2, MT_PYTHON_PAYLOAD_BYTES = 16384 };
+
+/* What a thread keeps; zeroed memory is an empty one. A set is a cache line. */
+struct mt_python_thread {
+    struct mt_python_code codes[MT_PYTHON_SETS][MT_PYTHON_WAYS];
+    uint64_t words[MT_STACK_MAX];
+    struct mt_python_frame frames[MT_STACK_MAX];
+    char payload[MT_PYTHON_PAYLOAD_BYTES];
+};
+
+/* The stack word of a frame that the cache did not know, 0 if there is none:
+ * no code object after all, or no room for its definition. Kept under `mark`
+ * unless that is 0. Reads are guarded. */
+uint64_t mt_python_define(const struct mt_python_view *view, struct mt_python_thread *thread,
+                          const struct mt_python_frame *frame, uint64_t mark);
+
+/* An entry without mark and id for the code object at `address`, of which
+ * `code` is a copy. */
+struct mt_python_code mt_python_bytecode(const struct mt_python_layout *l, uintptr_t address,
+                                         const char *code);
+
+/* Offset in the bytecode where it is not within entry->begin: another copy of
+ * the bytecode, or a frame that has not begun. */
+uint32_t mt_python_find_offset(const struct mt_python_layout *l, struct mt_python_code *entry,
+                               const struct mt_python_frame *frame);
+
+/* A mark for a code object that has no number, from its first line, texts and
+ * line table. Reads are not guarded: the layout has been checked. */
+uint64_t mt_python_fingerprint(const struct mt_python_layout *l, const char *code);
+
+/* UTF-8 of a str object, at most `capacity` bytes of whole characters; lone
+ * surrogates become U+FFFD. False if it is no str, or cannot be read. */
+bool mt_python_text(const struct mt_python_view *view, uintptr_t text, char *out, size_t capacity,
+                    size_t *bytes);
+
+/* Length of a bytes object; false if it is none, or cannot be read. */
+bool mt_python_bytes(const struct mt_python_view *view, uintptr_t object, size_t *count);
+
+static inline size_t mt_python_set(uintptr_t code)
+{
+    return (size_t)((code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 55);
+}
+
+static inline uint64_t mt_python_mark(const struct mt_python_layout *l, const char *code)
+{
+    uint32_t number = l->code_number == MT_PYTHON_ABSENT ? 0 : mt_python_u32(code, l->code_number);
+
+    return number ? number : mt_python_fingerprint(l, code);
+}
+
+static inline uint32_t mt_python_offset(const struct mt_python_layout *l,
+                                        struct mt_python_code *entry,
+                                        const struct mt_python_frame *frame)
+{
+    if (l->instruction == MT_PYTHON_POINTER) {
+        uintptr_t offset = frame->instruction - entry->begin;
+
+        return offset < entry->bytes ? (uint32_t)offset : mt_python_find_offset(l, entry, frame);
+    }
+    /* -1: has not begun */
+    return (int32_t)frame->instruction < 0
+               ? 0
+               : (uint32_t)frame->instruction << (l->instruction == MT_PYTHON_UNITS);
+}
+
+/* The stack word of a frame: code id << 32 | offset; 0 if it has none. Reads
+ * are not guarded. */
+static inline uint64_t mt_python_word(const struct mt_python_view *view,
+                                      struct mt_python_thread *thread,
+                                      const struct mt_python_frame *frame)
+{
+    const struct mt_python_layout *l = &view->layout;
+    struct mt_python_code *set = thread->codes[mt_python_set(frame->code)];
+    const char *code = (const char *)frame->code;
+    uint64_t mark;
+
+    if (mt_python_pointer(code, l->object_type) != (uintptr_t)view->code_type)
+        return 0;
+    mark = mt_python_mark(l, code);
+    for (int way = 0; way < MT_PYTHON_WAYS; way++)
+        if (set[way].code == frame->code && set[way].mark == mark)
+            return (uint64_t)set[way].id << 32 | mt_python_offset(l, &set[way], frame);
+    return mt_python_define(view, thread, frame, mark);
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* The frames of a thread as they lie in memory, innermost first. Nothing here
+ * calls Python or knows of events. */
+#ifndef MT_INJECT_PYTHON_FRAMES_H
+#define MT_INJECT_PYTHON_FRAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "python_layout.h"
+#include "python_memory.h"
+
+/* What the walk has to know of the interpreter. */
+struct mt_python_view {
+    struct mt_python_layout layout;
+    const void *code_type, *text_type, *bytes_type;
+};
+
+struct mt_python_frame {
+    uintptr_t code;
+    uintptr_t instruction; /* as the frame has it: see enum mt_python_instruction */
+    uint32_t copy;         /* of the bytecode, in free-threaded builds */
+};
+
+/* A chain with more frames, those of C code included, is a ring. */
+#define MT_PYTHON_MAX_STEPS 65536u
+
+enum mt_python_step {
+    MT_PYTHON_FRAME,
+    MT_PYTHON_SKIP, /* a frame of C code */
+    MT_PYTHON_BROKEN
+};
+
+static inline uintptr_t mt_python_pointer(const char *structure, uint16_t offset)
+{
+    uintptr_t pointer;
+
+    memcpy(&pointer, structure + offset, sizeof pointer);
+    return pointer;
+}
+
+static inline uint32_t mt_python_u32(const char *structure, uint16_t offset)
+{
+    uint32_t number;
+
+    memcpy(&number, structure + offset, sizeof number);
+    return number;
+}
+
+/* Could an object of the interpreter be there? */
+static inline bool mt_python_plausible(uintptr_t address)
+{
+    return address >= 4096 && !(address & 7);
+}
+
+/* The thread's innermost frame, 0 if it runs no Python. Whether the address is
+ * one is for the next step to see. */
+static inline bool mt_python_top(const struct mt_python_layout *l, const char *thread, bool guarded,
+                                 uintptr_t *frame)
+{
+    uintptr_t at = (uintptr_t)thread + l->thread_frame;
+    bool good = true;
+
+    if (guarded)
+        good = mt_python_copy(frame, at, sizeof *frame);
+    else
+        *frame = mt_python_pointer(thread, l->thread_frame);
+    if (!good || l->cframe_frame == MT_PYTHON_ABSENT || !*frame)
+        return good;
+    if (!mt_python_plausible(*frame))
+        return false;
+    if (guarded)
+        return mt_python_copy(frame, *frame + l->cframe_frame, sizeof *frame);
+    *frame = mt_python_pointer((const char *)*frame, l->cframe_frame);
+    return true;
+}
+
+/* Reads *frame and moves it to the caller's, 0 after the last. `guarded`, a
+ * constant, chooses between reads that cannot fail and those that ask the kernel first. */
+static inline __attribute__((always_inline)) enum mt_python_step mt_python_step(
+    const struct mt_python_layout *l, bool guarded, uintptr_t *frame, struct mt_python_frame *out)
+{
+    char copy[MT_PYTHON_FRAME_SPAN];
+    const char *at = (const char *)*frame;
+
+    if (!mt_python_plausible(*frame))
+        return MT_PYTHON_BROKEN;
+    if (guarded) {
+        if (!mt_python_copy(copy, *frame, l->frame_span))
+            return MT_PYTHON_BROKEN;
+        at = copy;
+    }
+    *frame = mt_python_pointer(at, l->frame_previous);
+    if (l->frame_owner != MT_PYTHON_ABSENT && (uint8_t)at[l->frame_owner] >= MT_PYTHON_OWNER_C)
+        return guarded && (uint8_t)at[l->frame_owner] > MT_PYTHON_OWNER_LAST ? MT_PYTHON_BROKEN
+                                                                             : MT_PYTHON_SKIP;
+    /* the low bits of a reference are the interpreter's */
+    out->code = mt_python_pointer(at, l->frame_code) & ~(uintptr_t)7;
+    if (l->instruction == MT_PYTHON_POINTER)
+        out->instruction = mt_python_pointer(at, l->frame_instruction);
+    else
+        out->instruction = mt_python_u32(at, l->frame_instruction);
+    out->copy = l->frame_copy == MT_PYTHON_ABSENT ? 0 : mt_python_u32(at, l->frame_copy);
+    return mt_python_plausible(out->code) ? MT_PYTHON_FRAME : MT_PYTHON_BROKEN;
+}
+
+#endif

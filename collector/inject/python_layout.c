@@ -1,0 +1,230 @@
+/* See python_layout.h. */
+#include "python_layout.h"
+
+#include <string.h>
+
+#define NONE MT_PYTHON_ABSENT
+
+static const struct mt_python_layout old_layouts[] = {
+    {.version = 0x0309,
+     .instruction = MT_PYTHON_BYTES,
+     .thread_frame = 24,
+     .cframe_frame = NONE,
+     .frame_previous = 24,
+     .frame_code = 32,
+     .frame_instruction = 104,
+     .frame_owner = NONE,
+     .frame_copy = NONE,
+     .object_type = 8,
+     .code_first_line = 40,
+     .code_file = 104,
+     .code_plain_name = 112,
+     .code_name = 112,
+     .code_table = 120,
+     .code_bytes = 48,
+     .code_copies = NONE,
+     .code_number = NONE,
+     .bytes_data = 32,
+     .text_length = 16,
+     .text_state = 32,
+     .text_ascii = 48,
+     .text_wide = 72,
+     .text_kind_shift = 2},
+    {.version = 0x030a,
+     .instruction = MT_PYTHON_UNITS,
+     .thread_frame = 24,
+     .cframe_frame = NONE,
+     .frame_previous = 24,
+     .frame_code = 32,
+     .frame_instruction = 96,
+     .frame_owner = NONE,
+     .frame_copy = NONE,
+     .object_type = 8,
+     .code_first_line = 40,
+     .code_file = 104,
+     .code_plain_name = 112,
+     .code_name = 112,
+     .code_table = 120,
+     .code_bytes = 48,
+     .code_copies = NONE,
+     .code_number = NONE,
+     .bytes_data = 32,
+     .text_length = 16,
+     .text_state = 32,
+     .text_ascii = 48,
+     .text_wide = 72,
+     .text_kind_shift = 2},
+    {.version = 0x030b,
+     .instruction = MT_PYTHON_POINTER,
+     .thread_frame = 56,
+     .cframe_frame = 8,
+     .frame_previous = 48,
+     .frame_code = 32,
+     .frame_instruction = 56,
+     .frame_owner = 69,
+     .frame_copy = NONE,
+     .object_type = 8,
+     .code_first_line = 72,
+     .code_file = 112,
+     .code_plain_name = 120,
+     .code_name = 128,
+     .code_table = 136,
+     .code_bytes = 184,
+     .code_copies = NONE,
+     .code_number = NONE,
+     .bytes_data = 32,
+     .text_length = 16,
+     .text_state = 32,
+     .text_ascii = 48,
+     .text_wide = 72,
+     .text_kind_shift = 2},
+    {.version = 0x030c,
+     .instruction = MT_PYTHON_POINTER,
+     .thread_frame = 56,
+     .cframe_frame = 0,
+     .frame_previous = 8,
+     .frame_code = 0,
+     .frame_instruction = 56,
+     .frame_owner = 70,
+     .frame_copy = NONE,
+     .object_type = 8,
+     .code_first_line = 68,
+     .code_file = 112,
+     .code_plain_name = 120,
+     .code_name = 128,
+     .code_table = 136,
+     .code_bytes = 192,
+     .code_copies = NONE,
+     .code_number = 92,
+     .bytes_data = 32,
+     .text_length = 16,
+     .text_state = 32,
+     .text_ascii = 40,
+     .text_wide = 56,
+     .text_kind_shift = 2},
+};
+
+/* Where `struct _Py_DebugOffsets` of each release says it. Members that follow
+ * each other in all of them are named by the first. */
+struct published {
+    uint32_t version;
+    uint16_t thread_frame; /* thread_state.current_frame */
+    uint16_t frame;        /* interpreter_frame: previous, executable, instr_ptr */
+    uint16_t frame_owner;
+    uint16_t frame_copy; /* interpreter_frame.tlbc_index */
+    uint16_t code;       /* code_object: filename, name, qualname, linetable, firstlineno, argcount,
+                            localsplusnames */
+    uint16_t code_bytes; /* code_object.co_code_adaptive, then co_tlbc if there is one */
+    uint16_t object_type;
+    uint16_t bytes_data;
+    uint16_t text; /* unicode_object: state, length, asciiobject_size */
+};
+
+static const struct published published_layouts[] = {
+    {0x030d, 184, 232, 264, NONE, 280, 344, 360, 528, 544},
+    {0x030e, 208, 256, 288, 304, 320, 384, 408, 608, 624},
+    {0x030f, 208, 320, 352, 368, 384, 448, 472, 704, 720},
+};
+
+enum { COOKIE_BYTES = 8, VERSION_AT = 8, FREE_THREADED_AT = 16, WORD = 8, MAX_OFFSET = 1024 };
+
+static uint64_t word_at(const void *runtime, uint16_t at)
+{
+    uint64_t word;
+
+    memcpy(&word, (const char *)runtime + at, sizeof word);
+    return word;
+}
+
+/* A published offset; one that makes no sense clears *good. */
+static uint16_t offset_at(const void *runtime, uint16_t at, bool *good)
+{
+    uint64_t offset = word_at(runtime, at);
+
+    *good &= offset < MAX_OFFSET;
+    return offset < MAX_OFFSET ? (uint16_t)offset : 0;
+}
+
+static void cover(uint16_t *span, uint16_t offset, uint16_t field_bytes)
+{
+    if (offset != NONE && offset + field_bytes > *span)
+        *span = (uint16_t)(offset + field_bytes);
+}
+
+/* Fills in the spans; false if they are larger than any real one. */
+static bool measure(struct mt_python_layout *l)
+{
+    cover(&l->frame_span, l->frame_previous, 8);
+    cover(&l->frame_span, l->frame_code, 8);
+    cover(&l->frame_span, l->frame_instruction, l->instruction == MT_PYTHON_POINTER ? 8 : 4);
+    cover(&l->frame_span, l->frame_owner, 1);
+    cover(&l->frame_span, l->frame_copy, 4);
+    cover(&l->code_span, l->object_type, 16); /* the type, and the size behind it */
+    cover(&l->code_span, l->code_first_line, 4);
+    cover(&l->code_span, l->code_file, 8);
+    cover(&l->code_span, l->code_plain_name, 8);
+    cover(&l->code_span, l->code_name, 8);
+    cover(&l->code_span, l->code_table, 8);
+    cover(&l->code_span, l->code_copies, 8);
+    cover(&l->code_span, l->code_number, 4);
+    return l->frame_span <= MT_PYTHON_FRAME_SPAN && l->code_span <= MT_PYTHON_CODE_SPAN;
+}
+
+static bool read_published(const struct published *p, const void *runtime,
+                           struct mt_python_layout *l)
+{
+    bool free_threaded = word_at(runtime, FREE_THREADED_AT) != 0;
+    bool has_copies = free_threaded && p->frame_copy != NONE;
+    bool good = true;
+
+    *l = (struct mt_python_layout){
+        .version = p->version,
+        .instruction = MT_PYTHON_POINTER,
+        .thread_frame = offset_at(runtime, p->thread_frame, &good),
+        .cframe_frame = NONE,
+        .frame_previous = offset_at(runtime, p->frame, &good),
+        .frame_code = offset_at(runtime, p->frame + WORD, &good),
+        .frame_instruction = offset_at(runtime, p->frame + 2 * WORD, &good),
+        .frame_owner = offset_at(runtime, p->frame_owner, &good),
+        .frame_copy = has_copies ? offset_at(runtime, p->frame_copy, &good) : NONE,
+        .object_type = offset_at(runtime, p->object_type, &good),
+        .code_first_line = offset_at(runtime, p->code + 4 * WORD, &good),
+        .code_file = offset_at(runtime, p->code, &good),
+        .code_plain_name = offset_at(runtime, p->code + WORD, &good),
+        .code_name = offset_at(runtime, p->code + 2 * WORD, &good),
+        .code_table = offset_at(runtime, p->code + 3 * WORD, &good),
+        .code_bytes = offset_at(runtime, p->code_bytes, &good),
+        .code_copies = has_copies ? offset_at(runtime, p->code_bytes + WORD, &good) : NONE,
+        /* in front of the names of the variables */
+        .code_number = (uint16_t)(offset_at(runtime, p->code + 6 * WORD, &good) - 4),
+        .bytes_data = offset_at(runtime, p->bytes_data, &good),
+        .text_state = offset_at(runtime, p->text, &good),
+        .text_length = offset_at(runtime, p->text + WORD, &good),
+        .text_ascii = offset_at(runtime, p->text + 2 * WORD, &good),
+        /* 3.14 made "interned" a byte of its own where threads are free */
+        .text_kind_shift = has_copies ? 8 : 2,
+    };
+    /* PyCompactUnicodeObject adds the length and the pointer of its UTF-8 */
+    l->text_wide = (uint16_t)(l->text_ascii + 2 * WORD);
+    return good && measure(l);
+}
+
+bool mt_python_layout(uint32_t version, const void *runtime, struct mt_python_layout *layout)
+{
+    uint32_t minor = version >> 16;
+
+    if (sizeof(void *) != WORD)
+        return false;
+    for (size_t i = 0; i < sizeof old_layouts / sizeof *old_layouts; i++)
+        if (old_layouts[i].version == minor) {
+            *layout = old_layouts[i];
+            return measure(layout);
+        }
+    if (!runtime || memcmp(runtime, "xdebugpy", COOKIE_BYTES) != 0 ||
+        word_at(runtime, VERSION_AT) >> 16 != minor)
+        return false;
+    for (size_t i = 0; i < sizeof published_layouts / sizeof *published_layouts; i++)
+        if (published_layouts[i].version == minor)
+            return read_published(&published_layouts[i], runtime, layout);
+    return false;
+}

@@ -1,0 +1,58 @@
+/* Where CPython 3.9 to 3.15 (64-bit) keeps a thread's frames and their code
+ * objects: the offsets that a reader needs who must not call Python. Up to 3.12
+ * they are a table, checked against the headers of those releases; from 3.13 on
+ * the interpreter publishes them in `_PyRuntime`. */
+#ifndef MT_INJECT_PYTHON_LAYOUT_H
+#define MT_INJECT_PYTHON_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_PYTHON_ABSENT UINT16_MAX /* this version has no such field */
+
+/* How a frame says where it is in its bytecode. */
+enum mt_python_instruction {
+    MT_PYTHON_BYTES,  /* i32 byte offset (3.9) */
+    MT_PYTHON_UNITS,  /* i32 offset in units of two bytes (3.10) */
+    MT_PYTHON_POINTER /* pointer into the bytecode (3.11 and later) */
+};
+
+struct mt_python_layout {
+    uint32_t version; /* 0x030b = 3.11 */
+    enum mt_python_instruction instruction;
+    /* thread state: pointer to the innermost frame, or (3.11, 3.12) to a
+     * structure that holds it at `cframe_frame` */
+    uint16_t thread_frame, cframe_frame;
+    /* frame */
+    uint16_t frame_previous, frame_code, frame_instruction, frame_owner, frame_copy;
+    /* any object */
+    uint16_t object_type;
+    /* code object; name is the qualified one where there is one; number: u32, its own
+     * among all that the interpreter has made */
+    uint16_t code_first_line, code_file, code_plain_name, code_name, code_table, code_bytes,
+        code_copies, code_number;
+    /* bytes object, and text: see unicodeobject.h */
+    uint16_t bytes_data, text_length, text_state, text_ascii, text_wide;
+    uint8_t text_kind_shift; /* of 3 bits in the state; then 1 bit compact, 1 bit ASCII */
+    /* bytes of a frame and of a code object that hold all of the above */
+    uint16_t frame_span, code_span;
+};
+
+/* Frames with at least this owner are of C code: no Python function. */
+#define MT_PYTHON_OWNER_C    3u
+#define MT_PYTHON_OWNER_LAST 4u
+
+/* What frame_span and code_span are at most. */
+#define MT_PYTHON_FRAME_SPAN 128u
+#define MT_PYTHON_CODE_SPAN  256u
+
+/* Readable bytes of `_PyRuntime` that mt_python_layout() may look at. */
+#define MT_PYTHON_RUNTIME_BYTES 1024u
+
+/* The layout for `version` (0x030b07f0 = 3.11.7 final). `runtime` is a copy of
+ * the begin of `_PyRuntime`; needed from 3.13 on, else it may be NULL. False:
+ * not known, or what the interpreter publishes makes no sense. */
+bool mt_python_layout(uint32_t version, const void *runtime, struct mt_python_layout *layout);
+
+#endif

@@ -1,0 +1,18 @@
+/* Reads of memory that may not be there: an address that turns out to be wrong
+ * is an answer, not a crash. About 0.1 us each. */
+#ifndef MT_INJECT_PYTHON_MEMORY_H
+#define MT_INJECT_PYTHON_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Copies `bytes` from `address`; false if some of them cannot be read. Keeps
+ * errno. */
+bool mt_python_copy(void *to, uintptr_t address, size_t bytes);
+
+/* Does the system answer as mt_python_copy() expects? Else nothing is readable
+ * for it. */
+bool mt_python_memory_works(void);
+
+#endif

@@ -1,0 +1,282 @@
+/* Python stacks of the calling thread: see stacks.h, and docs/recording.md for
+ * why its frames may be read without the interpreter's lock.
+ *
+ * Whether we read them rightly is checked against Python itself, in a thread
+ * that has the lock: at its first event, or in a pending call of the main
+ * thread, whichever comes first. Until then every read is guarded and every
+ * code object verified, so that early events have their stacks too; after it
+ * the walk is a few loads a frame. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "collect.h"
+#include "python_check.h"
+#include "python_stack.h"
+#include "settings.h"
+#include "stacks.h"
+
+enum state { ABSENT, UNCHECKED, CHECKED, OFF };
+
+/* Comparisons that fail before it is our reading that is wrong, not a debugger
+ * or a half-built frame; of a single frame, before no deeper one is awaited.
+ * There is one each time that the writer polls. */
+enum { ENOUGH_DIFFERENT = 16, ENOUGH_SHALLOW = 16 };
+
+static struct {
+    _Atomic int state;
+    struct mt_python_view view; /* constant from UNCHECKED on */
+    struct mt_python_api api;
+    pthread_key_t key; /* gives back a thread's memory */
+    bool has_key;
+    _Atomic bool may_check; /* an event may; set again by each poll */
+    _Atomic bool pending;   /* a pending call is on its way */
+    _Atomic bool gave;      /* an event has got a stack */
+    _Atomic unsigned different, shallow;
+    const char *reason; /* why OFF, for the user */
+    bool told;          /* the header says that there are stacks */
+} python;
+
+static _Thread_local struct mt_python_thread *own_memory;
+
+static void release_memory(void *memory)
+{
+    own_memory = NULL;
+    munmap(memory, sizeof(struct mt_python_thread));
+}
+
+static struct mt_python_thread *new_memory(void)
+{
+    int kept = errno;
+    void *memory = mmap(NULL, sizeof(struct mt_python_thread), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory != MAP_FAILED && pthread_setspecific(python.key, memory) == 0)
+        own_memory = memory;
+    else if (memory != MAP_FAILED)
+        munmap(memory, sizeof(struct mt_python_thread));
+    errno = kept;
+    return own_memory;
+}
+
+static inline struct mt_python_thread *thread_memory(void)
+{
+    return own_memory ? own_memory : new_memory();
+}
+
+/* Which Python is it, and do we know its layout? */
+static void look_for_python(void)
+{
+    char runtime[MT_PYTHON_RUNTIME_BYTES];
+    bool has_runtime;
+    enum state found = UNCHECKED;
+
+    if (!mt_python_api_find(&python.api)) {
+        if (!python.api.version)
+            return;
+        python.reason = "this version of Python is not known";
+        found = OFF;
+    } else {
+        has_runtime = mt_python_copy(runtime, (uintptr_t)python.api.runtime, sizeof runtime);
+        python.view.code_type = python.api.code_type;
+        python.view.text_type = python.api.text_type;
+        python.view.bytes_type = python.api.bytes_type;
+        if (!mt_python_layout(python.api.version, has_runtime ? runtime : NULL,
+                              &python.view.layout)) {
+            python.reason = "this version of Python is not known";
+            found = OFF;
+        } else if (!mt_python_memory_works() || !python.has_key) {
+            python.reason = "the system does not let us";
+            found = OFF;
+        }
+    }
+    atomic_store(&python.may_check, true);
+    atomic_store_explicit(&python.state, found, memory_order_release);
+}
+
+/* Before main, where the loader is ours anyway: the first event may come under
+ * anybody's locks. A library that is loaded later is found by poll. */
+__attribute__((constructor)) static void begin(void)
+{
+    if (!mt_settings->asked || !mt_settings->python_stacks)
+        return;
+    python.has_key = pthread_key_create(&python.key, release_memory) == 0;
+    look_for_python();
+}
+
+static void settle(enum mt_python_verdict verdict)
+{
+    int unchecked = UNCHECKED;
+    bool good = verdict == MT_PYTHON_EQUAL;
+    bool bad = false;
+
+    if (verdict == MT_PYTHON_SHALLOW)
+        good = atomic_fetch_add(&python.shallow, 1) + 1 >= ENOUGH_SHALLOW;
+    if (verdict == MT_PYTHON_DIFFERENT)
+        bad = atomic_fetch_add(&python.different, 1) + 1 >= ENOUGH_DIFFERENT;
+    if (good)
+        atomic_compare_exchange_strong(&python.state, &unchecked, CHECKED);
+    else if (bad)
+        atomic_compare_exchange_strong(&python.state, &unchecked, OFF);
+}
+
+/* Compares, if the caller has the lock and it is time. */
+static void check_here(const char *state, struct mt_python_thread *thread)
+{
+    if (python.api.current_thread() != state || !atomic_exchange(&python.may_check, false))
+        return;
+    settle(mt_python_check(&python.view, &python.api, thread));
+}
+
+/* Python calls it in its main thread, between two instructions. */
+static int pending_check(void *argument)
+{
+    struct mt_python_thread *thread = thread_memory();
+    int kept = errno;
+
+    (void)argument;
+    if (thread && atomic_load(&python.state) == UNCHECKED)
+        settle(mt_python_check(&python.view, &python.api, thread));
+    atomic_store(&python.pending, false);
+    errno = kept;
+    return 0;
+}
+
+/* Words of the stack at the end of thread->words; how many. */
+static size_t read_checked(const char *state, struct mt_python_thread *thread)
+{
+    const struct mt_python_layout *l = &python.view.layout;
+    struct mt_python_frame frame;
+    size_t free_words = MT_STACK_MAX;
+    uintptr_t at;
+
+    if (!mt_python_top(l, state, false, &at))
+        return 0;
+    for (unsigned steps = 0; at && free_words; steps++) {
+        enum mt_python_step step = mt_python_step(l, false, &at, &frame);
+        uint64_t word;
+
+        if (step == MT_PYTHON_BROKEN || steps == MT_PYTHON_MAX_STEPS)
+            return 0;
+        if (step == MT_PYTHON_SKIP)
+            continue;
+        word = mt_python_word(&python.view, thread, &frame);
+        thread->words[free_words - 1] = word;
+        free_words -= word != 0;
+    }
+    return MT_STACK_MAX - free_words;
+}
+
+static size_t read_guarded(const char *state, struct mt_python_thread *thread)
+{
+    size_t free_words = MT_STACK_MAX, count;
+
+    if (!mt_python_walk(&python.view, state, thread, &count))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct mt_python_frame *frame = &thread->frames[i];
+        uint64_t word = mt_python_define(&python.view, thread, frame, 0);
+
+        if (!word)
+            return 0;
+        thread->words[--free_words] = word;
+    }
+    return count;
+}
+
+static __attribute__((noinline)) size_t read_unchecked(const char *state,
+                                                       struct mt_python_thread *thread)
+{
+    int kept = errno;
+    size_t count = 0;
+
+    check_here(state, thread);
+    if (atomic_load(&python.state) != OFF)
+        count = read_guarded(state, thread);
+    errno = kept;
+    return count;
+}
+
+uint32_t mt_python_stack(void)
+{
+    int state = atomic_load_explicit(&python.state, memory_order_acquire);
+    struct mt_python_thread *thread;
+    const char *python_thread;
+    size_t count;
+
+    if ((state != CHECKED && state != UNCHECKED) || python.api.is_finalizing())
+        return 0;
+    python_thread = python.api.this_thread();
+    if (!python_thread)
+        return 0;
+    thread = thread_memory();
+    if (!thread)
+        return 0;
+    count = state == CHECKED ? read_checked(python_thread, thread)
+                             : read_unchecked(python_thread, thread);
+    if (!count)
+        return 0;
+    if (!atomic_load_explicit(&python.gave, memory_order_relaxed))
+        atomic_store_explicit(&python.gave, true, memory_order_relaxed);
+    return mt_intern_stack(MT_DEFINE_PYTHON_STACK, thread->words + MT_STACK_MAX - count, count);
+}
+
+static void ask_for_check(void)
+{
+    atomic_store(&python.may_check, true);
+    if (!python.api.is_initialized() || python.api.is_finalizing() ||
+        atomic_exchange(&python.pending, true))
+        return;
+    if (python.api.add_pending(pending_check, NULL) != 0)
+        atomic_store(&python.pending, false); /* their queue is full: next time */
+}
+
+static void tell(void)
+{
+    static bool told_reason;
+    int state = atomic_load(&python.state);
+
+    if (!python.told && atomic_load(&python.gave)) {
+        mt_collect_fact("sources", "python");
+        mt_collect_fact("has_stacks", "1");
+        python.told = true;
+    }
+    if (state == OFF && python.api.is_initialized && python.api.is_initialized())
+        mt_collect_say(&told_reason, "no Python stacks (Python %u.%u): %s",
+                       python.api.version >> 24, python.api.version >> 16 & 255,
+                       python.reason ? python.reason : "what we read is not what Python says");
+}
+
+static void poll(void)
+{
+    if (!mt_settings->python_stacks)
+        return;
+    if (atomic_load(&python.state) == ABSENT)
+        look_for_python();
+    if (atomic_load(&python.state) == UNCHECKED)
+        ask_for_check();
+    tell();
+}
+
+static void stop(void)
+{
+    tell();
+    atomic_store(&python.state, OFF);
+}
+
+/* The ids that the memory of this thread holds are those of the parent's tape. */
+static void forked(void)
+{
+    if (own_memory) {
+        munmap(own_memory, sizeof *own_memory);
+        own_memory = NULL;
+        pthread_setspecific(python.key, NULL);
+    }
+    atomic_store(&python.pending, false);
+    atomic_store(&python.gave, false);
+    python.told = false;
+}
+
+const struct mt_inject_source mt_python_source = {
+    .name = "python", .start = poll, .poll = poll, .stop = stop, .forked = forked};
