@@ -87,5 +87,16 @@ const struct mt_command mt_commands[] = {
      "  memtrace replay run.pickle -p pytorch:max_split_size_mb:64 --limit 16GiB --json\n"
      "  memtrace replay run.pickle --counters counters.csv",
      mt_cmd_replay},
+    {"tune", "TRACE [options]", "the allocator options under which a run needs least",
+     "Replays TRACE under a hundred settings of PyTorch's caching allocator, prints the one to "
+     "use\n"
+     "as a line to paste, what it saves, and the settings that no other beats. With --limit, of\n"
+     "those that serve the run under it; exits with 1 if none does.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace tune run.pickle\n"
+     "  memtrace tune run.pickle --limit 16GiB\n"
+     "  eval \"$(memtrace tune run.pickle | grep ^export)\"",
+     mt_cmd_tune},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -1,0 +1,384 @@
+/* See tune.h. The grid is small enough to be tried whole: expandable segments,
+ * the largest block that is split, and rounding interact, so that going one
+ * option at a time can miss the best. What only matters beside a good setting
+ * (the size of segments, garbage collection) is tried on the front alone. */
+#include "tune.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fit.h"
+#include "pytorch_config.h"
+#include "replay.h"
+#include "util.h"
+
+enum {
+    ROWS_MAX = 1024,
+    FIT_ROWS_MAX = 6,         /* of the front: each costs some thirty replays */
+    LARGE_SEGMENT_SINCE = 211 /* PyTorch 2.11 */
+};
+
+static const uint64_t split_mib[] = {0, 20, 32, 64, 128, 256, 512, 1024};
+static const uint64_t divisions[] = {0, 2, 4, 8, 16};
+static const uint64_t segment_mib[] = {12, 16, 32, 64, 128};
+static const double gc_thresholds[] = {0.6, 0.8, 0.9};
+
+struct row {
+    struct mt_pytorch_config config;
+    struct mt_tune_row result;
+    unsigned option_count;
+};
+
+struct search {
+    struct mt_source *source;
+    const struct mt_tune_options *options;
+    struct mt_replay_summary *replay;
+    struct mt_error *error;
+    struct row *rows;
+    size_t count, expected; /* expected: replays in all, for progress */
+    size_t replays;
+    uint64_t refused; /* requests that fail without any limit: none of ours */
+};
+
+/* ---- one setting -------------------------------------------------------- */
+
+static void show_progress(struct search *search)
+{
+    search->replays++;
+    if (search->options->progress)
+        search->options->progress(search->options->context,
+                                  (double)mt_min_u64(search->replays, search->expected) /
+                                      (double)search->expected);
+}
+
+static void add_device(struct mt_tune_row *row, const struct mt_replay_result *result)
+{
+    const struct mt_counters *counters = &result->counters;
+
+    row->reserved_peak_bytes = mt_max_u64(row->reserved_peak_bytes, counters->reserved.peak);
+    row->device_allocs += counters->device_allocs;
+    row->device_frees += counters->device_frees;
+    row->retries += counters->retries;
+    row->address_ties += result->recorded_addresses ? 0 : result->address_ties;
+}
+
+static enum mt_status replay(struct search *search, const char *policy, uint64_t limit_bytes,
+                             struct mt_tune_row *row, uint64_t *failed)
+{
+    const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
+    enum mt_status status = mt_source_rewind(search->source, search->error);
+    size_t i;
+
+    if (status == MT_OK)
+        status = mt_replay_run(search->source, &options, NULL, search->replay, search->error);
+    if (status != MT_OK)
+        return status;
+    *failed = 0;
+    for (i = 0; i < search->replay->device_count; i++) {
+        add_device(row, &search->replay->devices[i]);
+        *failed += search->replay->devices[i].failed_requests;
+    }
+    show_progress(search);
+    return MT_OK;
+}
+
+static unsigned count_options(const char *conf)
+{
+    unsigned count = *conf != '\0';
+
+    for (; *conf; conf++)
+        count += *conf == ','; /* lists in brackets are not among ours */
+    return count;
+}
+
+static bool is_known(const struct search *search, const char *conf)
+{
+    size_t i;
+
+    for (i = 0; i < search->count; i++) {
+        if (!strcmp(search->rows[i].result.conf, conf))
+            return true;
+    }
+    return false;
+}
+
+static enum mt_status try_config(struct search *search, const struct mt_pytorch_config *config)
+{
+    char policy[MT_TUNE_CONF_BYTES + 16];
+    struct row *row = &search->rows[search->count];
+    uint64_t failed;
+    enum mt_status status;
+
+    if (search->count == ROWS_MAX)
+        return MT_OK;
+    *row = (struct row){.config = *config};
+    mt_pytorch_config_spell(config, row->result.conf, sizeof row->result.conf);
+    if (is_known(search, row->result.conf))
+        return MT_OK;
+    (void)snprintf(policy, sizeof policy, "pytorch:%s", row->result.conf);
+    row->option_count = count_options(row->result.conf);
+    status = replay(search, policy, search->options->limit_bytes, &row->result, &failed);
+    row->result.serves = failed <= search->refused;
+    search->count += status == MT_OK;
+    return status;
+}
+
+/* ---- which settings ----------------------------------------------------- */
+
+static void set_divisions(struct mt_pytorch_config *config, uint64_t value)
+{
+    size_t i;
+
+    for (i = 0; i < MT_PYTORCH_DIVISIONS; i++)
+        config->divisions[i] = value;
+}
+
+static enum mt_status try_grid(struct search *search)
+{
+    struct mt_pytorch_config config;
+    enum mt_status status = MT_OK;
+    size_t expandable, split, division;
+
+    for (expandable = 0; expandable < 2; expandable++)
+        for (split = 0; split < MT_ARRAY_LEN(split_mib); split++)
+            for (division = 0; status == MT_OK && division < MT_ARRAY_LEN(divisions); division++) {
+                mt_pytorch_config_defaults(&config);
+                config.expandable_segments = expandable;
+                if (split_mib[split])
+                    config.max_split_bytes = split_mib[split] * MT_MIB;
+                set_divisions(&config, divisions[division]);
+                status = try_config(search, &config);
+            }
+    return status;
+}
+
+/* "PyTorch 2.11.0+cu130" -> 211; 0 if the trace does not say. */
+static unsigned pytorch_version(const struct mt_trace_header *header)
+{
+    unsigned major, minor;
+
+    if (!header->framework || sscanf(header->framework, "PyTorch %u.%u", &major, &minor) != 2 ||
+        major > 99 || minor > 99)
+        return 0;
+    return major * 100 + minor;
+}
+
+/* PyTorch wants the largest block that is split to be no smaller than a segment. */
+static bool is_legal(const struct mt_pytorch_config *config)
+{
+    return config->max_split_bytes >= config->large_segment_bytes;
+}
+
+static enum mt_status refine(struct search *search, const struct mt_pytorch_config *of)
+{
+    struct mt_pytorch_config config;
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(segment_mib); i++) {
+        config = *of;
+        config.large_segment_bytes = segment_mib[i] * MT_MIB;
+        config.max_non_split_rounding_bytes = config.large_segment_bytes;
+        if (pytorch_version(&search->source->header) >= LARGE_SEGMENT_SINCE && is_legal(&config))
+            status = try_config(search, &config);
+    }
+    for (i = 0; status == MT_OK && search->options->limit_bytes && i < MT_ARRAY_LEN(gc_thresholds);
+         i++) {
+        config = *of;
+        config.gc_threshold = gc_thresholds[i];
+        status = try_config(search, &config);
+    }
+    return status;
+}
+
+/* ---- the front ---------------------------------------------------------- */
+
+static uint64_t calls(const struct row *row)
+{
+    return row->result.device_allocs + row->result.device_frees;
+}
+
+/* Is `a` at least as good in all, and better in something? */
+static bool beats(const struct row *a, const struct row *b)
+{
+    uint64_t peak_a = a->result.reserved_peak_bytes, peak_b = b->result.reserved_peak_bytes;
+
+    if (peak_a > peak_b || calls(a) > calls(b))
+        return false;
+    return peak_a < peak_b || calls(a) < calls(b) || a->option_count < b->option_count ||
+           (a->option_count == b->option_count && a < b); /* the first of equals */
+}
+
+static bool is_on_front(const struct search *search, const struct row *row)
+{
+    size_t i;
+
+    for (i = 0; row->result.serves && i < search->count; i++) {
+        if (&search->rows[i] != row && search->rows[i].result.serves &&
+            beats(&search->rows[i], row))
+            return false;
+    }
+    return row->result.serves;
+}
+
+static int by_peak(const void *left, const void *right)
+{
+    const struct row *const *a = left, *const *b = right;
+
+    if ((*a)->result.reserved_peak_bytes != (*b)->result.reserved_peak_bytes)
+        return (*a)->result.reserved_peak_bytes < (*b)->result.reserved_peak_bytes ? -1 : 1;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* Rows of the front, by peak; at most `room`. */
+static size_t find_front(struct search *search, struct row *front[], size_t room)
+{
+    size_t count = 0, i;
+
+    for (i = 0; i < search->count && count < room; i++) {
+        if (is_on_front(search, &search->rows[i]))
+            front[count++] = &search->rows[i];
+    }
+    qsort(front, count, sizeof(struct row *), by_peak);
+    return count;
+}
+
+static enum mt_status try_around_front(struct search *search)
+{
+    struct row *front[MT_TUNE_FRONT_MAX];
+    size_t count = find_front(search, front, MT_TUNE_FRONT_MAX), i;
+    enum mt_status status = MT_OK;
+
+    for (i = 0; status == MT_OK && i < count; i++) {
+        struct mt_pytorch_config config = front[i]->config;
+        status = refine(search, &config);
+    }
+    return status;
+}
+
+/* ---- the answer --------------------------------------------------------- */
+
+static enum mt_status find_fit(struct search *search, const char *policy, struct mt_tune_row *row)
+{
+    const struct mt_fit_options options = {.policy = policy};
+    struct mt_fit_summary *fit = calloc(1, sizeof *fit);
+    enum mt_status status =
+        fit ? mt_source_rewind(search->source, search->error)
+            : mt_fail(search->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    size_t i;
+
+    if (status == MT_OK)
+        status = mt_fit_run(search->source, &options, fit, search->error);
+    for (i = 0; status == MT_OK && i < fit->device_count; i++) {
+        if (fit->devices[i].fits)
+            row->fit_bytes = mt_max_u64(row->fit_bytes, fit->devices[i].fit_bytes);
+    }
+    if (fit)
+        mt_fit_release(fit);
+    free(fit);
+    show_progress(search);
+    return status;
+}
+
+/* Is `a` what one should rather use? */
+static bool is_better(const struct search *search, const struct mt_tune_row *a,
+                      const struct mt_tune_row *b)
+{
+    uint64_t calls_a = a->device_allocs + a->device_frees;
+    uint64_t calls_b = b->device_allocs + b->device_frees;
+
+    if (a->serves != b->serves)
+        return a->serves;
+    if (search->options->limit_bytes && calls_a != calls_b)
+        return calls_a < calls_b;
+    if (a->reserved_peak_bytes != b->reserved_peak_bytes)
+        return a->reserved_peak_bytes < b->reserved_peak_bytes;
+    return calls_a < calls_b;
+}
+
+static enum mt_status answer(struct search *search, struct mt_tune_summary *summary)
+{
+    struct row *front[MT_TUNE_FRONT_MAX];
+    const struct mt_tune_row *best = &summary->current;
+    enum mt_status status = MT_OK;
+    char policy[MT_TUNE_CONF_BYTES + 16];
+    size_t i;
+
+    summary->tried = search->count;
+    summary->front_count = find_front(search, front, MT_TUNE_FRONT_MAX);
+    summary->best = MT_TUNE_CURRENT;
+    for (i = 0; i < summary->front_count; i++) {
+        summary->front[i] = front[i]->result;
+        if (is_better(search, &summary->front[i], best)) {
+            best = &summary->front[i];
+            summary->best = i;
+        }
+    }
+    if (!search->options->fits)
+        return MT_OK;
+    status = find_fit(search, NULL, &summary->current);
+    for (i = 0; status == MT_OK && i < summary->front_count; i++) {
+        if (i >= FIT_ROWS_MAX && i != summary->best)
+            continue;
+        (void)snprintf(policy, sizeof policy, "pytorch:%s", summary->front[i].conf);
+        status = find_fit(search, policy, &summary->front[i]);
+    }
+    return status;
+}
+
+/* What the run had; what fails there for other reasons than options. */
+static enum mt_status measure_current(struct search *search, struct mt_tune_summary *summary)
+{
+    struct mt_pytorch_config config;
+    struct mt_tune_row unlimited = {0};
+    uint64_t failed;
+    enum mt_status status =
+        mt_pytorch_config_recorded(&search->source->header, &config, search->error);
+
+    if (status != MT_OK)
+        return status;
+    mt_pytorch_config_spell(&config, summary->current.conf, sizeof summary->current.conf);
+    status = replay(search, "pytorch:", 0, &unlimited, &search->refused);
+    if (status == MT_OK)
+        status =
+            replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);
+    if (status != MT_OK)
+        return status;
+    if (search->replay->is_driver_level)
+        return mt_fail(search->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "no request of this trace goes to PyTorch's allocator");
+    summary->current.serves = failed <= search->refused;
+    summary->devices = search->replay->device_count;
+    return MT_OK;
+}
+
+static enum mt_status run(struct search *search, struct mt_tune_summary *summary)
+{
+    enum mt_status status = measure_current(search, summary);
+
+    if (status == MT_OK)
+        status = try_grid(search);
+    if (status == MT_OK)
+        status = try_around_front(search);
+    return status == MT_OK ? answer(search, summary) : status;
+}
+
+enum mt_status mt_tune_run(struct mt_source *source, const struct mt_tune_options *options,
+                           struct mt_tune_summary *summary, struct mt_error *error)
+{
+    struct search search = {.source = source, .options = options, .error = error};
+    enum mt_status status;
+
+    memset(summary, 0, sizeof *summary);
+    search.expected = 2 * MT_ARRAY_LEN(split_mib) * MT_ARRAY_LEN(divisions) + 20;
+    search.rows = calloc(ROWS_MAX, sizeof *search.rows);
+    search.replay = malloc(sizeof *search.replay);
+    if (search.rows && search.replay)
+        status = run(&search, summary);
+    else
+        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    free(search.rows);
+    free(search.replay);
+    return status;
+}

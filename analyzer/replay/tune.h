@@ -1,0 +1,52 @@
+/* Tune: the options of PyTorch's caching allocator under which a trace needs
+ * least. Options are tried by replay, a grid of them, then refinements of those
+ * that no other beats; nothing is estimated. */
+#ifndef MT_ANALYZER_TUNE_H
+#define MT_ANALYZER_TUNE_H
+
+#include <stdbool.h>
+
+#include "source.h"
+
+#define MT_TUNE_CONF_BYTES 160
+#define MT_TUNE_FRONT_MAX  24
+
+struct mt_tune_options {
+    uint64_t limit_bytes; /* what the allocator may hold, 0 = no limit */
+    bool fits;            /* search the smallest limit of the rows (fit.h), too */
+    void (*progress)(void *context, double share); /* may be NULL */
+    void *context;
+};
+
+/* One setting. Several devices count together: the peak is the largest of a
+ * device, calls are summed. */
+struct mt_tune_row {
+    char conf[MT_TUNE_CONF_BYTES]; /* as PYTORCH_CUDA_ALLOC_CONF spells it; "" = defaults */
+    bool serves;                   /* every request that the run was granted */
+    uint64_t reserved_peak_bytes;
+    uint64_t device_allocs, device_frees; /* calls of the driver: each stalls the device */
+    uint64_t retries;                     /* flushes of the cache */
+    uint64_t fit_bytes;                   /* 0 = not searched, or there is none */
+    uint64_t address_ties;                /* see replay.h */
+};
+
+struct mt_tune_summary {
+    struct mt_tune_row current; /* what the run had */
+    /* No other setting has both a smaller peak and fewer calls of the driver;
+     * by peak. With a limit: of those that serve, and fewer calls count first. */
+    struct mt_tune_row front[MT_TUNE_FRONT_MAX];
+    size_t front_count;
+    size_t best;     /* of the front: smallest peak (with a limit: fewest calls), then
+                        the fewest options; MT_TUNE_CURRENT if nothing beats the run's own */
+    size_t tried;    /* settings */
+    uint16_t devices;
+};
+#define MT_TUNE_CURRENT SIZE_MAX
+
+/* Reads the source some hundred times, from the start. MT_ERR_UNSUPPORTED if
+ * the trace has no requests to an allocator like PyTorch's, or if what the run
+ * had cannot be simulated. */
+enum mt_status mt_tune_run(struct mt_source *source, const struct mt_tune_options *options,
+                           struct mt_tune_summary *summary, struct mt_error *error) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,81 @@
+/* memtrace tune: the allocator options under which a run needs least. */
+#include "cli.h"
+#include "tune_output.h"
+
+struct arguments {
+    struct mt_common common;
+    uint64_t limit_bytes;
+    bool no_fits;
+};
+
+static void show_progress(void *context, double share)
+{
+    mt_progress_update(context, "replaying", share);
+}
+
+static int print(const struct arguments *arguments, const struct mt_tune_summary *summary)
+{
+    const struct mt_tune_answer answer = {summary, arguments->limit_bytes, !arguments->no_fits};
+    struct mt_buf out = {0};
+    int exit_code;
+
+    if (arguments->common.json)
+        mt_tune_print_json(&out, &answer);
+    else
+        mt_tune_print_text(&out, &answer);
+    exit_code = mt_print(&out);
+    mt_buf_release(&out);
+    return exit_code;
+}
+
+static int tune(struct mt_source *source, const char *path, const struct arguments *arguments)
+{
+    struct mt_progress progress = {0};
+    const struct mt_tune_options options = {arguments->limit_bytes, !arguments->no_fits,
+                                            show_progress, &progress};
+    struct mt_error error = {MT_OK, MT_NO_OFFSET, ""};
+    struct mt_tune_summary summary;
+    enum mt_status status;
+    int exit_code, verdict;
+
+    mt_progress_start(&progress, &arguments->common);
+    status = mt_tune_run(source, &options, &summary, &error);
+    mt_progress_end(&progress);
+    if (status != MT_OK) {
+        error.status = status;
+        return mt_report_error(path, &error);
+    }
+    exit_code = print(arguments, &summary);
+    verdict = mt_input_verdict(source, path, &arguments->common);
+    if (exit_code == MT_EXIT_OK)
+        exit_code = verdict;
+    if (exit_code == MT_EXIT_OK && arguments->limit_bytes && !mt_tune_best(&summary)->serves)
+        exit_code = MT_EXIT_BUDGET;
+    return exit_code;
+}
+
+int mt_cmd_tune(const struct mt_command *command, int argc, char **argv)
+{
+    struct arguments arguments = {0};
+    const struct mt_option options[] = {
+        {"limit", 0, MT_OPTION_BYTES, "BYTES",
+         "what the allocator may hold: settings must serve the run under it",
+         &arguments.limit_bytes},
+        {"no-fits", 0, MT_OPTION_FLAG, NULL, "do not search the smallest limits: faster",
+         &arguments.no_fits},
+        MT_COMMON_OPTIONS(arguments.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_source *source;
+    char **paths;
+    int path_count, exit_code;
+
+    exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
+    if (exit_code >= 0)
+        return exit_code;
+    source = mt_open_input(paths[0], &arguments.common, &exit_code);
+    if (!source)
+        return exit_code;
+    exit_code = tune(source, paths[0], &arguments);
+    mt_source_close(source);
+    return exit_code;
+}

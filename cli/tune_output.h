@@ -1,0 +1,23 @@
+/* The answer of tune, for people and as JSON. */
+#ifndef MT_CLI_TUNE_OUTPUT_H
+#define MT_CLI_TUNE_OUTPUT_H
+
+#include "buf.h"
+#include "tune.h"
+
+struct mt_tune_answer {
+    const struct mt_tune_summary *summary;
+    uint64_t limit_bytes; /* 0 = none */
+    bool has_fits;
+};
+
+/* The row to recommend: of the front, or what the run had. */
+static inline const struct mt_tune_row *mt_tune_best(const struct mt_tune_summary *summary)
+{
+    return summary->best == MT_TUNE_CURRENT ? &summary->current : &summary->front[summary->best];
+}
+
+void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer);
+void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer);
+
+#endif

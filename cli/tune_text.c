@@ -1,0 +1,147 @@
+/* tune for people: the line to paste and what it saves, then the settings that
+ * no other beats. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "text_table.h"
+#include "tune_output.h"
+#include "units.h"
+#include "util.h"
+
+static uint64_t calls(const struct mt_tune_row *row)
+{
+    return row->device_allocs + row->device_frees;
+}
+
+static const char *spelling(const struct mt_tune_row *row)
+{
+    return *row->conf ? row->conf : "(defaults)";
+}
+
+/* ---- the answer --------------------------------------------------------- */
+
+/* ": 1.2 GiB (13 %) less reserved at the peak" or "no ...". */
+static void add_change(struct mt_buf *out, const char *what, uint64_t before, uint64_t after)
+{
+    char bytes[MT_UNITS_TEXT];
+    uint64_t change = before > after ? before - after : after - before;
+
+    if (!before || !after)
+        return;
+    if (!change) {
+        mt_buf_printf(out, "  %s: the same\n", what);
+        return;
+    }
+    mt_buf_printf(out, "  %s: %s %s (", what, mt_format_bytes(bytes, change),
+                  before > after ? "less" : "more");
+    mt_buf_add_decimal(out, 100.0 * (double)change / (double)before, 1);
+    mt_buf_add_text(out, " %)\n");
+}
+
+static void add_calls(struct mt_buf *out, const struct mt_tune_row *before,
+                      const struct mt_tune_row *after)
+{
+    char text[2][MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "  calls of the driver: %s instead of %s\n",
+                  mt_format_count(text[0], calls(after)), mt_format_count(text[1], calls(before)));
+}
+
+static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *answer,
+                               const struct mt_style *style)
+{
+    const struct mt_tune_summary *summary = answer->summary;
+    const struct mt_tune_row *best = mt_tune_best(summary);
+    char text[MT_UNITS_TEXT];
+
+    if (answer->limit_bytes && !best->serves) {
+        mt_buf_printf(out, "%snone of %zu settings serves this run under %s%s\n", style->bold,
+                      summary->tried, mt_format_bytes(text, answer->limit_bytes), style->reset);
+        return;
+    }
+    if (summary->best == MT_TUNE_CURRENT) {
+        mt_buf_printf(out, "%snone of %zu settings is better than what the run had: %s%s\n",
+                      style->bold, summary->tried, spelling(&summary->current), style->reset);
+        return;
+    }
+    mt_buf_printf(out, "%sexport PYTORCH_CUDA_ALLOC_CONF=%s%s\n", style->bold, best->conf,
+                  style->reset);
+    mt_buf_add_text(out, "against ");
+    mt_buf_add_printable(out, spelling(&summary->current), strlen(spelling(&summary->current)));
+    mt_buf_add_text(out, ", which the run had:\n");
+    if (answer->limit_bytes && !summary->current.serves)
+        mt_buf_printf(out, "  serves the run under %s, which that does not\n",
+                      mt_format_bytes(text, answer->limit_bytes));
+    add_change(out, "reserved at the peak", summary->current.reserved_peak_bytes,
+               best->reserved_peak_bytes);
+    add_change(out, "smallest limit", summary->current.fit_bytes, best->fit_bytes);
+    add_calls(out, &summary->current, best);
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+static void add_row(struct mt_text_table *table, const struct mt_tune_answer *answer,
+                    const char *mark, const struct mt_tune_row *row)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mark);
+    mt_table_cell(table, row->serves ? mt_format_bytes(text, row->reserved_peak_bytes) : "fails");
+    if (answer->has_fits)
+        mt_table_cell(table, row->fit_bytes ? mt_format_bytes(text, row->fit_bytes) : "");
+    mt_table_cell(table, mt_format_count(text, calls(row)));
+    if (answer->limit_bytes)
+        mt_table_cell(table, mt_format_count(text, row->retries));
+    mt_table_cell(table, spelling(row));
+}
+
+/* Settings stand last and whole, however long: people copy them. */
+static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
+                      const struct mt_style *style)
+{
+    const struct mt_tune_summary *summary = answer->summary;
+    struct mt_text_column columns[8] = {{"", false, false}, {"reserved peak", true, false}};
+    struct mt_text_table table;
+    size_t count = 2, i;
+
+    if (answer->has_fits)
+        columns[count++] = (struct mt_text_column){"smallest limit", true, false};
+    columns[count++] = (struct mt_text_column){"driver calls", true, false};
+    if (answer->limit_bytes)
+        columns[count++] = (struct mt_text_column){"retries", true, false};
+    columns[count++] = (struct mt_text_column){"setting", false, false};
+    mt_table_begin(&table, columns, 0);
+    add_row(&table, answer, "the run", &summary->current);
+    for (i = 0; i < summary->front_count; i++)
+        add_row(&table, answer, i == summary->best ? "best" : "", &summary->front[i]);
+    mt_table_end(&table, out, style->dim, style->reset);
+}
+
+static void add_notes(struct mt_buf *out, const struct mt_tune_answer *answer)
+{
+    const struct mt_tune_summary *summary = answer->summary;
+    const struct mt_tune_row *best = mt_tune_best(summary);
+    char text[MT_UNITS_TEXT];
+
+    mt_buf_printf(
+        out,
+        "\n%zu settings were replayed; of those below the first row none is beaten in both "
+        "peak and\ndriver calls, each of which stalls the device.%s\n",
+        summary->tried, summary->devices > 1 ? " Peaks are those of the fullest device." : "");
+    if (best->address_ties)
+        mt_buf_printf(out,
+                      "%s choices between equal free blocks fell by address, which in a run is the "
+                      "driver's: the\npeak of the best may differ by a few MiB.\n",
+                      mt_format_count(text, best->address_ties));
+}
+
+void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer)
+{
+    const struct mt_style *style = mt_stdout_style();
+
+    add_recommendation(out, answer, style);
+    mt_buf_add_char(out, '\n');
+    add_table(out, answer, style);
+    add_notes(out, answer);
+}

@@ -1,0 +1,162 @@
+/* What tune recommends, against real runs under that very setting, and its
+ * front against replays one by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "import.h"
+#include "replay.h"
+#include "tune.h"
+
+static struct mt_tune_summary summary;
+static struct mt_replay_summary replay;
+
+static struct mt_source *open_capture(const char *name)
+{
+    struct mt_source *source;
+    struct mt_error error = {0};
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
+    if (mt_open_any(path, NULL, &source, &error) != MT_OK)
+        fail_msg("%s: %s", path, error.text);
+    return source;
+}
+
+static struct mt_source *tune(const char *name, uint64_t limit_bytes, bool fits)
+{
+    const struct mt_tune_options options = {limit_bytes, fits, NULL, NULL};
+    struct mt_source *source = open_capture(name);
+    struct mt_error error = {0};
+
+    if (mt_tune_run(source, &options, &summary, &error) != MT_OK)
+        fail_msg("%s: %s", name, error.text);
+    return source;
+}
+
+static uint64_t measured_peak(const char *truth)
+{
+    char path[512];
+    json_t *root, *rows, *row;
+    json_error_t error;
+    uint64_t peak = 0;
+    size_t i;
+
+    snprintf(path, sizeof path, "%s/%s.truth.json", MEMTRACE_FIXTURES, truth);
+    root = json_load_file(path, 0, &error);
+    assert_non_null(root);
+    rows = json_object_get(root, "rows");
+    json_array_foreach(rows, i, row)
+    {
+        uint64_t value = (uint64_t)json_integer_value(json_object_get(row, "reserved_peak"));
+        peak = value > peak ? value : peak;
+    }
+    json_decref(root);
+    return peak;
+}
+
+static void expect_real(const char *capture, const char *conf, const char *truth)
+{
+    struct mt_source *source = tune(capture, 0, false);
+
+    assert_int_not_equal(summary.best, MT_TUNE_CURRENT);
+    assert_string_equal(summary.front[summary.best].conf, conf);
+    assert_int_equal(summary.front[summary.best].reserved_peak_bytes, measured_peak(truth));
+    mt_source_close(source);
+}
+
+static void real_runs_have_the_predicted_peak(void **state)
+{
+    (void)state;
+    expect_real("gpt_default", "expandable_segments:True", "captures/gpt_expandable");
+    expect_real("gpt_split64", "expandable_segments:True", "captures/gpt_expandable");
+    expect_real("seq2seq", "expandable_segments:True", "other_options/seq2seq_exp");
+}
+
+static uint64_t calls(const struct mt_tune_row *row)
+{
+    return row->device_allocs + row->device_frees;
+}
+
+/* Every row is what a replay of that setting says, and no row beats another. */
+static void check_front(struct mt_source *source, uint64_t limit_bytes)
+{
+    struct mt_error error = {0};
+    size_t i, k;
+
+    assert_true(summary.front_count > 0);
+    for (i = 0; i < summary.front_count; i++) {
+        const struct mt_tune_row *row = &summary.front[i];
+        struct mt_replay_options options = {.limit_bytes = limit_bytes};
+        uint64_t peak = 0, made = 0;
+        char policy[256];
+        snprintf(policy, sizeof policy, "pytorch:%s", row->conf);
+        options.policy = policy;
+        assert_int_equal(mt_source_rewind(source, &error), MT_OK);
+        assert_int_equal(mt_replay_run(source, &options, NULL, &replay, &error), MT_OK);
+        for (k = 0; k < replay.device_count; k++) {
+            const struct mt_counters *counters = &replay.devices[k].counters;
+            peak = counters->reserved.peak > peak ? counters->reserved.peak : peak;
+            made += counters->device_allocs + counters->device_frees;
+        }
+        assert_int_equal(row->reserved_peak_bytes, peak);
+        assert_int_equal(calls(row), made);
+        assert_true(row->serves);
+        for (k = 0; k < i; k++) {
+            assert_true(summary.front[k].reserved_peak_bytes < row->reserved_peak_bytes);
+            assert_true(calls(&summary.front[k]) > calls(row));
+        }
+    }
+}
+
+static void no_row_beats_another(void **state)
+{
+    static const char *const names[] = {"gpt_default", "churn", "twogpu", "streams"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        struct mt_source *source = tune(names[i], 0, false);
+        check_front(source, 0);
+        mt_source_close(source);
+    }
+}
+
+static void a_limit_asks_for_settings_that_serve(void **state)
+{
+    const uint64_t limit_bytes = UINT64_C(7) << 30;
+    struct mt_source *source = tune("gpt_default", limit_bytes, true);
+    size_t i;
+
+    (void)state;
+    assert_false(summary.current.serves); /* it needs 7,712 MiB */
+    assert_int_equal(summary.current.fit_bytes, UINT64_C(7712) << 20);
+    check_front(source, limit_bytes);
+    for (i = 0; i < summary.front_count; i++) {
+        assert_true(calls(&summary.front[summary.best]) <= calls(&summary.front[i]));
+        assert_in_range(summary.front[i].fit_bytes, 1, limit_bytes);
+    }
+    mt_source_close(source);
+    source = tune("gpt_default", UINT64_C(5) << 30, false);
+    assert_int_equal(summary.front_count, 0);
+    assert_int_equal(summary.best, MT_TUNE_CURRENT);
+    mt_source_close(source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(real_runs_have_the_predicted_peak),
+        cmocka_unit_test(no_row_beats_another),
+        cmocka_unit_test(a_limit_asks_for_settings_that_serve),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1 @@
+memtrace tune captures/gpt_expandable.pickle.zst --no-fits

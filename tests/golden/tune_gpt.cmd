@@ -1,0 +1,1 @@
+memtrace tune captures/gpt_split64.pickle.zst

@@ -1,0 +1,1 @@
+memtrace tune captures/gpt_default.pickle.zst --limit 7GiB --json
