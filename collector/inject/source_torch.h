@@ -40,9 +40,21 @@ const struct mt_torch_version *mt_torch_version_find(const char *text);
 /* Is RecordFunctionCallback known to look as source_torch_scopes.c thinks? */
 bool mt_torch_version_has_scopes(const char *text);
 
+/* Do entries tell the pool? Of versions that are not known: as in the last one. */
+bool mt_torch_version_has_pool(const char *text);
+
 /* Text of the version of the PyTorch that a library belongs to, from the files
- * beside it; false if there are none. */
+ * beside it; false, and
+ * text "", if there are none. */
 bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes);
+
+/* ---- source_torch_symbols.c: what the library's symbols say ---- */
+
+/* The places of a version that nobody has looked at: version->functions is
+ * filled in, the places are the result. `functions` is the table in memory,
+ * `base` where the library lies. False if its file has no symbols, or others. */
+bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintptr_t *functions,
+                           struct mt_torch_version *version);
 
 /* ---- source_torch_allocator.c: finding it, and hooking into it ---- */
 

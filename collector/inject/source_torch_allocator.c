@@ -39,7 +39,7 @@ struct table {
 
 static struct {
     atomic_flag met, attached;
-    const struct mt_torch_version *version;
+    struct mt_torch_version version;
     struct table table;
     code init, empty_cache;
     char version_text[TEXT_BYTES];
@@ -151,16 +151,40 @@ static bool is_own_code(code function, uintptr_t library_base)
            place.base == library_base;
 }
 
-static bool table_is_known(const struct table *table, uintptr_t library_base)
+static bool table_is_native(const struct table *table)
 {
-    const struct mt_torch_version *version = hooked.version;
-
     return is_memory(table, offsetof(struct table, functions), MEMORY_READ) &&
-           table->offset_to_top == 0 && type_is_native(table->type) &&
-           count_functions(table->functions) == version->functions &&
-           is_own_code(table->functions[version->init], library_base) &&
-           is_own_code(table->functions[version->empty_cache], library_base) &&
-           is_own_code(table->functions[version->attach_tracker], library_base);
+           table->offset_to_top == 0 && type_is_native(table->type);
+}
+
+static bool places_are_code(const struct table *table, const struct place *library)
+{
+    const struct mt_torch_version *version = &hooked.version;
+
+    return is_own_code(table->functions[version->init], library->base) &&
+           is_own_code(table->functions[version->empty_cache], library->base) &&
+           is_own_code(table->functions[version->attach_tracker], library->base);
+}
+
+/* The version says where in the table which function is; where it does not, the
+ * library's symbols may. */
+static bool find_places(const struct table *table, const struct place *library)
+{
+    const struct mt_torch_version *known = mt_torch_version_find(hooked.version_text);
+    size_t count = count_functions(table->functions);
+
+    if (known && known->functions == count) {
+        hooked.version = *known;
+    } else {
+        hooked.version =
+            (struct mt_torch_version){.functions = (uint16_t)count,
+                                      .has_pool = mt_torch_version_has_pool(hooked.version_text)};
+        if (!mt_torch_symbols_find(library->path, library->base,
+                                   (const uintptr_t *)(const void *)table->functions,
+                                   &hooked.version))
+            return false;
+    }
+    return count < FUNCTIONS_MAX && places_are_code(table, library);
 }
 
 /* ---- our two functions ---- */
@@ -173,8 +197,8 @@ static void our_init(void *self, int device_count)
     ((init_function)hooked.init)(self, device_count);
     if (atomic_flag_test_and_set(&hooked.attached))
         return;
-    attach = (attach_function)hooked.table.functions[hooked.version->attach_tracker];
-    mt_torch_tracker_begin(hooked.version, &functor);
+    attach = (attach_function)hooked.table.functions[hooked.version.attach_tracker];
+    mt_torch_tracker_begin(&hooked.version, &functor);
     attach(self, &functor);
     mt_torch_scopes_begin();
 }
@@ -190,7 +214,7 @@ static void our_empty_cache(void *self, uint64_t pool_a, uint64_t pool_b)
 
 static void replace_table(void **object, const struct table *table)
 {
-    const struct mt_torch_version *version = hooked.version;
+    const struct mt_torch_version *version = &hooked.version;
     struct table *copy = &hooked.table;
 
     memcpy(copy, table, offsetof(struct table, functions) + version->functions * sizeof(code));
@@ -203,28 +227,19 @@ static void replace_table(void **object, const struct table *table)
 
 /* ---- */
 
-static bool say_rounded(const char *reason)
+static bool say(const char *what)
 {
     static bool said;
     const char *version = hooked.version_text;
 
-    mt_collect_say(&said, "PyTorch%s%s: %s; sizes are those of blocks, not requests",
-                   *version ? " " : "", version, reason);
+    mt_collect_say(&said, "PyTorch%s%s: %s", *version ? " " : "", version, what);
     return false;
-}
-
-static bool read_version(const char *path)
-{
-    if (!mt_torch_version_read(path, hooked.version_text, sizeof hooked.version_text))
-        return say_rounded("a version that is not known");
-    hooked.version = mt_torch_version_find(hooked.version_text);
-    return hooked.version || say_rounded("a version that is not known");
 }
 
 static bool hook(void **const *allocator)
 {
     struct place library;
-    const char *functions;
+    const struct table *table;
     void **object;
 
     if (!allocator || !is_memory(allocator, sizeof *allocator, MEMORY_READ))
@@ -232,13 +247,13 @@ static bool hook(void **const *allocator)
     object = __atomic_load_n(allocator, __ATOMIC_ACQUIRE);
     if (!object || !locate(object, sizeof *object, MEMORY_DATA, &library))
         return false;
-    functions = *object;
-    if (!read_version(library.path))
-        return false;
-    if (!table_is_known((const void *)(functions - offsetof(struct table, functions)),
-                        library.base))
-        return say_rounded("an allocator that is not known");
-    replace_table(object, (const void *)(functions - offsetof(struct table, functions)));
+    mt_torch_version_read(library.path, hooked.version_text, sizeof hooked.version_text);
+    table = (const void *)((const char *)*object - offsetof(struct table, functions));
+    if (!table_is_native(table))
+        return say("another allocator than its native one; only the driver tells of it");
+    if (!find_places(table, &library))
+        return say("a build that is not known; sizes are those of blocks, not requests");
+    replace_table(object, table);
     return true;
 }
 

@@ -136,6 +136,12 @@ static bool is_plausible(const struct entry *entry)
            entry->device >= 0;
 }
 
+/* Pools are counted from 1; anything large is not a pool. */
+static bool has_plausible_pool(const struct entry *entry)
+{
+    return !((entry->pool[0] | entry->pool[1]) >> 32);
+}
+
 void mt_torch_tracker_empty_cache(bool enters)
 {
     empty_cache.inside = enters;
@@ -177,7 +183,7 @@ static void record(const struct entry *entry)
                                  .aux_bytes = oom ? entry->addr : 0,
                                  .stream = entry->stream};
 
-    if (entries_tell_pool && (entry->pool[0] || entry->pool[1]))
+    if (entries_tell_pool && (entry->pool[0] || entry->pool[1]) && has_plausible_pool(entry))
         event.id = mt_collect_pool(entry->pool[0], entry->pool[1]);
     mt_collect_stacks(&event);
     if (empty_cache.inside)

@@ -71,6 +71,14 @@ bool mt_torch_version_has_scopes(const char *text)
            ((major == 1 && minor == 13) || (major == 2 && minor <= 15));
 }
 
+bool mt_torch_version_has_pool(const char *text)
+{
+    unsigned major, minor;
+    bool release;
+
+    return !parse(text, &major, &minor, &release) || major != 2 || minor >= 8;
+}
+
 /* The path of a file relative to the folder that a library is in. */
 static bool beside(const char *library_path, const char *relative, char *path, size_t path_bytes)
 {
@@ -117,6 +125,7 @@ bool mt_torch_version_read(const char *library_path, char *text, size_t text_byt
     char path[4096], content[FILE_BYTES];
     const char *at;
 
+    *text = '\0';
     if (beside(library_path, "../version.py", path, sizeof path) &&
         read_text(path, content, sizeof content)) {
         at = strstr(content, "__version__ = ");

@@ -157,8 +157,9 @@ static void load(const char *package)
     *(void **)&torch.scope_end = need(library, "ts_scope_end");
 }
 
-/* A package of that version: the stand-ins' libraries, but another version.py. */
-static void load_version(const char *version)
+/* A package of that version: the stand-ins' libraries, but another version.py,
+ * and the allocator from `allocator_folder`. */
+static void load_package(const char *version, const char *allocator_folder)
 {
     static const char *const files[] = {"libc10.so", "libc10_cuda.so", "libtorch_cpu.so",
                                         "libtorch_cuda.so"};
@@ -170,7 +171,8 @@ static void load_version(const char *version)
     snprintf(to, sizeof to, "%s/lib", folder);
     CHECK(mkdir(to, 0700) == 0);
     for (i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(from, sizeof from, "%s/lib/%s", STANDIN_TORCH, files[i]);
+        snprintf(from, sizeof from, "%s/%s/%s", STANDIN_TORCH,
+                 strstr(files[i], "c10_cuda") ? allocator_folder : "lib", files[i]);
         snprintf(to, sizeof to, "%s/lib/%s", folder, files[i]);
         CHECK(symlink(from, to) == 0);
     }
@@ -179,11 +181,15 @@ static void load_version(const char *version)
     CHECK(file);
     fprintf(file, "__version__ = '%s'\n", version);
     fclose(file);
-    snprintf(to, sizeof to, "LD_LIBRARY_PATH=%s/lib", folder);
     load(folder);
     snprintf(to, sizeof to, "rm -r %s", folder);
     CHECK(torch.begin() > 0);
     CHECK(system(to) == 0);
+}
+
+static void load_version(const char *version)
+{
+    load_package(version, "lib");
 }
 
 static void begin(void)
@@ -338,27 +344,41 @@ static void expect_reports(const char *reason)
 static void case_other_version_reports(void)
 {
     load_version("2.16.0");
-    expect_reports("a version that is not known");
+    expect_reports("a build that is not known");
 }
 
 static void case_unreleased_version_reports(void)
 {
     load_version("2.11.0a0+git70d99e9");
-    expect_reports("a version that is not known");
+    expect_reports("a build that is not known");
 }
 
 static void case_other_table_reports(void)
 {
     setenv("MEMTRACE_STANDIN_TORCH", "51,16,7,44,1", 1);
     begin();
-    expect_reports("an allocator that is not known");
+    expect_reports("a build that is not known");
 }
 
 static void case_other_type_reports(void)
 {
     setenv("MEMTRACE_STANDIN_FAULT", "type", 1);
     begin();
-    expect_reports("an allocator that is not known");
+    expect_reports("another allocator");
+}
+
+static void case_symbols_tell_of_unknown_builds(void)
+{
+    setenv("MEMTRACE_STANDIN_TORCH", "71,11,12,13,1", 1);
+    load_package("2.16.0a0+git70d99e9", "named");
+    torch.use_pool(0, 9);
+    torch.free(torch.malloc(0, 1000, 5));
+    torch.empty_cache();
+    CHECK(collected.count == 6);
+    expect(1, MT_EVENT_ALLOC, 1000);
+    CHECK(event_at(1)->stream == 5 && collected.pools[event_at(1)->id][1] == 9);
+    CHECK(event_at(4)->kind == MT_EVENT_EMPTY_CACHE);
+    CHECK(collected.said_count == 0);
 }
 
 static void case_disagreement_reports(void)
@@ -491,6 +511,7 @@ static void test_tracker(void **state)
     run_case(case_devices);
     run_case(case_empty_cache_is_said_once_a_device);
     run_case(case_out_of_memory);
+    run_case(case_symbols_tell_of_unknown_builds);
 }
 
 static void test_reports_where_the_tracker_is_doubtful(void **state)

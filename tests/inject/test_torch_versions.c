@@ -27,6 +27,8 @@ static void test_releases_are_known(void **state)
     assert_ptr_equal(mt_torch_version_find("2.11.7"), version);
     assert_ptr_equal(mt_torch_version_find("2.11.0.post303"), version);
     assert_false(mt_torch_version_find("2.7.1+cu118")->has_pool);
+    assert_true(mt_torch_version_has_pool("2.8.0a0+git") && mt_torch_version_has_pool(""));
+    assert_false(mt_torch_version_has_pool("2.7.0a0+git"));
 }
 
 static void test_what_nobody_looked_at_is_unknown(void **state)
@@ -127,6 +129,66 @@ static void test_odd_files_are_no_version(void **state)
     folder_remove(&folder);
 }
 
+/* ---- symbols ---- */
+
+static unsigned char *read_file(const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "rb");
+    unsigned char *bytes;
+
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    *length = (size_t)ftell(file);
+    rewind(file);
+    bytes = malloc(*length);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *length, file), *length);
+    fclose(file);
+    return bytes;
+}
+
+static bool find_in(const char *path, const unsigned char *bytes, size_t length)
+{
+    static const uintptr_t functions[4] = {1, 2, 3, 4};
+    struct mt_torch_version version = {.functions = 4};
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    fwrite(bytes, 1, length, file);
+    fclose(file);
+    return mt_torch_symbols_find(path, 0, functions, &version);
+}
+
+/* Whatever the file is: no crash, and no places for a table that is elsewhere. */
+static void test_damaged_libraries_have_no_places(void **state)
+{
+    char path[] = "/tmp/memtrace-torch-XXXXXX";
+    int fd = mkstemp(path);
+    unsigned i, seed = 7;
+    size_t length;
+    unsigned char *bytes = read_file(STANDIN_TORCH "/named/libc10_cuda.so", &length);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    assert_false(find_in(path, bytes, 0));
+    assert_false(find_in(path, bytes, length));
+    for (i = 0; i < 400; i++) {
+        /* half of the damage goes to the header, the rest to the table of sections */
+        size_t range = i % 2 ? 64 : 2400, at;
+        unsigned char old;
+        seed = seed * 1103515245u + 12345u;
+        at = (seed >> 8) % range;
+        at = i % 2 ? at : length - 1 - at;
+        old = bytes[at];
+        bytes[at] = (unsigned char)(seed >> 3);
+        assert_false(find_in(path, bytes, i % 5 ? length : length - seed % 4000));
+        bytes[at] = old;
+    }
+    unlink(path);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_scopes_are_older_than_trackers),
         cmocka_unit_test(test_version_is_read_beside_the_library),
         cmocka_unit_test(test_odd_files_are_no_version),
+        cmocka_unit_test(test_damaged_libraries_have_no_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
