@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "heaps.h"
 #include "json.h"
 #include "units.h"
 #include "util.h"
@@ -55,6 +56,14 @@ static bool parse_instant(const char *text, struct instant *instant)
                mt_add_ok(whole, fraction * units[i].ns / scale, &instant->value);
     }
     return false;
+}
+
+/* NULL if the thread has none. */
+static const char *thread_name(const struct mt_symbols *symbols, uint16_t thread)
+{
+    if (thread >= symbols->thread_count || symbols->threads[thread].name == MT_NO_ID)
+        return NULL;
+    return mt_symbols_text(symbols, symbols->threads[thread].name);
 }
 
 /* ---- JSON lines ------------------------------------------------------- */
@@ -117,6 +126,8 @@ static void json_event(struct dump *dump, const struct mt_event *event)
     mt_json_u64(&json, "device", event->device);
     mt_json_u64(&json, "stream", symbols->streams[event->stream].handle);
     mt_json_u64(&json, "thread", event->thread);
+    if (thread_name(symbols, event->thread))
+        mt_json_text(&json, "thread_name", thread_name(symbols, event->thread));
     mt_json_text(&json, "heap", mt_symbols_text(symbols, symbols->heaps[event->heap].name));
     mt_json_array_begin(&json, "pool");
     mt_json_u64(&json, NULL, symbols->pools[event->pool].id[0]);
@@ -155,6 +166,30 @@ static void text_frame(struct dump *dump, uint32_t stack, const char *before)
     mt_buf_release(&text);
 }
 
+/* An allocator's own events are the rule: only those of other heaps say so. */
+static void text_heap(struct dump *dump, const struct mt_event *event)
+{
+    const struct mt_symbols *symbols = &dump->source->symbols;
+
+    if (!mt_event_is_memory(event) ||
+        mt_heap_class_at(symbols, event->heap).level == MT_HEAP_FRAMEWORK)
+        return;
+    mt_buf_add_text(&dump->out, "  ");
+    add_printable(&dump->out, mt_symbols_text(symbols, symbols->heaps[event->heap].name));
+}
+
+static void text_thread(struct dump *dump, const struct mt_event *event)
+{
+    const char *name = thread_name(&dump->source->symbols, event->thread);
+
+    if (event->thread)
+        mt_buf_printf(&dump->out, "  thread %u", event->thread);
+    if (!name)
+        return;
+    mt_buf_add_text(&dump->out, event->thread ? " " : "  thread ");
+    add_printable(&dump->out, name);
+}
+
 /* What only some events have. */
 static void text_details(struct dump *dump, const struct mt_event *event)
 {
@@ -162,6 +197,7 @@ static void text_details(struct dump *dump, const struct mt_event *event)
     struct mt_buf *out = &dump->out;
     char bytes[MT_UNITS_TEXT];
 
+    text_heap(dump, event);
     if (event->addr)
         mt_buf_printf(out, "  0x%llx", (unsigned long long)event->addr);
     if (event->size_bytes)
@@ -175,8 +211,7 @@ static void text_details(struct dump *dump, const struct mt_event *event)
         mt_buf_printf(out, "  pool (%llu, %llu)",
                       (unsigned long long)symbols->pools[event->pool].id[0],
                       (unsigned long long)symbols->pools[event->pool].id[1]);
-    if (event->thread)
-        mt_buf_printf(out, "  thread %u", event->thread);
+    text_thread(dump, event);
     if (event->flags & MT_EVENT_INITIAL)
         mt_buf_add_text(out, "  initial");
     if (event->flags & MT_EVENT_EXPANDABLE)

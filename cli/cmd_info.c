@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "info_recorded.h"
 #include "json.h"
 #include "trace.h"
 #include "units.h"
@@ -15,6 +16,7 @@ struct info {
     uint64_t kinds[MT_EVENT_KIND_COUNT];
     uint64_t events, begin_ns, end_ns;
     size_t frames; /* 0 = the format has none */
+    struct mt_info_recorded recorded;
 };
 
 static bool is_trace(const struct mt_source *source)
@@ -32,12 +34,16 @@ static enum mt_status count_events(struct info *info, struct mt_error *error)
     while ((status = mt_source_next(info->source, &batch, error)) == MT_OK) {
         if (!info->events)
             info->begin_ns = batch.events[0].t_ns;
-        for (i = 0; i < batch.count; i++)
+        for (i = 0; i < batch.count; i++) {
             info->kinds[batch.events[i].kind < MT_EVENT_KIND_COUNT ? batch.events[i].kind : 0]++;
+            mt_info_recorded_add(&info->recorded, &batch.events[i]);
+        }
         info->events += batch.count;
         info->end_ns = batch.events[batch.count - 1].t_ns;
     }
-    if (status != MT_END)
+    if (status == MT_END)
+        status = mt_info_recorded_read(&info->recorded, info->source, error);
+    if (status != MT_OK)
         return status;
     return is_trace(info->source) ? mt_trace_frames(info->source, &frames, &info->frames, error)
                                   : MT_OK;
@@ -163,6 +169,7 @@ static void write_json(const struct info *info, struct mt_buf *out)
     json_devices(&json, &source->symbols);
     json_events(&json, info);
     json_symbols(&json, &source->symbols);
+    mt_info_recorded_json(&json, &info->recorded, &source->symbols);
     json_integrity(&json, &source->integrity);
     mt_json_object_end(&json);
 }
@@ -266,8 +273,9 @@ static void add_integrity_line(struct mt_buf *out, bool *first, uint64_t count, 
     *first = false;
 }
 
-static void add_integrity(struct mt_buf *out, const struct mt_source *source)
+static void add_integrity(struct mt_buf *out, const struct info *info)
 {
+    const struct mt_source *source = info->source;
     const struct mt_integrity *integrity = &source->integrity;
     bool first = true;
 
@@ -278,6 +286,7 @@ static void add_integrity(struct mt_buf *out, const struct mt_source *source)
                        "events of unknown kinds");
     add_integrity_line(out, &first, integrity->events_dropped, "event dropped by the recorder",
                        "events dropped by the recorder");
+    mt_info_dropped_text(out, &info->recorded, &source->symbols);
     if (source->header.starts_in_middle) {
         add_label(out, first ? "integrity" : "");
         mt_buf_add_text(out, "starts in the middle: earlier history is missing\n");
@@ -318,8 +327,9 @@ static void write_text(const struct info *info, struct mt_buf *out)
         add_fact(out, "limit", mt_format_bytes(bytes, header->memory_limit_bytes));
     add_devices(out, &info->source->symbols);
     add_counts(out, info);
+    mt_info_recorded_text(out, &info->recorded, &info->source->symbols);
     add_size(out, info);
-    add_integrity(out, info->source);
+    add_integrity(out, info);
 }
 
 static int print_info(struct info *info)
@@ -357,6 +367,7 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
         code = mt_report_error(info.path, &error);
     else if ((code = print_info(&info)) == MT_EXIT_OK)
         code = mt_input_verdict(info.source, info.path, &info.common);
+    mt_info_recorded_release(&info.recorded);
     mt_source_close(info.source);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "feed.h"
 #include "json.h"
 #include "optimal.h"
+#include "policy_runs.h"
 #include "text_table.h"
 #include "units.h"
 
@@ -19,6 +20,7 @@
 struct optimal {
     struct mt_common common;
     const char *path, *time, *plan_path;
+    bool is_driver_level; /* requests are those to the driver */
     struct mt_optimal_options options;
     struct mt_buffers devices[MT_BUFFERS_DEVICES];
     struct mt_optimal_result results[MT_BUFFERS_DEVICES];
@@ -109,6 +111,7 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
         return code;
     if (mt_buffers_from_source(*source, optimal->devices, &error) != MT_OK)
         return mt_report_error(optimal->path, &error);
+    optimal->is_driver_level = (*source)->view.level == MT_VIEW_DRIVER;
     return MT_EXIT_OK;
 }
 
@@ -177,6 +180,7 @@ static void write_json(const struct optimal *optimal, struct mt_buf *out)
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.optimal/1");
+    mt_json_requests(&json, optimal->is_driver_level);
     json_result(&json, &optimal->results[largest_device(optimal)], used_ns);
     mt_json_array_begin(&json, "devices");
     for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
@@ -229,6 +233,7 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
             add_row(&table, optimal, d);
     }
     mt_table_end(&table, out, style->dim, style->reset);
+    mt_add_requests(out, optimal->is_driver_level);
 }
 
 /* The buffers as they were read, and where the plan puts them. */

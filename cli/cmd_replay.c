@@ -155,6 +155,7 @@ static void print_text(struct mt_buf *out, const struct mt_replay_summary *summa
     size_t i, d;
 
     print_rows(out, summaries, count);
+    mt_add_requests(out, summaries[0].is_driver_level && summaries[0].device_count);
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
@@ -181,6 +182,7 @@ static void print_json(struct mt_buf *out, const struct mt_replay_summary *summa
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.replay/1");
+    mt_json_requests(&json, summaries[0].is_driver_level);
     mt_json_array_begin(&json, "policies");
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++)

@@ -1,6 +1,7 @@
 /* memtrace.fit/1 */
 #include "cards.h"
 #include "fit_output.h"
+#include "policy_runs.h"
 #include "json.h"
 
 static void add_bytes_or_null(struct mt_json *json, const char *key, uint64_t bytes, bool known)
@@ -100,6 +101,7 @@ void mt_fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer)
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.fit/1");
+    mt_json_requests(&json, answer->summaries[0].is_driver_level);
     mt_json_array_begin(&json, "policies");
     for (i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];

@@ -27,6 +27,20 @@ int mt_run_policies(struct mt_source *source, const char *path, const struct mt_
     return exit_code;
 }
 
+void mt_add_requests(struct mt_buf *out, bool is_driver_level)
+{
+    if (is_driver_level)
+        mt_buf_add_text(out,
+                        "\nrequests: those to the driver, its heaps of device memory together; "
+                        "the trace tells of no\nallocator above it\n");
+}
+
+void mt_json_requests(struct mt_json *json, bool is_driver_level)
+{
+    if (is_driver_level)
+        mt_json_text(json, "requests", "driver");
+}
+
 int mt_policy_error(const char *path, const char *policy, const struct mt_error *error)
 {
     const char *names[MOST_POLICIES], *near;

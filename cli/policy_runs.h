@@ -4,6 +4,7 @@
 #define MT_CLI_POLICY_RUNS_H
 
 #include "cli.h"
+#include "json.h"
 
 /* One policy over the whole source, from its start. Returns enum mt_exit, having
  * said what went wrong; index: of the policy in the list. */
@@ -13,6 +14,11 @@ typedef int mt_policy_run(void *context, const char *policy, size_t index);
 int mt_run_policies(struct mt_source *source, const char *path, const struct mt_common *common,
                     const char *what, const struct mt_text_list *policies, mt_policy_run *run,
                     void *context);
+
+/* What the requests are, if they are not those of an allocator above the driver:
+ * a line, or "requests": "driver". Nothing else. */
+void mt_add_requests(struct mt_buf *out, bool is_driver_level);
+void mt_json_requests(struct mt_json *json, bool is_driver_level);
 
 /* Says why a policy could not run, with did-you-mean; the exit code for it. */
 int mt_policy_error(const char *path, const char *policy, const struct mt_error *error);

@@ -159,6 +159,18 @@ static void set_owner(struct mt_phases *phases, struct mt_phase_facts *facts, in
     }
 }
 
+/* A range that the framework inserted on a thread without ranges (a node of the
+ * autograd graph) lies within what the program is doing. */
+static int32_t parent_of(const struct mt_phases *phases, const struct mt_phase_thread *thread,
+                         bool is_plumbing)
+{
+    bool inherits = is_plumbing && thread->innermost == MT_NO_PHASE &&
+                    phases->latest != MT_NO_PHASE &&
+                    phases->phases[phases->latest].depth < MT_PHASES_MAX_DEPTH;
+
+    return inherits ? phases->latest : thread->innermost;
+}
+
 static enum mt_status record(struct mt_phases *phases, const struct mt_event *event,
                              const struct mt_phase_thread *thread)
 {
@@ -174,7 +186,7 @@ static enum mt_status record(struct mt_phases *phases, const struct mt_event *ev
     facts = &phases->facts[phases->count];
     *phase = (struct mt_phase){.name = mt_symbols_text(phases->symbols, event->name),
                                .step = MT_NO_STEP,
-                               .parent = thread->innermost,
+                               .parent = parent_of(phases, thread, name->is_plumbing),
                                .thread = event->thread,
                                .is_plumbing = name->is_plumbing,
                                .cut = true,

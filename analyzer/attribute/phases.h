@@ -4,7 +4,8 @@
  * trace starts with mt_phases_rewind and gives the same indices.
  *
  * A thread that is in no range inherits that of the thread that was last
- * active in one (backward runs on threads of its own). */
+ * active in one (backward runs on threads of its own); a range that the
+ * framework inserts there has it as its parent. */
 #ifndef MT_ANALYZER_PHASES_H
 #define MT_ANALYZER_PHASES_H
 

@@ -187,6 +187,85 @@ static void cut_ranges(void **state)
     end(&f);
 }
 
+/* Backward runs on threads of its own: without ranges, or with those of nodes. */
+static void threads_without_ranges_inherit(void **state)
+{
+    static const char node[] = "autograd::engine::evaluate_function: MmBackward0";
+    struct fixture f;
+    int32_t backward, inner;
+
+    (void)state;
+    begin(&f);
+    push(&f, "step#4", 1);
+    backward = push(&f, "backward", 1);
+    assert_int_equal(mt_phases_current(&f.phases, 2), backward);
+    assert_int_equal(mt_phases_current(&f.phases, 900), backward);
+    inner = push(&f, node, 2);
+    assert_int_equal(f.phases.phases[inner].parent, backward);
+    assert_int_equal(f.phases.facts[inner].kind, MT_PHASE_BACKWARD);
+    assert_int_equal(mt_phases_current(&f.phases, 1), backward);
+    assert_int_equal(mt_phases_current(&f.phases, 2), inner);
+    pop(&f, node, 2);
+    assert_int_equal(mt_phases_current(&f.phases, 2), backward);
+    pop(&f, "backward", 1);
+    pop(&f, "step#4", 1);
+    assert_int_equal(mt_phases_current(&f.phases, 2), MT_NO_PHASE);
+    inner = push(&f, node, 2);
+    assert_int_equal(f.phases.phases[inner].parent, MT_NO_PHASE);
+    pop(&f, node, 2);
+    mt_phases_finish(&f.phases, 100, 100);
+    assert_int_equal(f.phases.phases[backward + 1].step, 4);
+    end(&f);
+}
+
+/* A range of the user's own on a thread of its own is not what the main thread
+ * does: loading goes on while steps come and go. */
+static void ranges_of_other_threads_stand_alone(void **state)
+{
+    struct fixture f;
+    int32_t load, step;
+
+    (void)state;
+    begin(&f);
+    step = push(&f, "step#1", 1);
+    load = push(&f, "load", 2);
+    assert_int_equal(f.phases.phases[load].parent, MT_NO_PHASE);
+    assert_int_equal(mt_phases_current(&f.phases, 1), step);
+    assert_int_equal(mt_phases_current(&f.phases, 2), load);
+    pop(&f, "step#1", 1);
+    assert_int_equal(mt_phases_current(&f.phases, 2), load);
+    pop(&f, "load", 2);
+    assert_int_equal(f.phases.unmatched, 0);
+    end(&f);
+}
+
+/* A range that begins on one thread and ends on another is the first one's: its
+ * end stands in a trace as that thread's. Ranges that overlap without nesting
+ * are cut: the outer one's end ends the inner one, whose own end is then alone. */
+static void ranges_end_on_the_thread_that_began_them(void **state)
+{
+    struct fixture f;
+    int32_t first, second;
+
+    (void)state;
+    begin(&f);
+    first = push(&f, "request 1", 1);
+    second = push(&f, "request 2", 2);
+    pop(&f, "request 1", 1); /* ended by thread 2, told as thread 1 */
+    assert_false(f.phases.phases[first].cut);
+    assert_int_equal(mt_phases_current(&f.phases, 2), second);
+    assert_int_equal(mt_phases_current(&f.phases, 1), second); /* inherited */
+    pop(&f, "request 2", 2);
+    first = push(&f, "a", 1);
+    second = push(&f, "b", 1);
+    pop(&f, "a", 1);
+    assert_true(f.phases.phases[second].cut);
+    assert_int_equal(mt_phases_current(&f.phases, 1), MT_NO_PHASE);
+    pop(&f, "b", 1);
+    assert_int_equal(f.phases.unmatched, 1);
+    end(&f);
+}
+
 /* The framework's range from another thread does not end the user's. */
 static void plumbing_ends_alone(void **state)
 {
@@ -371,6 +450,9 @@ int main(void)
         cmocka_unit_test(cut_ranges),
         cmocka_unit_test(plumbing_ends_alone),
         cmocka_unit_test(inheritance),
+        cmocka_unit_test(threads_without_ranges_inherit),
+        cmocka_unit_test(ranges_of_other_threads_stand_alone),
+        cmocka_unit_test(ranges_end_on_the_thread_that_began_them),
         cmocka_unit_test(epochs),
         cmocka_unit_test(owners),
         cmocka_unit_test(too_deep),

@@ -1,0 +1,251 @@
+#include "info_recorded.h"
+
+#include <string.h>
+
+#include "cli.h"
+#include "units.h"
+#include "util.h"
+
+#define MOST_THREADS 24
+
+/* ---- reading ---------------------------------------------------------- */
+
+static void add_dropped(struct mt_info_recorded *recorded, const struct mt_event *event)
+{
+    size_t i = 0;
+
+    while (i < recorded->dropped_count && recorded->dropped[i].name != event->name)
+        i++;
+    if (i == MT_INFO_REASONS)
+        i--;
+    if (i == recorded->dropped_count)
+        recorded->dropped[recorded->dropped_count++].name = event->name;
+    recorded->dropped[i].events += event->size_bytes;
+}
+
+void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_event *event)
+{
+    if (mt_event_is_memory(event)) {
+        recorded->has_more_heaps |= recorded->has_heap && event->heap != recorded->first_heap;
+        recorded->first_heap = event->heap;
+        recorded->has_heap = true;
+    } else if (event->kind == MT_EVENT_MEMORY_SAMPLE) {
+        recorded->samples++;
+        recorded->most_used_bytes = mt_max_u64(recorded->most_used_bytes, event->size_bytes);
+    } else if (event->kind == MT_EVENT_DROPPED) {
+        add_dropped(recorded, event);
+    }
+}
+
+enum mt_status mt_info_recorded_read(struct mt_info_recorded *recorded, struct mt_source *source,
+                                     struct mt_error *error)
+{
+    bool is_driver =
+        recorded->has_heap &&
+        mt_heap_class_at(&source->symbols, recorded->first_heap).level == MT_HEAP_DRIVER;
+
+    if (!recorded->has_more_heaps && !is_driver)
+        return MT_OK;
+    mt_phases_init(&recorded->phases, &recorded->arena, &source->symbols);
+    recorded->ledger.arena = &recorded->arena;
+    recorded->ledger.phases = &recorded->phases;
+    return mt_driver_ledger_read(&recorded->ledger, source, error);
+}
+
+void mt_info_recorded_release(struct mt_info_recorded *recorded)
+{
+    mt_driver_ledger_release(&recorded->ledger);
+    mt_phases_release(&recorded->phases);
+    mt_arena_release(&recorded->arena);
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+static const char *heap_name(const struct mt_symbols *symbols, uint16_t heap)
+{
+    if (heap >= symbols->heap_count || symbols->heaps[heap].name == MT_NO_ID)
+        return "?";
+    return mt_symbols_text(symbols, symbols->heaps[heap].name);
+}
+
+static bool is_named(const struct mt_thread_info *thread)
+{
+    return thread->name != MT_NO_ID;
+}
+
+static uint32_t count_named(const struct mt_symbols *symbols)
+{
+    uint32_t i, count = 0;
+
+    for (i = 0; i < symbols->thread_count; i++)
+        count += is_named(&symbols->threads[i]);
+    return count;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+static void add_label(struct mt_buf *out, const char *label)
+{
+    mt_buf_printf(out, "  %-12s", label);
+}
+
+static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
+                     const struct mt_symbols *symbols, const struct mt_ledger_heap *heap)
+{
+    const char *name = heap_name(symbols, heap->heap);
+    char peak[MT_UNITS_TEXT], live[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    size_t length = strlen(name);
+
+    if (ledger->device_count > 1)
+        mt_buf_printf(out, "gpu %u  ", ledger->devices[heap->device].device);
+    mt_buf_add_printable(out, name, length);
+    for (; length < 16; length++)
+        mt_buf_add_char(out, ' ');
+    mt_buf_printf(out, "  peak %9s  at the end %9s  %s allocation%s\n",
+                  mt_format_bytes(peak, heap->peak_bytes), mt_format_bytes(live, heap->live_bytes),
+                  mt_format_count(count, heap->allocations), heap->allocations == 1 ? "" : "s");
+}
+
+static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)
+{
+    uint32_t i, told = 0, named = count_named(symbols);
+
+    for (i = 0; i < symbols->thread_count && told < MOST_THREADS; i++) {
+        const char *name;
+
+        if (!is_named(&symbols->threads[i]))
+            continue;
+        add_label(out, told++ ? "" : "threads");
+        name = mt_symbols_text(symbols, symbols->threads[i].name);
+        mt_buf_add_printable(out, name, strlen(name));
+        if (symbols->threads[i].os_id)
+            mt_buf_printf(out, "  %llu", (unsigned long long)symbols->threads[i].os_id);
+        mt_buf_add_char(out, '\n');
+    }
+    if (told < named) {
+        add_label(out, "");
+        mt_buf_printf(out, "and %u more\n", named - told);
+    }
+}
+
+void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *recorded,
+                           const struct mt_symbols *symbols)
+{
+    const struct mt_driver_ledger *ledger = &recorded->ledger;
+    char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+    size_t i, told = 0;
+
+    for (i = 0; i < ledger->heap_count; i++) {
+        if (!ledger->heaps[i].allocations)
+            continue;
+        add_label(out, told++ ? "" : "heaps");
+        add_heap(out, ledger, symbols, &ledger->heaps[i]);
+    }
+    add_threads(out, symbols);
+    if (!recorded->samples)
+        return;
+    add_label(out, "samples");
+    mt_buf_printf(out, "%s", mt_format_count(count, recorded->samples));
+    if (recorded->most_used_bytes)
+        mt_buf_printf(out, ", used by the process at most %s",
+                      mt_format_bytes(bytes, recorded->most_used_bytes));
+    mt_buf_add_char(out, '\n');
+}
+
+void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *recorded,
+                          const struct mt_symbols *symbols)
+{
+    char count[MT_UNITS_TEXT];
+    size_t i;
+
+    for (i = 0; i < recorded->dropped_count; i++) {
+        const char *why;
+
+        if (recorded->dropped[i].name == MT_NO_ID)
+            continue;
+        why = mt_symbols_text(symbols, recorded->dropped[i].name);
+        add_label(out, "");
+        mt_buf_printf(out, "%12s ", mt_format_count(count, recorded->dropped[i].events));
+        mt_buf_add_printable(out, why, strlen(why));
+        mt_buf_add_char(out, '\n');
+    }
+}
+
+/* ---- JSON --------------------------------------------------------------- */
+
+static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledger,
+                       const struct mt_symbols *symbols)
+{
+    size_t i;
+
+    mt_json_array_begin(json, "heaps");
+    for (i = 0; i < ledger->heap_count; i++) {
+        const struct mt_ledger_heap *heap = &ledger->heaps[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "name", heap_name(symbols, heap->heap));
+        mt_json_text(json, "level", mt_heap_level_name(heap->is.level));
+        mt_json_bool(json, "is_device_memory", heap->is.is_device_memory);
+        mt_json_u64(json, "device", ledger->devices[heap->device].device);
+        mt_json_u64(json, "allocations", heap->allocations);
+        mt_json_u64(json, "frees", heap->frees);
+        mt_json_u64(json, "failures", heap->failures);
+        mt_json_u64(json, "live_blocks", heap->live_blocks);
+        mt_json_u64(json, "live_bytes", heap->live_bytes);
+        mt_json_u64(json, "peak_bytes", heap->peak_bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void json_threads(struct mt_json *json, const struct mt_symbols *symbols)
+{
+    uint32_t i;
+
+    mt_json_array_begin(json, "threads");
+    for (i = 0; i < symbols->thread_count; i++) {
+        if (!is_named(&symbols->threads[i]))
+            continue;
+        mt_json_object_begin(json, NULL);
+        mt_json_u64(json, "thread", i);
+        mt_json_text(json, "name", mt_symbols_text(symbols, symbols->threads[i].name));
+        mt_json_u64(json, "os_id", symbols->threads[i].os_id);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void json_dropped(struct mt_json *json, const struct mt_info_recorded *recorded,
+                         const struct mt_symbols *symbols)
+{
+    size_t i;
+
+    mt_json_array_begin(json, "dropped");
+    for (i = 0; i < recorded->dropped_count; i++) {
+        mt_json_object_begin(json, NULL);
+        mt_json_u64(json, "events", recorded->dropped[i].events);
+        mt_json_text(json, "why",
+                     recorded->dropped[i].name == MT_NO_ID
+                         ? NULL
+                         : mt_symbols_text(symbols, recorded->dropped[i].name));
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+void mt_info_recorded_json(struct mt_json *json, const struct mt_info_recorded *recorded,
+                           const struct mt_symbols *symbols)
+{
+    if (recorded->ledger.heap_count)
+        json_heaps(json, &recorded->ledger, symbols);
+    if (count_named(symbols))
+        json_threads(json, symbols);
+    if (recorded->samples) {
+        mt_json_object_begin(json, "samples");
+        mt_json_u64(json, "count", recorded->samples);
+        mt_json_u64(json, "most_used_by_process_bytes", recorded->most_used_bytes);
+        mt_json_object_end(json);
+    }
+    if (recorded->dropped_count)
+        json_dropped(json, recorded, symbols);
+}

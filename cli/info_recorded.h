@@ -1,0 +1,45 @@
+/* What `memtrace info` says of traces that `memtrace record` made, beyond what
+ * every trace has: heaps, threads, samples, and why events are missing. */
+#ifndef MT_CLI_INFO_RECORDED_H
+#define MT_CLI_INFO_RECORDED_H
+
+#include "buf.h"
+#include "driver_ledger.h"
+#include "json.h"
+
+#define MT_INFO_REASONS 16
+
+struct mt_info_recorded {
+    /* while events are counted */
+    uint16_t first_heap; /* with memory events */
+    bool has_heap, has_more_heaps;
+    uint64_t samples, most_used_bytes;
+    struct {
+        uint32_t name;
+        uint64_t events;
+    } dropped[MT_INFO_REASONS]; /* the last stands for all further ones */
+    size_t dropped_count;
+    /* of a second reading, if there are more heaps than one */
+    struct mt_arena arena;
+    struct mt_phases phases;
+    struct mt_driver_ledger ledger;
+};
+
+/* Zeroed memory is ready. One event of the first reading. */
+void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_event *event);
+
+/* After it: reads again what several heaps held. */
+enum mt_status mt_info_recorded_read(struct mt_info_recorded *recorded, struct mt_source *source,
+                                     struct mt_error *error) MT_MUST_USE;
+void mt_info_recorded_release(struct mt_info_recorded *recorded);
+
+/* Lines behind labels of 14 columns; members of the document. Nothing of what a
+ * trace does not have. */
+void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *recorded,
+                           const struct mt_symbols *symbols);
+void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *recorded,
+                          const struct mt_symbols *symbols);
+void mt_info_recorded_json(struct mt_json *json, const struct mt_info_recorded *recorded,
+                           const struct mt_symbols *symbols);
+
+#endif
