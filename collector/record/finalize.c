@@ -80,9 +80,9 @@ static enum mt_status copy_string(struct rewriting *self, uint32_t string, uint3
 }
 
 /* Ids of small tables stay as they are: events refer to them. */
-static enum mt_status same_id(enum mt_status status, uint32_t id, uint32_t wanted)
+static enum mt_status same_id(enum mt_status status, const uint32_t *id, uint32_t wanted)
 {
-    return status == MT_OK && id != wanted ? MT_ERR_FORMAT : status;
+    return status == MT_OK && *id != wanted ? MT_ERR_FORMAT : status;
 }
 
 static enum mt_status copy_threads(struct rewriting *self)
@@ -97,7 +97,7 @@ static enum mt_status copy_threads(struct rewriting *self)
             continue; /* only thread 0 is described late */
         status = copy_string(self, thread->name, &name);
         if (status == MT_OK && i == self->symbols.thread_count)
-            status = same_id(mt_symbols_thread(&self->symbols, name, thread->os_id, &id), id, i);
+            status = same_id(mt_symbols_thread(&self->symbols, name, thread->os_id, &id), &id, i);
         if (status == MT_OK)
             self->symbols.threads[i] = (struct mt_thread_info){name, thread->os_id};
     }
@@ -128,7 +128,7 @@ static enum mt_status copy_heaps(struct rewriting *self)
     for (i = self->symbols.heap_count; i < from->heap_count && status == MT_OK; i++) {
         status = copy_string(self, from->heaps[i].name, &name);
         if (status == MT_OK)
-            status = same_id(mt_symbols_heap(&self->symbols, name, &id), id, i);
+            status = same_id(mt_symbols_heap(&self->symbols, name, &id), &id, i);
     }
     return status;
 }
@@ -144,10 +144,10 @@ static enum mt_status copy_tables(struct rewriting *self)
     if (status == MT_OK)
         status = copy_heaps(self);
     for (i = self->symbols.stream_count; i < from->stream_count && status == MT_OK; i++)
-        status = same_id(mt_symbols_stream(&self->symbols, from->streams[i].handle, &id), id, i);
+        status = same_id(mt_symbols_stream(&self->symbols, from->streams[i].handle, &id), &id, i);
     for (i = self->symbols.pool_count; i < from->pool_count && status == MT_OK; i++)
         status = same_id(
-            mt_symbols_pool(&self->symbols, from->pools[i].id[0], from->pools[i].id[1], &id), id,
+            mt_symbols_pool(&self->symbols, from->pools[i].id[0], from->pools[i].id[1], &id), &id,
             i);
     return status;
 }

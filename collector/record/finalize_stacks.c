@@ -8,11 +8,18 @@
 
 enum { MAX_DEPTH = 4096 };
 
-/* A frame of the old trace: a run of frames of the new one. */
+/* A frame of the old trace: a run of named ones. */
 struct frame_names {
     uint32_t first, count; /* in `expanded`; count 0 = not looked at yet */
     bool is_native, is_named;
     uint8_t role;
+};
+
+/* A named frame; most of those that are looked at (main, the interpreter's, our
+ * own) are in no stack of the new trace and shall not stand in it. */
+struct expanded {
+    uint32_t frame;  /* in `looked_at` */
+    uint32_t result; /* in the new trace, MT_NO_ID = not used so far */
 };
 
 struct mt_stack_finalizer {
@@ -21,7 +28,8 @@ struct mt_stack_finalizer {
     struct mt_native_names *names;
     struct frame_names *frames; /* by old frame */
     uint32_t *stacks;           /* by old stack: new one + 1, 0 = not looked at yet */
-    uint32_t *expanded;         /* new frames */
+    struct expanded *expanded;
+    struct mt_symbols looked_at; /* frames and their texts */
     size_t frame_capacity, frame_count, stack_capacity, stack_count;
     size_t expanded_capacity, expanded_count;
     uint32_t native, named;
@@ -49,6 +57,7 @@ void mt_stack_finalizer_free(struct mt_stack_finalizer *self)
     free(self->frames);
     free(self->stacks);
     free(self->expanded);
+    mt_symbols_release(&self->looked_at);
     free(self);
 }
 
@@ -80,7 +89,8 @@ bool mt_frame_is_native_address(const struct mt_symbols *symbols, uint32_t frame
     return symbols->frames[frame].line == 0 && mt_native_frame_parse(native, &place);
 }
 
-static enum mt_status copy_string(struct mt_stack_finalizer *self, uint32_t string, uint32_t *id)
+static enum mt_status copy_string(const struct mt_symbols *from, uint32_t string,
+                                  struct mt_symbols *to, uint32_t *id)
 {
     const char *text;
     size_t length;
@@ -88,39 +98,54 @@ static enum mt_status copy_string(struct mt_stack_finalizer *self, uint32_t stri
     *id = MT_NO_ID;
     if (string == MT_NO_ID)
         return MT_OK;
-    text_of(self->from, string, &text, &length);
-    return mt_symbols_string(self->to, text, length, id);
+    text_of(from, string, &text, &length);
+    return mt_symbols_string(to, text, length, id);
 }
 
-static enum mt_status add_expanded(struct mt_stack_finalizer *self, uint32_t function,
-                                   uint32_t file, uint32_t line)
+static enum mt_status copy_frame(const struct mt_symbols *from, const struct mt_frame *frame,
+                                 struct mt_symbols *to, uint32_t *id)
+{
+    uint32_t function, file;
+    enum mt_status status = copy_string(from, frame->function, to, &function);
+
+    if (status == MT_OK)
+        status = copy_string(from, frame->file, to, &file);
+    return status == MT_OK ? mt_symbols_frame(to, function, file, frame->line, id) : status;
+}
+
+static enum mt_status add_expanded(struct mt_stack_finalizer *self, struct expanded **expanded)
 {
     if (mt_grow(&self->expanded, &self->expanded_capacity, self->expanded_count + 1,
                 sizeof *self->expanded))
         return MT_ERR_MEMORY;
-    return mt_symbols_frame(self->to, function, file, line,
-                            &self->expanded[self->expanded_count++]);
+    *expanded = &self->expanded[self->expanded_count++];
+    (*expanded)->result = MT_NO_ID;
+    return MT_OK;
 }
 
 static enum mt_status add_as_it_is(struct mt_stack_finalizer *self, const struct mt_frame *frame)
 {
-    uint32_t function, file;
-    enum mt_status status = copy_string(self, frame->function, &function);
+    struct expanded *expanded;
+    enum mt_status status = add_expanded(self, &expanded);
 
-    if (status == MT_OK)
-        status = copy_string(self, frame->file, &file);
-    return status == MT_OK ? add_expanded(self, function, file, frame->line) : status;
+    return status == MT_OK ? copy_frame(self->from, frame, &self->looked_at, &expanded->frame)
+                           : status;
 }
 
 static enum mt_status add_place(struct mt_stack_finalizer *self, const struct mt_code_place *place)
 {
+    struct mt_symbols *symbols = &self->looked_at;
+    struct expanded *expanded;
     uint32_t function, file;
-    enum mt_status status =
-        mt_symbols_string(self->to, place->function, strlen(place->function), &function);
+    enum mt_status status = add_expanded(self, &expanded);
 
     if (status == MT_OK)
-        status = mt_symbols_string(self->to, place->file, strlen(place->file), &file);
-    return status == MT_OK ? add_expanded(self, function, file, place->line) : status;
+        status = mt_symbols_string(symbols, place->function, strlen(place->function), &function);
+    if (status == MT_OK)
+        status = mt_symbols_string(symbols, place->file, strlen(place->file), &file);
+    return status == MT_OK
+               ? mt_symbols_frame(symbols, function, file, place->line, &expanded->frame)
+               : status;
 }
 
 static enum mt_status look_at_frame(struct mt_stack_finalizer *self, uint32_t id)
@@ -215,6 +240,17 @@ static size_t find_native_begin(const struct mt_stack_finalizer *self, size_t fi
     return i;
 }
 
+static enum mt_status push(struct mt_stack_finalizer *self, struct expanded *expanded,
+                           uint32_t *stack)
+{
+    enum mt_status status = MT_OK;
+
+    if (expanded->result == MT_NO_ID)
+        status = copy_frame(&self->looked_at, &self->looked_at.frames[expanded->frame], self->to,
+                            &expanded->result);
+    return status == MT_OK ? mt_symbols_stack(self->to, *stack, expanded->result, stack) : status;
+}
+
 static enum mt_status add_frames(struct mt_stack_finalizer *self, size_t begin, size_t end,
                                  uint32_t *stack)
 {
@@ -225,7 +261,7 @@ static enum mt_status add_frames(struct mt_stack_finalizer *self, size_t begin, 
     for (i = begin; i < end; i++) {
         const struct frame_names *frame = frame_at(self, i);
         for (k = 0; k < frame->count && status == MT_OK; k++)
-            status = mt_symbols_stack(self->to, *stack, self->expanded[frame->first + k], stack);
+            status = push(self, &self->expanded[frame->first + k], stack);
     }
     return status;
 }

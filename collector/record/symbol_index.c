@@ -49,10 +49,8 @@ const char *mt_symbol_index_find(const struct mt_symbol_index *index, uint64_t a
     }
     for (i = low; i > 0 && low - i < LOOK_BACK; i--) {
         const struct mt_symbol *symbol = &index->symbols[i - 1];
-        uint64_t distance = address - symbol->address;
-        if (distance < symbol->size_bytes)
-            return symbol->name;
-        if (symbol->size_bytes == 0 && symbol->address == index->symbols[low - 1].address)
+        bool is_nearest = symbol->address == index->symbols[low - 1].address;
+        if (address - symbol->address < symbol->size_bytes && (is_nearest || !symbol->is_open))
             return symbol->name;
     }
     return NULL;

@@ -2,15 +2,17 @@
 #ifndef MT_COLLECTOR_SYMBOL_INDEX_H
 #define MT_COLLECTOR_SYMBOL_INDEX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "status.h"
 
 struct mt_symbol {
-    uint64_t address, size_bytes; /* size 0: not known (assembly) */
-    const char *name;             /* borrowed */
-    uint32_t rank;                /* of names for one address the highest is taken */
+    uint64_t address, size_bytes;
+    const char *name; /* borrowed */
+    uint32_t rank;    /* of names for one address the highest is taken */
+    bool is_open;     /* the size is not known (assembly), but at most that */
 };
 
 /* Zeroed memory is empty. */
@@ -26,7 +28,7 @@ enum mt_status mt_symbol_index_add(struct mt_symbol_index *index,
 void mt_symbol_index_sort(struct mt_symbol_index *index);
 
 /* The name of what `address` is in; NULL between symbols: a wrong name would be
- * worse. A symbol without size reaches to the next one. O(log n). */
+ * worse. An open symbol reaches to the next one. O(log n). */
 const char *mt_symbol_index_find(const struct mt_symbol_index *index, uint64_t address);
 
 void mt_symbol_index_release(struct mt_symbol_index *index);

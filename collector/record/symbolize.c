@@ -135,18 +135,35 @@ void mt_code_file_close(struct mt_code_file *file)
 
 /* ---- symbol tables ---------------------------------------------------- */
 
-/* 0: no function. */
-static uint32_t rank_of(const GElf_Sym *symbol, GElf_Word section)
+/* The section of a symbol if it holds code. */
+static bool find_code(Elf *elf, GElf_Word section, GElf_Shdr *header)
 {
-    unsigned type = GELF_ST_TYPE(symbol->st_info), binding = GELF_ST_BIND(symbol->st_info);
-    uint32_t rank;
+    Elf_Scn *found = elf ? elf_getscn(elf, section) : NULL;
 
-    if (section == SHN_UNDEF || section == SHN_ABS)
-        return 0;
-    if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
-        return 0;
-    rank = type == STT_NOTYPE ? 1 : 4;
-    return rank + (binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0);
+    return found && gelf_getshdr(found, header) && header->sh_flags & SHF_EXECINSTR;
+}
+
+/* Rank 0: no function. Those of assembly often have neither type nor size. */
+static void describe(const GElf_Sym *raw, Elf *elf, GElf_Word section, struct mt_symbol *symbol)
+{
+    unsigned type = GELF_ST_TYPE(raw->st_info), binding = GELF_ST_BIND(raw->st_info);
+    bool is_typed = type == STT_FUNC || type == STT_GNU_IFUNC;
+    GElf_Shdr header;
+
+    symbol->rank = 0;
+    symbol->size_bytes = raw->st_size;
+    symbol->is_open = raw->st_size == 0;
+    if (section == SHN_UNDEF || section == SHN_ABS || (!is_typed && type != STT_NOTYPE))
+        return;
+    if (!is_typed || symbol->is_open) {
+        if (!find_code(elf, section, &header) || raw->st_value - header.sh_addr >= header.sh_size)
+            return;
+        if (symbol->is_open)
+            symbol->size_bytes = header.sh_size - (raw->st_value - header.sh_addr);
+    }
+    symbol->rank = (is_typed ? 4u : 1u) + (binding == STB_GLOBAL ? 2u
+                                           : binding == STB_WEAK ? 1u
+                                                                 : 0u);
 }
 
 static void read_symbols(struct mt_code_file *file)
@@ -155,14 +172,16 @@ static void read_symbols(struct mt_code_file *file)
 
     file->symbols_read = true;
     for (i = 1; i < count; i++) {
-        GElf_Sym symbol;
-        GElf_Addr address;
+        struct mt_symbol symbol;
+        GElf_Sym raw;
         GElf_Word section;
-        const char *name =
-            dwfl_module_getsym_info(file->module, i, &symbol, &address, &section, NULL, NULL);
-        uint32_t rank = name && *name ? rank_of(&symbol, section) : 0;
-        if (rank && mt_symbol_index_add(&file->symbols,
-                                        (struct mt_symbol){address, symbol.st_size, name, rank}))
+        Elf *elf;
+        symbol.name =
+            dwfl_module_getsym_info(file->module, i, &raw, &symbol.address, &section, &elf, NULL);
+        if (!symbol.name || !*symbol.name)
+            continue;
+        describe(&raw, elf, section, &symbol);
+        if (symbol.rank && mt_symbol_index_add(&file->symbols, symbol) != MT_OK)
             break; /* no memory: what is there is of use */
     }
     mt_symbol_index_sort(&file->symbols);
