@@ -129,8 +129,8 @@ static const char *base_name(const char *path)
 
 static bool is_native(const char *function, const char *file)
 {
-    if (!*file || !strcmp(file, "??"))
-        return true;
+    if (!*file || !strcmp(file, "??") || *file == '[' || !strncmp(function, "+0x", 3))
+        return true; /* "[libcuda.so.1]": a module; "+0x1234": a place in one */
     if (*file == '<' || ends_with(file, ".py"))
         return false;
     if (strstr(function, "::") || strchr(function, '(') || strstr(file, ".so"))
@@ -332,11 +332,14 @@ const char *mt_frame_function(struct mt_arena *arena, const struct mt_symbols *s
 const char *mt_frame_place(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t id)
 {
     const struct mt_frame *frame = frame_at(symbols, id);
-    const char *file = frame ? base_name(mt_symbols_text(symbols, frame->file)) : "";
+    const char *file = frame ? base_name(mt_symbols_text(symbols, frame->file)) : "", *build_id;
 
     if (!*file || !strcmp(file, "??"))
         return mt_arena_text(arena, "", 0);
-    file = cut_text(arena, file);
+    build_id = strstr(file, " (build id ");
+    if (build_id && frame->line == 0)
+        file = mt_arena_text(arena, file, (size_t)(build_id - file));
+    file = file ? cut_text(arena, file) : NULL;
     if (!file || frame->line == 0)
         return file;
     return mt_arena_printf(arena, "%s:%u", file, frame->line);
