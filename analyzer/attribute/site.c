@@ -127,10 +127,17 @@ static const char *base_name(const char *path)
     return base;
 }
 
+/* A frame without a name: a place in a module, or in the process. */
+static bool is_address(const char *function)
+{
+    return !strncmp(function, "+0x", 3) || !strncmp(function, "0x", 2);
+}
+
+/* "[libcuda.so.1]" is the module of a function without a line. */
 static bool is_native(const char *function, const char *file)
 {
-    if (!*file || !strcmp(file, "??") || *file == '[' || !strncmp(function, "+0x", 3))
-        return true; /* "[libcuda.so.1]": a module; "+0x1234": a place in one */
+    if (!*file || !strcmp(file, "??") || *file == '[' || is_address(function))
+        return true;
     if (*file == '<' || ends_with(file, ".py"))
         return false;
     if (strstr(function, "::") || strchr(function, '(') || strstr(file, ".so"))
@@ -187,6 +194,8 @@ static uint8_t judge_native(const char *function)
     enum mt_origin origin = MT_ORIGIN_NATIVE;
     size_t row;
 
+    if (is_address(function))
+        return (uint8_t)((unsigned)origin | IS_PLUMBING);
     mt_cxx_name(function, name);
     row = native_row(name);
     if (!strncmp(name, "torch::autograd::Engine::", 25))

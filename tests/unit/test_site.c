@@ -72,6 +72,10 @@ static void frames_have_origins(void **state)
         {{"_PyEval_EvalFrameDefault", "??", 0}, MT_ORIGIN_NATIVE, true},
         {{"my_kernel(float*)", "/home/me/k.cu", 12}, MT_ORIGIN_NATIVE, false},
         {{"work", "/usr/lib/libwork.so.2", 0}, MT_ORIGIN_NATIVE, false},
+        {{"work", "[work]", 0}, MT_ORIGIN_NATIVE, false},
+        {{"cuMemAlloc_v2", "[libcuda.so.1]", 0}, MT_ORIGIN_NATIVE, true},
+        {{"+0x1f3a", "/usr/bin/work (build id 01ab)", 0}, MT_ORIGIN_NATIVE, true},
+        {{"0x7f0000001f3a", "", 0}, MT_ORIGIN_NATIVE, true},
         {{"at::_ops::mm::call(at::Tensor const&)", "??", 0}, MT_ORIGIN_NATIVE, false},
         {{"at::_ops::empty_like::call(at::Tensor const&)", "??", 0}, MT_ORIGIN_NATIVE, true},
         {{"torch::autograd::Engine::evaluate_function(int)", "??", 0}, MT_ORIGIN_ENGINE, false},
@@ -173,6 +177,8 @@ static void labels_leave_out_what_is_unknown(void **state)
     struct mt_symbols symbols = {0};
     struct mt_arena arena = {0};
     const struct line no_line = {"f", "/a/b.py", 0}, no_file = {"start", "??", 0};
+    const struct line module = {"cuMemAlloc_v2", "[libcuda.so.1]", 0};
+    const struct line address = {"+0x1f", "/lib/libwork.so (build id 01ab)", 0};
     char name[300];
     struct line endless = {name, "x.py", 3};
     const char *label;
@@ -181,6 +187,10 @@ static void labels_leave_out_what_is_unknown(void **state)
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     assert_string_equal(mt_frame_label(&arena, &symbols, add_frame(&symbols, &no_line)), "f b.py");
     assert_string_equal(mt_frame_label(&arena, &symbols, add_frame(&symbols, &no_file)), "start");
+    assert_string_equal(mt_frame_label(&arena, &symbols, add_frame(&symbols, &module)),
+                        "cuMemAlloc_v2 [libcuda.so.1]");
+    assert_string_equal(mt_frame_label(&arena, &symbols, add_frame(&symbols, &address)),
+                        "+0x1f libwork.so");
     assert_string_equal(mt_frame_label(&arena, &symbols, MT_NO_ID), "?");
     for (size_t i = 0; i + 3 < sizeof name; i += 2)
         memcpy(name + i, "\xc3\xa4", 3); /* never cut within a character */
