@@ -197,7 +197,7 @@ static void tell_device(int device)
 void mt_cupti_exit_device_total(const struct mt_cupti_call *call)
 {
     const struct mt_cu_device_total *params = call->params;
-    if (call->result || params->dev < 0 || params->dev >= DEVICES_MAX)
+    if (call->result || !params->bytes || params->dev < 0 || params->dev >= DEVICES_MAX)
         return;
     pthread_mutex_lock(&lock);
     devices[params->dev].total_bytes = *params->bytes;
@@ -208,7 +208,8 @@ void mt_cupti_exit_device_total(const struct mt_cupti_call *call)
 void mt_cupti_exit_device_name(const struct mt_cupti_call *call)
 {
     const struct mt_cu_device_name *params = call->params;
-    if (call->result || params->dev < 0 || params->dev >= DEVICES_MAX || params->len <= 0)
+    if (call->result || !params->name || params->len <= 0 || params->dev < 0 ||
+        params->dev >= DEVICES_MAX)
         return;
     pthread_mutex_lock(&lock);
     char *name = devices[params->dev].name;
