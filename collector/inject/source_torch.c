@@ -68,7 +68,16 @@ static void tell(void)
 static void poll(void)
 {
     tell();
+    mt_torch_limit_tell();
     mt_torch_scopes_begin();
+}
+
+static void stop(void)
+{
+    tell();
+    mt_torch_limit_tell();
+    if (mt_torch_mode() == MT_TORCH_TRACKED && mt_torch_tracker_never_refused())
+        mt_collect_fact("never_refused", "1");
 }
 
 static void forked(void)
@@ -81,6 +90,6 @@ static void forked(void)
 const struct mt_inject_source mt_torch_source = {
     .name = "pytorch",
     .poll = poll,
-    .stop = tell,
+    .stop = stop,
     .forked = forked,
 };

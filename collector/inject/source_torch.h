@@ -29,7 +29,7 @@ struct mt_torch_version {
     uint16_t major, minor;
     /* the allocator's table of virtual functions: number of entries, and places */
     uint16_t functions;
-    uint16_t init, empty_cache, attach_tracker;
+    uint16_t init, empty_cache, set_fraction, attach_tracker;
     bool has_pool; /* entries tell the pool */
 };
 
@@ -95,6 +95,9 @@ void mt_torch_tracker_check_oom(uint64_t bytes, int device);
 /* This thread enters or leaves empty_cache(). */
 void mt_torch_tracker_empty_cache(bool enters);
 
+/* Has nothing been refused, and nothing given back to the driver, so far? */
+bool mt_torch_tracker_never_refused(void);
+
 void mt_torch_tracker_forked(void);
 
 /* ---- source_torch_reports.c ---- */
@@ -110,6 +113,12 @@ void *mt_torch_symbol(void *library, const char *name);
 
 /* A handle of the library that the code at `address` is in, or NULL. */
 void *mt_torch_library_of(const void *address);
+
+/* ---- source_torch_limit.c: how much the allocator may take ---- */
+
+void mt_torch_limit_set(double fraction, int device); /* the program did */
+void mt_torch_limit_used(int device);                 /* something was allocated */
+void mt_torch_limit_tell(void);                       /* on the writer thread: into the header */
 
 /* ---- source_torch_scopes.c: RecordFunction ---- */
 

@@ -5,12 +5,13 @@
  * of functions has as many entries as that version's, and that the functions lie
  * in the code of the same library.
  *
- * The object then gets a copy of its table in which two functions are ours:
+ * The object then gets a copy of its table in which three functions are ours:
  *     init(count)    the allocators of all devices exist when it returns, and no
  *                    allocation has happened yet: the moment to attach
  *     emptyCache()   tells its segment frees from those of an allocation that
  *                    makes room
- * Both call the original. */
+ *     setMemoryFraction(fraction, device)  is the limit that replays need
+ * They call the original. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -29,6 +30,7 @@ enum { FUNCTIONS_MAX = 128, TEXT_BYTES = 64 };
 typedef void (*code)(void);
 typedef void (*init_function)(void *self, int device_count);
 typedef void (*empty_cache_function)(void *self, uint64_t pool_a, uint64_t pool_b);
+typedef void (*set_fraction_function)(void *self, double fraction, int device);
 typedef void (*attach_function)(void *self, struct mt_torch_functor *functor);
 
 struct table {
@@ -41,7 +43,7 @@ static struct {
     atomic_flag met, attached;
     struct mt_torch_version version;
     struct table table;
-    code init, empty_cache;
+    code init, empty_cache, set_fraction;
     char version_text[TEXT_BYTES];
 } hooked = {.met = ATOMIC_FLAG_INIT, .attached = ATOMIC_FLAG_INIT};
 
@@ -163,6 +165,7 @@ static bool places_are_code(const struct table *table, const struct place *libra
 
     return is_own_code(table->functions[version->init], library->base) &&
            is_own_code(table->functions[version->empty_cache], library->base) &&
+           is_own_code(table->functions[version->set_fraction], library->base) &&
            is_own_code(table->functions[version->attach_tracker], library->base);
 }
 
@@ -212,6 +215,13 @@ static void our_empty_cache(void *self, uint64_t pool_a, uint64_t pool_b)
     mt_torch_tracker_empty_cache(false);
 }
 
+/* The device is an int8 in most versions: what is above it is anything. */
+static void our_set_fraction(void *self, double fraction, int device)
+{
+    ((set_fraction_function)hooked.set_fraction)(self, fraction, device);
+    mt_torch_limit_set(fraction, (int8_t)device);
+}
+
 static void replace_table(void **object, const struct table *table)
 {
     const struct mt_torch_version *version = &hooked.version;
@@ -220,8 +230,10 @@ static void replace_table(void **object, const struct table *table)
     memcpy(copy, table, offsetof(struct table, functions) + version->functions * sizeof(code));
     hooked.init = copy->functions[version->init];
     hooked.empty_cache = copy->functions[version->empty_cache];
+    hooked.set_fraction = copy->functions[version->set_fraction];
     copy->functions[version->init] = (code)our_init;
     copy->functions[version->empty_cache] = (code)our_empty_cache;
+    copy->functions[version->set_fraction] = (code)our_set_fraction;
     __atomic_store_n(object, (void *)copy->functions, __ATOMIC_RELEASE);
 }
 

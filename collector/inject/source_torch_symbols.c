@@ -13,13 +13,14 @@
 
 #define CLASS "3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocator"
 
-enum { WANTED = 4 };
+enum { WANTED = 5 };
 
 /* Beginnings of names, so that other arguments do not matter. */
 static const char *const wanted[WANTED] = {
     "_ZTVN" CLASS "E",
     "_ZN" CLASS "4initEi",
     "_ZN" CLASS "10emptyCacheE",
+    "_ZN" CLASS "17setMemoryFractionEd",
     "_ZN" CLASS "27attachAllocatorTraceTrackerESt8functionIFv",
 };
 
@@ -126,7 +127,8 @@ static bool find_places(const struct image *image, uintptr_t base, const uintptr
            base + values[0] + 2 * sizeof(void *) == (uintptr_t)functions &&
            place_of(base + values[1], functions, count, &version->init) &&
            place_of(base + values[2], functions, count, &version->empty_cache) &&
-           place_of(base + values[3], functions, count, &version->attach_tracker);
+           place_of(base + values[3], functions, count, &version->set_fraction) &&
+           place_of(base + values[4], functions, count, &version->attach_tracker);
 }
 
 static bool map_file(const char *path, struct image *image)

@@ -32,6 +32,7 @@ static const uint8_t kinds[] = {
 
 static _Atomic int mode = MT_TORCH_REPORTS;
 static bool entries_tell_pool;
+static atomic_bool refused; /* or given back */
 
 /* Events before the check, in order, and who may touch them. */
 static struct {
@@ -169,6 +170,21 @@ static void follow_empty_cache(const struct mt_raw_event *event)
     }
 }
 
+/* What the header says in the end. */
+static void follow_facts(const struct mt_raw_event *event)
+{
+    if (event->kind == MT_EVENT_ALLOC)
+        mt_torch_limit_used(event->device);
+    else if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP ||
+             event->kind == MT_EVENT_OOM)
+        atomic_store_explicit(&refused, true, memory_order_relaxed);
+}
+
+bool mt_torch_tracker_never_refused(void)
+{
+    return !atomic_load(&refused);
+}
+
 static void record(const struct entry *entry)
 {
     uint8_t kind = kinds[entry->action];
@@ -186,6 +202,7 @@ static void record(const struct entry *entry)
     if (entries_tell_pool && (entry->pool[0] || entry->pool[1]) && has_plausible_pool(entry))
         event.id = mt_collect_pool(entry->pool[0], entry->pool[1]);
     mt_collect_stacks(&event);
+    follow_facts(&event);
     if (empty_cache.inside)
         follow_empty_cache(&event);
     if (mt_torch_mode() == MT_TORCH_CHECKING && (kind == MT_EVENT_ALLOC || oom)) {

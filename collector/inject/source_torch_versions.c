@@ -14,11 +14,14 @@
 enum { FILE_BYTES = 4096 };
 
 static const struct mt_torch_version known_versions[] = {
-    {2, 2, 32, 7, 10, 26, false}, {2, 3, 34, 9, 12, 28, false}, {2, 4, 34, 9, 12, 28, false},
-    {2, 5, 36, 9, 12, 30, false}, {2, 6, 41, 9, 13, 35, false}, {2, 7, 41, 9, 13, 35, false},
-    {2, 8, 44, 9, 13, 38, true},  {2, 9, 45, 15, 7, 39, true},  {2, 10, 50, 16, 7, 44, true},
-    {2, 11, 50, 16, 7, 44, true}, {2, 12, 52, 16, 7, 46, true}, {2, 13, 55, 16, 7, 48, true},
-    {2, 14, 57, 16, 7, 50, true}, {2, 15, 57, 16, 7, 50, true},
+    /*  functions, init, empty_cache, set_fraction, attach_tracker, has_pool */
+    {2, 2, 32, 7, 10, 9, 26, false},  {2, 3, 34, 9, 12, 11, 28, false},
+    {2, 4, 34, 9, 12, 11, 28, false}, {2, 5, 36, 9, 12, 11, 30, false},
+    {2, 6, 41, 9, 13, 12, 35, false}, {2, 7, 41, 9, 13, 12, 35, false},
+    {2, 8, 44, 9, 13, 12, 38, true},  {2, 9, 45, 15, 7, 17, 39, true},
+    {2, 10, 50, 16, 7, 18, 44, true}, {2, 11, 50, 16, 7, 18, 44, true},
+    {2, 12, 52, 16, 7, 18, 46, true}, {2, 13, 55, 16, 7, 18, 48, true},
+    {2, 14, 57, 16, 7, 18, 50, true}, {2, 15, 57, 16, 7, 18, 50, true},
 };
 
 /* A number and the dot behind it, at most four digits. */

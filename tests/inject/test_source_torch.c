@@ -123,6 +123,8 @@ static struct {
     void (*record_stream)(void *block);
     void (*use_pool)(uint64_t a, uint64_t b);
     void (*empty_cache)(void);
+    void (*set_fraction)(double fraction, int device);
+    double (*fraction)(void);
     unsigned (*reported)(void);
     void *(*scope_begin)(int scope, const char *name);
     void (*scope_end)(void *scope);
@@ -152,6 +154,8 @@ static void load(const char *package)
     *(void **)&torch.record_stream = need(library, "ts_record_stream");
     *(void **)&torch.use_pool = need(library, "ts_use_pool");
     *(void **)&torch.empty_cache = need(library, "ts_empty_cache");
+    *(void **)&torch.set_fraction = need(library, "ts_set_fraction");
+    *(void **)&torch.fraction = need(library, "ts_fraction");
     *(void **)&torch.reported = need(library, "ts_reported");
     *(void **)&torch.scope_begin = need(library, "ts_scope_begin");
     *(void **)&torch.scope_end = need(library, "ts_scope_end");
@@ -252,6 +256,9 @@ static void case_first_allocation_as_requested(void)
     poll_source();
     CHECK(has_fact("framework=PyTorch 2.11.0+standin\n") && has_fact("has_segments=1\n"));
     CHECK(has_fact("has_free_completed=1\n") && !has_fact("sizes_rounded"));
+    CHECK(!has_fact("never_refused"));
+    mt_torch_source.stop();
+    CHECK(has_fact("never_refused=1\n"));
 }
 
 static void case_free_completes_later(void)
@@ -312,6 +319,50 @@ static void case_empty_cache_is_said_once_a_device(void)
     CHECK(event_at(21)->kind == MT_EVENT_EMPTY_CACHE);
 }
 
+/* The last one that was told: 0 = none. */
+static unsigned long long told_limit(void)
+{
+    const char *at = collected.facts, *last = NULL;
+
+    mt_torch_source.stop();
+    while ((at = strstr(at, "memory_limit_bytes=")) != NULL)
+        last = at++;
+    return last ? strtoull(strchr(last, '=') + 1, NULL, 10) : 0;
+}
+
+static void begin_with_driver(const char *memory, const char *device_count)
+{
+    int (*start)(unsigned flags);
+    void *driver;
+
+    setenv("MEMTRACE_STANDIN_MEMORY", memory, 1);
+    setenv("MEMTRACE_STANDIN_DEVICES", device_count, 1);
+    driver = dlopen(STANDIN_DRIVER, RTLD_NOW | RTLD_GLOBAL);
+    CHECK(driver);
+    *(void **)&start = need(driver, "cuInit");
+    CHECK(start(0) == 0);
+    begin();
+}
+
+static void case_limit_is_told(void)
+{
+    begin_with_driver("1000000000", "2");
+    torch.set_fraction(0.25, 1);
+    CHECK(torch.fraction() == 0.25);
+    torch.malloc(1, 100, 0);
+    CHECK(told_limit() == 250000000);
+    torch.malloc(0, 100, 0); /* which has none */
+    CHECK(told_limit() == 0);
+}
+
+static void case_limit_that_changes_is_not_told(void)
+{
+    begin_with_driver("1000000000", "1");
+    torch.malloc(0, 100, 0);
+    torch.set_fraction(0.5, 0);
+    CHECK(told_limit() == 0);
+}
+
 static void case_out_of_memory(void)
 {
     begin();
@@ -319,6 +370,8 @@ static void case_out_of_memory(void)
     CHECK(collected.count == 1);
     expect(0, MT_EVENT_OOM, UINT64_C(1) << 41);
     CHECK(event_at(0)->aux_bytes == UINT64_C(7) << 30 && event_at(0)->addr == 0);
+    mt_torch_source.stop();
+    CHECK(!has_fact("never_refused"));
     torch.malloc(0, 10, 0);
     expect(2, MT_EVENT_ALLOC, 10);
 }
@@ -355,7 +408,7 @@ static void case_unreleased_version_reports(void)
 
 static void case_other_table_reports(void)
 {
-    setenv("MEMTRACE_STANDIN_TORCH", "51,16,7,44,1", 1);
+    setenv("MEMTRACE_STANDIN_TORCH", "51,16,7,18,44,1", 1);
     begin();
     expect_reports("a build that is not known");
 }
@@ -369,7 +422,7 @@ static void case_other_type_reports(void)
 
 static void case_symbols_tell_of_unknown_builds(void)
 {
-    setenv("MEMTRACE_STANDIN_TORCH", "71,11,12,13,1", 1);
+    setenv("MEMTRACE_STANDIN_TORCH", "71,11,12,14,13,1", 1);
     load_package("2.16.0a0+git70d99e9", "named");
     torch.use_pool(0, 9);
     torch.free(torch.malloc(0, 1000, 5));
@@ -461,13 +514,13 @@ static const struct {
     const char *version, *layout;
     bool pool;
 } versions[] = {
-    {"2.2.2", "32,7,10,26,0", false}, {"2.3.1", "34,9,12,28,0", false},
-    {"2.4.1", "34,9,12,28,0", false}, {"2.5.1", "36,9,12,30,0", false},
-    {"2.6.0", "41,9,13,35,0", false}, {"2.7.1", "41,9,13,35,0", false},
-    {"2.8.0", "44,9,13,38,1", true},  {"2.9.1", "45,15,7,39,1", true},
-    {"2.10.0", "50,16,7,44,1", true}, {"2.11.0", "50,16,7,44,1", true},
-    {"2.12.1", "52,16,7,46,1", true}, {"2.13.0", "55,16,7,48,1", true},
-    {"2.14.1", "57,16,7,50,1", true}, {"2.15.0+cu130", "57,16,7,50,1", true},
+    {"2.2.2", "32,7,10,9,26,0", false},  {"2.3.1", "34,9,12,11,28,0", false},
+    {"2.4.1", "34,9,12,11,28,0", false}, {"2.5.1", "36,9,12,11,30,0", false},
+    {"2.6.0", "41,9,13,12,35,0", false}, {"2.7.1", "41,9,13,12,35,0", false},
+    {"2.8.0", "44,9,13,12,38,1", true},  {"2.9.1", "45,15,7,17,39,1", true},
+    {"2.10.0", "50,16,7,18,44,1", true}, {"2.11.0", "50,16,7,18,44,1", true},
+    {"2.12.1", "52,16,7,18,46,1", true}, {"2.13.0", "55,16,7,18,48,1", true},
+    {"2.14.1", "57,16,7,18,50,1", true}, {"2.15.0+cu130", "57,16,7,18,50,1", true},
 };
 
 static size_t version_under_test;
@@ -511,6 +564,8 @@ static void test_tracker(void **state)
     run_case(case_devices);
     run_case(case_empty_cache_is_said_once_a_device);
     run_case(case_out_of_memory);
+    run_case(case_limit_is_told);
+    run_case(case_limit_that_changes_is_not_told);
     run_case(case_symbols_tell_of_unknown_builds);
 }
 

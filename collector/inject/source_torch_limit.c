@@ -1,0 +1,94 @@
+/* torch.cuda.set_per_process_memory_fraction(): the allocator's limit is that
+ * part of the device's memory. The trace has one limit: it is told if it was set
+ * before the first allocation, on every device that is used, and not changed. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "collect.h"
+#include "source_torch.h"
+
+enum { DEVICES_MAX = 128 };
+
+static struct {
+    _Atomic uint64_t limit_bytes; /* 0: none */
+    atomic_bool used, spoiled;
+} devices[DEVICES_MAX];
+
+static atomic_bool any_set;
+static uint64_t told_bytes; /* writer thread */
+
+/* The driver's number is the one that the allocator multiplies. */
+static uint64_t total_bytes(int device)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    int (*get)(int *, int) = NULL, (*total)(size_t *, int) = NULL;
+    size_t bytes = 0;
+    int handle;
+
+    if (!driver)
+        return 0;
+    *(void **)&get = dlsym(driver, "cuDeviceGet");
+    *(void **)&total = dlsym(driver, "cuDeviceTotalMem_v2");
+    if (!get || !total || get(&handle, device) != 0 || total(&bytes, handle) != 0)
+        bytes = 0;
+    dlclose(driver);
+    return bytes;
+}
+
+void mt_torch_limit_set(double fraction, int device)
+{
+    int saved = errno;
+    uint64_t total, limit, before;
+
+    if (device < 0 || device >= DEVICES_MAX || !(fraction >= 0 && fraction <= 1))
+        return;
+    total = total_bytes(device);
+    limit = fraction < 1 ? (uint64_t)(fraction * (double)total) : 0;
+    before = atomic_exchange(&devices[device].limit_bytes, limit);
+    if (atomic_load(&devices[device].used) && before != limit)
+        atomic_store(&devices[device].spoiled, true);
+    if (fraction < 1)
+        atomic_store(&any_set, true);
+    errno = saved;
+}
+
+void mt_torch_limit_used(int device)
+{
+    if (device >= 0 && device < DEVICES_MAX &&
+        !atomic_load_explicit(&devices[device].used, memory_order_relaxed))
+        atomic_store(&devices[device].used, true);
+}
+
+/* The limit of all devices that are used; 0 if they differ. */
+static uint64_t common_limit(void)
+{
+    uint64_t limit = 0;
+    bool first = true;
+    int i;
+
+    for (i = 0; i < DEVICES_MAX; i++) {
+        uint64_t own = atomic_load(&devices[i].limit_bytes);
+        if (!atomic_load(&devices[i].used))
+            continue;
+        if (atomic_load(&devices[i].spoiled) || (!first && own != limit))
+            return 0;
+        limit = own;
+        first = false;
+    }
+    return limit;
+}
+
+void mt_torch_limit_tell(void)
+{
+    uint64_t limit;
+    char text[24];
+
+    if (!atomic_load(&any_set) || (limit = common_limit()) == told_bytes)
+        return;
+    told_bytes = limit;
+    snprintf(text, sizeof text, "%" PRIu64, limit);
+    mt_collect_fact("memory_limit_bytes", text);
+}
