@@ -117,8 +117,8 @@ void *mt_torch_library_of(const void *address);
 /* ---- source_torch_limit.c: how much the allocator may take ---- */
 
 void mt_torch_limit_set(double fraction, int device); /* the program did */
-void mt_torch_limit_used(int device);                 /* something was allocated */
-void mt_torch_limit_tell(void);                       /* on the writer thread: into the header */
+void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back);
+void mt_torch_limit_tell(void); /* on the writer thread: into the header */
 
 /* ---- source_torch_scopes.c: RecordFunction ---- */
 

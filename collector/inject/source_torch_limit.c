@@ -1,6 +1,8 @@
 /* torch.cuda.set_per_process_memory_fraction(): the allocator's limit is that
- * part of the device's memory. The trace has one limit: it is told if it was set
- * before the first allocation, on every device that is used, and not changed. */
+ * part of the device's memory. The trace has one limit for the whole run: it is
+ * told if every device that is used has it, and if the run would have been the
+ * same had it been there from the start, that is, nothing was above it before,
+ * and no other was in force. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +15,9 @@
 enum { DEVICES_MAX = 128 };
 
 static struct {
-    _Atomic uint64_t limit_bytes; /* 0: none */
-    atomic_bool used, spoiled;
+    _Atomic uint64_t limit_bytes;                         /* 0: none */
+    _Atomic uint64_t reserved_bytes, reserved_peak_bytes; /* 0: not used */
+    atomic_bool spoiled;
 } devices[DEVICES_MAX];
 
 static atomic_bool any_set;
@@ -41,25 +44,33 @@ static uint64_t total_bytes(int device)
 void mt_torch_limit_set(double fraction, int device)
 {
     int saved = errno;
-    uint64_t total, limit, before;
+    uint64_t total, limit, before, peak;
 
     if (device < 0 || device >= DEVICES_MAX || !(fraction >= 0 && fraction <= 1))
         return;
     total = total_bytes(device);
     limit = fraction < 1 ? (uint64_t)(fraction * (double)total) : 0;
+    peak = atomic_load(&devices[device].reserved_peak_bytes);
     before = atomic_exchange(&devices[device].limit_bytes, limit);
-    if (atomic_load(&devices[device].used) && before != limit)
+    if (peak && before != limit && (before || peak > limit))
         atomic_store(&devices[device].spoiled, true);
     if (fraction < 1)
         atomic_store(&any_set, true);
     errno = saved;
 }
 
-void mt_torch_limit_used(int device)
+/* Under that device's lock. */
+void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back)
 {
-    if (device >= 0 && device < DEVICES_MAX &&
-        !atomic_load_explicit(&devices[device].used, memory_order_relaxed))
-        atomic_store(&devices[device].used, true);
+    uint64_t reserved;
+
+    if (device < 0 || device >= DEVICES_MAX)
+        return;
+    reserved = atomic_load_explicit(&devices[device].reserved_bytes, memory_order_relaxed);
+    reserved = gives_back ? reserved - bytes : reserved + bytes;
+    atomic_store_explicit(&devices[device].reserved_bytes, reserved, memory_order_relaxed);
+    if (!gives_back && reserved > atomic_load(&devices[device].reserved_peak_bytes))
+        atomic_store(&devices[device].reserved_peak_bytes, reserved);
 }
 
 /* The limit of all devices that are used; 0 if they differ. */
@@ -71,7 +82,7 @@ static uint64_t common_limit(void)
 
     for (i = 0; i < DEVICES_MAX; i++) {
         uint64_t own = atomic_load(&devices[i].limit_bytes);
-        if (!atomic_load(&devices[i].used))
+        if (!atomic_load(&devices[i].reserved_peak_bytes))
             continue;
         if (atomic_load(&devices[i].spoiled) || (!first && own != limit))
             return 0;

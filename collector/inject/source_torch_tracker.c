@@ -173,10 +173,11 @@ static void follow_empty_cache(const struct mt_raw_event *event)
 /* What the header says in the end. */
 static void follow_facts(const struct mt_raw_event *event)
 {
-    if (event->kind == MT_EVENT_ALLOC)
-        mt_torch_limit_used(event->device);
-    else if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP ||
-             event->kind == MT_EVENT_OOM)
+    bool gives_back = event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP;
+
+    if (event->kind >= MT_EVENT_SEGMENT_ALLOC && event->kind <= MT_EVENT_SEGMENT_UNMAP)
+        mt_torch_limit_reserve(event->device, event->size_bytes, gives_back);
+    if (gives_back || event->kind == MT_EVENT_OOM)
         atomic_store_explicit(&refused, true, memory_order_relaxed);
 }
 

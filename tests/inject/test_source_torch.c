@@ -359,7 +359,17 @@ static void case_limit_that_changes_is_not_told(void)
 {
     begin_with_driver("1000000000", "1");
     torch.malloc(0, 100, 0);
-    torch.set_fraction(0.5, 0);
+    torch.set_fraction(0.5, 0); /* more than there was so far */
+    CHECK(told_limit() == 500000000);
+    torch.set_fraction(0.4, 0);
+    CHECK(told_limit() == 0);
+}
+
+static void case_limit_that_was_passed_is_not_told(void)
+{
+    begin_with_driver("1000000000", "1");
+    torch.malloc(0, 200000000, 0);
+    torch.set_fraction(0.1, 0);
     CHECK(told_limit() == 0);
 }
 
@@ -566,6 +576,7 @@ static void test_tracker(void **state)
     run_case(case_out_of_memory);
     run_case(case_limit_is_told);
     run_case(case_limit_that_changes_is_not_told);
+    run_case(case_limit_that_was_passed_is_not_told);
     run_case(case_symbols_tell_of_unknown_builds);
 }
 
