@@ -1,6 +1,7 @@
 /* The part of the text that a recorded trace adds: what the process took from
  * the driver, what of it is not the framework's, and what no allocation explains. */
 #include "analyze_output.h"
+#include "heaps.h"
 #include "site.h"
 #include "text_table.h"
 #include "units.h"
@@ -124,12 +125,25 @@ static const char *difference(char text[MT_UNITS_TEXT], int64_t bytes)
     return bytes < 0 ? mt_format_change(text, bytes) : mt_format_bytes(text, (uint64_t)bytes);
 }
 
+/* "the only sample" / "the sample of largest use of 80; 500 MiB to 501 MiB over
+ * all of them" */
+static const char *which_sample(const struct mt_teller *teller, const struct mt_residual *residual)
+{
+    char count[MT_UNITS_TEXT], least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+
+    if (residual->samples == 1)
+        return "the only sample";
+    return mt_tell_format(teller, "the sample of largest use of %s; %s to %s over all of them",
+                          mt_format_count(count, residual->samples),
+                          difference(least, residual->least_bytes),
+                          difference(most, residual->most_bytes));
+}
+
 static void tell_residual(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     const struct mt_residual *residual = &driver->residual;
     bool from_driver = residual->tracked_from == MT_TRACKED_DRIVER;
-    char rest[MT_UNITS_TEXT], used[MT_UNITS_TEXT], tracked[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-    char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+    char rest[MT_UNITS_TEXT], used[MT_UNITS_TEXT], tracked[MT_UNITS_TEXT];
 
     if (!residual->samples) {
         mt_tell_line(teller, 2,
@@ -142,18 +156,14 @@ static void tell_residual(const struct mt_teller *teller, const struct mt_driver
     }
     mt_tell_line(
         teller, 2,
-        mt_tell_format(
-            teller,
-            "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, the sample "
-            "of largest use of %s; %s to %s over all of them",
-            from_driver ? "CUDA itself (context, modules, ...)"
-                        : "CUDA itself, and all that is not the framework's",
-            difference(rest, (int64_t)(residual->used_bytes - residual->tracked_bytes)),
-            mt_format_bytes(used, residual->used_bytes),
-            mt_format_bytes(tracked, residual->tracked_bytes),
-            from_driver ? "" : " (segments; calls of the driver were not recorded)",
-            mt_tell_when(teller, residual->t_ns), mt_format_count(count, residual->samples),
-            difference(least, residual->least_bytes), difference(most, residual->most_bytes)));
+        mt_tell_format(teller, "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, %s",
+                       from_driver ? "CUDA itself (context, modules, ...)"
+                                   : "CUDA itself, and all that is not the framework's",
+                       difference(rest, (int64_t)(residual->used_bytes - residual->tracked_bytes)),
+                       mt_format_bytes(used, residual->used_bytes),
+                       mt_format_bytes(tracked, residual->tracked_bytes),
+                       from_driver ? "" : " (segments; calls of the driver were not recorded)",
+                       mt_tell_when(teller, residual->t_ns), which_sample(teller, residual)));
 }
 
 /* ---- refusals --------------------------------------------------------------------- */
@@ -172,12 +182,16 @@ static void tell_failures(const struct mt_teller *teller, const struct mt_driver
     for (uint32_t i = 0; i < driver->failure_count && i < MOST_FAILURES; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
         const char *in = mt_tell_in(teller, failure->phase, step_of(teller, failure->phase));
-        const char *site = mt_site_label(teller->arena, symbols, failure->stack, false);
+        const char *by = "";
 
+        if (failure->stack != MT_NO_ID)
+            by = mt_site_label(teller->arena, symbols, failure->stack, false);
         mt_tell_line(teller, 4,
-                     mt_tell_format(teller, "%s%s%s, at %s, by %s",
-                                    mt_format_bytes(bytes, failure->request_bytes), *in ? " " : "",
-                                    in, mt_tell_when(teller, failure->t_ns), site ? site : "?"));
+                     mt_tell_format(teller, "%s of %s%s%s, at %s%s%s",
+                                    mt_format_bytes(bytes, failure->request_bytes),
+                                    mt_heap_name(symbols, failure->heap), *in ? " " : "", in,
+                                    mt_tell_when(teller, failure->t_ns), by && *by ? ", by " : "",
+                                    by ? by : ""));
     }
     if (driver->failures_in_all > MOST_FAILURES)
         mt_tell_line(teller, 4, "and more");

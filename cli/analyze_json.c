@@ -1,4 +1,5 @@
 #include "analyze_output.h"
+#include "heaps.h"
 #include "json.h"
 #include "replay_json.h"
 #include "site.h"
@@ -354,6 +355,7 @@ static void add_failures(struct mt_json *json, struct mt_arena *arena,
         begin_row(json);
         mt_json_u64(json, "t_ns", failure->t_ns);
         mt_json_u64(json, "event", failure->event);
+        mt_json_text(json, "heap", mt_heap_name(report->symbols, failure->heap));
         mt_json_u64(json, "request_bytes", failure->request_bytes);
         mt_json_text(json, "phase", path_of(report, failure->phase));
         add_stack(json, arena, report, failure->stack);

@@ -61,13 +61,6 @@ void mt_info_recorded_release(struct mt_info_recorded *recorded)
 
 /* ---- names -------------------------------------------------------------- */
 
-static const char *heap_name(const struct mt_symbols *symbols, uint16_t heap)
-{
-    if (heap >= symbols->heap_count || symbols->heaps[heap].name == MT_NO_ID)
-        return "?";
-    return mt_symbols_text(symbols, symbols->heaps[heap].name);
-}
-
 static bool is_named(const struct mt_thread_info *thread)
 {
     return thread->name != MT_NO_ID;
@@ -92,7 +85,7 @@ static void add_label(struct mt_buf *out, const char *label)
 static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
                      const struct mt_symbols *symbols, const struct mt_ledger_heap *heap)
 {
-    const char *name = heap_name(symbols, heap->heap);
+    const char *name = mt_heap_name(symbols, heap->heap);
     char peak[MT_UNITS_TEXT], live[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     size_t length = strlen(name);
 
@@ -183,7 +176,7 @@ static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledg
         const struct mt_ledger_heap *heap = &ledger->heaps[i];
 
         mt_json_object_begin(json, NULL);
-        mt_json_text(json, "name", heap_name(symbols, heap->heap));
+        mt_json_text(json, "name", mt_heap_name(symbols, heap->heap));
         mt_json_text(json, "level", mt_heap_level_name(heap->is.level));
         mt_json_bool(json, "is_device_memory", heap->is.is_device_memory);
         mt_json_u64(json, "device", ledger->devices[heap->device].device);

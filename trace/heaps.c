@@ -46,11 +46,20 @@ struct mt_heap_class mt_heap_class_of(const char *name)
     return unknown;
 }
 
+static bool is_named(const struct mt_symbols *symbols, uint16_t heap)
+{
+    return heap < symbols->heap_count && symbols->heaps[heap].name != MT_NO_ID;
+}
+
 struct mt_heap_class mt_heap_class_at(const struct mt_symbols *symbols, uint16_t heap)
 {
-    bool is_named = heap < symbols->heap_count && symbols->heaps[heap].name != MT_NO_ID;
+    return mt_heap_class_of(
+        is_named(symbols, heap) ? mt_symbols_text(symbols, symbols->heaps[heap].name) : NULL);
+}
 
-    return mt_heap_class_of(is_named ? mt_symbols_text(symbols, symbols->heaps[heap].name) : NULL);
+const char *mt_heap_name(const struct mt_symbols *symbols, uint16_t heap)
+{
+    return is_named(symbols, heap) ? mt_symbols_text(symbols, symbols->heaps[heap].name) : "?";
 }
 
 const char *mt_heap_level_name(enum mt_heap_level level)

@@ -30,6 +30,9 @@ struct mt_heap_class mt_heap_class_of(const char *name);
 /* The same by the heap's number in a trace. */
 struct mt_heap_class mt_heap_class_at(const struct mt_symbols *symbols, uint16_t heap);
 
+/* "driver:async"; "?" if its definition is lost. */
+const char *mt_heap_name(const struct mt_symbols *symbols, uint16_t heap);
+
 /* "driver", "framework", "user" */
 const char *mt_heap_level_name(enum mt_heap_level level);
 

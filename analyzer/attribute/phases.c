@@ -218,11 +218,20 @@ static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *inde
     return &phases->open[*index];
 }
 
+/* A range directly inside one of the same name says nothing new: NVTX and
+ * record_function, say, were both asked to name a part of the program. */
+static bool is_told_already(const struct mt_phases *phases, const struct mt_phase_thread *thread,
+                            uint32_t name)
+{
+    return thread->top && phases->open[thread->top - 1].name == name;
+}
+
 enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
                               int32_t *phase)
 {
     struct mt_phase_thread *thread = thread_at(phases, event->thread);
     struct mt_open_range *range;
+    bool is_new = thread && !is_told_already(phases, thread, event->name);
     uint32_t index;
 
     *phase = MT_NO_PHASE;
@@ -236,12 +245,12 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
     range = open_range(phases, &index);
     if (!range)
         return MT_ERR_MEMORY;
-    if (phases->next < phases->limit) {
+    if (is_new && phases->next < phases->limit) {
         if (phases->next == phases->count && record(phases, event, thread))
             return MT_ERR_MEMORY;
         *phase = (int32_t)phases->next++;
     } else {
-        phases->not_recorded++;
+        phases->not_recorded += is_new;
     }
     range->recorded = *phase != MT_NO_PHASE;
     range->phase = range->recorded ? *phase : thread->innermost;

@@ -80,7 +80,8 @@ void mt_phases_release(struct mt_phases *phases);
 /* No instances beyond those that there are. */
 void mt_phases_stop(struct mt_phases *phases);
 
-/* *phase: the new instance, MT_NO_PHASE if beyond the limits. */
+/* *phase: the new instance; MT_NO_PHASE if beyond the limits, or if the range
+ * around it has the same name and stands for it. */
 enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
                               int32_t *phase) MT_MUST_USE;
 /* Ends the innermost range of that name and what is still open in it; see

@@ -206,8 +206,19 @@ static uint8_t judge_native(const char *function)
                      (native_names[row].node ? IS_NODE : 0u));
 }
 
-static bool python_is_plumbing(const char *function, const char *file)
+/* "Module.cuda.<locals>.<lambda>" -> "<lambda>": who records qualified names
+ * means the same function. */
+static const char *bare_name(const char *function)
 {
+    const char *dot = strrchr(function, '.');
+
+    return dot ? dot + 1 : function;
+}
+
+static bool python_is_plumbing(const char *qualified, const char *file)
+{
+    const char *function = bare_name(qualified);
+
     for (size_t i = 0; i < MT_ARRAY_LEN(python_plumbing); i++)
         if (!strcmp(function, python_plumbing[i].function) &&
             (!python_plumbing[i].file || !strcmp(base_name(file), python_plumbing[i].file)))

@@ -35,10 +35,7 @@ enum mt_status mt_ledger_device_at(struct mt_driver_ledger *ledger, uint16_t num
 
 static void classify(struct mt_ledger_heap *heap, const struct mt_symbols *symbols)
 {
-    const char *name =
-        heap->heap < symbols->heap_count && symbols->heaps[heap->heap].name != MT_NO_ID
-            ? mt_symbols_text(symbols, symbols->heaps[heap->heap].name)
-            : "";
+    const char *name = mt_heap_name(symbols, heap->heap);
 
     heap->is = mt_heap_class_of(name);
     heap->is_virtual = !strcmp(name, "driver:virtual");

@@ -17,23 +17,21 @@ static enum mt_status fill_heaps(struct mt_analysis *analysis, struct mt_driver_
         return MT_ERR_MEMORY;
     for (size_t i = 0; i < ledger->heap_count; i++) {
         const struct mt_ledger_heap *heap = &ledger->heaps[i];
-        bool is_named =
-            heap->heap < symbols->heap_count && symbols->heaps[heap->heap].name != MT_NO_ID;
 
         if (heap->device != device)
             continue;
-        out->heaps[out->heap_count++] = (struct mt_heap_use){
-            .name = is_named ? mt_symbols_text(symbols, symbols->heaps[heap->heap].name) : "?",
-            .what = heap->is.what,
-            .is_device_memory = heap->is.is_device_memory,
-            .allocations = heap->allocations,
-            .frees = heap->frees,
-            .failures = heap->failures,
-            .live_blocks = heap->live_blocks,
-            .live_bytes = heap->live_bytes,
-            .peak_bytes = heap->peak_bytes,
-            .peak_t_ns = heap->peak_t_ns,
-            .peak_event = heap->peak_event};
+        out->heaps[out->heap_count++] =
+            (struct mt_heap_use){.name = mt_heap_name(symbols, heap->heap),
+                                 .what = heap->is.what,
+                                 .is_device_memory = heap->is.is_device_memory,
+                                 .allocations = heap->allocations,
+                                 .frees = heap->frees,
+                                 .failures = heap->failures,
+                                 .live_blocks = heap->live_blocks,
+                                 .live_bytes = heap->live_bytes,
+                                 .peak_bytes = heap->peak_bytes,
+                                 .peak_t_ns = heap->peak_t_ns,
+                                 .peak_event = heap->peak_event};
     }
     return MT_OK;
 }

@@ -218,6 +218,35 @@ static void threads_without_ranges_inherit(void **state)
     end(&f);
 }
 
+/* By two sources, or by a function that calls itself: one range, whose end is
+ * the last of the two. */
+static void ranges_that_are_told_twice(void **state)
+{
+    struct fixture f;
+    int32_t forward, inner;
+
+    (void)state;
+    begin(&f);
+    push(&f, "step#0", 1);
+    forward = push(&f, "forward", 1);
+    assert_int_equal(push(&f, "forward", 1), MT_NO_PHASE);
+    assert_int_equal(mt_phases_current(&f.phases, 1), forward);
+    inner = push(&f, "attention", 1);
+    assert_int_equal(f.phases.phases[inner].parent, forward);
+    pop(&f, "attention", 1);
+    pop(&f, "forward", 1);
+    assert_int_equal(f.phases.ended_count, 0);
+    assert_int_equal(mt_phases_current(&f.phases, 1), forward);
+    pop(&f, "forward", 1);
+    assert_int_equal(f.phases.ended_count, 1);
+    assert_int_equal(mt_phases_current(&f.phases, 1), 0);
+    pop(&f, "step#0", 1);
+    assert_int_equal(f.phases.count, 3);
+    assert_int_equal(f.phases.not_recorded, 0);
+    assert_int_equal(f.phases.unmatched, 0);
+    end(&f);
+}
+
 /* A range of the user's own on a thread of its own is not what the main thread
  * does: loading goes on while steps come and go. */
 static void ranges_of_other_threads_stand_alone(void **state)
@@ -358,11 +387,11 @@ static void too_deep(void **state)
     (void)state;
     begin(&f);
     for (int i = 0; i < 3 * MT_PHASES_MAX_DEPTH; i++)
-        push(&f, "deeper", 0);
+        push(&f, i % 2 ? "deeper" : "and deeper", 0);
     assert_int_equal(f.phases.count, MT_PHASES_MAX_DEPTH);
     assert_int_equal(f.phases.not_recorded, 2 * MT_PHASES_MAX_DEPTH);
     for (int i = 0; i < 3 * MT_PHASES_MAX_DEPTH; i++)
-        pop(&f, "deeper", 0);
+        pop(&f, i % 2 ? "and deeper" : "deeper", 0);
     assert_int_equal(mt_phases_current(&f.phases, 0), MT_NO_PHASE);
     assert_int_equal(f.phases.unmatched, 0);
     for (unsigned i = 0; i < 2 * MT_PHASES_MAX; i++) {
@@ -451,6 +480,7 @@ int main(void)
         cmocka_unit_test(plumbing_ends_alone),
         cmocka_unit_test(inheritance),
         cmocka_unit_test(threads_without_ranges_inherit),
+        cmocka_unit_test(ranges_that_are_told_twice),
         cmocka_unit_test(ranges_of_other_threads_stand_alone),
         cmocka_unit_test(ranges_end_on_the_thread_that_began_them),
         cmocka_unit_test(epochs),
