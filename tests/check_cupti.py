@@ -3,11 +3,13 @@
 once, with its size, in the order of its thread.
 
     check_cupti.py PROGRAM INJECT STANDIN_FOLDER
+    check_cupti.py PROGRAM INJECT --gpu [RUNTIME_ALLOCATIONS]
 
 Runs every_allocation on the stand-in driver under the collector and compares
-`memtrace dump --json` with what the program says it did. With --gpu instead of
-the folder: on the machine's own driver; every_allocation lies beside INJECT,
-in standin/.
+`memtrace dump --json` with what the program says it did. With --gpu: on the
+machine's own driver (every_allocation lies beside INJECT, in standin/), and the
+same for a program that allocates through the CUDA runtime
+(tests/gpu/runtime_allocations.cu).
 """
 import collections
 import json
@@ -32,7 +34,7 @@ class Runner:
         self.on_gpu = folder == "--gpu"
         self.folder = self.inject.parent / "standin" if self.on_gpu else Path(folder).resolve()
 
-    def run(self, arguments, **settings):
+    def run(self, arguments, program=None, **settings):
         """Exit status, truth, stderr, and the events of each trace (by process)."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(NOT_PASSED_ON)}
         with tempfile.TemporaryDirectory() as out:
@@ -40,7 +42,7 @@ class Runner:
                                CUDA_INJECTION64_PATH=str(self.inject), **settings)
             if not self.on_gpu:
                 environment["LD_LIBRARY_PATH"] = str(self.folder)
-            done = subprocess.run([self.folder / "every_allocation", *arguments],
+            done = subprocess.run([program or self.folder / "every_allocation", *arguments],
                                   env=environment, capture_output=True, text=True, timeout=120)
             traces = {int(path.name.split(".")[0].rsplit("-", 1)[1]): self.dump(path)
                       for path in Path(out).glob("*.trace.zst")}
@@ -165,6 +167,16 @@ def everything(runner):
           f"{len(traces)} processes")
 
 
+def through_the_runtime(runner, program):
+    status, truth, stderr, traces = runner.run([], program=program)
+    if status or stderr:
+        complain("runtime", f"status {status}, {stderr}")
+    compare("runtime", truth, traces)
+    skipped = {line["call"] for line in truth if line["op"] == "skipped"}
+    print(f"{len(truth)} calls of {len({line['call'] for line in truth})} kinds through the "
+          f"runtime; not on this machine: {', '.join(sorted(skipped)) or 'none'}")
+
+
 def many_threads(runner):
     _, truth, _, traces = runner.run(["--no-sharing", "--threads", "8", "--rounds", "100"])
     compare("8 threads", truth, traces)
@@ -203,12 +215,14 @@ def refused(runner, why, expected, **settings):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         print(__doc__, file=sys.stderr)
         return 2
-    runner = Runner(*sys.argv[1:])
+    runner = Runner(*sys.argv[1:4])
     everything(runner)
     many_threads(runner)
+    if len(sys.argv) == 5:
+        through_the_runtime(runner, sys.argv[4])
     if not runner.on_gpu:
         older_cupti(runner)
         broken_context(runner)

@@ -25,6 +25,13 @@ static _Atomic unsigned row_count; /* rows behind it were never used */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int creating_on = -1; /* device of the call that the thread is in */
 
+static int (*ask_device)(const void *context, uint32_t *device);
+
+void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *device))
+{
+    ask_device = device_id;
+}
+
 static struct row *find(uint64_t context)
 {
     unsigned count = row_count;
@@ -93,7 +100,11 @@ static void emit_about(uint8_t kind, uint8_t device, const char *text)
 
 void mt_cupti_context_created(uint64_t context)
 {
-    learn(context, creating_on);
+    int device = creating_on;
+    uint32_t answer;
+    if (device < 0 && ask_device && ask_device((const void *)(uintptr_t)context, &answer) == 0)
+        device = answer < MT_CU_UNKNOWN_DEVICE ? (int)answer : -1;
+    learn(context, device);
     emit_about(MT_EVENT_CONTEXT, mt_cupti_device_of(context), "CUDA context");
 }
 

@@ -12,6 +12,10 @@ uint8_t mt_cupti_device_of(uint64_t context); /* MT_CU_UNKNOWN_DEVICE: not known
 bool mt_cupti_is_broken(uint64_t context);
 void mt_cupti_see_result(const struct mt_cupti_call *call); /* at EXIT of a call that failed */
 
+/* Whom to ask for the device of a context whose creator did not say (CUPTI, which
+ * may be asked in a callback); NULL: nobody. */
+void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *device));
+
 /* CUPTI's resource callbacks. */
 void mt_cupti_context_created(uint64_t context);
 void mt_cupti_context_destroyed(uint64_t context);

@@ -39,6 +39,7 @@ static bool resolve(struct mt_cupti_library *library)
         {"cuptiGetCallbackName", &library->name, true},
         {"cuptiGetVersion", &library->version, true},
         {"cuptiGetResultString", &library->result_string, true},
+        {"cuptiGetDeviceId", &library->device_id, false},
     };
     for (size_t i = 0; i < MT_ARRAY_LEN(symbols); i++) {
         void *symbol = dlsym(library->handle, symbols[i].name);

@@ -17,6 +17,7 @@ struct mt_cupti_library {
     int (*name)(uint32_t domain, uint32_t cbid, const char **name);
     int (*version)(uint32_t *version);
     int (*result_string)(int result, const char **text);
+    int (*device_id)(const void *context, uint32_t *device); /* may be NULL */
 };
 
 /* Calls `try` with each library that can be loaded, best first, until it says

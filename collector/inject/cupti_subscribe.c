@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cupti_calls.h"
+#include "cupti_contexts.h"
 #include "cupti_library.h"
 #include "settings.h"
 
@@ -59,6 +60,7 @@ static void look_for_newer(struct mt_cupti_subscription *subscription,
 static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library,
                       void *subscriber)
 {
+    mt_cupti_contexts_ask(library->device_id);
     for (size_t place = 0; place < mt_cupti_entry_count; place++)
         watch(attempt, library, subscriber, place);
     look_for_newer(attempt->subscription, library);

@@ -16,6 +16,8 @@
 #include "recorded_events.h"
 #include "source_cupti.h"
 
+static char context_a, context_b; /* handles are addresses of something */
+
 /* ---- an imitated CUPTI ---- */
 
 static struct {
@@ -84,6 +86,13 @@ static int standin_version(uint32_t *version)
     return 0;
 }
 
+static int standin_device_id(const void *context, uint32_t *device)
+{
+    assert_ptr_equal(context, &context_b);
+    *device = 6;
+    return 0;
+}
+
 static int standin_result_string(int result, const char **text)
 {
     *text = result == MT_CUPTI_NOT_INITIALIZED ? "CUPTI_ERROR_NOT_INITIALIZED" : "CUPTI_ERROR";
@@ -99,7 +108,8 @@ bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user)
                                        .enable = standin_enable,
                                        .name = standin_name,
                                        .version = standin_version,
-                                       .result_string = standin_result_string};
+                                       .result_string = standin_result_string,
+                                       .device_id = standin_device_id};
     library.subscribe_v2 = cupti.has_v2 ? standin_subscribe_v2 : NULL;
     (void)wanted;
     for (cupti.tried = 0; cupti.tried < cupti.libraries; cupti.tried++) {
@@ -114,8 +124,6 @@ bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user)
 }
 
 /* ---- calling ---- */
-
-static char context_a, context_b; /* handles are addresses of something */
 
 static void call_at(const char *name, int site, const void *params, uint32_t result,
                     const void *context)
@@ -639,6 +647,18 @@ static void test_ipc(void **unused)
     assert_story("free_requested 1000 0|free_completed 1000 0");
 }
 
+/* A context that nobody was seen to create. */
+static void test_device_of_a_context(void **unused)
+{
+    (void)unused;
+    uint64_t addr = 0x5000;
+    struct mt_cu_alloc params = {&addr, 500};
+    resource(MT_CUPTI_CONTEXT_CREATED, &context_b, NULL);
+    call_in(&context_b, "cuMemAlloc_v2", &params, 0);
+    assert_int_equal(recorded.events[0].device, 6);
+    assert_int_equal(recorded.events[1].device, 6);
+}
+
 static void test_devices(void **unused)
 {
     (void)unused;
@@ -756,6 +776,7 @@ int main(void)
         cmocka_unit_test_setup(test_pool_on_the_host, set_up),
         cmocka_unit_test_setup(test_captured_allocation, set_up),
         cmocka_unit_test_setup(test_ipc, set_up),
+        cmocka_unit_test_setup(test_device_of_a_context, set_up),
         cmocka_unit_test_setup(test_devices, set_up),
         cmocka_unit_test(test_array_bytes),
         cmocka_unit_test_setup(test_nothing_is_there, set_up),
