@@ -4,13 +4,13 @@
     compare.py MEMTRACE TRACE SNAPSHOT.pickle [TRUTH.json]
 
 Equal must be, for each device: the sequence of the allocator's events (kind, address, bytes, stream), their Python
-stacks where both have one, the phases; the peaks against torch.cuda.memory_stats(); and a replay of the trace against
+stacks where both have one, the phases; the counters at every row of the truth; and a replay of the trace against
 itself. The trace may begin before the snapshot's history and end after it. Exits with 1 if anything differs."""
 
-import collections, json, subprocess, sys
+import collections, csv, json, subprocess, sys, tempfile
 
 KINDS = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom"}
-PEAKS = "requested", "allocated", "active", "reserved", "inactive_split"
+COUNTERS = "requested", "allocated", "active", "reserved", "inactive_split"
 
 
 class Check:
@@ -104,14 +104,31 @@ def compare_phases(check, ours, theirs):
     check.say(not lacking, f"phases: {sum(begun[1].values()) - sum(lacking.values())} of {sum(begun[1].values())} of the snapshot in the trace {list(lacking)[:4] or ''}")
 
 
-def compare_peaks(check, memtrace, trace, truth):
-    done = subprocess.run([memtrace, "replay", "-q", "--json", "-p", "recorded", trace], stdout=subprocess.PIPE, text=True)
-    rows = json.loads(done.stdout)["policies"] if done.stdout else []
-    last = truth["rows"][-1]
-    row = next((r for r in rows if r["device"] == 0), {})
-    got = {name: row.get(f"{name}_peak_bytes") for name in PEAKS}
-    wrong = {name: (got[name], last[f"{name}_peak"]) for name in PEAKS if got[name] != last[f"{name}_peak"]}
-    check.say(not wrong, f"peaks of memory_stats(): {', '.join(PEAKS)}" + (f": (trace, torch) {wrong}" if wrong else ""))
+def counters(memtrace, trace, device):
+    """[(time, {counter: bytes})] after every event."""
+    with tempfile.NamedTemporaryFile("r", suffix=".csv") as f:
+        subprocess.run([memtrace, "replay", "-q", "-p", "recorded", "--counters", f.name, trace], stdout=subprocess.DEVNULL)
+        return [(int(row["t_ns"]), {name: int(row[name]) for name in COUNTERS}) for row in csv.DictReader(f) if int(row["device"]) == device]
+
+
+def compare_counters(check, memtrace, trace, device, rows):
+    """What memory_stats() said at each row, and its peaks since the first row."""
+    ours, at, equal, first = counters(memtrace, trace, device), 0, 0, None
+    now, peak = dict.fromkeys(COUNTERS, 0), dict.fromkeys(COUNTERS, 0)
+    for number, row in enumerate(rows):
+        while at < len(ours) and ours[at][0] // 1000 <= row["time_us"]:
+            now = ours[at][1]
+            peak = {name: max(peak[name], now[name]) for name in COUNTERS}
+            at += 1
+        if number == 0:
+            peak = dict(now)
+        got = now | {f"{name}_peak": peak[name] for name in COUNTERS}
+        wrong = {name: (got[name], row[name]) for name in got if got[name] != row[name]}
+        equal += not wrong
+        first = first or (wrong and (number, row["phase"], wrong))
+    check.say(equal == len(rows), f"memory_stats(): {equal} of {len(rows)} rows equal, each {', '.join(COUNTERS)} and their peaks")
+    if first:
+        print(f"         first in row {first[0]} ({first[1]}): (trace, torch) {first[2]}")
 
 
 def verify(check, memtrace, trace):
@@ -135,7 +152,7 @@ def main():
     compare_phases(check, our_phases, their_phases)
     if len(sys.argv) == 5:
         with open(sys.argv[4]) as f:
-            compare_peaks(check, memtrace, trace, json.load(f))
+            compare_counters(check, memtrace, trace, min(theirs), json.load(f)["rows"])
     verify(check, memtrace, trace)
     sys.exit(1 if check.failed else 0)
 

@@ -134,21 +134,24 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     return cudaSuccess;
 }
 
-static bool writes_host(const void *destination, const void *source, enum cudaMemcpyKind kind)
+static enum cudaMemcpyKind direction(const void *to, const void *from, enum cudaMemcpyKind kind)
 {
-    if (kind == cudaMemcpyDefault) {
-        return memory_type(source) == CU_MEMORYTYPE_DEVICE &&
-               memory_type(destination) != CU_MEMORYTYPE_DEVICE;
+    if (kind != cudaMemcpyDefault) {
+        return kind;
     }
-    return kind == cudaMemcpyDeviceToHost;
+    bool to_device = memory_type(to) == CU_MEMORYTYPE_DEVICE;
+    bool from_device = memory_type(from) == CU_MEMORYTYPE_DEVICE;
+    return to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                     : (from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
 }
 
 static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    if (kind == cudaMemcpyHostToHost) {
-        memmove(to, from, bytes);
-    } else if (writes_host(to, from, kind) && paper_option("PAPER_GPU_KEEP") == 0) {
-        memset(to, 0, bytes);
+    switch (direction(to, from, kind)) {
+    case cudaMemcpyHostToHost: memmove(to, from, bytes); break;
+    case cudaMemcpyHostToDevice: paper_contents_write(device_pointer(to), from, bytes); break;
+    case cudaMemcpyDeviceToHost: paper_contents_read(device_pointer(from), to, bytes); break;
+    default: paper_contents_move(device_pointer(to), device_pointer(from), bytes); break;
     }
 }
 

@@ -6,8 +6,10 @@
  *   PAPER_GPU_EVENT_QUERIES=N  an event that was recorded answers "not ready" to
  *                              the first N queries (default 0), or until somebody
  *                              synchronizes: what record_stream() waits for
- *   PAPER_GPU_KEEP=1           copies to the host leave the destination as it is
- *                              (default: zeros) */
+ *   PAPER_GPU_CONTENTS=1       copies to the host bring what small copies took to
+ *                              the device (default: zeros). Stale where a kernel
+ *                              would have written: for programs that send numbers
+ *                              to themselves, such as DistributedDataParallel */
 #ifndef MT_PAPER_RUNTIME_H
 #define MT_PAPER_RUNTIME_H
 
@@ -75,5 +77,10 @@ void paper_stream_work(cudaStream_t stream);
 
 /* Every event recorded before now is done. */
 void paper_complete_all(void);
+
+/* The contents of device memory, as far as they are kept (PAPER_GPU_CONTENTS). */
+void paper_contents_write(uint64_t device, const void *host, size_t bytes);
+void paper_contents_read(uint64_t device, void *host, size_t bytes);
+void paper_contents_move(uint64_t to, uint64_t from, size_t bytes);
 
 #endif

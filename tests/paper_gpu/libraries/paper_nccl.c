@@ -1,4 +1,5 @@
-/* NCCL between ranks that never talk: every collective succeeds at once. Each
+/* NCCL between ranks that never talk: every collective succeeds at once, and what
+ * is gathered is everybody's own. Each
  * communicator takes device memory as the real one does: through the driver's
  * virtual memory, past the framework's allocator. */
 #include <cuda.h>
@@ -96,6 +97,28 @@ static result make(struct communicator **made, int ranks, int rank)
     comm->rank = rank;
     for (int i = 0; i < BUFFER_COUNT && open_driver(); i++) {
         take(&comm->buffers[i]);
+    }
+    return 0;
+}
+
+static size_t bytes_of(size_t count, int type)
+{
+    static const unsigned char sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    return type >= 0 && (size_t)type < sizeof sizes ? count * sizes[type] : 0;
+}
+
+typedef int copy_function(void *to, const void *from, size_t bytes, int kind, void *stream);
+
+result ncclAllGather(const void *from, void *to, size_t count, int type, struct communicator *comm,
+                     void *stream)
+{
+    enum { DEVICE_TO_DEVICE = 3 };
+    void *library = dlopen("libcudart.so.13", RTLD_NOW);
+    copy_function *copy = NULL;
+    *(void **)&copy = library != NULL ? dlsym(library, "cudaMemcpyAsync") : NULL;
+    size_t bytes = bytes_of(count, type);
+    for (int rank = 0; copy != NULL && rank < comm->ranks; rank++) {
+        copy((char *)to + (size_t)rank * bytes, from, bytes, DEVICE_TO_DEVICE, stream);
     }
     return 0;
 }
