@@ -23,18 +23,20 @@ class Check:
 
 
 def events(memtrace, path):
-    """{device: allocator events}, [phases]"""
+    """{device: allocator events}, [phases], [those of the allocator's segments and of the driver]"""
     process = subprocess.Popen([memtrace, "dump", "--json", "--stacks", "-q", path], stdout=subprocess.PIPE, text=True)
-    allocator, phases = collections.defaultdict(list), []
+    allocator, phases, segments = collections.defaultdict(list), [], []
     for line in process.stdout:
         event = json.loads(line)
         if event["kind"] in KINDS and event["heap"] == "pytorch":
             allocator[event["device"]].append(event)
         elif event["kind"].startswith("phase_"):
             phases.append(event)
+        if event["kind"].startswith("segment_") or event["heap"] in ("driver", "driver:mapped"):
+            segments.append(event)
     if process.wait() not in (0, 5):
         sys.exit(f"compare: {path} cannot be read")
-    return allocator, phases
+    return allocator, phases, segments
 
 
 def key(event):
@@ -80,13 +82,23 @@ def compare_sequence(check, device, ours, theirs):
     return list(zip(mine[:same], theirs[:same]))
 
 
+def plain(frame):
+    """PyTorch knows the name of a function; we also know what it stands in: Module.cuda.<locals>.<lambda>."""
+    name, place = frame.split(" (", 1)
+    return f"{name.rsplit('.', 1)[-1]} ({place}"
+
+
+def frames(event):
+    return list(map(plain, event.get("frames") or []))
+
+
 def compare_stacks(check, pairs):
     with_stack = [(mine, its) for mine, its in pairs if its.get("frames")]
-    equal = [mine for mine, its in with_stack if mine.get("frames") == its["frames"]]
+    equal = [mine for mine, its in with_stack if frames(mine) == its["frames"]]
     none = sum(not mine.get("frames") for mine, _ in with_stack)
-    check.say(len(equal) == len(with_stack), f"Python stacks: {len(equal)} of {len(with_stack)} equal, {none} without one")
-    shown = [p for p in with_stack if p[0].get("frames") and p[0]["frames"] != p[1]["frames"]][:2] or [p for p in with_stack if p[0].get("frames") != p[1]["frames"]][:1]
-    for mine, its in shown:
+    more = sum(bool(mine.get("frames")) for mine, its in pairs if not its.get("frames"))
+    check.say(len(equal) == len(with_stack), f"Python stacks: {len(equal)} of {len(with_stack)} equal, {none} without one; {more} where PyTorch has none")
+    for mine, its in [p for p in with_stack if frames(p[0]) != p[1]["frames"]][:2]:
         print(f"         {describe(its)}\n           trace    {mine.get('frames')}\n           snapshot {its['frames']}")
 
 
@@ -95,6 +107,35 @@ def compare_pools(check, pairs):
     equal = sum(mine["pool"] == its["pool"] for mine, its in known)
     if known:
         check.say(equal == len(known), f"private pools: {equal} of {len(known)} equal")
+
+
+def held(live, event):
+    """Bytes that the driver has given out within a segment."""
+    if event["kind"] in ("segment_alloc", "segment_free"):
+        return live.get(event["addr"], 0)
+    return sum(size for addr, size in live.items() if event["addr"] <= addr < event["addr"] + event["size"])
+
+
+def compare_driver(check, segments):
+    """A segment is memory that the driver gave out before. PyTorch says that it frees one, then does; it unmaps, then says so."""
+    live, leaving, good, first = {}, {}, 0, None
+    for event in segments:
+        kind, addr = event["kind"], event["addr"]
+        if kind == "alloc":
+            live[addr] = event["size"]
+        elif kind == "free_completed":
+            live.pop(addr, None)
+            good += leaving.pop(addr, None) is not None
+        elif kind == "segment_free":
+            leaving[addr] = event
+            first = first or (None if held(live, event) == event["size"] else event)
+        elif kind.startswith("segment_"):
+            right = held(live, event) == (0 if kind == "segment_unmap" else event["size"])
+            good += right
+            first = first or (None if right else event)
+    count = sum(event["kind"].startswith("segment_") for event in segments)
+    first = first or next(iter(leaving.values()), None)
+    check.say(good == count and not first, f"driver: {good} of {count} segments are its memory" + (f", not {describe(first)}" if first else ""))
 
 
 def compare_phases(check, ours, theirs):
@@ -142,13 +183,14 @@ def main():
         sys.exit("usage: compare.py MEMTRACE TRACE SNAPSHOT.pickle [TRUTH.json]")
     memtrace, trace, snapshot = sys.argv[1:4]
     check = Check()
-    ours, our_phases = events(memtrace, trace)
-    theirs, their_phases = events(memtrace, snapshot)
+    ours, our_phases, segments = events(memtrace, trace)
+    theirs, their_phases, _ = events(memtrace, snapshot)
     pairs = []
     for device in sorted(theirs):
         pairs += compare_sequence(check, device, ours.get(device, []), theirs[device])
     compare_stacks(check, pairs)
     compare_pools(check, pairs)
+    compare_driver(check, segments)
     compare_phases(check, our_phases, their_phases)
     if len(sys.argv) == 5:
         with open(sys.argv[4]) as f:
