@@ -1,5 +1,5 @@
 """What the tests of `memtrace record` share: running it on the stand-ins for a
-GPU, and looking at what it left."""
+GPU (with MEMTRACE_TEST_DEVICE=gpu: on a real one), and looking at what it left."""
 import json
 import os
 import pathlib
@@ -9,6 +9,7 @@ import tempfile
 import traceback
 
 LIMIT_SECONDS = 60
+REAL = os.environ.get("MEMTRACE_TEST_DEVICE") == "gpu"
 
 
 class Bench:
@@ -25,8 +26,9 @@ class Bench:
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("MEMTRACE_", "LD_PRELOAD", "CUDA_", "NVTX_"))
                 or name.startswith("MEMTRACE_STANDIN")}
-        kept["LD_LIBRARY_PATH"] = str(self.build / "standin")
-        kept["MEMTRACE_CUPTI"] = str(self.build / "standin" / "libcupti.so.13")
+        if not REAL:
+            kept["LD_LIBRARY_PATH"] = str(self.build / "standin")
+            kept["MEMTRACE_CUPTI"] = str(self.build / "standin" / "libcupti.so.13")
         kept.update(more)
         return kept
 
