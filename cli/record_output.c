@@ -42,22 +42,23 @@ static void add_events(struct mt_buf *out, uint64_t count)
     mt_buf_printf(out, "%s event%s", mt_format_count(digits, count), count == 1 ? "" : "s");
 }
 
-/* "6.95 GiB (PyTorch: 5.90 GiB allocated, 6.45 GiB reserved)" */
+/* "6.95 GiB (PyTorch: 5.90 GiB requested, 6.45 GiB reserved)" */
 static void add_peaks(struct mt_buf *out, const struct mt_trace_summary *summary)
 {
     char bytes[MT_UNITS_TEXT];
-    bool inner = summary->device_known && (summary->allocated_known || summary->reserved_known);
+    bool inner = summary->device_known && (summary->blocks_known || summary->reserved_known);
 
-    if (!summary->device_known && !summary->allocated_known && !summary->reserved_known)
+    if (!summary->device_known && !summary->blocks_known && !summary->reserved_known)
         return;
     mt_buf_add_text(out, ", peak ");
     if (summary->device_known)
         mt_buf_add_text(out, mt_format_bytes(bytes, summary->device_peak_bytes));
     if (inner)
         mt_buf_add_text(out, " (PyTorch: ");
-    if (summary->allocated_known)
-        mt_buf_printf(out, "%s allocated", mt_format_bytes(bytes, summary->allocated_peak_bytes));
-    if (summary->allocated_known && summary->reserved_known)
+    if (summary->blocks_known)
+        mt_buf_printf(out, "%s %s", mt_format_bytes(bytes, summary->blocks_peak_bytes),
+                      summary->blocks_rounded ? "allocated" : "requested");
+    if (summary->blocks_known && summary->reserved_known)
         mt_buf_add_text(out, ", ");
     if (summary->reserved_known)
         mt_buf_printf(out, "%s reserved", mt_format_bytes(bytes, summary->reserved_peak_bytes));
@@ -177,8 +178,10 @@ static void json_summary(struct mt_json *json, const struct mt_trace_summary *su
     mt_json_u64(json, "events", summary->events);
     mt_json_u64(json, "duration_ns", summary->end_ns - summary->begin_ns);
     json_peak(json, "device_peak_bytes", summary->device_known, summary->device_peak_bytes);
-    json_peak(json, "allocated_peak_bytes", summary->allocated_known,
-              summary->allocated_peak_bytes);
+    json_peak(json, "requested_peak_bytes", summary->blocks_known && !summary->blocks_rounded,
+              summary->blocks_peak_bytes);
+    json_peak(json, "allocated_peak_bytes", summary->blocks_known && summary->blocks_rounded,
+              summary->blocks_peak_bytes);
     json_peak(json, "reserved_peak_bytes", summary->reserved_known, summary->reserved_peak_bytes);
     mt_json_u64(json, "events_dropped", summary->dropped);
 }

@@ -12,7 +12,7 @@
 #include "util.h"
 
 /* What an event of a heap counts to. */
-enum account { NOTHING, DEVICE, RESERVED, ALLOCATED, ACCOUNT_COUNT };
+enum account { NOTHING, DEVICE, RESERVED, BLOCKS, ACCOUNT_COUNT };
 
 struct alive {
     struct mt_map entries; /* address in its space -> index of sizes */
@@ -78,7 +78,7 @@ static enum account account_of_heap(const struct mt_symbols *symbols, size_t hea
 
     if (mt_heap_class_of(name).is_device_memory)
         return DEVICE;
-    return strcmp(name, "pytorch") == 0 ? ALLOCATED : NOTHING;
+    return strcmp(name, "pytorch") == 0 ? BLOCKS : NOTHING;
 }
 
 /* Heaps may be defined while one reads. */
@@ -102,7 +102,7 @@ static enum account account_of(const struct summing *summing, const struct mt_ev
 
     if (!mt_event_is_segment(event))
         return blocks;
-    return blocks == ALLOCATED ? RESERVED : NOTHING;
+    return blocks == BLOCKS ? RESERVED : NOTHING;
 }
 
 static void grow_account(struct summing *summing, enum account account, uint64_t size_bytes)
@@ -132,7 +132,7 @@ static uint64_t key_of(const struct mt_event *event)
 static enum mt_status add_event(struct summing *summing, const struct mt_event *event)
 {
     enum account account = account_of(summing, event);
-    uint64_t size_bytes = event->aux_bytes ? event->aux_bytes : event->size_bytes;
+    uint64_t size_bytes = event->size_bytes;
     enum mt_status status;
 
     if (account == NOTHING)
@@ -180,10 +180,11 @@ static void finish(const struct summing *summing, struct mt_trace_summary *summa
     summary->rank = source->header.rank;
     summary->device_known = summing->seen[DEVICE];
     summary->reserved_known = summing->seen[RESERVED];
-    summary->allocated_known = summing->seen[ALLOCATED];
+    summary->blocks_known = summing->seen[BLOCKS];
     summary->device_peak_bytes = summing->peak_bytes[DEVICE];
     summary->reserved_peak_bytes = summing->peak_bytes[RESERVED];
-    summary->allocated_peak_bytes = summing->peak_bytes[ALLOCATED];
+    summary->blocks_rounded = source->header.sizes_rounded;
+    summary->blocks_peak_bytes = summing->peak_bytes[BLOCKS];
     summary->dropped = source->integrity.events_dropped;
     summary->damaged = source->integrity.frames_damaged + source->integrity.events_invalid;
     summary->closed = source->integrity.closed;

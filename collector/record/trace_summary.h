@@ -13,12 +13,13 @@ struct mt_trace_summary {
     uint64_t process_id;
     int32_t rank; /* -1 = not known */
     /* Peaks, each of its own instant; `..._known`: there were such events. */
-    bool device_known, reserved_known, allocated_known;
-    uint64_t device_peak_bytes;    /* device memory that the program took from the driver */
-    uint64_t reserved_peak_bytes;  /* PyTorch's segments */
-    uint64_t allocated_peak_bytes; /* PyTorch's blocks */
-    uint64_t dropped, damaged;     /* events lost while recording; frames that cannot be read */
-    bool closed;                   /* the process ended in order */
+    bool device_known, reserved_known, blocks_known;
+    uint64_t device_peak_bytes;   /* device memory that the program took from the driver */
+    uint64_t reserved_peak_bytes; /* PyTorch's segments */
+    uint64_t blocks_peak_bytes;   /* PyTorch's blocks: requested bytes, or ... */
+    bool blocks_rounded;          /* ... allocated ones */
+    uint64_t dropped, damaged;    /* events lost while recording; frames that cannot be read */
+    bool closed;                  /* the process ended in order */
     char sources[128];
 };
 

@@ -54,7 +54,7 @@ class Session:
 
     def table(self):
         lines = ["| section | what | verdict | |", "|---|---|---|---|"]
-        lines += [f"| {row['section']} | {row['name']} | {row_word(row['good'])} | {row['text'].replace('|', '/')} |" for row in self.rows()]
+        lines += [f"| {row['section']} | {row['name']} | {row_word(row['good'])} | {row['text'].replace('|', '/').replace(chr(10), ' ')} |" for row in self.rows()]
         return "\n".join(lines) + "\n"
 
 
