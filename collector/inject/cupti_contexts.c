@@ -10,6 +10,7 @@
 #include "collect.h"
 #include "cupti_abi.h"
 #include "cupti_tell.h"
+#include "source_nvml.h"
 #include "util.h"
 
 enum { CONTEXTS_MAX = 128, DEVICES_MAX = 64 };
@@ -106,6 +107,7 @@ void mt_cupti_context_created(uint64_t context)
         device = answer < MT_CU_UNKNOWN_DEVICE ? (int)answer : -1;
     learn(context, device);
     emit_about(MT_EVENT_CONTEXT, mt_cupti_device_of(context), "CUDA context");
+    mt_nvml_sample_soon(mt_cupti_device_of(context));
 }
 
 void mt_cupti_context_destroyed(uint64_t context)

@@ -18,6 +18,7 @@
 #include "cupti_subscribe.h"
 #include "cupti_tell.h"
 #include "settings.h"
+#include "source_nvml.h"
 
 enum { CBIDS_MAX = 1024 };
 
@@ -34,7 +35,7 @@ static __thread bool put_off; /* its ENTER, until the outcome is known */
 
 /* In a broken context calls fail, so that what they free is told when it is
  * known that they did not. */
-static void on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
+void mt_cupti_on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
 {
     made_memory_node = false;
     mt_cupti_begin_call();
@@ -43,7 +44,7 @@ static void on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_c
         entry->at_enter(call);
 }
 
-static void on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
+void mt_cupti_on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
 {
     if (call->result)
         mt_cupti_see_result(call);
@@ -61,11 +62,11 @@ static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
     struct mt_cupti_call call = {.params = data->functionParams,
                                  .context = (uint64_t)(uintptr_t)data->context};
     if (data->callbackSite == MT_CUPTI_ENTER) {
-        on_enter(&mt_cupti_entries[place - 1], &call);
+        mt_cupti_on_enter(&mt_cupti_entries[place - 1], &call);
     } else if (data->functionReturnValue) {
         call.result = *data->functionReturnValue;
         call.captured = made_memory_node;
-        on_exit(&mt_cupti_entries[place - 1], &call);
+        mt_cupti_on_exit(&mt_cupti_entries[place - 1], &call);
     }
 }
 
@@ -112,6 +113,11 @@ static void callback(void *user, uint32_t domain, uint32_t cbid, const void *dat
         mt_collect_leave();
     }
     errno = saved;
+}
+
+bool mt_cupti_is_active(void)
+{
+    return active;
 }
 
 /* ---- start ---- */
@@ -162,6 +168,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
     if (!initialised) {
         initialised = true;
         start_next();
+        mt_nvml_note_environment();
         if (mt_settings->asked && mt_collect_enter()) {
             start();
             mt_collect_leave();

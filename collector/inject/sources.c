@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "driver_hooks.h"
 #include "modules_scan.h"
 #include "python_stack.h"
 #include "source_cupti.h"
@@ -16,6 +17,7 @@ const struct mt_inject_source *const mt_inject_sources[] = {
     &mt_modules_source, /* first: the others' stacks lie in modules */
     &mt_python_source,
     &mt_cupti_source,
+    &mt_interposer_source,
     &mt_nvml_source,
     &mt_nvtx_source,
     &mt_torch_source,

@@ -1,0 +1,36 @@
+/* What libmemtrace-cuda.so, which stands before libcuda where CUPTI cannot be
+ * used, tells libmemtrace-inject.so: each call of the driver as it comes by.
+ * The one symbol between them is memtrace_driver_hooks (found with dlsym); both
+ * libraries are of one build. */
+#ifndef MT_INJECT_DRIVER_HOOKS_H
+#define MT_INJECT_DRIVER_HOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sources.h"
+
+struct mt_interposed_call {
+    const void *params; /* the arguments in their order, each at its alignment */
+    uint64_t context;   /* current in the thread before the call, 0 = none */
+    uint32_t result;    /* of leave: CUresult */
+    bool captured;      /* the stream is capturing: this makes a node of a graph */
+};
+
+enum { MT_INTERPOSED_UNKNOWN = -1 };
+
+/* All may be called from any thread, inside anybody's locks; errno is kept. */
+struct mt_driver_hooks {
+    /* False: calls need not be told (CUPTI tells them, or nobody asked). Cheap. */
+    bool (*wanted)(void);
+    /* Number of an entry point by the name that libcuda exports it with. */
+    int (*find)(const char *name);
+    void (*enter)(int number, const struct mt_interposed_call *call);
+    void (*leave)(int number, const struct mt_interposed_call *call);
+};
+
+const struct mt_driver_hooks *memtrace_driver_hooks(void);
+
+extern const struct mt_inject_source mt_interposer_source; /* inside libmemtrace-inject.so */
+
+#endif
