@@ -33,21 +33,25 @@ class Runner:
         self.program, self.inject = Path(program), Path(inject).resolve()
         self.on_gpu = folder == "--gpu"
         self.folder = self.inject.parent / "standin" if self.on_gpu else Path(folder).resolve()
+        self.preload, self.executable = str(self.inject), "every_allocation"
 
     def run(self, arguments, program=None, **settings):
         """Exit status, truth, stderr, and the events of each trace (by process)."""
+        status, lines, stderr, traces = self.run_plain(arguments, program, **settings)
+        return status, [json.loads(line) for line in lines], stderr, traces
+
+    def run_plain(self, arguments, program=None, **settings):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(NOT_PASSED_ON)}
         with tempfile.TemporaryDirectory() as out:
-            environment.update(MEMTRACE_OUTPUT=f"{out}/", LD_PRELOAD=str(self.inject),
-                               CUDA_INJECTION64_PATH=str(self.inject), **settings)
+            environment.update({"MEMTRACE_OUTPUT": f"{out}/", "LD_PRELOAD": self.preload,
+                                "CUDA_INJECTION64_PATH": str(self.inject), **settings})
             if not self.on_gpu:
                 environment["LD_LIBRARY_PATH"] = str(self.folder)
-            done = subprocess.run([program or self.folder / "every_allocation", *arguments],
+            done = subprocess.run([program or self.folder / self.executable, *arguments],
                                   env=environment, capture_output=True, text=True, timeout=120)
             traces = {int(path.name.split(".")[0].rsplit("-", 1)[1]): self.dump(path)
                       for path in Path(out).glob("*.trace.zst")}
-        truth = [json.loads(line) for line in done.stdout.splitlines()]
-        return done.returncode, truth, done.stderr, traces
+        return done.returncode, done.stdout.splitlines(), done.stderr, traces
 
     def dump(self, path):
         done = subprocess.run([self.program, "dump", "--json", path], capture_output=True,

@@ -86,11 +86,22 @@ static struct mt_interposed *choose(const char *base, const void *found, uint32_
     return newest;
 }
 
+/* The driver, too, may look itself up with our dlsym. */
+static bool is_ours(const void *function)
+{
+    for (const struct mt_interposed *at = mt_interposed; at->name; at++)
+        if (at->ours == function)
+            return true;
+    return false;
+}
+
 /* Ours in place of what the driver gave for `base`. */
 static void *replace(const char *base, void *found, uint32_t version, uint64_t flags)
 {
     struct mt_interposed *to = NULL;
 
+    if (is_ours(found))
+        return found;
     if (flags & PER_THREAD_STREAM)
         to = choose(base, found, version, true);
     if (!to)
