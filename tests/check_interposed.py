@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The widths of arguments in interposed.def against the vendor's own structures.
+"""The widths of arguments in interposed_list.h against the vendor's own structures.
 
     check_interposed.py
 
-MEMTRACE_CUDA_HEADERS: folders that hold generated_cuda_meta.h, with colons
+MEMTRACE_CUPTI_HEADERS: folders that hold generated_cuda_meta.h, with colons
 between them. Without any: status 77.
 """
 import os
@@ -20,7 +20,7 @@ EIGHT = {"size_t", "CUdeviceptr", "CUstream", "CUmemoryPool", "CUmemGenericAlloc
 
 
 def table():
-    text = (ROOT / "collector/interpose/interposed.def").read_text()
+    text = (ROOT / "collector/interpose/interposed_list.h").read_text()
     return dict(re.findall(r'^INTERPOSED\((\w+), \w+, "(\w+)"\)$', text, re.M))
 
 
@@ -63,11 +63,11 @@ def check(path):
 
 
 def main():
-    folders = os.environ.get("MEMTRACE_CUDA_HEADERS", "/usr/local/cuda/include").split(":")
+    folders = os.environ.get("MEMTRACE_CUPTI_HEADERS", "/usr/local/cuda/include").split(":")
     paths = [Path(folder) / "generated_cuda_meta.h" for folder in folders]
     paths = [path for path in paths if path.exists()]
     if not paths:
-        print("no generated_cuda_meta.h: set MEMTRACE_CUDA_HEADERS")
+        print("no generated_cuda_meta.h: set MEMTRACE_CUPTI_HEADERS")
         return 77
     return 1 if sum(check(path) for path in paths) else 0
 

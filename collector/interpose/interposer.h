@@ -36,7 +36,7 @@ MT_HIDDEN void *mt_real_entry(const char *name);
 /* One function that we stand before. */
 struct mt_interposed {
     const char *name;
-    uint32_t since;        /* see interposed.def */
+    uint32_t since;        /* see interposed_list.h */
     const char *arguments; /* ... */
     void *ours;
     _Atomic(void *) real;

@@ -151,7 +151,7 @@ static uint32_t pass(struct mt_interposed *to, const uint64_t *a)
 
 enum {
 #define INTERPOSED(name, since, arguments) PLACE_##name,
-#include "interposed.def"
+#include "interposed_list.h"
 #undef INTERPOSED
     PLACE_cuIpcOpenMemHandle,
     PLACE_cuIpcOpenMemHandle_v2
@@ -165,7 +165,7 @@ enum {
         const uint64_t all[ARGUMENTS_MAX] = {a, b, c, d, e, f};                                    \
         return pass(&mt_interposed[PLACE_##name], all);                                            \
     }
-#include "interposed.def"
+#include "interposed_list.h"
 #undef INTERPOSED
 
 /* The handle travels on the stack. */
@@ -210,7 +210,7 @@ uint32_t cuIpcOpenMemHandle_v2(uint64_t *address, struct ipc_handle handle, uint
 
 struct mt_interposed mt_interposed[] = {
 #define INTERPOSED(name, since, arguments) {#name, since, arguments, (void *)name, NULL, 0},
-#include "interposed.def"
+#include "interposed_list.h"
 #undef INTERPOSED
     {"cuIpcOpenMemHandle", 0, "", (void *)cuIpcOpenMemHandle, NULL, 0},
     {"cuIpcOpenMemHandle_v2", 11000, "", (void *)cuIpcOpenMemHandle_v2, NULL, 0},

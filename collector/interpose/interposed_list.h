@@ -2,7 +2,9 @@
  * stands before. `since`: of several versions of a function, from which version
  * of the driver's interface on cuGetProcAddress means this one (UINT32_MAX: only
  * if the address says so). `arguments`: 8 or 4 bytes each; s is a stream, whose
- * capture makes the call one that adds a node to a graph. */
+ * capture makes the call one that adds a node to a graph. Included once for each
+ * use, so there is no guard. */
+// clang-format off
 
 /* Linear device memory, host memory, arrays */
 INTERPOSED(cuMemAlloc_v2, 0, "88")
