@@ -134,7 +134,8 @@ def compare(where, truth, traces):
             complain(where, f"{len(seen)} threads in the trace, {len(said)} allocated")
         for thread in said:
             calls = [of_truth(line) for line in thread]
-            best = max(seen, default=[], key=lambda other: len(set(other) & set(calls)))
+            best = max(seen, default=[],
+                       key=lambda other: sum(a == b for a, b in zip(other, calls)))
             compare_thread(where, thread, best)
 
 
