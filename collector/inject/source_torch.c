@@ -9,8 +9,11 @@
 
 static atomic_bool told;
 
-/* The first of these that is set counts. */
-static const char *options_of_user(void)
+static char options[2048];
+
+/* PyTorch reads it at that time, too, on the same thread: later the program may
+ * be changing its environment. The first of these that is set counts. */
+void mt_torch_note_options(void)
 {
     static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
                                         "PYTORCH_ALLOC_CONF"};
@@ -18,20 +21,21 @@ static const char *options_of_user(void)
 
     for (i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);
-        if (value)
-            return value;
+        if (value) {
+            snprintf(options, sizeof options, "%s", value);
+            return;
+        }
     }
-    return NULL;
 }
 
 static void tell_framework(void)
 {
-    const char *version = mt_torch_version_text(), *options = options_of_user();
+    const char *version = mt_torch_version_text();
     char text[96];
 
     snprintf(text, sizeof text, "PyTorch%s%s", *version ? " " : "", version);
     mt_collect_fact("framework", text);
-    if (options)
+    if (*options)
         mt_collect_fact("allocator_options", options);
 }
 

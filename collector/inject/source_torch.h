@@ -23,6 +23,9 @@
 
 extern const struct mt_inject_source mt_torch_source;
 
+/* The user's options for the allocator, for the header. When CUDA begins. */
+void mt_torch_note_options(void);
+
 /* ---- source_torch_versions.c: what is known of which version ---- */
 
 struct mt_torch_version {
@@ -58,7 +61,8 @@ bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintp
 
 /* ---- source_torch_allocator.c: finding it, and hooking into it ---- */
 
-/* Called when PyTorch begins with CUDA, before the allocator exists.
+/* Called when PyTorch begins with CUDA, before the allocators of devices exist;
+ * does its work once.
  * `library` is a handle of a library that uses it, NULL if that is the program. */
 void mt_torch_allocator_meet(void *library);
 

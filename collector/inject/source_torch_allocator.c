@@ -17,6 +17,7 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collect.h"
 #include "settings.h"
@@ -278,10 +279,18 @@ static void **const *find_allocator(void *library)
     return allocator ? allocator : mt_torch_symbol(library, ALLOCATOR);
 }
 
+/* Who gets no trace shall not pay for the tracker. */
+static bool is_followed(void)
+{
+    return mt_settings->asked &&
+           (mt_settings->follow || (uint32_t)getpid() == mt_settings->root_process);
+}
+
 void mt_torch_allocator_meet(void *library)
 {
-    if (!mt_settings->asked || atomic_flag_test_and_set(&hooked.met))
+    if (!is_followed() || atomic_flag_test_and_set(&hooked.met))
         return;
+    mt_torch_note_options();
     mt_torch_reports_resolve(library);
     mt_torch_scopes_resolve(library);
     hook(find_allocator(library));

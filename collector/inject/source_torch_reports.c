@@ -217,14 +217,17 @@ OUT_OF_MEMORY(mt_torch_oom_mmm, OOM_MMM)
  * to the allocator's init. Throws if there is none. */
 int8_t mt_torch_device_count(void)
 {
+    static atomic_bool met;
     const void *caller = __builtin_return_address(0);
     count_function next = (count_function)original(DEVICE_COUNT, caller);
-    int saved = errno;
-    void *library = mt_torch_library_of(caller);
 
-    mt_torch_allocator_meet(library);
-    if (library)
-        dlclose(library);
-    errno = saved;
+    if (!atomic_exchange(&met, true)) {
+        int saved = errno;
+        void *library = mt_torch_library_of(caller);
+        mt_torch_allocator_meet(library);
+        if (library)
+            dlclose(library);
+        errno = saved;
+    }
     return next ? next() : 0;
 }
