@@ -132,6 +132,7 @@ static void blocks_of_a_pool(void **state)
     assert_ptr_equal(handles[0], (void *)0x10000);
     assert_ptr_equal(handles[1], (void *)0x10100);
     assert_int_equal(recorded.events[1].heap, MT_RAW_USER);
+    assert_int_equal(recorded.events[1].aux_bytes, 0x100);
     assert_int_equal(recorded.events[1].python_stack, 71);
     assert_int_equal(recorded.events[2].native_stack, 72);
     assert_int_equal(recorded.events[1].device, 255);
