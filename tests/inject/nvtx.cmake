@@ -15,3 +15,10 @@ mt_inject_test(nvml source_nvml.c nvml_order.c)
 set_target_properties(test_nvml PROPERTIES ENABLE_EXPORTS ON)
 target_compile_definitions(test_nvml PRIVATE STANDIN="${CMAKE_BINARY_DIR}/standin")
 add_dependencies(test_nvml standin_nvml standin_driver)
+
+# The whole way, into a trace.
+add_test(NAME inject.nvtx COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/check_nvtx.py
+  $<TARGET_FILE:memtrace> $<TARGET_FILE:memtrace-inject> ${CMAKE_BINARY_DIR}/standin
+  ${CMAKE_C_COMPILER})
+add_test(NAME inject.nvml COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/check_nvml.py
+  $<TARGET_FILE:memtrace> $<TARGET_FILE:memtrace-inject> ${CMAKE_BINARY_DIR}/standin)
