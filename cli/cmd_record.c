@@ -10,6 +10,7 @@
 #include "environment.h"
 #include "launch.h"
 #include "manifest.h"
+#include "probe_cupti.h"
 #include "program_kind.h"
 #include "record_output.h"
 #include "trace_place.h"
@@ -35,7 +36,7 @@ struct recording {
     struct mt_record_settings settings;
     struct mt_arena arena;
     struct mt_launch launch;
-    char library[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
+    char library[PATH_MAX], interposer[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
 };
 
 /* ---- the command line ----------------------------------------------------- */
@@ -221,6 +222,23 @@ static void choose_library(struct recording *recording)
     }
 }
 
+/* Where CUPTI cannot be used, the driver's functions are wrapped. */
+static void choose_interposer(struct recording *recording)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    char why[320];
+
+    if (!recording->settings.library || recording->settings.no_preload ||
+        !mt_cupti_needs_substitute(&recording->program, why, sizeof why))
+        return;
+    if (mt_collector_library(MT_INTERPOSER_NAME, recording->interposer, &error) == MT_OK)
+        recording->settings.interposer = recording->interposer;
+    if (*why && !recording->quiet)
+        mt_say("%s; %s", why,
+               recording->settings.interposer ? "the driver's functions are wrapped instead"
+                                              : "calls of the driver may be missing");
+}
+
 /* The collector's list of traces, in the folder where they go. -1 or an exit code. */
 static int prepare_place(struct recording *recording)
 {
@@ -256,6 +274,7 @@ static int prepare(struct recording *recording)
         return mt_program_exit_code(&recording->program);
     }
     choose_library(recording);
+    choose_interposer(recording);
     return recording->settings.library ? prepare_place(recording) : -1;
 }
 

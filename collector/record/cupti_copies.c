@@ -29,26 +29,34 @@ static bool visit_pattern(const struct search *search, const char *folder, const
     return done;
 }
 
-/* Wheels of the vendor lie beside the framework. A virtual environment's
- * interpreter is a link: its own folder counts, then that of what it leads to. */
-static bool visit_python(const struct search *search, const char *interpreter)
+/* Wheels of the vendor lie beside the framework, conda's package in lib. */
+static bool visit_packages(const struct search *search, const char *interpreter)
 {
-    char folder[PATH_MAX], real[PATH_MAX];
-    const char *paths[2] = {interpreter, realpath(interpreter, real)};
+    static const char *const rests[] = {
+        "/../lib/python3*/*-packages/nvidia/cu1*/lib/libcupti.so.1*",
+        "/../lib/python3*/*-packages/nvidia/cuda_cupti/lib/libcupti.so.1*",
+        "/../lib/libcupti.so.1*"};
+    const char *slash = strrchr(interpreter, '/');
+    char folder[PATH_MAX];
     size_t i;
 
-    for (i = 0; i < MT_ARRAY_LEN(paths) && paths[i]; i++) {
-        const char *slash = strrchr(paths[i], '/');
-        if (!slash || i > PATH_MAX)
-            continue;
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - paths[i]), paths[i]);
-        if (visit_pattern(search, folder,
-                          "/../lib/python3*/*-packages/nvidia/cu1*/lib/libcupti.so.1*") ||
-            visit_pattern(search, folder,
-                          "/../lib/python3*/*-packages/nvidia/cuda_cupti/lib/libcupti.so.1*"))
+    if (!slash)
+        return false;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - interpreter), interpreter);
+    for (i = 0; i < MT_ARRAY_LEN(rests); i++)
+        if (visit_pattern(search, folder, rests[i]))
             return true;
-    }
     return false;
+}
+
+/* A script's own folder counts (torchrun), and a link's: a virtual environment's
+ * interpreter is one. */
+static bool visit_python(const struct search *search, const struct mt_program *program)
+{
+    char real[PATH_MAX];
+
+    return visit_packages(search, program->path) || visit_packages(search, program->binary) ||
+           (realpath(program->binary, real) && visit_packages(search, real));
 }
 
 static bool visit_toolkits(const struct search *search)
@@ -80,14 +88,14 @@ static bool visit_names(const struct search *search)
     return false;
 }
 
-bool mt_cupti_copies(const char *interpreter, bool (*visit)(void *context, const char *name),
-                     void *context)
+bool mt_cupti_copies(const struct mt_program *program,
+                     bool (*visit)(void *context, const char *name), void *context)
 {
     const struct search search = {visit, context};
     const char *told = getenv("MEMTRACE_CUPTI");
 
     if (told && *told)
         return strcmp(told, "none") != 0 && visit(context, told);
-    return (interpreter && visit_python(&search, interpreter)) || visit_toolkits(&search) ||
+    return (program && visit_python(&search, program)) || visit_toolkits(&search) ||
            visit_names(&search);
 }

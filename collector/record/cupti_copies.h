@@ -5,10 +5,13 @@
 
 #include <stdbool.h>
 
+#include "program_kind.h"
+
 /* Calls `visit` with names for dlopen, until it returns true or there are no
- * more; returns whether it did. `interpreter`: the Python program whose packages
- * count, or NULL. MEMTRACE_CUPTI is the only one if it is set ("none": none). */
-bool mt_cupti_copies(const char *interpreter, bool (*visit)(void *context, const char *name),
-                     void *context);
+ * more; returns whether it did. `program` (may be NULL): what is to be run; if it
+ * is a Python interpreter, or a script of one, its packages count. MEMTRACE_CUPTI
+ * is the only one if it is set ("none": none). */
+bool mt_cupti_copies(const struct mt_program *program,
+                     bool (*visit)(void *context, const char *name), void *context);
 
 #endif

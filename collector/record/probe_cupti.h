@@ -4,6 +4,9 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "program_kind.h"
 
 enum mt_cupti_state {
     MT_CUPTI_NO_DRIVER,
@@ -22,8 +25,16 @@ struct mt_cupti_answer {
     int error;
 };
 
-/* Initialises the driver and tries every copy (cupti_copies.h) until one can be
- * subscribed to. Only in a process of its own. */
-void mt_cupti_try(const char *interpreter, struct mt_cupti_answer *answer);
+/* Tries every copy (cupti_copies.h) until one can be subscribed to. That takes as
+ * long as the driver takes to start: up to seconds. If not `thorough`, a copy
+ * that is not newer than the driver is believed to be free. Only in a process of
+ * its own. */
+void mt_cupti_try(const struct mt_program *program, bool thorough, struct mt_cupti_answer *answer);
+
+/* Has `program`, which is about to be recorded, to have the driver's functions
+ * wrapped, because CUPTI cannot be used? Then `why` says so for a person, if
+ * that is not what the user asked for. Tries in a process of its own;
+ * milliseconds where CUPTI fits. */
+bool mt_cupti_needs_substitute(const struct mt_program *program, char *why, size_t capacity);
 
 #endif

@@ -1,0 +1,98 @@
+/* See apart.h. */
+#include "apart.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void run_in_child(const struct mt_apart_call *call, void *answer, int output)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+    const char *at = answer;
+    size_t left = call->answer_bytes;
+    ssize_t count;
+
+    setpgid(0, 0);
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
+        dup2(nothing, fd);
+    call->body(call->subject, answer);
+    for (; left && (count = write(output, at, left)) > 0; at += count)
+        left -= (size_t)count;
+    _exit(0);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static enum mt_apart read_answer(const struct mt_apart_call *call, char *answer, int fd)
+{
+    int64_t end_ms = now_ms() + (int64_t)call->limit_s * 1000, left_ms;
+    size_t length = 0;
+
+    while (length < call->answer_bytes && (left_ms = end_ms - now_ms()) > 0) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        ssize_t count;
+        if (poll(&wait, 1, (int)left_ms) <= 0)
+            continue;
+        count = read(fd, answer + length, call->answer_bytes - length);
+        if (count <= 0)
+            return MT_APART_DIED;
+        length += (size_t)count;
+    }
+    return length == call->answer_bytes ? MT_APART_ANSWERED : MT_APART_LATE;
+}
+
+/* The process is gone after this, with what it may have started. */
+static int bury(pid_t child, enum mt_apart how)
+{
+    int status = 0;
+
+    if (how != MT_APART_DIED) /* else it is about to end by itself, and says how */
+        kill(-child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    kill(-child, SIGKILL);
+    return how == MT_APART_DIED && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number)
+{
+    char *answer = calloc(1, call->answer_bytes);
+    enum mt_apart how = MT_APART_IMPOSSIBLE;
+    int ends[2] = {-1, -1};
+    pid_t child = -1;
+
+    *signal_number = 0;
+    if (answer && pipe(ends) == 0)
+        child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+        run_in_child(call, answer, ends[1]);
+    }
+    if (ends[1] >= 0)
+        close(ends[1]);
+    if (child > 0) {
+        setpgid(child, child); /* whoever comes first */
+        how = read_answer(call, answer, ends[0]);
+        *signal_number = bury(child, how);
+        if (how == MT_APART_ANSWERED)
+            memcpy(call->answer, answer, call->answer_bytes);
+    }
+    if (ends[0] >= 0)
+        close(ends[0]);
+    free(answer);
+    return how;
+}

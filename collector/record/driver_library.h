@@ -1,0 +1,26 @@
+/* libcuda as far as the checks need it. Nothing is linked: what is not on the
+ * machine is an answer, not an error. */
+#ifndef MT_RECORD_DRIVER_LIBRARY_H
+#define MT_RECORD_DRIVER_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct mt_driver_library {
+    void *library;
+    int (*init)(unsigned flags);
+    int (*version)(int *version); /* 13000 = CUDA 13.0; works before init */
+    int (*count)(int *count);
+    int (*name)(char *name, int length, int device); /* these three may be NULL */
+    int (*total)(size_t *bytes, int device);
+    int (*error_text)(int error, const char **text);
+};
+
+/* Only in a process of its own. */
+bool mt_driver_open(struct mt_driver_library *driver);
+
+/* dlsym into a pointer to a function: POSIX has functions in void pointers, C
+ * has not. */
+void mt_find_function(void *library, const char *name, void *function);
+
+#endif
