@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collect.h"
@@ -140,6 +141,13 @@ static void tell_facts(void)
     mt_collect_fact("cupti", text);
 }
 
+/* libmemtrace-cuda.so tells of the driver's calls then. */
+static bool has_substitute(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "/libmemtrace-cuda.so");
+}
+
 static void start(void)
 {
     static bool once;
@@ -147,8 +155,9 @@ static void start(void)
     bool subscribed = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
     tell_facts();
     active = subscribed;
-    if (!subscribed && strcmp(mt_settings->cupti, "none") != 0)
-        mt_collect_say(&once, "no driver events: %s", subscription.refusal);
+    if (!subscribed && strcmp(mt_settings->cupti, "none") != 0 && !has_substitute())
+        mt_collect_say(&once, "no driver events: %s (MEMTRACE_CUPTI=none wraps the driver instead)",
+                       subscription.refusal);
 }
 
 /* The library that had our place before us starts as if we were not there. */

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""check_ladder.py BUILD [CASE...]: what becomes of the driver's events where CUPTI
+is missing, too new, taken, or not wanted."""
+import sys
+
+from support import check, main, only
+
+
+def record(bench, **environment):
+    """(what memtrace said, the trace's sources); the program must be itself."""
+    done = bench.record(bench.recorded, "exit", "3", environment=bench.environment(**environment))
+    check(done.returncode == 3 and not done.stdout, f"{environment}: {done}")
+    trace = only(bench.traces())
+    header = bench.info(trace)["header"]
+    bench.trace = trace
+    return done.stderr.decode(), (header["sources"] or "").split(",")
+
+
+def check_substitute(bench, words, **environment):
+    said, sources = record(bench, **environment)
+    check("interposer" in sources and "cupti" not in sources, f"{environment}: {sources}: {said}")
+    bench.check_whole(bench.trace)
+    for word in words:
+        check(word in said, f"{environment}: '{word}' is not said: {said}")
+    check("no driver events" not in said, f"{environment}: {said}")
+
+
+def cupti_fits(bench):
+    said, sources = record(bench)
+    check("cupti" in sources and "interposer" not in sources and said.count("\n") == 1,
+          f"{sources}: {said}")
+    bench.check_whole(bench.trace)
+
+
+def cupti_is_not_wanted(bench):
+    """And nothing is said of it."""
+    check_substitute(bench, [], MEMTRACE_CUPTI="none")
+    said, _ = record(bench, MEMTRACE_CUPTI="none")
+    check(said.count("\n") == 1, said)
+
+
+def cupti_is_missing(bench):
+    check_substitute(bench, ["no libcupti found", "wrapped instead"],
+                     MEMTRACE_CUPTI="/nowhere/libcupti.so.13")
+
+
+def cupti_is_too_new(bench):
+    """Newer than the driver: tried. It may work all the same."""
+    newer = {"MEMTRACE_STANDIN_CUPTI_VERSION": "140000"}
+    check_substitute(bench, ["newer than the driver"], MEMTRACE_STANDIN_CUPTI_ERROR="15", **newer)
+    said, sources = record(bench, **newer)
+    check("cupti" in sources and said.count("\n") == 1, f"{sources}: {said}")
+
+
+def cupti_is_taken(bench):
+    """By a tool that is injected, too."""
+    check_substitute(bench, ["Nsight holds CUPTI"], MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight",
+                     CUDA_INJECTION64_PATH="/nowhere/libother.so")
+
+
+def cupti_fails_later(bench):
+    """Nobody could know: one line, and the program is itself."""
+    said, sources = record(bench, MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight")
+    check("cupti" not in sources and "no driver events" in said and "Nsight" in said
+          and "MEMTRACE_CUPTI=none" in said, f"{sources}: {said}")
+
+
+if __name__ == "__main__":
+    sys.exit(main([cupti_fits, cupti_is_not_wanted, cupti_is_missing, cupti_is_too_new,
+                   cupti_is_taken, cupti_fails_later]))
