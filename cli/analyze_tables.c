@@ -337,15 +337,16 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
     for (uint32_t i = 0; i < instant->holding_count && told < MOST_STACKS; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
         char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
+        const char *in;
 
         if (holding->stack == MT_NO_ID)
             continue;
-        mt_buf_printf(teller->out, "  %s: %s × %s, %s, born ",
-                      mt_format_bytes(bytes, holding->bytes),
+        in = mt_tell_in(teller, holding->phase, step_of(teller, holding->phase));
+        mt_buf_printf(teller->out, "  %s: %s × %s, %s%s", mt_format_bytes(bytes, holding->bytes),
                       mt_format_count(blocks, holding->blocks),
-                      mt_format_bytes(each, holding->block_bytes), mt_role_name(holding->role));
-        mt_add_shortened(teller->out,
-                         mt_tell_in(teller, holding->phase, step_of(teller, holding->phase)), 50);
+                      mt_format_bytes(each, holding->block_bytes), mt_role_name(holding->role),
+                      *in ? ", born " : "");
+        mt_add_shortened(teller->out, in, 50);
         mt_buf_add_char(teller->out, '\n');
         tell_stack(teller, holding->stack);
         told++;

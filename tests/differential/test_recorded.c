@@ -1,0 +1,163 @@
+/* Recorded traces against what the recorded programs counted themselves
+ * (fixtures/recorded). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "report.h"
+#include "trace.h"
+#include "util.h"
+
+struct run {
+    struct mt_source *source;
+    struct mt_report *report;
+    json_t *truth; /* NULL = there is none */
+};
+
+static void open_run(struct run *run, const char *name)
+{
+    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_error error;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/recorded/%s.trace.zst", MEMTRACE_FIXTURES, name);
+    assert_int_equal(mt_trace_open(path, &run->source, &error), MT_OK);
+    if (mt_analyze(run->source, &options, &run->report, &error) != MT_OK)
+        fail_msg("%s: %s", name, error.text);
+    snprintf(path, sizeof path, "%s/recorded/%s.truth.json", MEMTRACE_FIXTURES, name);
+    run->truth = json_load_file(path, 0, NULL);
+}
+
+static void close_run(struct run *run)
+{
+    json_decref(run->truth);
+    mt_report_release(run->report);
+    mt_source_close(run->source);
+}
+
+static uint64_t truth(const struct run *run, const char *key)
+{
+    const json_t *value = json_object_get(run->truth, key);
+
+    assert_true(json_is_integer(value));
+    return (uint64_t)json_integer_value(value);
+}
+
+static void pytorch_beside_others(void **state)
+{
+    const struct mt_device_report *device;
+    const struct mt_driver_report *driver;
+    struct run run;
+
+    (void)state;
+    open_run(&run, "mixed");
+    assert_int_equal(run.report->device_count, 1);
+    assert_int_equal(run.report->driver_count, 1);
+    device = &run.report->devices[0];
+    driver = &run.report->drivers[0];
+    assert_false(run.report->is_driver_level);
+    assert_true(device->replay.verify.exact);
+    assert_null(run.report->pytorch_difference);
+    assert_int_equal(device->requested_peak.bytes, truth(&run, "requested"));
+    assert_int_equal(device->allocated_peak.bytes, truth(&run, "allocated"));
+    assert_int_equal(device->active_peak.bytes, truth(&run, "active"));
+    assert_int_equal(device->reserved_peak.bytes, truth(&run, "reserved"));
+    assert_int_equal(driver->then.framework_bytes, truth(&run, "reserved"));
+    assert_int_equal(driver->then.bytes - driver->then.framework_bytes,
+                     truth(&run, "beside_at_peak"));
+    assert_int_equal(driver->peak.bytes, truth(&run, "reserved") + truth(&run, "beside"));
+    assert_int_equal(driver->failures_in_all, 1);
+    assert_int_equal(driver->residual.least_bytes, 400 * MT_MIB);
+    assert_int_equal(driver->residual.most_bytes, 400 * MT_MIB);
+    assert_int_equal(run.report->step_count, 3);
+    close_run(&run);
+}
+
+/* Phases of a program with threads: backward's are the step's, loading stands
+ * alone, and what began on one thread and ended on another has both ends. */
+static void phases_on_threads(void **state)
+{
+    const struct mt_device_report *device;
+    bool has_session = false;
+    struct run run;
+
+    (void)state;
+    open_run(&run, "mixed");
+    device = &run.report->devices[0];
+    for (uint32_t i = 0; i < run.report->phase_count; i++) {
+        const struct mt_phase *phase = &run.report->phases[i];
+
+        assert_false(phase->cut);
+        if (!strcmp(phase->name, "backward")) {
+            assert_true(device->phase_uses[i].allocations > 10);
+            assert_true(phase->step >= 0);
+        } else if (!strcmp(phase->name, "load")) {
+            assert_int_equal(phase->parent, MT_NO_PHASE);
+            assert_int_not_equal(phase->thread, run.report->phases[0].thread);
+        } else if (!strcmp(phase->name, "session")) {
+            has_session = true;
+        }
+    }
+    assert_true(has_session);
+    for (uint32_t i = 0; i < device->peak_site_count; i++)
+        if (!strncmp(device->peak_sites[i].site, "autograd engine", 15))
+            assert_string_equal(device->peak_sites[i].phase, "backward");
+    close_run(&run);
+}
+
+static void a_program_without_a_framework(void **state)
+{
+    const struct mt_device_report *device;
+    struct run run;
+
+    (void)state;
+    open_run(&run, "driver_only");
+    assert_true(run.report->is_driver_level);
+    assert_int_equal(run.report->device_count, 1);
+    device = &run.report->devices[0];
+    assert_int_equal(device->allocated_peak.bytes, truth(&run, "peak"));
+    assert_int_equal(device->end.allocated, truth(&run, "end"));
+    assert_int_equal(run.report->drivers[0].peak.bytes, truth(&run, "peak"));
+    assert_int_equal(device->replay.orphan_frees, 0);
+    close_run(&run);
+}
+
+/* All heaps are emptied, and nothing is freed that was not there. */
+static void every_way_to_allocate(void **state)
+{
+    struct run run;
+
+    (void)state;
+    open_run(&run, "every_allocation");
+    assert_true(run.report->is_driver_level);
+    assert_int_equal(run.report->drivers[0].heap_count, 10);
+    for (uint32_t i = 0; i < run.report->drivers[0].heap_count; i++) {
+        const struct mt_heap_use *heap = &run.report->drivers[0].heaps[i];
+
+        assert_true(heap->allocations > 0);
+        assert_int_equal(heap->allocations, heap->frees);
+        assert_int_equal(heap->live_bytes, 0);
+    }
+    assert_int_equal(run.report->devices[0].end.allocated, 0);
+    assert_int_equal(run.report->devices[0].replay.orphan_frees, 0);
+    close_run(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pytorch_beside_others),
+        cmocka_unit_test(phases_on_threads),
+        cmocka_unit_test(a_program_without_a_framework),
+        cmocka_unit_test(every_way_to_allocate),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

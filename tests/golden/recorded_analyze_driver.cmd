@@ -1,0 +1,1 @@
+memtrace analyze recorded/driver_only.trace.zst

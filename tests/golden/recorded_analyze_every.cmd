@@ -1,0 +1,1 @@
+memtrace analyze recorded/every_allocation.trace.zst

@@ -1,0 +1,1 @@
+memtrace analyze recorded/mixed.trace.zst

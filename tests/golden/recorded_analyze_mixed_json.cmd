@@ -1,0 +1,1 @@
+memtrace analyze --json recorded/mixed.trace.zst | sed -n '/"level"/,$p'
