@@ -102,7 +102,7 @@ static uint32_t stack(struct fake *fake)
 
 struct live {
     uint64_t addr;
-    uint16_t device;
+    uint16_t device, heap;
     bool requested;
 };
 
@@ -118,15 +118,45 @@ static uint8_t pick_kind(bool wild)
                                  : kinds[below(MT_ARRAY_LEN(kinds))];
 }
 
+/* Those that count come first; behind the last one are numbers without a heap. */
+static const char *const heap_names[] = {"driver",       "driver:async", "driver:virtual",
+                                         "driver:array", "driver:host",  "driver:mapped",
+                                         "user",         "pytorch"};
+enum { COUNTED_HEAPS = 4, WILD_HEAPS = 10 };
+
+static void make_heaps(struct fake *fake)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(heap_names); i++) {
+        uint32_t text, heap;
+
+        assert_int_equal(
+            mt_symbols_string(&fake->source.symbols, heap_names[i], strlen(heap_names[i]), &text),
+            MT_OK);
+        assert_int_equal(mt_symbols_heap(&fake->source.symbols, text, &heap), MT_OK);
+        assert_int_equal(heap, i);
+    }
+}
+
+/* A driver's event: each heap has its own addresses, all from the same one on. */
+static void spread_over_heaps(struct mt_event *event, uint64_t next[COUNTED_HEAPS])
+{
+    event->heap = (uint16_t)below(COUNTED_HEAPS);
+    event->addr = 0x7f0000000000 + next[event->heap];
+    next[event->heap] += event->size_bytes;
+    event->aux_bytes = 0;
+}
+
 /* Tame: every free has its allocation, devices are few. Wild: anything. */
-static void make(struct fake *fake, bool wild, bool middle)
+static void make(struct fake *fake, bool wild, bool middle, bool heaps)
 {
     struct live live[MOST_LIVE];
     size_t live_count = 0;
-    uint64_t t_ns = 1000000, next_addr = 0x7f0000000000;
+    uint64_t t_ns = 1000000, next_addr = 0x7f0000000000, next[COUNTED_HEAPS] = {0};
 
     memset(fake, 0, sizeof *fake);
     assert_int_equal(mt_symbols_init(&fake->source.symbols), MT_OK);
+    if (heaps)
+        make_heaps(fake);
     fake->source.ops = &fake_ops;
     fake->source.format = "fake";
     fake->source.header.has_stacks = below(2);
@@ -151,20 +181,26 @@ static void make(struct fake *fake, bool wild, bool middle)
         event->size_bytes = wild && below(30) == 0 ? below(UINT64_MAX) : below(1 << 22) + 1;
         if (wild)
             event->addr = next_addr + 512 * below(200);
+        if (wild && heaps)
+            event->heap = (uint16_t)below(WILD_HEAPS);
         if (!wild && event->kind == MT_EVENT_ALLOC && live_count < MOST_LIVE) {
             event->addr = next_addr;
             next_addr += (event->size_bytes + 511) / 512 * 512;
             event->aux_bytes = (event->size_bytes + 511) / 512 * 512;
-            live[live_count++] = (struct live){event->addr, event->device, false};
+            if (heaps)
+                spread_over_heaps(event, next);
+            live[live_count++] = (struct live){event->addr, event->device, event->heap, false};
         } else if (!wild && event->kind == MT_EVENT_FREE_REQUESTED && live_count &&
                    !live[at].requested) {
             event->addr = live[at].addr;
             event->device = live[at].device;
+            event->heap = live[at].heap;
             live[at].requested = true;
         } else if (!wild && event->kind == MT_EVENT_FREE_COMPLETED && live_count &&
                    live[at].requested) {
             event->addr = live[at].addr;
             event->device = live[at].device;
+            event->heap = live[at].heap;
             live[at] = live[--live_count];
         } else if (!wild && event->kind <= MT_EVENT_FREE_COMPLETED) {
             event->kind = MT_EVENT_MARK;
@@ -216,7 +252,28 @@ static void check_sums(const struct mt_device_report *device)
     }
 }
 
-static void run(uint64_t round, bool wild, bool middle, const char *policy)
+/* The driver's level as the replay saw it, and as the ledger did. */
+static void check_driver(const struct mt_report *report)
+{
+    assert_int_equal(report->driver_count, report->device_count);
+    for (uint32_t d = 0; d < report->device_count; d++) {
+        const struct mt_driver_report *driver = &report->drivers[d];
+        uint64_t live = 0, allocations = 0;
+
+        assert_int_equal(driver->device, report->devices[d].device);
+        assert_int_equal(driver->peak.bytes, report->devices[d].active_peak.bytes);
+        for (uint32_t i = 0; i < driver->heap_count; i++) {
+            assert_true(driver->heaps[i].live_bytes <= driver->heaps[i].peak_bytes);
+            assert_true(driver->heaps[i].peak_bytes <= driver->peak.bytes);
+            live += driver->heaps[i].live_bytes;
+            allocations += driver->heaps[i].allocations;
+        }
+        assert_int_equal(live, report->devices[d].end.active);
+        assert_int_equal(allocations, report->devices[d].allocations);
+    }
+}
+
+static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *policy)
 {
     struct mt_analyze_options options = {.path = "random",
                                          .flamechart_step = MT_NO_STEP,
@@ -229,7 +286,7 @@ static void run(uint64_t round, bool wild, bool middle, const char *policy)
     enum mt_status status;
 
     seed = 88172645463325252u + round * 7919 + wild * 3 + middle;
-    make(&fake, wild, middle);
+    make(&fake, wild, middle, heaps);
     options.replay.policy = policy;
     status = mt_analyze(&fake.source, &options, &report, &error);
     if (!wild && status)
@@ -243,6 +300,8 @@ static void run(uint64_t round, bool wild, bool middle, const char *policy)
                           report->devices[d].allocated_peak.bytes);
             check_sums(&report->devices[d]);
         }
+        if (!wild && heaps)
+            check_driver(report);
     }
     mt_report_release(report);
     mt_symbols_release(&fake.source.symbols);
@@ -252,28 +311,35 @@ static void tame_traces(void **state)
 {
     (void)state;
     for (uint64_t round = 0; round < 300; round++)
-        run(round, false, false, round % 2 ? "recorded" : "pytorch");
+        run(round, false, false, false, round % 2 ? "recorded" : "pytorch");
 }
 
 static void traces_from_the_middle(void **state)
 {
     (void)state;
     for (uint64_t round = 0; round < 150; round++)
-        run(round, false, true, "recorded");
+        run(round, false, true, false, "recorded");
 }
 
 static void wild_traces(void **state)
 {
     (void)state;
     for (uint64_t round = 0; round < 300; round++)
-        run(round, true, round % 3 == 0, round % 2 ? NULL : "recorded");
+        run(round, true, round % 3 == 0, round % 5 > 2, round % 2 ? NULL : "recorded");
+}
+
+static void traces_of_the_driver(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 200; round++)
+        run(round, false, false, true, NULL);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tame_traces),
-                                       cmocka_unit_test(traces_from_the_middle),
-                                       cmocka_unit_test(wild_traces)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tame_traces), cmocka_unit_test(traces_from_the_middle),
+        cmocka_unit_test(wild_traces), cmocka_unit_test(traces_of_the_driver)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
