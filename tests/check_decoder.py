@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_decoder.py PROGRAM: the decoder that was written from the format's page
-and `memtrace dump` agree on every capture; traces of old versions still read."""
+and `memtrace dump` agree on every capture and recorded trace; traces of old versions still read."""
 import json
 import pathlib
 import subprocess
@@ -53,6 +53,7 @@ def main(program):
     checks = [(trace, check_old, ()) for trace in sorted(FIXTURES.glob("traces/v*.zst"))]
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
+        checks += [(trace, compare, ()) for trace in sorted(FIXTURES.glob("recorded/*.zst"))]
         checks += [(capture, check_capture, (pathlib.Path(folder),))
                    for capture in sorted(FIXTURES.glob("captures/*.pickle.zst"))]
         for path, check, more in checks:

@@ -244,6 +244,9 @@ def line(event, symbols, with_stacks):
         "addr": event["addr"], "size": event["size"], "aux": event["aux"],
         "name": None if event["name"] is None else symbols.text(event["name"]), "stack": event["stack"],
     }
+    thread_name = tables[8][event["thread"]][0]
+    if thread_name is not None:
+        shown["thread_name"] = symbols.text(thread_name)
     if with_stacks:
         shown["frames"] = symbols.stack_texts(event["stack"])
     return shown
