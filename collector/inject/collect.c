@@ -243,6 +243,9 @@ void mt_collect_emit(const struct mt_raw_event *event)
 
 void mt_collect_stacks(struct mt_raw_event *event)
 {
+    if (!mt_settings->free_stacks &&
+        (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
+        return;
     if (mt_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
     if (mt_settings->native_stacks && mt_native_stack)

@@ -35,7 +35,8 @@ bool mt_collect_is_running(void);
 /* Stamps the event with the global order and the time, and appends it. <= 30 ns. */
 void mt_collect_emit(const struct mt_raw_event *event);
 
-/* Fills in python_stack and native_stack, as far as the user asked for them. */
+/* Fills in python_stack and native_stack, as far as the user asked for them: not
+ * those of frees, usually. */
 void mt_collect_stacks(struct mt_raw_event *event);
 
 /* Id of a name (of a phase, mark, ...), 0 if it could not be kept. Copies the

@@ -59,6 +59,7 @@ __attribute__((constructor(101))) static void read_settings(void)
     read_text("MEMTRACE_MANIFEST", settings.manifest, sizeof settings.manifest);
     settings.python_stacks = has_word("MEMTRACE_STACKS", "python", true);
     settings.native_stacks = has_word("MEMTRACE_STACKS", "native", false);
+    settings.free_stacks = has_word("MEMTRACE_STACKS", "frees", false);
     settings.phases_nvtx = has_word("MEMTRACE_PHASES", "nvtx", true);
     settings.phases_torch = has_word("MEMTRACE_PHASES", "torch", true);
     settings.phases_autograd = has_word("MEMTRACE_PHASES", "autograd", false);

@@ -14,6 +14,7 @@ struct mt_inject_settings {
     char manifest[4096]; /* MEMTRACE_MANIFEST: each process appends the path of its trace */
     bool python_stacks;  /* MEMTRACE_STACKS=python,native (either, both, none) */
     bool native_stacks;
+    bool free_stacks;      /* ... and frees: of frees, too */
     bool phases_nvtx;      /* MEMTRACE_PHASES=nvtx,torch,autograd */
     bool phases_torch;     /* RecordFunction USER_SCOPE */
     bool phases_autograd;  /* ... and BACKWARD_FUNCTION */

@@ -135,6 +135,17 @@ static const char *stacks_word(const struct mt_record_settings *settings)
     return settings->native_stacks ? "native" : "none";
 }
 
+static void set_stacks(struct block *block, const struct mt_record_settings *settings)
+{
+    char *text = mt_arena_printf(block->arena, "%s%s", stacks_word(settings),
+                                 settings->free_stacks ? ",frees" : "");
+
+    if (text)
+        set(block, "MEMTRACE_STACKS", text);
+    else
+        block->failed = true;
+}
+
 static void set_all(struct block *block, const struct mt_record_settings *settings)
 {
     if (!settings->no_preload) {
@@ -145,7 +156,7 @@ static void set_all(struct block *block, const struct mt_record_settings *settin
     set_injection(block, "NVTX_INJECTION64_PATH", "MEMTRACE_NVTX_NEXT", settings->library);
     set(block, "MEMTRACE_OUTPUT", settings->output);
     set(block, "MEMTRACE_MANIFEST", settings->manifest);
-    set(block, "MEMTRACE_STACKS", stacks_word(settings));
+    set_stacks(block, settings);
     set(block, "MEMTRACE_PHASES", settings->phases);
     set(block, "MEMTRACE_FOLLOW", settings->follow ? "all" : "none");
     set_number(block, "MEMTRACE_SAMPLE_HZ", settings->sample_hz);

@@ -17,6 +17,7 @@ struct mt_record_settings {
     const char *output;     /* absolute; a folder if it ends in / */
     const char *manifest;   /* absolute */
     bool python_stacks, native_stacks;
+    bool free_stacks;   /* of frees, too */
     const char *phases; /* "nvtx,torch,autograd", any of them; "none" */
     uint64_t sample_hz; /* 0 = never */
     bool follow, quiet, with_env;

@@ -93,7 +93,8 @@ def frames(event):
 
 
 def compare_stacks(check, pairs):
-    with_stack = [(mine, its) for mine, its in pairs if its.get("frames")]
+    with_stack = [(mine, its) for mine, its in pairs
+                  if its.get("frames") and (mine.get("frames") or not mine["kind"].startswith("free_"))]
     equal = [mine for mine, its in with_stack if frames(mine) == its["frames"]]
     none = sum(not mine.get("frames") for mine, _ in with_stack)
     more = sum(bool(mine.get("frames")) for mine, its in pairs if not its.get("frames"))

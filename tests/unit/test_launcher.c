@@ -86,6 +86,9 @@ static void environment_says_everything(void **state)
     settings.native_stacks = settings.quiet = settings.with_env = true;
     settings.follow = false;
     check_value(inherited, &settings, "MEMTRACE_STACKS", "native");
+    settings.free_stacks = true;
+    check_value(inherited, &settings, "MEMTRACE_STACKS", "native,frees");
+    settings.free_stacks = false;
     check_value(inherited, &settings, "MEMTRACE_QUIET", "1");
     check_value(inherited, &settings, "MEMTRACE_WITH_ENV", "1");
     check_value(inherited, &settings, "MEMTRACE_FOLLOW", "none");
