@@ -1,0 +1,215 @@
+/* What the loader has, as definitions: once each, again when it comes again. */
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "collect.h"
+#include "intern.h"
+#include "modules.h"
+#include "modules_scan.h"
+#include "settings.h"
+#include "stacks.h"
+
+/* A small library that no program has loaded by itself. */
+#define LIBRARY "libresolv.so.2"
+
+/* ---- the collector ---- */
+
+static struct mt_inject_settings settings = {.native_stacks = true};
+const struct mt_inject_settings *const mt_settings = &settings;
+static struct mt_modules *modules;
+static unsigned defined, forgotten, depth;
+static bool tape_is_full;
+
+bool mt_collect_enter(void)
+{
+    depth++;
+    return true;
+}
+
+void mt_collect_leave(void)
+{
+    depth--;
+}
+
+uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t payload_bytes)
+{
+    assert_int_equal(depth, 1);
+    assert_int_equal(kind, MT_DEFINE_MODULE);
+    if (tape_is_full)
+        return 0;
+    assert_int_equal(mt_modules_add(modules, payload, payload_bytes), MT_OK);
+    return ++defined;
+}
+
+void mt_native_stack_forget(void)
+{
+    forgotten++;
+}
+
+/* ---- tests ---- */
+
+static unsigned newly_defined(void)
+{
+    unsigned before = defined;
+
+    mt_modules_source.poll();
+    assert_int_equal(depth, 0);
+    return defined - before;
+}
+
+static void place_of(const void *address, struct mt_native_place *place, char path[PATH_MAX])
+{
+    struct mt_native_frame frame;
+
+    mt_modules_frame(modules, (uintptr_t)address + 1, &frame);
+    assert_true(mt_native_frame_parse(&frame, place));
+    assert_in_range(place->path_length, 1, PATH_MAX - 1);
+    memcpy(path, frame.file, place->path_length);
+    path[place->path_length] = '\0';
+}
+
+static void expect_path(const void *address, const char *expected)
+{
+    struct mt_native_place place;
+    char path[PATH_MAX];
+
+    place_of(address, &place, path);
+    assert_string_equal(path, expected);
+}
+
+static void test_what_is_loaded_at_first(void **state)
+{
+    static const int data = 1;
+    char self[PATH_MAX] = "", path[PATH_MAX];
+    struct mt_native_place place;
+
+    (void)state;
+    settings.native_stacks = false;
+    assert_int_equal(newly_defined(), 0);
+    settings.native_stacks = true;
+    assert_true(newly_defined() > 3);
+    assert_int_equal(newly_defined(), 0);
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    expect_path(&data, self);
+    place_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &place, path);
+    assert_non_null(strstr(path, "/libc.so.6"));
+    assert_in_range(place.build_id_bytes, 8, MT_BUILD_ID_MAX);
+}
+
+static void test_what_comes_and_goes(void **state)
+{
+    struct link_map *map;
+    struct mt_native_place place;
+    char path[PATH_MAX];
+    void *library;
+    int round;
+
+    (void)state;
+    for (round = 0; round < 2; round++) {
+        library = dlopen(LIBRARY, RTLD_NOW);
+        assert_non_null(library);
+        assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+        assert_int_equal(newly_defined(), 1);
+        place_of((const void *)map->l_ld, &place, path);
+        assert_string_equal(path, map->l_name);
+        assert_int_equal(place.address, (uintptr_t)map->l_ld - map->l_addr);
+        forgotten = 0;
+        assert_int_equal(newly_defined(), 0);
+        assert_int_equal(forgotten, 0);
+        assert_int_equal(dlclose(library), 0);
+        assert_int_equal(newly_defined(), 0);
+        assert_int_equal(forgotten, 1);
+    }
+}
+
+static void test_relative_paths_become_absolute(void **state)
+{
+    char folder[] = "/tmp/test_modules_XXXXXX", old[PATH_MAX], line[2 * PATH_MAX],
+         expected[PATH_MAX];
+    struct link_map *map;
+    void *library = dlopen(LIBRARY, RTLD_NOW);
+
+    (void)state;
+    assert_non_null(library);
+    assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+    assert_non_null(mkdtemp(folder));
+    snprintf(line, sizeof line, "cp '%s' '%s/copy.so'", map->l_name, folder);
+    assert_int_equal(system(line), 0);
+    dlclose(library);
+    assert_non_null(getcwd(old, sizeof old));
+    assert_int_equal(chdir(folder), 0);
+    library = dlopen("./copy.so", RTLD_NOW);
+    assert_non_null(library);
+    assert_int_equal(chdir(old), 0);
+    assert_int_equal(newly_defined(), 1);
+    assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+    snprintf(expected, sizeof expected, "%s/copy.so", folder);
+    expect_path((const void *)map->l_ld, expected);
+    dlclose(library);
+    assert_int_equal(newly_defined(), 0);
+    snprintf(line, sizeof line, "rm -r '%s'", folder);
+    assert_int_equal(system(line), 0);
+}
+
+static void test_a_full_tape_is_tried_again(void **state)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW), *other;
+
+    (void)state;
+    assert_non_null(library);
+    tape_is_full = true;
+    assert_int_equal(newly_defined(), 0);
+    tape_is_full = false;
+    other = dlopen("libutil.so.1", RTLD_NOW); /* something changes */
+    assert_true(newly_defined() >= 1);
+    dlclose(library);
+    if (other)
+        dlclose(other);
+}
+
+static void test_a_forked_child_begins_anew(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    newly_defined();
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        mt_modules_source.forked();
+        _exit(newly_defined() > 3 ? 7 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_loaded_at_first),
+        cmocka_unit_test(test_what_comes_and_goes),
+        cmocka_unit_test(test_relative_paths_become_absolute),
+        cmocka_unit_test(test_a_full_tape_is_tried_again),
+        cmocka_unit_test(test_a_forked_child_begins_anew),
+    };
+    int failures;
+
+    modules = mt_modules_new();
+    failures = cmocka_run_group_tests(tests, NULL, NULL);
+    mt_modules_free(modules);
+    return failures;
+}
