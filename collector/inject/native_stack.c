@@ -106,7 +106,7 @@ enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
 struct thread_room {
     uintptr_t low, high; /* of the stack that the thread began on */
     uint64_t words[MT_STACK_MAX];
-    uint8_t copy[COPY_BYTES]; /* of another one: a coroutine's, a signal handler's */
+    _Alignas(8) uint8_t copy[COPY_BYTES]; /* of another one: a coroutine's, a signal handler's */
 };
 
 static _Thread_local struct thread_room *thread_room;
@@ -169,11 +169,14 @@ struct walk {
     bool fp_known;
 };
 
-static bool read_word(const struct walk *walk, uintptr_t address, uintptr_t *word)
+/* May read what a sanitizer forbids: if the walk goes wrong, anything between the
+ * stack pointer and the stack's end. */
+__attribute__((no_sanitize_address)) static bool read_word(const struct walk *walk,
+                                                           uintptr_t address, uintptr_t *word)
 {
     if (address < walk->low || address > walk->high - sizeof *word || address % sizeof *word)
         return false;
-    memcpy(word, walk->bytes + (address - walk->low), sizeof *word);
+    *word = *(const uintptr_t *)(const void *)(walk->bytes + (address - walk->low));
     return true;
 }
 
