@@ -58,6 +58,8 @@ static void json_header(struct mt_json *json, const struct mt_trace_header *head
     mt_json_text(json, "allocator_options", header->allocator_options);
     mt_json_text(json, "settings", header->settings);
     mt_json_text(json, "sources", header->sources);
+    if (header->driver_calls)
+        mt_json_text(json, "driver_calls", header->driver_calls);
     mt_json_text(json, "host", header->host);
     mt_json_text(json, "command", header->command);
     mt_json_u64(json, "process_id", header->process_id);
@@ -314,6 +316,7 @@ static void write_text(const struct info *info, struct mt_buf *out)
     add_fact(out, "program", header->framework);
     add_fact(out, "options", header->allocator_options);
     add_fact(out, "recorded by", header->sources);
+    add_fact(out, "driver", header->driver_calls);
     add_fact(out, "host", header->host);
     add_fact(out, "command", header->command);
     if (header->rank >= 0) {

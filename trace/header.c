@@ -46,6 +46,7 @@ static const struct fact facts[] = {
     FACT(BOOL, has_free_completed),
     FACT(BOOL, never_refused),
     FACT(TEXT, settings),
+    FACT(TEXT, driver_calls),
 };
 
 /* Bounded so that what the writer writes is what the reader accepts. */

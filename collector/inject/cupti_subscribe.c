@@ -126,7 +126,7 @@ static bool try_library(void *user, const struct mt_cupti_library *library)
     void *subscriber = NULL;
     char holder[128] = "";
     if (library->version(&attempt->subscription->version) != 0)
-        return false;
+        attempt->subscription->version = 0; /* subscribing tells why */
     int result = subscribe(attempt, library, holder, &subscriber);
     if (result != 0) {
         holder[sizeof holder - 1] = 0;

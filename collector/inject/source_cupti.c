@@ -6,10 +6,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "collect.h"
 #include "cupti_abi.h"
 #include "cupti_calls.h"
@@ -123,22 +123,30 @@ bool mt_cupti_is_active(void)
 
 /* ---- start ---- */
 
+/* What stands in the header of the trace (docs/trace-format.md, 2.1). */
 static void tell_facts(void)
 {
-    char text[1536];
+    struct mt_buf text = {0};
+    uint64_t unknown = mt_cupti_unknown_frees();
     if (subscription.refusal[0]) {
-        snprintf(text, sizeof text, "not used: %s", subscription.refusal);
+        mt_buf_printf(&text, "without CUPTI: %s", subscription.refusal);
     } else {
-        mt_collect_fact("sources", "cupti");
-        snprintf(text, sizeof text, "version %u, %u calls watched, %u absent, %u of another name",
-                 subscription.version, subscription.watched, subscription.absent,
-                 subscription.differs);
-        size_t used = strlen(text);
+        mt_buf_printf(&text, "CUPTI %u, %u calls watched", subscription.version,
+                      subscription.watched);
+        if (subscription.absent)
+            mt_buf_printf(&text, ", %u it does not know", subscription.absent);
+        if (subscription.differs)
+            mt_buf_printf(&text, ", %u have another name", subscription.differs);
         if (subscription.newer)
-            snprintf(text + used, sizeof text - used, ", %u newer ones not decoded: %s",
-                     subscription.newer, subscription.newest);
+            mt_buf_printf(&text, ", %u newer ones not decoded: %s", subscription.newer,
+                          subscription.newest);
+        if (unknown)
+            mt_buf_printf(&text, ", %llu frees of memory that was not known",
+                          (unsigned long long)unknown);
     }
-    mt_collect_fact("cupti", text);
+    if (!text.failed)
+        mt_collect_fact("driver_calls", text.data);
+    mt_buf_release(&text);
 }
 
 /* libmemtrace-cuda.so tells of the driver's calls then. */
@@ -153,6 +161,8 @@ static void start(void)
     static bool once;
     /* CUPTI may call back from now on; the table is written before. */
     bool subscribed = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
+    if (subscribed)
+        mt_collect_fact("sources", "cupti");
     tell_facts();
     active = subscribed;
     if (!subscribed && strcmp(mt_settings->cupti, "none") != 0 && !has_substitute())
@@ -191,12 +201,8 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 
 static void stop(void)
 {
-    char text[64];
-    uint64_t unknown = mt_cupti_unknown_frees();
-    if (!active || !unknown)
-        return;
-    snprintf(text, sizeof text, "%llu", (unsigned long long)unknown);
-    mt_collect_fact("cupti_unknown_frees", text);
+    if (active && mt_cupti_unknown_frees())
+        tell_facts();
 }
 
 static void forked(void)

@@ -143,6 +143,7 @@ void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *h
     header->allocator_options = text_of(facts, "allocator_options", header->allocator_options);
     header->settings = text_of(facts, "settings", header->settings);
     header->sources = text_of(facts, "sources", header->sources);
+    header->driver_calls = text_of(facts, "driver_calls", header->driver_calls);
     header->host = text_of(facts, "host", header->host);
     header->command = text_of(facts, "command", header->command);
     header->process_id = number_of(facts, "process_id", header->process_id);
