@@ -118,9 +118,12 @@ enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_
  * the whole process group, and what the command sent itself was meant for it. */
 static void relay(const struct mt_launch *launch, int number, const siginfo_t *info)
 {
-    if (info->si_code == SI_KERNEL || info->si_pid == launch->pid)
-        return;
-    kill(launch->pid, number);
+    /* Late, these two would undo each other; twice, they do what once does. */
+    bool at_once = number == SIGTSTP || number == SIGCONT;
+    bool for_all = !at_once && mt_witness_saw(&launch->witness, number);
+
+    if (!for_all && info->si_code != SI_KERNEL && info->si_pid != launch->pid)
+        kill(launch->pid, number);
 }
 
 /* The command was stopped by the terminal: whoever waits for us has to see
@@ -156,6 +159,7 @@ void mt_launch_wait(struct mt_launch *launch)
 {
     siginfo_t info;
 
+    mt_witness_start(&launch->witness);
     for (;;) {
         int number = sigwaitinfo(&launch->relayed, &info);
         if (number > 0 && number != SIGCHLD)
@@ -163,6 +167,7 @@ void mt_launch_wait(struct mt_launch *launch)
         if (number == SIGCHLD && has_ended(launch))
             break;
     }
+    mt_witness_stop(&launch->witness);
     release_signals(launch);
 }
 

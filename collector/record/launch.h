@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "status.h"
+#include "witness.h"
 
 struct mt_launch {
     pid_t pid;
@@ -16,6 +17,7 @@ struct mt_launch {
     /* PRIVATE: what was there before */
     sigset_t mask, relayed;
     struct sigaction child_action, pipe_action, size_action;
+    struct mt_witness witness;
 };
 
 /* To call first: from here on a closed pipe and a limit on the size of files
@@ -38,9 +40,9 @@ enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_
                                struct mt_error *error) MT_MUST_USE;
 
 /* Waits for the end of the command. Meanwhile INT, TERM, HUP, QUIT, USR1, USR2,
- * WINCH, TSTP and CONT that somebody sends to us go on to the command; those
- * that the terminal sends reached it already. If the command is stopped from
- * the terminal, so are we. */
+ * WINCH, TSTP and CONT that somebody sends to us alone go on to the command;
+ * those that the terminal sends, or somebody to everybody, reached it already.
+ * If the command is stopped from the terminal, so are we. */
 void mt_launch_wait(struct mt_launch *launch);
 
 /* 0..255 as the command, or 128 + signal. */

@@ -49,6 +49,40 @@ def forwarded(bench):
     bench.check_whole(bench.work / "run.trace.zst")
 
 
+def sent_to_everybody(bench):
+    """To the process group, as timeout and shells do: once, too. A signal for
+    memtrace alone is handed on before and after."""
+    process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", bench.recorded,
+                          "signals", "counts", start_new_session=True)
+    wait_until("the command runs", lambda: counts(bench))
+    for times in (1, 2, 3):
+        send = os.killpg if times == 2 else os.kill
+        send(process.pid, signal.SIGUSR1)
+        wait_until("it arrives", lambda n=times: counts(bench)[signal.SIGUSR1] >= n)
+        process.send_signal(signal.SIGUSR2) # what came before it has been handed on by then
+        wait_until("so does this", lambda n=times: counts(bench)[signal.SIGUSR2] >= n)
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=LIMIT_SECONDS)
+    check(process.returncode == 5, f"{process.returncode}")
+    got = counts(bench)
+    check((got[signal.SIGUSR1], got[signal.SIGUSR2], got[signal.SIGTERM]) == (3, 3, 1), f"{got}")
+
+
+def by_name(bench):
+    """Nobody but memtrace goes by its name."""
+    process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", bench.recorded,
+                          "signals", "counts")
+    wait_until("the command runs", lambda: counts(bench))
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+        children = file.read().split()
+    lines = [open(f"/proc/{child}/cmdline", "rb").read() for child in children]
+    check(not any(b"memtrace" in line.split(b"\0")[0] or b"record" in line.split(b"\0")
+                  for line in lines), f"{lines}")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=LIMIT_SECONDS)
+    check(process.returncode == 5, f"{process.returncode}")
+
+
 def ignored(bench):
     """nohup's SIGHUP stays ignored, for both."""
     process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", "sleep", "1000",
@@ -162,4 +196,4 @@ def control_z(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([forwarded, ignored, masks, control_c, control_z]))
+    sys.exit(main([forwarded, sent_to_everybody, by_name, ignored, masks, control_c, control_z]))
