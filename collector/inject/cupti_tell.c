@@ -49,6 +49,7 @@ static void emit_free(const struct mt_live_block *block, uint64_t stream)
 {
     struct mt_raw_event event = event_of(block, stream);
     event.kind = MT_EVENT_FREE_REQUESTED;
+    mt_collect_stacks(&event);
     mt_collect_emit(&event);
     event.kind = MT_EVENT_FREE_COMPLETED;
     mt_collect_emit(&event);

@@ -182,6 +182,7 @@ static void poll(void)
         return;
     told = true;
     mt_collect_fact("sources", "interposer");
+    mt_collect_fact("driver_calls", "through libmemtrace-cuda.so");
 }
 
 static void forked(void)
