@@ -96,6 +96,9 @@ void mt_torch_tracker_begin(const struct mt_torch_version *version,
 void mt_torch_tracker_check(uint64_t addr, uint64_t block_bytes, int device);
 void mt_torch_tracker_check_oom(uint64_t bytes, int device);
 
+/* What this thread asked of the allocator is done. */
+void mt_torch_tracker_call_ended(void);
+
 /* This thread enters or leaves empty_cache(). */
 void mt_torch_tracker_empty_cache(bool enters);
 

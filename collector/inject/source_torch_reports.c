@@ -124,6 +124,7 @@ static void on_usage(uint64_t addr, int64_t bytes, struct device device)
 {
     int saved = errno;
 
+    mt_torch_tracker_call_ended();
     if (mt_torch_mode() >= MT_TORCH_TRACKED || device.type != DEVICE_CUDA || device.index < 0 ||
         !bytes || !mt_collect_enter())
         return;

@@ -55,6 +55,12 @@ static _Thread_local struct {
     uint64_t said;
 } empty_cache;
 
+/* The free that this thread requested with its last entry; addr 0: it was none. */
+static _Thread_local struct {
+    uint64_t addr;
+    uint32_t python_stack, native_stack;
+} requested;
+
 enum mt_torch_mode mt_torch_mode(void)
 {
     return (enum mt_torch_mode)atomic_load_explicit(&mode, memory_order_acquire);
@@ -186,6 +192,26 @@ bool mt_torch_tracker_never_refused(void)
     return !atomic_load(&refused);
 }
 
+/* A free that completes at once is told by two entries of one call; the call
+ * ends with a report. */
+static void take_stacks(struct mt_raw_event *event)
+{
+    if (event->kind == MT_EVENT_FREE_COMPLETED && requested.addr == event->addr) {
+        event->python_stack = requested.python_stack;
+        event->native_stack = requested.native_stack;
+    } else {
+        mt_collect_stacks(event);
+    }
+    requested.addr = event->kind == MT_EVENT_FREE_REQUESTED ? event->addr : 0;
+    requested.python_stack = event->python_stack;
+    requested.native_stack = event->native_stack;
+}
+
+void mt_torch_tracker_call_ended(void)
+{
+    requested.addr = 0;
+}
+
 static void record(const struct entry *entry)
 {
     uint8_t kind = kinds[entry->action];
@@ -202,7 +228,7 @@ static void record(const struct entry *entry)
 
     if (entries_tell_pool && (entry->pool[0] || entry->pool[1]) && has_plausible_pool(entry))
         event.id = mt_collect_pool(entry->pool[0], entry->pool[1]);
-    mt_collect_stacks(&event);
+    take_stacks(&event);
     follow_facts(&event);
     if (empty_cache.inside)
         follow_empty_cache(&event);

@@ -36,6 +36,8 @@ static void case_first_allocation_as_requested(void)
     CHECK(event_at(3)->addr == (uintptr_t)b && event_at(3)->stream == 0xabc);
     expect(4, MT_EVENT_FREE_REQUESTED, 1000);
     expect(5, MT_EVENT_FREE_COMPLETED, 1000);
+    CHECK(event_at(4)->native_stack == event_at(5)->native_stack);
+    CHECK(event_at(4)->native_stack != event_at(3)->native_stack);
     CHECK(torch.reported() == 3);
     CHECK(collected.said_count == 0);
     poll_source();
@@ -48,17 +50,28 @@ static void case_first_allocation_as_requested(void)
 
 static void case_free_completes_later(void)
 {
-    void *a;
+    void *a, *b;
 
     begin();
     a = torch.malloc(0, 100, 0);
+    b = torch.malloc(0, 300, 0);
     torch.record_stream(a);
     torch.free(a);
+    torch.free(b);
     torch.malloc(0, 200, 0);
-    CHECK(collected.count == 5);
-    expect(2, MT_EVENT_FREE_REQUESTED, 100);
-    expect(3, MT_EVENT_FREE_COMPLETED, 100);
-    expect(4, MT_EVENT_ALLOC, 200);
+    CHECK(collected.count == 8);
+    expect(3, MT_EVENT_FREE_REQUESTED, 100);
+    expect(4, MT_EVENT_FREE_REQUESTED, 300);
+    expect(5, MT_EVENT_FREE_COMPLETED, 300);
+    expect(6, MT_EVENT_FREE_COMPLETED, 100);
+    expect(7, MT_EVENT_ALLOC, 200);
+    CHECK(event_at(6)->native_stack > event_at(5)->native_stack);
+    torch.record_stream(b = torch.malloc(0, 400, 0));
+    torch.free(b);
+    torch.malloc(0, 10, 0);
+    expect(9, MT_EVENT_FREE_REQUESTED, 400);
+    expect(10, MT_EVENT_FREE_COMPLETED, 400);
+    CHECK(event_at(10)->native_stack > event_at(9)->native_stack);
 }
 
 static void case_pools(void)

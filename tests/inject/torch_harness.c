@@ -45,7 +45,8 @@ void mt_collect_emit(const struct mt_raw_event *event)
 void mt_collect_stacks(struct mt_raw_event *event)
 {
     CHECK(inside);
-    event->python_stack = 7;
+    event->python_stack = STACK;
+    event->native_stack = ++collected.stack_count;
 }
 
 uint32_t mt_collect_name(const char *text, size_t length)
@@ -183,7 +184,7 @@ void expect(unsigned index, unsigned kind, uint64_t size_bytes)
         fprintf(stderr, "event %u: kind %u, size %llu\n", index, event->kind,
                 (unsigned long long)event->size_bytes);
     CHECK(event->kind == kind && event->size_bytes == size_bytes);
-    CHECK(event->python_stack == 7);
+    CHECK(event->python_stack == STACK);
 }
 
 void poll_source(void)
