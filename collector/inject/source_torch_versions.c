@@ -3,7 +3,8 @@
  * the first and the last release of each minor version. A trace entry is
  *     0 int action, 4 device (int8, in 2.2 int), 8 size_t addr, 16 context,
  *     32 stream, 40 size_t size, 48 two words of the pool (from 2.8)
- * in all of them, and so are the numbers of actions. */
+ * in all of them, and so are the numbers of actions. tests/inject/torch_places.py
+ * finds the row of a release. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
