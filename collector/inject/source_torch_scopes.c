@@ -37,9 +37,8 @@ typedef const char *(*name_function)(const void *scope);
 static struct {
     _Atomic(add_function) add;
     name_function name;
-    atomic_flag added;
-    atomic_bool off;
-} scopes = {.added = ATOMIC_FLAG_INIT};
+    atomic_bool is_added, off;
+} scopes;
 
 static void destroy(void *self)
 {
@@ -126,13 +125,15 @@ void mt_torch_scopes_begin(void)
     callback.scopes[SCOPE_BACKWARD] = mt_settings->phases_autograd;
     if (!add || (!mt_settings->phases_torch && !mt_settings->phases_autograd) ||
         !mt_torch_version_has_scopes(mt_torch_version_text()) ||
-        atomic_flag_test_and_set(&scopes.added))
+        atomic_exchange(&scopes.is_added, true))
         return;
     add(callback);
 #endif
 }
 
+/* A child of a process that had not begun with CUDA begins itself. */
 void mt_torch_scopes_forked(void)
 {
-    atomic_store(&scopes.off, true);
+    if (atomic_load(&scopes.is_added))
+        atomic_store(&scopes.off, true);
 }

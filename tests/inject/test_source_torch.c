@@ -286,6 +286,16 @@ static void case_child_is_silent(void)
     CHECK(collected.count == 2);
 }
 
+static void case_child_that_begins_itself_is_recorded(void)
+{
+    load(STANDIN_TORCH);
+    mt_torch_source.forked();
+    CHECK(torch.begin() == 1);
+    torch.malloc(0, 100, 0);
+    torch.scope_end(torch.scope_begin(7, "step"));
+    CHECK(collected.count == 4);
+}
+
 static void *end_scope(void *scope)
 {
     mt_collect_thread();
@@ -414,6 +424,7 @@ static void test_stands_aside(void **state)
     run_case(case_not_asked_touches_nothing);
     run_case(case_not_followed_touches_nothing);
     run_case(case_child_is_silent);
+    run_case(case_child_that_begins_itself_is_recorded);
 }
 
 static void test_scopes(void **state)
