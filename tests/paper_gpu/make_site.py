@@ -5,7 +5,7 @@
 
 OUT/torch holds links to the wheel's files: its libraries look for CUDA's beside the folder that they were opened from
 ($ORIGIN/../../nvidia/cu13/lib), so they find those that this makes in OUT/nvidia/cu13/lib:
-- the runtime, from cudart/; the driver and CUPTI: the project's stand-ins (fixtures/standin);
+- the runtime, from cudart/; the driver, CUPTI and NVML: the project's stand-ins (fixtures/standin);
 - every other library that torch's own need: the functions written by hand in libraries/, and for all others one that
   answers 0. A function that creates something (its name holds "Create" or "Init") puts a number where its first
   argument points to.
@@ -17,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 STANDIN = os.path.join(HERE, "..", "..", "fixtures", "standin")
 COMPILE = [os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-g", "-fPIC", "-Wall", "-Wextra"]
 # Where functions without a version come from.
+NVML = "libnvidia-ml.so.1"
 PREFIXES = {"nccl": "libnccl.so.2", "cuFile": "libcufile.so.0", "cusparseLt": "libcusparseLt.so.0"}
 TOOLKIT = re.compile(r"lib(cu|nv|nccl)")
 
@@ -60,6 +61,8 @@ def wanted(folder):
             library = files.get(version) or next((PREFIXES[p] for p in PREFIXES if re.match(p + "[A-Z]", symbol)), None)
             if library and TOOLKIT.match(library):
                 libraries.setdefault(library, {})[symbol] = version or None
+    with open(os.path.join(folder, "libc10_cuda.so"), "rb") as f: # what it looks up by name
+        libraries[NVML] = {name.decode(): None for name in set(re.findall(rb"\0(nvml[A-Z]\w+)(?=\0)", f.read()))}
     return libraries
 
 
@@ -84,7 +87,9 @@ def includes(site_packages):
 
 def sources(library):
     """What is written by hand of a library."""
-    stem = re.match(r"lib(\w+)\.so", library)[1]
+    stem = re.match(r"lib([\w-]+)\.so", library)[1]
+    if library == NVML:
+        return [os.path.join(STANDIN, "nvml_standin.c"), os.path.join(HERE, "libraries", "paper_nvml.c")]
     if stem == "cudart":
         return glob.glob(os.path.join(HERE, "cudart", "*.c"))
     if stem == "cuda":
@@ -95,6 +100,8 @@ def sources(library):
 
 
 def stub(symbol):
+    if symbol.startswith("nvml"):
+        return f"int {symbol}(void) {{ return 3; }}" # not supported
     if not symbol.startswith("nvrtc") and re.search(r"Create(?!d)|Init(?!i)", symbol):
         return f"int {symbol}(unsigned *made) {{ static unsigned count; if (made) *made = ++count; return 0; }}"
     return f"int {symbol}(void) {{ return 0; }}"
