@@ -54,14 +54,13 @@ static void tell_reported(void)
     mt_collect_fact("has_free_requested", "1");
 }
 
-static void tell(void)
+void mt_torch_tell(void)
 {
     enum mt_torch_mode mode = mt_torch_mode();
 
-    if (atomic_load(&told) ||
-        !(mode == MT_TORCH_TRACKED || (mode == MT_TORCH_REPORTS && mt_torch_reports_seen())))
+    if (!(mode == MT_TORCH_TRACKED || (mode == MT_TORCH_REPORTS && mt_torch_reports_seen())) ||
+        atomic_exchange(&told, true))
         return;
-    atomic_store(&told, true);
     tell_framework();
     if (mode == MT_TORCH_TRACKED)
         tell_tracked();
@@ -71,14 +70,12 @@ static void tell(void)
 
 static void poll(void)
 {
-    tell();
     mt_torch_limit_tell();
     mt_torch_scopes_begin();
 }
 
 static void stop(void)
 {
-    tell();
     mt_torch_limit_tell();
     if (mt_torch_mode() == MT_TORCH_TRACKED && mt_torch_tracker_never_refused())
         mt_collect_fact("never_refused", "1");

@@ -26,6 +26,10 @@ extern const struct mt_inject_source mt_torch_source;
 /* The user's options for the allocator, for the header. When CUDA begins. */
 void mt_torch_note_options(void);
 
+/* Into the header what kind of events these are, once that is decided: with the
+ * first of them, so that a process that is killed has told. */
+void mt_torch_tell(void);
+
 /* ---- source_torch_versions.c: what is known of which version ---- */
 
 struct mt_torch_version {

@@ -117,7 +117,10 @@ static void emit_usage(uint64_t addr, int64_t bytes, int device)
         event.kind = MT_EVENT_FREE_COMPLETED;
         mt_collect_emit(&event);
     }
-    atomic_store_explicit(&seen, true, memory_order_relaxed);
+    if (!mt_torch_reports_seen()) {
+        atomic_store(&seen, true);
+        mt_torch_tell();
+    }
 }
 
 static void on_usage(uint64_t addr, int64_t bytes, struct device device)

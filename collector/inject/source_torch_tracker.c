@@ -101,6 +101,7 @@ static void hold(const struct mt_raw_event *event)
     else if (mt_torch_mode() == MT_TORCH_TRACKED)
         mt_collect_emit(event);
     unlock_held();
+    mt_torch_tell();
 }
 
 static void emit(const struct mt_raw_event *event)
@@ -119,6 +120,7 @@ static void conclude(bool agrees)
     if (mt_torch_mode() == MT_TORCH_CHECKING)
         decide(agrees ? MT_TORCH_TRACKED : MT_TORCH_REPORTS);
     unlock_held();
+    mt_torch_tell();
     if (!agrees)
         mt_collect_say(&said, "PyTorch: the allocator's tracker and its reports do not agree; "
                               "sizes are those of blocks, not requests");

@@ -40,7 +40,6 @@ static void case_first_allocation_as_requested(void)
     CHECK(event_at(4)->native_stack != event_at(3)->native_stack);
     CHECK(torch.reported() == 3);
     CHECK(collected.said_count == 0);
-    poll_source();
     CHECK(has_fact("framework=PyTorch 2.11.0+standin\n") && has_fact("has_segments=1\n"));
     CHECK(has_fact("has_free_completed=1\n") && !has_fact("sizes_rounded"));
     CHECK(!has_fact("never_refused"));
@@ -198,7 +197,6 @@ static void expect_reports(const char *reason)
     expect(3, MT_EVENT_OOM, UINT64_C(1) << 41);
     CHECK(torch.reported() == 3);
     CHECK(collected.said_count == 1 && strstr(collected.said[0], reason));
-    poll_source();
     CHECK(has_fact("sizes_rounded=1\n") && !has_fact("has_segments"));
 }
 
@@ -272,7 +270,6 @@ static void case_options_are_told(void)
     begin();
     setenv("PYTORCH_CUDA_ALLOC_CONF", "later", 1);
     torch.malloc(0, 100, 0);
-    poll_source();
     CHECK(has_fact("allocator_options=max_split_size_mb:64\n"));
 }
 
