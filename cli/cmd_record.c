@@ -228,7 +228,7 @@ static void choose_library(struct recording *recording)
 static void choose_interposer(struct recording *recording)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    char why[320];
+    char why[480];
 
     if (!recording->settings.library || recording->settings.no_preload ||
         !mt_cupti_needs_substitute(&recording->program, why, sizeof why))

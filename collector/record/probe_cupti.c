@@ -199,7 +199,7 @@ void mt_probe_cupti(struct mt_probe_result *result)
 {
     struct mt_cupti_answer answer;
     struct mt_program python;
-    char matter[280];
+    char matter[480];
 
     mt_program_look("python3", &python);
     mt_cupti_try(mt_program_runs(&python) ? &python : NULL, true, &answer);

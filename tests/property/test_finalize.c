@@ -355,7 +355,7 @@ static void read_functions(char *text, size_t size)
     struct mt_source *source;
     struct mt_event_batch batch = {0};
     struct mt_error error = {0};
-    struct mt_event event;
+    struct mt_event event = {.stack = MT_NO_ID};
     uint32_t path_frames[64], depth = 0, stack;
 
     made_ok(mt_trace_open(path, &source, &error));

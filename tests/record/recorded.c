@@ -283,6 +283,13 @@ static int echo(void)
     return 0;
 }
 
+static void write_nowhere(void)
+{
+    volatile int *volatile nowhere = NULL;
+
+    *nowhere = 1;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "", *value = argc > 2 ? argv[2] : "0";
@@ -309,7 +316,7 @@ int main(int argc, char **argv)
     if (!strcmp(way, "signal"))
         raise(atoi(value));
     if (!strcmp(way, "segv"))
-        *(volatile int *)(uintptr_t)8 = 1;
+        write_nowhere();
     if (!strcmp(way, "abort"))
         abort();
     if (!strcmp(way, "forkexec"))
