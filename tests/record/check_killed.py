@@ -12,11 +12,10 @@ import os
 import random
 import signal
 import struct
-import subprocess
 import sys
 import time
 
-from support import Bench, check, main, only
+from support import check, command_of, main
 
 KILLS = 100
 CONTRACT_NS = 200_000_000
@@ -51,11 +50,6 @@ def start(bench, name):
     return book, process
 
 
-def child_of(process):
-    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
-        return int(only(file.read().split()))
-
-
 def check_prefix(bench, trace, book):
     """The trace holds allocations 0, 1, ... without a hole; how many, and frees."""
     events = bench.events(trace, heap=None)
@@ -73,7 +67,7 @@ def one_kill(bench, number):
     name = f"kill{number}"
     book, process = start(bench, name)
     time.sleep(random.Random(number).uniform(0, 0.2))
-    os.kill(child_of(process), signal.SIGKILL)
+    os.kill(command_of(process, "recorded"), signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     check(process.returncode == -signal.SIGKILL, f"{name}: {process.returncode} {err}")
     trace = bench.work / f"{name}.trace.zst"
@@ -100,7 +94,7 @@ def launcher_killed(bench):
     for number in range(8):
         name = f"both{number}"
         book, process = start(bench, name)
-        child = child_of(process)
+        child = command_of(process, "recorded")
         process.kill()
         process.wait(timeout=60)
         check(process.returncode == -signal.SIGKILL, "memtrace")
@@ -143,7 +137,7 @@ def still_running(bench):
     check(done.returncode == 3 and b"still runs" in done.stderr, f"{done}")
     done = bench.run(bench.memtrace, "record", "-o", "alive.trace.zst", "true")
     check(done.returncode == 4, f"a trace that is being written was replaced: {done}")
-    os.kill(child_of(process), signal.SIGTERM)
+    os.kill(command_of(process, "recorded"), signal.SIGTERM)
     process.communicate(timeout=60)
     check(process.returncode == -signal.SIGTERM, f"{process.returncode}")
     bench.check_left("alive.book", "alive.trace.zst")

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from support import check, main
+from support import check, command_of, main
 
 LIMIT_SECONDS = 20
 
@@ -87,8 +87,7 @@ def ignored(bench):
     """nohup's SIGHUP stays ignored, for both."""
     process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", "sleep", "1000",
                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    path = f"/proc/{process.pid}/task/{process.pid}/children"
-    child = int(wait_until("the command runs", lambda: open(path, encoding="ascii").read()))
+    child = wait_until("the command runs", lambda: command_of(process, "sleep"))
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=LIMIT_SECONDS)

@@ -79,6 +79,17 @@ class Bench:
         check(found == sorted(names), f"left behind: {found}, wanted {sorted(names)}")
 
 
+def command_of(process, name):
+    """The process that `memtrace record` runs, once it is the program of that
+    name; None before."""
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+        for child in file.read().split():
+            with open(f"/proc/{child}/comm", encoding="ascii") as comm:
+                if comm.read().strip() == name:
+                    return int(child)
+    return None
+
+
 class Wrong(Exception):
     pass
 
