@@ -63,6 +63,7 @@ static bool find_in(void *library, struct mt_python_api *api)
            find(library, "PyFrame_GetLineNumber", &api->get_line) &&
            find(library, "PyObject_GetAttrString", &api->get_attribute) &&
            find(library, "PyUnicode_AsUTF8AndSize", &api->get_text) &&
+           find(library, "PyBytes_AsString", &api->get_bytes) &&
            find(library, "PyLong_AsLong", &api->get_long) &&
            find(library, "PyErr_Occurred", &api->error) &&
            find(library, "PyErr_Clear", &api->clear_error) &&

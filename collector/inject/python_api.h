@@ -24,6 +24,7 @@ struct mt_python_api {
     int (*get_line)(void *frame);
     void *(*get_attribute)(void *object, const char *name);
     const char *(*get_text)(void *text, intptr_t *bytes);
+    const char *(*get_bytes)(void *bytes);
     long (*get_long)(void *number);
     void *(*error)(void); /* borrowed; NULL: none is set */
     void (*clear_error)(void);

@@ -99,6 +99,24 @@ static bool same_text(const struct mt_python_view *view, const struct mt_python_
     return same;
 }
 
+/* Where the line table and its bytes are. */
+static bool same_table(const struct mt_python_view *view, const struct mt_python_api *api,
+                       uintptr_t code)
+{
+    const struct mt_python_layout *l = &view->layout;
+    void *table =
+        api->get_attribute((void *)code, l->version < 0x030a ? "co_lnotab" : "co_linetable");
+    uintptr_t object;
+    bool same;
+
+    if (!table)
+        return false;
+    same = mt_python_copy(&object, code + l->code_table, sizeof object) &&
+           object == (uintptr_t)table && (uintptr_t)api->get_bytes(table) == object + l->bytes_data;
+    api->decrease(table);
+    return same;
+}
+
 static bool same_texts(const struct mt_python_view *view, const struct mt_python_api *api,
                        uintptr_t code)
 {
@@ -116,7 +134,7 @@ static bool same_frame(const struct mt_python_view *view, const struct mt_python
 {
     void *code = api->get_code(theirs);
     bool same = (uintptr_t)code == ours->code && same_place(view, api, thread, ours, theirs) &&
-                same_texts(view, api, ours->code);
+                same_texts(view, api, ours->code) && same_table(view, api, ours->code);
 
     api->decrease(code);
     return same;

@@ -236,12 +236,6 @@ static uint64_t content(const char *object, uint16_t length_at, uint16_t data_at
     return hash ^ length << 56;
 }
 
-static uint64_t mix(uint64_t sum, uint64_t value)
-{
-    sum = (sum ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return sum ^ sum >> 29;
-}
-
 static uint64_t text_content(const struct mt_python_layout *l, uintptr_t text)
 {
     const char *at = (const char *)text;
@@ -253,13 +247,13 @@ static uint64_t text_content(const struct mt_python_layout *l, uintptr_t text)
 uint64_t mt_python_fingerprint(const struct mt_python_layout *l, const char *code)
 {
     uintptr_t table = mt_python_pointer(code, l->code_table);
-    uint64_t sum = mt_python_u32(code, l->code_first_line);
+    uint64_t sum = mt_python_u32(code, l->code_first_line) * UINT64_C(0xd6e8feb86659fd93);
 
-    sum = mix(sum, table);
-    sum =
-        mix(sum, content((const char *)table, (uint16_t)(l->object_type + 8), l->bytes_data, true));
-    sum = mix(sum, text_content(l, mt_python_pointer(code, l->code_file)));
-    sum = mix(sum, text_content(l, mt_python_pointer(code, l->code_name)));
+    sum += table * UINT64_C(0x9e3779b97f4a7c15);
+    sum += content((const char *)table, (uint16_t)(l->object_type + 8), l->bytes_data, true) *
+           UINT64_C(0xbf58476d1ce4e5b9);
+    sum += text_content(l, mt_python_pointer(code, l->code_file)) * UINT64_C(0x94d049bb133111eb);
+    sum += text_content(l, mt_python_pointer(code, l->code_name)) * UINT64_C(0xff51afd7ed558ccd);
     return sum ? sum : 1;
 }
 

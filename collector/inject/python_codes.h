@@ -17,11 +17,24 @@ struct mt_python_code {
     uint32_t id;
 };
 
-enum { MT_PYTHON_SETS = 512, MT_PYTHON_WAYS = 2, MT_PYTHON_PAYLOAD_BYTES = 16384 };
+/* A stack that the thread has had before, by a hash of 96 bits. */
+struct mt_python_stack {
+    uint64_t hash;
+    uint32_t more_hash;
+    uint32_t id; /* 0 = empty */
+};
+
+enum {
+    MT_PYTHON_SETS = 512,
+    MT_PYTHON_WAYS = 2,
+    MT_PYTHON_STACKS = 1024,
+    MT_PYTHON_PAYLOAD_BYTES = 16384
+};
 
 /* What a thread keeps; zeroed memory is an empty one. A set is a cache line. */
 struct mt_python_thread {
     struct mt_python_code codes[MT_PYTHON_SETS][MT_PYTHON_WAYS];
+    struct mt_python_stack stacks[MT_PYTHON_STACKS];
     uint64_t words[MT_STACK_MAX];
     struct mt_python_frame frames[MT_STACK_MAX];
     char payload[MT_PYTHON_PAYLOAD_BYTES];

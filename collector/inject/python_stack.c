@@ -143,31 +143,6 @@ static int pending_check(void *argument)
     return 0;
 }
 
-/* Words of the stack at the end of thread->words; how many. */
-static size_t read_checked(const char *state, struct mt_python_thread *thread)
-{
-    const struct mt_python_layout *l = &python.view.layout;
-    struct mt_python_frame frame;
-    size_t free_words = MT_STACK_MAX;
-    uintptr_t at;
-
-    if (!mt_python_top(l, state, false, &at))
-        return 0;
-    for (unsigned steps = 0; at && free_words; steps++) {
-        enum mt_python_step step = mt_python_step(l, false, &at, &frame);
-        uint64_t word;
-
-        if (step == MT_PYTHON_BROKEN || steps == MT_PYTHON_MAX_STEPS)
-            return 0;
-        if (step == MT_PYTHON_SKIP)
-            continue;
-        word = mt_python_word(&python.view, thread, &frame);
-        thread->words[free_words - 1] = word;
-        free_words -= word != 0;
-    }
-    return MT_STACK_MAX - free_words;
-}
-
 static size_t read_guarded(const char *state, struct mt_python_thread *thread)
 {
     size_t free_words = MT_STACK_MAX, count;
@@ -198,12 +173,101 @@ static __attribute__((noinline)) size_t read_unchecked(const char *state,
     return count;
 }
 
+/* Words of the stack at the end of thread->words; how many. */
+static __attribute__((noinline)) size_t read_checked(const char *state,
+                                                     struct mt_python_thread *thread)
+{
+    const struct mt_python_layout *l = &python.view.layout;
+    struct mt_python_frame frame;
+    size_t free_words = MT_STACK_MAX;
+    uintptr_t at;
+
+    if (!mt_python_top(l, state, false, &at))
+        return 0;
+    for (unsigned steps = 0; at && free_words; steps++) {
+        enum mt_python_step step = mt_python_step(l, false, &at, &frame);
+        uint64_t word;
+
+        if (step == MT_PYTHON_BROKEN || steps == MT_PYTHON_MAX_STEPS)
+            return 0;
+        if (step == MT_PYTHON_SKIP)
+            continue;
+        word = mt_python_word(&python.view, thread, &frame);
+        thread->words[free_words - 1] = word;
+        free_words -= word != 0;
+    }
+    return MT_STACK_MAX - free_words;
+}
+
+/* Both halves of a product. */
+static inline uint64_t fold(uint64_t a, uint64_t b)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide product = (wide)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* The stack by what its frames are, before anything is looked up: which code
+ * object, and where in it. False if it has no frames, or is not to be read. */
+static inline bool hash_stack(const char *state, struct mt_python_stack *stack)
+{
+    const struct mt_python_layout *l = &python.view.layout;
+    uint64_t a = UINT64_C(0x9e3779b97f4a7c15), b = UINT64_C(0xd6e8feb86659fd93);
+    struct mt_python_frame frame;
+    unsigned count = 0;
+    uintptr_t at;
+
+    if (!mt_python_top(l, state, false, &at))
+        return false;
+    for (unsigned steps = 0; at && count < MT_STACK_MAX; steps++) {
+        enum mt_python_step step = mt_python_step(l, false, &at, &frame);
+        const char *code = (const char *)frame.code;
+        uint64_t mark;
+
+        if (step == MT_PYTHON_BROKEN || steps == MT_PYTHON_MAX_STEPS)
+            return false;
+        if (step == MT_PYTHON_SKIP ||
+            mt_python_pointer(code, l->object_type) != (uintptr_t)python.view.code_type)
+            continue;
+        mark = mt_python_mark(l, code);
+        a = fold(a ^ frame.instruction ^ mark << 32 ^ mark >> 32,
+                 frame.code ^ UINT64_C(0xa0761d6478bd642f));
+        b = fold(b + mark, frame.instruction ^ UINT64_C(0xe7037ed1a0b428db));
+        count++;
+    }
+    *stack = (struct mt_python_stack){.hash = a, .more_hash = (uint32_t)(b ^ b >> 32)};
+    return count > 0;
+}
+
+static uint32_t intern(struct mt_python_thread *thread, size_t count)
+{
+    return count ? mt_intern_stack(MT_DEFINE_PYTHON_STACK, thread->words + MT_STACK_MAX - count,
+                                   count)
+                 : 0;
+}
+
+static uint32_t checked_stack(const char *state, struct mt_python_thread *thread)
+{
+    struct mt_python_stack stack, *known;
+
+    if (!hash_stack(state, &stack))
+        return 0;
+    known = &thread->stacks[stack.hash % MT_PYTHON_STACKS];
+    if (known->hash == stack.hash && known->more_hash == stack.more_hash)
+        return known->id;
+    stack.id = intern(thread, read_checked(state, thread));
+    if (stack.id)
+        *known = stack;
+    return stack.id;
+}
+
 uint32_t mt_python_stack(void)
 {
     int state = atomic_load_explicit(&python.state, memory_order_acquire);
     struct mt_python_thread *thread;
     const char *python_thread;
-    size_t count;
+    uint32_t stack;
 
     if ((state != CHECKED && state != UNCHECKED) || python.api.is_finalizing())
         return 0;
@@ -213,13 +277,11 @@ uint32_t mt_python_stack(void)
     thread = thread_memory();
     if (!thread)
         return 0;
-    count = state == CHECKED ? read_checked(python_thread, thread)
-                             : read_unchecked(python_thread, thread);
-    if (!count)
-        return 0;
-    if (!atomic_load_explicit(&python.gave, memory_order_relaxed))
+    stack = state == CHECKED ? checked_stack(python_thread, thread)
+                             : intern(thread, read_unchecked(python_thread, thread));
+    if (stack && !atomic_load_explicit(&python.gave, memory_order_relaxed))
         atomic_store_explicit(&python.gave, true, memory_order_relaxed);
-    return mt_intern_stack(MT_DEFINE_PYTHON_STACK, thread->words + MT_STACK_MAX - count, count);
+    return stack;
 }
 
 static void ask_for_check(void)

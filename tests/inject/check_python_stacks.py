@@ -15,7 +15,6 @@ import random
 import struct
 import subprocess
 import sys
-import sysconfig
 import threading
 
 ABSENT, UNCHECKED, CHECKED, OFF = range(4)
@@ -509,7 +508,7 @@ def operator_linetable():
 
 
 def all_codes():
-    folder = sysconfig.get_path("stdlib")
+    folder = os.path.dirname(os.__file__)
     files = sorted(f for f in os.listdir(folder) if f.endswith(".py"))
     files = [os.path.join(folder, f) for f in files][:60] + [__file__]
     for file in files:
@@ -562,7 +561,7 @@ def main(path, wanted):
 
 
 def interpreter_options():
-    return ["-X", "gil=0"] if sysconfig.get_config_var("Py_GIL_DISABLED") else []
+    return ["-X", "gil=0"] if "free-threading" in sys.version else []
 
 
 if __name__ == "__main__":
