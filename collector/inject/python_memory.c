@@ -22,7 +22,7 @@ bool mt_python_copy(void *to, uintptr_t address, size_t bytes)
 {
     uintptr_t end = address + bytes;
     int kept = errno;
-    bool good = end > address && address >= PAGE;
+    bool good = end >= address && address >= PAGE;
 
     for (uintptr_t at = address; good && at < end; at = (at | (PAGE - 1)) + 1)
         good = readable(at);

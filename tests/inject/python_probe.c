@@ -105,7 +105,8 @@ static int decode(uint32_t stack, char *out, size_t capacity)
     const struct definition *d = &stacks[stack - 1];
     size_t used = 0;
 
-    out[0] = 0;
+    if (stack > stack_count)
+        return -3; /* not an id of this process */
     for (size_t i = 0; i < d->bytes / 8; i++) {
         struct mt_code_definition head;
         const struct definition *code;
@@ -113,6 +114,8 @@ static int decode(uint32_t stack, char *out, size_t capacity)
         uint64_t word;
 
         memcpy(&word, d->payload + i * 8, 8);
+        if (word >> 32 == 0 || word >> 32 > code_count)
+            return -3;
         code = &codes[(word >> 32) - 1];
         memcpy(&head, code->payload, sizeof head);
         texts = code->payload + sizeof head;
@@ -227,11 +230,23 @@ double probe_bench(long calls)
            (double)calls;
 }
 
-/* For a thread that goes on while the interpreter ends. */
+static bool spins;
+
+/* For a thread that goes on while the interpreter ends, and after it. */
 void probe_spin(void)
 {
-    for (;;)
+    static const struct timespec pause = {.tv_nsec = 20000};
+
+    for (spins = true;; nanosleep(&pause, NULL))
         (void)mt_python_stack();
+}
+
+__attribute__((destructor)) static void stay(void)
+{
+    static const struct timespec pause = {.tv_nsec = 50000000};
+
+    if (spins)
+        nanosleep(&pause, NULL);
 }
 
 void probe_lines(uint32_t version, uint32_t first_line, const uint8_t *table, uint32_t table_bytes,
