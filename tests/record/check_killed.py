@@ -50,6 +50,15 @@ def start(bench, name):
     return book, process
 
 
+def is_running(pid):
+    """Not even a zombie: that has closed its files."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def check_prefix(bench, trace, book):
     """The trace holds allocations 0, 1, ... without a hole; how many, and frees."""
     events = bench.events(trace, heap=None)
@@ -104,7 +113,7 @@ def launcher_killed(bench):
             time.sleep(0.001)
         killed_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         os.kill(child, signal.SIGKILL)
-        while os.path.exists(f"/proc/{child}/exe"):
+        while is_running(child):
             time.sleep(0.001)
         trace = bench.work / f"{name}.trace.zst"
         check_alone(bench, trace, book, killed_ns)
