@@ -113,8 +113,9 @@ const char *mt_frame_facts(struct mt_drawing *drawing, const struct mt_report *r
         add_fact(&facts, device->name);
     if (report) {
         add_fact(&facts, report->framework);
-        add_fact(&facts,
-                 report->options && *report->options ? report->options : "default allocator");
+        add_fact(&facts, report->options && *report->options ? report->options
+                         : report->is_driver_level           ? "requests to the driver"
+                                                             : "default allocator");
     }
     if (report && device)
         add_device_facts(&facts, report, device);

@@ -37,6 +37,22 @@ static void describe_rounding(char text[MT_UNITS_TEXT + 16], const struct mt_dev
     }
 }
 
+/* The driver's own level: nobody reserves, nobody rounds. */
+static double draw_driver_tiles(struct mt_drawing *drawing, const struct mt_device_report *device,
+                                double y)
+{
+    char values[2][MT_UNITS_TEXT], counts[2][MT_UNITS_TEXT + 2];
+    struct mt_tile tiles[2] = {
+        {"Peak allocated", mt_format_bytes(values[0], device->allocated_peak.bytes), counts[0],
+         mt_role_color(MT_ROLE_ACTIVATIONS), NULL},
+        {"Allocated at the end", mt_format_bytes(values[1], device->end.allocated), counts[1],
+         MT_COLOR_FAINT, NULL}};
+
+    strcat(mt_format_count(counts[0], device->allocated_peak.bytes), " B");
+    strcat(mt_format_count(counts[1], device->end.allocated), " B");
+    return mt_frame_tiles(drawing, y, tiles, 2);
+}
+
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_report *device,
                          double y)
 {
@@ -111,12 +127,19 @@ static double rows_height(const struct mt_timeline_plan *plan)
     return 6 + (plan->device->step_count ? 18 : 0) + (plan->axis.row_count ? 18 : 0) + 26;
 }
 
+/* Another policy that was asked for does reserve. */
+static bool is_of_driver(const struct mt_report *report)
+{
+    return report->is_driver_level && !report->what_if;
+}
+
 static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
 {
     const char *text = mt_arena_printf(
-        &drawing->arena,
-        "fragmentation = 1 \xE2\x88\x92 allocated \xC3\xB7 reserved, both at the instant of the "
-        "reserved peak%s \xC2\xB7 every column shows its fullest instant",
+        &drawing->arena, "%s%s \xC2\xB7 every column shows its fullest instant",
+        is_of_driver(plan->report) ? "allocated = what the driver was asked for, all heaps together"
+                                   : "fragmentation = 1 \xE2\x88\x92 allocated \xC3\xB7 "
+                                     "reserved, both at the instant of the reserved peak",
         plan->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "");
 
     return text ? text : "";
@@ -137,7 +160,8 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
     bottom -= rows + (plan->has_legend_row ? 26 : 0);
     top = y;
     if (bottom - y - 78 >= LEAST_PLOT)
-        top = draw_tiles(drawing, plan->device, y);
+        top = is_of_driver(plan->report) ? draw_driver_tiles(drawing, plan->device, y)
+                                         : draw_tiles(drawing, plan->device, y);
     plan->narrow = drawing->width < MT_NARROW_WIDTH;
     plan->side_top = top + 24;
     plan->side_width = SIDE_WIDTH;
