@@ -44,11 +44,13 @@ static struct {
     int64_t next_ns;
     int64_t context_ns; /* when we heard of the first context, 0 = not yet */
     bool listed;        /* the driver has shown our pid */
+    const char *why;    /* it is not known which device is which, NULL = it is */
 } nvml;
 
 /* Bit n: a sample of CUDA's device n is wanted; the last one: of all. */
 static _Atomic uint64_t wanted;
 static _Atomic bool busy, ending;
+static _Atomic bool noted; /* the environment is that of cuInit */
 
 static struct {
     char visible[ENVIRONMENT_MAX], order[ENVIRONMENT_MAX];
@@ -64,7 +66,7 @@ void mt_nvml_sample_soon(int device)
     atomic_fetch_or_explicit(&wanted, UINT64_C(1) << bit, memory_order_relaxed);
 }
 
-static bool note(const char *name, char *out)
+static bool read_variable(const char *name, char *out)
 {
     const char *value = getenv(name);
 
@@ -73,16 +75,24 @@ static bool note(const char *name, char *out)
     return value != NULL;
 }
 
+static void read_environment(void)
+{
+    environment.has_visible = read_variable("CUDA_VISIBLE_DEVICES", environment.visible);
+    environment.has_order = read_variable("CUDA_DEVICE_ORDER", environment.order);
+}
+
 void mt_nvml_note_environment(void)
 {
-    environment.has_visible = note("CUDA_VISIBLE_DEVICES", environment.visible);
-    environment.has_order = note("CUDA_DEVICE_ORDER", environment.order);
+    if (atomic_load(&noted)) /* the writer thread may be reading it */
+        return;
+    read_environment();
+    atomic_store_explicit(&noted, true, memory_order_release);
 }
 
 __attribute__((constructor(102))) static void note_first_environment(void)
 {
     if (mt_settings->asked)
-        mt_nvml_note_environment();
+        read_environment();
 }
 
 /* --- the library --- */
@@ -173,19 +183,16 @@ static bool find_devices(void)
     static struct mt_nvml_device devices[MT_NVML_DEVICES];
     static struct mt_nvml_place places[MT_NVML_DEVICES];
     void *handles[MT_NVML_DEVICES];
-    const char *why;
 
     nvml.count = mt_nvml_order(devices, list_devices(devices, handles),
                                environment.has_visible ? environment.visible : NULL,
-                               environment.has_order ? environment.order : NULL, places, &why);
-    if (why)
-        mt_collect_fact("nvml", why);
+                               environment.has_order ? environment.order : NULL, places, &nvml.why);
     for (uint32_t i = 0; i < nvml.count; i++) {
         nvml.devices[i].handle = handle_of(&places[i], handles);
         if (nvml.devices[i].handle)
             tell_device(i);
     }
-    return nvml.count > 0;
+    return nvml.count > 0 || nvml.why;
 }
 
 /* --- samples --- */
@@ -276,6 +283,13 @@ static int64_t clock_ns(void)
     return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
+/* Before that the program may still change which devices it wants to see. */
+static bool has_begun(void)
+{
+    return atomic_load_explicit(&noted, memory_order_acquire) ||
+           atomic_load_explicit(&wanted, memory_order_relaxed);
+}
+
 static bool has_driver(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -306,6 +320,15 @@ static void start_sampling(void)
     nvml.state = registered && load() && find_devices() ? SAMPLING : GIVEN_UP;
 }
 
+/* That there are no samples matters to who uses a device. */
+static void give_up(void)
+{
+    static bool once;
+
+    mt_collect_say(&once, "what the process uses is not sampled: %s", nvml.why);
+    nvml.state = GIVEN_UP;
+}
+
 static void note_contexts(uint64_t devices, int64_t now_ns)
 {
     bool all = devices >> 63;
@@ -321,11 +344,15 @@ static void pass(void)
     int64_t now_ns = clock_ns();
     uint64_t devices;
 
-    if (nvml.state == LOOKING && has_driver())
+    if (nvml.state == LOOKING && has_begun() && has_driver())
         start_sampling();
     if (nvml.state != SAMPLING)
         return;
     devices = atomic_exchange_explicit(&wanted, 0, memory_order_relaxed);
+    if (devices && nvml.why) {
+        give_up();
+        return;
+    }
     if (devices)
         note_contexts(devices, now_ns);
     if (!devices && now_ns < nvml.next_ns)
@@ -351,6 +378,7 @@ static void forked(void)
     memset(&nvml, 0, sizeof nvml);
     atomic_store_explicit(&wanted, 0, memory_order_relaxed);
     atomic_store(&busy, false);
+    atomic_store(&noted, false);
 }
 
 const struct mt_inject_source mt_nvml_source = {.name = "nvml", .poll = poll, .forked = forked};

@@ -1,6 +1,6 @@
 /* What the driver says that this process uses of each device, sampled on the
  * writer thread: memory that CUDA takes itself is in there, and nowhere else.
- * libnvidia-ml.so.1 is loaded once libcuda is in the process. */
+ * libnvidia-ml.so.1 is loaded once the process has begun with CUDA. */
 #ifndef MT_INJECT_SOURCE_NVML_H
 #define MT_INJECT_SOURCE_NVML_H
 
@@ -13,9 +13,10 @@ extern const struct mt_inject_source mt_nvml_source;
  * Any thread, any lock, signal handlers: one atomic operation. */
 void mt_nvml_sample_soon(int device);
 
-/* Takes down what decides about the order of devices. To be called when the
- * driver reads it, too: in cuInit (InitializeInjection). Until then it is what
- * it was when the process started. Reads the environment: not from the writer. */
+/* The program begins with CUDA: takes down what decides about the order of
+ * devices. To be called when the driver reads it, too: in cuInit
+ * (InitializeInjection). The first call counts; without it what the process
+ * started with does. Reads the environment: not from the writer. */
 void mt_nvml_note_environment(void);
 
 #endif

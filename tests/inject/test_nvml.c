@@ -212,8 +212,14 @@ static void an_order_that_is_not_known(void **state)
     used[0] = 100;
     poll_again();
     assert_int_equal(recorded.count, 0);
-    assert_string_equal(recorded.facts,
-                        "nvml=the devices differ, and CUDA_DEVICE_ORDER is not PCI_BUS_ID\n");
+    assert_string_equal(recorded.said, ""); /* who does not use a device does not mind */
+    mt_nvml_sample_soon(0);
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts, "");
+    assert_string_equal(recorded.said,
+                        "what the process uses is not sampled: the devices differ, and "
+                        "CUDA_DEVICE_ORDER is not PCI_BUS_ID");
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     mt_nvml_source.forked();
     mt_nvml_note_environment();
@@ -222,11 +228,34 @@ static void an_order_that_is_not_known(void **state)
     assert_string_equal(recorded.devices, "0 10737418240 Stand-in GPU\n1 10737418240 Other GPU\n");
 }
 
+/* Until it begins with CUDA a program may choose its devices. */
+static void not_before_the_program_begins(void **state)
+{
+    (void)state;
+    mt_nvml_source.forked();
+    used[1] = 50;
+    poll_again();
+    assert_string_equal(recorded.devices, "");
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    mt_nvml_note_environment();
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    mt_nvml_note_environment(); /* too late */
+    poll_again();
+    expect_sample(0, 0, 50, 9ull * GIB - 50);
+    mt_nvml_source.forked();
+    recorded_clear();
+    poll_again();
+    mt_nvml_sample_soon(0); /* a context: it has begun, whoever did not say so */
+    poll_again();
+    assert_int_equal(recorded.count, 1);
+}
+
 static void an_instance(void **state)
 {
     (void)state;
     setenv("MEMTRACE_STANDIN_NVML", "split", 1);
     setenv("CUDA_VISIBLE_DEVICES", "MIG-1", 1);
+    mt_nvml_source.forked();
     mt_nvml_note_environment();
     used[0] = 100;
     poll_again();
@@ -295,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup(a_library_that_does_not_start, fresh),
         cmocka_unit_test_setup(devices_as_the_program_counts, fresh),
         cmocka_unit_test_setup(an_order_that_is_not_known, fresh),
+        cmocka_unit_test_setup(not_before_the_program_begins, fresh),
         cmocka_unit_test_setup(an_instance, fresh),
         cmocka_unit_test(visible_devices),
     };
