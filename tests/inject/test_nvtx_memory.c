@@ -282,6 +282,48 @@ static void errno_is_kept(void **state)
     assert_int_equal(errno, 77);
 }
 
+/* Against a model: which of the blocks of two heaps are live, and how large. */
+static void like_a_model(void **state)
+{
+    enum { HEAPS = 2, BLOCKS = 32, STEPS = 3000 };
+    void *heaps[HEAPS] = {heap_register(0x100000, 0x10000), heap_register(0x200000, 0x10000)};
+    size_t live[HEAPS][BLOCKS] = {{0}};
+    uint32_t random = 1;
+
+    (void)state;
+    for (int step = 0; step < STEPS; step++) {
+        size_t heap, block, expected = 0;
+        uintptr_t address;
+        random = random * 1664525u + 1013904223u;
+        heap = random >> 31;
+        block = random >> 20 & (BLOCKS - 1);
+        address = 0x100000 * (heap + 1) + 0x100 * block;
+        recorded_clear();
+        if ((random >> 8 & 63) == 0) {
+            CALL(2, heap_reset)(NULL, heaps[heap]);
+            for (size_t i = 0; i < BLOCKS; i++) {
+                expected += live[heap][i] ? 2 : 0;
+                live[heap][i] = 0;
+            }
+            assert_int_equal(recorded.count, expected);
+        } else if (random >> 16 & 1) {
+            region(heaps[heap], address, 1 + (random & 0xff));
+            expected = live[heap][block] ? 3 : 1;
+            live[heap][block] = 1 + (random & 0xff);
+            assert_int_equal(recorded.count, expected);
+            assert_int_equal(recorded.events[expected - 1].size_bytes, live[heap][block]);
+        } else {
+            unregister(NVTX_REGION_BY_POINTER, address);
+            assert_int_equal(recorded.count, live[heap][block] ? 2 : 0);
+            if (live[heap][block]) {
+                assert_int_equal(recorded.events[1].addr, address);
+                assert_int_equal(recorded.events[1].size_bytes, live[heap][block]);
+            }
+            live[heap][block] = 0;
+        }
+    }
+}
+
 /* Blocks never overlap in the order of events, whatever the threads do. */
 static void *churn(void *number)
 {
@@ -330,6 +372,7 @@ int main(void)
         cmocka_unit_test_setup(wrong_structures, installed),
         cmocka_unit_test_setup(a_collector_that_does_not_run, installed),
         cmocka_unit_test_setup(errno_is_kept, installed),
+        cmocka_unit_test_setup(like_a_model, installed),
         cmocka_unit_test_setup(many_threads, installed),
     };
 
