@@ -7,7 +7,10 @@
 #include "record_output.h"
 #include "tape_file.h"
 
-enum { MAX_FILES = 4096 };
+enum {
+    MAX_FILES = 4096,
+    PATIENCE_MS = 500 /* for a process that was killed and is about to be gone */
+};
 
 /* The trace whose tape `path` is, or path itself; false if it is too long. */
 static bool trace_of(const char *path, char trace[4096])
@@ -45,7 +48,7 @@ static int recover_one(const char *path, const struct mt_common *common, struct 
         mt_say("'%.80s...': the path is too long", path);
         return MT_EXIT_INPUT;
     }
-    mt_trace_end(&end, trace, 0, NULL);
+    mt_trace_end(&end, trace, PATIENCE_MS, NULL);
     code = exit_code_of(&end);
     mt_add_trace_end(&line, &end, "", common->quiet);
     if (code != MT_EXIT_OK && line.data)

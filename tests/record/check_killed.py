@@ -51,8 +51,10 @@ def start(bench, name):
 
 
 def is_running(pid):
-    """Not even a zombie: that has closed its files."""
+    """Not even a zombie without threads: that has closed its files."""
     try:
+        if len(os.listdir(f"/proc/{pid}/task")) > 1:
+            return True
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
