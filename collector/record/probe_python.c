@@ -1,5 +1,7 @@
-/* Checks of PyTorch and Python; see probe.h. They ask the python3 in PATH. */
+/* Checks of PyTorch and Python; see probe.h. They ask the python3 in PATH, and
+ * let it be recorded for a moment. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,13 +10,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "collector_library.h"
+#include "environment.h"
 #include "probe.h"
+#include "source_torch.h"
+#include "trace.h"
 
-enum { FIRST_MINOR = 9, LAST_MINOR = 14 };
+extern char **environ;
 
-/* What `python3 -c script` prints, without the last newline; false if there is
- * no such program or it fails. */
-static bool ask_python(const char *script, char *text, size_t capacity)
+/* What `python3 -c script` prints to `stream`, without the last newline; false
+ * if there is no such program or it fails. */
+static bool ask_python(const char *script, char **environment, int stream, char *text,
+                       size_t capacity)
 {
     size_t length = 0;
     ssize_t count;
@@ -24,9 +31,10 @@ static bool ask_python(const char *script, char *text, size_t capacity)
     if (pipe(ends) < 0 || (child = fork()) < 0)
         return false;
     if (child == 0) {
-        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], stream);
         close(ends[0]);
         close(ends[1]);
+        environ = environment;
         execlp("python3", "python3", "-c", script, (char *)NULL);
         _exit(127);
     }
@@ -41,6 +49,8 @@ static bool ask_python(const char *script, char *text, size_t capacity)
         continue;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
+
+/* ---- PyTorch -------------------------------------------------------------- */
 
 /* "VERSION|CUDA|GPU?|functions of libc10 that the collector stands before" */
 static const char torch_script[] =
@@ -79,7 +89,8 @@ void mt_probe_pytorch(struct mt_probe_result *result)
     struct torch_facts facts;
     char text[256];
 
-    if (!ask_python(torch_script, text, sizeof text) || !read_facts(text, &facts))
+    if (!ask_python(torch_script, environ, STDOUT_FILENO, text, sizeof text) ||
+        !read_facts(text, &facts))
         mt_probe_set(result, MT_PROBE_DEGRADED,
                      "activate the environment that has it, if you use it",
                      "python3 has no PyTorch that can be imported");
@@ -93,25 +104,102 @@ void mt_probe_pytorch(struct mt_probe_result *result)
     else if (!facts.usable)
         mt_probe_set(result, MT_PROBE_DEGRADED, "see 'driver' above",
                      "PyTorch %s for CUDA %s finds no GPU", facts.version, facts.cuda);
+    else if (!mt_torch_version_find(facts.version))
+        mt_probe_set(
+            result, MT_PROBE_DEGRADED, "",
+            "PyTorch %s, CUDA %s: not a release that memtrace knows; if its allocator does "
+            "not prove to be as expected, there are rounded sizes and no segments",
+            facts.version, facts.cuda);
     else
-        mt_probe_set(result, MT_PROBE_OK, "", "PyTorch %s, CUDA %s", facts.version, facts.cuda);
+        mt_probe_set(result, MT_PROBE_OK, "", "PyTorch %s, CUDA %s: its allocator is known",
+                     facts.version, facts.cuda);
+}
+
+/* ---- Python stacks -------------------------------------------------------- */
+
+/* Reports an allocation as PyTorch does, from within memtrace_doctor(). */
+static const char stack_script[] =
+    "import ctypes, platform\n"
+    "def memtrace_doctor():\n"
+    "    f = ctypes.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE\n"
+    "    f.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_size_t, ctypes.c_size_t,\n"
+    "                  ctypes.c_uint16]\n"
+    "    f.restype = None\n"
+    "    for _ in range(3):\n"
+    "        f(4096, 1024, 1024, 1024, 1)\n"
+    "        f(4096, -1024, 0, 1024, 1)\n"
+    "memtrace_doctor()\n";
+
+/* Does an allocation in the trace come from that function? */
+static bool has_stack(const char *path)
+{
+    struct mt_source *source = NULL;
+    struct mt_event_batch batch;
+    struct mt_error error;
+    bool found = false;
+    size_t i;
+
+    if (mt_trace_open(path, &source, &error) != MT_OK)
+        return false;
+    while (!found && mt_source_next(source, &batch, &error) == MT_OK)
+        for (i = 0; i < batch.count && !found; i++) {
+            const struct mt_symbols *symbols = &source->symbols;
+            uint32_t stack = batch.events[i].stack, frame;
+            if (batch.events[i].kind != MT_EVENT_ALLOC || stack >= symbols->stack_count)
+                continue;
+            frame = symbols->stacks[stack].frame;
+            found = frame < symbols->frame_count &&
+                    !strcmp(mt_symbols_text(symbols, symbols->frames[frame].function),
+                            "memtrace_doctor");
+        }
+    mt_source_close(source);
+    return found;
+}
+
+/* Records python3 for a moment, in a folder that goes away. False and what
+ * memtrace said in `said` if the stack is not there. */
+static bool record_python(const char *library, char *said, size_t capacity)
+{
+    struct mt_record_settings settings = {.library = library,
+                                          .manifest = "",
+                                          .python_stacks = true,
+                                          .phases = "none",
+                                          .follow = true};
+    char folder[] = "/tmp/memtrace-doctor-XXXXXX", path[64];
+    struct mt_arena arena = {0};
+    char **environment;
+    bool found;
+
+    if (!mkdtemp(folder)) {
+        snprintf(said, capacity, "/tmp: %s", strerror(errno));
+        return false;
+    }
+    snprintf(path, sizeof path, "%s/python.trace.zst", folder);
+    settings.output = path;
+    environment = mt_record_environment(environ, &settings, &arena);
+    if (environment)
+        (void)ask_python(stack_script, environment, STDERR_FILENO, said, capacity);
+    found = has_stack(path);
+    unlink(path);
+    rmdir(folder);
+    mt_arena_release(&arena);
+    return found;
 }
 
 void mt_probe_python(struct mt_probe_result *result)
 {
-    int major = 0, minor = 0;
-    char text[256], name[64] = "";
+    char version[64], said[240] = "", library[PATH_MAX];
+    struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    if (!ask_python("import sys; print(sys.version_info[0], sys.version_info[1], "
-                    "sys.implementation.name)",
-                    text, sizeof text) ||
-        sscanf(text, "%d %d %63s", &major, &minor, name) != 3)
+    if (!ask_python("import platform; print(platform.python_implementation(), "
+                    "platform.python_version())",
+                    environ, STDOUT_FILENO, version, sizeof version))
         mt_probe_set(result, MT_PROBE_DEGRADED, "", "there is no python3 in PATH");
-    else if (strcmp(name, "cpython") != 0 || major != 3 || minor < FIRST_MINOR ||
-             minor > LAST_MINOR)
-        mt_probe_set(result, MT_PROBE_DEGRADED, "use CPython 3.9 to 3.14, or --stacks native",
-                     "%s %d.%d: its frames are not known, stacks will lack Python", name, major,
-                     minor);
+    else if (mt_collector_library(MT_COLLECTOR_NAME, library, &error) != MT_OK)
+        mt_probe_set(result, MT_PROBE_MISSING, "see 'collector' above", "%s", error.text);
+    else if (record_python(library, said, sizeof said))
+        mt_probe_set(result, MT_PROBE_OK, "", "%s: tried, its frames are read", version);
     else
-        mt_probe_set(result, MT_PROBE_OK, "", "CPython %d.%d", major, minor);
+        mt_probe_set(result, MT_PROBE_DEGRADED, "use CPython 3.9 to 3.15, or --stacks native",
+                     "%s: its frames cannot be read%s%s", version, *said ? ": " : "", said);
 }

@@ -29,8 +29,8 @@ def states(checks, *names):
 
 def all_there(bench):
     checks = ask(bench)
-    check(states(checks, "collector", "driver", "cupti", "nvtx", "native", "tape") == ["ok"] * 6,
-          f"{checks}")
+    check(states(checks, "collector", "driver", "cupti", "nvtx", "python", "native", "tape")
+          == ["ok"] * 7, f"{checks}")
     check("80.0 GiB" in checks["driver"]["text"] and "13.0" in checks["cupti"]["text"], f"{checks}")
 
 
@@ -71,6 +71,21 @@ def broken_libraries(bench):
         folder.rmdir()
 
 
+def other_pythons(bench):
+    """One whose frames are not as expected, and none."""
+    folder = bench.work / "bin"
+    folder.mkdir()
+    (folder / "python3").write_text('#!/bin/sh\ncase $2 in *platform.python_version*) echo '
+                                    'PyPy 3.10;; esac\n')
+    (folder / "python3").chmod(0o755)
+    for path, words in ((f"{folder}:/bin:/usr/bin", "PyPy 3.10: its frames cannot be read"),
+                        ("/nowhere", "no python3")):
+        environment = bench.environment(PATH=path)
+        done = bench.run(bench.memtrace, "doctor", "--json", environment=environment)
+        entry = {one["name"]: one for one in json.loads(done.stdout)["checks"]}["python"]
+        check(entry["state"] == "degraded" and words in entry["text"], f"{entry}")
+
+
 def text(bench):
     done = bench.run(bench.memtrace, "doctor", environment=bench.environment(LD_LIBRARY_PATH=""))
     lines = done.stdout.decode().splitlines()
@@ -81,4 +96,4 @@ def text(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([all_there, no_driver, cupti_in_trouble, broken_libraries, text]))
+    sys.exit(main([all_there, no_driver, cupti_in_trouble, broken_libraries, other_pythons, text]))
