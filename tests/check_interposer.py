@@ -30,6 +30,8 @@ def ways_to_the_driver(runner):
     runner.executable = "lookup_program"
     for number, (way, heap) in enumerate(WAYS.items()):
         size = 1000 + number
+        if runner.on_gpu and way == "context":
+            continue  # as old as the stand-in's is no driver's
         status, lines, stderr, traces = runner.run_plain([way, str(size)])
         expected = "init 0 retain 0 current 0 alloc 0 free 0 refused 2 kept 0 release 0"
         if status or stderr or lines != [expected]:
@@ -40,7 +42,7 @@ def ways_to_the_driver(runner):
         seen = [(event["kind"], event["heap"], event["size"]) for event in events
                 if event["kind"] not in ("end", "context")]
         wanted = [("alloc", heap, size), ("free_requested", heap, size),
-                  ("free_completed", heap, size), ("alloc_failed", "driver", 2**62 - 1),
+                  ("free_completed", heap, size), ("alloc_failed", "driver", 2**50),
                   ("alloc", "driver", 7),
                   ("free_requested", "driver", 7), ("free_completed", "driver", 7)]
         if way == "context":
@@ -76,6 +78,8 @@ def alone(runner, interposer):
         settings = {"CUDA_INJECTION64_PATH": ""} if output is None else {"MEMTRACE_OUTPUT": output}
         runner.preload = str(preload)
         for way in WAYS:
+            if runner.on_gpu and way == "context":
+                continue
             status, lines, stderr, traces = runner.run_plain([way, "1000"], **settings)
             if status or stderr or traces or "kept 0" not in lines[0]:
                 check_cupti.complain("alone", f"{way}: status {status}: {lines} {stderr}")

@@ -48,7 +48,7 @@ def main():
     used = CONTEXT + PAGE
     if (used, MEMORY - OTHERS - used, 0) not in samples:
         failures.append(f"samples are {sorted(samples)}")
-    if "nvml" not in str(info.get("sources", info)):
+    if "nvml" not in (info["header"]["sources"] or "").split(","):
         failures.append(f"no source: {info}")
     if not any(event["kind"] == "alloc" and event["size"] == 7 for event in events):
         failures.append("no driver events beside the samples")
