@@ -178,7 +178,7 @@ static void explain(const struct mt_cupti_answer *answer, char *text, size_t cap
                  answer->version);
         break;
     case MT_CUPTI_REFUSES:
-        snprintf(text, capacity, "%.200s, version %s, refuses: %s (%d)", answer->path,
+        snprintf(text, capacity, "%.100s, version %.15s, refuses: %.60s (%d)", answer->path,
                  answer->version, answer->reason, answer->error);
         break;
     }
