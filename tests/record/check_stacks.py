@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""check_stacks.py BUILD [CASE...]: native frames have names when the program has
+ended, and stacks begin and end where the program's own part does."""
+import json
+import re
+import sys
+
+from support import REAL, check, main, only
+
+ALLOCATES = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, place = ctypes.c_void_p(), ctypes.c_uint64()
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+def innermost(size):
+    cuda.cuMemAlloc_v2(ctypes.byref(place), ctypes.c_size_t(size))
+    return size
+def outermost():
+    return sorted([3000, 1000, 2000], key=lambda size: innermost(size << 10))
+outermost()
+"""
+
+
+def stacks(bench, trace):
+    """[[(function, file:line), ...] innermost first] of the allocations."""
+    text = bench.run(bench.memtrace, "dump", "--stacks", trace).stdout.decode()
+    found = []
+    for line in text.splitlines():
+        frame = re.fullmatch(r" {10,}(\S.*?)(?: \((\S.*)\))?", line)
+        if frame is None:
+            found.append([] if re.search(r"  alloc +driver  ", line) else None)
+        elif found[-1] is not None:
+            found[-1].append((frame.group(1), frame.group(2) or ""))
+    return [stack for stack in found if stack is not None]
+
+
+def has_names(bench):
+    checks = json.loads(bench.run(bench.memtrace, "doctor", "--json").stdout)["checks"]
+    return only(c for c in checks if c["name"] == "symbols")["state"] == "ok"
+
+
+def record(bench, which, *words):
+    done = bench.run(bench.memtrace, "record", "-o", "run.trace.zst", "--stacks", which, "--",
+                     *words)
+    check(done.returncode == 0, f"{done}")
+    found = stacks(bench, "run.trace.zst")[:3]
+    check(len(found) == 3, f"{found}")
+    return found
+
+
+def is_ours(frame):
+    return any("libmemtrace" in word or "cupti" in word for word in frame)
+
+
+def native(bench):
+    for stack in record(bench, "native", bench.recorded, "exit", "0"):
+        functions = [function for function, place in stack]
+        check(not any(map(is_ours, stack)), f"{stack}")
+        if has_names(bench):
+            check(REAL or functions[0] == "cuMemAlloc_v2", f"{stack}")
+            check("main" in functions, f"{stack}")
+
+
+def python(bench):
+    for stack in record(bench, "python", sys.executable, "-c", ALLOCATES):
+        functions = [function.split(".")[-1] for function, place in stack]
+        check(functions == ["innermost", "<lambda>", "outermost", "<module>"], f"{stack}")
+
+
+def both(bench):
+    for stack in record(bench, "both", sys.executable, "-c", ALLOCATES):
+        functions = [function.split(".")[-1] for function, place in stack]
+        check(functions[-4:] == ["innermost", "<lambda>", "outermost", "<module>"], f"{stack}")
+        check(len(functions) > 4 and not any(map(is_ours, stack)), f"{stack}")
+        if has_names(bench):
+            check(REAL or functions[0] == "cuMemAlloc_v2", f"{stack}")
+            check(any("ffi" in word for frame in stack[:-4] for word in frame), f"{stack}")
+            check(not any("_PyEval" in function or function == "main" for function in functions),
+                  f"{stack}")
+
+
+def none(bench):
+    for stack in record(bench, "none", bench.recorded, "exit", "0"):
+        check(stack == [], f"{stack}")
+
+
+sys.exit(main([native, python, both, none]))
