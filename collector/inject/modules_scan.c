@@ -207,6 +207,7 @@ static void poll_modules(void)
 static void forget_modules(void)
 {
     memset(&scan, 0, sizeof scan);
+    mt_native_stack_forget(); /* ids of stacks are those of the parent's tape */
 }
 
 const struct mt_inject_source mt_modules_source = {

@@ -14,7 +14,7 @@ uint32_t mt_python_stack(void) __attribute__((weak));
  * callers that are exported hooks skip themselves. About 5 ns a frame. */
 uint32_t mt_native_stack(unsigned skip) __attribute__((weak));
 
-/* Code was unloaded: what is known of the frames of its functions is void. */
+/* Code was unloaded, or ids are void (a forked child): forget what was seen. */
 void mt_native_stack_forget(void);
 
 #endif

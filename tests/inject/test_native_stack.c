@@ -29,24 +29,61 @@ struct seen {
 
 static _Thread_local struct seen *seen;
 
-/* Instead of the collector's: keeps the stack. */
+/* Instead of the collector's: equal stacks have equal ids. */
+enum { MAX_STACKS = 4096 };
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t *words[MAX_STACKS];
+    size_t counts[MAX_STACKS], count;
+} interned = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint32_t find_or_add(const uint64_t *words, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < interned.count; i++)
+        if (interned.counts[i] == count && !memcmp(interned.words[i], words, count * sizeof *words))
+            return (uint32_t)i + 1;
+    if (i == MAX_STACKS)
+        return 0;
+    interned.words[i] = malloc(count * sizeof *words);
+    memcpy(interned.words[i], words, count * sizeof *words);
+    interned.counts[i] = count;
+    return (uint32_t)++interned.count;
+}
+
+static unsigned interned_calls;
+
 uint32_t mt_intern_stack(enum mt_definition_kind kind, const uint64_t *words, size_t count)
 {
-    if (kind != MT_DEFINE_NATIVE_STACK || count > MAX_FRAMES)
-        return 0;
-    seen->count = count;
-    memcpy(seen->words, words, count * sizeof *words);
-    return 7;
+    uint32_t id = 0;
+
+    pthread_mutex_lock(&interned.lock);
+    interned_calls++;
+    if (kind == MT_DEFINE_NATIVE_STACK && count > 0 && count <= MAX_FRAMES)
+        id = find_or_add(words, count);
+    pthread_mutex_unlock(&interned.lock);
+    return id;
+}
+
+/* What the id of a stack stands for; nothing for 0. */
+static void take(struct seen *into, uint32_t id)
+{
+    into->count = 0;
+    pthread_mutex_lock(&interned.lock);
+    if (id && id <= interned.count) {
+        into->count = interned.counts[id - 1];
+        memcpy(into->words, interned.words[id - 1], into->count * sizeof *into->words);
+    }
+    pthread_mutex_unlock(&interned.lock);
 }
 
 /* Both stacks of one place. */
 __attribute__((noinline)) static void look(struct seen *into)
 {
-    seen = into;
-    into->count = 0;
     into->reference_count = (size_t)backtrace(into->reference, MAX_FRAMES + 8);
-    if (mt_native_stack(0) != 7)
-        into->count = 0;
+    take(into, mt_native_stack(0));
 }
 
 /* The innermost `count` frames outside of look(), in which the two were asked at
@@ -222,10 +259,9 @@ static void test_deep_stacks_keep_their_inner_end(void **state)
 
 __attribute__((noinline)) static uint32_t skipping(struct seen *into, unsigned skip)
 {
-    uint32_t id;
+    uint32_t id = mt_native_stack(skip);
 
-    seen = into;
-    id = mt_native_stack(skip);
+    take(into, id);
     sink++;
     return id;
 }
@@ -237,7 +273,7 @@ static void test_skipped_frames_are_the_innermost(void **state)
 
     (void)state;
     for (skip = 0; skip < 3; skip++)
-        assert_int_equal(skipping(&stacks[skip], skip), 7);
+        assert_int_not_equal(skipping(&stacks[skip], skip), 0);
     for (skip = 1; skip < 3; skip++) {
         assert_int_equal(stacks[skip].count, stacks[0].count - skip);
         assert_memory_equal(stacks[skip].words, stacks[0].words,
@@ -245,6 +281,52 @@ static void test_skipped_frames_are_the_innermost(void **state)
     }
     assert_int_equal(skipping(stacks, 10000), 0);
     free(stacks);
+}
+
+/* ---- stacks that were walked before ---- */
+
+/* Two ways to one place, which differ only far out: the stack pointers, and all
+ * return addresses but one, are equal. */
+WITHOUT_FRAME_POINTER static void one_way(struct seen *into, unsigned depth)
+{
+    deep(into, depth);
+    sink++;
+    deep(into + 1, depth);
+    sink++;
+}
+
+static void test_a_repeated_walk_gives_the_same(void **state)
+{
+    struct seen *two = calloc(2, sizeof *two);
+    unsigned calls, round;
+
+    (void)state;
+    for (round = 0; round < 4; round++) {
+        calls = interned_calls;
+        one_way(two, 30);
+        expect_equal(&two[0]);
+        expect_equal(&two[1]);
+        assert_memory_not_equal(two[0].words, two[1].words, two[0].count * sizeof *two->words);
+        assert_int_equal(interned_calls - calls, round == 0 || round == 2 ? 2 : 0);
+        if (round == 1)
+            mt_native_stack_forget();
+    }
+    free(two);
+}
+
+/* More ways than are remembered, and one that reads more than is kept. */
+static void test_much_is_walked_anew(void **state)
+{
+    struct seen *both = calloc(1, sizeof *both);
+    unsigned round, depth;
+
+    (void)state;
+    for (round = 0; round < 2; round++)
+        for (depth = 1; depth < 300; depth++) {
+            deep(both, depth);
+            expect_equal(both);
+        }
+    free(both);
 }
 
 /* ---- threads ---- */
@@ -429,7 +511,7 @@ static void test_without_information_the_frame_pointer_is_tried(void **state)
 
 __attribute__((noinline, used)) static void look_at_nonsense(void)
 {
-    (void)mt_native_stack(0);
+    take(seen, mt_native_stack(0));
     sink++;
 }
 
@@ -483,7 +565,6 @@ static void try_wrong_registers(void)
                                 (uintptr_t)values};
 
     for (i = 0; i < sizeof values / sizeof *values; i++) {
-        seen->count = 0;
         with_wrong_frame_pointer(values[i]);
         assert_true(seen->count >= 1);
         with_wrong_aligned_frame(values[i]);
@@ -506,6 +587,14 @@ static void test_wrong_registers_do_no_harm(void **state)
     free(seen);
 }
 
+static int forget_stacks(void **state)
+{
+    (void)state;
+    while (interned.count)
+        free(interned.words[--interned.count]);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +602,8 @@ int main(void)
         cmocka_unit_test(test_a_call_may_be_the_last_instruction),
         cmocka_unit_test(test_deep_stacks_keep_their_inner_end),
         cmocka_unit_test(test_skipped_frames_are_the_innermost),
+        cmocka_unit_test(test_a_repeated_walk_gives_the_same),
+        cmocka_unit_test(test_much_is_walked_anew),
         cmocka_unit_test(test_threads_share_what_is_known),
         cmocka_unit_test(test_a_coroutine_has_a_stack_of_its_own),
         cmocka_unit_test(test_in_a_signal_handler_the_stack_ends_at_it),
@@ -521,5 +612,5 @@ int main(void)
         cmocka_unit_test(test_wrong_registers_do_no_harm),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, forget_stacks);
 }

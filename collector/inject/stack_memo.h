@@ -1,0 +1,59 @@
+/* Stacks that a thread has walked before. A walk follows from the registers that
+ * it begins with and from the words that it reads, nothing else: if all of them
+ * are what they were, so is the result. To compare them costs a fraction of a
+ * walk (no search for rules, no read that waits for the one before), and saves
+ * looking up the stack. */
+#ifndef MT_INJECT_STACK_MEMO_H
+#define MT_INJECT_STACK_MEMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MT_MEMO_READS = 128, MT_MEMO_SETS = 64, MT_MEMO_WAYS = 8 };
+
+struct mt_memo_key {
+    uint64_t generation; /* of the rules of frames */
+    uintptr_t pc, sp, fp;
+    unsigned skip;
+};
+
+struct mt_stack_memo {
+    struct mt_memo_key key;
+    uint32_t id;                     /* the result, 0 = none yet */
+    uint32_t count;                  /* of reads; more than MT_MEMO_READS: not kept */
+    uint16_t offsets[MT_MEMO_READS]; /* from the stack pointer, in words */
+    uint64_t values[MT_MEMO_READS];
+};
+
+/* Zeroed memory is empty. Of one thread. */
+struct mt_stack_memos {
+    struct mt_stack_memo memos[MT_MEMO_SETS][MT_MEMO_WAYS];
+    uint8_t next[MT_MEMO_SETS]; /* to be replaced */
+};
+
+/* The result of an equal walk, or 0. Reads what that one read. */
+uint32_t mt_stack_memo_find(const struct mt_stack_memos *memos, const struct mt_memo_key *key);
+
+/* A new walk: its reads are added, then its result. */
+struct mt_stack_memo *mt_stack_memo_begin(struct mt_stack_memos *memos,
+                                          const struct mt_memo_key *key);
+
+static inline void mt_stack_memo_read(struct mt_stack_memo *memo, uintptr_t address, uint64_t word)
+{
+    uintptr_t offset = (address - memo->key.sp) / sizeof word;
+
+    if (memo->count >= MT_MEMO_READS || offset > UINT16_MAX) {
+        memo->count = MT_MEMO_READS + 1;
+        return;
+    }
+    memo->offsets[memo->count] = (uint16_t)offset;
+    memo->values[memo->count++] = word;
+}
+
+static inline void mt_stack_memo_end(struct mt_stack_memo *memo, uint32_t id)
+{
+    memo->id = memo->count <= MT_MEMO_READS ? id : 0;
+}
+
+#endif
