@@ -23,9 +23,7 @@ void mt_nvml_sample_soon(int device)
     (void)device;
 }
 
-void mt_nvml_note_environment(void)
-{
-}
+void mt_nvml_note_environment(void) {}
 
 static char context_a, context_b; /* handles are addresses of something */
 
