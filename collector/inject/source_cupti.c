@@ -188,10 +188,11 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
         initialised = true;
         start_next();
         mt_nvml_note_environment();
-        if (mt_settings->asked && mt_collect_enter()) {
-            start();
+        bool entered = mt_settings->asked && mt_collect_enter();
+        if (entered || (mt_settings->asked && mt_collect_is_running()))
+            start(); /* also if an event of this thread led to cuInit */
+        if (entered)
             mt_collect_leave();
-        }
     }
     errno = saved;
     return 1;

@@ -347,6 +347,21 @@ static void test_calls_the_tool_before(void **unused)
     assert_non_null(cupti.callback);
 }
 
+/* cuInit from within an event: a hook that called what it stands before. */
+static void test_starts_inside_an_event(void **unused)
+{
+    (void)unused;
+    start();
+    assert_true(mt_collect_enter());
+    InitializeInjection();
+    mt_collect_leave();
+    assert_non_null(cupti.callback);
+    start();
+    recorded.refuses = true; /* the collector could not start */
+    InitializeInjection();
+    assert_null(cupti.callback);
+}
+
 static void test_nobody_asked(void **unused)
 {
     (void)unused;
@@ -769,6 +784,7 @@ int main(void)
         cmocka_unit_test(test_names_decide),
         cmocka_unit_test(test_older_cupti),
         cmocka_unit_test(test_calls_the_tool_before),
+        cmocka_unit_test(test_starts_inside_an_event),
         cmocka_unit_test(test_nobody_asked),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test_setup(test_alloc_and_free, set_up),
