@@ -60,17 +60,21 @@ static bool create_files(void)
 static bool start(void)
 {
     static bool said;
+    struct mt_clock_point first;
 
     if (!mt_settings->asked ||
         (!mt_settings->follow && (uint32_t)getpid() != mt_settings->root_process))
         return false;
     mt_clock_start(&mt_core.clock);
+    first = mt_clock_now(&mt_core.clock);
     if (!mt_thread_key_make() || (!mt_core.generation_page && !make_generation_page()) ||
         !create_files())
         return false;
-    mt_core.tape->first_point = mt_clock_now(&mt_core.clock);
-    mt_core.tape->last_points[0] = mt_core.tape->first_point;
-    mt_core.tape->started_unix_ns = mt_core.tape->first_point.unix_ns;
+    /* two points from the start: should the process die before the writer takes
+     * another, they have to do; making the files took a millisecond */
+    mt_core.tape->first_point = first;
+    mt_core.tape->last_points[0] = mt_clock_now(&mt_core.clock);
+    mt_core.tape->started_unix_ns = mt_core.tape->last_points[0].unix_ns;
     atomic_store(mt_core.generation_page, ++mt_core.last_generation);
     mt_core.generation = mt_core.generation_page;
     register_forks();

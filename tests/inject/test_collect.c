@@ -192,6 +192,32 @@ static void survives_underscore_exit(void **state)
     assert_true(found.in_order && found.closed);
 }
 
+static void dies_young(void)
+{
+    emit(1, 0, NULL);
+    usleep(40000);
+    emit(1, 1, NULL);
+    _exit(0);
+}
+
+/* No pass of the writer has related the counter to the clock by then. */
+static void times_of_a_short_life(void **state)
+{
+    struct mt_error error = {0};
+    struct mt_event_batch batch;
+    struct mt_source *source;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(dies_young), 0);
+    recover(trace);
+    assert_int_equal(mt_trace_open(trace, &source, &error), MT_OK);
+    assert_int_equal(mt_source_next(source, &batch, &error), MT_OK);
+    assert_true(batch.count >= 2);
+    assert_true(batch.events[1].t_ns - batch.events[0].t_ns >= 39000000);
+    mt_source_close(source);
+}
+
 static void emits_after_the_end(void)
 {
     emit(1, 10, NULL);
@@ -591,6 +617,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_in_order),
         cmocka_unit_test(survives_underscore_exit),
+        cmocka_unit_test(times_of_a_short_life),
         cmocka_unit_test(keeps_what_comes_late),
         cmocka_unit_test(all_of_eight_threads),
         cmocka_unit_test(survives_kill),
