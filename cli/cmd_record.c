@@ -1,4 +1,5 @@
 /* memtrace record: runs a command under the collector and ends as it ended. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct recording {
     struct mt_record_settings settings;
     struct mt_arena arena;
     struct mt_launch launch;
+    int manifest_lock; /* open until the process ends */
     char library[PATH_MAX], interposer[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
 };
 
@@ -254,7 +256,8 @@ static int prepare_place(struct recording *recording)
                                                    recording->command, room_bytes, &error);
 
     if (status == MT_OK)
-        status = mt_manifest_new(recording->place.folder, recording->manifest, &error);
+        status = mt_manifest_new(recording->place.folder, recording->manifest,
+                                 &recording->manifest_lock, &error);
     if (status == MT_OK) {
         mt_trace_place_clear(&recording->place);
         recording->settings.manifest = recording->manifest;
@@ -308,7 +311,7 @@ static int run(struct recording *recording)
     }
     if (launch->exec_errno) {
         mt_say("cannot run '%s': %s", recording->command[0], strerror(launch->exec_errno));
-        return 126;
+        return launch->exec_errno == ENOENT ? 127 : 126;
     }
     mt_launch_wait(launch);
     return -1;

@@ -1,8 +1,10 @@
 /* When the collector starts, what a forked child does, and how it ends. Until
  * the first event nothing of it exists in a process but its settings. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -150,15 +152,34 @@ void mt_lifecycle_forked(void)
 
 /* ---- end -------------------------------------------------------------- */
 
+/* Will `memtrace record` complete this trace? It holds a lock on its list of
+ * traces as long as it lives; whoever finds the list without it removes that. */
+static bool launcher_waits(void)
+{
+    int fd;
+    bool waits;
+
+    if (!mt_settings->manifest[0])
+        return false;
+    fd = open(mt_settings->manifest, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!waits)
+        (void)unlink(mt_settings->manifest);
+    close(fd);
+    return waits;
+}
+
 /* At exit. What the program still does afterwards (the driver's own end) stays
  * on the tape, and `memtrace record` adds it; without it (it does not wait for
- * us, its manifest is gone), the trace is final. */
+ * us, or was killed), the trace is final. */
 __attribute__((destructor)) static void process_ends(void)
 {
     if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
         return;
     mt_writer_thread_finish();
-    if (mt_settings->manifest[0] && access(mt_settings->manifest, F_OK) == 0)
+    if (launcher_waits())
         return;
     atomic_store(&mt_core.state, MT_CORE_OFF);
     atomic_store(mt_core.generation_page, 0);

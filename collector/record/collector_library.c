@@ -36,6 +36,15 @@ static bool resolve(const char *candidate, char path[PATH_MAX])
     return realpath(candidate, path) && access(path, R_OK) == 0;
 }
 
+/* LD_PRELOAD is a list with blanks or colons between, and knows no quotes. */
+static enum mt_status check_path(const char *path, struct mt_error *error)
+{
+    if (!strpbrk(path, " :\t\n"))
+        return MT_OK;
+    return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                   "LD_PRELOAD cannot hold the blank or colon in '%.150s'", path);
+}
+
 enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struct mt_error *error)
 {
     const char *told = strcmp(name, MT_COLLECTOR_NAME) == 0 ? getenv("MEMTRACE_INJECT") : NULL;
@@ -44,7 +53,7 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
 
     if (told && *told) {
         if (resolve(told, path))
-            return MT_OK;
+            return check_path(path, error);
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "MEMTRACE_INJECT is '%.100s': %s", told,
                        strerror(errno));
     }
@@ -53,7 +62,7 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
     for (i = 0; i < MT_ARRAY_LEN(folders); i++) {
         snprintf(candidate, sizeof candidate, "%s%s%s", own, folders[i], name);
         if (resolve(candidate, path))
-            return MT_OK;
+            return check_path(path, error);
     }
     return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s is neither in %.120s nor in ../lib of it",
                    name, own);

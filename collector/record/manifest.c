@@ -10,11 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "buf.h"
-#include "grow.h"
+#include "map.h"
 
 enum { MAX_BYTES = 64 << 20 };
 
@@ -22,7 +23,8 @@ enum { MAX_BYTES = 64 << 20 };
  * when the disk is full. */
 static const char first_line[] = "# traces of a run of memtrace record\n";
 
-enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], struct mt_error *error)
+enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
+                               struct mt_error *error)
 {
     ssize_t written;
     int fd;
@@ -32,10 +34,12 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], struct m
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+    (void)flock(fd, LOCK_EX | LOCK_NB); /* where there are no locks, we count as gone */
     written = write(fd, first_line, sizeof first_line - 1);
-    close(fd);
+    *lock = fd;
     if (written == (ssize_t)sizeof first_line - 1)
         return MT_OK;
+    close(fd);
     unlink(path);
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(ENOSPC));
 }
@@ -64,30 +68,15 @@ static enum mt_status read_file(const char *path, struct mt_buf *text, struct mt
     return count < 0 ? MT_ERR_IO : MT_OK;
 }
 
-struct list {
-    struct mt_arena *arena;
-    char **paths;
-    size_t count, capacity;
-};
-
-/* A line was added if it is a path that is not there yet. */
-static enum mt_status add_line(struct list *list, const char *line, size_t length)
+/* A line counts if it is a path that is not there yet. */
+static enum mt_status add_line(struct mt_strings *paths, const char *line, size_t length)
 {
-    size_t i;
+    uint32_t id;
 
-    if (!length || line[0] != '/')
-        return MT_OK;
-    for (i = 0; i < list->count; i++)
-        if (strlen(list->paths[i]) == length && !memcmp(list->paths[i], line, length))
-            return MT_OK;
-    if (list->count + 2 > list->capacity &&
-        mt_grow(&list->paths, &list->capacity, list->count + 2, sizeof *list->paths) != MT_OK)
-        return MT_ERR_MEMORY;
-    list->paths[list->count] = mt_arena_text(list->arena, line, length);
-    return list->paths[list->count++] ? MT_OK : MT_ERR_MEMORY;
+    return length && line[0] == '/' ? mt_strings_intern(paths, line, length, &id) : MT_OK;
 }
 
-static enum mt_status add_lines(struct list *list, const struct mt_buf *text)
+static enum mt_status add_lines(struct mt_strings *paths, const struct mt_buf *text)
 {
     const char *at = text->data, *end = at + text->length, *next;
     enum mt_status status = MT_OK;
@@ -96,25 +85,43 @@ static enum mt_status add_lines(struct list *list, const struct mt_buf *text)
         next = memchr(at, '\n', (size_t)(end - at));
         if (!next)
             break; /* a process is about to write it, or could not */
-        status = add_line(list, at, (size_t)(next - at));
+        status = add_line(paths, at, (size_t)(next - at));
     }
     return status;
+}
+
+static enum mt_status copy_paths(const struct mt_strings *paths, struct mt_arena *arena,
+                                 char ***traces)
+{
+    uint32_t i;
+
+    *traces = mt_arena_array(arena, (size_t)paths->count + 1, sizeof(char *));
+    for (i = 0; *traces && i < paths->count; i++) {
+        (*traces)[i] = mt_arena_text(arena, paths->texts[i], paths->lengths[i]);
+        if (!(*traces)[i])
+            return MT_ERR_MEMORY;
+    }
+    return *traces ? MT_OK : MT_ERR_MEMORY;
 }
 
 enum mt_status mt_manifest_read(const char *path, struct mt_arena *arena, char ***traces,
                                 size_t *count, struct mt_error *error)
 {
-    struct list list = {.arena = arena};
+    struct mt_strings paths = {0};
     struct mt_buf text = {0};
     enum mt_status status = read_file(path, &text, error);
 
-    if (status == MT_OK && (status = add_lines(&list, &text)) != MT_OK)
-        mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+    *count = 0;
+    if (status == MT_OK) {
+        status = add_lines(&paths, &text);
+        if (status == MT_OK)
+            status = copy_paths(&paths, arena, traces);
+        if (status != MT_OK)
+            mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+    }
+    if (status == MT_OK)
+        *count = paths.count;
     mt_buf_release(&text);
-    *traces = mt_arena_array(arena, list.count + 1, sizeof(char *));
-    *count = *traces ? list.count : 0;
-    if (*count)
-        memcpy(*traces, list.paths, *count * sizeof(char *));
-    free(list.paths);
+    mt_strings_release(&paths);
     return status;
 }

@@ -10,8 +10,10 @@
 #include "arena.h"
 #include "status.h"
 
-/* Makes an empty one in `folder` (ends in /); its path to `path`. */
-enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX],
+/* Makes an empty one in `folder` (ends in /); its path to `path`. *lock is the
+ * caller's: as long as it is open, processes that end leave their tapes to the
+ * caller; then they complete their traces themselves. */
+enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
                                struct mt_error *error) MT_MUST_USE;
 
 /* The paths in it, each once, in order; in the arena, NULL at the end. Lines

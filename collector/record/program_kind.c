@@ -144,8 +144,9 @@ static bool read_one(struct mt_program *program)
         program->kind = MT_PROGRAM_SECURE;
     else if (count >= (ssize_t)sizeof first.elf && !memcmp(first.bytes, ELFMAG, SELFMAG))
         program->kind = kind_of_elf(fd, &first.elf);
-    else if (count > 0)
-        script = script_interpreter(first.bytes, (size_t)count, program->binary);
+    else if (count >= 0 &&
+             !(script = script_interpreter(first.bytes, (size_t)count, program->binary)))
+        snprintf(program->binary, sizeof program->binary, "/bin/sh"); /* as execvp does */
     if (fd >= 0)
         close(fd);
     return script;

@@ -64,6 +64,7 @@ def scripts(bench):
         done = bench.record("./script")
         check(done.returncode == 6, f"{done.returncode}: {done.stderr}")
         bench.check_whole(bench.work / "run.trace.zst")
+        (bench.work / "run.trace.zst").unlink()
 
 
 def without_cuda(bench):
@@ -98,6 +99,16 @@ def without_the_library(bench):
     check(done.returncode == 5 and b"runs without being recorded" in done.stderr, f"{done}")
 
 
+def library_in_a_folder_with_a_blank(bench):
+    folder = bench.work / "my programs"
+    folder.mkdir()
+    library = folder / "libmemtrace-inject.so"
+    library.write_bytes((bench.build / "libmemtrace-inject.so").read_bytes())
+    done = bench.record(bench.recorded, "exit", "5",
+                        environment=bench.environment(MEMTRACE_INJECT=str(library)))
+    check(done.returncode == 5 and b"blank" in done.stderr, f"{done}")
+
+
 def standard_input(bench):
     text = bytes(range(256)) * 999
     done = bench.record(bench.recorded, "echo", stdin=text)
@@ -118,4 +129,4 @@ def json_at_the_end(bench):
 
 if __name__ == "__main__":
     sys.exit(main([every_way, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
-                   static_program, without_the_library, standard_input, json_at_the_end]))
+                   static_program, without_the_library, library_in_a_folder_with_a_blank, standard_input, json_at_the_end]))

@@ -128,6 +128,27 @@ def launcher_killed(bench):
         check(not bench.run(bench.memtrace, "info", trace).stderr, f"{name}: still a hint")
 
 
+def launcher_alone_killed(bench):
+    """memtrace dies, the command ends in order: its trace is whole, and nothing
+    else is left."""
+    flag = bench.work / "flag"
+    flag.touch()
+    process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", bench.recorded, "wait",
+                          flag)
+    trace = bench.work / "run.trace.zst"
+    while not trace.exists():
+        check(process.poll() is None, f"it ended: {process.returncode}")
+        time.sleep(0.001)
+    child = command_of(process, "recorded")
+    process.kill()
+    process.wait(timeout=60)
+    flag.unlink()
+    while is_running(child):
+        time.sleep(0.001)
+    bench.check_whole(trace)
+    bench.check_left("run.trace.zst")
+
+
 def check_alone(bench, trace, book, killed_ns):
     """The file without its tape: cut, but nothing old is missing."""
     copy = bench.work / "alone.trace.zst"
@@ -170,4 +191,4 @@ def recover_refuses(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([commands_killed, launcher_killed, still_running, recover_refuses]))
+    sys.exit(main([commands_killed, launcher_killed, launcher_alone_killed, still_running, recover_refuses]))

@@ -8,6 +8,7 @@
  *   recorded segv | abort
  *   recorded echo                copies stdin to stdout
  *   recorded fork | forkexec | spawn | exec     see below
+ *   recorded wait FILE           ends when FILE is gone
  *   recorded daemon FILE         leaves a process behind that ends when FILE is gone
  *   recorded threads COUNT       as many threads allocate at once
  *   recorded log FILE            allocates until it is killed, and keeps book
@@ -123,10 +124,17 @@ static int with_fork(void)
     return wait_for(child);
 }
 
+static void wait_until_gone(const char *file)
+{
+    struct timespec nap = {0, 10000000};
+
+    while (access(file, F_OK) == 0)
+        nanosleep(&nap, NULL);
+}
+
 /* Returns when the daemon has begun. */
 static int as_daemon(const char *file)
 {
-    struct timespec nap = {0, 10000000};
     int ends[2];
     char byte;
 
@@ -136,8 +144,7 @@ static int as_daemon(const char *file)
         setsid();
         use_gpu();
         close(0), close(1), close(2), close(ends[0]), close(ends[1]);
-        while (access(file, F_OK) == 0)
-            nanosleep(&nap, NULL);
+        wait_until_gone(file);
         exit(0);
     }
     close(ends[1]);
@@ -311,6 +318,8 @@ int main(int argc, char **argv)
     use_gpu();
     if (!strcmp(way, "exit"))
         return atoi(value);
+    if (!strcmp(way, "wait"))
+        return wait_until_gone(value), 0;
     if (!strcmp(way, "quick"))
         _exit(atoi(value));
     if (!strcmp(way, "signal"))

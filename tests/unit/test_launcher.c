@@ -172,7 +172,7 @@ static void write_program(const char *path, const void *bytes, size_t length)
 
 static void programs_have_kinds(void **state)
 {
-    static const char script[] = "#! /bin/sh -e\n", loop[] = "#!./loop\n",
+    static const char script[] = "#! /bin/bash -e\n", bare[] = "exit 3\n", loop[] = "#!./loop\n",
                       nowhere[] = "#!/no/where", cut[] = "\177ELF";
     char elf[64] = "\177ELF\001\001\001";
     struct mt_program program;
@@ -187,6 +187,10 @@ static void programs_have_kinds(void **state)
     check_kind("/tmp", MT_PROGRAM_IS_FOLDER);
     check_kind("/proc/self/status", MT_PROGRAM_NOT_EXECUTABLE);
     write_program("./script", script, sizeof script - 1);
+    mt_program_look("./script", &program);
+    assert_int_equal(program.kind, MT_PROGRAM_DYNAMIC);
+    assert_string_equal(program.binary, "/bin/bash");
+    write_program("./script", bare, sizeof bare - 1);
     mt_program_look("./script", &program);
     assert_int_equal(program.kind, MT_PROGRAM_DYNAMIC);
     assert_string_equal(program.binary, "/bin/sh");
@@ -212,9 +216,10 @@ static void manifest_lists_each_trace_once(void **state)
     char path[PATH_MAX], **traces;
     size_t count;
     FILE *file;
+    int lock;
 
     (void)state;
-    assert_int_equal(mt_manifest_new("./", path, &error), MT_OK);
+    assert_int_equal(mt_manifest_new("./", path, &lock, &error), MT_OK);
     assert_int_equal(mt_manifest_read(path, &arena, &traces, &count, &error), MT_OK);
     assert_int_equal(count, 0);
     assert_null(traces[0]);
@@ -226,9 +231,10 @@ static void manifest_lists_each_trace_once(void **state)
     assert_string_equal(traces[0], "/a/run.trace.zst");
     assert_string_equal(traces[1], "/b");
     assert_null(traces[2]);
+    close(lock);
     unlink(path);
     assert_int_equal(mt_manifest_read(path, &arena, &traces, &count, &error), MT_ERR_IO);
-    assert_int_equal(mt_manifest_new("./no/such/folder/", path, &error), MT_ERR_OUTPUT);
+    assert_int_equal(mt_manifest_new("./no/such/folder/", path, &lock, &error), MT_ERR_OUTPUT);
     mt_arena_release(&arena);
 }
 
