@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -602,8 +603,8 @@ static void run_again(char **argv)
     snprintf(trace, sizeof trace, "%s/run.trace.zst", folder);
     snprintf(manifest, sizeof manifest, "%s.manifest", folder);
     file = fopen(manifest, "w");
-    if (file)
-        fclose(file);
+    if (!file || flock(fileno(file), LOCK_EX)) /* as memtrace record does, until it ends */
+        exit(1);
     setenv("MEMTRACE_OUTPUT", trace, 1);
     setenv("MEMTRACE_MANIFEST", manifest, 1);
     setenv("MEMTRACE_QUIET", "1", 1);
