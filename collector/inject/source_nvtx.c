@@ -11,10 +11,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "collect.h"
 #include "settings.h"
+#include "thread_names.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -119,6 +121,22 @@ static void say_version(nvtx_get_export_table get)
         version->set_tool_version(version->version < 3 ? version->version : 3);
 }
 
+/* Domains and names are kept whether or not the collector runs, so a fork that
+ * it does not hear of must not leave their locks held. */
+static void locks_forked(void)
+{
+    mt_nvtx_domains_forked();
+    mt_thread_names_source.forked();
+}
+
+static void watch_forks(void)
+{
+    static _Atomic bool watching;
+
+    if (!atomic_exchange(&watching, true))
+        (void)pthread_atfork(NULL, NULL, locks_forked);
+}
+
 static bool install(const struct slots *core, const struct slots *core2)
 {
     static bool said;
@@ -131,6 +149,7 @@ static bool install(const struct slots *core, const struct slots *core2)
                        mt_settings->next_nvtx);
         return false;
     }
+    watch_forks();
     put_ours(core, mt_nvtx_core_slots);
     put_ours(core2, mt_nvtx_core2_slots);
     atomic_store(&installed, true);

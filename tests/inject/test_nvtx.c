@@ -9,6 +9,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "recorded_events.h"
 #include "source_nvtx.h"
@@ -18,6 +20,10 @@ int InitializeInjectionNvtx(nvtx_get_export_table get);
 int InitializeInjectionNvtx2(nvtx_get_export_table get);
 
 static char thread_name_told[64];
+
+static void nothing(void) {}
+
+const struct mt_inject_source mt_thread_names_source = {.forked = nothing};
 
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 {
@@ -407,6 +413,41 @@ static void a_forked_child_forgets(void **state)
     assert_string_equal(recorded_story(), "push b|pop b");
 }
 
+static _Atomic bool registering;
+
+static void *register_for_ever(void *unused)
+{
+    char name[16];
+
+    for (int i = 0; registering; i++) {
+        snprintf(name, sizeof name, "r%d", i % 50);
+        string(NULL, name);
+    }
+    return unused;
+}
+
+/* Whatever another thread was doing at the fork, a child can go on. */
+static void forks_beside_other_threads(void **state)
+{
+    pthread_t thread;
+    int status;
+
+    (void)state;
+    registering = true;
+    assert_int_equal(pthread_create(&thread, NULL, register_for_ever, NULL), 0);
+    for (int i = 0; i < 50; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            _exit(domain("of a child") && string(NULL, "r1") ? 0 : 1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    registering = false;
+    pthread_join(thread, NULL);
+}
+
 static void names_of_threads(void **state)
 {
     (void)state;
@@ -651,6 +692,7 @@ int main(void)
         cmocka_unit_test_setup(deep_nesting, two_copies),
         cmocka_unit_test_setup(a_collector_that_does_not_run, two_copies),
         cmocka_unit_test_setup(a_forked_child_forgets, two_copies),
+        cmocka_unit_test_setup(forks_beside_other_threads, two_copies),
         cmocka_unit_test_setup(names_of_threads, two_copies),
         cmocka_unit_test_setup(errno_is_kept, two_copies),
         cmocka_unit_test_setup(nobody_asked, two_copies),

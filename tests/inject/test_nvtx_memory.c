@@ -14,6 +14,10 @@
 
 int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
 
+static void nothing(void) {}
+
+const struct mt_inject_source mt_thread_names_source = {.forked = nothing};
+
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 {
     (void)os_thread, (void)name, (void)length;
