@@ -224,6 +224,14 @@ static void enter_scope(struct scopes *scopes, const Dwarf_Die *die, int tag)
         scopes->dies[scopes->count++] = *die;
 }
 
+/* Siblings lie behind each other, in sound files. */
+static bool next_sibling(Dwarf_Die *die, Dwarf_Die *next)
+{
+    Dwarf_Off before = dwarf_dieoffset(die);
+
+    return dwarf_siblingof(die, next) == 0 && dwarf_dieoffset(next) > before;
+}
+
 /* Goes down to the children of what holds the address, past everything else;
  * namespaces hold functions but have no addresses, so there is a way back. */
 static void find_scopes(Dwarf_Die *unit, Dwarf_Addr address, struct scopes *scopes)
@@ -247,9 +255,9 @@ static void find_scopes(Dwarf_Die *unit, Dwarf_Addr address, struct scopes *scop
             die = child;
             continue;
         }
-        more = dwarf_siblingof(&die, &die) == 0;
+        more = next_sibling(&die, &die);
         while (!more && depth > 0)
-            more = dwarf_siblingof(&resume[--depth], &die) == 0;
+            more = next_sibling(&resume[--depth], &die);
     }
 }
 
