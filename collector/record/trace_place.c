@@ -233,6 +233,15 @@ bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char 
     return length > 0 && length < PATH_MAX;
 }
 
+/* Never a device or a pipe, whatever was checked before. */
+static void remove_file(const char *path)
+{
+    struct stat facts;
+
+    if (lstat(path, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISLNK(facts.st_mode)))
+        unlink(path);
+}
+
 void mt_trace_place_clear(const struct mt_trace_place *place)
 {
     char path[2 * PATH_MAX];
@@ -240,9 +249,9 @@ void mt_trace_place_clear(const struct mt_trace_place *place)
     if (!*place->name || place->named_by_process)
         return;
     snprintf(path, sizeof path, "%s%s", place->folder, place->name);
-    unlink(path);
+    remove_file(path);
     snprintf(path, sizeof path, "%s%s" MT_TAPE_SUFFIX, place->folder, place->name);
-    unlink(path);
+    remove_file(path);
 }
 
 void mt_trace_place_leave(const struct mt_trace_place *place)

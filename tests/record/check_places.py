@@ -78,14 +78,15 @@ def replaced_files(bench):
 
 def unwritable(bench):
     """Said before the command starts, which then does not start."""
+    os.mkfifo(bench.work / "pipe")
     for output in ("/proc/run.trace.zst", "/proc/", "/sys/kernel/run.trace.zst",
-                   "missing/run.trace.zst", "/dev/null", ""):
+                   "missing/run.trace.zst", "pipe", ""):
         done = bench.run(bench.memtrace, "record", "-o", output, "touch", bench.work / "started")
         check(done.returncode == 4, f"'{output}': {done}")
         check(done.stderr.count(b"\n") == 1 and b"cannot write" in done.stderr, f"{done}")
     done = bench.run(bench.memtrace, "record", "touch", bench.work / "started", cwd="/proc")
     check(done.returncode == 4 and b"-o says where" in done.stderr, f"{done}")
-    bench.check_left()
+    bench.check_left("pipe")
 
 
 def file_size_limit(bench):
