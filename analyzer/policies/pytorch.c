@@ -242,7 +242,12 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
         status = MT_ERR_DEVICE_OOM;
     if (status != MT_ERR_DEVICE_OOM || search->is_capturing)
         return status;
-    status = mt_pytorch_release_cached(self);
+    if (self->device->complete_waiting)
+        status = self->device->complete_waiting(self->device->lane);
+    else
+        status = MT_OK;
+    if (status == MT_OK)
+        status = mt_pytorch_release_cached(self);
     return status == MT_OK ? take_new(self, search, true, block) : status;
 }
 

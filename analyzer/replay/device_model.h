@@ -50,6 +50,12 @@ struct mt_device_model {
     bool use_bases;
     uint64_t address_ties; /* choices between equal free blocks, made by address */
     uint64_t refusals;     /* requests that the limit turned away, retried or not */
+
+    /* An allocator that gives up waits for the streams first: completes all
+     * frees that were requested, whatever the trace says of when they were.
+     * Set by the lane; NULL = nothing ever waits. */
+    enum mt_status (*complete_waiting)(void *lane);
+    void *lane;
 };
 
 void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,

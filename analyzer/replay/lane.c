@@ -23,6 +23,35 @@ static void show(const struct mt_lane *lane, struct mt_replay_view *view)
     view->counters = lane->ops->counters(lane->policy);
 }
 
+/* ---- frees that wait ------------------------------------------------------- */
+
+/* The events that complete them later find no block any more. */
+static enum mt_status complete_waiting(void *context)
+{
+    struct mt_lane *lane = context;
+    const struct mt_map *ids = &lane->live.ids;
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && ids->slots && i <= ids->mask; i++) {
+        struct mt_live *live;
+        if (ids->slots[i].value == MT_MAP_NONE)
+            continue;
+        live = &lane->live.slots[ids->slots[i].value];
+        if (!live->free_requested || live->handle == MT_LIVE_NO_HANDLE)
+            continue;
+        status = lane->ops->free_completed(lane->policy, live->handle);
+        live->handle = MT_LIVE_NO_HANDLE;
+    }
+    return status;
+}
+
+void mt_lane_let_complete(struct mt_lane *lane)
+{
+    lane->device.complete_waiting = complete_waiting;
+    lane->device.lane = lane;
+}
+
 /* ---- groups --------------------------------------------------------------- */
 
 void mt_lane_open_group(struct mt_lane *lane)

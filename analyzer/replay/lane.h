@@ -39,6 +39,9 @@ struct mt_lane {
     struct mt_policy_block outcome_block;
 };
 
+/* After mt_device_init: the policy may complete frees that wait. */
+void mt_lane_let_complete(struct mt_lane *lane);
+
 /* A new group: recorded segment events are offered to it one by one with
  * mt_lane_offer, then it is resolved. `trigger` is
  * the memory event behind the group, NULL at the end of the trace;

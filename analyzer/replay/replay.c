@@ -211,6 +211,7 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     lane->completes_at_request = !replay->source->header.has_free_completed;
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,
                    result->recorded_addresses);
+    mt_lane_let_complete(lane);
     return replay->ops->create(replay->policy_options, &replay->source->header, symbols,
                                &lane->device, &lane->policy, replay->summary->policy,
                                sizeof replay->summary->policy, error);

@@ -47,6 +47,23 @@ static const struct mt_fit_result *fit(struct mt_event *events, size_t count, co
     return &summary.devices[0];
 }
 
+/* PyTorch waits for all streams before it gives up: what was freed and used on
+ * another stream counts as free by then. */
+static void what_waits_is_completed_before_giving_up(void **unused)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_ALLOC, 1, 30),        event(MT_EVENT_FREE_REQUESTED, 1, 30),
+        event(MT_EVENT_ALLOC, 2, 24),        event(MT_EVENT_FREE_COMPLETED, 1, 30),
+        event(MT_EVENT_ALLOC, 1, 6),         event(MT_EVENT_FREE_REQUESTED, 1, 6),
+        event(MT_EVENT_FREE_COMPLETED, 1, 6)};
+    const struct mt_fit_result *result = fit(events, 7, "pytorch:", 0);
+
+    (void)unused;
+    assert_true(result->fits);
+    assert_int_equal(result->fit_bytes, 44 * MT_MIB); /* 24, and 20 for the segment of 6 */
+    assert_int_equal(result->reserved_peak_bytes, 54 * MT_MIB);
+}
+
 static void what_lives_together_has_to_fit(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 24),
@@ -218,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_lives_together_has_to_fit),
+        cmocka_unit_test(what_waits_is_completed_before_giving_up),
         cmocka_unit_test(a_cache_need_not_fit),
         cmocka_unit_test(recorded_refusals_need_not_fit),
         cmocka_unit_test(devices_are_searched_one_by_one),
