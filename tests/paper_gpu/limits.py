@@ -12,20 +12,26 @@ import argparse, json, os, pathlib, subprocess, sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-TRAIN = ROOT / "fixtures" / "workloads" / "train.py"
+WORKLOADS = ROOT / "fixtures" / "workloads"
+TRAIN, POOLS, HARD = WORKLOADS / "train.py", WORKLOADS / "pools_and_threads.py", HERE / "hard.py"
 MIB = 1 << 20
 FAR = 16  # MiB below a prediction where the search for the real limit ends
-CONFS = ["", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4"]
+CONFS = ["", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4", "garbage_collection_threshold:0.6"]
 
+# Script, workload, its arguments; frees that wait for other streams take so many questions to complete.
 CASES = {
-    "gpt_fp32": ("gpt", {"amp": False, "seed": 1, "steps": 4, "L": 6, "d": 512}),
-    "gpt_seed3": ("gpt", {"seed": 3, "steps": 5}),
-    "gpt_checkpoint": ("gpt", {"seed": 5, "ckpt": True, "steps": 5}),
-    "seq2seq": ("seq2seq", {"steps": 2}),
-    "churn_seed23": ("churn", {"seed": 23}),
-    "leak": ("leak", {"steps": 6}),
-    "leakval": ("leakval", {"steps": 4}),
-    "streams": ("streams", {}),
+    "gpt_fp32": (TRAIN, "gpt", {"amp": False, "seed": 1, "steps": 4, "L": 6, "d": 512}, 0),
+    "gpt_seed3": (TRAIN, "gpt", {"seed": 3, "steps": 5}, 0),
+    "gpt_checkpoint": (TRAIN, "gpt", {"seed": 5, "ckpt": True, "steps": 5}, 0),
+    "seq2seq": (TRAIN, "seq2seq", {"steps": 2}, 0),
+    "churn_seed23": (TRAIN, "churn", {"seed": 23}, 0),
+    "leak": (TRAIN, "leak", {"steps": 6}, 0),
+    "leakval": (TRAIN, "leakval", {"steps": 4}, 0),
+    "streams": (TRAIN, "streams", {}, 0),
+    "streams_late": (TRAIN, "streams", {}, 40),
+    "graph": (TRAIN, "graph", {}, 0),
+    "mempool": (POOLS, "mempool", {}, 0),
+    "late": (HARD, "late", {}, 30),
 }
 
 
@@ -37,18 +43,19 @@ def python_of(site_packages):
 class Case:
     def __init__(self, arguments, name):
         self.arguments, self.name = arguments, name
-        self.workload, self.kw = CASES[name]
+        self.script, self.workload, self.kw, self.queries = CASES[name]
         self.folder = arguments.out / "limits" / name
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def environment(self, conf):
         paths = [str(self.arguments.out / "site"), str(self.arguments.site_packages)]
-        return os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | ({"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {})
+        own = {"PYTHONPATH": os.pathsep.join(paths)} | ({"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {})
+        return os.environ | own | ({"PAPER_GPU_EVENT_QUERIES": str(self.queries)} if self.queries else {})
 
     def run(self, conf, cap_mib=None, recorder=()):
         """The truth of a run: what the program itself counted."""
         out = self.folder / "run"
-        command = [*recorder, python_of(self.arguments.site_packages), str(TRAIN), self.workload, str(out), "--kw", json.dumps(self.kw)]
+        command = [*recorder, python_of(self.arguments.site_packages), str(self.script), self.workload, str(out), "--kw", json.dumps(self.kw)]
         command += ["--cap-mib", str(cap_mib)] if cap_mib else []
         with open(self.folder / "log", "a") as log:
             subprocess.run(command, check=True, stdout=log, stderr=log, env=self.environment(conf))
