@@ -6,7 +6,6 @@ function(mt_optional name help)
 endfunction()
 
 mt_optional(CAIRO "PNG pictures through cairo and libpng")
-mt_optional(CUPTI "GPU collector through CUPTI")
 mt_optional(LIBDW "Names of native frames in recorded traces through libdw (elfutils)")
 
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
