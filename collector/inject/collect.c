@@ -68,7 +68,6 @@ static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_threa
         waited_ns = mt_monotonic_ns() - start_ns;
         slot = take_free_slot(tape);
     }
-    atomic_fetch_add_explicit(&tape->waited_ns, waited_ns, memory_order_relaxed);
     return slot;
 }
 

@@ -119,6 +119,15 @@ static enum mt_drain_mode choose_mode(struct job *job)
                : MT_DRAIN_LIVE;
 }
 
+static void tell_full_tape(void)
+{
+    static bool said;
+
+    if (atomic_load(&mt_core.tape->dropped_definitions))
+        mt_collect_say(&said, "'%s' has no room for more names and stacks: later events lack them",
+                       mt_core.tape_path);
+}
+
 static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
 {
     struct mt_drain_result result;
@@ -126,6 +135,7 @@ static enum mt_status drain_and_flush(struct job *job, struct mt_error *error)
 
     take_time();
     reserve_definitions();
+    tell_full_tape();
     status = mt_drain_pass(job->drain, job->writer, choose_mode(job), &result, error);
     if (status == MT_OK && result.events)
         status = mt_writer_flush(job->writer, error);

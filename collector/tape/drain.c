@@ -15,11 +15,12 @@ struct mt_drain {
     struct mt_tape *tape;
     struct mt_tape_symbols *symbols;
     struct mt_symbols *trace_symbols;
-    uint32_t *taken;   /* events passed, by slot */
-    uint32_t *seen;    /* committed when this pass began: their definitions are known */
-    uint64_t next_raw; /* number of the next event */
-    uint64_t next_seq; /* in the trace */
-    uint64_t dropped;  /* said so far */
+    uint32_t *taken;       /* events passed, by slot */
+    uint32_t *seen;        /* committed when this pass began: their definitions are known */
+    uint64_t next_raw;     /* number of the next event */
+    uint64_t next_seq;     /* in the trace */
+    bool definitions_told; /* that some have no room */
+    uint64_t dropped;      /* said so far */
     uint64_t last_t_ns;
     const struct mt_raw_event **window;
     uint32_t *threads; /* of the window: number of the thread */
@@ -338,6 +339,14 @@ static enum mt_status say_new_drops(struct mt_drain *drain, struct mt_writer *wr
     uint64_t fresh = dropped > drain->dropped ? dropped - drain->dropped : 0;
 
     drain->dropped = mt_max_u64(dropped, drain->dropped);
+    if (!drain->definitions_told && atomic_load(&drain->tape->dropped_definitions)) {
+        enum mt_status status =
+            say_dropped(drain, writer, 0,
+                        "no room for more names and stacks: later events lack them", result, error);
+        if (status != MT_OK)
+            return status;
+        drain->definitions_told = true;
+    }
     return fresh ? say_dropped(drain, writer, fresh, "the trace could not be written fast enough",
                                result, error)
                  : MT_OK;

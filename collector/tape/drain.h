@@ -23,8 +23,8 @@ struct mt_drain_result {
     uint64_t waiting; /* committed events behind a number that is not (LIVE) */
 };
 
-/* `symbols` are the writer's, `writer` may be set later (all borrowed); symbols
- * may hold what an earlier part of the trace defined. Goes on at `from`: zeroes
+/* `symbols` are those of the writer that passes are given (borrowed); they may
+ * hold what an earlier part of the trace defined. Goes on at `from`: zeroes
  * for a new tape, the tape's last commit for one of a dead process. */
 enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
                             const struct mt_tape_commit *from, struct mt_drain **drain,

@@ -124,7 +124,6 @@ struct mt_tape {
     _Atomic uint64_t definitions_reserved; /* of the log: has disk */
     _Atomic uint64_t dropped_definitions;
     _Atomic uint64_t dropped_events; /* no free slot, or no disk */
-    _Atomic uint64_t waited_ns;      /* of threads that waited for a free slot */
     uint8_t pad[64];
     _Atomic uint64_t next_seq; /* the hot line */
     uint8_t pad_after[56];

@@ -292,6 +292,30 @@ static void definitions_become_symbols(void **state)
     close_tape(&t);
 }
 
+/* The events are all there, so none is counted as dropped. */
+static void missing_definitions_are_told_once(void **state)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    commit(&t, 0, alloc_of(0));
+    atomic_store(&t.tape->dropped_definitions, 3);
+    pass(&t, MT_DRAIN_LIVE);
+    atomic_store(&t.tape->dropped_definitions, 4);
+    pass(&t, MT_DRAIN_LIVE);
+    source = read_back(&t, &batch);
+    assert_int_equal(batch.count, 3);
+    assert_int_equal(batch.events[1].kind, MT_EVENT_DROPPED);
+    assert_int_equal(batch.events[1].size_bytes, 0);
+    assert_non_null(strstr(mt_symbols_text(&source->symbols, batch.events[1].name), "no room"));
+    assert_int_equal(source->integrity.events_dropped, 0);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
 /* The counter of the time stamp and the clock are read one after the other. */
 static void time_never_goes_back(void **state)
 {
@@ -348,6 +372,7 @@ int main(void)
         cmocka_unit_test(slots_become_free_when_written),
         cmocka_unit_test(a_gap_holds_up_the_living),
         cmocka_unit_test(definitions_become_symbols),
+        cmocka_unit_test(missing_definitions_are_told_once),
         cmocka_unit_test(time_never_goes_back),
         cmocka_unit_test(ticks_follow_the_clock),
     };
