@@ -13,11 +13,7 @@
 
 enum { MT_CUPTI_DRIVER = 1, MT_CUPTI_RESOURCE = 3, MT_CUPTI_STATE = 6 }; /* domains */
 
-enum {
-    MT_CUPTI_CONTEXT_CREATED = 1,
-    MT_CUPTI_CONTEXT_DESTROY_STARTING = 2,
-    MT_CUPTI_GRAPHNODE_CREATED = 13
-}; /* of RESOURCE */
+enum { MT_CUPTI_CONTEXT_CREATED = 1, MT_CUPTI_CONTEXT_DESTROY_STARTING = 2 }; /* of RESOURCE */
 
 enum { MT_CUPTI_FATAL_ERROR = 1 }; /* of STATE */
 
@@ -46,12 +42,6 @@ struct mt_cupti_resource_data {
     const void *context;
     const void *resourceHandle;
     const void *resourceDescriptor;
-};
-
-struct mt_cupti_graph_data {
-    const void *graph, *originalGraph, *node, *originalNode;
-    uint32_t nodeType;
-    const void *dependency, *graphExec;
 };
 
 struct mt_cupti_state_data {

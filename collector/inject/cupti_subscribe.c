@@ -66,7 +66,6 @@ static void watch_all(const struct attempt *attempt, const struct mt_cupti_libra
     look_for_newer(attempt->subscription, library);
     (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_CREATED);
     (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_DESTROY_STARTING);
-    (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_GRAPHNODE_CREATED);
     (void)library->enable(1, subscriber, MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR);
 }
 

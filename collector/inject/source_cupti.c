@@ -1,7 +1,8 @@
 /* Driver events through CUPTI's callbacks: the driver calls InitializeInjection
  * when the program first calls cuInit; there CUPTI is loaded and subscribed to,
- * and each call of the table is watched. Callbacks decode and emit; they call
- * neither CUDA nor CUPTI. */
+ * and each call of the table is watched. Callbacks decode and emit; what they ask
+ * CUDA and CUPTI for is the device of a new context and whether a stream is being
+ * captured. */
 #include "source_cupti.h"
 
 #include <dlfcn.h>
@@ -13,6 +14,7 @@
 #include "collect.h"
 #include "cupti_abi.h"
 #include "cupti_calls.h"
+#include "cupti_capture.h"
 #include "cupti_contexts.h"
 #include "cupti_live.h"
 #include "cupti_pools.h"
@@ -29,7 +31,6 @@ static uint8_t place_of[CBIDS_MAX]; /* in the table, + 1; not written while acti
 static struct mt_cupti_subscription subscription;
 
 /* Of the call that the thread is in. */
-static __thread bool made_memory_node;
 static __thread bool put_off; /* its ENTER, until the outcome is known */
 
 /* ---- callbacks ---- */
@@ -38,7 +39,6 @@ static __thread bool put_off; /* its ENTER, until the outcome is known */
  * known that they did not. */
 void mt_cupti_on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
 {
-    made_memory_node = false;
     mt_cupti_begin_call();
     put_off = mt_cupti_is_broken(call->context);
     if (entry->at_enter && !put_off)
@@ -52,7 +52,7 @@ void mt_cupti_on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_
     else if (entry->at_enter && put_off)
         entry->at_enter(call);
     entry->at_exit(call);
-    made_memory_node = put_off = false;
+    put_off = false;
 }
 
 static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
@@ -60,27 +60,25 @@ static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
     unsigned place = cbid < CBIDS_MAX ? place_of[cbid] : 0;
     if (!place || !data->functionParams)
         return;
+    const struct mt_cupti_entry *entry = &mt_cupti_entries[place - 1];
     struct mt_cupti_call call = {.params = data->functionParams,
                                  .context = (uint64_t)(uintptr_t)data->context};
     if (data->callbackSite == MT_CUPTI_ENTER) {
-        mt_cupti_on_enter(&mt_cupti_entries[place - 1], &call);
+        mt_cupti_on_enter(entry, &call);
     } else if (data->functionReturnValue) {
         call.result = *data->functionReturnValue;
-        call.captured = made_memory_node;
-        mt_cupti_on_exit(&mt_cupti_entries[place - 1], &call);
+        call.captured = !call.result && mt_cupti_is_captured(entry, call.params);
+        mt_cupti_on_exit(entry, &call);
     }
 }
 
 static void on_resource(uint32_t cbid, const struct mt_cupti_resource_data *data)
 {
-    const struct mt_cupti_graph_data *graph = data->resourceDescriptor;
     uint64_t context = (uint64_t)(uintptr_t)data->context;
     if (cbid == MT_CUPTI_CONTEXT_CREATED)
         mt_cupti_context_created(context);
     else if (cbid == MT_CUPTI_CONTEXT_DESTROY_STARTING)
         mt_cupti_context_destroyed(context);
-    else if (cbid == MT_CUPTI_GRAPHNODE_CREATED && graph)
-        made_memory_node = made_memory_node || graph->nodeType == MT_CU_NODE_MEM_ALLOC;
 }
 
 static void on_fatal_error(const struct mt_cupti_state_data *data)
@@ -159,6 +157,7 @@ static bool has_substitute(void)
 static void start(void)
 {
     static bool once;
+    mt_cupti_capture_find();
     /* CUPTI may call back from now on; the table is written before. */
     bool subscribed = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
     if (subscribed)

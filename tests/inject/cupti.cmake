@@ -1,7 +1,7 @@
 # CUPTI: what is alive, decoders and subscription (on an imitated library), the
 # binary interface. The whole, on the stand-in driver: differential.cupti.
 mt_inject_test(cupti_live cupti_live.c)
-set(decoders cupti_array_bytes.c cupti_contexts.c cupti_linear.c cupti_live.c cupti_pools.c
+set(decoders cupti_array_bytes.c cupti_capture.c cupti_contexts.c cupti_linear.c cupti_live.c cupti_pools.c
   cupti_sharing.c cupti_table.c cupti_tell.c cupti_virtual.c)
 mt_inject_test(cupti_calls source_cupti.c cupti_subscribe.c ${decoders})
 mt_inject_test(cupti_library cupti_library.c ${decoders})

@@ -12,6 +12,7 @@
 #include "cupti_abi.h"
 #include "cupti_array_bytes.h"
 #include "cupti_calls.h"
+#include "cupti_capture.h"
 #include "cupti_library.h"
 #include "recorded_events.h"
 #include "source_cupti.h"
@@ -642,18 +643,41 @@ static void test_pool_on_the_host(void **unused)
     assert_int_equal(recorded.events[0].heap, MT_RAW_HOST);
 }
 
+static uint32_t stream_7_is_captured(uint64_t stream, uint32_t *status)
+{
+    *status = stream == 7;
+    return 0;
+}
+
+static uint32_t every_stream_is_captured(uint64_t stream, uint32_t *status)
+{
+    (void)stream;
+    *status = 1;
+    return 0;
+}
+
+static uint32_t refuses(uint64_t stream, uint32_t *status)
+{
+    *status = (uint32_t)stream;
+    return 906; /* of the legacy stream, while another one is captured */
+}
+
 static void test_captured_allocation(void **unused)
 {
     (void)unused;
-    uint64_t addr = 0x1000;
-    struct mt_cu_alloc_stream params = {&addr, 64, 7};
-    struct mt_cupti_graph_data node = {.nodeType = MT_CU_NODE_MEM_ALLOC};
-    call_at("cuMemAllocAsync", MT_CUPTI_ENTER, &params, 0, &context_a);
-    resource(MT_CUPTI_GRAPHNODE_CREATED, &context_a, &node);
-    call_at("cuMemAllocAsync", MT_CUPTI_EXIT, &params, 0, &context_a);
-    alloc_async(0x2000, 7);
+    uint64_t addr = 0x3000;
+    struct mt_cu_alloc_stream params = {&addr, 64, 0};
+    mt_cupti_capture_ask(stream_7_is_captured, every_stream_is_captured);
+    alloc_async(0x1000, 7);
+    alloc_async(0x2000, 8);
+    call("cuMemAllocAsync_ptsz", &params, 0);
+    mt_cupti_capture_ask(refuses, refuses);
+    alloc_async(0x4000, 1);
+    mt_cupti_capture_ask(NULL, NULL);
     assert_int_equal(recorded.events[0].heap, MT_RAW_GRAPH);
     assert_int_equal(recorded.events[1].heap, MT_RAW_ASYNC);
+    assert_int_equal(recorded.events[2].heap, MT_RAW_GRAPH);
+    assert_int_equal(recorded.events[3].heap, MT_RAW_ASYNC);
 }
 
 /* A handle opened twice is one address, closed twice. */
@@ -731,7 +755,7 @@ static void test_nothing_is_there(void **unused)
     call_at("cuMemAlloc_v2", MT_CUPTI_ENTER, NULL, 0, NULL);
     cupti.callback(NULL, MT_CUPTI_DRIVER, 100000, NULL);
     cupti.callback(NULL, 9, 1, zeros);
-    resource(MT_CUPTI_GRAPHNODE_CREATED, NULL, NULL);
+    resource(100000, NULL, NULL);
 }
 
 static void test_errno_stays(void **unused)

@@ -1,0 +1,24 @@
+/* Does a stream-ordered allocation add a node to the graph that its stream is
+ * capturing? CUPTI tells of such calls as of others (its resource callback for
+ * graph nodes does not come from captures: seen with 13.0 and driver 580), so the
+ * driver is asked: the one question to it from within a callback. */
+#ifndef MT_INJECT_CUPTI_CAPTURE_H
+#define MT_INJECT_CUPTI_CAPTURE_H
+
+#include <stdbool.h>
+
+#include "cupti_calls.h"
+
+typedef uint32_t mt_cu_is_capturing(uint64_t stream, uint32_t *status);
+
+/* How to ask, for calls that mean the legacy default stream by 0 and for those
+ * that mean the thread's; NULL: nothing is captured. */
+void mt_cupti_capture_ask(mt_cu_is_capturing *legacy, mt_cu_is_capturing *per_thread);
+
+/* The same with the functions of the libcuda that the process has. */
+void mt_cupti_capture_find(void);
+
+/* At EXIT of a call that succeeded; false for calls that cannot be captured. */
+bool mt_cupti_is_captured(const struct mt_cupti_entry *entry, const void *params);
+
+#endif
