@@ -1,0 +1,76 @@
+"""What `memtrace` says of options and limits that a program did not have, held against real runs of the program under them. For section_limits.py and tests/paper_gpu/limits.py."""
+import itertools
+import json
+import os
+import subprocess
+
+MIB = 1 << 20
+FAR = 16  # MiB below a prediction where the search for the real limit ends
+CONFS = ["", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4", "garbage_collection_threshold:0.6"]
+
+
+class Case:
+    """One workload, recorded once with default options. Its methods may be called from several threads."""
+
+    def __init__(self, folder, memtrace, python, name, script, workload, kw, environment=None):
+        self.folder, self.memtrace, self.python, self.name = folder, memtrace, python, name
+        self.script, self.workload, self.kw = script, workload, kw
+        self.own = environment or {}
+        self.numbers = itertools.count()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.trace = self.folder / "default.trace.zst"
+
+    def environment(self, conf):
+        return os.environ | self.own | ({"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {})
+
+    def run(self, conf, cap_mib=None, recorder=()):
+        """The truth of a run: what the program itself counted."""
+        out = self.folder / f"run{next(self.numbers)}"
+        command = [*recorder, self.python, str(self.script), self.workload, str(out), "--kw", json.dumps(self.kw)]
+        command += ["--cap-mib", str(cap_mib)] if cap_mib else []
+        with open(out.with_suffix(".log"), "w", encoding="utf-8") as log:
+            subprocess.run(command, check=True, stdout=log, stderr=log, env=self.environment(conf))
+        out.with_suffix(".pickle").unlink()
+        return json.loads(out.with_suffix(".truth.json").read_text())
+
+    def record(self):
+        self.trace.unlink(missing_ok=True)
+        self.run("", recorder=[self.memtrace, "record", "--quiet", "-o", str(self.trace), "--"])
+
+    def ask(self, *command):
+        answer = subprocess.run([self.memtrace, command[0], "-q", "--json", str(self.trace), *command[1:]], check=True, capture_output=True, text=True)
+        return json.loads(answer.stdout)
+
+    def ask_of(self, command, conf):
+        """The answer for the device; with the run's own options, its recorded addresses count."""
+        return self.ask(command, "-p", f"pytorch:{conf}" if conf else "pytorch")["policies"][0]
+
+    def passes(self, conf, cap_mib):
+        return self.run(conf, cap_mib)["oom"] is None
+
+    def peak(self, conf):
+        return max(row["reserved_peak"] for row in self.run(conf)["rows"])
+
+    def real_limit(self, conf, predicted):
+        """The smallest limit near the predicted one under which the program passes, the next one failing."""
+        limit = predicted
+        while not self.passes(conf, limit):
+            limit += 1
+        while limit > 1 and (limit > predicted or not limit < predicted - FAR) and self.passes(conf, limit - 1):
+            limit -= 1
+        return limit
+
+    def check(self, conf):
+        """Whether both predictions hold, and a line about them."""
+        fit = self.ask_of("fit", conf)
+        limit = fit["fit_bytes"] // MIB
+        real, peak, real_peak = self.real_limit(conf, limit), self.ask_of("replay", conf)["reserved_peak_bytes"], self.peak(conf)
+        good = limit == real and peak == real_peak
+        ties = "" if good else f"; {fit['address_ties']} choices fell by address"
+        return good, f"limit {limit} MiB, real {real}; peak {peak}, real {real_peak}{ties}"
+
+    def check_tuned(self):
+        """The setting that `memtrace tune` prints, run for real."""
+        best = self.ask("tune")["best"]
+        real = self.peak(best["conf"])
+        return best["reserved_peak_bytes"] == real, f"{best['conf'] or '(defaults)'}: peak {best['reserved_peak_bytes']}, real {real}"
