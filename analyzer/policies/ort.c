@@ -68,8 +68,8 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
 const struct mt_policy_ops mt_policy_ort = {
     .name = "ort",
     .summary = "ONNX Runtime's arena, both extend strategies",
-    .doubt = "no run of ONNX Runtime was compared; it may reuse the chunk of another stream that "
-             "it waited for, which a trace does not show",
+    .doubt = "what its own tests expect holds, but no run of ONNX Runtime was compared; it may "
+             "reuse the chunk of another stream that it waited for, which a trace does not show",
     .create = create,
     .destroy = mt_heap_op_destroy,
     .alloc = alloc,

@@ -214,8 +214,8 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
 const struct mt_policy_ops mt_policy_rmm_pool = {
     .name = "rmm-pool",
     .summary = "RMM's pool_memory_resource: best fit a stream, doubles",
-    .doubt = "no run of RMM was compared; it visits other streams' lists in the order of event "
-             "handles, here in the order of first use",
+    .doubt = "what its own tests expect holds, but no run of RMM was compared; it visits other "
+             "streams' lists in the order of event handles, here in the order of first use",
     .create = create,
     .destroy = mt_heap_op_destroy,
     .alloc = alloc,

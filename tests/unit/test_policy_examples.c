@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "policy.h"
+#include "policy_bench.h"
 #include "util.h"
 
 enum { SLOTS = 16, NOWHERE = -1, FAILS = -2 };
@@ -23,51 +23,22 @@ struct step {
 };
 
 struct bench {
+    struct policy_bench on;
     struct mt_policy_block slots[SLOTS];
-    struct mt_device_model device;
-    struct mt_symbols symbols;
-    const struct mt_policy_ops *ops;
-    struct mt_policy *policy;
-    char spelling[160];
 };
-
-static void set_up(struct bench *bench, const char *name, const char *options, uint64_t limit_bytes,
-                   uint64_t memory_bytes)
-{
-    struct mt_trace_header header = {0};
-    struct mt_error error;
-
-    memset(bench, 0, sizeof *bench);
-    bench->ops = mt_policy_find(name, strlen(name));
-    assert_non_null(bench->ops);
-    assert_int_equal(mt_symbols_init(&bench->symbols), MT_OK);
-    mt_device_init(&bench->device, limit_bytes, memory_bytes, false);
-    if (bench->ops->create(options, &header, &bench->symbols, &bench->device, &bench->policy,
-                           bench->spelling, sizeof bench->spelling, &error) != MT_OK)
-        fail_msg("%s", error.text);
-}
-
-static void tear_down(struct bench *bench)
-{
-    bench->ops->destroy(bench->policy);
-    mt_device_release(&bench->device);
-    mt_symbols_release(&bench->symbols);
-}
 
 static void do_step(struct bench *bench, const struct step *step)
 {
-    struct mt_policy_request request = {step->kib * MT_KIB, step->stream, 0, 0, 0};
     struct mt_policy_block *slot = &bench->slots[step->slot], before = {0};
     enum mt_status status;
 
     if (!step->kib) {
-        assert_int_equal(bench->ops->free_requested(bench->policy, slot->handle), MT_OK);
-        assert_int_equal(bench->ops->free_completed(bench->policy, slot->handle), MT_OK);
+        policy_bench_give(&bench->on, slot);
         return;
     }
     if (step->place_of >= 0)
         before = bench->slots[step->place_of];
-    status = bench->ops->alloc(bench->policy, &request, slot);
+    status = policy_bench_take(&bench->on, step->kib * MT_KIB, step->stream, slot);
     assert_int_equal(status, step->place_of == FAILS ? MT_ERR_DEVICE_OOM : MT_OK);
     if (step->place_of >= 0)
         assert_int_equal(slot->addr, before.addr);
@@ -80,26 +51,26 @@ static void play(struct bench *bench, const struct step *steps, size_t count)
     for (i = 0; i < count; i++) {
         const struct mt_counters *counters;
         do_step(bench, &steps[i]);
-        counters = bench->ops->counters(bench->policy);
+        counters = policy_bench_counters(&bench->on);
         if (counters->reserved.now != steps[i].reserved_kib * MT_KIB ||
             counters->allocated.now != steps[i].allocated_kib * MT_KIB ||
             counters->device_allocs != steps[i].device_allocs)
             fail_msg("%s, step %zu: reserved %llu B, allocated %llu B, %llu device calls",
-                     bench->ops->name, i + 1, (unsigned long long)counters->reserved.now,
+                     bench->on.ops->name, i + 1, (unsigned long long)counters->reserved.now,
                      (unsigned long long)counters->allocated.now,
                      (unsigned long long)counters->device_allocs);
-        assert_true(bench->ops->is_valid(bench->policy));
+        assert_true(bench->on.ops->is_valid(bench->on.policy));
     }
 }
 
 static void example(const char *name, const char *options, uint64_t limit_bytes,
                     const struct step *steps, size_t count)
 {
-    struct bench bench;
+    struct bench bench = {0};
 
-    set_up(&bench, name, options, limit_bytes, 0);
+    policy_bench_open(&bench.on, name, options, limit_bytes);
     play(&bench, steps, count);
-    tear_down(&bench);
+    policy_bench_close(&bench.on);
 }
 
 #define EXAMPLE(name, options, limit_bytes, steps)                                                 \
@@ -386,11 +357,11 @@ static void rmm_arena_lends_superblocks(void **unused)
 
 static void check_spelling(const char *name, const char *options, const char *spelling)
 {
-    struct bench bench;
+    struct policy_bench bench;
 
-    set_up(&bench, name, options, 0, 0);
+    policy_bench_open(&bench, name, options, 0);
     assert_string_equal(bench.spelling, spelling);
-    tear_down(&bench);
+    policy_bench_close(&bench);
 }
 
 static void options_are_spelled_canonically(void **unused)
