@@ -8,6 +8,7 @@
 struct arguments {
     struct mt_common common;
     struct mt_text_list policies;
+    const char *heap;
     uint64_t limit_bytes;
     bool no_cards;
 };
@@ -30,10 +31,10 @@ static int fit_policy(void *context, const char *policy, size_t index)
     return status == MT_OK ? MT_EXIT_OK : mt_policy_error(run->path, policy, &error);
 }
 
-static int print(const struct arguments *arguments, const struct mt_fit_summary *summaries,
-                 size_t count)
+static int print(const struct mt_source *source, const struct arguments *arguments,
+                 const struct mt_fit_summary *summaries, size_t count)
 {
-    const struct mt_fit_answer answer = {summaries, count, arguments->limit_bytes,
+    const struct mt_fit_answer answer = {source, summaries, count, arguments->limit_bytes,
                                          arguments->no_cards};
     struct mt_buf out = {0};
     int exit_code;
@@ -76,7 +77,7 @@ static int fit(struct mt_source *source, const char *path, const struct argument
     exit_code = mt_run_policies(source, path, &arguments->common, "searching", &arguments->policies,
                                 fit_policy, &run);
     if (exit_code == MT_EXIT_OK) {
-        exit_code = print(arguments, summaries, count);
+        exit_code = print(source, arguments, summaries, count);
         verdict = mt_input_verdict(source, path, &arguments->common);
         if (exit_code == MT_EXIT_OK)
             exit_code = verdict;
@@ -97,6 +98,8 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
          &arguments.policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "say whether this limit does; exit with 1 if not",
          &arguments.limit_bytes},
+        {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
+         &arguments.heap},
         {"no-cards", 0, MT_OPTION_FLAG, NULL, "leave out the table of common cards",
          &arguments.no_cards},
         MT_COMMON_OPTIONS(arguments.common),
@@ -113,7 +116,9 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
     source = mt_open_input(paths[0], &arguments.common, &exit_code);
     if (!source)
         return exit_code;
-    exit_code = fit(source, paths[0], &arguments);
+    exit_code = mt_choose_heap(source, paths[0], arguments.heap);
+    if (exit_code == MT_EXIT_OK)
+        exit_code = fit(source, paths[0], &arguments);
     mt_source_close(source);
     return exit_code;
 }

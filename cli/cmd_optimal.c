@@ -20,7 +20,8 @@
 struct optimal {
     struct mt_common common;
     const char *path, *time, *plan_path;
-    bool is_driver_level; /* requests are those to the driver */
+    const char *heap;
+    const struct mt_source *source; /* NULL = buffers of a CSV file */
     struct mt_optimal_options options;
     struct mt_buffers devices[MT_BUFFERS_DEVICES];
     struct mt_optimal_result results[MT_BUFFERS_DEVICES];
@@ -109,9 +110,12 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
     *source = mt_open_input(optimal->path, &optimal->common, &code);
     if (!*source)
         return code;
+    code = mt_choose_heap(*source, optimal->path, optimal->heap);
+    if (code != MT_EXIT_OK)
+        return code;
     if (mt_buffers_from_source(*source, optimal->devices, &error) != MT_OK)
         return mt_report_error(optimal->path, &error);
-    optimal->is_driver_level = (*source)->view.level == MT_VIEW_DRIVER;
+    optimal->source = *source;
     return MT_EXIT_OK;
 }
 
@@ -180,7 +184,7 @@ static void write_json(const struct optimal *optimal, struct mt_buf *out)
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.optimal/1");
-    mt_json_requests(&json, optimal->is_driver_level);
+    mt_json_requests(&json, optimal->source);
     json_result(&json, &optimal->results[largest_device(optimal)], used_ns);
     mt_json_array_begin(&json, "devices");
     for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
@@ -233,7 +237,7 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
             add_row(&table, optimal, d);
     }
     mt_table_end(&table, out, style->dim, style->reset);
-    mt_add_requests(out, optimal->is_driver_level);
+    mt_add_requests(out, optimal->source);
 }
 
 /* The buffers as they were read, and where the plan puts them. */
@@ -290,6 +294,10 @@ static int run(struct optimal *optimal)
 
     if (read_csv(optimal, &is_csv, &error) != MT_OK)
         return mt_report_error(optimal->path, &error);
+    if (is_csv && optimal->heap) {
+        mt_say("--heap: buffers of a CSV file belong to no heap");
+        return MT_EXIT_USAGE;
+    }
     code = is_csv ? MT_EXIT_OK : read_trace(optimal, &source);
     if (code == MT_EXIT_OK)
         code = solve_all(optimal);
@@ -317,6 +325,8 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
          &optimal->time},
         {"capacity", 0, MT_OPTION_BYTES, "BYTES", "stop at a plan that fits into this",
          &optimal->options.capacity_bytes},
+        {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
+         &optimal->heap},
         {"output", 'o', MT_OPTION_TEXT, "FILE", "write the plan as CSV", &optimal->plan_path},
         MT_COMMON_OPTIONS(optimal->common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};

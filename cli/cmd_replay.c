@@ -17,7 +17,7 @@
 struct arguments {
     struct mt_common common;
     struct mt_text_list policies;
-    const char *counters_path;
+    const char *counters_path, *heap;
     bool list_policies;
     struct mt_replay_options replay;
 };
@@ -150,12 +150,14 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
         mt_buf_printf(out, "  approximate: %s\n", result->policy_doubt);
 }
 
-static void print_text(struct mt_buf *out, const struct mt_replay_summary *summaries, size_t count)
+static void print_text(struct mt_buf *out, const struct mt_source *source,
+                       const struct mt_replay_summary *summaries, size_t count)
 {
     size_t i, d;
 
     print_rows(out, summaries, count);
-    mt_add_requests(out, summaries[0].is_driver_level && summaries[0].device_count);
+    if (summaries[0].device_count)
+        mt_add_requests(out, source);
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
@@ -174,7 +176,8 @@ static void print_text(struct mt_buf *out, const struct mt_replay_summary *summa
     }
 }
 
-static void print_json(struct mt_buf *out, const struct mt_replay_summary *summaries, size_t count)
+static void print_json(struct mt_buf *out, const struct mt_source *source,
+                       const struct mt_replay_summary *summaries, size_t count)
 {
     struct mt_json json;
     size_t i, d;
@@ -182,7 +185,7 @@ static void print_json(struct mt_buf *out, const struct mt_replay_summary *summa
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.replay/1");
-    mt_json_requests(&json, summaries[0].is_driver_level);
+    mt_json_requests(&json, source);
     mt_json_array_begin(&json, "policies");
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++)
@@ -279,9 +282,9 @@ static int replay(struct mt_source *source, const char *path, const struct argum
                                 run_policy, &run);
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)
-            print_json(&out, summaries, count);
+            print_json(&out, source, summaries, count);
         else
-            print_text(&out, summaries, count);
+            print_text(&out, source, summaries, count);
         exit_code = mt_print(&out);
         mt_buf_release(&out);
         verdict = mt_input_verdict(source, path, &arguments->common);
@@ -304,6 +307,8 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
          &arguments.list_policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "memory limit of the device, such as 12GiB",
          &arguments.replay.limit_bytes},
+        {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
+         &arguments.heap},
         {"verify", 0, MT_OPTION_FLAG, NULL, "compare every address and segment with the trace",
          &arguments.replay.verify},
         {"blind", 0, MT_OPTION_FLAG, NULL, "do not use recorded segment addresses",
@@ -332,7 +337,9 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     source = mt_open_input(paths[0], &arguments.common, &exit_code);
     if (!source)
         return exit_code;
-    exit_code = replay(source, paths[0], &arguments);
+    exit_code = mt_choose_heap(source, paths[0], arguments.heap);
+    if (exit_code == MT_EXIT_OK)
+        exit_code = replay(source, paths[0], &arguments);
     mt_source_close(source);
     return exit_code;
 }

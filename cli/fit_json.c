@@ -101,7 +101,7 @@ void mt_fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer)
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.fit/1");
-    mt_json_requests(&json, answer->summaries[0].is_driver_level);
+    mt_json_requests(&json, answer->source);
     mt_json_array_begin(&json, "policies");
     for (i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];

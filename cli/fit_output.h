@@ -6,6 +6,7 @@
 #include "fit.h"
 
 struct mt_fit_answer {
+    const struct mt_source *source;
     const struct mt_fit_summary *summaries; /* one a policy */
     size_t count;
     uint64_t limit_bytes; /* asked for, 0 = no */

@@ -259,7 +259,7 @@ void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
         return;
     }
     print_rows(out, answer, style);
-    mt_add_requests(out, answer->summaries[0].is_driver_level);
+    mt_add_requests(out, answer->source);
     for (i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];
         for (d = 0; d < summary->device_count; d++)

@@ -1,5 +1,8 @@
 #include "heap_view.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "heaps.h"
 #include "source.h"
 
@@ -92,6 +95,56 @@ enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *er
     return status;
 }
 
+/* Number of the heap of that name; false if none was defined so far. */
+static bool find_heap(const struct mt_symbols *symbols, const char *name, uint16_t *heap)
+{
+    uint32_t i;
+
+    for (i = 0; i < symbols->heap_count; i++) {
+        if (strcmp(mt_heap_name(symbols, (uint16_t)i), name) == 0) {
+            *heap = (uint16_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum mt_status fail_without_heap(const struct mt_symbols *symbols, const char *name,
+                                        struct mt_error *error)
+{
+    char names[120] = "";
+    size_t length = 0;
+    uint32_t i;
+
+    for (i = 0; i < symbols->heap_count && length < sizeof names; i++) {
+        int added = snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
+                             mt_heap_name(symbols, (uint16_t)i));
+        length += added > 0 ? (size_t)added : 0;
+    }
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no heap is called '%s' here; there is %s",
+                   name, names[0] ? names : "none");
+}
+
+enum mt_status mt_heap_view_choose_heap(struct mt_source *source, const char *name,
+                                        struct mt_error *error)
+{
+    struct mt_heap_view view = {.level = MT_VIEW_DRIVER, .chosen = true, .one_heap = true};
+    struct mt_event_batch batch;
+    enum mt_status status = MT_OK;
+
+    while (status == MT_OK && !find_heap(&source->symbols, name, &view.heap))
+        status = mt_source_next(source, &batch, error);
+    if (status == MT_END)
+        return fail_without_heap(&source->symbols, name, error);
+    if (status == MT_OK)
+        status = mt_source_rewind(source, error);
+    if (mt_heap_class_of(name).level == MT_HEAP_FRAMEWORK)
+        view.level = MT_VIEW_FRAMEWORK;
+    if (status == MT_OK)
+        source->view = view;
+    return status;
+}
+
 /* ---- applying ----------------------------------------------------------------- */
 
 static bool is_device_memory(struct mt_source *source, uint16_t heap)
@@ -111,14 +164,15 @@ static inline bool is_in_view(struct mt_source *source, const struct mt_event *e
 {
     if (!is_of_heap(event))
         return true;
-    if (source->view.level == MT_VIEW_FRAMEWORK)
+    if (source->view.level == MT_VIEW_FRAMEWORK || source->view.one_heap)
         return event->heap == source->view.heap;
     return is_device_memory(source, event->heap);
 }
 
 static inline void tell_heaps_apart(struct mt_source *source, struct mt_event *event)
 {
-    if (source->view.level == MT_VIEW_DRIVER && event->heap && is_of_heap(event))
+    if (source->view.level == MT_VIEW_DRIVER && !source->view.one_heap && event->heap &&
+        is_of_heap(event))
         event->addr ^= (uint64_t)(event->heap % ADDRESS_HEAPS) << ADDRESS_SHIFT;
 }
 

@@ -35,7 +35,8 @@ struct mt_heap_view {
     enum mt_view_level level;
     bool chosen;
     bool has_more;                      /* memory events were left out, or samples passed */
-    uint16_t heap;                      /* FRAMEWORK: whose events */
+    bool one_heap;                      /* DRIVER: `heap` alone, whatever it holds */
+    uint16_t heap;                      /* FRAMEWORK, one_heap: whose events */
     uint8_t known[MT_VIEW_KNOWN_HEAPS]; /* DRIVER: by heap, 0 = not looked at yet */
 };
 
@@ -43,6 +44,11 @@ struct mt_heap_view {
  * is known (the first event of an allocator above the driver; without one, all);
  * then the source is at its start again. Nothing happens if it was chosen before. */
 enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
+
+/* Chooses the heap of that name and nothing else, whatever it holds. MT_ERR_USAGE,
+ * and what there is, if the trace tells of no such heap. */
+enum mt_status mt_heap_view_choose_heap(struct mt_source *source, const char *name,
+                                        struct mt_error *error) MT_MUST_USE;
 
 /* Takes out of a batch what is not in view. Order stays. O(events). */
 void mt_heap_view_apply(struct mt_source *source, struct mt_event_batch *batch);

@@ -381,7 +381,6 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     status = mt_heap_view_choose(source, error);
     if (status != MT_OK)
         return status;
-    summary->is_driver_level = source->view.level == MT_VIEW_DRIVER;
     search.replay.policy = options->policy ? options->policy : usual_policy(source);
     search.replay.no_inferred_limit = true;
     search.replay.no_inferred_pools = true; /* comparing finds them; limits differ */

@@ -44,7 +44,6 @@ struct mt_fit_result {
 
 struct mt_fit_summary {
     char policy[160];     /* canonical spelling */
-    bool is_driver_level; /* requests are those to the driver */
     uint16_t device_count;
     struct mt_fit_result devices[MT_MAX_DEVICES];
     struct mt_arena arena; /* texts of the failures */

@@ -123,6 +123,35 @@ static void without_a_framework_all_of_the_driver_is_seen(void **state)
     memory_source_release(&source);
 }
 
+static void one_heap_is_seen_if_wanted(void **state)
+{
+    static const struct {
+        const char *heap;
+        uint64_t allocated, allocations;
+    } wanted[] = {{"driver:async", 200, 1}, {"driver:host", 5000, 1}, {"driver", 1004, 2}};
+    const struct mt_counters *counters = &summary.devices[0].counters;
+    struct mt_replay_options options = {.policy = "recorded"};
+    struct memory_source source;
+    struct mt_error error;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < MT_ARRAY_LEN(wanted); i++) {
+        open_source(&source, driver_events, MT_ARRAY_LEN(driver_events));
+        assert_int_equal(mt_heap_view_choose_heap(&source.source, wanted[i].heap, &error), MT_OK);
+        assert_int_equal(mt_replay_run(&source.source, &options, NULL, &summary, &error), MT_OK);
+        assert_int_equal(counters->allocated.peak, wanted[i].allocated);
+        assert_int_equal(counters->allocations, wanted[i].allocations);
+        assert_int_equal(summary.devices[0].orphan_frees, 0);
+        memory_source_release(&source);
+    }
+    open_source(&source, driver_events, MT_ARRAY_LEN(driver_events));
+    assert_int_equal(mt_heap_view_choose_heap(&source.source, "driver:asynch", &error),
+                     MT_ERR_USAGE);
+    assert_non_null(strstr(error.text, "pytorch, driver:async, driver:host"));
+    memory_source_release(&source);
+}
+
 /* What another allocator would have made of the same requests is nothing that
  * the driver's addresses could confirm. */
 static void the_driver_is_no_standard_for_policies(void **state)
@@ -205,6 +234,7 @@ int main(void)
         cmocka_unit_test(names_have_levels),
         cmocka_unit_test(a_framework_is_seen_alone),
         cmocka_unit_test(without_a_framework_all_of_the_driver_is_seen),
+        cmocka_unit_test(one_heap_is_seen_if_wanted),
         cmocka_unit_test(the_driver_is_no_standard_for_policies),
         cmocka_unit_test(analysis_and_plans_see_the_same),
         cmocka_unit_test(spaces_of_addresses_are_not_mixed),
