@@ -4,10 +4,11 @@
 #include "cli.h"
 #include "fit_output.h"
 #include "policy_runs.h"
+#include "pool_option.h"
 
 struct arguments {
     struct mt_common common;
-    struct mt_text_list policies;
+    struct mt_text_list policies, pools;
     const char *heap;
     uint64_t limit_bytes;
     bool no_cards;
@@ -96,6 +97,8 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"policy", 'p', MT_OPTION_LIST, "P", "simulate this allocator; may be given several times",
          &arguments.policies},
+        {"pool", 0, MT_OPTION_LIST, "SELECTOR",
+         "requests that this means get a memory pool of their own", &arguments.pools},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "say whether this limit does; exit with 1 if not",
          &arguments.limit_bytes},
         {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
@@ -104,6 +107,7 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
          &arguments.no_cards},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_arena arena = {0};
     struct mt_source *source;
     char **paths;
     int path_count, exit_code;
@@ -113,12 +117,13 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
         return exit_code;
     if (!arguments.policies.count)
         arguments.policies.items[arguments.policies.count++] = NULL; /* as the trace is */
-    source = mt_open_input(paths[0], &arguments.common, &exit_code);
-    if (!source)
-        return exit_code;
-    exit_code = mt_choose_heap(source, paths[0], arguments.heap);
-    if (exit_code == MT_EXIT_OK)
+    exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
+    source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
+    if (source)
+        exit_code = mt_choose_heap(source, paths[0], arguments.heap);
+    if (source && exit_code == MT_EXIT_OK)
         exit_code = fit(source, paths[0], &arguments);
     mt_source_close(source);
+    mt_arena_release(&arena);
     return exit_code;
 }

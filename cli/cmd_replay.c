@@ -7,6 +7,7 @@
 #include "counters_csv.h"
 #include "policy.h"
 #include "policy_runs.h"
+#include "pool_option.h"
 #include "replay.h"
 #include "replay_json.h"
 #include "report.h"
@@ -16,7 +17,7 @@
 
 struct arguments {
     struct mt_common common;
-    struct mt_text_list policies;
+    struct mt_text_list policies, pools;
     const char *counters_path, *heap;
     bool list_policies;
     struct mt_replay_options replay;
@@ -161,13 +162,15 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
+            mt_add_pool_shares(&notes, summaries[i].policy, summaries[i].devices[d].pools);
             say_verify(&notes, &summaries[i].devices[d]);
             say_limit(&notes, &summaries[i].devices[d]);
             say_pools(&notes, &summaries[i].devices[d]);
             say_doubts(&notes, &summaries[i].devices[d]);
             if (notes.length) {
-                mt_buf_printf(out, "\n%s, device %u\n", summaries[i].policy,
-                              summaries[i].devices[d].device);
+                mt_buf_add_char(out, '\n');
+                mt_buf_add_printable(out, summaries[i].policy, strlen(summaries[i].policy));
+                mt_buf_printf(out, ", device %u\n", summaries[i].devices[d].device);
                 mt_buf_add(out, notes.data, notes.length);
             }
             out->failed = out->failed || notes.failed;
@@ -303,6 +306,8 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"policy", 'p', MT_OPTION_LIST, "P", "simulate this allocator; may be given several times",
          &arguments.policies},
+        {"pool", 0, MT_OPTION_LIST, "SELECTOR",
+         "requests that this means get a memory pool of their own", &arguments.pools},
         {"policies", 0, MT_OPTION_FLAG, NULL, "list the allocators that can be simulated",
          &arguments.list_policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "memory limit of the device, such as 12GiB",
@@ -317,6 +322,7 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
          &arguments.counters_path},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_arena arena = {0};
     struct mt_source *source;
     char **paths;
     int path_count, exit_code;
@@ -334,12 +340,13 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     }
     if (!arguments.policies.count)
         arguments.policies.items[arguments.policies.count++] = NULL; /* as the trace is */
-    source = mt_open_input(paths[0], &arguments.common, &exit_code);
-    if (!source)
-        return exit_code;
-    exit_code = mt_choose_heap(source, paths[0], arguments.heap);
-    if (exit_code == MT_EXIT_OK)
+    exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
+    source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
+    if (source)
+        exit_code = mt_choose_heap(source, paths[0], arguments.heap);
+    if (source && exit_code == MT_EXIT_OK)
         exit_code = replay(source, paths[0], &arguments);
     mt_source_close(source);
+    mt_arena_release(&arena);
     return exit_code;
 }

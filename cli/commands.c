@@ -81,10 +81,14 @@ const struct mt_command mt_commands[] = {
      "PyTorch's defaults; or another allocator, with its options: 'cupy:limit=8GiB'.\n"
      "--policies lists all. --verify exits with 1 if anything differs from the recording.\n"
      "\n"
+     "A SELECTOR has conditions, joined by commas: 'site=~REGEX' (any frame: function or\n"
+     "file:line), 'phase=~REGEX', 'size>=20MiB'. What it means comes from a torch.cuda.MemPool.\n"
+     "\n"
      "Examples:\n"
      "  memtrace replay run.pickle --verify\n"
      "  memtrace replay run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
      "  memtrace replay run.pickle -p pytorch:max_split_size_mb:64 --limit 16GiB --json\n"
+     "  memtrace replay run.pickle -p pytorch -p 'pytorch --pool site=~embedding'\n"
      "  memtrace replay run.pickle --counters counters.csv",
      mt_cmd_replay},
     {"tune", "TRACE [options]", "the allocator options under which a run needs least",

@@ -2,6 +2,7 @@
 #include "cards.h"
 #include "fit_output.h"
 #include "policy_runs.h"
+#include "pool_option.h"
 #include "json.h"
 
 static void add_bytes_or_null(struct mt_json *json, const char *key, uint64_t bytes, bool known)
@@ -63,6 +64,7 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     mt_json_text(json, "policy", policy);
     mt_json_bool(json, "exact", result->policy_exact);
     mt_json_u64(json, "device", result->device);
+    mt_json_pool_shares(json, policy, result->pools);
     add_bytes_or_null(json, "fit_bytes", result->fit_bytes, result->fits);
     add_bytes_or_null(json, "fails_at_bytes", result->fails_at_bytes,
                       result->fits && result->limits_tried > 0);

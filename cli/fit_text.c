@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "fit_output.h"
 #include "policy_runs.h"
+#include "pool_option.h"
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
@@ -173,6 +174,7 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
     mt_buf_add_char(out, '\n');
     mt_buf_add_printable(out, policy, strlen(policy));
     mt_buf_printf(out, ", device %u\n", result->device);
+    mt_add_pool_shares(out, policy, result->pools);
     if (result->limits_tried && result->fits)
         say_failure(out, result->fails_at_bytes, &result->first_failure);
     else if (result->limits_tried)

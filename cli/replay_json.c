@@ -1,5 +1,7 @@
 #include "replay_json.h"
 
+#include "pool_option.h"
+
 #include "report.h"
 
 void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
@@ -59,6 +61,7 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_u64(json, "address_ties", result->address_ties);
     mt_json_limit(json, result);
     mt_json_u64(json, "pools_inferred", result->pools_inferred);
+    mt_json_pool_shares(json, policy, result->pools);
     mt_json_u64(json, "requested_peak_bytes", counters->requested.peak);
     mt_json_u64(json, "allocated_peak_bytes", counters->allocated.peak);
     mt_json_u64(json, "active_peak_bytes", counters->active.peak);

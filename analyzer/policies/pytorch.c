@@ -93,9 +93,7 @@ static struct mt_pytorch_search search_for(const struct mt_pytorch *self,
     search.stream = request->stream;
     search.pool = 2u * request->pool + (search.size_bytes <= MT_PYTORCH_SMALL_LIMIT);
     search.expandable = self->config.expandable_segments;
-    /* (k, 0): made by a capture, and allocated from only while it runs */
-    search.is_capturing =
-        request->pool < self->symbols->pool_count && self->symbols->pools[request->pool].id[0] != 0;
+    search.is_private = request->pool != 0;
     return search;
 }
 
@@ -240,7 +238,7 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
         status = take_new(self, search, false, block);
     else if (status == MT_OK)
         status = MT_ERR_DEVICE_OOM;
-    if (status != MT_ERR_DEVICE_OOM || search->is_capturing)
+    if (status != MT_ERR_DEVICE_OOM || search->is_private)
         return status;
     if (self->device->complete_waiting)
         status = self->device->complete_waiting(self->device->lane);
@@ -316,7 +314,8 @@ static bool would_release(struct mt_policy *policy, const struct mt_policy_reque
     lane = mt_pytorch_lane(self, search.pool, search.stream);
     if (lane && find_free(self, lane, &search).entry)
         return false;
-    if (exceeds_limit(self, &search))
+    if (exceeds_limit(self, &search) &&
+        (!search.is_private || self->config.max_split_bytes != MT_PYTORCH_UNLIMITED))
         return true;
     return garbage_is_collected(self) &&
            mt_pytorch_total(self) >

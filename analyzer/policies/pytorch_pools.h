@@ -46,8 +46,10 @@ struct mt_pytorch_search {
     uint64_t requested_bytes, size_bytes, segment_bytes;
     uint32_t stream;
     uint32_t pool;
-    bool expandable;   /* expandable segments serve this request */
-    bool is_capturing; /* a graph capture is under way: no flush */
+    bool expandable; /* expandable segments serve this request */
+    /* Of a private pool: made while a graph is captured or in a region of
+     * use_mem_pool(), which is the same to the allocator: no flush. */
+    bool is_private;
 };
 
 struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool, uint32_t stream);

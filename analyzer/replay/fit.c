@@ -313,6 +313,7 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
         const struct mt_replay_result *from = &search->trial->devices[i];
         struct mt_fit_result *result = &summary->devices[summary->device_count++];
         result->device = from->device;
+        memcpy(result->pools, from->pools, sizeof result->pools);
         result->policy_exact = from->policy_exact;
         result->policy_doubt = from->policy_doubt;
         result->starts_in_middle = from->starts_in_middle;
@@ -326,13 +327,6 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
 }
 
 /* ---- all devices ------------------------------------------------------------------ */
-
-static bool simulates(const char *spec)
-{
-    const struct mt_policy_ops *ops = mt_policy_find(spec, strcspn(spec, ":"));
-
-    return !ops || !ops->follow_segment;
-}
 
 /* What is wrong with the input is known once it was read to its end; the last
  * replay may have stopped before. */
@@ -375,6 +369,8 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
                           struct mt_fit_summary *summary, struct mt_error *error)
 {
     struct search search = {.source = source, .error = error, .arena = &summary->arena};
+    struct mt_pool_routes routes;
+    struct mt_policy_text policy;
     enum mt_status status;
 
     memset(summary, 0, sizeof *summary);
@@ -382,16 +378,24 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     if (status != MT_OK)
         return status;
     search.replay.policy = options->policy ? options->policy : usual_policy(source);
+    search.replay.routes = &routes;
     search.replay.no_inferred_limit = true;
     search.replay.no_inferred_pools = true; /* comparing finds them; limits differ */
-    if (!simulates(search.replay.policy))
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                       "simulates nothing, so that it has no smallest limit");
+    status = mt_policy_text_parse(search.replay.policy, &policy, error);
+    if (status == MT_OK && policy.ops->follow_segment)
+        status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                         "simulates nothing, so that it has no smallest limit");
+    if (status == MT_OK)
+        status = mt_pool_routes_make(source, policy.pools, &routes, error);
+    if (status != MT_OK)
+        return status;
     search.trial = malloc(sizeof *search.trial);
-    if (!search.trial)
-        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
-    status = run(&search, options, summary);
+    if (search.trial)
+        status = run(&search, options, summary);
+    else
+        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
     free(search.trial);
+    mt_pool_routes_release(&routes);
     return status;
 }
 

@@ -38,12 +38,14 @@ struct mt_fit_result {
     uint64_t lost_segments; /* of private pools that the trace does not name: here they count as
                                the default pool's */
 
+    struct mt_pool_share pools[MT_POOLS_MAX]; /* see replay.h */
+
     bool limit_fits; /* if asked */
     struct mt_fit_failure limit_failure;
 };
 
 struct mt_fit_summary {
-    char policy[160];     /* canonical spelling */
+    char policy[MT_POLICY_TEXT]; /* canonical spelling */
     uint16_t device_count;
     struct mt_fit_result devices[MT_MAX_DEVICES];
     struct mt_arena arena; /* texts of the failures */

@@ -5,7 +5,10 @@
 
 static uint16_t pool_of(const struct mt_lane *lane, const struct mt_event *event)
 {
-    return lane->pools ? mt_lost_pools_of(lane->pools, event) : event->pool;
+    uint16_t pool = lane->pools ? mt_lost_pools_of(lane->pools, event) : event->pool;
+    uint32_t route = lane->routes ? mt_pool_routes_of(lane->routes, event->seq) : 0;
+
+    return pool || !route ? pool : (uint16_t)(lane->routes->first_pool + route - 1);
 }
 
 static struct mt_policy_request request_of(const struct mt_lane *lane, const struct mt_event *event)
@@ -161,6 +164,23 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
 
 /* ---- events --------------------------------------------------------------- */
 
+static void count_route(struct mt_lane *lane, const struct mt_event *event)
+{
+    uint32_t route = lane->routes ? mt_pool_routes_of(lane->routes, event->seq) : 0;
+    struct mt_pool_share *share;
+
+    if (!route)
+        return;
+    share = &lane->result->pools[route - 1];
+    if (pool_of(lane, event) >= lane->routes->first_pool) {
+        share->requests++;
+        share->requested_bytes += event->size_bytes;
+    } else {
+        share->private_requests++;
+        share->private_requested_bytes += event->size_bytes;
+    }
+}
+
 static enum mt_status finish_free(struct mt_lane *lane, const struct mt_live *live, uint64_t addr)
 {
     enum mt_status status = MT_OK;
@@ -200,6 +220,7 @@ enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
         if (status != MT_OK)
             return status;
     }
+    count_route(lane, event);
     status = serve(lane, event, &block);
     if (lane->result->verify.wanted)
         mt_verify_address(&lane->result->verify, event, status, block.addr);

@@ -18,8 +18,8 @@ struct replay {
     struct mt_replay_summary *summary;
     struct mt_source *source;
     struct mt_window window;
-    const struct mt_policy_ops *ops;
-    const char *policy_options;            /* NULL = none were given */
+    struct mt_policy_text policy;
+    const struct mt_pool_routes *routes;   /* NULL = no pools but those of the run */
     bool as_recorded;                      /* options and limit of the recorded run */
     struct mt_limit_evidence *evidence;    /* per device, NULL = not wanted */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
@@ -36,28 +36,17 @@ static bool is_driver_level(const struct replay *replay)
     return replay->source->view.level == MT_VIEW_DRIVER;
 }
 
-/* "name", "name:options", or a bare option string of PyTorch. */
 static enum mt_status find_policy(struct replay *replay, struct mt_error *error)
 {
     const char *unasked = is_driver_level(replay) ? "recorded" : "pytorch";
-    const char *spec = replay->options->policy ? replay->options->policy : unasked;
-    const char *colon = strchr(spec, ':');
-    size_t length = colon ? (size_t)(colon - spec) : strlen(spec);
+    const char *asked = replay->options->policy ? replay->options->policy : unasked;
+    struct mt_policy_text *policy = &replay->policy;
+    enum mt_status status = mt_policy_text_parse(asked, policy, error);
 
-    replay->ops = mt_policy_find(spec, length);
-    replay->policy_options = colon ? colon + 1 : NULL;
-    if (!replay->ops && strpbrk(spec, ":=")) {
-        struct mt_pytorch_config config;
-        enum mt_status status = mt_pytorch_config_parse(spec, &config, error);
-        if (status != MT_OK)
-            return status;
-        replay->ops = &mt_policy_pytorch;
-        replay->policy_options = spec;
-    }
-    if (!replay->ops)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no policy is called '%.80s'", spec);
-    replay->as_recorded = replay->ops->follows_recording && !replay->policy_options &&
-                          (!is_driver_level(replay) || replay->ops->follow_segment);
+    if (status != MT_OK)
+        return status;
+    replay->as_recorded = policy->ops->follows_recording && !policy->options && !*policy->pools &&
+                          (!is_driver_level(replay) || policy->ops->follow_segment);
     return MT_OK;
 }
 
@@ -150,7 +139,7 @@ static enum mt_status infer_limits(struct replay *replay, struct mt_error *error
     }
     if (status == MT_END)
         status = mt_source_rewind(replay->source, error);
-    if (status == MT_OK && replay->ops == &mt_policy_pytorch)
+    if (status == MT_OK && replay->policy.ops == &mt_policy_pytorch)
         status = search_limits(replay, error);
     return status;
 }
@@ -181,7 +170,7 @@ static uint64_t limit_of(const struct replay *replay, uint16_t device,
 /* What the driver did is nothing to compare another allocator with. */
 static bool is_comparable(const struct replay *replay)
 {
-    return !is_driver_level(replay) || replay->ops->follow_segment;
+    return !is_driver_level(replay) || replay->policy.ops->follow_segment;
 }
 
 static enum mt_status open_lane(struct replay *replay, uint16_t device, struct mt_error *error)
@@ -199,22 +188,24 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     result = &replay->summary->devices[replay->summary->device_count++];
     result->device = device;
     result->has_events = true;
-    result->policy_exact = !replay->ops->doubt;
-    result->policy_doubt = replay->ops->doubt;
+    result->policy_exact = !replay->policy.ops->doubt;
+    result->policy_doubt = replay->policy.ops->doubt;
     result->recorded_addresses = !replay->options->blind && (replay->as_recorded || verify);
     result->verify.wanted = verify || replay->watches_pools;
     result->pools_inferred = replay->pools ? mt_lost_pools_count(replay->pools, device) : 0;
     lane->result = result;
-    lane->ops = replay->ops;
+    lane->ops = replay->policy.ops;
     lane->follows_options = replay->as_recorded;
     lane->pools = replay->pools;
+    lane->routes = replay->routes;
+    result->pool_count = replay->routes ? replay->routes->pool_count : 0;
     lane->completes_at_request = !replay->source->header.has_free_completed;
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,
                    result->recorded_addresses);
     mt_lane_let_complete(lane);
-    return replay->ops->create(replay->policy_options, &replay->source->header, symbols,
-                               &lane->device, &lane->policy, replay->summary->policy,
-                               sizeof replay->summary->policy, error);
+    return replay->policy.ops->create(replay->policy.options, &replay->source->header, symbols,
+                                      &lane->device, &lane->policy, replay->summary->policy,
+                                      sizeof replay->summary->policy, error);
 }
 
 /* A deduced limit that never turned a request away explains nothing: what
@@ -395,7 +386,7 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
 /* A run that agrees with the trace costs nothing more than the comparison. */
 static bool pools_are_watched(const struct replay *replay)
 {
-    return replay->ops == &mt_policy_pytorch && !replay->policy_options &&
+    return replay->policy.ops == &mt_policy_pytorch && replay->as_recorded &&
            !is_driver_level(replay) && !replay->options->blind &&
            !replay->options->no_inferred_pools && !replay->source->header.never_refused &&
            (!replay->observer || replay->observer->restart);
@@ -469,11 +460,39 @@ static void forget_comparison(struct mt_replay_summary *summary)
         memset(&summary->devices[i].verify, 0, sizeof summary->devices[i].verify);
 }
 
+/* ---- all of it ------------------------------------------------------------------ */
+
+/* The pools of the policy's text: the caller's, or made into *made. */
+static enum mt_status find_routes(struct replay *replay, struct mt_pool_routes *made,
+                                  struct mt_error *error)
+{
+    if (!*replay->policy.pools)
+        return MT_OK;
+    replay->routes = replay->options->routes ? replay->options->routes : made;
+    if (replay->options->routes)
+        return MT_OK;
+    return mt_pool_routes_make(replay->source, replay->policy.pools, made, error);
+}
+
+/* What was really simulated: the policy's own spelling, and the pools. */
+static void finish_spelling(const struct replay *replay)
+{
+    char *text = replay->summary->policy;
+    size_t room = sizeof replay->summary->policy, used;
+
+    if (!text[0])
+        snprintf(text, room, "%s", replay->policy.ops ? replay->policy.ops->name : "");
+    used = strlen(text);
+    if (replay->routes)
+        snprintf(text + used, room - used, "%s", replay->policy.pools);
+}
+
 enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
                              const struct mt_replay_observer *observer,
                              struct mt_replay_summary *summary, struct mt_error *error)
 {
     struct replay replay = {0};
+    struct mt_pool_routes routes = {0};
     enum mt_status status;
 
     memset(summary, 0, sizeof *summary);
@@ -486,6 +505,8 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     status = mt_heap_view_choose(source, error);
     if (status == MT_OK)
         status = find_policy(&replay, error);
+    if (status == MT_OK)
+        status = find_routes(&replay, &routes, error);
     if (status == MT_OK && limit_is_wanted(&replay))
         status = infer_limits(&replay, error);
     if (status == MT_OK) {
@@ -497,8 +518,8 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     if (!options->verify)
         forget_comparison(summary);
     free(replay.evidence);
-    if (!summary->policy[0])
-        snprintf(summary->policy, sizeof summary->policy, "%s", replay.ops ? replay.ops->name : "");
+    finish_spelling(&replay);
+    mt_pool_routes_release(&routes);
     if (status == MT_ERR_MEMORY && error && error->status == MT_OK)
         mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
     return status;

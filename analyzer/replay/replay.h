@@ -5,11 +5,14 @@
 #define MT_ANALYZER_REPLAY_H
 
 #include "counters.h"
+#include "policy_text.h"
+#include "pool_routes.h"
 #include "source.h"
 
 /* One policy as a user spells it: "pytorch", "recorded",
  * "pytorch:expandable_segments:True,max_split_size_mb:64" (or with '='). A bare
- * "pytorch" means the options that the trace recorded. */
+ * "pytorch" means the options that the trace recorded. Behind the options of
+ * "pytorch" may come pools that the run did not have (pool_routes.h). */
 struct mt_replay_options {
     const char *policy;     /* NULL: "pytorch", or "recorded" if the trace tells of no
                                allocator above the driver */
@@ -19,6 +22,16 @@ struct mt_replay_options {
     bool verify;            /* compare with what was recorded */
     bool no_inferred_limit; /* do not deduce the limit from OOMs and flushes */
     bool no_inferred_pools; /* do not look for lost pools (lost_pools.h) */
+    /* Of the pools in `policy`, made before: for those who replay often. NULL:
+     * made here, in a reading more. */
+    const struct mt_pool_routes *routes;
+};
+
+/* What went to a pool that the run did not have. */
+struct mt_pool_share {
+    uint64_t requests, requested_bytes; /* over the whole run */
+    /* Meant, too, but in a private pool of the run, where they stayed. */
+    uint64_t private_requests, private_requested_bytes;
 };
 
 struct mt_replay_verify {
@@ -47,8 +60,10 @@ struct mt_replay_result {
     bool limit_inferred;      /* see limit_low/high: any limit in [low, high)
                                  gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
-    uint32_t pools_inferred;     /* segments whose pool the trace does not name, and
-                                    which were found to be in a private one */
+    uint32_t pools_inferred;                  /* segments whose pool the trace does not name, and
+                                                 which were found to be in a private one */
+    struct mt_pool_share pools[MT_POOLS_MAX]; /* in order of the policy's text */
+    uint32_t pool_count;
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
     uint64_t address_ties;    /* choices between equal free blocks that only the
@@ -87,9 +102,9 @@ struct mt_replay_observer {
 #define MT_MAX_DEVICES 64
 
 struct mt_replay_summary {
-    char policy[160];      /* canonical spelling: what was really simulated */
-    bool is_driver_level;  /* requests are those to the driver (heap_view.h) */
-    uint16_t device_count; /* entries in use of devices[] */
+    char policy[MT_POLICY_TEXT]; /* canonical spelling: what was really simulated */
+    bool is_driver_level;        /* requests are those to the driver (heap_view.h) */
+    uint16_t device_count;       /* entries in use of devices[] */
     struct mt_replay_result devices[MT_MAX_DEVICES]; /* indexed by position;
                                                         see .device */
 };

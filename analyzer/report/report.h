@@ -283,7 +283,7 @@ struct mt_report {
     bool roles_inferred;
     bool has_stacks;                /* any were recorded */
     bool saw_backward;              /* or an optimizer: else roles are by call site */
-    char policy[160];               /* what the replay simulated */
+    char policy[MT_POLICY_TEXT];    /* what the replay simulated */
     bool what_if;                   /* asked for: not what the program ran under */
     const char *pytorch_difference; /* why not PyTorch's rules, NULL = they are, or
                                        another policy was asked for */

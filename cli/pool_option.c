@@ -1,0 +1,88 @@
+#include "pool_option.h"
+
+#include <stdio.h>
+
+#include "policy.h"
+#include "units.h"
+
+static bool is_pytorch(const char *text)
+{
+    struct mt_policy_text policy;
+    struct mt_error unused;
+
+    return mt_policy_text_parse(text, &policy, &unused) == MT_OK &&
+           policy.ops == &mt_policy_pytorch;
+}
+
+int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *policies,
+                         struct mt_arena *arena)
+{
+    size_t i, j, given = 0;
+
+    for (i = 0; i < policies->count && pools->count; i++) {
+        const char **item = &policies->items[i];
+        if (*item && !is_pytorch(*item))
+            continue;
+        given++;
+        *item = *item ? *item : mt_policy_pytorch.name;
+        for (j = 0; *item && j < pools->count; j++)
+            *item = mt_arena_printf(arena, "%s --pool %s", *item, pools->items[j]);
+        if (!*item) {
+            mt_say("out of memory");
+            return MT_EXIT_INPUT;
+        }
+    }
+    if (!pools->count || given)
+        return MT_EXIT_OK;
+    mt_say("option '--pool' is for pytorch, and no such policy is given");
+    return MT_EXIT_USAGE;
+}
+
+/* ---- what is said --------------------------------------------------------------- */
+
+void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_pool_share *shares)
+{
+    const char *at = mt_pool_routes_text(policy), *selector;
+    char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+    size_t length, i;
+
+    if (!*at)
+        return;
+    for (i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
+        mt_buf_add_text(out, "  pool ");
+        mt_buf_add_printable(out, selector, length);
+        mt_buf_printf(out, ": %s requests, %s in all", mt_format_count(count, shares[i].requests),
+                      mt_format_bytes(bytes, shares[i].requested_bytes));
+        if (shares[i].private_requests)
+            mt_buf_printf(out, "; %s more, %s, are in a private pool of the run, and stay there",
+                          mt_format_count(count, shares[i].private_requests),
+                          mt_format_bytes(bytes, shares[i].private_requested_bytes));
+        mt_buf_add_char(out, '\n');
+    }
+    mt_buf_add_text(out,
+                    "  pools last to the end of the run: what they hold never goes back to the "
+                    "driver\n");
+}
+
+void mt_json_pool_shares(struct mt_json *json, const char *policy,
+                         const struct mt_pool_share *shares)
+{
+    const char *at = mt_pool_routes_text(policy), *selector;
+    char text[MT_POLICY_TEXT];
+    size_t length, i;
+
+    if (!*at)
+        return;
+    mt_json_array_begin(json, "pools");
+    for (i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
+        mt_json_object_begin(json, NULL);
+        snprintf(text, sizeof text, "%.*s", (int)length, selector);
+        mt_json_text(json, "selector", text);
+        mt_json_u64(json, "requests", shares[i].requests);
+        mt_json_u64(json, "requested_bytes", shares[i].requested_bytes);
+        mt_json_u64(json, "private_requests", shares[i].private_requests);
+        mt_json_u64(json, "private_requested_bytes", shares[i].private_requested_bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}

@@ -1,0 +1,1 @@
+memtrace fit captures/seq2seq.pickle.zst --pool 'site=~forward,size<20MiB' --no-cards

@@ -1,0 +1,1 @@
+memtrace replay captures/graph.pickle.zst --pool 'size>=20MiB' --json

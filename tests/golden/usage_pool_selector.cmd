@@ -1,0 +1,1 @@
+memtrace replay captures/leak.pickle.zst --pool 'embedding'

@@ -1,0 +1,326 @@
+/* Pools that the run did not have: which requests are meant, and what becomes of
+ * them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "memory_source.h"
+#include "replay.h"
+#include "request_selector.h"
+#include "util.h"
+
+static struct memory_source source;
+static struct mt_replay_summary summary;
+static struct mt_error error;
+
+static uint32_t text_id(const char *text)
+{
+    uint32_t id;
+
+    assert_int_equal(mt_symbols_string(&source.source.symbols, text, strlen(text), &id), MT_OK);
+    return id;
+}
+
+static uint32_t stack_id(uint32_t parent, const char *function, const char *file, uint32_t line)
+{
+    uint32_t frame, stack;
+
+    assert_int_equal(
+        mt_symbols_frame(&source.source.symbols, text_id(function), text_id(file), line, &frame),
+        MT_OK);
+    assert_int_equal(mt_symbols_stack(&source.source.symbols, parent, frame, &stack), MT_OK);
+    return stack;
+}
+
+static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes)
+{
+    struct mt_event made = {.kind = kind, .addr = addr, .size_bytes = size_bytes};
+
+    made.stack = made.name = MT_NO_ID;
+    made.heap = 1;
+    return made;
+}
+
+static void begin(struct mt_event *events, size_t count)
+{
+    memory_source_init(&source, events, count, 3);
+    assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
+}
+
+/* ---- selectors ----------------------------------------------------------------- */
+
+static bool means(const char *text, const struct mt_event *request, const char *phase)
+{
+    struct mt_request_facts facts = {request, phase, 0};
+    struct mt_request_selector *selector;
+    bool first, again;
+
+    if (mt_request_selector_new(text, &selector, &error) != MT_OK)
+        fail_msg("%s: %s", text, error.text);
+    assert_int_equal(mt_request_selector_match(selector, &source.source.symbols, &facts, &first),
+                     MT_OK);
+    assert_int_equal(mt_request_selector_match(selector, &source.source.symbols, &facts, &again),
+                     MT_OK);
+    assert_int_equal(first, again); /* what was remembered is what was found */
+    mt_request_selector_free(selector);
+    return first;
+}
+
+static void sizes_are_compared_as_written(void **unused)
+{
+    struct mt_event request = event(MT_EVENT_ALLOC, 4096, MT_MIB);
+
+    (void)unused;
+    begin(&request, 1);
+    assert_true(means("size>=1MiB", &request, NULL));
+    assert_true(means("size<=1MiB", &request, NULL));
+    assert_true(means("size=1048576", &request, NULL));
+    assert_true(means("size>1048575", &request, NULL));
+    assert_true(means("size<1048577", &request, NULL));
+    assert_false(means("size>1MiB", &request, NULL));
+    assert_false(means("size<1MiB", &request, NULL));
+    assert_false(means("size>=1048577", &request, NULL));
+    assert_false(means("size<=1048575", &request, NULL));
+    assert_false(means("size=1048577", &request, NULL));
+    memory_source_release(&source);
+}
+
+static void a_site_is_any_frame(void **unused)
+{
+    struct mt_event request = event(MT_EVENT_ALLOC, 4096, 100), sibling = request, bare = request;
+    uint32_t outer;
+
+    (void)unused;
+    begin(&request, 1);
+    outer = stack_id(MT_NO_ID, "main", "run.py", 7);
+    request.stack = stack_id(outer, "embedding", "/lib/functional.py", 25);
+    sibling.stack = stack_id(outer, "relu", "/lib/functional.py", 0);
+    assert_true(means("site=~embedding", &request, NULL));
+    assert_true(means("site=~^embedding$", &request, NULL));
+    assert_true(means("site=~functional\\.py:25$", &request, NULL));
+    assert_true(means("site=~^(main|nobody)$", &request, NULL));
+    assert_true(means("site=~^run.py:7$", &request, NULL));
+    assert_false(means("site=~^bedding", &request, NULL));
+    assert_false(means("site=~embedding.*functional", &request, NULL)); /* two texts */
+    assert_false(means("site=~functional.py:", &sibling, NULL));        /* no line is known */
+    assert_true(means("site=~functional.py", &sibling, NULL));
+    assert_true(means("site=~main", &sibling, NULL));
+    assert_false(means("site=~embedding", &sibling, NULL));
+    assert_false(means("site=~.*", &bare, NULL)); /* without a stack there is none */
+    memory_source_release(&source);
+}
+
+static void conditions_hold_together(void **unused)
+{
+    struct mt_event request = event(MT_EVENT_ALLOC, 4096, 5000);
+
+    (void)unused;
+    begin(&request, 1);
+    request.stack = stack_id(MT_NO_ID, "a,b", "f.py", 1);
+    assert_true(means("site=~a,size>4000,size<6000,phase=~step#3/for", &request, "step#3/forward"));
+    assert_false(means("site=~a,size>4000,size<5000", &request, NULL));
+    assert_false(means("phase=~backward", &request, "step#3/forward"));
+    assert_false(means("phase=~.*", &request, NULL));
+    /* a comma belongs to the expression, unless a condition begins behind it */
+    assert_true(means("site=~a,b", &request, NULL));
+    assert_true(means("site=~^a{1,1},b$,size=5000", &request, NULL));
+    memory_source_release(&source);
+}
+
+static void what_is_no_selector_is_refused(void **unused)
+{
+    static const char *const wrong[] = {
+        "",        "embedding",      "site=embedding",  "site=~",
+        "site=~(", "size>=",         "size>=20bananas", "size<0",
+        "size",    "size=1,,size=1", "pool=~x",         "size>18446744073709551615"};
+    struct mt_request_selector *selector;
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(wrong); i++) {
+        if (mt_request_selector_new(wrong[i], &selector, &error) != MT_ERR_USAGE)
+            fail_msg("'%s' was taken", wrong[i]);
+        assert_null(selector);
+        assert_true(strlen(error.text) > 0);
+    }
+}
+
+/* ---- routes -------------------------------------------------------------------- */
+
+static enum mt_status run(const char *policy, uint64_t limit_bytes)
+{
+    const struct mt_replay_options options = {.policy = policy, .limit_bytes = limit_bytes};
+
+    source.at = 0;
+    return mt_replay_run(&source.source, &options, NULL, &summary, &error);
+}
+
+static const struct mt_replay_result *replay(const char *policy, uint64_t limit_bytes)
+{
+    if (run(policy, limit_bytes) != MT_OK)
+        fail_msg("%s", error.text);
+    return &summary.devices[0];
+}
+
+/* By hand: 3 MiB make a segment of 20 MiB, 1 MiB and 100 B share one of 2 MiB.
+ * In pools of their own each has its own. */
+static void pools_do_not_share(void **unused)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_ALLOC, 0x1000, 3 * MT_MIB), event(MT_EVENT_ALLOC, 0x2000, 3 * MT_MIB),
+        event(MT_EVENT_ALLOC, 0x3000, MT_MIB - 512), event(MT_EVENT_ALLOC, 0x4000, 100)};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    begin(events, MT_ARRAY_LEN(events));
+    events[0].stack = stack_id(MT_NO_ID, "embedding", "f.py", 1);
+    result = replay("pytorch", 0);
+    assert_int_equal(result->counters.reserved.peak, 22 * MT_MIB);
+    assert_int_equal(result->pool_count, 0);
+    result = replay("pytorch --pool site=~embedding", 0);
+    assert_int_equal(result->counters.reserved.peak, 42 * MT_MIB);
+    assert_int_equal(result->pool_count, 1);
+    assert_int_equal(result->pools[0].requests, 1);
+    assert_int_equal(result->pools[0].requested_bytes, 3 * MT_MIB);
+    assert_string_equal(summary.policy, "pytorch --pool site=~embedding");
+    result = replay("pytorch: --pool size=100 --pool size<3MiB", 0);
+    assert_int_equal(result->counters.reserved.peak, 24 * MT_MIB);
+    assert_int_equal(result->pools[0].requests, 1); /* the first that means it has it */
+    assert_int_equal(result->pools[1].requests, 1);
+    assert_int_equal(result->pools[1].requested_bytes, MT_MIB - 512);
+    result = replay("pytorch:expandable_segments=True --pool size=100", 0);
+    assert_int_equal(result->counters.reserved.peak, 24 * MT_MIB);
+    assert_string_equal(summary.policy, "pytorch:expandable_segments:True --pool size=100");
+    memory_source_release(&source);
+}
+
+/* What the run had in a private pool, and what was there before it, stays. */
+static void only_requests_of_the_default_pool_move(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 0x100000000, 2 * MT_MIB),
+                                event(MT_EVENT_ALLOC, 0x100000000, 100),
+                                event(MT_EVENT_ALLOC, 0x3000, 100),
+                                event(MT_EVENT_ALLOC, 0x4000, 100)};
+    const struct mt_replay_result *result;
+    uint32_t pool;
+
+    (void)unused;
+    begin(events, MT_ARRAY_LEN(events));
+    assert_int_equal(mt_symbols_pool(&source.source.symbols, 0, 1, &pool), MT_OK);
+    events[0].flags = events[1].flags = MT_EVENT_INITIAL;
+    events[3].pool = (uint16_t)pool;
+    result = replay("pytorch --pool size=100", 0);
+    assert_int_equal(result->pools[0].requests, 1);
+    assert_int_equal(result->pools[0].private_requests, 1);
+    assert_int_equal(result->pools[0].private_requested_bytes, 100);
+    assert_int_equal(result->counters.reserved.peak, 6 * MT_MIB);
+    memory_source_release(&source);
+}
+
+static void empty_pools_are_refused(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 0x1000, 100)};
+
+    (void)unused;
+    begin(events, MT_ARRAY_LEN(events));
+    assert_int_equal(run("pytorch --pool size>100", 0), MT_ERR_USAGE);
+    assert_non_null(strstr(error.text, "'size>100': no request matches"));
+    assert_int_equal(run("pytorch --pool size=100 --pool size>50", 0), MT_ERR_USAGE);
+    assert_non_null(strstr(error.text, "'size>50' would be empty"));
+    assert_int_equal(run("pytorch --pool ", 0), MT_ERR_USAGE);
+    assert_int_equal(run("best-fit --pool size=100", 0), MT_ERR_USAGE);
+    assert_int_equal(run("recorded --pool size=100", 0), MT_ERR_USAGE);
+    memory_source_release(&source);
+}
+
+/* The phase of a request is that at the request, also if the allocator's work for
+ * it is recorded before the phase begins. */
+static void phases_are_those_at_the_request(void **unused)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_PHASE_PUSH, 0, 0), event(MT_EVENT_ALLOC, 0x1000, 100),
+        event(MT_EVENT_PHASE_POP, 0, 0),  event(MT_EVENT_SEGMENT_ALLOC, 0x7f0000000000, 2 * MT_MIB),
+        event(MT_EVENT_PHASE_PUSH, 0, 0), event(MT_EVENT_ALLOC, 0x2000, 200),
+        event(MT_EVENT_PHASE_POP, 0, 0),  event(MT_EVENT_ALLOC, 0x3000, 400)};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    begin(events, MT_ARRAY_LEN(events));
+    events[0].name = events[2].name = text_id("forward");
+    events[4].name = events[6].name = text_id("backward");
+    result = replay("pytorch --pool phase=~^backward$", 0);
+    assert_int_equal(result->pools[0].requests, 1);
+    assert_int_equal(result->pools[0].requested_bytes, 200);
+    result = replay("pytorch --pool phase=~.", 0);
+    assert_int_equal(result->pools[0].requests, 2);
+    memory_source_release(&source);
+}
+
+/* As torch 2.11 does, asked on a real allocator: under a limit of 200 MiB, with
+ * 120 MiB cached, a request of 120 MiB in use_mem_pool() fails without a flush;
+ * the other way round the default pool's request flushes in vain, because a pool
+ * in use keeps what it has. */
+static void a_private_request_does_not_flush(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, 0x1000, 120 * MT_MIB),
+                                event(MT_EVENT_FREE_REQUESTED, 0x1000, 120 * MT_MIB),
+                                event(MT_EVENT_FREE_COMPLETED, 0x1000, 120 * MT_MIB),
+                                event(MT_EVENT_ALLOC, 0x2000, 121 * MT_MIB)};
+    const struct mt_replay_result *result;
+    uint32_t pool;
+
+    (void)unused;
+    begin(events, MT_ARRAY_LEN(events));
+    result = replay("pytorch:", 200 * MT_MIB);
+    assert_int_equal(result->counters.ooms, 0);
+    assert_int_equal(result->counters.retries, 1);
+    result = replay("pytorch: --pool size=121MiB", 200 * MT_MIB);
+    assert_int_equal(result->counters.ooms, 1);
+    assert_int_equal(result->counters.retries, 0);
+    assert_int_equal(result->counters.device_frees, 0);
+    result = replay("pytorch: --pool size=120MiB", 200 * MT_MIB);
+    assert_int_equal(result->counters.ooms, 1);
+    assert_int_equal(result->counters.retries, 1);
+    assert_int_equal(result->counters.device_frees, 0);
+    assert_int_equal(mt_symbols_pool(&source.source.symbols, 0, 1, &pool), MT_OK);
+    events[3].pool = (uint16_t)pool;
+    result = replay("pytorch:", 200 * MT_MIB);
+    assert_int_equal(result->counters.ooms, 1);
+    assert_int_equal(result->counters.retries, 0);
+    memory_source_release(&source);
+}
+
+/* A pool is in use until the run ends: emptying the cache leaves it alone. */
+static void emptying_the_cache_leaves_pools(void **unused)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_ALLOC, 0x1000, 100), event(MT_EVENT_FREE_REQUESTED, 0x1000, 100),
+        event(MT_EVENT_FREE_COMPLETED, 0x1000, 100), event(MT_EVENT_EMPTY_CACHE, 0, 0)};
+
+    (void)unused;
+    begin(events, MT_ARRAY_LEN(events));
+    assert_int_equal(replay("pytorch", 0)->counters.reserved.now, 0);
+    assert_int_equal(replay("pytorch --pool size=100", 0)->counters.reserved.now, 2 * MT_MIB);
+    memory_source_release(&source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_compared_as_written),
+        cmocka_unit_test(a_site_is_any_frame),
+        cmocka_unit_test(conditions_hold_together),
+        cmocka_unit_test(what_is_no_selector_is_refused),
+        cmocka_unit_test(pools_do_not_share),
+        cmocka_unit_test(only_requests_of_the_default_pool_move),
+        cmocka_unit_test(empty_pools_are_refused),
+        cmocka_unit_test(phases_are_those_at_the_request),
+        cmocka_unit_test(a_private_request_does_not_flush),
+        cmocka_unit_test(emptying_the_cache_leaves_pools),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
