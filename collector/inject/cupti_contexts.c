@@ -26,6 +26,12 @@ static _Atomic unsigned row_count; /* rows behind it were never used */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int creating_on = -1; /* device of the call that the thread is in */
 
+static struct {
+    uint64_t total_bytes;
+    char name[64];
+    bool told;
+} devices[DEVICES_MAX]; /* what the program was told of them */
+
 static int (*ask_device)(const void *context, uint32_t *device);
 
 void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *device))
@@ -85,6 +91,7 @@ void mt_cupti_contexts_forget(void)
     pthread_mutex_init(&lock, NULL);
     row_count = 0;
     memset((void *)rows, 0, sizeof rows);
+    memset(devices, 0, sizeof devices);
     creating_on = -1;
 }
 
@@ -193,18 +200,27 @@ void mt_cupti_exit_green_context(const struct mt_cupti_call *call)
 
 /* ---- what the program asks of its devices ---- */
 
-static struct {
-    uint64_t total_bytes;
-    char name[64];
-    bool told;
-} devices[DEVICES_MAX];
-
 static void tell_device(int device)
 {
-    if (devices[device].told || !devices[device].total_bytes || !devices[device].name[0])
+    if (!mt_collect_is_running() || devices[device].told || !devices[device].total_bytes ||
+        !devices[device].name[0])
         return;
     devices[device].told = true;
     mt_collect_device((uint32_t)device, devices[device].total_bytes, devices[device].name);
+}
+
+void mt_cupti_contexts_tell_devices(void)
+{
+    pthread_mutex_lock(&lock);
+    for (int device = 0; device < DEVICES_MAX; device++)
+        tell_device(device);
+    pthread_mutex_unlock(&lock);
+}
+
+bool mt_cupti_asks_device(const struct mt_cupti_entry *entry)
+{
+    return entry->at_exit == mt_cupti_exit_device_total ||
+           entry->at_exit == mt_cupti_exit_device_name;
 }
 
 void mt_cupti_exit_device_total(const struct mt_cupti_call *call)

@@ -20,6 +20,11 @@ void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *devic
 void mt_cupti_context_created(uint64_t context);
 void mt_cupti_context_destroyed(uint64_t context);
 
+/* Does the call ask for a device's name or size? What the answers are is kept, and
+ * told of in the trace: at once if there is one, else by tell_devices. */
+bool mt_cupti_asks_device(const struct mt_cupti_entry *entry);
+void mt_cupti_contexts_tell_devices(void);
+
 void mt_cupti_contexts_forget(void); /* in a forked child */
 
 #endif

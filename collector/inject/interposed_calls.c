@@ -122,6 +122,13 @@ static void see_context(const char *name, const struct mt_interposed_call *call)
 
 /* --- calls --- */
 
+/* Questions about devices are no reason for a trace (source_cupti.c). */
+static bool is_mere_question(int number)
+{
+    return number < CONTEXT_DESTROY && mt_cupti_asks_device(&mt_cupti_entries[number]) &&
+           !mt_collect_is_running();
+}
+
 static bool begin(void)
 {
     if (!wanted() || !mt_collect_enter())
@@ -144,7 +151,7 @@ static void enter(int number, const struct mt_interposed_call *call)
     struct mt_cupti_call decoded = call_of(call);
     int saved = errno;
 
-    if (begin()) {
+    if (!is_mere_question(number) && begin()) {
         if (number >= CONTEXT_DESTROY)
             enter_context(number, call->params);
         else
@@ -159,7 +166,9 @@ static void leave(int number, const struct mt_interposed_call *call)
     struct mt_cupti_call decoded = call_of(call);
     int saved = errno;
 
-    if (number < CONTEXT_DESTROY && begin()) {
+    if (wanted() && is_mere_question(number)) {
+        mt_cupti_entries[number].at_exit(&decoded);
+    } else if (number < CONTEXT_DESTROY && begin()) {
         see_context(mt_cupti_entries[number].name, call);
         mt_cupti_on_exit(&mt_cupti_entries[number], &decoded);
         mt_collect_leave();
@@ -183,6 +192,7 @@ static void poll(void)
     told = true;
     mt_collect_fact("sources", "interposer");
     mt_collect_fact("driver_calls", "through libmemtrace-cuda.so");
+    mt_cupti_contexts_tell_devices();
 }
 
 static void forked(void)

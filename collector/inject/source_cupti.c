@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,9 @@
 enum { CBIDS_MAX = 1024 };
 
 static _Atomic bool active;
-static _Atomic bool initialised;
-static uint8_t place_of[CBIDS_MAX]; /* in the table, + 1; not written while active */
+static _Atomic bool begun, initialised; /* by the driver: with its cuInit, and done */
+static _Atomic bool told;               /* the trace knows of the subscription */
+static uint8_t place_of[CBIDS_MAX];     /* in the table, + 1; not written while active */
 static struct mt_cupti_subscription subscription;
 
 /* Of the call that the thread is in. */
@@ -103,13 +105,25 @@ static void dispatch(uint32_t domain, uint32_t cbid, const void *data)
         on_fatal_error(data);
 }
 
+/* What a program asks of its devices is remembered, but is no reason for a trace:
+ * launchers of several processes ask, too, and never allocate. */
+static bool is_question(uint32_t domain, uint32_t cbid)
+{
+    unsigned place = domain == MT_CUPTI_DRIVER && cbid < CBIDS_MAX ? place_of[cbid] : 0;
+    return place && mt_cupti_asks_device(&mt_cupti_entries[place - 1]);
+}
+
 static void callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
 {
     int saved = errno;
     (void)user;
-    if (active && data && mt_collect_enter()) {
-        dispatch(domain, cbid, data);
-        mt_collect_leave();
+    if (active && data) {
+        if (!mt_collect_is_running() && is_question(domain, cbid)) {
+            dispatch(domain, cbid, data);
+        } else if (mt_collect_enter()) {
+            dispatch(domain, cbid, data);
+            mt_collect_leave();
+        }
     }
     errno = saved;
 }
@@ -154,15 +168,31 @@ static bool has_substitute(void)
     return preloaded && strstr(preloaded, "/libmemtrace-cuda.so");
 }
 
-static void start(void)
+/* Once, as soon as there is both a trace and an answer. */
+static void tell_start(void)
+{
+    if (!initialised || atomic_exchange(&told, true))
+        return;
+    if (active)
+        mt_collect_fact("sources", "cupti");
+    tell_facts();
+    mt_cupti_contexts_tell_devices();
+}
+
+/* Nobody will begin a trace in a program that only calls the driver; it has to
+ * say why it is empty. */
+static void say_in_trace(void)
+{
+    if (mt_collect_enter())
+        mt_collect_leave();
+}
+
+static void subscribe(void)
 {
     static bool once;
     mt_cupti_capture_find();
     /* CUPTI may call back from now on; the table is written before. */
     bool subscribed = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
-    if (subscribed)
-        mt_collect_fact("sources", "cupti");
-    tell_facts();
     active = subscribed;
     if (!subscribed && strcmp(mt_settings->cupti, "none") != 0 && !has_substitute())
         mt_collect_say(&once, "no driver events: %s (MEMTRACE_CUPTI=none wraps the driver instead)",
@@ -183,15 +213,17 @@ static void start_next(void)
 __attribute__((visibility("default"))) int InitializeInjection(void)
 {
     int saved = errno;
-    if (!initialised) {
-        initialised = true;
+    if (!begun) {
+        begun = true;
         start_next();
         mt_nvml_note_environment();
-        bool entered = mt_settings->asked && mt_collect_enter();
-        if (entered || (mt_settings->asked && mt_collect_is_running()))
-            start(); /* also if an event of this thread led to cuInit */
-        if (entered)
-            mt_collect_leave();
+        if (mt_settings->asked)
+            subscribe();
+        initialised = true;
+        if (mt_settings->asked && !active && !has_substitute())
+            say_in_trace();
+        if (mt_collect_is_running())
+            tell_start();
     }
     errno = saved;
     return 1;
@@ -208,11 +240,12 @@ static void stop(void)
 static void forked(void)
 {
     active = false;
-    initialised = false;
+    begun = initialised = told = false;
     memset(place_of, 0, sizeof place_of);
     mt_live_forget();
     mt_cupti_contexts_forget();
     mt_cupti_pools_forget();
 }
 
-const struct mt_inject_source mt_cupti_source = {.name = "cupti", .stop = stop, .forked = forked};
+const struct mt_inject_source mt_cupti_source = {
+    .name = "cupti", .start = tell_start, .stop = stop, .forked = forked};

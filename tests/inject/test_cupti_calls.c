@@ -357,10 +357,30 @@ static void test_starts_inside_an_event(void **unused)
     InitializeInjection();
     mt_collect_leave();
     assert_non_null(cupti.callback);
+}
+
+/* A launcher of several processes asks how many devices there are, and what they
+ * are called: no trace begins. If one does later, it has the answers. */
+static void test_questions_begin_no_trace(void **unused)
+{
+    (void)unused;
+    size_t bytes = (size_t)1 << 20;
+    struct mt_cu_device_total total = {&bytes, 1};
+    struct mt_cu_device_name named = {"GPU", 64, 1};
     start();
-    recorded.refuses = true; /* the collector could not start */
+    recorded.refuses = true; /* not running: entering would be a failure */
     InitializeInjection();
-    assert_null(cupti.callback);
+    call("cuDeviceTotalMem_v2", &total, 0);
+    call("cuDeviceGetName", &named, 0);
+    assert_non_null(cupti.callback);
+    assert_string_equal(recorded.facts, "");
+    assert_string_equal(recorded.devices, "");
+    recorded.refuses = false;
+    mt_cupti_source.start();
+    mt_cupti_source.start();
+    assert_non_null(strstr(recorded.facts, "sources=cupti\n"));
+    assert_null(strstr(strstr(recorded.facts, "sources=cupti\n") + 1, "sources"));
+    assert_string_equal(recorded.devices, "1 1048576 GPU\n");
 }
 
 static void test_nobody_asked(void **unused)
@@ -809,6 +829,7 @@ int main(void)
         cmocka_unit_test(test_older_cupti),
         cmocka_unit_test(test_calls_the_tool_before),
         cmocka_unit_test(test_starts_inside_an_event),
+        cmocka_unit_test(test_questions_begin_no_trace),
         cmocka_unit_test(test_nobody_asked),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test_setup(test_alloc_and_free, set_up),

@@ -47,6 +47,30 @@ def remove_traces(bench, *others):
     bench.check_left(*others)
 
 
+ASK = """
+import ctypes, subprocess, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+count, name, total = ctypes.c_int(), ctypes.create_string_buffer(100), ctypes.c_size_t()
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0
+assert cuda.cuDeviceGetName(name, 100, 0) == 0
+assert cuda.cuDeviceTotalMem_v2(ctypes.byref(total), 0) == 0 and total.value > 0
+subprocess.run(sys.argv[1:], check=True)
+"""
+
+
+def launcher_that_asks(bench):
+    """It counts the devices and asks for their names, as torchrun does: the trace is its child's."""
+    script = python_script(bench, ASK)
+    for cupti in ("", "none"):
+        done = bench.record("python3", script, bench.recorded, "exit", "0",
+                            environment=bench.environment(MEMTRACE_CUPTI=cupti))
+        check(done.returncode == 0, f"{cupti}: {done}")
+        trace = only(bench.traces())
+        bench.check_whole(trace)
+        check(len(bench.info(trace)["devices"]) > 0, f"{cupti}: no devices")
+        remove_traces(bench, "script.py")
+
+
 def workers_without_gpu(bench):
     """The parent has a trace, workers (as of a data loader) have none."""
     for method in ("fork", "forkserver", "spawn"):
@@ -147,5 +171,5 @@ def closed_streams(bench):
 
 if __name__ == "__main__":
     os.environ.pop("PYTHONPATH", None)
-    sys.exit(main([workers_without_gpu, workers_with_gpu, subprocesses, emptied_environment, nested,
+    sys.exit(main([launcher_that_asks, workers_without_gpu, workers_with_gpu, subprocesses, emptied_environment, nested,
                    daemon, streams_of_lines, closed_streams]))
