@@ -20,9 +20,15 @@ enum { MT_CUPTI_FATAL_ERROR = 1 }; /* of STATE */
 enum { MT_CUPTI_ENTER = 0, MT_CUPTI_EXIT = 1 };
 
 enum {
+    MT_CUPTI_SUCCESS = 0,
+    MT_CUPTI_INVALID_PARAMETER = 1,
+    MT_CUPTI_OUT_OF_MEMORY = 8,
     MT_CUPTI_NOT_INITIALIZED = 15,
     MT_CUPTI_MULTIPLE_SUBSCRIBERS = 39,
 };
+
+/* From this version on several subscribers are possible, if all of them want it. */
+enum { MT_CUPTI_SEVERAL_SINCE = 130200 };
 
 #define MT_CUPTI_OLD_NAME_BYTES 64u /* at least, for the name of who is there already */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "originals.h"
 #include "util.h"
 
 static const char *const sonames[] = {
@@ -40,6 +41,12 @@ static bool resolve(struct mt_cupti_library *library)
         {"cuptiGetVersion", &library->version, true},
         {"cuptiGetResultString", &library->result_string, true},
         {"cuptiGetDeviceId", &library->device_id, false},
+        {"cuptiUnsubscribe", &library->unsubscribe, false},
+        {"cuptiEnableDomain", &library->enable_domain, false},
+        {"cuptiEnableAllDomains", &library->enable_all, false},
+        {"cuptiGetCallbackState", &library->state, false},
+        {"cuptiActivityDisable", &library->disable_activity, false},
+        {"cuptiFinalize", &library->finalize, false},
     };
     for (size_t i = 0; i < MT_ARRAY_LEN(symbols); i++) {
         void *symbol = dlsym(library->handle, symbols[i].name);
@@ -74,6 +81,8 @@ static void try_folder(struct search *search, const char *folder)
 
 /* ---- what the process has mapped ---- */
 
+static const char *const cupti_names[] = {"libcupti.so", NULL};
+
 /* Paths of mapped libraries whose name begins in a certain way. They are
  * collected first: nothing is loaded while the loader's list is being walked. */
 struct mapped {
@@ -97,11 +106,38 @@ static int collect(struct dl_phdr_info *info, size_t size, void *user)
 
 static void try_mapped(struct search *search)
 {
-    static const char *const cupti[] = {"libcupti.so", NULL};
-    struct mapped mapped = {.beginnings = cupti};
+    struct mapped mapped = {.beginnings = cupti_names};
     dl_iterate_phdr(collect, &mapped);
     for (size_t i = 0; i < mapped.count; i++)
         try_path(search, mapped.paths[i], RTLD_NOLOAD);
+}
+
+void *mt_cupti_mapped_symbol(const char *name)
+{
+    struct mapped mapped = {.beginnings = cupti_names};
+    void *symbol = NULL;
+    dl_iterate_phdr(collect, &mapped);
+    for (size_t i = 0; i < mapped.count && !symbol; i++) {
+        void *library = dlopen(mapped.paths[i], RTLD_NOW | RTLD_NOLOAD);
+        symbol = library ? dlsym(library, name) : NULL;
+        if (library)
+            dlclose(library);
+    }
+    return symbol;
+}
+
+bool mt_cupti_library_of(const void *function, struct mt_cupti_library *library)
+{
+    Dl_info info;
+    *library = (struct mt_cupti_library){.handle = mt_original_library(function)};
+    if (!library->handle)
+        return false;
+    if (dladdr(function, &info) && resolve(library)) {
+        snprintf(library->path, sizeof library->path, "%s", info.dli_fname);
+        return true;
+    }
+    dlclose(library->handle);
+    return false;
 }
 
 /* Beside libraries of CUDA or of a framework: the same folder, and where the

@@ -18,6 +18,13 @@ struct mt_cupti_library {
     int (*version)(uint32_t *version);
     int (*result_string)(int result, const char **text);
     int (*device_id)(const void *context, uint32_t *device); /* may be NULL */
+    /* of use to other subscribers only (cupti_guest.c); may be NULL */
+    int (*unsubscribe)(void *subscriber);
+    int (*enable_domain)(uint32_t enable, void *subscriber, uint32_t domain);
+    int (*enable_all)(uint32_t enable, void *subscriber);
+    int (*state)(uint32_t *enabled, void *subscriber, uint32_t domain, uint32_t cbid);
+    int (*disable_activity)(uint32_t kind);
+    int (*finalize)(void);
 };
 
 /* Calls `try` with each library that can be loaded, best first, until it says
@@ -25,5 +32,12 @@ struct mt_cupti_library {
  * only one to try; empty: search. False if none was good. Not for inside a lock. */
 typedef bool mt_cupti_try(void *user, const struct mt_cupti_library *library);
 bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user);
+
+/* The copy that a function of CUPTI's belongs to, held open. False: none, or it
+ * is not the shared library. */
+bool mt_cupti_library_of(const void *function, struct mt_cupti_library *library);
+
+/* A function of a copy that the process has mapped, wherever it was loaded. */
+void *mt_cupti_mapped_symbol(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* See cupti_subscribe.h. Up to CUPTI 13.1 a process has one subscriber; later
- * ones allow several if they are asked to. */
+/* See cupti_subscribe.h. Up to CUPTI 13.1 a process has one subscriber, and we
+ * share its place (cupti_place.h); later ones allow several if they are asked to. */
 #include "cupti_subscribe.h"
 
 #include <stdio.h>
@@ -8,9 +8,8 @@
 #include "cupti_calls.h"
 #include "cupti_contexts.h"
 #include "cupti_library.h"
+#include "cupti_place.h"
 #include "settings.h"
-
-enum { SEVERAL_SINCE = 130200 };
 
 struct attempt {
     mt_cupti_callback *callback;
@@ -23,7 +22,7 @@ struct attempt {
 /* ---- what to hear of ---- */
 
 static void watch(const struct attempt *attempt, const struct mt_cupti_library *library,
-                  void *subscriber, size_t place)
+                  size_t place)
 {
     const struct mt_cupti_entry *entry = &mt_cupti_entries[place];
     struct mt_cupti_subscription *subscription = attempt->subscription;
@@ -33,7 +32,7 @@ static void watch(const struct attempt *attempt, const struct mt_cupti_library *
         subscription->absent++;
     } else if (strcmp(name, entry->name) != 0) {
         subscription->differs++;
-    } else if (library->enable(1, subscriber, MT_CUPTI_DRIVER, entry->cbid) == 0) {
+    } else if (mt_cupti_place_wish(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
         attempt->place_of[entry->cbid] = (uint8_t)(place + 1);
         subscription->watched++;
     } else {
@@ -57,22 +56,26 @@ static void look_for_newer(struct mt_cupti_subscription *subscription,
     }
 }
 
-static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library,
-                      void *subscriber)
+static void watch_state(uint32_t domain, uint32_t cbid)
+{
+    (void)mt_cupti_place_wish(MT_CUPTI_OWN, true, domain, cbid);
+}
+
+static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library)
 {
     mt_cupti_contexts_ask(library->device_id);
     for (size_t place = 0; place < mt_cupti_entry_count; place++)
-        watch(attempt, library, subscriber, place);
+        watch(attempt, library, place);
     look_for_newer(attempt->subscription, library);
-    (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_CREATED);
-    (void)library->enable(1, subscriber, MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_DESTROY_STARTING);
-    (void)library->enable(1, subscriber, MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR);
+    watch_state(MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_CREATED);
+    watch_state(MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_DESTROY_STARTING);
+    watch_state(MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR);
 }
 
 /* ---- subscribing ---- */
 
-static int subscribe_named(const struct attempt *attempt, const struct mt_cupti_library *library,
-                           bool several, char holder[128], void **subscriber)
+static int subscribe_named(const struct mt_cupti_library *library, bool several, char holder[128],
+                           void **subscriber)
 {
     struct mt_cupti_subscriber_params params = {
         .structSize = several
@@ -83,7 +86,7 @@ static int subscribe_named(const struct attempt *attempt, const struct mt_cupti_
         .oldSubscriberSize = 128,
         .allowMultipleSubscribers = several,
     };
-    return library->subscribe_v2(subscriber, attempt->callback, NULL, &params);
+    return library->subscribe_v2(subscriber, mt_cupti_place_callback, NULL, &params);
 }
 
 static int subscribe(const struct attempt *attempt, const struct mt_cupti_library *library,
@@ -91,13 +94,13 @@ static int subscribe(const struct attempt *attempt, const struct mt_cupti_librar
 {
     int result = 0;
     if (!library->subscribe_v2)
-        return library->subscribe(subscriber, attempt->callback, NULL);
-    if (attempt->subscription->version >= SEVERAL_SINCE) {
-        result = subscribe_named(attempt, library, true, holder, subscriber);
+        return library->subscribe(subscriber, mt_cupti_place_callback, NULL);
+    if (attempt->subscription->version >= MT_CUPTI_SEVERAL_SINCE) {
+        result = subscribe_named(library, true, holder, subscriber);
         if (result == 0)
             return 0;
     }
-    return subscribe_named(attempt, library, false, holder, subscriber);
+    return subscribe_named(library, false, holder, subscriber);
 }
 
 /* The first reason counts: it is that of the library that fits best. */
@@ -118,22 +121,42 @@ static void explain(struct attempt *attempt, const struct mt_cupti_library *libr
     attempt->refused = true;
 }
 
+/* Takes the place, or a part of it from who came before us (cupti_guest.c). */
+static int take(const struct attempt *attempt, const struct mt_cupti_library *library,
+                char holder[128])
+{
+    void *subscriber = NULL;
+    int result = MT_CUPTI_SUCCESS;
+    if (!mt_cupti_place_claim()) {
+        strcpy(holder, "one that is just subscribing");
+        return MT_CUPTI_MULTIPLE_SUBSCRIBERS;
+    }
+    if (!mt_cupti_place_library()) {
+        result = subscribe(attempt, library, holder, &subscriber);
+        if (result == MT_CUPTI_SUCCESS)
+            mt_cupti_place_hold(library, subscriber);
+    }
+    if (result == MT_CUPTI_SUCCESS)
+        mt_cupti_place_set_own(attempt->callback);
+    mt_cupti_place_release();
+    return result;
+}
+
 /* Another copy would be refused, too, if somebody holds the place. */
 static bool try_library(void *user, const struct mt_cupti_library *library)
 {
     struct attempt *attempt = user;
-    void *subscriber = NULL;
     char holder[128] = "";
     if (library->version(&attempt->subscription->version) != 0)
         attempt->subscription->version = 0; /* subscribing tells why */
-    int result = subscribe(attempt, library, holder, &subscriber);
-    if (result != 0) {
+    int result = take(attempt, library, holder);
+    if (result != MT_CUPTI_SUCCESS) {
         holder[sizeof holder - 1] = 0;
         explain(attempt, library, result, holder);
         return result == MT_CUPTI_MULTIPLE_SUBSCRIBERS;
     }
     attempt->subscription->refusal[0] = 0;
-    watch_all(attempt, library, subscriber);
+    watch_all(attempt, mt_cupti_place_library());
     return true;
 }
 
@@ -146,6 +169,8 @@ bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t p
         strcpy(subscription->refusal, "it is switched off");
         return false;
     }
-    return mt_cupti_search(mt_settings->cupti, try_library, &attempt) &&
-           subscription->refusal[0] == 0;
+    const struct mt_cupti_library *held = mt_cupti_place_library();
+    bool tried = held ? try_library(&attempt, held)
+                      : mt_cupti_search(mt_settings->cupti, try_library, &attempt);
+    return tried && subscription->refusal[0] == 0;
 }

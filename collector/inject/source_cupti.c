@@ -18,6 +18,7 @@
 #include "cupti_capture.h"
 #include "cupti_contexts.h"
 #include "cupti_live.h"
+#include "cupti_place.h"
 #include "cupti_pools.h"
 #include "cupti_subscribe.h"
 #include "cupti_tell.h"
@@ -242,6 +243,7 @@ static void forked(void)
     active = false;
     begun = initialised = told = false;
     memset(place_of, 0, sizeof place_of);
+    mt_cupti_place_forked();
     mt_live_forget();
     mt_cupti_contexts_forget();
     mt_cupti_pools_forget();

@@ -118,13 +118,6 @@ bool mt_torch_reports_seen(void); /* has one become an event? */
 /* Finds the functions that are interposed, ahead of time. */
 void mt_torch_reports_resolve(void *library);
 
-/* What has that name, as seen from a library (NULL: from the program): never
- * one of ours. NULL if there is none. */
-void *mt_torch_symbol(void *library, const char *name);
-
-/* A handle of the library that the code at `address` is in, or NULL. */
-void *mt_torch_library_of(const void *address);
-
 /* ---- source_torch_limit.c: how much the allocator may take ---- */
 
 void mt_torch_limit_set(double fraction, int device); /* the program did */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "collect.h"
+#include "originals.h"
 #include "settings.h"
 #include "source_torch.h"
 
@@ -276,7 +277,7 @@ static void **const *find_allocator(void *library)
 {
     void **const *allocator = dlsym(RTLD_DEFAULT, ALLOCATOR);
 
-    return allocator ? allocator : mt_torch_symbol(library, ALLOCATOR);
+    return allocator ? allocator : mt_original_symbol(library, ALLOCATOR);
 }
 
 /* Who gets no trace shall not pay for the tracker. */

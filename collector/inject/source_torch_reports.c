@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "collect.h"
+#include "originals.h"
 #include "settings.h"
 #include "source_torch.h"
 
@@ -45,44 +46,13 @@ bool mt_torch_reports_seen(void)
 
 /* ---- the originals ---- */
 
-void *mt_torch_library_of(const void *address)
-{
-    Dl_info info;
-
-    if (!dladdr(address, &info) || !info.dli_fname || !*info.dli_fname)
-        return NULL;
-    return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-}
-
-static bool is_ours(void *function)
-{
-    Dl_info theirs, ours;
-
-    return dladdr(function, &theirs) && dladdr(&absent, &ours) &&
-           theirs.dli_fbase == ours.dli_fbase;
-}
-
-/* A handle searches its library and what that needs, not what was preloaded:
- * PyTorch's libraries are loaded RTLD_LOCAL, RTLD_NEXT does not see them. */
-void *mt_torch_symbol(void *library, const char *name)
-{
-    void *symbol = library ? dlsym(library, name) : NULL;
-
-    if (!symbol || is_ours(symbol))
-        symbol = dlsym(RTLD_NEXT, name);
-    return symbol && !is_ours(symbol) ? symbol : NULL;
-}
-
 static void *original(enum interposed which, const void *caller)
 {
     void *function = atomic_load_explicit(&originals[which], memory_order_acquire);
 
     if (!function) {
         int saved = errno;
-        void *library = mt_torch_library_of(caller);
-        function = mt_torch_symbol(library, names[which]);
-        if (library)
-            dlclose(library);
+        function = mt_original_for(caller, names[which]);
         function = function ? function : &absent;
         atomic_store_explicit(&originals[which], function, memory_order_release);
         errno = saved;
@@ -95,7 +65,7 @@ void mt_torch_reports_resolve(void *library)
     int i;
 
     for (i = 0; i < COUNT; i++) {
-        void *function = mt_torch_symbol(library, names[i]);
+        void *function = mt_original_symbol(library, names[i]);
         if (function)
             atomic_store_explicit(&originals[i], function, memory_order_release);
     }
@@ -227,7 +197,7 @@ int8_t mt_torch_device_count(void)
 
     if (!atomic_exchange(&met, true)) {
         int saved = errno;
-        void *library = mt_torch_library_of(caller);
+        void *library = mt_original_library(caller);
         mt_torch_allocator_meet(library);
         if (library)
             dlclose(library);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "collect.h"
+#include "originals.h"
 #include "settings.h"
 #include "source_torch.h"
 
@@ -107,10 +108,10 @@ static void end(const void *scope, struct context *context)
 
 void mt_torch_scopes_resolve(void *library)
 {
-    add_function add = (add_function)mt_torch_symbol(
+    add_function add = (add_function)mt_original_symbol(
         library, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
 
-    scopes.name = (name_function)mt_torch_symbol(library, "_ZNK2at14RecordFunction4nameEv");
+    scopes.name = (name_function)mt_original_symbol(library, "_ZNK2at14RecordFunction4nameEv");
     if (add && scopes.name)
         atomic_store_explicit(&scopes.add, add, memory_order_release);
 }

@@ -14,6 +14,7 @@
 #include "cupti_calls.h"
 #include "cupti_capture.h"
 #include "cupti_library.h"
+#include "cupti_place.h"
 #include "recorded_events.h"
 #include "source_cupti.h"
 #include "source_nvml.h"
@@ -196,6 +197,7 @@ static void create_context(const char *handle, int device)
 static void start(void)
 {
     mt_cupti_source.forked(); /* as new */
+    mt_cupti_place_forget();
     recorded_clear();
     memset(&cupti, 0, sizeof cupti);
     cupti.libraries = 1;

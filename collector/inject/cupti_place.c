@@ -1,0 +1,259 @@
+/* See cupti_place.h. Callbacks run while a guest comes and goes: they read two
+ * pointers and a byte, and take no lock. What a guest's pointer leads to is
+ * never freed (a profiler that comes again has the same). */
+#include "cupti_place.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DOMAINS = 16, CBIDS = 1024, MAX_WAIT_NS = 2000000000 };
+
+struct guest {
+    mt_cupti_callback *callback;
+    void *user;
+    struct guest *next;
+};
+
+static struct {
+    struct mt_cupti_library library; /* while `subscriber` is set */
+    _Atomic(void *) subscriber;
+    _Atomic(mt_cupti_callback *) own;
+    _Atomic(struct guest *) guest;
+    struct guest *guests;                   /* all that there were */
+    _Atomic uint8_t wishes[DOMAINS][CBIDS]; /* sides */
+} place;
+
+static atomic_flag claimed = ATOMIC_FLAG_INIT;
+static __thread bool has_claim, is_telling;
+
+/* ---- who is there ---- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+bool mt_cupti_place_claim(void)
+{
+    uint64_t start_ns = now_ns();
+    if (has_claim)
+        return false;
+    while (atomic_flag_test_and_set(&claimed)) {
+        if (now_ns() - start_ns > MAX_WAIT_NS)
+            return false;
+        sched_yield();
+    }
+    has_claim = true;
+    return true;
+}
+
+void mt_cupti_place_release(void)
+{
+    has_claim = false;
+    atomic_flag_clear(&claimed);
+}
+
+const struct mt_cupti_library *mt_cupti_place_library(void)
+{
+    return mt_cupti_place_subscriber() ? &place.library : NULL;
+}
+
+void mt_cupti_place_hold(const struct mt_cupti_library *library, void *subscriber)
+{
+    place.library = *library;
+    atomic_store(&place.subscriber, subscriber);
+}
+
+void mt_cupti_place_forget(void)
+{
+    atomic_store(&place.subscriber, NULL);
+    atomic_store(&place.own, NULL);
+    atomic_store(&place.guest, NULL);
+    memset((void *)place.wishes, 0, sizeof place.wishes);
+}
+
+void mt_cupti_place_set_own(mt_cupti_callback *callback)
+{
+    atomic_store(&place.own, callback);
+}
+
+static struct guest *find_guest(mt_cupti_callback *callback, void *user)
+{
+    struct guest *guest = place.guests;
+    while (guest && (guest->callback != callback || guest->user != user))
+        guest = guest->next;
+    if (!guest && (guest = malloc(sizeof *guest)) != NULL) {
+        *guest = (struct guest){callback, user, place.guests};
+        place.guests = guest;
+    }
+    return guest;
+}
+
+bool mt_cupti_place_set_guest(mt_cupti_callback *callback, void *user)
+{
+    struct guest *guest = callback ? find_guest(callback, user) : NULL;
+    if (guest || !callback)
+        atomic_store(&place.guest, guest);
+    return guest || !callback;
+}
+
+void *mt_cupti_place_subscriber(void)
+{
+    return atomic_load(&place.subscriber);
+}
+
+bool mt_cupti_place_has(enum mt_cupti_side side)
+{
+    return side == MT_CUPTI_OWN ? atomic_load(&place.own) != NULL
+                                : atomic_load(&place.guest) != NULL;
+}
+
+void mt_cupti_place_forked(void)
+{
+    atomic_store(&place.own, NULL);
+    has_claim = false;
+    atomic_flag_clear(&claimed);
+}
+
+/* ---- wishes ---- */
+
+/* NULL: numbers that only a guest can mean; CUPTI alone keeps them. */
+static _Atomic uint8_t *wishes_of(uint32_t domain, uint32_t cbid)
+{
+    return domain < DOMAINS && cbid < CBIDS ? &place.wishes[domain][cbid] : NULL;
+}
+
+/* Tells CUPTI what both wish, again if that changed meanwhile. */
+static int settle(const _Atomic uint8_t *wishes, uint32_t domain, uint32_t cbid)
+{
+    void *subscriber = mt_cupti_place_subscriber();
+    bool enable;
+    int result;
+    do {
+        enable = atomic_load(wishes) != 0;
+        result = place.library.enable(enable, subscriber, domain, cbid);
+    } while (result == MT_CUPTI_SUCCESS && enable != (atomic_load(wishes) != 0));
+    return result;
+}
+
+static uint8_t note(_Atomic uint8_t *wishes, enum mt_cupti_side side, bool enable)
+{
+    return enable ? atomic_fetch_or(wishes, (uint8_t)side)
+                  : atomic_fetch_and(wishes, (uint8_t) ~(unsigned)side);
+}
+
+int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid)
+{
+    _Atomic uint8_t *wishes = wishes_of(domain, cbid);
+    if (!wishes)
+        return place.library.enable(enable, mt_cupti_place_subscriber(), domain, cbid);
+    uint8_t before = note(wishes, side, enable);
+    int result = settle(wishes, domain, cbid);
+    if (result != MT_CUPTI_SUCCESS)
+        (void)note(wishes, side, before & side); /* as it was */
+    return result;
+}
+
+static bool anyone_else(enum mt_cupti_side side, uint32_t domain)
+{
+    for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
+        if (atomic_load(&place.wishes[domain][cbid]) & ~(unsigned)side)
+            return true;
+    return false;
+}
+
+static void note_domain(enum mt_cupti_side side, uint32_t domain)
+{
+    for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
+        (void)note(&place.wishes[domain][cbid], side, true);
+}
+
+static int enable_domain(enum mt_cupti_side side, uint32_t domain)
+{
+    int result = place.library.enable_domain(1, mt_cupti_place_subscriber(), domain);
+    if (result == MT_CUPTI_SUCCESS)
+        note_domain(side, domain);
+    return result;
+}
+
+/* One by one if the other side is there: it must not miss a moment. */
+static int disable_domain(enum mt_cupti_side side, uint32_t domain)
+{
+    bool apart = anyone_else(side, domain);
+    int result = MT_CUPTI_SUCCESS;
+    for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
+        if ((note(&place.wishes[domain][cbid], side, false) & side) && apart)
+            (void)settle(&place.wishes[domain][cbid], domain, cbid);
+    if (!apart)
+        result = place.library.enable_domain(0, mt_cupti_place_subscriber(), domain);
+    /* it came in between */
+    for (uint32_t cbid = 0; !apart && cbid < CBIDS; cbid++)
+        if (atomic_load(&place.wishes[domain][cbid]))
+            (void)settle(&place.wishes[domain][cbid], domain, cbid);
+    return result;
+}
+
+int mt_cupti_place_wish_domain(enum mt_cupti_side side, bool enable, uint32_t domain)
+{
+    if (!place.library.enable_domain)
+        return MT_CUPTI_NOT_INITIALIZED;
+    if (domain >= DOMAINS)
+        return place.library.enable_domain(enable, mt_cupti_place_subscriber(), domain);
+    return enable ? enable_domain(side, domain) : disable_domain(side, domain);
+}
+
+int mt_cupti_place_wish_all(enum mt_cupti_side side, bool enable)
+{
+    int result = MT_CUPTI_SUCCESS;
+    if (!place.library.enable_all || !place.library.enable_domain)
+        return MT_CUPTI_NOT_INITIALIZED;
+    if (enable)
+        result = place.library.enable_all(1, mt_cupti_place_subscriber());
+    for (uint32_t domain = 1; result == MT_CUPTI_SUCCESS && domain < DOMAINS; domain++) {
+        if (enable)
+            note_domain(side, domain);
+        else
+            (void)disable_domain(side, domain); /* there are fewer of them */
+    }
+    return result;
+}
+
+int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain, uint32_t cbid)
+{
+    _Atomic uint8_t *wishes = wishes_of(domain, cbid);
+    if (!place.library.state)
+        return MT_CUPTI_NOT_INITIALIZED;
+    int result = place.library.state(enabled, mt_cupti_place_subscriber(), domain, cbid);
+    if (result == MT_CUPTI_SUCCESS && wishes && (atomic_load(wishes) & ~(unsigned)side))
+        *enabled = (atomic_load(wishes) & side) != 0;
+    return result;
+}
+
+/* ---- callbacks ---- */
+
+/* Each hears what it asked for; the guest, too, what nobody asked for here: then
+ * it has ways to CUPTI that do not lead through us. The collector is first: it
+ * does not look at `data` again when the guest, which may detach CUPTI, has had
+ * it. What it asks the driver for itself is nobody's. */
+void mt_cupti_place_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+    mt_cupti_callback *own = atomic_load_explicit(&place.own, memory_order_acquire);
+    const _Atomic uint8_t *wishes = wishes_of(domain, cbid);
+    unsigned sides = wishes ? atomic_load_explicit(wishes, memory_order_relaxed) : 0;
+    (void)user;
+    if (is_telling)
+        return;
+    if (own && (sides & MT_CUPTI_OWN)) {
+        is_telling = true;
+        own(NULL, domain, cbid, data);
+        is_telling = false;
+    }
+    const struct guest *guest = atomic_load_explicit(&place.guest, memory_order_acquire);
+    if (guest && sides != MT_CUPTI_OWN)
+        guest->callback(guest->user, domain, cbid, data);
+}

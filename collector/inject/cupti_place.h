@@ -1,0 +1,55 @@
+/* CUPTI's one place for a subscriber, and the two who share it: the collector,
+ * and a guest, which is whatever else of the process subscribes to the same copy
+ * of CUPTI (cupti_guest.c). Both have a callback and wishes; CUPTI enables what
+ * one of them wishes, and each hears what it wished. */
+#ifndef MT_INJECT_CUPTI_PLACE_H
+#define MT_INJECT_CUPTI_PLACE_H
+
+#include <stdbool.h>
+
+#include "cupti_library.h"
+
+enum mt_cupti_side { MT_CUPTI_OWN = 1, MT_CUPTI_GUEST = 2 };
+
+/* Who comes or goes claims the place first. Waits for another thread, but not
+ * long; false: it had no end, or this thread has claimed it already (CUPTI called
+ * back, or started CUDA, while it subscribed). */
+bool mt_cupti_place_claim(void);
+void mt_cupti_place_release(void);
+
+/* ---- between claim and release ---- */
+
+/* The copy of CUPTI that is subscribed to with mt_cupti_place_callback; NULL: none. */
+const struct mt_cupti_library *mt_cupti_place_library(void);
+
+/* `subscriber` is the handle that `library` gave for mt_cupti_place_callback. */
+void mt_cupti_place_hold(const struct mt_cupti_library *library, void *subscriber);
+
+/* CUPTI has forgotten the handle. */
+void mt_cupti_place_forget(void);
+
+/* Who hears from now on; NULL: nobody (the wishes stay). False: no memory. */
+void mt_cupti_place_set_own(mt_cupti_callback *callback);
+bool mt_cupti_place_set_guest(mt_cupti_callback *callback, void *user);
+
+/* ---- at any time, from any thread ---- */
+
+mt_cupti_callback mt_cupti_place_callback;
+
+/* The handle; NULL: the place is not held. */
+void *mt_cupti_place_subscriber(void);
+bool mt_cupti_place_has(enum mt_cupti_side side);
+
+/* These say what CUPTI says. A side's wish is never undone by the other's. The
+ * place must be held; they take no lock, so that callbacks may call them. */
+int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid);
+int mt_cupti_place_wish_domain(enum mt_cupti_side side, bool enable, uint32_t domain);
+int mt_cupti_place_wish_all(enum mt_cupti_side side, bool enable);
+int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain,
+                         uint32_t cbid);
+
+/* In a forked child: the collector hears nothing, and no other thread has a
+ * claim. A guest stays: CUPTI knows it as before. */
+void mt_cupti_place_forked(void);
+
+#endif
