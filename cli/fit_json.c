@@ -72,6 +72,8 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     mt_json_bool(json, "behaviour_depends_on_memory", mt_fit_depends_on_memory(result));
     mt_json_u64(json, "recorded_ooms", result->recorded_ooms);
     mt_json_u64(json, "recorded_retries", result->recorded_retries);
+    add_bytes_or_null(json, "died_of_bytes", result->died_bytes,
+                      result->died_at != MT_FIT_NOT_DIED);
     mt_json_bool(json, "starts_in_middle", result->starts_in_middle);
     add_bytes_or_null(json, "fit_reserved_bytes", result->fit_reserved_bytes, result->fits);
     mt_json_u64(json, "reserved_peak_bytes", result->reserved_peak_bytes);

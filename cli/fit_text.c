@@ -135,7 +135,12 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
         "the answer\n  holds only if what it asks for does not depend on how much there is\n",
         mt_format_count(ooms, result->recorded_ooms),
         mt_format_count(retries, result->recorded_retries));
-    if (result->recorded_ooms)
+    if (result->died_at != MT_FIT_NOT_DIED)
+        mt_buf_printf(out,
+                      "  the %s that the run died of fit, too; what it would have asked for after "
+                      "that is not known\n",
+                      mt_format_bytes(ooms, result->died_bytes));
+    else if (result->recorded_ooms)
         mt_buf_add_text(out, "  requests that the run itself could not serve need not fit\n");
 }
 

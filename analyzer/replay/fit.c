@@ -38,14 +38,15 @@ static enum mt_status stop_at_failure(void *context, const struct mt_event *even
 {
     struct search *search = context;
 
-    if (event->kind != MT_EVENT_ALLOC || view->block_bytes || event->device != search->device)
+    if (event->device != search->device || view->block_bytes)
         return MT_OK;
-    if (!mt_fit_is_failure(event, view)) {
-        search->now_unplaced++;
-        return MT_OK;
+    if (mt_fit_is_failure(event, view, search->result->died_at)) {
+        search->failed = true;
+        return MT_END;
     }
-    search->failed = true;
-    return MT_END;
+    if (event->kind == MT_EVENT_ALLOC)
+        search->now_unplaced++;
+    return MT_OK;
 }
 
 static const struct mt_replay_result *result_of(const struct search *search)
@@ -224,8 +225,9 @@ static enum mt_status explain(struct search *search, uint64_t limit_bytes,
                               struct mt_fit_failure *failure)
 {
     search->replay.limit_bytes = mt_max_u64(limit_bytes, 1);
-    return mt_fit_failure_find(search->source, &search->replay, search->device, search->trial,
-                               search->arena, failure, search->error);
+    return mt_fit_failure_find(search->source, &search->replay, search->device,
+                               search->result->died_at, search->trial, search->arena, failure,
+                               search->error);
 }
 
 static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
@@ -254,9 +256,24 @@ static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
 /* What a replay without a limit shows of the trace, by device. */
 struct baseline {
     uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
+    uint64_t died_at[MT_MAX_DEVICES], died_bytes[MT_MAX_DEVICES]; /* unless it went on */
     uint64_t unplaced[MT_MAX_DEVICES], initial_bytes[MT_MAX_DEVICES];
     uint64_t lost_segments[MT_MAX_DEVICES];
 };
+
+/* The run died of the refusals after which it asked for nothing more. */
+static void watch_refusals(struct baseline *baseline, const struct mt_event *event)
+{
+    if (event->kind == MT_EVENT_ALLOC)
+        baseline->died_at[event->device] = MT_FIT_NOT_DIED;
+    if (event->kind != MT_EVENT_OOM)
+        return;
+    if (baseline->died_at[event->device] == MT_FIT_NOT_DIED) {
+        baseline->died_at[event->device] = event->seq;
+        baseline->died_bytes[event->device] = event->size_bytes;
+    }
+    baseline->ooms[event->device]++;
+}
 
 static enum mt_status watch(void *context, const struct mt_event *event,
                             const struct mt_replay_view *view)
@@ -265,8 +282,7 @@ static enum mt_status watch(void *context, const struct mt_event *event,
 
     if (event->device >= MT_MAX_DEVICES)
         return MT_OK;
-    if (event->kind == MT_EVENT_OOM)
-        baseline->ooms[event->device]++;
+    watch_refusals(baseline, event);
     if (!(event->flags & MT_EVENT_INITIAL) || !mt_event_is_memory(event))
         return MT_OK;
     if (event->kind == MT_EVENT_ALLOC && !view->block_bytes)
@@ -320,6 +336,8 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
         result->reserved_peak_bytes = from->counters.reserved.peak;
         result->requested_peak_bytes = from->counters.requested.peak;
         result->recorded_ooms = baseline->ooms[from->device];
+        result->died_at = baseline->died_at[from->device];
+        result->died_bytes = baseline->died_bytes[from->device];
         result->recorded_retries = baseline->retries[from->device];
         result->lost_segments = baseline->lost_segments[from->device];
     }
@@ -346,6 +364,9 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
     struct baseline baseline = {0};
     enum mt_status status = count_retries(search, &baseline);
     size_t i;
+
+    for (i = 0; i < MT_MAX_DEVICES; i++)
+        baseline.died_at[i] = MT_FIT_NOT_DIED;
 
     if (status == MT_OK)
         status = replay_unlimited(search, &baseline, summary);

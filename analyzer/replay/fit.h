@@ -34,6 +34,9 @@ struct mt_fit_result {
     /* The run itself met the end of its memory: it may ask for other memory
      * where there is more or less of it. */
     uint64_t recorded_ooms, recorded_retries;
+    uint64_t died_at;    /* number of the event that it died of, a request that counts as one to
+                            serve; MT_FIT_NOT_DIED */
+    uint64_t died_bytes; /* of that request */
 
     uint64_t lost_segments; /* of private pools that the trace does not name: here they count as
                                the default pool's */

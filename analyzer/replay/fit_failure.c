@@ -18,6 +18,7 @@ struct holding {
 struct witness {
     const struct mt_symbols *symbols;
     uint16_t device;
+    uint64_t died_at;
     struct mt_arena *arena; /* of the answer */
     struct mt_fit_failure *failure;
     struct mt_arena scratch;
@@ -193,7 +194,7 @@ static enum mt_status observe(void *context, const struct mt_event *event,
         mt_phases_pop(&witness->phases, event);
     if (event->device != witness->device)
         return MT_OK;
-    if (mt_fit_is_failure(event, view)) {
+    if (mt_fit_is_failure(event, view, witness->died_at)) {
         status = tell(witness, event, view);
         return status == MT_OK ? MT_END : status;
     }
@@ -206,11 +207,15 @@ static enum mt_status observe(void *context, const struct mt_event *event,
 
 enum mt_status mt_fit_failure_find(struct mt_source *source,
                                    const struct mt_replay_options *options, uint16_t device,
-                                   struct mt_replay_summary *trial, struct mt_arena *arena,
-                                   struct mt_fit_failure *failure, struct mt_error *error)
+                                   uint64_t died_at, struct mt_replay_summary *trial,
+                                   struct mt_arena *arena, struct mt_fit_failure *failure,
+                                   struct mt_error *error)
 {
-    struct witness witness = {
-        .symbols = &source->symbols, .device = device, .arena = arena, .failure = failure};
+    struct witness witness = {.symbols = &source->symbols,
+                              .device = device,
+                              .died_at = died_at,
+                              .arena = arena,
+                              .failure = failure};
     const struct mt_replay_observer observer = {&witness, observe, NULL};
     enum mt_status status;
 

@@ -23,21 +23,27 @@ struct mt_fit_failure {
     uint32_t site_count;
 };
 
+/* A run that died of a request: from that event on, refusals of the run have to be
+ * served, too. */
+#define MT_FIT_NOT_DIED UINT64_MAX
+
 /* Replays once, up to the failure. Texts are put into the arena; not known if
  * every request was served. `trial` is room for the outcome of the replay. */
 enum mt_status mt_fit_failure_find(struct mt_source *source,
                                    const struct mt_replay_options *options, uint16_t device,
-                                   struct mt_replay_summary *trial, struct mt_arena *arena,
-                                   struct mt_fit_failure *failure,
+                                   uint64_t died_at, struct mt_replay_summary *trial,
+                                   struct mt_arena *arena, struct mt_fit_failure *failure,
                                    struct mt_error *error) MT_MUST_USE;
 
 /* Did the policy have no memory for this event of a replay? Blocks of the state
  * at the start of a trace do not count. */
 static inline bool mt_fit_is_failure(const struct mt_event *event,
-                                     const struct mt_replay_view *view)
+                                     const struct mt_replay_view *view, uint64_t died_at)
 {
-    return event->kind == MT_EVENT_ALLOC && !view->block_bytes &&
-           !(event->flags & MT_EVENT_INITIAL);
+    bool wanted = (event->kind == MT_EVENT_ALLOC && !(event->flags & MT_EVENT_INITIAL)) ||
+                  (event->kind == MT_EVENT_OOM && event->seq >= died_at);
+
+    return wanted && !view->block_bytes;
 }
 
 #endif

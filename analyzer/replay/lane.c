@@ -277,6 +277,8 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
     if (lane->result->verify.wanted)
         mt_verify_oom(&lane->result->verify, event, status);
     if (status == MT_OK && (lane->device.limit_bytes || lane->ops->follow_segment)) {
+        view->block_addr = block.addr;
+        view->block_bytes = block.size_bytes;
         status = lane->ops->free_requested(lane->policy, block.handle);
         if (status == MT_OK)
             status = lane->ops->free_completed(lane->policy, block.handle);

@@ -97,8 +97,8 @@ static void measured_limits_are_found(void **unused)
 static void runs_under_a_limit_fit_it(void **unused)
 {
     static const char *const captures[] = {
-        "churn_cap",       "churn_exp_cap", "churn_gc",         "churn_split_cap",
-        "gpt_cap",         "gpt_gc",        "gpt_split200_cap", "resnet50_cap1900",
+        "churn_cap",       "churn_exp_cap", "churn_gc",   "churn_split_cap",  "churn_noctx",
+        "oom_adam",        "gpt_cap",       "gpt_gc",     "gpt_split200_cap", "resnet50_cap1900",
         "resnet50_cap900", "seq2seq_cap",   "streams_cap"};
     size_t i;
 
@@ -107,14 +107,17 @@ static void runs_under_a_limit_fit_it(void **unused)
         char name[64];
         json_t *truth;
         uint64_t cap_mib;
+        bool died;
 
         snprintf(name, sizeof name, "%s.truth", captures[i]);
         truth = load(name);
         cap_mib = (uint64_t)json_integer_value(json_object_get(truth, "cap_mib"));
+        died = json_is_string(json_object_get(truth, "oom"));
         json_decref(truth);
         assert_true(cap_mib > 0);
-        if (fit(captures[i], "pytorch")->fit_bytes > cap_mib * MT_MIB)
-            fail_msg("%s ran under %llu MiB", captures[i], (unsigned long long)cap_mib);
+        if (died != (fit(captures[i], "pytorch")->fit_bytes > cap_mib * MT_MIB))
+            fail_msg("%s %s under %llu MiB", captures[i], died ? "died" : "ran",
+                     (unsigned long long)cap_mib);
     }
 }
 

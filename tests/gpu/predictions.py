@@ -33,9 +33,9 @@ class Case:
         out.with_suffix(".pickle").unlink()
         return json.loads(out.with_suffix(".truth.json").read_text())
 
-    def record(self):
+    def record(self, conf="", cap_mib=None):
         self.trace.unlink(missing_ok=True)
-        self.run("", recorder=[self.memtrace, "record", "--quiet", "-o", str(self.trace), "--"])
+        return self.run(conf, cap_mib, recorder=[self.memtrace, "record", "--quiet", "-o", str(self.trace), "--"])
 
     def ask(self, *command):
         answer = subprocess.run([self.memtrace, command[0], "-q", "--json", str(self.trace), *command[1:]], check=True, capture_output=True, text=True)
@@ -68,6 +68,16 @@ class Case:
         good = limit == real and peak == real_peak
         ties = "" if good else f"; {fit['address_ties']} choices fell by address"
         return good, f"limit {limit} MiB, real {real}; peak {peak}, real {real_peak}{ties}"
+
+    def check_died(self, conf, cap_mib):
+        """A run that dies of its limit: from the smallest limit that `memtrace fit` says it comes further, with 1 MiB less it dies of the same request."""
+        def came_to(cap):
+            truth = self.record(conf, cap) if cap == cap_mib else self.run(conf, cap)
+            return truth["rows"][-1]["allocations"]
+        died_at = came_to(cap_mib)
+        limit = self.ask_of("fit", conf)["fit_bytes"] // MIB
+        less, enough = came_to(limit - 1), came_to(limit)
+        return less == died_at < enough, f"at {cap_mib} MiB it dies after {died_at} allocations; at {limit - 1} MiB after {less}, at the predicted {limit} MiB it comes to {enough}"
 
     def check_tuned(self):
         """The setting that `memtrace tune` prints, run for real."""

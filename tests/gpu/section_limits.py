@@ -19,18 +19,28 @@ CASES = {
     "graph": (TRAIN, "graph", {}),
     "mempool": (POOLS, "mempool", {}),
 }
+DIED = {
+    "gpt_dies": (TRAIN, "gpt", {"var": False, "bs": 4}, "", 1700),
+    "resnet50_dies": (TRAIN, "resnet", {}, "", 900),
+    "churn_dies": (TRAIN, "churn", {"seed": 9}, "", 1400),
+    "churn_split_dies": (TRAIN, "churn", {"seed": 5}, "max_split_size_mb:32", 1500),
+}
 TUNED = ("gpt_fp32", "gpt_seed3", "gpt_checkpoint", "seq2seq")
 
 
 def limits(session):
-    cases = {name: Case(session.out / "limits" / name, session.memtrace, session.python, name, WORKLOADS / script, workload, kw)
-             for name, (script, workload, kw) in CASES.items()}
+    cases = {name: case_of(session, name, *what) for name, what in CASES.items()}
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         list(pool.map(Case.record, cases.values()))
         asked = [(f"{name} {conf or '(defaults)'}", pool.submit(case.check, conf)) for name, case in cases.items() for conf in CONFS]
         asked += [(f"{name} tuned", pool.submit(cases[name].check_tuned)) for name in TUNED]
+        asked += [(name, pool.submit(case_of(session, name, *what[:3]).check_died, *what[3:])) for name, what in DIED.items()]
         for name, answer in asked:
             add(session, name, answer)
+
+
+def case_of(session, name, script, workload, kw):
+    return Case(session.out / "limits" / name, session.memtrace, session.python, name, WORKLOADS / script, workload, kw)
 
 
 def add(session, name, answer):
