@@ -1,0 +1,36 @@
+/* Random numbers from a seed: the same ones on every machine. */
+#ifndef MT_TESTS_DICE_H
+#define MT_TESTS_DICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dice {
+    uint64_t state;
+};
+
+static inline uint64_t dice_any(struct dice *dice)
+{
+    uint64_t z = dice->state += UINT64_C(0x9E3779B97F4A7C15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static inline uint64_t dice_below(struct dice *dice, uint64_t end)
+{
+    return dice_any(dice) % end;
+}
+
+static inline uint64_t dice_between(struct dice *dice, uint64_t least, uint64_t most)
+{
+    return least + dice_below(dice, most - least + 1);
+}
+
+static inline bool dice_one_in(struct dice *dice, uint64_t n)
+{
+    return dice_below(dice, n) == 0;
+}
+
+#endif
