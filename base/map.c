@@ -3,14 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t mt_hash_u64(uint64_t value)
-{
-    /* Fibonacci hashing with a fold: one multiplication, good high bits */
-    value ^= value >> 32;
-    value *= UINT64_C(0x9E3779B97F4A7C15);
-    return value ^ (value >> 29);
-}
-
 uint64_t mt_hash_bytes(const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;

@@ -186,8 +186,11 @@ static enum mt_status take_free(struct mt_pytorch *self, const struct mt_pytorch
 
 static bool exceeds_limit(const struct mt_pytorch *self, const struct mt_pytorch_search *search)
 {
-    return self->device->limit_bytes &&
-           mt_pytorch_total(self) + search->segment_bytes > self->device->limit_bytes;
+    struct mt_device_model *device = self->device;
+    uint64_t tested = mt_pytorch_total(self) + search->segment_bytes;
+
+    device->most_tested_bytes = mt_max_u64(device->most_tested_bytes, tested);
+    return device->limit_bytes && tested > device->limit_bytes;
 }
 
 /* New memory from the driver; MT_ERR_DEVICE_OOM beyond the limit. */

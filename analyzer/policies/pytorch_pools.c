@@ -25,8 +25,8 @@ static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
     return MT_OK;
 }
 
-struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool_id,
-                                        uint32_t stream)
+struct mt_pytorch_lane *mt_pytorch_find_lane(struct mt_pytorch *policy, uint32_t pool_id,
+                                             uint32_t stream)
 {
     struct mt_pytorch_pool *pool;
     uint64_t handle;

@@ -52,7 +52,19 @@ struct mt_pytorch_search {
     bool is_private;
 };
 
-struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool, uint32_t stream);
+/* The lane of a stream in a pool, made if new; NULL without memory. */
+struct mt_pytorch_lane *mt_pytorch_find_lane(struct mt_pytorch *policy, uint32_t pool,
+                                             uint32_t stream);
+
+/* The same; most programs have one stream. */
+static inline struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool,
+                                                      uint32_t stream)
+{
+    if (pool < policy->pool_count && policy->pools[pool].lane_count &&
+        policy->pools[pool].lanes[0].stream == stream)
+        return &policy->pools[pool].lanes[0];
+    return mt_pytorch_find_lane(policy, pool, stream);
+}
 
 /* Puts a free (or unmapped) block into the set where it belongs; takes it out. */
 enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;

@@ -48,8 +48,10 @@ struct mt_device_model {
     size_t base_count, base_capacity;
     uint64_t bases_missing; /* how often no recorded base fitted */
     bool use_bases;
-    uint64_t address_ties; /* choices between equal free blocks, made by address */
-    uint64_t refusals;     /* requests that the limit turned away, retried or not */
+    uint64_t address_ties;      /* choices between equal free blocks, made by address */
+    uint64_t refusals;          /* requests that the limit turned away, retried or not */
+    uint64_t most_tested_bytes; /* largest sum that PyTorch held, or would have held, against
+                                   a limit: from there on a limit changes nothing */
 
     /* An allocator that gives up waits for the streams first: completes all
      * frees that were requested, whatever the trace says of when they were.

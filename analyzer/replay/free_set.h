@@ -13,7 +13,7 @@
 
 #include "status.h"
 
-enum { MT_FREE_LEAF = 64 };
+enum { MT_FREE_LEAF = 32 };
 
 struct mt_free_entry {
     uint64_t size_bytes, addr;

@@ -31,22 +31,22 @@ static void refused(struct mt_limit_evidence *evidence, uint64_t total)
     evidence->high_bytes = mt_min_u64(evidence->high_bytes, total);
 }
 
-/* The request that a group of segment events belongs to. */
+/* A request that failed, or that a group of segment events belongs to. */
 static void observe_request(struct mt_limit_evidence *evidence,
                             const struct mt_pytorch_config *config, const struct mt_event *event)
 {
     uint64_t size = mt_min_u64(event->size_bytes, (uint64_t)1 << 48);
     uint64_t wanted = mt_pytorch_segment_size(config, mt_pytorch_round_size(config, size));
 
+    evidence->refused = evidence->refused || event->kind == MT_EVENT_OOM;
     if (event->kind == MT_EVENT_OOM)
         refused(evidence, evidence->reserved_bytes + wanted);
     /* Memory was given back and then taken: without garbage collection and
      * explicit flushes that is a retry after a refusal. */
-    else if (evidence->in_group && evidence->freed && evidence->granted_bytes &&
-             !evidence->explicit_flush && !(config->gc_threshold > 0))
+    else if (evidence->freed && evidence->granted_bytes && !evidence->explicit_flush &&
+             !(config->gc_threshold > 0))
         refused(evidence, evidence->at_group_start + wanted);
-    else if (evidence->in_group && evidence->freed && config->gc_threshold > 0 &&
-             !evidence->explicit_flush) {
+    else if (evidence->freed && config->gc_threshold > 0 && !evidence->explicit_flush) {
         evidence->garbage_collected = true;
         evidence->high_bytes =
             mt_min_u64(evidence->high_bytes,
@@ -54,8 +54,12 @@ static void observe_request(struct mt_limit_evidence *evidence,
     }
     /* Granted at once: the allocator's test was passed, in terms of the size
      * that it tests, which for expandable segments is more than it maps. */
-    else if (evidence->in_group && evidence->granted_bytes && !evidence->freed)
+    else if (evidence->granted_bytes && !evidence->freed)
         evidence->low_bytes = mt_max_u64(evidence->low_bytes, evidence->at_group_start + wanted);
+}
+
+static void end_group(struct mt_limit_evidence *evidence)
+{
     evidence->in_group = false;
     evidence->explicit_flush = false;
 }
@@ -75,10 +79,11 @@ void mt_limit_observe(struct mt_limit_evidence *evidence, const struct mt_pytorc
     } else if (mt_event_is_segment(event)) {
         observe_segment(evidence, event);
     } else if (event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_OOM) {
-        observe_request(evidence, config, event);
+        if (evidence->in_group || event->kind == MT_EVENT_OOM)
+            observe_request(evidence, config, event);
+        end_group(evidence);
     } else if (evidence->in_group) {
-        evidence->in_group = false;
-        evidence->explicit_flush = false;
+        end_group(evidence);
     }
 }
 

@@ -10,6 +10,7 @@
 struct mt_limit_evidence {
     uint64_t low_bytes;  /* at least this much was granted */
     uint64_t high_bytes; /* so much was refused: the limit is below; UINT64_MAX = never refused */
+    bool refused;        /* the program was told so */
     bool garbage_collected; /* segments went back without a refusal: the limit
                                shows in what was collected, see replay.c */
     /* PRIVATE: state of the scan */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lane.h"
-#include "limit.h"
+#include "limit_infer.h"
 #include "pool_search.h"
 #include "pytorch_config.h"
 #include "util.h"
@@ -21,7 +21,8 @@ struct replay {
     struct mt_policy_text policy;
     const struct mt_pool_routes *routes;   /* NULL = no pools but those of the run */
     bool as_recorded;                      /* options and limit of the recorded run */
-    struct mt_limit_evidence *evidence;    /* per device, NULL = not wanted */
+    struct mt_limit_watch *watch;          /* evidence of limits, NULL = not wanted */
+    bool watching;                         /* it is being collected, and no limit is known */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
     bool watches_pools;                    /* compares, to see if pools were lost */
@@ -61,106 +62,34 @@ static bool limit_is_wanted(const struct replay *replay)
            !replay->source->header.never_refused;
 }
 
-/* Garbage collection frees less the higher the limit is. So the first group in
- * which a replay frees too much or too little says on which side of its limit
- * the real one lies: bisection in whole MiB. */
-static enum mt_status search_limit(struct replay *replay, struct mt_limit_evidence *evidence,
-                                   struct mt_error *error)
+/* What was collected as garbage shows a limit of PyTorch's alone. */
+static enum mt_status search_limit(struct replay *replay, struct mt_error *error)
 {
-    struct mt_replay_options options = *replay->options;
-    struct mt_replay_summary *trial = malloc(sizeof *trial);
-    uint64_t low = evidence->low_bytes / MT_MIB, high = evidence->high_bytes / MT_MIB + 1;
-    enum mt_status status = trial ? MT_OK : MT_ERR_MEMORY;
-    bool found = false;
-
-    options.verify = true;
-    options.blind = false;
-    options.no_inferred_pools = true;
-    while (status == MT_OK && !found && low < high) {
-        const struct mt_replay_verify *verify = &trial->devices[0].verify;
-        uint64_t middle = low + (high - low) / 2;
-        options.limit_bytes = mt_max_u64(middle, 1) * MT_MIB;
-        status = mt_replay_run(replay->source, &options, NULL, trial, error);
-        if (status == MT_OK)
-            status = mt_source_rewind(replay->source, error);
-        if (status != MT_OK || !trial->device_count)
-            break;
-        found = verify->exact;
-        if (!found && verify->excess_release_bytes < 0)
-            high = middle;
-        else if (!found)
-            low = middle + 1;
-    }
-    free(trial);
-    evidence->low_bytes = found ? options.limit_bytes : 0;
-    evidence->high_bytes = found ? options.limit_bytes + 1 : UINT64_MAX;
-    return status;
-}
-
-/* The search compares one device: with several, a limit has to be given. */
-static enum mt_status search_limits(struct replay *replay, struct mt_error *error)
-{
-    struct mt_limit_evidence *collected = NULL;
-    size_t i, used = 0;
-
-    for (i = 0; i < MT_MAX_DEVICES; i++) {
-        used += replay->evidence[i].low_bytes > 0;
-        if (replay->evidence[i].garbage_collected)
-            collected = &replay->evidence[i];
-    }
-    if (!collected)
+    if (replay->policy.ops != &mt_policy_pytorch)
         return MT_OK;
-    if (used == 1)
-        return search_limit(replay, collected, error);
-    collected->high_bytes = UINT64_MAX;
-    return MT_OK;
-}
-
-/* A first walk over the trace, for the bounds of the limit alone. */
-static enum mt_status infer_limits(struct replay *replay, struct mt_error *error)
-{
-    struct mt_pytorch_config config;
-    struct mt_event_batch batch;
-    enum mt_status status;
-    size_t i;
-
-    if (mt_pytorch_config_recorded(&replay->source->header, &config, NULL) != MT_OK)
-        mt_pytorch_config_defaults(&config);
-    replay->evidence = calloc(MT_MAX_DEVICES, sizeof *replay->evidence);
-    if (!replay->evidence)
-        return MT_ERR_MEMORY;
-    while ((status = mt_source_next(replay->source, &batch, error)) == MT_OK) {
-        for (i = 0; i < batch.count; i++) {
-            const struct mt_event *event = &batch.events[i];
-            if (event->device < MT_MAX_DEVICES &&
-                (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE))
-                mt_limit_observe(&replay->evidence[event->device], &config, event);
-        }
-    }
-    if (status == MT_END)
-        status = mt_source_rewind(replay->source, error);
-    if (status == MT_OK && replay->policy.ops == &mt_policy_pytorch)
-        status = search_limits(replay, error);
-    return status;
+    return mt_limit_search(replay->watch, replay->source, replay->options, error);
 }
 
 static uint64_t limit_of(const struct replay *replay, uint16_t device,
                          struct mt_replay_result *result)
 {
-    const struct mt_limit_evidence *evidence = replay->evidence;
+    const struct mt_limit_evidence *evidence;
     uint64_t limit;
 
     if (replay->options->limit_bytes)
         return replay->options->limit_bytes;
-    if (!evidence)
+    if (replay->watching)
+        return 0;
+    if (!replay->watch)
         return replay->options->no_inferred_limit || !replay->as_recorded
                    ? 0
                    : replay->source->header.memory_limit_bytes;
-    limit = mt_limit_choose(&evidence[device]);
+    evidence = &replay->watch->devices[device];
+    limit = mt_limit_choose(evidence);
     if (limit) {
         result->limit_inferred = true;
-        result->limit_low_bytes = evidence[device].low_bytes;
-        result->limit_high_bytes = evidence[device].high_bytes;
+        result->limit_low_bytes = evidence->low_bytes;
+        result->limit_high_bytes = evidence->high_bytes;
     }
     return limit;
 }
@@ -326,6 +255,8 @@ static enum mt_status replay_event(struct replay *replay, struct mt_event *event
         status = finish_restoring(replay);
     if (status == MT_OK && (mt_event_is_memory(event) || is_flush) &&
         event->device < MT_MAX_DEVICES) {
+        if (replay->watching)
+            mt_limit_watch_event(replay->watch, event);
         if (!replay->lanes[event->device])
             status = open_lane(replay, event->device, error);
         if (status != MT_OK)
@@ -375,10 +306,37 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
     status = run(replay, error);
     mt_window_release(&replay->window);
     for (i = 0; i < MT_MAX_DEVICES; i++) {
+        if (replay->watching && replay->lanes[i])
+            replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
         close_lane(replay->lanes[i]);
         replay->lanes[i] = NULL;
     }
     return status;
+}
+
+/* A run that nobody observes is tried without a limit: most were never refused
+ * anything, and then that was it. For an observer, who shall see one run only,
+ * the events are looked through before. */
+static enum mt_status run_with_limit(struct replay *replay, struct mt_error *error)
+{
+    enum mt_status status;
+
+    replay->watch = mt_limit_watch_new(&replay->source->header);
+    if (!replay->watch)
+        return MT_ERR_MEMORY;
+    if (replay->observer || replay->policy.ops != &mt_policy_pytorch) {
+        status = mt_limit_watch_source(replay->watch, replay->source, error);
+    } else {
+        replay->watching = true;
+        status = run_once(replay, error);
+        replay->watching = false;
+        if (status != MT_OK || !mt_limit_matters(replay->watch))
+            return status;
+        status = mt_source_rewind(replay->source, error);
+    }
+    if (status == MT_OK)
+        status = search_limit(replay, error);
+    return status == MT_OK ? run_once(replay, error) : status;
 }
 
 /* ---- lost pools --------------------------------------------------------------- */
@@ -507,17 +465,16 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
         status = find_policy(&replay, error);
     if (status == MT_OK)
         status = find_routes(&replay, &routes, error);
-    if (status == MT_OK && limit_is_wanted(&replay))
-        status = infer_limits(&replay, error);
     if (status == MT_OK) {
         replay.watches_pools = pools_are_watched(&replay);
-        status = run_once(&replay, error);
+        status =
+            limit_is_wanted(&replay) ? run_with_limit(&replay, error) : run_once(&replay, error);
     }
     if (status == MT_OK && replay.watches_pools && reach_of(summary).event != UINT64_MAX)
         status = replay_with_pools(&replay, error);
     if (!options->verify)
         forget_comparison(summary);
-    free(replay.evidence);
+    free(replay.watch);
     finish_spelling(&replay);
     mt_pool_routes_release(&routes);
     if (status == MT_ERR_MEMORY && error && error->status == MT_OK)

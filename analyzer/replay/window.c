@@ -27,20 +27,20 @@ static enum mt_status fetch(struct mt_window *window, struct mt_event_batch *bat
     return status;
 }
 
-struct mt_event *mt_window_next(struct mt_window *window, enum mt_status *status,
-                                struct mt_error *error)
+struct mt_event *mt_window_refill(struct mt_window *window, enum mt_status *status,
+                                  struct mt_error *error)
 {
-    *status = MT_OK;
-    while (window->at == window->count) {
-        struct mt_event_batch batch;
+    struct mt_event_batch batch;
+
+    do {
         *status = fetch(window, &batch, error);
         if (*status != MT_OK)
             return NULL;
         window->events = batch.events;
-        window->at = 0;
         window->count = batch.count;
-    }
-    return &window->events[window->at++];
+    } while (!batch.count);
+    window->at = 1;
+    return window->events;
 }
 
 /* Puts the next batch behind the events that are left. */

@@ -17,9 +17,19 @@ struct mt_window {
 void mt_window_init(struct mt_window *window, struct mt_source *source);
 void mt_window_release(struct mt_window *window);
 
+/* The same as mt_window_next, of a window that is used up. */
+struct mt_event *mt_window_refill(struct mt_window *window, enum mt_status *status,
+                                  struct mt_error *error);
+
 /* The next event, NULL at the end of the trace (status MT_END) or on an error. */
-struct mt_event *mt_window_next(struct mt_window *window, enum mt_status *status,
-                                struct mt_error *error);
+static inline struct mt_event *mt_window_next(struct mt_window *window, enum mt_status *status,
+                                              struct mt_error *error)
+{
+    if (window->at == window->count)
+        return mt_window_refill(window, status, error);
+    *status = MT_OK;
+    return &window->events[window->at++];
+}
 
 /* The event `ahead` places behind the last one handed out (0 = the next one),
  * NULL if the trace ends before. Pointers of mt_window_next become invalid. */

@@ -1,0 +1,103 @@
+#include "limit_infer.h"
+
+#include <stdlib.h>
+
+#include "util.h"
+
+struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header)
+{
+    struct mt_limit_watch *watch = calloc(1, sizeof *watch);
+
+    if (watch && mt_pytorch_config_recorded(header, &watch->config, NULL) != MT_OK)
+        mt_pytorch_config_defaults(&watch->config);
+    return watch;
+}
+
+bool mt_limit_matters(const struct mt_limit_watch *watch)
+{
+    size_t i;
+
+    for (i = 0; i < MT_MAX_DEVICES; i++) {
+        const struct mt_limit_evidence *evidence = &watch->devices[i];
+        uint64_t limit = mt_limit_choose(evidence);
+        if (evidence->garbage_collected)
+            return true;
+        if (limit &&
+            (evidence->refused || watch->config.gc_threshold > 0 || watch->tested_bytes[i] > limit))
+            return true;
+    }
+    return false;
+}
+
+enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_source *source,
+                                     struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status;
+    size_t i;
+
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
+        for (i = 0; i < batch.count; i++) {
+            const struct mt_event *event = &batch.events[i];
+            if (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)
+                mt_limit_watch_event(watch, event);
+        }
+    }
+    return status == MT_END ? mt_source_rewind(source, error) : status;
+}
+
+/* Garbage collection frees less the higher the limit is. So the first group in
+ * which a replay frees too much or too little says on which side of its limit
+ * the real one lies: bisection in whole MiB. */
+static enum mt_status search_one(struct mt_limit_evidence *evidence, struct mt_source *source,
+                                 const struct mt_replay_options *replayed, struct mt_error *error)
+{
+    struct mt_replay_options options = *replayed;
+    struct mt_replay_summary *trial = malloc(sizeof *trial);
+    uint64_t low = evidence->low_bytes / MT_MIB, high = evidence->high_bytes / MT_MIB + 1;
+    enum mt_status status = trial ? MT_OK : MT_ERR_MEMORY;
+    bool found = false;
+
+    options.verify = true;
+    options.blind = false;
+    options.no_inferred_pools = true;
+    while (status == MT_OK && !found && low < high) {
+        const struct mt_replay_verify *verify = &trial->devices[0].verify;
+        uint64_t middle = low + (high - low) / 2;
+        options.limit_bytes = mt_max_u64(middle, 1) * MT_MIB;
+        status = mt_replay_run(source, &options, NULL, trial, error);
+        if (status == MT_OK)
+            status = mt_source_rewind(source, error);
+        if (status != MT_OK || !trial->device_count)
+            break;
+        found = verify->exact;
+        if (!found && verify->excess_release_bytes < 0)
+            high = middle;
+        else if (!found)
+            low = middle + 1;
+    }
+    free(trial);
+    evidence->low_bytes = found ? options.limit_bytes : 0;
+    evidence->high_bytes = found ? options.limit_bytes + 1 : UINT64_MAX;
+    return status;
+}
+
+/* The search compares one device: with several, a limit has to be given. */
+enum mt_status mt_limit_search(struct mt_limit_watch *watch, struct mt_source *source,
+                               const struct mt_replay_options *options, struct mt_error *error)
+{
+    struct mt_limit_evidence *collected = NULL;
+    size_t i, used = 0;
+
+    for (i = 0; i < MT_MAX_DEVICES; i++) {
+        used += watch->devices[i].low_bytes > 0;
+        if (watch->devices[i].garbage_collected)
+            collected = &watch->devices[i];
+    }
+    if (!collected)
+        return MT_OK;
+    if (used == 1)
+        return search_one(collected, source, options, error);
+    collected->high_bytes = UINT64_MAX;
+    return MT_OK;
+}

@@ -1,0 +1,40 @@
+/* The limits of a recorded run, device by device, from the evidence of its
+ * events (limit.h). Where that is garbage that was collected, the limit is
+ * searched by replays. */
+#ifndef MT_ANALYZER_LIMIT_INFER_H
+#define MT_ANALYZER_LIMIT_INFER_H
+
+#include "limit.h"
+
+struct mt_limit_watch {
+    struct mt_pytorch_config config; /* recorded */
+    struct mt_limit_evidence devices[MT_MAX_DEVICES];
+    uint64_t tested_bytes[MT_MAX_DEVICES]; /* most that a replay without a limit would have held
+                                              against one: the caller's to set */
+};
+
+/* NULL without memory. Release with free(). */
+struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header);
+
+/* One event of the run after the other, of all devices. */
+static inline void mt_limit_watch_event(struct mt_limit_watch *watch, const struct mt_event *event)
+{
+    if (event->device < MT_MAX_DEVICES)
+        mt_limit_observe(&watch->devices[event->device], &watch->config, event);
+}
+
+/* After a replay without a limit that was watched: would it have been another
+ * under the limits that the events agree with? */
+bool mt_limit_matters(const struct mt_limit_watch *watch);
+
+/* Watches the whole source, which stands at its start, and rewinds it. */
+enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_source *source,
+                                     struct mt_error *error) MT_MUST_USE;
+
+/* After all events: narrows the evidence of collected garbage down, by replays
+ * of `options` under one limit after the other. Leaves the source at its start. */
+enum mt_status mt_limit_search(struct mt_limit_watch *watch, struct mt_source *source,
+                               const struct mt_replay_options *options,
+                               struct mt_error *error) MT_MUST_USE;
+
+#endif
