@@ -112,6 +112,19 @@ def other_options(program):
     return lines
 
 
+def cuda_async(program):
+    """The policy cuda-async, from recordings of the default backend, beside runs with backend:cudaMallocAsync."""
+    modes = ("synchronized", "idle", "busy")
+    lines = ["| capture | reserved peak, real run | " + " | ".join(f"`gpu={mode}`" for mode in modes) + " |", "|---|---|---|---|---|"]
+    for capture, real in json.loads((CAPTURES / "cuda_async_peaks.json").read_text())["reserved_peak_bytes"].items():
+        cells = []
+        for mode in modes:
+            peak = replay(program, capture, "--policy", f"cuda-async:gpu={mode}")[0]["reserved_peak_bytes"]
+            cells.append(f"{peak} B ({100 * (peak - real) / real:+.1f} %)" if peak != real else f"{peak} B")
+        lines.append(f"| {capture} | {real} B | {' | '.join(cells)} |")
+    return lines
+
+
 def limits(program):
     lines = ["| capture | options | real run failed at | replay there | real run passed at | replay there | `fit` |",
              "|---|---|---|---|---|---|---|"]
@@ -135,7 +148,7 @@ def limits(program):
 def main(program, rewrite):
     text = PAGE.read_text()
     fresh = text
-    for name, table in (("exactness", exactness), ("options", other_options), ("limits", limits)):
+    for name, table in (("exactness", exactness), ("options", other_options), ("limits", limits), ("cuda-async", cuda_async)):
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         head, _, rest = fresh.partition(begin)
         _, _, tail = rest.partition(end)

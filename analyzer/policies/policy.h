@@ -80,6 +80,7 @@ extern const struct mt_policy_ops mt_policy_best_fit;
 extern const struct mt_policy_ops mt_policy_bfc;
 extern const struct mt_policy_ops mt_policy_buddy;
 extern const struct mt_policy_ops mt_policy_cub;
+extern const struct mt_policy_ops mt_policy_cuda_async;
 extern const struct mt_policy_ops mt_policy_cupy;
 extern const struct mt_policy_ops mt_policy_first_fit;
 extern const struct mt_policy_ops mt_policy_next_fit;

@@ -156,7 +156,7 @@ static void run_policy(const struct mt_policy_ops *ops, const char *options, uin
     program.may_overshoot = options && strstr(options, "expandable");
     program.may_fail =
         limit_bytes || (options && (strstr(options, "limit") || strstr(options, "maximum") ||
-                                    strstr(options, "arena_size")));
+                                    strstr(options, "max_size") || strstr(options, "arena_size")));
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (i = 1; i < STREAMS; i++)
         assert_int_equal(mt_symbols_stream(&symbols, 0x1000 - i, &id), MT_OK);
@@ -187,6 +187,10 @@ static const struct {
     {"recorded", NULL},
     {"none", NULL},
     {"none", "page_size=2MiB"},
+    {"cuda-async", NULL},
+    {"cuda-async", "gpu=idle"},
+    {"cuda-async", "gpu=busy,max_size=1GiB"},
+    {"cuda-async", "release_threshold=0"},
     {"cupy", NULL},
     {"cupy", "limit=300MiB"},
     {"bfc", NULL},

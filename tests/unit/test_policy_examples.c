@@ -112,6 +112,40 @@ static void cupy_grows_by_what_is_missing(void **unused)
     EXAMPLE("cupy", NULL, 8 * MT_MIB, steps);
 }
 
+static void cuda_async_moves_pages(void **unused)
+{
+    static const struct step steps[] = {
+        {0, 10240, 0, 32768, 10240, 1, NOWHERE},
+        {1, 30720, 0, 65536, 40960, 2, NOWHERE}, /* beside A, into the second page */
+        {2, 30720, 0, 98304, 71680, 3, NOWHERE},
+        {3, 30720, 0, 131072, 102400, 4, NOWHERE},
+        {0, 0, 0, 131072, 92160, 4, NOWHERE},
+        {4, 4096, 0, 131072, 96256, 4, 0},    /* the low end of A's place */
+        {2, 0, 0, 131072, 65536, 4, NOWHERE}, /* no page is idle: B and D reach into both */
+        {3, 0, 0, 131072, 34816, 4, NOWHERE}, /* two are: C's and D's ends are one rest */
+        {5, 65536, 0, 131072, 100352, 4, 2},  /* C's place and beyond: the pages do */
+        {6, 32768, 0, 163840, 133120, 5, NOWHERE},
+    };
+    static const struct step moved[] = {
+        {0, 32768, 0, 32768, 32768, 1, NOWHERE},
+        {1, 32768, 0, 65536, 65536, 2, NOWHERE},
+        {0, 0, 0, 65536, 32768, 2, NOWHERE},
+        {2, 65536, 0, 98304, 98304, 3, NOWHERE}, /* A's page moves behind B, one is new */
+        {3, 1024, 0, 131072, 99328, 4, 0},       /* A's place, which lacks its page */
+    };
+    static const struct step busy[] = {
+        {0, 20480, 0, 32768, 20480, 1, NOWHERE},
+        {0, 0, 0, 32768, 0, 1, NOWHERE},
+        {1, 20480, 1, 65536, 20480, 2, NOWHERE}, /* A's memory is stream 0's as yet */
+        {2, 20480, 0, 65536, 40960, 2, 0},
+    };
+
+    (void)unused;
+    EXAMPLE("cuda-async", NULL, 0, steps);
+    EXAMPLE("cuda-async", NULL, 0, moved);
+    EXAMPLE("cuda-async", "gpu=busy", 0, busy);
+}
+
 static void bfc_doubles_its_regions(void **unused)
 {
     static const struct step steps0[] = {
@@ -373,6 +407,9 @@ static void options_are_spelled_canonically(void **unused)
     check_spelling("cupy", "limit=1536MiB", "cupy:limit=1536MiB");
     check_spelling("cupy", "limit=1000", "cupy:limit=1000B");
     check_spelling("bfc", "memory_fraction=.5", "bfc:memory_fraction=0.5,preallocate=False");
+    check_spelling("cuda-async", "release_threshold=0,gpu=busy",
+                   "cuda-async:release_threshold=0B,gpu=busy");
+    check_spelling("cuda-async", "max_size=8GiB", "cuda-async:max_size=8GiB");
     check_spelling("ort", "arena_extend_strategy=kSameAsRequested,gpu_mem_limit=2GiB",
                    "ort:gpu_mem_limit=2GiB,arena_extend_strategy=kSameAsRequested");
     check_spelling("rmm-pool", NULL, "rmm-pool:initial_pool_size=0B");
@@ -426,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(none_asks_the_device_each_time),
         cmocka_unit_test(cupy_grows_by_what_is_missing),
+        cmocka_unit_test(cuda_async_moves_pages),
         cmocka_unit_test(bfc_doubles_its_regions),
         cmocka_unit_test(ort_keeps_streams_apart),
         cmocka_unit_test(rmm_pool_steals_then_merges_then_doubles),

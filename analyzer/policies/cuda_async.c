@@ -1,0 +1,494 @@
+/* The policy `cuda-async`: the driver's stream-ordered pool (cudaMallocAsync).
+ * Its source is closed; the rules are what programs on an H200 showed, address by
+ * address (docs/policies.md).
+ *
+ * All blocks lie side by side in one range of addresses without end; physical
+ * memory comes in pages of 32 MiB, mapped where blocks lie. What a stream freed
+ * is its own until the free has completed, then everybody's: one lane of free
+ * blocks a stream, and one for all. A request takes the best fit of its stream's
+ * lane; else of everybody's blocks with all their pages; else of other streams'
+ * lanes; else what completed goes into the lane of all, and the best fit of
+ * that, or the end of the range, gets the pages it lacks: idle ones from the high
+ * end, then new ones. */
+#include "grow.h"
+#include "heap.h"
+#include "policy_options.h"
+#include "util.h"
+
+#include <stdlib.h>
+
+enum { ALIGNMENT = 512, EVERYBODY = 0 };
+
+static const uint64_t PAGE = 32 * MT_MIB;
+static const uint64_t FIRST_ADDR = (uint64_t)1 << 40;
+static const uint64_t LARGEST_RANGE = (uint64_t)1 << 47;
+
+/* When frees complete, which a trace does not show. */
+enum gpu { SYNCHRONIZED, IDLE, BUSY };
+
+struct page {
+    uint32_t held_bytes; /* of blocks in use, or freed and not yet everybody's */
+    bool is_mapped;
+};
+
+struct mt_policy {
+    /* First: see heap.h. requested_bytes of a free block: when it was freed.
+     * loose_bytes: what is reserved less the range, modulo 2^64. */
+    struct mt_heap heap;
+    uint64_t threshold_bytes, gpu;
+    uint64_t range_bytes; /* up to the end of the last block */
+    uint32_t last;        /* that block */
+    uint64_t clock;       /* counts frees */
+    struct page *pages;
+    size_t page_count, page_capacity;
+    uint64_t idle_pages; /* mapped, nothing held in them */
+};
+
+enum { THRESHOLD, MAX_SIZE, GPU, OPTIONS };
+
+/* Best fit; of equals the one that was filed first. */
+static struct mt_heap_key oldest_best_fit(const struct mt_block *block)
+{
+    struct mt_heap_key key = {block->size_bytes, block->gc_base};
+
+    return key;
+}
+
+static void destroy(struct mt_policy *self)
+{
+    free(self->pages);
+    mt_heap_op_destroy(self);
+}
+
+static enum mt_status create(const char *text, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols, struct mt_device_model *device,
+                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+                             struct mt_error *error)
+{
+    static const char *const progress[] = {"synchronized", "idle", "busy", NULL};
+    static const uint64_t defaults[OPTIONS] = {UINT64_MAX, 0, SYNCHRONIZED};
+    uint64_t values[OPTIONS] = {UINT64_MAX, 0, SYNCHRONIZED};
+    const struct mt_policy_option options[OPTIONS] = {
+        {"release_threshold", MT_POLICY_BYTES, &values[THRESHOLD], 0, UINT64_MAX, NULL},
+        {"max_size", MT_POLICY_BYTES, &values[MAX_SIZE], 0, MT_HEAP_LARGEST_SEGMENT, NULL},
+        {"gpu", MT_POLICY_CHOICE, &values[GPU], 0, BUSY, progress}};
+    enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
+    uint32_t lane;
+
+    (void)header;
+    (void)symbols;
+    if (status != MT_OK)
+        return status;
+    mt_policy_options_spell("cuda-async", options, defaults, OPTIONS, spelling, spelling_size);
+    *policy = calloc(1, sizeof **policy);
+    if (!*policy)
+        return MT_ERR_MEMORY;
+    mt_heap_init(&(*policy)->heap, device, values[MAX_SIZE]);
+    (*policy)->heap.key = oldest_best_fit;
+    (*policy)->threshold_bytes = values[THRESHOLD];
+    (*policy)->gpu = values[GPU];
+    (*policy)->last = MT_NO_BLOCK;
+    status = mt_heap_lane(&(*policy)->heap, UINT64_MAX, &lane); /* EVERYBODY: no stream's name */
+    if (status != MT_OK) {
+        destroy(*policy);
+        *policy = NULL;
+    }
+    return status;
+}
+
+/* ---- pages ------------------------------------------------------------------------ */
+
+static struct page *page_at(const struct mt_policy *self, uint64_t addr)
+{
+    return &self->pages[(addr - FIRST_ADDR) / PAGE];
+}
+
+/* Bytes of [addr, end) in the page of addr. */
+static uint64_t part_of_page(uint64_t addr, uint64_t end)
+{
+    return mt_min_u64(end, mt_round_down(addr, PAGE) + PAGE) - addr;
+}
+
+static void hold(struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
+{
+    uint64_t end = addr + size_bytes, part;
+
+    for (; addr < end; addr += part) {
+        struct page *page = page_at(self, addr);
+        part = part_of_page(addr, end);
+        self->idle_pages -= page->is_mapped && !page->held_bytes;
+        page->held_bytes += (uint32_t)part;
+    }
+}
+
+static void let_go(struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
+{
+    uint64_t end = addr + size_bytes, part;
+
+    for (; addr < end; addr += part) {
+        struct page *page = page_at(self, addr);
+        part = part_of_page(addr, end);
+        page->held_bytes -= (uint32_t)part;
+        self->idle_pages += page->is_mapped && !page->held_bytes;
+    }
+}
+
+static uint64_t missing_pages(const struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
+{
+    uint64_t end = addr + size_bytes, missing = 0;
+
+    for (addr = mt_round_down(addr, PAGE); addr < end; addr += PAGE)
+        missing += !page_at(self, addr)->is_mapped;
+    return missing;
+}
+
+static void unmap_idle(struct mt_policy *self, uint64_t count)
+{
+    size_t i;
+
+    for (i = self->page_count; count > 0 && i-- > 0;) {
+        struct page *page = &self->pages[i];
+        if (!page->is_mapped || page->held_bytes)
+            continue;
+        page->is_mapped = false;
+        self->idle_pages--;
+        count--;
+    }
+}
+
+/* Gives pages back to the device. */
+static void release_idle(struct mt_policy *self, uint64_t count)
+{
+    struct mt_counters *counters = &self->heap.counters;
+
+    unmap_idle(self, count);
+    mt_level_sub(&counters->reserved, count * PAGE);
+    mt_level_sub(&counters->segments, count);
+    counters->device_frees += count;
+}
+
+/* Backs a range that is held already. */
+static enum mt_status map(struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
+{
+    struct mt_counters *counters = &self->heap.counters;
+    uint64_t end = addr + size_bytes, missing = missing_pages(self, addr, size_bytes);
+    uint64_t moved = mt_min_u64(missing, self->idle_pages), fresh = missing - moved;
+
+    if (fresh && mt_heap_exceeds(&self->heap, fresh * PAGE)) {
+        self->heap.device->refusals++;
+        return MT_ERR_DEVICE_OOM;
+    }
+    unmap_idle(self, moved);
+    for (addr = mt_round_down(addr, PAGE); missing && addr < end; addr += PAGE)
+        page_at(self, addr)->is_mapped = true;
+    mt_level_add(&counters->reserved, fresh * PAGE);
+    mt_level_add(&counters->segments, fresh);
+    counters->device_allocs += fresh;
+    return MT_OK;
+}
+
+/* ---- free blocks ------------------------------------------------------------------- */
+
+static void settle(struct mt_policy *self)
+{
+    self->heap.loose_bytes = self->heap.counters.reserved.now - self->range_bytes;
+}
+
+/* The last block, free and in no lane, is the endless rest again. */
+static void shorten(struct mt_policy *self, uint32_t id)
+{
+    const struct mt_block *block = &self->heap.store.blocks[id];
+
+    self->range_bytes = block->addr - FIRST_ADDR;
+    self->last = block->previous;
+    mt_block_drop(&self->heap.store, id);
+    settle(self);
+}
+
+static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint32_t *id)
+{
+    struct mt_block fresh = {0};
+    enum mt_status status;
+
+    if (size_bytes > LARGEST_RANGE - self->range_bytes)
+        return MT_ERR_DEVICE_OOM;
+    fresh.addr = FIRST_ADDR + self->range_bytes;
+    fresh.size_bytes = size_bytes;
+    fresh.reservation = EVERYBODY;
+    fresh.state = MT_BLOCK_FREE;
+    while (self->page_count * PAGE < self->range_bytes + size_bytes) {
+        status =
+            mt_grow(&self->pages, &self->page_capacity, self->page_count + 1, sizeof *self->pages);
+        if (status != MT_OK)
+            return status;
+        self->pages[self->page_count++] = (struct page){0, false};
+    }
+    status = mt_block_new(&self->heap.store, &fresh, id);
+    if (status != MT_OK)
+        return status;
+    self->heap.store.blocks[*id].previous = self->last;
+    if (self->last != MT_NO_BLOCK)
+        self->heap.store.blocks[self->last].next = *id;
+    self->last = *id;
+    self->range_bytes += size_bytes;
+    settle(self);
+    return MT_OK;
+}
+
+/* A free block, in no lane, becomes everybody's. */
+static enum mt_status give_to_all(struct mt_policy *self, uint32_t id)
+{
+    struct mt_heap *heap = &self->heap;
+    struct mt_block *block = &heap->store.blocks[id];
+
+    let_go(self, block->addr, block->size_bytes);
+    block->reservation = EVERYBODY;
+    mt_heap_merge(heap, id);
+    if (heap->store.blocks[id].next != MT_NO_BLOCK)
+        return mt_heap_put(heap, id);
+    shorten(self, id);
+    return MT_OK;
+}
+
+struct freed {
+    uint64_t when;
+    uint32_t id;
+};
+
+static int latest_first(const void *a, const void *b)
+{
+    const struct freed *left = a, *right = b;
+
+    return (left->when < right->when) - (left->when > right->when);
+}
+
+/* All that one stream freed becomes everybody's, the latest first. */
+static enum mt_status complete_lane(struct mt_policy *self, uint32_t lane)
+{
+    struct mt_heap *heap = &self->heap;
+    size_t count = heap->lanes[lane].free.count, i = 0;
+    struct freed *freed = malloc((count + 1) * sizeof *freed);
+    enum mt_status status = MT_OK;
+    struct mt_free_cursor at;
+
+    if (!freed)
+        return MT_ERR_MEMORY;
+    at = mt_free_set_find(&heap->lanes[lane].free, 0, 0);
+    for (; at.entry; at = mt_free_set_next(&heap->lanes[lane].free, at), i++)
+        freed[i] =
+            (struct freed){heap->store.blocks[at.entry->block].requested_bytes, at.entry->block};
+    qsort(freed, count, sizeof *freed, latest_first);
+    for (i = 0; status == MT_OK && i < count; i++) {
+        mt_heap_take(heap, freed[i].id);
+        status = give_to_all(self, freed[i].id);
+    }
+    free(freed);
+    return status;
+}
+
+static enum mt_status complete_all(struct mt_policy *self)
+{
+    enum mt_status status = MT_OK;
+    uint32_t lane;
+
+    for (lane = EVERYBODY + 1; status == MT_OK && lane < self->heap.lane_count; lane++)
+        status = complete_lane(self, lane);
+    return status;
+}
+
+/* ---- requests ---------------------------------------------------------------------- */
+
+/* Best fit among everybody's blocks that have all their pages, taken out. */
+static uint32_t take_mapped(struct mt_policy *self, uint64_t size)
+{
+    struct mt_heap *heap = &self->heap;
+    const struct mt_free_set *set = &heap->lanes[EVERYBODY].free;
+    struct mt_free_cursor at = mt_free_set_find(set, size, 0);
+
+    for (; at.entry; at = mt_free_set_next(set, at)) {
+        uint32_t id = at.entry->block;
+        const struct mt_block *block = &heap->store.blocks[id];
+        if (missing_pages(self, block->addr, block->size_bytes) == 0) {
+            mt_heap_take(heap, id);
+            return id;
+        }
+    }
+    return MT_NO_BLOCK;
+}
+
+static uint32_t take_from_others(struct mt_policy *self, uint32_t own, uint64_t size)
+{
+    uint32_t lane, id = MT_NO_BLOCK;
+
+    for (lane = EVERYBODY + 1; id == MT_NO_BLOCK && lane < self->heap.lane_count; lane++) {
+        if (lane != own)
+            id = mt_heap_take_first(&self->heap, lane, size);
+    }
+    return id;
+}
+
+/* A free block in no lane, or a longer range. */
+static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t own, uint32_t *id)
+{
+    struct mt_heap *heap = &self->heap;
+    enum mt_status status = MT_OK;
+
+    *id = mt_heap_take_first(heap, own, size);
+    if (*id == MT_NO_BLOCK)
+        *id = take_mapped(self, size);
+    if (*id == MT_NO_BLOCK && self->gpu == IDLE)
+        *id = take_from_others(self, own, size);
+    if (*id != MT_NO_BLOCK)
+        return MT_OK;
+    if (self->gpu == IDLE)
+        status = complete_all(self);
+    if (status == MT_OK)
+        *id = mt_heap_take_first(heap, EVERYBODY, size);
+    if (status == MT_OK && *id == MT_NO_BLOCK)
+        status = lengthen(self, size, id);
+    return status;
+}
+
+/* Memory for the low end of a block of everybody's; if there is none, the block
+ * is put back. */
+static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
+{
+    const struct mt_block *block = &self->heap.store.blocks[id];
+    enum mt_status status, put = MT_OK;
+
+    hold(self, block->addr, size);
+    status = map(self, block->addr, size);
+    if (status != MT_ERR_DEVICE_OOM)
+        return status;
+    let_go(self, block->addr, size);
+    if (block->next == MT_NO_BLOCK)
+        shorten(self, id);
+    else
+        put = mt_heap_put(&self->heap, id);
+    return put == MT_OK ? status : put;
+}
+
+static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
+                            struct mt_policy_block *out)
+{
+    struct mt_heap *heap = &policy->heap;
+    uint32_t own, id;
+    enum mt_status status;
+    uint64_t size;
+
+    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+        return mt_heap_oom(heap);
+    size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
+    status = mt_heap_lane(heap, request->stream, &own);
+    if (status == MT_OK)
+        status = find(policy, size, own, &id);
+    if (status == MT_OK && heap->store.blocks[id].reservation == EVERYBODY)
+        status = back(policy, id, size);
+    if (status == MT_ERR_DEVICE_OOM)
+        return mt_heap_oom(heap);
+    if (status == MT_OK)
+        status = mt_heap_hand_out(heap, id, size, request->size_bytes, out);
+    if (status != MT_OK)
+        return status;
+    if (policy->last == id && heap->store.blocks[id].next != MT_NO_BLOCK)
+        policy->last = heap->store.blocks[id].next; /* it was cut */
+    heap->store.blocks[id].reservation = own;
+    settle(policy);
+    return MT_OK;
+}
+
+static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_heap *heap = &policy->heap;
+    uint64_t reserved, excess;
+    enum mt_status status;
+
+    mt_heap_complete(heap, handle);
+    if (policy->gpu != SYNCHRONIZED) {
+        heap->store.blocks[handle].requested_bytes = ++policy->clock;
+        mt_heap_merge(heap, handle);
+        if (heap->store.blocks[handle].next == MT_NO_BLOCK)
+            policy->last = handle;
+        return mt_heap_put(heap, handle);
+    }
+    status = give_to_all(policy, handle);
+    reserved = heap->counters.reserved.now;
+    if (reserved > policy->threshold_bytes) {
+        excess = (reserved - policy->threshold_bytes + PAGE - 1) / PAGE;
+        release_idle(policy, mt_min_u64(policy->idle_pages, excess));
+    }
+    settle(policy);
+    return status;
+}
+
+/* Waits for the device and gives back what is idle, as PyTorch does. */
+static enum mt_status empty_cache(struct mt_policy *policy)
+{
+    enum mt_status status = complete_all(policy);
+
+    if (status == MT_OK)
+        release_idle(policy, policy->idle_pages);
+    settle(policy);
+    return status;
+}
+
+/* ---- checking ---------------------------------------------------------------------- */
+
+static bool holds_memory(const struct mt_block *block)
+{
+    return block->state != MT_BLOCK_UNUSED &&
+           (block->state != MT_BLOCK_FREE || block->reservation != EVERYBODY);
+}
+
+/* Pages know what lies in them, and all that is held is backed. */
+static bool pages_are_valid(const struct mt_policy *self)
+{
+    uint64_t mapped = 0, idle = 0, held = 0, expected = 0;
+    size_t i;
+
+    for (i = 0; i < self->page_count; i++) {
+        const struct page *page = &self->pages[i];
+        if (page->held_bytes > PAGE || (page->held_bytes && !page->is_mapped))
+            return false;
+        mapped += page->is_mapped;
+        idle += page->is_mapped && !page->held_bytes;
+        held += page->held_bytes;
+    }
+    for (i = 0; i < self->heap.store.count; i++) {
+        const struct mt_block *block = &self->heap.store.blocks[i];
+        if (!holds_memory(block))
+            continue;
+        expected += block->size_bytes;
+        if (missing_pages(self, block->addr, block->size_bytes))
+            return false;
+    }
+    return idle == self->idle_pages && held == expected &&
+           mapped * PAGE == self->heap.counters.reserved.now;
+}
+
+static bool is_valid(const struct mt_policy *self)
+{
+    const struct mt_block *last =
+        self->last == MT_NO_BLOCK ? NULL : &self->heap.store.blocks[self->last];
+
+    if (last ? last->next != MT_NO_BLOCK ||
+                   last->addr + last->size_bytes != FIRST_ADDR + self->range_bytes
+             : self->range_bytes != 0)
+        return false;
+    return pages_are_valid(self) && mt_heap_op_is_valid(self);
+}
+
+const struct mt_policy_ops mt_policy_cuda_async = {
+    .name = "cuda-async",
+    .summary = "the driver's stream-ordered pool (cudaMallocAsync)",
+    .doubt = "the driver is closed, and how far the GPU is behind is assumed; reserved peaks of "
+             "five PyTorch programs were 2.1 % too low to 9.1 % (one page of 32 MiB) too high",
+    .create = create,
+    .destroy = destroy,
+    .alloc = alloc,
+    .free_requested = mt_heap_op_free_requested,
+    .free_completed = free_completed,
+    .empty_cache = empty_cache,
+    .counters = mt_heap_op_counters,
+    .is_valid = is_valid,
+};
