@@ -1,6 +1,6 @@
 """Programs that do what real ones do beside allocating. Each prints what must be the same with and without memtrace.
 
-    beside.py profiler | subscriber | loader | processes | exit CODE | quick CODE | segv | abort | error"""
+    beside.py profiler [detached] | subscriber | loader | processes | exit CODE | quick CODE | segv | abort | error"""
 import ctypes
 import glob
 import multiprocessing
@@ -25,9 +25,16 @@ def train(steps=5):
 
 
 def profiler():
-    """torch.profiler, CUDA activities on: it sees its kernels and its memory."""
-    kinds = torch.profiler.ProfilerActivity
+    """torch.profiler, CUDA activities on: it sees its kernels and its memory; twice, between
+    which it may have detached CUPTI (TEARDOWN_CUPTI=1)."""
     train(1)
+    profile()
+    train(1)
+    profile()
+
+
+def profile():
+    kinds = torch.profiler.ProfilerActivity
     with torch.profiler.profile(activities=[kinds.CPU, kinds.CUDA], profile_memory=True) as profile:
         loss = train()
     kernels = sum(str(event.device_type).endswith("CUDA") for event in profile.events())
@@ -73,7 +80,7 @@ def processes():
 
 
 def main():
-    way, code = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    way, code = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else 0
     if way in ("profiler", "subscriber", "loader", "processes"):
         globals()[way]()
         return

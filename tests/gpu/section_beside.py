@@ -31,15 +31,25 @@ def ends(session):
 def beside(session):
     for way in ("profiler", "subscriber", "loader", "processes"):
         compare(session, "beside", (way,))
+    compare(session, "beside", ("profiler", "detached"), TEARDOWN_CUPTI="1")
+    guests(session)
 
 
-def compare(session, section, way):
+def guests(session):
+    """A profiler that is linked to CUPTI, as on the stand-ins (tests/check_guest.py)."""
+    found = "import re, torch; torch.cuda.init(); print(*{p.rsplit('/', 1)[0] for p in re.findall('/.*/lib(?:cuda|cupti).so.*', open('/proc/self/maps').read())}, sep=':')"
+    libraries = session.run([session.python, "-c", found]).stdout.strip()
+    for way in ("before", "after", "v2", "finalize", "threads"):
+        compare(session, "beside", ("guest", way), [session.build / "standin" / "guest_program", way], LD_LIBRARY_PATH=libraries)
+
+
+def compare(session, section, way, command=None, **environment):
     """Same output and status with and without; every trace whole; nothing else left."""
-    command = [session.python, HERE / "beside.py", *way]
+    command = command or [session.python, HERE / "beside.py", *way]
     name = " ".join(way)
-    alone = session.run(command, f"{section}_{way[0]}_alone.txt")
+    alone = session.run(command, f"{section}_{'_'.join(way)}_alone.txt", **environment)
     folder = fresh(session, f"{section}_{'_'.join(way)}")
-    done, document = session.record(folder, command, log=f"{section}_{'_'.join(way)}.txt")
+    done, document = session.record(folder, command, log=f"{section}_{'_'.join(way)}.txt", **environment)
     session.add(section, f"{name}: as without", (done.returncode, done.stdout) == (alone.returncode, alone.stdout),
                 f"status {done.returncode}, without {alone.returncode}; {done.stdout.strip()[-80:]}")
     states = [trace["state"] for trace in document["traces"]]

@@ -246,6 +246,28 @@ static void test_shares_the_place(void **unused)
     assert_string_equal(recorded.said, "");
 }
 
+/* A profiler of the program came first (cupti_guest.c): its subscription is ours, too. */
+static void test_joins_who_came_first(void **unused)
+{
+    (void)unused;
+    uint64_t addr = 0x7f0000000000;
+    struct mt_cu_alloc params = {&addr, 100};
+    struct mt_cupti_library library = {.subscribe = standin_subscribe,
+                                       .enable = standin_enable,
+                                       .name = standin_name,
+                                       .version = standin_version};
+    start();
+    mt_cupti_place_hold(&library, &cupti);
+    InitializeInjection();
+    assert_null(cupti.callback); /* no second subscription */
+    assert_int_equal(cupti.tried, 0);
+    assert_string_equal(recorded.said, "");
+    cupti.callback = mt_cupti_place_callback;
+    recorded_clear();
+    call("cuMemAlloc_v2", &params, 0);
+    assert_int_equal(recorded.count, 1);
+}
+
 static void test_says_who_holds_the_place(void **unused)
 {
     (void)unused;
@@ -822,6 +844,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_says_who_holds_the_place),
         cmocka_unit_test(test_subscribes),
+        cmocka_unit_test(test_joins_who_came_first),
         cmocka_unit_test(test_shares_the_place),
         cmocka_unit_test(test_without_v2),
         cmocka_unit_test(test_tries_the_next_library),
