@@ -64,6 +64,9 @@ struct oracle_rules {
 /* All models; ends with NULL. */
 extern const struct oracle_rules *const oracle_models[];
 
+/* The model of a policy, NULL if there is none. */
+const struct oracle_rules *oracle_find(const char *policy);
+
 struct oracle {
     const struct oracle_rules *rules;
     uint64_t setting[ORACLE_SETTINGS]; /* options, and what else a model remembers */

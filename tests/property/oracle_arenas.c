@@ -76,6 +76,15 @@ static void give(struct oracle *oracle, size_t at)
     oracle_merge(oracle, at);
 }
 
+/* A chunk of three times the waste for a request of twice the waste is split. */
+static void know_edges(struct oracle *oracle)
+{
+    oracle->edge[0] = 2 * oracle->setting[WASTE];
+    oracle->edge[1] = 3 * oracle->setting[WASTE];
+    oracle->edge[2] = oracle->setting[REGION];
+    oracle->edge[3] = oracle->setting[LIMIT] / 2;
+}
+
 /* ---- bfc ------------------------------------------------------------------------- */
 
 /* "name=0.375": eighths, whose product with a size is exact. */
@@ -113,9 +122,7 @@ static void configure_bfc(struct oracle *oracle, struct dice *dice, char *text, 
         oracle->setting[REGION] = oracle_steps(limit, 256);
     oracle->setting[WASTE] = limit && waste ? limit * waste / 8 : 128 * MT_MIB;
     oracle->setting[COLLECTS] = collects;
-    oracle->edge[0] = oracle->setting[WASTE];
-    oracle->edge[1] = limit / 2;
-    oracle->edge[2] = 2 * MT_MIB;
+    know_edges(oracle);
 }
 
 static size_t take_bfc(struct oracle *oracle, const struct oracle_request *request)
@@ -148,6 +155,8 @@ static void configure_ort(struct oracle *oracle, struct dice *dice, char *text, 
     }
     if (dice_one_in(dice, 2)) {
         setting[WASTE] = dice_between(dice, 1, 2 * MT_MIB);
+        if (dice_one_in(dice, 2))
+            setting[WASTE] = oracle_steps(setting[WASTE], 256);
         oracle_option(text, size, "max_dead_bytes_per_chunk", setting[WASTE]);
     }
     if (dice_one_in(dice, 2)) {
@@ -160,6 +169,7 @@ static void configure_ort(struct oracle *oracle, struct dice *dice, char *text, 
     if (setting[LIMIT])
         first = mt_min_u64(first, setting[LIMIT]);
     setting[REGION] = oracle_steps(first, 256);
+    know_edges(oracle);
 }
 
 static size_t take_ort(struct oracle *oracle, const struct oracle_request *request)

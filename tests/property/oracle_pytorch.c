@@ -54,6 +54,7 @@ static void configure(struct oracle *oracle, struct dice *dice, char *text, size
         oracle->edge[1] = 2 * setting[MAX_SPLIT];
         oracle->edge[2] = setting[MAX_SPLIT] + setting[ROUNDING] * MT_MIB;
     }
+    oracle->edge[3] = 10 * MT_MIB;
     setting[LARGE_SEGMENT] *= MT_MIB;
     setting[ROUNDING] *= MT_MIB;
     if (dice_one_in(dice, 3)) {

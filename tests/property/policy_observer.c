@@ -41,8 +41,16 @@ static uint64_t held_within(const struct policy_observer *observer, uint64_t add
 
 static void hold(struct policy_observer *observer, uint64_t addr, uint64_t size)
 {
+    size_t i;
+
     if (held_within(observer, addr, size) != 0)
         complain(observer, "the device's memory at %#" PRIx64 " is taken twice", addr);
+    for (i = 0; i < observer->range_count; i++) {
+        if (observer->ranges[i].addr + observer->ranges[i].size == addr) {
+            observer->ranges[i].size += size;
+            return;
+        }
+    }
     if (observer->range_count == OBSERVER_RANGES)
         complain(observer, "more ranges than the observer has room for");
     else

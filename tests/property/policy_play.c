@@ -27,6 +27,7 @@ struct shape {
     unsigned streams, pools;
     unsigned wait_in, empty_in; /* one free in so many waits; one event empties the cache */
     unsigned swing;             /* events after which taking and giving change places */
+    bool edgy;                  /* only sizes at which the policy's rules turn */
     uint64_t palette[PALETTE];  /* sizes that come again and again */
     uint64_t slot_step;         /* 0: the driver's own order of segments */
 };
@@ -88,8 +89,9 @@ static uint64_t fresh_size(void)
 
 static uint64_t random_size(void)
 {
-    return dice_one_in(&play.dice, 2) ? play.shape.palette[dice_below(&play.dice, PALETTE)]
-                                      : fresh_size();
+    return play.shape.edgy || dice_one_in(&play.dice, 2)
+               ? play.shape.palette[dice_below(&play.dice, PALETTE)]
+               : fresh_size();
 }
 
 static void throw_shape(void)
@@ -107,8 +109,9 @@ static void throw_shape(void)
     shape->swing = (unsigned)dice_between(dice, 4, 40);
     if (dice_one_in(dice, 20)) {
         shape->events = LONG * EVENTS;
-        shape->swing = EVENTS;
+        shape->swing = LONG * EVENTS / 2;
     }
+    shape->edgy = dice_one_in(dice, 10);
     shape->slot_step = dice_one_in(dice, 2) ? (uint64_t)1 << dice_below(dice, 10) : 0;
 }
 
@@ -118,7 +121,9 @@ static void throw_palette(void)
     size_t i;
 
     for (i = 0; i < PALETTE; i++)
-        play.shape.palette[i] = fresh_size();
+        play.shape.palette[i] =
+            play.shape.edgy ? mt_max_u64(model.edge[dice_below(&play.dice, ORACLE_EDGES)], 1)
+                            : fresh_size();
 }
 
 /* A device that puts segments here and there: each event has a place of its own,
