@@ -10,26 +10,22 @@ struct arguments {
     struct mt_common common;
     struct mt_text_list policies, pools;
     const char *heap;
-    uint64_t limit_bytes;
+    uint64_t limit_bytes, jobs;
     bool no_cards;
 };
 
 struct fit_run {
-    struct mt_source *source;
-    const char *path;
     const struct arguments *arguments;
     struct mt_fit_summary *summaries; /* one a policy */
 };
 
-static int fit_policy(void *context, const char *policy, size_t index)
+static enum mt_status fit_policy(void *context, struct mt_source *source, const char *policy,
+                                 size_t index, struct mt_error *error)
 {
     const struct fit_run *run = context;
     const struct mt_fit_options options = {policy, run->arguments->limit_bytes};
-    struct mt_error error = {MT_OK, MT_NO_OFFSET, ""};
-    enum mt_status status = mt_fit_run(run->source, &options, &run->summaries[index], &error);
 
-    error.status = status; /* not every host error has a text of its own */
-    return status == MT_OK ? MT_EXIT_OK : mt_policy_error(run->path, policy, &error);
+    return mt_fit_run(source, &options, &run->summaries[index], error);
 }
 
 static int print(const struct mt_source *source, const struct arguments *arguments,
@@ -68,15 +64,23 @@ static int fit(struct mt_source *source, const char *path, const struct argument
 {
     size_t count = arguments->policies.count, i;
     struct mt_fit_summary *summaries = calloc(count, sizeof *summaries);
-    struct fit_run run = {source, path, arguments, summaries};
+    struct fit_run run = {arguments, summaries};
+    const struct mt_policy_runs runs = {source,
+                                        path,
+                                        arguments->heap,
+                                        &arguments->common,
+                                        &arguments->policies,
+                                        "searching",
+                                        arguments->jobs,
+                                        fit_policy,
+                                        &run};
     int exit_code, verdict;
 
     if (!summaries) {
         mt_say("out of memory");
         return MT_EXIT_INPUT;
     }
-    exit_code = mt_run_policies(source, path, &arguments->common, "searching", &arguments->policies,
-                                fit_policy, &run);
+    exit_code = mt_run_policies(&runs);
     if (exit_code == MT_EXIT_OK) {
         exit_code = print(source, arguments, summaries, count);
         verdict = mt_input_verdict(source, path, &arguments->common);
@@ -105,6 +109,7 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
          &arguments.heap},
         {"no-cards", 0, MT_OPTION_FLAG, NULL, "leave out the table of common cards",
          &arguments.no_cards},
+        MT_JOBS_OPTION(&arguments.jobs),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_arena arena = {0};

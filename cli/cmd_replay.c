@@ -19,6 +19,7 @@ struct arguments {
     struct mt_common common;
     struct mt_text_list policies, pools;
     const char *counters_path, *heap;
+    uint64_t jobs;
     bool list_policies;
     struct mt_replay_options replay;
 };
@@ -220,38 +221,53 @@ static int print_policies(void)
 /* ---- running ---------------------------------------------------------------- */
 
 struct replay_run {
-    struct mt_source *source;
-    const char *path;
-    const struct arguments *arguments;
-    struct mt_replay_summary *summaries; /* one a policy */
+    const struct mt_replay_options *options;
+    const struct mt_replay_observer *observer; /* of the one policy, may be NULL */
+    struct mt_replay_summary *summaries;       /* one a policy */
 };
 
-static int run_policy(void *context, const char *policy, size_t index)
+static enum mt_status replay_policy(void *context, struct mt_source *source, const char *policy,
+                                    size_t index, struct mt_error *error)
 {
     const struct replay_run *run = context;
-    const char *counters_path = run->arguments->counters_path;
-    struct mt_replay_options options = run->arguments->replay;
-    struct mt_counters_csv csv = {0};
-    struct mt_replay_observer observer;
-    struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status;
+    struct mt_replay_options options = *run->options;
 
     options.policy = policy;
-    if (counters_path) {
-        if (!mt_counters_csv_open(&csv, counters_path)) {
-            mt_say("cannot write '%s': %s", counters_path, strerror(errno));
-            return MT_EXIT_OUTPUT;
-        }
-        observer = mt_counters_csv_observer(&csv);
-    }
-    status = mt_replay_run(run->source, &options, csv.file ? &observer : NULL,
-                           &run->summaries[index], &error);
-    if (!mt_counters_csv_close(&csv)) {
-        mt_say("cannot write '%s': %s", counters_path, strerror(errno));
-        return MT_EXIT_OUTPUT;
-    }
-    error.status = status; /* not every host error has a text of its own */
-    return status == MT_OK ? MT_EXIT_OK : mt_policy_error(run->path, policy, &error);
+    return mt_replay_run(source, &options, run->observer, &run->summaries[index], error);
+}
+
+static int cannot_write(const char *path)
+{
+    mt_say("cannot write '%s': %s", path, strerror(errno));
+    return MT_EXIT_OUTPUT;
+}
+
+/* All policies; with --counters the only one, observed. */
+static int run_policies(struct mt_source *source, const char *path,
+                        const struct arguments *arguments, struct mt_replay_summary *summaries)
+{
+    struct replay_run run = {&arguments->replay, NULL, summaries};
+    const struct mt_policy_runs runs = {source,
+                                        path,
+                                        arguments->heap,
+                                        &arguments->common,
+                                        &arguments->policies,
+                                        "replaying",
+                                        arguments->jobs,
+                                        replay_policy,
+                                        &run};
+    struct mt_counters_csv csv = {0};
+    struct mt_replay_observer observer;
+    int exit_code;
+
+    if (!arguments->counters_path)
+        return mt_run_policies(&runs);
+    if (!mt_counters_csv_open(&csv, arguments->counters_path))
+        return cannot_write(arguments->counters_path);
+    observer = mt_counters_csv_observer(&csv);
+    run.observer = &observer;
+    exit_code = mt_run_policies(&runs);
+    return mt_counters_csv_close(&csv) ? exit_code : cannot_write(arguments->counters_path);
 }
 
 /* A comparison that was asked for and failed is a failed check. */
@@ -273,7 +289,6 @@ static int replay(struct mt_source *source, const char *path, const struct argum
 {
     size_t count = arguments->policies.count;
     struct mt_replay_summary *summaries = calloc(count, sizeof *summaries);
-    struct replay_run run = {source, path, arguments, summaries};
     struct mt_buf out = {0};
     int exit_code, verdict;
 
@@ -281,8 +296,7 @@ static int replay(struct mt_source *source, const char *path, const struct argum
         mt_say("out of memory");
         return MT_EXIT_INPUT;
     }
-    exit_code = mt_run_policies(source, path, &arguments->common, "replaying", &arguments->policies,
-                                run_policy, &run);
+    exit_code = run_policies(source, path, arguments, summaries);
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)
             print_json(&out, source, summaries, count);
@@ -320,6 +334,7 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
          &arguments.replay.blind},
         {"counters", 0, MT_OPTION_TEXT, "FILE", "write the counters after every event as CSV",
          &arguments.counters_path},
+        MT_JOBS_OPTION(&arguments.jobs),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_arena arena = {0};

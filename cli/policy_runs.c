@@ -1,32 +1,140 @@
 #include "policy_runs.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "heaps.h"
+#include "import.h"
 #include "policy.h"
+#include "util.h"
 
-enum { MOST_POLICIES = 64 };
+enum { MOST_POLICIES = 64, MOST_THREADS = 32 };
 
-int mt_run_policies(struct mt_source *source, const char *path, const struct mt_common *common,
-                    const char *what, const struct mt_text_list *policies, mt_policy_run *run,
-                    void *context)
+/* ---- threads ------------------------------------------------------------------ */
+
+struct outcome {
+    enum mt_status status;
+    struct mt_error error;
+};
+
+struct crew {
+    const struct mt_policy_runs *runs;
+    struct outcome outcomes[MT_ARRAY_LEN(((struct mt_text_list *)0)->items)]; /* by policy */
+    struct mt_progress progress; /* the calling thread's */
+    pthread_mutex_t lock;        /* of what follows */
+    size_t next, done;           /* policies */
+    bool failed;
+};
+
+/* The next policy of the list; false if there is none, or one has failed: then
+ * all before that one are under way, so that the first to fail is known. */
+static bool take_policy(struct crew *crew, size_t *index)
 {
-    struct mt_progress progress = {0};
-    int exit_code = MT_EXIT_OK;
-    size_t i;
+    bool more;
 
-    mt_progress_start(&progress, common);
-    for (i = 0; exit_code == MT_EXIT_OK && i < policies->count; i++) {
-        struct mt_error error;
-        mt_progress_update(&progress, what, (double)i / (double)policies->count);
-        if (i > 0 && mt_source_rewind(source, &error) != MT_OK)
-            exit_code = mt_report_error(path, &error);
-        else
-            exit_code = run(context, policies->items[i], i);
+    pthread_mutex_lock(&crew->lock);
+    more = !crew->failed && crew->next < crew->runs->policies->count;
+    if (more)
+        *index = crew->next++;
+    pthread_mutex_unlock(&crew->lock);
+    return more;
+}
+
+static double finish_policy(struct crew *crew, enum mt_status status)
+{
+    double share;
+
+    pthread_mutex_lock(&crew->lock);
+    crew->failed = crew->failed || status != MT_OK;
+    share = (double)++crew->done / (double)crew->runs->policies->count;
+    pthread_mutex_unlock(&crew->lock);
+    return share;
+}
+
+/* The policy that was taken, and then others that nobody has taken yet, with this
+ * source, which stands at its start. */
+static void work(struct crew *crew, struct mt_source *source, size_t index, bool shows_progress)
+{
+    const struct mt_policy_runs *runs = crew->runs;
+    bool at_start = true;
+
+    do {
+        struct outcome *outcome = &crew->outcomes[index];
+        double share;
+        outcome->error = (struct mt_error){MT_OK, MT_NO_OFFSET, ""};
+        outcome->status = at_start ? MT_OK : mt_source_rewind(source, &outcome->error);
+        if (outcome->status == MT_OK)
+            outcome->status = runs->run(runs->context, source, runs->policies->items[index], index,
+                                        &outcome->error);
+        at_start = false;
+        share = finish_policy(crew, outcome->status);
+        if (shows_progress)
+            mt_progress_update(&crew->progress, runs->what, share);
+    } while (take_policy(crew, &index));
+}
+
+/* A thread beside the calling one. Without a source of its own it is no help, but
+ * no harm either: the others do the work. */
+static void *help(void *context)
+{
+    struct crew *crew = context;
+    const struct mt_policy_runs *runs = crew->runs;
+    struct mt_source *source = NULL;
+    struct mt_error error;
+    size_t index;
+
+    if (mt_open_any(runs->path, runs->common->format, &source, &error) == MT_OK &&
+        (!runs->heap || mt_heap_view_choose_heap(source, runs->heap, &error) == MT_OK) &&
+        take_policy(crew, &index))
+        work(crew, source, index, false);
+    mt_source_close(source);
+    return NULL;
+}
+
+/* Threads beside the calling one. What is no file cannot be opened again. */
+static size_t count_helpers(const struct mt_policy_runs *runs)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t jobs = runs->jobs;
+    struct stat about;
+
+    if (strcmp(runs->path, "-") == 0 || stat(runs->path, &about) != 0 || !S_ISREG(about.st_mode))
+        return 0;
+    if (!jobs)
+        jobs = processors > 1 ? (uint64_t)processors : 1;
+    jobs = mt_min_u64(jobs, mt_min_u64(runs->policies->count, MOST_THREADS));
+    return jobs ? (size_t)jobs - 1 : 0;
+}
+
+int mt_run_policies(const struct mt_policy_runs *runs)
+{
+    struct crew crew = {.runs = runs, .lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t threads[MOST_THREADS];
+    size_t wanted = count_helpers(runs), started = 0, first, i;
+    int exit_code = MT_EXIT_OK;
+
+    if (!take_policy(&crew, &first))
+        return MT_EXIT_OK;
+    mt_progress_start(&crew.progress, runs->common);
+    mt_progress_update(&crew.progress, runs->what, 0);
+    while (started < wanted && pthread_create(&threads[started], NULL, help, &crew) == 0)
+        started++;
+    work(&crew, runs->source, first, true);
+    for (i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    mt_progress_end(&crew.progress);
+    for (i = 0; exit_code == MT_EXIT_OK && i < crew.next; i++) {
+        struct outcome *outcome = &crew.outcomes[i];
+        outcome->error.status = outcome->status; /* not every host error has a text of its own */
+        if (outcome->status != MT_OK)
+            exit_code = mt_policy_error(runs->path, runs->policies->items[i], &outcome->error);
     }
-    mt_progress_end(&progress);
     return exit_code;
 }
+
+/* ---- what is replayed ----------------------------------------------------------- */
 
 int mt_choose_heap(struct mt_source *source, const char *path, const char *name)
 {

@@ -1,19 +1,37 @@
-/* What commands share that run a trace through several policies, one after the
- * other. */
+/* What commands share that run a trace through several policies, several at the
+ * same time. */
 #ifndef MT_CLI_POLICY_RUNS_H
 #define MT_CLI_POLICY_RUNS_H
 
 #include "cli.h"
 #include "json.h"
 
-/* One policy over the whole source, from its start. Returns enum mt_exit, having
- * said what went wrong; index: of the policy in the list. */
-typedef int mt_policy_run(void *context, const char *policy, size_t index);
+/* One policy over a whole source, which stands at its start. Threads call it, each
+ * with a source of its own: it says nothing and writes only to what belongs to
+ * `index`, the place of the policy in the list. */
+typedef enum mt_status mt_policy_run(void *context, struct mt_source *source, const char *policy,
+                                     size_t index, struct mt_error *error);
 
-/* Runs each policy of the list, with progress called `what`, until one fails. */
-int mt_run_policies(struct mt_source *source, const char *path, const struct mt_common *common,
-                    const char *what, const struct mt_text_list *policies, mt_policy_run *run,
-                    void *context);
+struct mt_policy_runs {
+    struct mt_source *source; /* the calling thread's, who runs the first policy with it */
+    const char *path, *heap;  /* to open it again; heap: NULL, or as in mt_choose_heap */
+    const struct mt_common *common;
+    const struct mt_text_list *policies;
+    const char *what; /* for the progress */
+    uint64_t jobs;    /* at the same time; 0 = as many as there are processors */
+    mt_policy_run *run;
+    void *context;
+};
+
+/* Runs each policy of the list, until one fails. What comes of it does not depend
+ * on `jobs`. Returns enum mt_exit, having said what went wrong with the first policy
+ * of the list that failed. */
+int mt_run_policies(const struct mt_policy_runs *runs);
+
+#define MT_JOBS_OPTION(target)                                                                     \
+    {                                                                                              \
+        "jobs", 'j', MT_OPTION_COUNT, "N", "simulate so many policies at the same time", target    \
+    }
 
 /* The heap of --heap; `name` may be NULL: as mt_heap_view_choose() does. Returns
  * enum mt_exit, having said what went wrong. */

@@ -1,0 +1,71 @@
+/* Several policies at the same time say, byte for byte, what they say one after
+ * the other; so does the first of several that fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "buf.h"
+#include "util.h"
+
+#define CAPTURE MEMTRACE_FIXTURES "/captures/streams_cap.pickle.zst"
+
+/* What the command prints on both streams, and its exit code. */
+static void say(const char *arguments, unsigned jobs, struct mt_buf *said)
+{
+    struct mt_buf command = {0};
+    char bytes[4096];
+    size_t count;
+    FILE *pipe;
+
+    mt_buf_printf(&command, "exec 2>&1; '%s' %s --jobs %u; echo \"exit $?\"", MEMTRACE_PROGRAM,
+                  arguments, jobs);
+    assert_false(command.failed);
+    pipe = popen(command.data, "r");
+    assert_non_null(pipe);
+    while ((count = fread(bytes, 1, sizeof bytes, pipe)) > 0)
+        mt_buf_add(said, bytes, count);
+    assert_int_equal(pclose(pipe), 0);
+    assert_false(said->failed);
+    mt_buf_release(&command);
+}
+
+static void jobs_do_not_change_the_answer(void **unused)
+{
+    static const char *const commands[] = {
+        "replay " CAPTURE " -p pytorch -p bfc -p recorded -p cupy -p tlsf --limit 2GiB",
+        "replay " CAPTURE " -p none -p pytorch:expandable_segments:True -p buddy --verify --json",
+        "fit " CAPTURE " -p pytorch -p best-fit -p ort -p paged",
+        "replay " CAPTURE " -p none -p buddy:nothing=1 -p nobody -p paged",
+        "fit " CAPTURE " -p recorded -p bfc:x=1 -p bfc",
+        "replay - -p none -p pytorch -p paged < " CAPTURE,
+        "replay nowhere.trace -p none -p paged",
+    };
+    static const unsigned jobs[] = {2, 3, 32, 1000};
+    size_t i, j;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(commands); i++) {
+        struct mt_buf one = {0};
+        say(commands[i], 1, &one);
+        assert_true(one.length > 40);
+        for (j = 0; j < MT_ARRAY_LEN(jobs); j++) {
+            struct mt_buf several = {0};
+            say(commands[i], jobs[j], &several);
+            assert_string_equal(several.data, one.data);
+            mt_buf_release(&several);
+        }
+        mt_buf_release(&one);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_do_not_change_the_answer),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
