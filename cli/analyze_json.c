@@ -132,6 +132,7 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         mt_json_bool(json, "cut", phase->cut);
         mt_json_bool(json, "recorded", mt_report_covers(report, device, phase->end_event));
         mt_json_bool(json, "framework", phase->is_plumbing);
+        mt_json_text(json, "source", mt_phase_source_name(phase->source));
         add_bytes(json, "enter", &use->enter);
         add_bytes(json, "exit", &use->exit);
         add_bytes(json, "peak", &use->peak);
@@ -198,13 +199,16 @@ static void add_steps(struct mt_json *json, const struct mt_report *report,
         const struct mt_step_use *step = &device->steps[i];
 
         begin_row(json);
+        mt_json_u64(json, "index", i);
         add_step(json, "step", step->step);
+        mt_json_text(json, "source", mt_phase_source_name(report->phases[step->phase].source));
         mt_json_u64(json, "begin_ns", step->begin_t_ns);
         mt_json_u64(json, "end_ns", step->end_t_ns);
         mt_json_bool(json, "recorded", mt_report_covers(report, device, step->end_event));
         add_bytes(json, "enter", &step->enter);
         add_bytes(json, "exit", &step->exit);
         add_bytes(json, "peak", &step->peak);
+        mt_json_u64(json, "end_allocated", step->exit.allocated);
         mt_json_u64(json, "peak_t_ns", step->peak_allocated_t_ns);
         mt_json_u64(json, "peak_event", step->peak_allocated_event);
         end_row(json);

@@ -359,6 +359,38 @@ static void tell_frameless(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+/* Steps and phases that the program did not name. */
+static void tell_found(const struct mt_teller *teller)
+{
+    static const char *const words[MT_PHASE_SOURCE_COUNT] = {
+        [MT_PHASE_STACKS] = "the functions and lines in stacks",
+        [MT_PHASE_THREADS] = "which thread allocates",
+        [MT_PHASE_PERIOD] = "what repeats",
+        [MT_PHASE_SCOPES] = "the framework's own ranges"};
+    const struct mt_report *report = teller->report;
+    uint8_t steps = MT_PHASE_ANNOTATED, parts = MT_PHASE_ANNOTATED;
+    struct mt_buf line = {0};
+
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        uint8_t *source = phase->is_step ? &steps : &parts;
+
+        if (!phase->is_plumbing && phase->source > *source)
+            *source = phase->source;
+    }
+    if (steps)
+        mt_buf_printf(&line, "steps %sare found by %s", parts == steps ? "and phases " : "",
+                      words[steps]);
+    if (parts && parts != steps)
+        mt_buf_printf(&line, "%sphases are found by %s", steps ? ", " : "", words[parts]);
+    if (line.data) {
+        mt_buf_add_text(&line, ": the program did not name them");
+        mt_tell_line(teller, 2, line.data);
+    }
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
 /* What the trace does not hold. */
 static void tell_missing(const struct mt_teller *teller)
 {
@@ -400,7 +432,8 @@ static void tell_trust(const struct mt_teller *teller)
                      "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
     tell_missing(teller);
     if (!report->step_count)
-        mt_tell_line(teller, 2, "no range carries a step number");
+        mt_tell_line(teller, 2, "no steps were named or found");
+    tell_found(teller);
     mt_tell_line(teller, 2, "roles are inferred from where blocks were born and freed");
     if (!report->saw_backward && !device->ooms)
         mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");

@@ -11,6 +11,7 @@ struct arguments {
     struct mt_common common;
     const char *directory, *policy;
     uint64_t limit_bytes;
+    bool unnamed;
 };
 
 static struct mt_analyze_options options_of(const struct arguments *arguments, const char *path)
@@ -177,6 +178,7 @@ static int analyze(struct mt_source *source, const char *path, const struct argu
     struct mt_error error;
     int code, verdict;
 
+    source->overlay.hides_ranges = arguments->unnamed;
     mt_file_hash_start(&hash, path);
     mt_progress_start(&progress, &arguments->common);
     options.progress = (struct mt_analyze_progress){show_progress, &progress};
@@ -208,6 +210,8 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
          &arguments.policy},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device of this size",
          &arguments.limit_bytes},
+        {"unnamed", 0, MT_OPTION_FLAG, NULL, "as if the program had named no ranges: find them",
+         &arguments.unnamed},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

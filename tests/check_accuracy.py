@@ -3,6 +3,7 @@
 anew, from the captures and from what the allocators of those runs said of
 themselves, and compares (or rewrites) them. Knows nothing of memtrace but its
 command line."""
+import bisect
 import json
 import pathlib
 import subprocess
@@ -145,10 +146,81 @@ def limits(program):
     return lines
 
 
+# What the workloads call what memtrace calls otherwise.
+FOUND_NAMES = {"validate": "validation"}
+# Training runs whose steps and parts the program named; the first five have to agree in all.
+ANNOTATED = ("seq2seq", "gpt_default", "leakval", "ddp_rank0", "seq2seq_native", "ddp_rank1", "gpt_cap", "gpt_expandable",
+             "gpt_gc", "gpt_seed2", "leak", "resnet50_cap1900", "gpt_ring", "leakval_ring", "oom_adam")
+MUST_AGREE = ANNOTATED[:5]
+
+
+def analyze(program, capture, *options):
+    done = subprocess.run([program, "analyze", "--json", "--quiet", CAPTURES / f"{capture}.pickle.zst", *options],
+                          stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)["devices"][0]
+
+
+def blocks_of(program, capture):
+    """Numbers of the events that allocate, and of those that allocate or free."""
+    done = subprocess.run([program, "dump", "--json", "--quiet", CAPTURES / f"{capture}.pickle.zst"],
+                          stdout=subprocess.PIPE, check=True)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    return ([event["seq"] for event in events if event["kind"] == "alloc"],
+            [event["seq"] for event in events if event["kind"] in ("alloc", "free_requested")])
+
+
+def count_within(numbers, phase):
+    """How many are before its begin, and until its end. What was found begins with its first event."""
+    found = phase["source"] not in ("annotation", "scopes")
+    return (bisect.bisect_left(numbers, phase["begin_event"] + (not found)),
+            bisect.bisect_right(numbers, phase["end_event"]))
+
+
+def compare_phase(named, candidates, allocations):
+    """(boundaries within the same allocation, peaks equal, what differs) of a range and the found one that shares most with it."""
+    shared = [(min(named["end_event"], found["end_event"]) - max(named["begin_event"], found["begin_event"]), i)
+              for i, found in enumerate(candidates)]
+    if not shared or max(shared)[0] < 0:
+        return False, False, f"{named['path']} not found"
+    found = candidates[max(shared)[1]]
+    begin, end = (there - here for there, here in zip(count_within(allocations, found), count_within(allocations, named)))
+    peak = found["peak"]["allocated"] - named["peak"]["allocated"]
+    differs = "" if not (begin or end) else f"{named['path']} begins {begin:+d}, ends {end:+d} allocations"
+    return not (begin or end), not peak, differs or (f"{named['path']} peaks {peak:+d} B" if peak else "")
+
+
+def found_phases(program):
+    """Steps and parts that are found with all annotations taken away, beside those that were recorded."""
+    lines = ["| capture | steps recorded | found | ranges with events | boundaries within the same allocation | peaks equal | what differs | found besides |",
+             "|---|---|---|---|---|---|---|---|"]
+    for capture in ANNOTATED:
+        with_names, without = analyze(program, capture), analyze(program, capture, "--unnamed")
+        allocations, blocks = blocks_of(program, capture)
+        named = [phase for phase in with_names["phases"] if not phase["framework"] and phase["recorded"]]
+        named = [phase for phase in named if len(set(count_within(blocks, phase))) == 2]
+        rows = []
+        for phase in named:
+            name = FOUND_NAMES.get(phase["name"], phase["name"])
+            rows.append(compare_phase(phase, [found for found in without["phases"] if found["name"] == name or
+                                              (found["name"] + name).count("step#") == 2], allocations))
+        steps = sum(phase["name"].startswith("step#") for phase in named)
+        boundaries, peaks = sum(row[0] for row in rows), sum(row[1] for row in rows)
+        if capture in MUST_AGREE and (boundaries, peaks, steps) != (len(rows), len(rows), len(without["steps"])):
+            raise SystemExit(f"{capture}: what is found without annotations differs: {[row[2] for row in rows if row[2]]}")
+        differs = "; ".join(row[2] for row in rows if row[2])
+        names = {FOUND_NAMES.get(phase["name"], phase["name"]) for phase in named}
+        besides = [found["name"] for found in without["phases"] if found["name"] not in names]
+        besides = ", ".join(f"{besides.count(name)} {name}" for name in sorted(set(besides)))
+        lines.append(f"| {capture} | {steps} | {len(without['steps'])} | {len(rows)} | {of(boundaries, len(rows))} "
+                     f"| {of(peaks, len(rows))} | {differs or 'nothing'} | {besides or 'nothing'} |")
+    return lines
+
+
 def main(program, rewrite):
     text = PAGE.read_text()
     fresh = text
-    for name, table in (("exactness", exactness), ("options", other_options), ("limits", limits), ("cuda-async", cuda_async)):
+    for name, table in (("exactness", exactness), ("options", other_options), ("limits", limits), ("cuda-async", cuda_async),
+                        ("found", found_phases)):
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         head, _, rest = fresh.partition(begin)
         _, _, tail = rest.partition(end)

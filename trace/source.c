@@ -16,8 +16,12 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
 
     do {
         status = take(source, batch, error);
+        if (status == MT_END)
+            return mt_overlay_end(&source->overlay, batch);
         if (status == MT_OK)
             mt_heap_view_apply(source, batch);
+        if (status == MT_OK && mt_overlay_apply(&source->overlay, batch))
+            return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s", mt_status_text(MT_ERR_MEMORY));
     } while (status == MT_OK && batch->count == 0);
     return status;
 }
@@ -25,11 +29,14 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error)
 {
     source->unread.count = 0;
+    mt_overlay_rewind(&source->overlay);
     return source->ops->rewind(source, error);
 }
 
 void mt_source_close(struct mt_source *source)
 {
-    if (source)
-        source->ops->close(source);
+    if (!source)
+        return;
+    mt_overlay_release(&source->overlay);
+    source->ops->close(source);
 }

@@ -14,6 +14,7 @@
 
 #include "event.h"
 #include "heap_view.h"
+#include "overlay.h"
 #include "symbols.h"
 
 /* Facts about the run, as far as they were recorded: the trace's header. All
@@ -78,6 +79,7 @@ struct mt_source {
     struct mt_symbols symbols; /* grows while reading */
     struct mt_integrity integrity;
     struct mt_heap_view view;     /* what mt_source_next hands on */
+    struct mt_overlay overlay;    /* what it puts between them */
     struct mt_event_batch unread; /* PRIVATE: the first one, if heap_view.c looked at it */
     uint64_t input_bytes;         /* size of the file as it lies on disk */
     uint64_t decoded_bytes;       /* after decompression, 0 = not known yet */

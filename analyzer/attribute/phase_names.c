@@ -1,6 +1,7 @@
 /* Tables of words, tried in order: the first row that fits decides. */
 #include "phase_names.h"
 
+#include "report.h"
 #include "util.h"
 
 #include <ctype.h>
@@ -188,6 +189,14 @@ enum mt_phase_kind mt_phase_kind_of(const char *name)
         if (starts_with_word(name, kind_names[i].name) && !name[strlen(kind_names[i].name)])
             return kind_names[i].kind;
     return MT_PHASE_UNKNOWN;
+}
+
+const char *mt_phase_source_name(enum mt_phase_source source)
+{
+    static const char *const names[MT_PHASE_SOURCE_COUNT] = {"annotation", "scopes", "stacks",
+                                                             "threads", "period"};
+
+    return (unsigned)source < MT_PHASE_SOURCE_COUNT ? names[source] : names[0];
 }
 
 bool mt_phase_name_is_plumbing(const char *name)

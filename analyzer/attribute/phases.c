@@ -171,6 +171,14 @@ static int32_t parent_of(const struct mt_phases *phases, const struct mt_phase_t
     return inherits ? phases->latest : thread->innermost;
 }
 
+/* Ranges that were found say where (overlay.h); those in the trace do not. */
+static uint8_t source_of(const struct mt_event *event, bool is_plumbing)
+{
+    if (event->aux_bytes && event->aux_bytes < MT_PHASE_SOURCE_COUNT)
+        return (uint8_t)event->aux_bytes;
+    return is_plumbing ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
+}
+
 static enum mt_status record(struct mt_phases *phases, const struct mt_event *event,
                              const struct mt_phase_thread *thread)
 {
@@ -188,6 +196,7 @@ static enum mt_status record(struct mt_phases *phases, const struct mt_event *ev
                                .step = MT_NO_STEP,
                                .parent = parent_of(phases, thread, name->is_plumbing),
                                .thread = event->thread,
+                               .source = source_of(event, name->is_plumbing),
                                .is_plumbing = name->is_plumbing,
                                .cut = true,
                                .begin_t_ns = event->t_ns,

@@ -97,6 +97,12 @@ void mt_role_clock_pop(struct mt_role_clock *clock)
 
 /* ---- the moment ---------------------------------------------------------- */
 
+static void see(struct mt_role_clock *clock, uint8_t kind)
+{
+    clock->saw_backward |= kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
+    clock->saw_model |= kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA;
+}
+
 /* Where an event in `phase` happens, as far as the ranges say. */
 static void enter(struct mt_role_clock *clock, int32_t phase)
 {
@@ -114,7 +120,7 @@ static void enter(struct mt_role_clock *clock, int32_t phase)
     clock->ask_stacks = now->kind == MT_PHASE_UNKNOWN;
     if (now->instance == MT_NO_PHASE)
         now->instance = -2 - (int32_t)clock->phases->next;
-    clock->saw_backward |= now->kind == MT_PHASE_BACKWARD || now->kind == MT_PHASE_OPTIMIZER;
+    see(clock, now->kind);
 }
 
 /* No range says what part this is: the stack may. Parts that are told from
@@ -137,7 +143,7 @@ static void consult(struct mt_role_clock *clock, uint32_t stack)
     }
     clock->now.kind = kind;
     clock->now.instance = INT32_MIN + clock->stack_instance++;
-    clock->saw_backward |= kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
+    see(clock, kind);
 }
 
 /* ---- births -------------------------------------------------------------- */
@@ -298,7 +304,7 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     bool is_setup = (mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK) == MT_PHASE_SETUP;
     uint32_t freed_in = code - (uint32_t)MT_ROLE_CODE_SETUP_FREED;
 
-    if (clock->cycles == 0)
+    if (clock->cycles == 0 || (!clock->saw_model && code == MT_ROLE_CODE_SETUP_KEPT))
         return is_setup && code == MT_ROLE_CODE_SETUP_KEPT ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
     if (code == MT_ROLE_CODE_SETUP_FREED)
         return MT_ROLE_TEMPORARIES;

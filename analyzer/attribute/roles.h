@@ -63,6 +63,7 @@ struct mt_role_clock {
 
     uint32_t cycles; /* in all */
     bool saw_backward, kept_late;
+    bool saw_model; /* any part of what programs with models do */
     uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
 };
 

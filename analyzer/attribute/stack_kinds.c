@@ -1,6 +1,7 @@
 /* A stack takes the kind of its innermost frame that has one; but what runs
  * inside of backward, an optimizer or the construction of a model stays part
- * of it (a checkpoint's second forward is work of backward). */
+ * of it (a checkpoint's second forward is work of backward). An optimizer that
+ * is handed a closure runs the other parts itself: those stay what they are. */
 #include "stack_kinds.h"
 
 #include "util.h"
@@ -17,6 +18,10 @@ static const struct {
     {"torch/optim/", "", MT_PHASE_OPTIMIZER},
     {"torch/autograd/__init__.py", "backward", MT_PHASE_BACKWARD},
     {"torch/autograd/graph.py", "_engine_run_backward", MT_PHASE_BACKWARD},
+    {"torch/utils/checkpoint.py", "backward", MT_PHASE_BACKWARD},
+    {"torch/utils/checkpoint.py", "unpack_hook", MT_PHASE_BACKWARD},
+    {"torch/amp/grad_scaler.py", "", MT_PHASE_OPTIMIZER},
+    {"torch/nn/utils/clip_grad.py", "", MT_PHASE_OPTIMIZER},
     {"torch/_tensor.py", "backward", MT_PHASE_BACKWARD},
     {"", "torch::autograd::Engine::", MT_PHASE_BACKWARD},
     {"torch/nn/modules/loss.py", "", MT_PHASE_LOSS},
@@ -54,8 +59,11 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
     uint8_t outer = stack->parent < id ? kinds->stacks[stack->parent] : MT_PHASE_UNKNOWN;
     uint8_t own = stack->frame < kinds->frame_count ? kinds->frames[stack->frame] : 0;
     uint8_t outer_kind = outer & MT_STACK_KIND_MASK;
-    bool stays = outer_kind == MT_PHASE_BACKWARD || outer_kind == MT_PHASE_OPTIMIZER ||
-                 outer_kind == MT_PHASE_SETUP || outer_kind == MT_PHASE_LOSS;
+    uint8_t own_kind = own & MT_STACK_KIND_MASK;
+    bool trains = own_kind == MT_PHASE_FORWARD || own_kind == MT_PHASE_LOSS ||
+                  own_kind == MT_PHASE_BACKWARD || own_kind == MT_PHASE_ZERO_GRAD;
+    bool stays = outer_kind == MT_PHASE_BACKWARD || outer_kind == MT_PHASE_SETUP ||
+                 outer_kind == MT_PHASE_LOSS || (outer_kind == MT_PHASE_OPTIMIZER && !trains);
 
     outer &= (uint8_t)~MT_STACK_BUCKETS;
     if (stays || (own & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN)

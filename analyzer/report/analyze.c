@@ -3,6 +3,7 @@
  * out to matter (plan.h, holders.h). */
 #include "analysis.h"
 #include "flamechart_model.h"
+#include "found_phases.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -48,6 +49,8 @@ static enum mt_status read_once(struct mt_analysis *analysis)
     enum mt_status status;
 
     status = mt_heap_view_choose(analysis->source, analysis->error);
+    if (!status)
+        status = mt_found_phases_lay(analysis->source, analysis->error);
     if (status)
         return status;
     if (wish->policy)

@@ -284,6 +284,14 @@ static int32_t instance_before(const struct mt_phases *phases, const bool *is_ma
     return MT_NO_PHASE;
 }
 
+/* What is there before the first event of all? Nothing. */
+static uint64_t state_before(const struct mt_phase *phase)
+{
+    bool is_found = phase->source > MT_PHASE_SCOPES;
+
+    return is_found && phase->begin_event == 0 ? MT_PLAN_NOTHING : mt_phase_eve(phase);
+}
+
 static void consider_left(struct choice *choice, const struct mt_survey *survey,
                           const struct mt_survey_device *device, int32_t index, int32_t before,
                           bool has_steps)
@@ -297,7 +305,7 @@ static void consider_left(struct choice *choice, const struct mt_survey *survey,
                             .other_step = phase->step,
                             .from_bytes = device->uses[index].enter.allocated,
                             .to_bytes = device->uses[index].exit.allocated,
-                            .from_event = phase->begin_event,
+                            .from_event = state_before(phase),
                             .to_event = phase->end_event};
 
     if (before != MT_NO_PHASE) {

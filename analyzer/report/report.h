@@ -31,6 +31,19 @@ enum mt_role {
 /* "parameters", "optimizer state", ... (DESIGN 3). */
 const char *mt_role_name(enum mt_role role);
 
+/* What says that there is a phase, most trusted first. */
+enum mt_phase_source {
+    MT_PHASE_ANNOTATED, /* the program named it */
+    MT_PHASE_SCOPES,    /* the framework did: Optimizer.step, autograd's nodes */
+    MT_PHASE_STACKS,    /* functions in the stacks, and their lines */
+    MT_PHASE_THREADS,   /* autograd's threads, and what is between their work */
+    MT_PHASE_PERIOD     /* requests repeat */
+};
+#define MT_PHASE_SOURCE_COUNT 5
+
+/* "annotation", "scopes", "stacks", "threads", "period". */
+const char *mt_phase_source_name(enum mt_phase_source source);
+
 /* One instance of a named range. Phases are stored in order of their begin;
  * a child comes after its parent. */
 struct mt_phase {
@@ -40,12 +53,14 @@ struct mt_phase {
     int32_t parent;   /* MT_NO_PHASE at the top */
     uint32_t depth;   /* 0 at the top */
     uint16_t thread;
+    uint8_t source;   /* enum mt_phase_source */
     bool is_step;     /* its name carries the step number */
     bool is_plumbing; /* inserted by the framework, not by the user:
                          "Optimizer.step#Adam.step", "nccl:..." */
     bool cut;         /* no end was recorded: ended with its parent or trace */
     uint64_t begin_t_ns, end_t_ns;
-    uint64_t begin_event, end_event;
+    uint64_t begin_event, end_event; /* of its own; the first and the last event in
+                                        it, if it was found */
 };
 
 /* What one phase was for one device. */

@@ -198,14 +198,14 @@ static inline void note_time(struct mt_survey_device *device, uint64_t t_ns)
 
 /* ---- phases -------------------------------------------------------------- */
 
-static enum mt_status begin_use(struct mt_survey_device *device, const struct mt_event *event,
-                                int32_t phase)
+static enum mt_status begin_use(const struct mt_survey *survey, struct mt_survey_device *device,
+                                const struct mt_event *event, int32_t phase)
 {
     const uint64_t values[MT_HIGH_COUNT] = {device->now.requested, device->now.allocated,
                                             device->now.active, device->now.reserved};
     struct mt_high begin = {.begin = (uint64_t)phase + 1,
                             .t_ns = event->t_ns,
-                            .event = event->seq,
+                            .event = mt_phase_eve(&survey->phases.phases[phase]),
                             .phase = phase,
                             .then = device->now};
     const struct mt_high *so_far = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0);
@@ -238,7 +238,7 @@ static void take_peak(struct mt_survey *survey, struct mt_survey_device *device,
 
     use->peak.allocated = high->value;
     use->peak_allocated_t_ns = at_begin ? phase->begin_t_ns : high->t_ns;
-    use->peak_allocated_event = at_begin ? phase->begin_event : high->event;
+    use->peak_allocated_event = at_begin ? mt_phase_eve(phase) : high->event;
     before->then = at_begin ? use->enter : high->then;
     before->then_phase = at_begin ? index : high->phase;
     use->raises_peak = high->value > before->peak_bytes;
@@ -274,7 +274,7 @@ static enum mt_status on_push(struct mt_survey *survey, const struct mt_event *e
     mt_role_clock_push(&survey->roles, phase, event->name);
     for (uint32_t i = 0; phase != MT_NO_PHASE && i < survey->device_count && !status; i++) {
         note_time(&survey->devices[i], event->t_ns);
-        status = begin_use(&survey->devices[i], event, phase);
+        status = begin_use(survey, &survey->devices[i], event, phase);
     }
     return status;
 }

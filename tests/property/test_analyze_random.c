@@ -304,6 +304,7 @@ static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *
             check_driver(report);
     }
     mt_report_release(report);
+    mt_overlay_release(&fake.source.overlay);
     mt_symbols_release(&fake.source.symbols);
 }
 

@@ -71,6 +71,7 @@ static inline uint16_t memory_source_heap(struct memory_source *self, const char
 
 static inline void memory_source_release(struct memory_source *self)
 {
+    mt_overlay_release(&self->source.overlay);
     mt_symbols_release(&self->source.symbols);
 }
 

@@ -1,0 +1,206 @@
+#include "found_phases.h"
+
+#include "step_groups.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- readings ---------------------------------------------------------------- */
+
+static enum mt_status read_all(struct mt_source *source, struct mt_segments *segments,
+                               enum mt_status (*take)(struct mt_segments *,
+                                                      const struct mt_event *),
+                               bool until_complete, struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
+        for (size_t i = 0; i < batch.count; i++)
+            if (take(segments, &batch.events[i]))
+                return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s",
+                               mt_status_text(MT_ERR_MEMORY));
+        if (until_complete && mt_segments_complete(segments))
+            break;
+    }
+    if (status != MT_OK && status != MT_END)
+        return status;
+    return mt_source_rewind(source, error);
+}
+
+/* ---- laying --------------------------------------------------------------------- */
+
+struct layer {
+    struct mt_source *source;
+    const struct mt_segments *segments;
+    const struct mt_step_groups *groups;
+    uint16_t thread; /* that all ranges are laid on, so that they nest */
+};
+
+/* The first that is not autograd's. */
+static uint16_t main_thread(const struct mt_segments *segments)
+{
+    for (size_t i = 0; i < segments->count; i++) {
+        uint16_t thread = segments->list[i].thread;
+
+        if (thread >= segments->thread_count || !segments->threads[thread].is_engine)
+            return thread;
+    }
+    return 0;
+}
+
+static enum mt_status add(struct layer *layer, uint8_t kind, const char *name,
+                          const struct mt_segment *segment)
+{
+    bool is_push = kind == MT_EVENT_PHASE_PUSH;
+    struct mt_event event = {.stack = MT_NO_ID, .kind = kind, .thread = layer->thread};
+
+    event.seq = is_push ? segment->begin_seq : segment->end_seq;
+    event.t_ns = is_push ? segment->begin_t_ns : segment->end_t_ns;
+    event.aux_bytes = is_push ? segment->source : 0;
+    if (mt_symbols_string(&layer->source->symbols, name, strlen(name), &event.name))
+        return MT_ERR_MEMORY;
+    return mt_overlay_add(&layer->source->overlay,
+                          is_push ? segment->begin_seq : segment->end_seq + 1, &event);
+}
+
+/* What a person calls the part; NULL: nothing that has a name. */
+static const char *part_name(const struct layer *layer, size_t i)
+{
+    static const char *const names[] = {
+        [MT_PHASE_DATA] = "data",           [MT_PHASE_FORWARD] = "forward",
+        [MT_PHASE_LOSS] = "loss",           [MT_PHASE_BACKWARD] = "backward",
+        [MT_PHASE_ZERO_GRAD] = "zero_grad", [MT_PHASE_OPTIMIZER] = "optimizer"};
+    const struct mt_segment *segment = &layer->segments->list[i];
+
+    if (segment->covered)
+        return NULL;
+    if (mt_step_groups_validates(layer->groups, i))
+        return "validation";
+    return segment->kind <= MT_PHASE_OPTIMIZER ? names[segment->kind] : NULL;
+}
+
+/* The neighbours from `i` on that are one part: those of its name; and within
+ * validation what lies between two of its calls. */
+static size_t end_of_part(const struct layer *layer, size_t i, size_t end)
+{
+    const char *name = part_name(layer, i);
+    size_t last = i + 1;
+
+    for (size_t at = i + 1; at < end; at++) {
+        const char *other = part_name(layer, at);
+
+        if (layer->groups->starts[at])
+            break;
+        if (other && name && !strcmp(other, name))
+            last = at + 1;
+        else if (layer->segments->list[at].kind != MT_PHASE_UNKNOWN ||
+                 !mt_step_groups_validates(layer->groups, i))
+            break;
+    }
+    return last;
+}
+
+static enum mt_status lay_parts(struct layer *layer, size_t begin, size_t end)
+{
+    enum mt_status status = MT_OK;
+
+    for (size_t i = begin; i < end && !status;) {
+        const char *name = part_name(layer, i);
+        size_t next = name ? end_of_part(layer, i, end) : i + 1;
+
+        if (name)
+            status = add(layer, MT_EVENT_PHASE_PUSH, name, &layer->segments->list[i]);
+        if (name && !status)
+            status = add(layer, MT_EVENT_PHASE_POP, name, &layer->segments->list[next - 1]);
+        i = next;
+    }
+    return status;
+}
+
+/* A step is as sure as what tells the turns. */
+static uint8_t source_of_steps(const struct mt_segments *segments)
+{
+    if (segments->named_turns)
+        return MT_PHASE_PERIOD;
+    if (segments->has_stacks)
+        return MT_PHASE_STACKS;
+    return segments->has_engine ? MT_PHASE_THREADS : MT_PHASE_SCOPES;
+}
+
+static enum mt_status lay_step(struct layer *layer, size_t number)
+{
+    const struct mt_group *group = &layer->groups->steps[number];
+    struct mt_segment first = layer->segments->list[group->first];
+    const struct mt_segment *last = &layer->segments->list[group->end - 1];
+    const char *what = layer->segments->is_training || layer->segments->named_turns ? "step"
+                       : layer->segments->kinds_told & 1u << MT_PHASE_FORWARD       ? "request"
+                                                                                    : "iteration";
+    char name[48];
+    enum mt_status status;
+
+    snprintf(name, sizeof name, "%s#%zu", what, number);
+    first.source = source_of_steps(layer->segments);
+    status = add(layer, MT_EVENT_PHASE_PUSH, name, &first);
+    if (!status)
+        status = lay_parts(layer, group->first, group->end);
+    if (!status)
+        status = add(layer, MT_EVENT_PHASE_POP, name, last);
+    return status;
+}
+
+static enum mt_status lay(struct layer *layer)
+{
+    enum mt_status status = MT_OK;
+    size_t at = 0;
+
+    for (size_t i = 0; i < layer->groups->step_count && !status; i++) {
+        status = lay_parts(layer, at, layer->groups->steps[i].first);
+        if (!status)
+            status = lay_step(layer, i);
+        at = layer->groups->steps[i].end;
+    }
+    return status ? status : lay_parts(layer, at, layer->segments->count);
+}
+
+/* ---- all together --------------------------------------------------------------- */
+
+static enum mt_status find(struct mt_source *source, struct mt_segments *segments,
+                           struct mt_error *error)
+{
+    struct mt_step_groups groups = {0};
+    struct layer layer = {source, segments, &groups, 0};
+    enum mt_status status = mt_segments_prepare(segments);
+
+    if (segments->user_steps && segments->user_turns)
+        return status;
+    if (!status)
+        status = read_all(source, segments, mt_segments_cut, false, error);
+    if (!status)
+        status = mt_segments_finish(segments);
+    if (!status)
+        status = mt_step_groups_make(&groups, segments);
+    layer.thread = main_thread(segments);
+    if (!status)
+        status = lay(&layer);
+    mt_step_groups_release(&groups);
+    return status;
+}
+
+enum mt_status mt_found_phases_lay(struct mt_source *source, struct mt_error *error)
+{
+    struct mt_segments segments;
+    enum mt_status status;
+
+    if (source->overlay.chosen)
+        return MT_OK;
+    mt_segments_init(&segments, &source->symbols);
+    status = read_all(source, &segments, mt_segments_learn, true, error);
+    if (!status && !mt_segments_complete(&segments))
+        status = find(source, &segments, error);
+    mt_segments_release(&segments);
+    if (status == MT_ERR_MEMORY && error && !error->status)
+        (void)mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    source->overlay.chosen = status == MT_OK;
+    return status;
+}

@@ -1,0 +1,204 @@
+/* Parents have lower ids than their children: one walk down the ids gives each
+ * node the kinds of everything below it. */
+#include "places.h"
+
+#include "map.h"
+#include "site.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FORWARD  ((1u << MT_PHASE_FORWARD) | (1u << MT_PHASE_LOSS))
+#define BACKWARD (1u << MT_PHASE_BACKWARD)
+
+_Static_assert(MT_PHASE_OPTIMIZER < 8, "kinds are bits of a byte");
+
+/* OPTIMIZER is 7 and ZERO_GRAD 6: both change parameters or what belongs to them. */
+#define UPDATE ((1u << MT_PHASE_OPTIMIZER) | (1u << MT_PHASE_ZERO_GRAD))
+
+enum mt_status mt_places_update(struct mt_places *places, const struct mt_symbols *symbols)
+{
+    uint32_t wanted = symbols->stack_count,
+             capacity = wanted < UINT32_MAX / 2 ? wanted * 2 : wanted;
+    uint8_t *bigger;
+
+    places->symbols = symbols;
+    if (wanted > places->capacity) {
+        bigger = realloc(places->used, capacity);
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        memset(bigger + places->capacity, 0, capacity - places->capacity);
+        places->used = bigger;
+        places->capacity = capacity;
+    }
+    places->count = wanted;
+    return MT_OK;
+}
+
+void mt_places_release(struct mt_places *places)
+{
+    free(places->nodes);
+    free(places->place);
+    free(places->used);
+    memset(places, 0, sizeof *places);
+}
+
+/* ---- the tree ---------------------------------------------------------------- */
+
+static const struct mt_frame *frame_of(const struct mt_places *places, uint32_t node)
+{
+    static const struct mt_frame none = {0, 0, 0};
+    uint32_t frame = places->symbols->stacks[node].frame;
+
+    return frame < places->symbols->frame_count ? &places->symbols->frames[frame] : &none;
+}
+
+static bool is_python(const struct mt_places *places, uint32_t frame)
+{
+    enum mt_origin origin = mt_frame_origin(places->symbols, frame);
+
+    return origin != MT_ORIGIN_NATIVE && origin != MT_ORIGIN_ENGINE;
+}
+
+static enum mt_status place_node(const struct mt_places *places, struct mt_map *known,
+                                 const bool *python, uint32_t id)
+{
+    const struct mt_stack *stack = &places->symbols->stacks[id];
+    struct mt_place_node *node = &places->nodes[id];
+    uint32_t parent = stack->parent < id ? places->nodes[stack->parent].self : MT_NO_ID;
+    uint64_t key = (uint64_t)parent << 32 | stack->frame;
+    uint32_t self;
+
+    if (stack->frame >= places->symbols->frame_count || !python[stack->frame]) {
+        node->self = parent;
+        return MT_OK;
+    }
+    self = mt_map_get(known, key);
+    if (self != MT_MAP_NONE) {
+        node->self = self;
+        return MT_OK;
+    }
+    node->self = id;
+    node->parent = parent;
+    node->depth = parent == MT_NO_ID ? 1 : places->nodes[parent].depth + 1;
+    return mt_map_set(known, key, id);
+}
+
+static enum mt_status make_tree(struct mt_places *places)
+{
+    uint32_t frames = places->symbols->frame_count;
+    bool *python = calloc((size_t)frames + 1, sizeof *python);
+    struct mt_map known = {0};
+    enum mt_status status = MT_ERR_MEMORY;
+
+    free(places->nodes);
+    places->nodes = calloc((size_t)places->count + 1, sizeof *places->nodes);
+    if (python && places->nodes)
+        status = MT_OK;
+    for (uint32_t i = 0; !status && i < frames; i++)
+        python[i] = is_python(places, i);
+    for (uint32_t i = 0; !status && i < places->count; i++)
+        status = place_node(places, &known, python, i);
+    mt_map_release(&known);
+    free(python);
+    return status;
+}
+
+/* ---- finding --------------------------------------------------------------- */
+
+/* A body: a function, called from one node. */
+static uint64_t body_key(const struct mt_places *places, uint32_t node)
+{
+    const struct mt_frame *frame = frame_of(places, node);
+    uint64_t function = (uint64_t)frame->function << 32 | frame->file;
+
+    return mt_hash_u64(function) ^ places->nodes[node].parent;
+}
+
+static bool does_parts(uint32_t below)
+{
+    return !!(below & FORWARD) + !!(below & BACKWARD) + !!(below & UPDATE) >= 2;
+}
+
+/* What happens below each node, and in each body. */
+static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, struct mt_map *bodies)
+{
+    for (uint32_t id = places->count; id-- > 0;) {
+        uint32_t self = places->nodes[id].self, parent, sum;
+        uint64_t key;
+
+        if (self == MT_NO_ID)
+            continue;
+        below[self] |= places->used[id];
+        if (self != id)
+            continue;
+        parent = places->nodes[id].parent;
+        key = body_key(places, id);
+        if (parent != MT_NO_ID)
+            below[parent] |= below[id];
+        sum = mt_map_get(bodies, key);
+        if (mt_map_set(bodies, key, (sum == MT_MAP_NONE ? 0 : sum) | below[id]))
+            return MT_ERR_MEMORY;
+    }
+    return MT_OK;
+}
+
+/* The place of node `id`, once those of lower ids are known. */
+static uint32_t find_place(const struct mt_places *places, const struct mt_stack_kinds *kinds,
+                           const struct mt_map *bodies, uint32_t id)
+{
+    const struct mt_place_node *node = &places->nodes[id];
+    bool is_place;
+
+    if (node->self != id)
+        return node->self == MT_NO_ID ? MT_NO_ID : places->place[node->self];
+    is_place = bodies ? does_parts(mt_map_get(bodies, body_key(places, id)))
+                      : (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN;
+    if (is_place)
+        return id;
+    return node->parent == MT_NO_ID ? MT_NO_ID : places->place[node->parent];
+}
+
+enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds,
+                              bool is_training)
+{
+    uint8_t *below = calloc((size_t)places->count + 1, 1);
+    struct mt_map bodies = {0};
+    enum mt_status status = make_tree(places);
+
+    free(places->place);
+    places->place = malloc(((size_t)places->count + 1) * sizeof *places->place);
+    if (!below || !places->place)
+        status = MT_ERR_MEMORY;
+    if (!status && is_training)
+        status = sum_up(places, below, &bodies);
+    for (uint32_t id = 0; !status && id < places->count; id++)
+        places->place[id] = find_place(places, kinds, is_training ? &bodies : NULL, id);
+    mt_map_release(&bodies);
+    free(below);
+    return status;
+}
+
+/* ---- turns ------------------------------------------------------------------- */
+
+bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to, uint32_t *body)
+{
+    const struct mt_place_node *nodes = places->nodes;
+    const struct mt_frame *before, *after;
+
+    while (nodes[from].depth > nodes[to].depth)
+        from = nodes[from].parent;
+    while (nodes[to].depth > nodes[from].depth)
+        to = nodes[to].parent;
+    if (from == to)
+        return false;
+    while (nodes[from].parent != nodes[to].parent) {
+        from = nodes[from].parent;
+        to = nodes[to].parent;
+    }
+    before = frame_of(places, from);
+    after = frame_of(places, to);
+    *body = nodes[from].parent;
+    return before->function == after->function && before->file == after->file &&
+           after->line < before->line;
+}

@@ -1,0 +1,52 @@
+/* Where in the program's loops an event happens, told from stacks. A place is a
+ * node of the tree of stacks in a function body whose lines do different parts
+ * of the work (one calls the model, another backward): the loop is in there. Of
+ * two places in the same body the one on the lower line comes first, so control
+ * that goes back to a lower line has begun another turn. */
+#ifndef MT_ANALYZER_PLACES_H
+#define MT_ANALYZER_PLACES_H
+
+#include "stack_kinds.h"
+
+struct mt_places {
+    const struct mt_symbols *symbols;
+    uint32_t *place; /* by stack: its innermost place, MT_NO_ID = none */
+    uint8_t *used;   /* by stack: bits of kinds that happened right there */
+    uint32_t count, capacity;
+
+    /* PRIVATE: the tree of Python's frames alone. Frames of C and C++ stand
+     * between them at random where both were recorded. */
+    struct mt_place_node {
+        uint32_t self;   /* the first node with these Python frames; MT_NO_ID: has none */
+        uint32_t parent; /* of self: the next such node outwards, MT_NO_ID */
+        uint32_t depth;
+    } * nodes;
+};
+
+/* Bits of `used`. */
+#define MT_PLACE_USED (1u << 0) /* by an event of no kind */
+static inline uint8_t mt_place_bit(uint8_t kind)
+{
+    return (uint8_t)(1u << (kind & 7));
+}
+
+/* Room for all stacks that there are; new ones are unused. */
+enum mt_status mt_places_update(struct mt_places *places,
+                                const struct mt_symbols *symbols) MT_MUST_USE;
+
+/* Finds the places, once `used` is known. Without work of different parts
+ * (`is_training` false) every line outside of a model's call is one. */
+enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds,
+                              bool is_training) MT_MUST_USE;
+void mt_places_release(struct mt_places *places);
+
+static inline uint32_t mt_place_of(const struct mt_places *places, uint32_t stack)
+{
+    return places->place && stack < places->count ? places->place[stack] : MT_NO_ID;
+}
+
+/* Does control that comes from place `from` to `to` go back? *body: the node
+ * whose callee turns, MT_NO_ID = that at the roots. O(depth). */
+bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to, uint32_t *body);
+
+#endif

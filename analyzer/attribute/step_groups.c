@@ -1,0 +1,351 @@
+#include "step_groups.h"
+
+#include "grow.h"
+#include "map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_forward(const struct mt_segment *segment)
+{
+    return segment->kind == MT_PHASE_FORWARD || segment->kind == MT_PHASE_LOSS;
+}
+
+/* ---- without stacks --------------------------------------------------------------- */
+
+/* Of what the program's own threads do between two runs of autograd's, the
+ * forward pass is what follows the moment at which least was allocated. */
+static void split(struct mt_segment *left, struct mt_segment *right)
+{
+    *right = *left;
+    left->end_seq = left->low_seq;
+    left->end_t_ns = left->low_t_ns;
+    right->begin_seq = left->low_seq + 1;
+    right->begin_t_ns = left->low_t_ns;
+    right->kind = MT_PHASE_FORWARD;
+    right->source = MT_PHASE_THREADS;
+    right->turns = true;
+}
+
+static enum mt_status split_by_level(struct mt_segments *segments)
+{
+    struct mt_segment *list = calloc(2 * segments->count + 1, sizeof *list);
+    size_t count = 0;
+
+    if (!list)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < segments->count; i++) {
+        bool is_last = i + 1 == segments->count;
+        bool unknown = segments->list[i].kind == MT_PHASE_UNKNOWN && !segments->list[i].covered;
+
+        list[count] = segments->list[i];
+        if (unknown && i && !is_last && segments->list[i + 1].kind == MT_PHASE_BACKWARD) {
+            split(&list[count], &list[count + 1]);
+            if (list[count].end_seq < list[count].begin_seq)
+                list[count] = list[count + 1]; /* nothing is left of it */
+            else
+                count++;
+        } else if (unknown && i && segments->list[i - 1].kind == MT_PHASE_OPTIMIZER) {
+            list[count].turns = true;
+        }
+        count++;
+    }
+    free(segments->list);
+    segments->list = list;
+    segments->count = count;
+    segments->capacity = 2 * count + 1;
+    return MT_OK;
+}
+
+/* ---- turns that begin a step -------------------------------------------------------- */
+
+/* Is there a zero_grad before the model is called, from segment i on? */
+static bool clears_first(const struct mt_segments *segments, size_t i)
+{
+    for (; i < segments->count; i++) {
+        uint8_t kind = segments->list[i].kind;
+
+        if (kind == MT_PHASE_ZERO_GRAD)
+            return true;
+        if (kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA)
+            return false;
+    }
+    return false;
+}
+
+/* What has been in a turn so far. */
+struct turn {
+    bool backward, update;
+};
+
+static void follow(struct turn *turn, uint8_t kind, bool has_backward)
+{
+    turn->backward |= kind == MT_PHASE_BACKWARD;
+    if (kind == MT_PHASE_OPTIMIZER || kind == MT_PHASE_ZERO_GRAD)
+        turn->update |= turn->backward || !has_backward;
+}
+
+/* Do updates of parameters show, in the later half of the turns too? A fused
+ * optimizer allocates in the first one alone. */
+static bool updates_show(const struct mt_segments *segments, bool has_backward)
+{
+    struct turn turn = {false, false};
+    uint32_t turns = 0, last = 0;
+    bool any = false;
+
+    for (size_t i = 0; i < segments->count; i++) {
+        const struct mt_segment *segment = &segments->list[i];
+
+        if (segment->turns && (turn.backward || !has_backward)) {
+            turns++;
+            if (turn.update || clears_first(segments, i)) {
+                last = turns;
+                any = true;
+            }
+            turn = (struct turn){false, false};
+        }
+        follow(&turn, segment->kind, has_backward);
+    }
+    return any && last * 2 >= turns;
+}
+
+static void start_training(struct mt_step_groups *groups)
+{
+    const struct mt_segments *segments = groups->segments;
+    bool show = updates_show(segments, groups->has_backward);
+    struct turn turn = {false, false};
+
+    for (size_t i = 0; i < segments->count; i++) {
+        const struct mt_segment *segment = &segments->list[i];
+
+        if (segment->turns && (turn.backward || !groups->has_backward) &&
+            (!show || turn.update || clears_first(segments, i))) {
+            groups->starts[i] = true;
+            turn = (struct turn){false, false};
+        }
+        follow(&turn, segment->kind, groups->has_backward);
+    }
+}
+
+/* Each turn of the outermost body that turns at least twice. */
+static enum mt_status start_calls(struct mt_step_groups *groups)
+{
+    const struct mt_segments *segments = groups->segments;
+    const struct mt_symbols *symbols = segments->symbols;
+    uint32_t chosen = MT_NO_ID, depth = UINT32_MAX;
+    struct mt_map turns = {0};
+
+    for (size_t i = 0; i < segments->count; i++) {
+        uint32_t body = segments->list[i].body, count = mt_map_get(&turns, body);
+        uint32_t own = body < symbols->stack_count ? symbols->stacks[body].depth : 0;
+
+        if (!segments->list[i].turns)
+            continue;
+        count = count == MT_MAP_NONE ? 1 : count + 1;
+        if (mt_map_set(&turns, body, count)) {
+            mt_map_release(&turns);
+            return MT_ERR_MEMORY;
+        }
+        if (count >= 2 && own < depth) {
+            chosen = body;
+            depth = own;
+        }
+    }
+    for (size_t i = 0; depth != UINT32_MAX && i < segments->count; i++)
+        groups->starts[i] = segments->list[i].turns && segments->list[i].body == chosen;
+    mt_map_release(&turns);
+    return MT_OK;
+}
+
+/* ---- places ----------------------------------------------------------------------- */
+
+/* In how many of the turns each place is, and which of them fetch a batch: the
+ * first of a turn, if it does nothing but call a function that allocates. */
+static enum mt_status count_places(struct mt_step_groups *groups, struct mt_segments *segments)
+{
+    uint32_t strings = segments->symbols->strings.count;
+    uint32_t *last, turn = 1;
+    bool *fetches;
+
+    groups->place_count = segments->named_turns ? strings : segments->symbols->stack_count;
+    groups->seen = calloc((size_t)groups->place_count + 1, sizeof *groups->seen);
+    last = calloc((size_t)groups->place_count + 1, sizeof *last);
+    fetches = calloc((size_t)groups->place_count + 1, sizeof *fetches);
+    for (size_t i = 0; groups->seen && last && fetches && i < segments->count; i++) {
+        struct mt_segment *segment = &segments->list[i];
+
+        turn += groups->starts[i];
+        if (segment->place >= groups->place_count)
+            continue;
+        if (last[segment->place] != turn)
+            groups->seen[segment->place]++;
+        last[segment->place] = turn;
+        fetches[segment->place] |= groups->starts[i] && segment->kind == MT_PHASE_UNKNOWN &&
+                                   segment->allocates && segment->callees && !segment->covered;
+    }
+    for (size_t i = 0; fetches && i < segments->count; i++) {
+        struct mt_segment *segment = &segments->list[i];
+
+        if (segment->kind == MT_PHASE_UNKNOWN && segment->place < groups->place_count &&
+            fetches[segment->place] && segment->callees)
+            segment->kind = MT_PHASE_DATA;
+    }
+    free(fetches);
+    free(last);
+    groups->turn_count = turn;
+    return groups->seen && last && fetches ? MT_OK : MT_ERR_MEMORY;
+}
+
+/* ---- steps -------------------------------------------------------------------------- */
+
+/* At the edge of a step: what is not part of every turn is not part of it. */
+static bool is_beside(const struct mt_step_groups *groups, const struct mt_segment *segment,
+                      bool leads)
+{
+    bool rare;
+
+    if (segment->kind == MT_PHASE_SETUP || segment->kind == MT_PHASE_DATA)
+        return !segment->covered;
+    if (segment->kind != MT_PHASE_UNKNOWN && !is_forward(segment))
+        return false;
+    if (segment->place >= groups->place_count)
+        return segment->kind == MT_PHASE_UNKNOWN && (leads || groups->segments->has_stacks);
+    rare = groups->seen[segment->place] * 2 <= groups->turn_count;
+    return groups->turn_count > 1 && rare;
+}
+
+/* Has a range of segments what a step needs? */
+static bool is_step(const struct mt_step_groups *groups, struct mt_group group, bool has_forward)
+{
+    const struct mt_segments *segments = groups->segments;
+    bool needs_part = has_forward || groups->has_backward;
+
+    for (size_t i = group.first; needs_part && i < group.end; i++)
+        if (is_forward(&segments->list[i]) || segments->list[i].kind == MT_PHASE_BACKWARD ||
+            segments->list[i].kind == MT_PHASE_OPTIMIZER)
+            return true;
+    return !needs_part && group.first < group.end;
+}
+
+static enum mt_status make_steps(struct mt_step_groups *groups)
+{
+    const struct mt_segments *segments = groups->segments;
+    bool has_forward = false;
+    size_t begin = 0;
+
+    groups->steps = calloc((size_t)groups->turn_count + 1, sizeof *groups->steps);
+    if (!groups->steps)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < segments->count; i++)
+        has_forward |= is_forward(&segments->list[i]);
+    for (size_t i = 1; i <= segments->count; i++) {
+        struct mt_group group = {begin, i};
+
+        if (i < segments->count && !groups->starts[i])
+            continue;
+        while (group.first < group.end && is_beside(groups, &segments->list[group.first], true))
+            group.first++;
+        while (group.end > group.first && is_beside(groups, &segments->list[group.end - 1], false))
+            group.end--;
+        if (is_step(groups, group, has_forward))
+            groups->steps[groups->step_count++] = group;
+        begin = i;
+    }
+    return MT_OK;
+}
+
+/* ---- validation ----------------------------------------------------------------------- */
+
+static bool ends_search(const struct mt_segment *segment)
+{
+    return segment->kind == MT_PHASE_BACKWARD || segment->kind == MT_PHASE_OPTIMIZER;
+}
+
+/* Backward is ahead of it in the same turn. */
+static void find_training(struct mt_step_groups *groups)
+{
+    const struct mt_segments *segments = groups->segments;
+    bool ahead = false;
+
+    for (size_t i = segments->count; i-- > 0;) {
+        const struct mt_segment *segment = &segments->list[i];
+
+        if (ends_search(segment))
+            ahead = segment->kind == MT_PHASE_BACKWARD;
+        groups->trains[i] = ahead;
+        if (segment->turns || groups->starts[i])
+            ahead = false;
+    }
+}
+
+/* The trace may end before backward begins: then what is called where training
+ * calls it counts as that. */
+static enum mt_status find_cut_training(struct mt_step_groups *groups)
+{
+    const struct mt_segments *segments = groups->segments;
+    bool *trained = calloc((size_t)groups->place_count + 1, sizeof *trained);
+
+    if (!trained)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < segments->count; i++)
+        if (groups->trains[i] && segments->list[i].place < groups->place_count)
+            trained[segments->list[i].place] = true;
+    for (size_t i = segments->count; i-- > 0 && !ends_search(&segments->list[i]);) {
+        uint32_t place = segments->list[i].place;
+
+        groups->trains[i] |= place >= groups->place_count || trained[place];
+        if (segments->list[i].turns || groups->starts[i])
+            break;
+    }
+    free(trained);
+    return MT_OK;
+}
+
+bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t segment)
+{
+    return groups->has_backward && is_forward(&groups->segments->list[segment]) &&
+           !groups->segments->list[segment].covered && !groups->trains[segment];
+}
+
+/* ---- all together ----------------------------------------------------------------------- */
+
+enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_segments *segments)
+{
+    enum mt_status status = MT_OK;
+
+    memset(groups, 0, sizeof *groups);
+    groups->segments = segments;
+    if (!segments->has_stacks && segments->is_training)
+        status = split_by_level(segments);
+    for (size_t i = 0; i < segments->count; i++)
+        groups->has_backward |= segments->list[i].kind == MT_PHASE_BACKWARD;
+    groups->starts = calloc(segments->count + 1, sizeof *groups->starts);
+    groups->trains = calloc(segments->count + 1, sizeof *groups->trains);
+    if (status || !groups->starts || !groups->trains)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; segments->named_turns && i < segments->count; i++)
+        groups->starts[i] = segments->list[i].turns;
+    if (!segments->named_turns && !segments->user_steps) {
+        if (segments->is_training)
+            start_training(groups);
+        else
+            status = start_calls(groups);
+    }
+    if (!status)
+        status = count_places(groups, segments);
+    if (!status && groups->turn_count > 1)
+        status = make_steps(groups);
+    if (status)
+        return status;
+    find_training(groups);
+    return find_cut_training(groups);
+}
+
+void mt_step_groups_release(struct mt_step_groups *groups)
+{
+    free(groups->starts);
+    free(groups->trains);
+    free(groups->seen);
+    free(groups->steps);
+    memset(groups, 0, sizeof *groups);
+}

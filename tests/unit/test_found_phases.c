@@ -1,0 +1,384 @@
+/* Steps and phases that nobody named, in programs made by hand: a line of a
+ * script is a stack and what it allocates. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "found_phases.h"
+#include "memory_source.h"
+#include "phases.h"
+
+#define MOST_EVENTS 2000
+
+/* What a line calls, outermost first. */
+#define MODEL    " module.py:_call_impl model.py:forward:5"
+#define LOSS     " functional.py:cross_entropy:3"
+#define BACKWARD " _tensor.py:backward autograd/__init__.py:backward"
+#define STEP     " optim/adam.py:step:238"
+#define CLOSURE  " optim/adam.py:step:230 t.py:closure"
+#define ZERO     " optim/optimizer.py:zero_grad"
+
+static struct mt_event events[MOST_EVENTS];
+static size_t event_count;
+static struct memory_source program;
+static uint16_t thread;
+
+static uint32_t string(const char *text, size_t length)
+{
+    uint32_t id;
+
+    assert_int_equal(mt_symbols_string(&program.source.symbols, text, length, &id), MT_OK);
+    return id;
+}
+
+/* "file:function:line file:function ...", outermost first; torch's files get
+ * their folders. */
+static uint32_t stack_of(const char *text)
+{
+    static const struct {
+        const char *name, *path;
+    } files[] = {{"module.py", "torch/nn/modules/module.py"},
+                 {"functional.py", "torch/nn/functional.py"},
+                 {"_tensor.py", "torch/_tensor.py"},
+                 {"autograd/__init__.py", "torch/autograd/__init__.py"},
+                 {"optim/adam.py", "torch/optim/adam.py"},
+                 {"optim/optimizer.py", "torch/optim/optimizer.py"}};
+    uint32_t stack = MT_NO_ID;
+
+    while (*text) {
+        char file[64], function[64], path[256];
+        unsigned line = 1;
+        int used = 0;
+        uint32_t frame;
+
+        text += strspn(text, " ");
+        assert_true(sscanf(text, "%63[^:]:%63[^: ]:%u", file, function, &line) >= 2);
+        used = (int)strcspn(text, " ");
+        text += used;
+        snprintf(path, sizeof path, "/home/me/%s", file);
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+            if (!strcmp(files[i].name, file))
+                snprintf(path, sizeof path, "/lib/site-packages/%s", files[i].path);
+        assert_int_equal(mt_symbols_frame(&program.source.symbols,
+                                          string(function, strlen(function)),
+                                          string(path, strlen(path)), line, &frame),
+                         MT_OK);
+        assert_int_equal(mt_symbols_stack(&program.source.symbols, stack, frame, &stack), MT_OK);
+    }
+    return stack;
+}
+
+static void add(struct mt_event event)
+{
+    assert_true(event_count < MOST_EVENTS);
+    event.heap = 1;
+    event.thread = thread;
+    if (event.kind == MT_EVENT_ALLOC)
+        event.addr = 0x1000 + event_count;
+    events[event_count++] = event;
+}
+
+static void runs(const char *stack)
+{
+    add((struct mt_event){
+        .kind = MT_EVENT_ALLOC, .size_bytes = 512, .stack = stack ? stack_of(stack) : MT_NO_ID});
+}
+
+static void frees(uint64_t bytes)
+{
+    add((struct mt_event){.kind = MT_EVENT_FREE_REQUESTED, .size_bytes = bytes, .stack = MT_NO_ID});
+}
+
+static void ranges(uint8_t kind, const char *name)
+{
+    add((struct mt_event){.kind = kind, .stack = MT_NO_ID, .name = string(name, strlen(name))});
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    event_count = 0;
+    thread = 0;
+    memory_source_init(&program, events, 0, 64);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    memory_source_release(&program);
+    return 0;
+}
+
+/* Paths of all ranges that readers now meet, each with the number of blocks that
+ * it holds: "step#0 4; step#0/forward 1; ". */
+static void expect(const char *wanted)
+{
+    struct mt_event_batch batch;
+    struct mt_phases phases;
+    struct mt_arena arena = {0};
+    uint64_t blocks[256] = {0};
+    char got[4096] = "";
+    enum mt_status status;
+
+    /* init numbers the events */
+    program.count = event_count;
+    for (size_t i = 0; i < event_count; i++) {
+        events[i].seq = i;
+        events[i].t_ns = 1000 * (i + 1);
+    }
+    assert_int_equal(mt_found_phases_lay(&program.source, NULL), MT_OK);
+    mt_phases_init(&phases, &arena, &program.source.symbols);
+    while ((status = mt_source_next(&program.source, &batch, NULL)) == MT_OK) {
+        for (size_t i = 0; i < batch.count; i++) {
+            const struct mt_event *event = &batch.events[i];
+            int32_t phase;
+
+            if (event->kind == MT_EVENT_PHASE_PUSH)
+                assert_int_equal(mt_phases_push(&phases, event, &phase), MT_OK);
+            if (event->kind == MT_EVENT_PHASE_POP)
+                mt_phases_pop(&phases, event);
+            if (event->kind == MT_EVENT_ALLOC)
+                for (phase = mt_phases_current(&phases, event->thread); phase >= 0;
+                     phase = phases.phases[phase].parent)
+                    blocks[phase]++;
+        }
+    }
+    assert_int_equal(status, MT_END);
+    assert_int_equal(phases.unmatched, 0);
+    for (uint32_t i = 0; i < phases.count; i++)
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s %d; ", phases.phases[i].path,
+                 (int)blocks[i]);
+    mt_phases_release(&phases);
+    mt_arena_release(&arena);
+    assert_string_equal(got, wanted);
+}
+
+/* ---- programs ------------------------------------------------------------------- */
+
+static void a_training_loop(void **state)
+{
+    (void)state;
+    runs("t.py:main:1 module.py:_apply");
+    for (int i = 0; i < 2; i++) {
+        runs("t.py:main:2 t.py:batches:50");
+        runs("t.py:main:3" MODEL);
+        runs("t.py:main:4"); /* out.float(), in the statement of the loss */
+        runs("t.py:main:4" LOSS);
+        runs("t.py:main:5" BACKWARD);
+        runs(NULL);
+        runs("t.py:main:6" STEP);
+    }
+    runs("t.py:main:7" MODEL); /* afterwards, not in the loop */
+    expect("data 1; step#0 6; step#0/forward 1; step#0/loss 2; step#0/backward 2; "
+           "step#0/optimizer 1; data 1; step#1 6; step#1/forward 1; step#1/loss 2; "
+           "step#1/backward 2; step#1/optimizer 1; validation 1; ");
+}
+
+static void gradients_are_accumulated(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        runs("t.py:main:3" MODEL);
+        runs("t.py:main:4" BACKWARD);
+        if (i % 2)
+            runs("t.py:main:6" STEP);
+    }
+    expect("step#0 5; step#0/forward 1; step#0/backward 1; step#0/forward 1; step#0/backward 1; "
+           "step#0/optimizer 1; step#1 5; step#1/forward 1; step#1/backward 1; step#1/forward 1; "
+           "step#1/backward 1; step#1/optimizer 1; ");
+}
+
+/* Its state is allocated in the first step, then nothing is. */
+static void the_optimizer_shows_once(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        runs("t.py:main:3" MODEL);
+        runs("t.py:main:4" BACKWARD);
+        if (i == 0)
+            runs("t.py:main:6" STEP);
+    }
+    expect("step#0 3; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; "
+           "step#1 2; step#1/forward 1; step#1/backward 1; step#2 2; step#2/forward 1; "
+           "step#2/backward 1; step#3 2; step#3/forward 1; step#3/backward 1; ");
+}
+
+static void two_optimizers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs("t.py:main:3 t.py:critic:20" MODEL);
+        runs("t.py:main:3 t.py:critic:21" BACKWARD);
+        runs("t.py:main:3 t.py:critic:22" STEP);
+        runs("t.py:main:4 t.py:actor:30" MODEL);
+        runs("t.py:main:4 t.py:actor:31" BACKWARD);
+        runs("t.py:main:4 t.py:actor:32" STEP);
+    }
+    expect("step#0 6; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; step#0/forward 1; "
+           "step#0/backward 1; step#0/optimizer 1; step#1 6; step#1/forward 1; step#1/backward 1; "
+           "step#1/optimizer 1; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; ");
+}
+
+static void validation_after_an_epoch(void **state)
+{
+    (void)state;
+    for (int epoch = 0; epoch < 2; epoch++) {
+        for (int i = 0; i < 2; i++) {
+            runs("t.py:main:3 t.py:train:20" ZERO);
+            runs("t.py:main:3 t.py:train:21" MODEL);
+            runs("t.py:main:3 t.py:train:22" BACKWARD);
+        }
+        for (int i = 0; i < 3; i++) {
+            runs("t.py:main:4 t.py:check:40" MODEL);
+            runs("t.py:main:4 t.py:check:41" LOSS);
+        }
+    }
+    expect("step#0 3; step#0/zero_grad 1; step#0/forward 1; step#0/backward 1; "
+           "step#1 3; step#1/zero_grad 1; step#1/forward 1; step#1/backward 1; validation 6; "
+           "step#2 3; step#2/zero_grad 1; step#2/forward 1; step#2/backward 1; "
+           "step#3 3; step#3/zero_grad 1; step#3/forward 1; step#3/backward 1; validation 6; ");
+}
+
+static void requests_to_a_model(void **state)
+{
+    (void)state;
+    runs("t.py:main:1 module.py:_apply");
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:3");
+        for (int token = 0; token < 2; token++) {
+            runs("t.py:main:4 t.py:generate:60" MODEL);
+            runs("t.py:main:4 t.py:generate:61");
+        }
+    }
+    expect("request#0 5; request#0/forward 1; request#0/forward 1; "
+           "request#1 5; request#1/forward 1; request#1/forward 1; "
+           "request#2 5; request#2/forward 1; request#2/forward 1; ");
+}
+
+/* The loop runs within the optimizer's step, as trainers with closures do. */
+static void a_closure(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs("t.py:main:3" CLOSURE ":10" MODEL);
+        runs("t.py:main:3" CLOSURE ":11" BACKWARD);
+        runs("t.py:main:3" STEP);
+    }
+    expect("step#0 3; step#0/forward 1; step#0/backward 1; step#0/optimizer 1; "
+           "step#1 3; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; ");
+}
+
+static void threads_alone(void **state)
+{
+    uint32_t engine;
+
+    (void)state;
+    assert_int_equal(
+        mt_symbols_thread(&program.source.symbols, string("pt_autograd_0", 13), 7, &engine), MT_OK);
+    for (int i = 0; i < 3; i++) {
+        thread = 0;
+        runs(NULL);
+        runs(NULL);
+        thread = (uint16_t)engine;
+        runs(NULL);
+        thread = 0;
+        runs(NULL);
+        frees(2048);
+    }
+    expect("step#0 2; step#0/backward 1; step#1 4; step#1/forward 2; step#1/backward 1; "
+           "step#2 4; step#2/forward 2; step#2/backward 1; ");
+}
+
+static void steps_are_named(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ranges(MT_EVENT_PHASE_PUSH, i ? "step 8" : "step 7");
+        runs("t.py:main:3" MODEL);
+        runs("t.py:main:4" BACKWARD);
+        ranges(MT_EVENT_PHASE_POP, i ? "step 8" : "step 7");
+        runs("t.py:main:6");
+    }
+    expect("step 7 2; step 7/forward 1; step 7/backward 1; step 8 2; step 8/forward 1; "
+           "step 8/backward 1; ");
+}
+
+static void parts_are_named(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ranges(MT_EVENT_PHASE_PUSH, "model");
+        runs("t.py:main:3" MODEL);
+        ranges(MT_EVENT_PHASE_POP, "model");
+        ranges(MT_EVENT_PHASE_PUSH, "rest");
+        runs("t.py:main:4" BACKWARD);
+        ranges(MT_EVENT_PHASE_POP, "rest");
+    }
+    expect("step#0 2; step#0/model 1; step#0/rest 1; step#1 2; step#1/model 1; step#1/rest 1; ");
+}
+
+static void everything_is_named(void **state)
+{
+    (void)state;
+    ranges(MT_EVENT_PHASE_PUSH, "step 0");
+    ranges(MT_EVENT_PHASE_PUSH, "forward");
+    runs("t.py:main:3" MODEL);
+    ranges(MT_EVENT_PHASE_POP, "forward");
+    runs("t.py:main:4" BACKWARD);
+    ranges(MT_EVENT_PHASE_POP, "step 0");
+    expect("step 0 2; step 0/forward 1; ");
+    assert_int_equal(program.source.overlay.count, 0);
+}
+
+static void hidden_names(void **state)
+{
+    (void)state;
+    program.source.overlay.hides_ranges = true;
+    for (int i = 0; i < 2; i++) {
+        ranges(MT_EVENT_PHASE_PUSH, "step 5");
+        runs("t.py:main:3" MODEL);
+        runs("t.py:main:4" BACKWARD);
+        ranges(MT_EVENT_PHASE_POP, "step 5");
+    }
+    expect("step#0 2; step#0/forward 1; step#0/backward 1; step#1 2; step#1/forward 1; "
+           "step#1/backward 1; ");
+}
+
+static void nothing_to_find(void **state)
+{
+    (void)state;
+    expect("");
+    for (int i = 0; i < 100; i++)
+        runs(NULL);
+    program.source.overlay.chosen = false;
+    expect("");
+}
+
+int main(void)
+{
+#define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        PROGRAM(a_training_loop),
+        PROGRAM(gradients_are_accumulated),
+        PROGRAM(the_optimizer_shows_once),
+        PROGRAM(two_optimizers),
+        PROGRAM(validation_after_an_epoch),
+        PROGRAM(requests_to_a_model),
+        PROGRAM(a_closure),
+        PROGRAM(threads_alone),
+        PROGRAM(steps_are_named),
+        PROGRAM(parts_are_named),
+        PROGRAM(everything_is_named),
+        PROGRAM(hidden_names),
+        PROGRAM(nothing_to_find),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
