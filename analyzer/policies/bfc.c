@@ -1,6 +1,7 @@
 /* The policy `bfc`: the arena of TensorFlow, XLA and JAX. One pool for all
  * streams. `memory_fraction` of the device is its limit, and all of that is
- * taken at the first request if it preallocates. */
+ * taken at the first request if it preallocates. Regions are mapped one above
+ * the other. */
 #include "bfc_arena.h"
 #include "policy_options.h"
 #include "util.h"
@@ -10,6 +11,9 @@
 struct mt_policy {
     struct mt_bfc_arena arena; /* first: see heap.h */
 };
+
+/* Of what XLA maps; the first region of an arena that grows. */
+static const uint64_t GRANULARITY = 2 * MT_MIB;
 
 enum { FRACTION, PREALLOCATE, GARBAGE, FRAGMENTATION, OPTIONS };
 
@@ -21,10 +25,12 @@ static uint64_t share_of(uint64_t bytes, uint64_t share)
 static void set_rules(struct mt_bfc_arena *arena, struct mt_device_model *device,
                       const uint64_t values[OPTIONS], uint64_t memory_bytes)
 {
-    uint64_t limit = memory_bytes ? mt_max_u64(share_of(memory_bytes, values[FRACTION]), 1) : 0;
-    uint64_t first = limit && limit < 2 * MT_MIB ? limit : 2 * MT_MIB;
+    uint64_t share = mt_max_u64(share_of(memory_bytes, values[FRACTION]), 1);
+    uint64_t limit = mt_min_u64(mt_round_up(share, GRANULARITY), memory_bytes);
+    uint64_t first = limit ? mt_min_u64(limit, GRANULARITY) : GRANULARITY;
 
     mt_bfc_arena_init(arena, device, limit);
+    arena->heap.own_addresses = true;
     arena->region_bytes = mt_round_up(values[PREALLOCATE] ? limit : first, MT_BFC_ALIGNMENT);
     arena->waste_bytes = 128 * MT_MIB;
     if (values[FRAGMENTATION] && limit)
@@ -71,7 +77,8 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
 const struct mt_policy_ops mt_policy_bfc = {
     .name = "bfc",
     .summary = "TensorFlow's and JAX's arena, preallocated or growing",
-    .doubt = "the rules are those of its source, but no run of JAX or TensorFlow was compared",
+    .doubt = "every number of JAX's arena was equal, but TensorFlow's was not compared, and where "
+             "the driver maps regions decides between equal chunks",
     .create = create,
     .destroy = mt_heap_op_destroy,
     .alloc = alloc,

@@ -115,7 +115,7 @@ static void configure_bfc(struct oracle *oracle, struct dice *dice, char *text, 
     share(text, size, "fragmentation_fraction", waste);
     yes_or_no(text, size, "preallocate", preallocates);
     yes_or_no(text, size, "garbage_collection", collects);
-    limit = memory * eighths / 8;
+    limit = mt_min_u64(oracle_steps(memory * eighths / 8, 2 * MT_MIB), memory);
     oracle->setting[LIMIT] = limit;
     oracle->setting[REGION] = 2 * MT_MIB;
     if (limit && (preallocates || limit < 2 * MT_MIB))

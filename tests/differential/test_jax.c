@@ -1,0 +1,148 @@
+/* The policy `bfc` against JAX's arena on a GPU: the requests of a program that
+ * trains and infers, recorded with JAX's cuda_async allocator, which shows their
+ * sizes to the byte, and what `memory_stats()` of the arena itself said at 18
+ * moments of the same program, growing and preallocated. Every number is equal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+#include <cmocka.h>
+
+#include "policy_bench.h"
+#include "util.h"
+
+enum { REQUESTS = 1328, MOMENTS = 18, NUMBERS = 6, TEXT = 1 << 17 };
+
+static const uint64_t GPU_BYTES = 150109880320; /* the H200's, as the driver says */
+
+static char *text;
+
+static int load(void **unused)
+{
+    FILE *file = fopen(MEMTRACE_FIXTURES "/captures/jax_arena.csv.zst", "rb");
+    char *packed = malloc(TEXT);
+    size_t size;
+
+    (void)unused;
+    text = malloc(TEXT);
+    assert_non_null(file);
+    assert_non_null(packed);
+    assert_non_null(text);
+    size = ZSTD_decompress(text, TEXT - 1, packed, fread(packed, 1, TEXT, file));
+    assert_false(ZSTD_isError(size));
+    text[size] = '\0';
+    fclose(file);
+    free(packed);
+    return 0;
+}
+
+static int unload(void **unused)
+{
+    (void)unused;
+    free(text);
+    return 0;
+}
+
+struct against_jax {
+    struct policy_bench bench;
+    struct mt_policy_block blocks[REQUESTS];
+    uint64_t largest, limit, moments;
+};
+
+static uint64_t number(char **next)
+{
+    return strtoull(*next + (**next == ','), next, 10);
+}
+
+/* num_allocs, bytes_in_use, peak_bytes_in_use, largest_alloc_size, pool_bytes,
+ * bytes_limit of the growing arena, then of the preallocated one. */
+static void compare(struct against_jax *run, char *next, size_t skipped)
+{
+    const struct mt_counters *counters = policy_bench_counters(&run->bench);
+    const uint64_t ours[NUMBERS] = {counters->allocations,  counters->active.now,
+                                    counters->active.peak,  run->largest,
+                                    counters->reserved.now, run->limit};
+    size_t i;
+
+    for (i = 0; i < skipped; i++)
+        (void)number(&next);
+    for (i = 0; i < NUMBERS; i++)
+        assert_int_equal(ours[i], number(&next));
+    run->moments++;
+}
+
+static void follow(struct against_jax *run, char *line, size_t skipped)
+{
+    char *next = line + 1;
+    uint64_t id;
+
+    if (line[0] == '=') {
+        compare(run, next, skipped);
+        return;
+    }
+    id = number(&next);
+    assert_true(id < REQUESTS);
+    if (line[0] == '-') {
+        policy_bench_give(&run->bench, &run->blocks[id]);
+        return;
+    }
+    assert_int_equal(policy_bench_take(&run->bench, number(&next), 0, &run->blocks[id]), MT_OK);
+    run->largest = mt_max_u64(run->largest, run->blocks[id].size_bytes);
+}
+
+static void play(const char *options, uint64_t limit, size_t skipped)
+{
+    static struct against_jax run;
+    char *copy = strdup(text), *rest = copy, *line;
+
+    assert_non_null(copy);
+    memset(&run, 0, sizeof run);
+    run.limit = limit;
+    policy_bench_open(&run.bench, "bfc", options, GPU_BYTES);
+    while ((line = strtok_r(rest, "\n", &rest)))
+        follow(&run, line, skipped);
+    assert_int_equal(run.moments, MOMENTS);
+    assert_int_equal(policy_bench_counters(&run.bench)->allocations, REQUESTS);
+    policy_bench_close(&run.bench);
+    free(copy);
+}
+
+/* What the arena may take at most: it tells by taking all of it. */
+static uint64_t whole_arena(const char *options)
+{
+    struct mt_policy_block block;
+    struct policy_bench bench;
+    uint64_t bytes;
+
+    policy_bench_open(&bench, "bfc", options, GPU_BYTES);
+    assert_int_equal(policy_bench_take(&bench, 1, 0, &block), MT_OK);
+    bytes = policy_bench_counters(&bench)->reserved.now;
+    policy_bench_close(&bench);
+    return bytes;
+}
+
+static void growing(void **unused)
+{
+    (void)unused;
+    play("preallocate=False", whole_arena(NULL), 0);
+}
+
+static void preallocated(void **unused)
+{
+    (void)unused; /* XLA_PYTHON_CLIENT_MEM_FRACTION=.03 */
+    play("memory_fraction=0.03", whole_arena("memory_fraction=0.03"), NUMBERS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(growing),
+        cmocka_unit_test(preallocated),
+    };
+
+    return cmocka_run_group_tests(tests, load, unload);
+}
