@@ -165,22 +165,20 @@ static bool garbage_is_collected(const struct mt_pytorch *self)
     return self->device->limit_bytes && self->config.gc_threshold > 0;
 }
 
-static enum mt_status take_free(struct mt_pytorch *self, const struct mt_pytorch_search *search,
+/* *block: MT_NO_BLOCK if none does. It stays in its set for the time being. */
+static enum mt_status take_free(struct mt_pytorch *self, struct mt_pytorch_search *search,
                                 uint32_t *block)
 {
     struct mt_pytorch_lane *lane = mt_pytorch_lane(self, search->pool, search->stream);
-    struct mt_free_cursor at;
 
     if (!lane)
         return MT_ERR_MEMORY;
     if (garbage_is_collected(self))
         self->pools[search->pool].gc_clock++;
-    at = find_free(self, lane, search);
-    *block = at.entry ? at.entry->block : MT_NO_BLOCK;
-    if (at.entry) {
-        self->device->address_ties += has_twin(&lane->free, at);
-        mt_free_set_erase(&lane->free, at);
-    }
+    search->found = find_free(self, lane, search);
+    *block = search->found.entry ? search->found.entry->block : MT_NO_BLOCK;
+    if (search->found.entry)
+        self->device->address_ties += has_twin(&lane->free, search->found);
     return MT_OK;
 }
 
@@ -252,24 +250,48 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
     return status == MT_OK ? take_new(self, search, true, block) : status;
 }
 
-/* Hands out the low end of a block that is in no set. */
+/* Takes the block that was found, if any, out of its set, and files the rest that
+ * was split off it, if any. */
+static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_search *search,
+                             uint32_t rest)
+{
+    struct mt_pytorch_lane *lane;
+    struct mt_block *block;
+
+    if (!search->found.entry)
+        return rest == MT_NO_BLOCK ? MT_OK : mt_pytorch_insert(self, rest);
+    lane = mt_pytorch_lane(self, search->pool, search->stream);
+    if (!lane)
+        return MT_ERR_MEMORY;
+    if (rest != MT_NO_BLOCK) {
+        block = &self->store.blocks[rest];
+        block->gc_base = self->pools[search->pool].gc_clock;
+        return mt_free_set_move(&lane->free, search->found, block->size_bytes, block->addr, rest);
+    }
+    mt_free_set_erase(&lane->free, search->found);
+    return MT_OK;
+}
+
+/* Hands out the low end of a block that is in no set but as search->found. */
 static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *search,
                                uint32_t id)
 {
     bool was_split = mt_block_is_split(&self->store.blocks[id]);
+    enum mt_status status = MT_OK;
+    uint32_t rest = MT_NO_BLOCK;
     uint64_t remaining = 0;
     struct mt_block *block;
 
     if (mt_pytorch_should_split(&self->config, self->store.blocks[id].size_bytes,
                                 search->size_bytes, search->expandable)) {
-        uint32_t rest;
-        enum mt_status status = mt_block_split(&self->store, id, search->size_bytes, &rest);
+        status = mt_block_split(&self->store, id, search->size_bytes, &rest);
         if (status == MT_OK)
-            status = mt_pytorch_insert(self, rest);
-        if (status != MT_OK)
-            return status;
-        remaining = self->store.blocks[rest].size_bytes;
+            remaining = self->store.blocks[rest].size_bytes;
     }
+    if (status == MT_OK)
+        status = settle(self, search, rest);
+    if (status != MT_OK)
+        return status;
     block = &self->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = search->requested_bytes;
@@ -342,12 +364,12 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     struct mt_pytorch *self = &policy->pytorch;
     struct mt_block *block = &self->store.blocks[handle];
     uint64_t size = block->size_bytes, merged;
+    enum mt_status status;
 
     block->state = MT_BLOCK_FREE;
-    merged = mt_pytorch_try_merge(self, handle, block->previous);
-    merged += mt_pytorch_try_merge(self, handle, block->next);
+    status = mt_pytorch_file_freed(self, handle, &merged);
     mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
-    return mt_pytorch_insert(self, handle);
+    return status;
 }
 
 static enum mt_status empty_cache(struct mt_policy *policy)

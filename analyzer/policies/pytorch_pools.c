@@ -89,3 +89,31 @@ uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t id, uint32_t o
     mt_block_merge(&policy->store, id, other);
     return bytes;
 }
+
+static bool is_free(const struct mt_pytorch *policy, uint32_t id)
+{
+    return id != MT_NO_BLOCK && policy->store.blocks[id].state == MT_BLOCK_FREE;
+}
+
+/* The entry of one neighbour becomes that of the whole. */
+enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uint64_t *merged_bytes)
+{
+    struct mt_block *blocks = policy->store.blocks, *block = &blocks[id];
+    uint32_t kept = is_free(policy, block->previous) ? block->previous : block->next;
+    struct mt_pytorch_lane *lane;
+    struct mt_free_cursor at;
+
+    *merged_bytes = 0;
+    if (!is_free(policy, kept))
+        return mt_pytorch_insert(policy, id);
+    if (kept == block->previous)
+        *merged_bytes = mt_pytorch_try_merge(policy, id, block->next);
+    lane = mt_pytorch_lane(policy, block->pool, block->stream);
+    if (!lane)
+        return MT_ERR_MEMORY;
+    at = mt_free_set_find(&lane->free, blocks[kept].size_bytes, blocks[kept].addr);
+    *merged_bytes += blocks[kept].size_bytes;
+    mt_block_merge(&policy->store, id, kept);
+    block->gc_base = policy->pools[block->pool].gc_clock;
+    return mt_free_set_move(&lane->free, at, block->size_bytes, block->addr, id);
+}

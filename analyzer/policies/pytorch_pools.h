@@ -46,7 +46,8 @@ struct mt_pytorch_search {
     uint64_t requested_bytes, size_bytes, segment_bytes;
     uint32_t stream;
     uint32_t pool;
-    bool expandable; /* expandable segments serve this request */
+    struct mt_free_cursor found; /* the free block that serves it, still in its set */
+    bool expandable;             /* expandable segments serve this request */
     /* Of a private pool: made while a graph is captured or in a region of
      * use_mem_pool(), which is the same to the allocator: no flush. */
     bool is_private;
@@ -73,6 +74,11 @@ void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t block);
 /* `block` swallows neighbour `other` if that one is reusable and of the same
  * kind (mapped or not); returns the bytes that it brought. */
 uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t block, uint32_t other);
+
+/* A block that became free joins free neighbours and is filed. *merged_bytes: those
+ * of the neighbours. */
+enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t block,
+                                     uint64_t *merged_bytes) MT_MUST_USE;
 
 /* All of the policy's blocks that are held, i.e. what the limit is about. */
 static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)

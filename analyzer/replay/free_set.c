@@ -114,6 +114,39 @@ bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t a
     return true;
 }
 
+/* Does a key lie between the last entry of the leaf before and the first one of
+ * the leaf behind? */
+static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf, uint64_t size_bytes,
+                            uint64_t addr)
+{
+    const struct mt_free_leaf *below = leaf > 0 ? set->leaves[leaf - 1] : NULL;
+    const struct mt_free_leaf *above = leaf + 1 < set->leaf_count ? set->leaves[leaf + 1] : NULL;
+
+    return (!below || is_before(&below->entries[below->count - 1], size_bytes, addr)) &&
+           (!above || !is_before(&above->entries[0], size_bytes, addr));
+}
+
+enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
+                                uint64_t size_bytes, uint64_t addr, uint32_t block)
+{
+    struct mt_free_entry *entries = set->leaves[at.leaf]->entries;
+    uint32_t to;
+
+    if (!belongs_to_leaf(set, at.leaf, size_bytes, addr)) {
+        mt_free_set_erase(set, at);
+        return mt_free_set_insert(set, size_bytes, addr, block);
+    }
+    to = find_in_leaf(set->leaves[at.leaf], size_bytes, addr);
+    if (to > at.index) {
+        to--; /* the entry itself lies before its new place */
+        memmove(entries + at.index, entries + at.index + 1, (to - at.index) * sizeof *entries);
+    } else {
+        memmove(entries + to + 1, entries + to, (at.index - to) * sizeof *entries);
+    }
+    entries[to] = (struct mt_free_entry){size_bytes, addr, block};
+    return MT_OK;
+}
+
 static struct mt_free_cursor cursor(const struct mt_free_set *set, size_t leaf, uint32_t index)
 {
     return (struct mt_free_cursor){leaf, index, &set->leaves[leaf]->entries[index]};

@@ -48,6 +48,11 @@ bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t a
 /* Removes the entry at a place; cheaper than by key. */
 void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at);
 
+/* Gives the entry at a place another key and block: what erasing it and inserting
+ * another does, but mostly within its leaf. The key is not in the set. */
+enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
+                                uint64_t size_bytes, uint64_t addr, uint32_t block) MT_MUST_USE;
+
 /* First entry with (size, addr) >= the given one. */
 struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
                                        uint64_t addr);
