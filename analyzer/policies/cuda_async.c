@@ -21,7 +21,9 @@ enum { ALIGNMENT = 512, EVERYBODY = 0 };
 
 static const uint64_t PAGE = 32 * MT_MIB;
 static const uint64_t FIRST_ADDR = (uint64_t)1 << 40;
-static const uint64_t LARGEST_RANGE = (uint64_t)1 << 47;
+/* Every page is looked at: so many are enough for any GPU. */
+static const uint64_t LARGEST_REQUEST = (uint64_t)1 << 42;
+static const uint64_t LARGEST_RANGE = (uint64_t)1 << 45;
 
 /* When frees complete, which a trace does not show. */
 enum gpu { SYNCHRONIZED, IDLE, BUSY };
@@ -42,6 +44,7 @@ struct mt_policy {
     struct page *pages;
     size_t page_count, page_capacity;
     uint64_t idle_pages; /* mapped, nothing held in them */
+    size_t idle_end;     /* above all idle pages */
 };
 
 enum { THRESHOLD, MAX_SIZE, GPU, OPTIONS };
@@ -98,9 +101,14 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
 
 /* ---- pages ------------------------------------------------------------------------ */
 
+static size_t index_of(uint64_t addr)
+{
+    return (size_t)((addr - FIRST_ADDR) / PAGE);
+}
+
 static struct page *page_at(const struct mt_policy *self, uint64_t addr)
 {
-    return &self->pages[(addr - FIRST_ADDR) / PAGE];
+    return &self->pages[index_of(addr)];
 }
 
 /* Bytes of [addr, end) in the page of addr. */
@@ -129,7 +137,11 @@ static void let_go(struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
         struct page *page = page_at(self, addr);
         part = part_of_page(addr, end);
         page->held_bytes -= (uint32_t)part;
-        self->idle_pages += page->is_mapped && !page->held_bytes;
+        if (!page->is_mapped || page->held_bytes)
+            continue;
+        self->idle_pages++;
+        if (self->idle_end <= index_of(addr))
+            self->idle_end = index_of(addr) + 1;
     }
 }
 
@@ -142,12 +154,11 @@ static uint64_t missing_pages(const struct mt_policy *self, uint64_t addr, uint6
     return missing;
 }
 
+/* The highest ones; there are as many. */
 static void unmap_idle(struct mt_policy *self, uint64_t count)
 {
-    size_t i;
-
-    for (i = self->page_count; count > 0 && i-- > 0;) {
-        struct page *page = &self->pages[i];
+    while (count > 0) {
+        struct page *page = &self->pages[--self->idle_end];
         if (!page->is_mapped || page->held_bytes)
             continue;
         page->is_mapped = false;
@@ -376,7 +387,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     enum mt_status status;
     uint64_t size;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > LARGEST_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     status = mt_heap_lane(heap, request->stream, &own);
@@ -449,6 +460,8 @@ static bool pages_are_valid(const struct mt_policy *self)
     for (i = 0; i < self->page_count; i++) {
         const struct page *page = &self->pages[i];
         if (page->held_bytes > PAGE || (page->held_bytes && !page->is_mapped))
+            return false;
+        if (i >= self->idle_end && page->is_mapped && !page->held_bytes)
             return false;
         mapped += page->is_mapped;
         idle += page->is_mapped && !page->held_bytes;
