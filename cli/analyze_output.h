@@ -3,6 +3,7 @@
 #define MT_CLI_ANALYZE_OUTPUT_H
 
 #include "cli.h"
+#include "json.h"
 #include "report.h"
 
 /* The answer first, then why, then tables; lines of at most 100 columns. */
@@ -45,6 +46,10 @@ void mt_tell_sites(const struct mt_teller *teller);
 void mt_tell_ooms(const struct mt_teller *teller);
 /* Holders of peaks and OOMs, largest first, with their share of `total`. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
+
+/* Findings: the text has them only if there are any, "findings" is always there. */
+void mt_tell_findings(const struct mt_teller *teller);
+void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
 /* What the process took from the driver beside (or without) the framework: of
  * the teller's device, and of those that have nothing of the framework. */

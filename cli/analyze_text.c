@@ -451,6 +451,7 @@ static void tell_device(const struct mt_teller *teller)
     }
     tell_answer(teller);
     mt_tell_ooms(teller);
+    mt_tell_findings(teller);
     mt_tell_explanations(teller);
     mt_tell_phases(teller);
     mt_tell_sites(teller);

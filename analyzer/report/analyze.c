@@ -2,6 +2,7 @@
  * (survey.h), and once to see who held the memory at the instants that turned
  * out to matter (plan.h, holders.h). */
 #include "analysis.h"
+#include "findings.h"
 #include "flamechart_model.h"
 #include "found_phases.h"
 #include "timeline_model.h"
@@ -281,6 +282,8 @@ static enum mt_status run(struct mt_analysis *analysis)
         status = read_again(analysis);
     if (!status)
         status = mt_fill_report(analysis);
+    if (!status)
+        status = mt_findings_fill(analysis);
     return status;
 }
 

@@ -235,6 +235,18 @@ struct mt_driver_report {
     uint64_t failures_in_all;
 };
 
+/* What is worth a change (analyzer/findings). */
+struct mt_finding {
+    const char *id;        /* of the kind: "pinned-segments" */
+    const char *severity;  /* "warning" */
+    uint64_t bytes;        /* that the change saves at the peak that it is about */
+    const char *title;     /* one line: who, and how many bytes */
+    const char **evidence; /* a line each */
+    uint32_t evidence_count;
+    const char *advice;    /* what to change */
+    const char *proved_by; /* the command that shows the saving, NULL = none */
+};
+
 struct mt_timeline;   /* timeline_model.h */
 struct mt_flamechart; /* flamechart_model.h */
 
@@ -271,6 +283,9 @@ struct mt_device_report {
     uint32_t gap_count;
     uint64_t frameless_peak_bytes; /* of blocks without a stack, at the peak */
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
+
+    struct mt_finding *findings; /* by bytes, largest first */
+    uint32_t finding_count;
 
     struct mt_timeline *timeline;     /* NULL unless asked for */
     struct mt_flamechart *flamechart; /* NULL unless asked for */

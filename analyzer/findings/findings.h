@@ -1,0 +1,41 @@
+/* Findings: what is worth a change in the program or its settings, each with
+ * evidence, and with the replay that proves what it saves. One file a finding;
+ * the table of them is in findings.c. */
+#ifndef MT_ANALYZER_FINDINGS_H
+#define MT_ANALYZER_FINDINGS_H
+
+#include "analysis.h"
+#include "util.h"
+
+/* Most findings of one kind on one device. */
+#define MT_FINDINGS_MAX 4
+
+/* What a finding is made from. */
+struct mt_finding_search {
+    struct mt_analysis *analysis;             /* both readings are over, the report is filled */
+    const struct mt_device_report *device;    /* the one that is looked at */
+    struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
+    uint32_t count;
+};
+
+/* Fills devices[].findings, largest first. Reads the source again, from its
+ * start, if a finding has to: last of all. */
+enum mt_status mt_findings_fill(struct mt_analysis *analysis) MT_MUST_USE;
+
+/* The findings: each adds what it finds on one device. */
+enum mt_status mt_find_pinned_segments(struct mt_finding_search *search) MT_MUST_USE;
+
+/* Are bytes worth a word, or a change of the program? Of a peak of so many; less
+ * may be an accident of one run, too. */
+static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
+{
+    return bytes >= 64 * MT_MIB && bytes >= peak_bytes / 20;
+}
+
+/* Room for one more, NULL if there is none. */
+static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search)
+{
+    return search->count < MT_FINDINGS_MAX ? &search->found[search->count++] : NULL;
+}
+
+#endif

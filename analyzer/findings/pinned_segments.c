@@ -1,0 +1,323 @@
+/* Why so much is reserved: at the reserved peak memory is free, but lies between
+ * live blocks, where it is of no use to larger requests and cannot go back to the
+ * driver. Suspected are lines of the program whose blocks lie in segments with
+ * much more free memory than they take themselves. That such a line is to blame
+ * is proved by a replay in which its requests come from a memory pool of their own
+ * (pool_routes.h); only what that replay saves is claimed. */
+#include "findings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "grow.h"
+#include "pins.h"
+#include "site.h"
+#include "units.h"
+#include "util.h"
+
+enum {
+    AROUND_TIMES = 2, /* free around a suspect's blocks, to their bytes */
+    MOST_REPLAYS = 4
+};
+
+struct line {
+    uint32_t frame; /* the site: a user can change something there */
+    uint64_t blocks, bytes;
+    uint64_t around_bytes; /* free in the segments that its blocks lie in */
+    uint32_t segments;     /* those */
+    uint32_t last_segment; /* counted so far; they come in order */
+};
+
+struct lines {
+    struct mt_map ids; /* frame -> line */
+    struct line *items;
+    uint32_t count;
+    size_t capacity;
+};
+
+struct look {
+    struct mt_finding_search *search;
+    struct mt_analysis *analysis;
+    const struct mt_symbols *symbols;
+    struct mt_arena *arena;
+    struct mt_site_table sites;
+    struct mt_pins pins;
+    struct lines lines;
+    struct mt_replay_summary *trial;
+};
+
+/* ---- is it worth a look? ------------------------------------------------------- */
+
+static bool matters(const struct look *look, uint64_t bytes)
+{
+    return mt_finding_matters(bytes, look->search->device->reserved_peak.bytes);
+}
+
+/* Only of a run whose allocator the replay explains in full is it known what
+ * pools would have done to it. */
+static bool is_explained(const struct look *look)
+{
+    const struct mt_report *report = look->analysis->report;
+    const struct mt_replay_result *replay = &look->search->device->replay;
+
+    return !report->is_driver_level && !report->what_if && !report->pytorch_difference &&
+           replay->verify.wanted && replay->verify.exact && replay->recorded_addresses &&
+           !replay->pools_inferred && look->analysis->source->header.has_segments &&
+           strncmp(report->policy, "pytorch", 7) == 0;
+}
+
+static bool may_strand(const struct look *look)
+{
+    const struct mt_peak *peak = &look->search->device->reserved_peak;
+
+    return peak->bytes > peak->then.active && matters(look, peak->bytes - peak->then.active);
+}
+
+/* ---- lines ---------------------------------------------------------------------- */
+
+static enum mt_status add_block(struct look *look, uint32_t frame, const struct mt_pin_block *block)
+{
+    struct lines *lines = &look->lines;
+    uint32_t id = mt_map_get(&lines->ids, frame);
+    struct line *line;
+
+    if (id == MT_MAP_NONE) {
+        enum mt_status status =
+            mt_grow(&lines->items, &lines->capacity, lines->count + 1u, sizeof *lines->items);
+        if (status == MT_OK)
+            status = mt_map_set(&lines->ids, frame, lines->count);
+        if (status != MT_OK)
+            return status;
+        id = lines->count++;
+        lines->items[id] = (struct line){.frame = frame, .last_segment = UINT32_MAX};
+    }
+    line = &lines->items[id];
+    line->blocks++;
+    line->bytes += block->bytes;
+    if (line->last_segment != block->segment) {
+        line->last_segment = block->segment;
+        line->around_bytes += look->pins.segments[block->segment].free_bytes;
+        line->segments++;
+    }
+    return MT_OK;
+}
+
+static enum mt_status count_lines(struct look *look)
+{
+    const struct mt_pins *pins = &look->pins;
+    enum mt_status status = mt_site_table_update(&look->sites, look->symbols);
+    uint32_t i, frame;
+
+    for (i = 0; status == MT_OK && i < pins->block_count; i++) {
+        frame = mt_site_table_site(&look->sites, pins->blocks[i].stack);
+        if (frame != MT_NO_ID)
+            status = add_block(look, frame, &pins->blocks[i]);
+    }
+    return status;
+}
+
+/* What is free around the blocks beyond what they take; 0 = nothing to suspect. */
+static uint64_t suspicion(const struct line *line)
+{
+    return line->around_bytes / AROUND_TIMES >= line->bytes ? line->around_bytes - line->bytes : 0;
+}
+
+static int by_suspicion(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+
+    if (suspicion(x) != suspicion(y))
+        return suspicion(x) > suspicion(y) ? -1 : 1;
+    return (x->frame > y->frame) - (x->frame < y->frame);
+}
+
+/* ---- the proof ------------------------------------------------------------------- */
+
+/* Means the frame, wherever its file lies; NULL if it cannot be said in a line of
+ * shell. */
+static const char *selector_of(const struct look *look, uint32_t frame)
+{
+    static const char special[] = ".[]()*+?^$|\\{}";
+    const char *place = mt_frame_place(look->arena, look->symbols, frame), *text = place;
+    bool is_place = place && *place;
+    struct mt_buf out = {0};
+    const char *kept;
+
+    if (!is_place)
+        text = mt_symbols_text(look->symbols, look->symbols->frames[frame].function);
+    mt_buf_add_text(&out, is_place ? "site=~(^|/)" : "site=~^");
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 127 || *text == '\'' || *text == ',')
+            break;
+        if (strchr(special, *text))
+            mt_buf_add_char(&out, '\\');
+        mt_buf_add_char(&out, *text);
+    }
+    mt_buf_add_char(&out, '$');
+    kept = *text || out.failed ? NULL : mt_arena_text(look->arena, out.data, out.length);
+    mt_buf_release(&out);
+    return kept;
+}
+
+/* The reserved peak with the requests of the line in a pool of their own;
+ * UINT64_MAX if that is not comparable. */
+static enum mt_status replay_pool(struct look *look, const char *policy, uint64_t *peak_bytes)
+{
+    const struct mt_device_report *device = look->search->device;
+    const struct mt_replay_options options = {.policy = policy,
+                                              .limit_bytes = device->replay.limit_bytes};
+    enum mt_status status = mt_source_rewind(look->analysis->source, look->analysis->error);
+    uint32_t i;
+
+    *peak_bytes = UINT64_MAX;
+    if (status == MT_OK)
+        status = mt_replay_run(look->analysis->source, &options, NULL, look->trial,
+                               look->analysis->error);
+    if (status == MT_ERR_USAGE)
+        return MT_OK; /* no request matches: the blocks were there when the trace began */
+    for (i = 0; status == MT_OK && i < look->trial->device_count; i++) {
+        const struct mt_replay_result *result = &look->trial->devices[i];
+        if (result->device == device->device && !result->failed_requests)
+            *peak_bytes = result->counters.reserved.peak;
+    }
+    return status;
+}
+
+/* ---- what is said ---------------------------------------------------------------- */
+
+/* A word of a shell's line. */
+static const char *quoted(struct mt_arena *arena, const char *text)
+{
+    const char *at;
+
+    for (at = text; *at; at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,", *at))
+            break;
+    if (*text && !*at)
+        return text;
+    return strchr(text, '\'') ? NULL : mt_arena_printf(arena, "'%s'", text);
+}
+
+static const char *command_of(const struct look *look, const char *policy)
+{
+    const struct mt_report *report = look->analysis->report;
+    uint64_t limit_bytes = look->search->device->replay.limit_bytes;
+    const char *path = quoted(look->arena, *report->path ? report->path : "TRACE");
+
+    if (!path)
+        path = "TRACE";
+    if (!limit_bytes)
+        return mt_arena_printf(look->arena, "memtrace replay %s -p pytorch -p '%s'", path, policy);
+    return mt_arena_printf(look->arena, "memtrace replay %s -p pytorch -p '%s' --limit %llu", path,
+                           policy, (unsigned long long)limit_bytes);
+}
+
+static enum mt_status say(struct look *look, const struct line *line, const char *policy,
+                          uint64_t peak_bytes)
+{
+    const uint64_t before = look->search->device->reserved_peak.bytes;
+    char n[4][MT_UNITS_TEXT];
+    const char *label = mt_frame_label(look->arena, look->symbols, line->frame);
+    const char **evidence = mt_arena_array(look->arena, 3, sizeof *evidence);
+    struct mt_finding *finding = mt_finding_add(look->search);
+
+    if (!finding)
+        return MT_OK;
+    if (!label || !evidence)
+        return MT_ERR_MEMORY;
+    finding->id = "pinned-segments";
+    finding->severity = "warning";
+    finding->bytes = before - peak_bytes;
+    finding->title =
+        mt_arena_printf(look->arena, "%s block%s, %s, from %s keep%s %s reserved",
+                        mt_format_count(n[0], line->blocks), line->blocks == 1 ? "" : "s",
+                        mt_format_bytes(n[1], line->bytes), label, line->blocks == 1 ? "s" : "",
+                        mt_format_bytes(n[2], finding->bytes));
+    evidence[0] = mt_arena_printf(
+        look->arena, "of %s reserved at the peak, %s are free between live blocks",
+        mt_format_bytes(n[0], before), mt_format_bytes(n[1], look->pins.stranded_bytes));
+    evidence[1] = mt_arena_printf(
+        look->arena, "%s of that in the %s segment%s that %s in",
+        mt_format_bytes(n[0], line->around_bytes), mt_format_count(n[1], line->segments),
+        line->segments == 1 ? "" : "s", line->blocks == 1 ? "it lies" : "they lie");
+    evidence[2] = mt_arena_printf(
+        look->arena, "with a memory pool for that line, replayed: %s reserved at the peak",
+        mt_format_bytes(n[0], peak_bytes));
+    finding->evidence = evidence;
+    finding->evidence_count = 3;
+    finding->advice =
+        "allocate them in a torch.cuda.MemPool of their own (torch.cuda.use_mem_pool around that "
+        "line), or all at once before the large ones, or keep them on the host";
+    finding->proved_by = command_of(look, policy);
+    return finding->title && evidence[0] && evidence[1] && evidence[2] && finding->proved_by
+               ? MT_OK
+               : MT_ERR_MEMORY;
+}
+
+static enum mt_status prove(struct look *look, const struct line *line)
+{
+    const uint64_t before = look->search->device->reserved_peak.bytes;
+    const char *selector = selector_of(look, line->frame), *policy;
+    uint64_t after;
+    enum mt_status status;
+
+    if (!selector)
+        return MT_OK;
+    policy = mt_arena_printf(look->arena, "pytorch --pool %s", selector);
+    if (!policy)
+        return MT_ERR_MEMORY;
+    status = replay_pool(look, policy, &after);
+    if (status != MT_OK || after >= before || !matters(look, before - after))
+        return status;
+    return say(look, line, policy, after);
+}
+
+static enum mt_status prove_lines(struct look *look)
+{
+    struct lines *lines = &look->lines;
+    enum mt_status status = MT_OK;
+    uint32_t i, replays = 0;
+
+    if (lines->count)
+        qsort(lines->items, lines->count, sizeof *lines->items, by_suspicion);
+    for (i = 0; status == MT_OK && i < lines->count && replays < MOST_REPLAYS; i++) {
+        const struct line *line = &lines->items[i];
+        if (!matters(look, suspicion(line)))
+            break;
+        replays++;
+        status = prove(look, line);
+    }
+    return status;
+}
+
+static enum mt_status look_closely(struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    enum mt_status status =
+        mt_pins_read(look->analysis->source, &look->analysis->survey.log, device->device,
+                     device->reserved_peak.event, &look->pins, look->analysis->error);
+
+    if (status == MT_OK && matters(look, look->pins.stranded_bytes))
+        status = count_lines(look);
+    if (status == MT_OK && look->lines.count) {
+        look->trial = malloc(sizeof *look->trial);
+        status = look->trial ? prove_lines(look) : MT_ERR_MEMORY;
+    }
+    free(look->trial);
+    free(look->lines.items);
+    mt_map_release(&look->lines.ids);
+    mt_site_table_release(&look->sites);
+    mt_pins_release(&look->pins);
+    return status;
+}
+
+enum mt_status mt_find_pinned_segments(struct mt_finding_search *search)
+{
+    struct look look = {.search = search,
+                        .analysis = search->analysis,
+                        .symbols = &search->analysis->source->symbols,
+                        .arena = &search->analysis->report->arena};
+
+    return is_explained(&look) && may_strand(&look) ? look_closely(&look) : MT_OK;
+}

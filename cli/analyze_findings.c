@@ -1,0 +1,50 @@
+/* What is worth a change: as text and as JSON. */
+#include "analyze_output.h"
+
+#include <string.h>
+
+static void tell_finding(const struct mt_teller *teller, const struct mt_finding *finding)
+{
+    mt_tell_line(teller, 2, finding->title);
+    for (uint32_t i = 0; i < finding->evidence_count; i++)
+        mt_tell_line(teller, 4, finding->evidence[i]);
+    mt_tell_line(teller, 4, mt_tell_format(teller, "do: %s", finding->advice));
+    if (!finding->proved_by)
+        return;
+    mt_buf_add_text(teller->out, "    proof: "); /* in one line, to be pasted */
+    mt_buf_add_printable(teller->out, finding->proved_by, strlen(finding->proved_by));
+    mt_buf_add_char(teller->out, '\n');
+}
+
+void mt_tell_findings(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+
+    if (!device->finding_count)
+        return;
+    mt_tell_heading(teller, "What to change");
+    for (uint32_t i = 0; i < device->finding_count; i++)
+        tell_finding(teller, &device->findings[i]);
+}
+
+void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "findings");
+    for (uint32_t i = 0; i < device->finding_count; i++) {
+        const struct mt_finding *finding = &device->findings[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "id", finding->id);
+        mt_json_text(json, "severity", finding->severity);
+        mt_json_u64(json, "bytes", finding->bytes);
+        mt_json_text(json, "title", finding->title);
+        mt_json_array_begin(json, "evidence");
+        for (uint32_t j = 0; j < finding->evidence_count; j++)
+            mt_json_text(json, NULL, finding->evidence[j]);
+        mt_json_array_end(json);
+        mt_json_text(json, "advice", finding->advice);
+        mt_json_text(json, "proved_by", finding->proved_by);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}

@@ -1,0 +1,1 @@
+memtrace analyze findings/pinned_more.pickle.zst

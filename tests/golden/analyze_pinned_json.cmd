@@ -1,0 +1,1 @@
+memtrace analyze --json findings/pinned.pickle.zst | sed -n '/"findings"/,/^      \]/p'

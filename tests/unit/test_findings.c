@@ -1,0 +1,140 @@
+/* What findings are made from, by hand: which blocks lie in which segments at an
+ * instant, and what is worth a word. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "memory_source.h"
+#include "findings.h"
+#include "pins.h"
+#include "util.h"
+
+#define A UINT64_C(0x7f0000000000)
+#define B UINT64_C(0x7f0010000000)
+#define C UINT64_C(0x7f0020000000)
+
+static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes)
+{
+    struct mt_event made = {.kind = kind, .addr = addr, .size_bytes = size_bytes};
+
+    made.stack = made.name = MT_NO_ID;
+    made.heap = 1;
+    return made;
+}
+
+static struct mt_pins pins;
+
+/* The log has a block of the requested size for every request. */
+static void read_pins(struct mt_event *events, size_t count, uint16_t device, uint64_t at)
+{
+    struct memory_source source;
+    struct mt_alloc_log log = {0};
+    struct mt_error error;
+    size_t i;
+
+    memory_source_init(&source, events, count, 2);
+    for (i = 0; i < count; i++) {
+        if (events[i].kind == MT_EVENT_ALLOC)
+            assert_int_equal(mt_alloc_log_add(&log, events[i].size_bytes, 0), MT_OK);
+    }
+    assert_int_equal(mt_pins_read(&source.source, &log, device, at, &pins, &error), MT_OK);
+    assert_int_equal(source.at, count); /* read to the end, all the same */
+    mt_alloc_log_release(&log);
+    memory_source_release(&source);
+}
+
+static void free_bytes_of_segments_with_a_live_block_are_stranded(void **unused)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_SEGMENT_ALLOC, B, 20 * MT_MIB),
+        event(MT_EVENT_ALLOC, B + 4 * MT_MIB, MT_MIB),
+        event(MT_EVENT_SEGMENT_ALLOC, A, 40 * MT_MIB), event(MT_EVENT_ALLOC, A, 6 * MT_MIB),
+        event(MT_EVENT_ALLOC, A + 6 * MT_MIB, 2 * MT_MIB), event(MT_EVENT_FREE_REQUESTED, A, 1),
+        event(MT_EVENT_FREE_COMPLETED, A, 1), event(MT_EVENT_SEGMENT_ALLOC, C, 60 * MT_MIB),
+        /* later */
+        event(MT_EVENT_ALLOC, C, 50 * MT_MIB)};
+
+    (void)unused;
+    read_pins(events, MT_ARRAY_LEN(events), 0, 7);
+    assert_int_equal(pins.segment_count, 2); /* C is free as a whole */
+    assert_int_equal(pins.segments[0].base, A);
+    assert_int_equal(pins.segments[0].free_bytes, 38 * MT_MIB);
+    assert_int_equal(pins.segments[1].base, B);
+    assert_int_equal(pins.segments[1].free_bytes, 19 * MT_MIB);
+    assert_int_equal(pins.stranded_bytes, 57 * MT_MIB);
+    assert_int_equal(pins.block_count, 2);
+    assert_int_equal(pins.blocks[0].addr, A + 6 * MT_MIB);
+    assert_int_equal(pins.blocks[0].segment, 0);
+    assert_int_equal(pins.blocks[1].segment, 1);
+    mt_pins_release(&pins);
+}
+
+/* A block that was freed but waits for a stream holds its place. */
+static void blocks_that_wait_pin(void **unused)
+{
+    struct mt_event events[] = {
+        event(MT_EVENT_SEGMENT_ALLOC, A, 20 * MT_MIB), event(MT_EVENT_ALLOC, A, MT_MIB),
+        event(MT_EVENT_FREE_REQUESTED, A, MT_MIB), event(MT_EVENT_FREE_COMPLETED, A, MT_MIB)};
+
+    (void)unused;
+    read_pins(events, MT_ARRAY_LEN(events), 0, 2);
+    assert_int_equal(pins.stranded_bytes, 19 * MT_MIB);
+    mt_pins_release(&pins);
+    read_pins(events, MT_ARRAY_LEN(events), 0, 3);
+    assert_int_equal(pins.stranded_bytes, 0);
+    assert_int_equal(pins.block_count, 0);
+    mt_pins_release(&pins);
+}
+
+/* Expandable segments, private pools, other devices, segments that are gone. */
+static void what_is_something_else_is_left_out(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, A, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, A, MT_MIB),
+                                event(MT_EVENT_SEGMENT_ALLOC, B, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, B, MT_MIB),
+                                event(MT_EVENT_SEGMENT_ALLOC, C, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, C, MT_MIB),
+                                event(MT_EVENT_SEGMENT_ALLOC, C + 64 * MT_MIB, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, C + 64 * MT_MIB, 3 * MT_MIB),
+                                event(MT_EVENT_FREE_REQUESTED, C + 64 * MT_MIB, 3 * MT_MIB),
+                                event(MT_EVENT_FREE_COMPLETED, C + 64 * MT_MIB, 3 * MT_MIB),
+                                event(MT_EVENT_SEGMENT_FREE, C + 64 * MT_MIB, 20 * MT_MIB)};
+
+    (void)unused;
+    events[0].flags = events[1].flags = MT_EVENT_EXPANDABLE;
+    events[2].pool = events[3].pool = 1;
+    events[4].device = events[5].device = 1;
+    read_pins(events, MT_ARRAY_LEN(events), 0, 20);
+    assert_int_equal(pins.segment_count, 0);
+    assert_int_equal(pins.stranded_bytes, 0);
+    mt_pins_release(&pins);
+    read_pins(events, MT_ARRAY_LEN(events), 1, 20);
+    assert_int_equal(pins.segment_count, 1); /* the other device's block has its own size */
+    assert_int_equal(pins.stranded_bytes, 19 * MT_MIB);
+    mt_pins_release(&pins);
+}
+
+static void small_bytes_do_not_matter(void **unused)
+{
+    (void)unused;
+    assert_true(mt_finding_matters(64 * MT_MIB, 0));
+    assert_false(mt_finding_matters(64 * MT_MIB - 1, 0));
+    assert_true(mt_finding_matters(500 * MT_MIB, 10000 * MT_MIB));
+    assert_false(mt_finding_matters(500 * MT_MIB - 1, 10000 * MT_MIB));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_bytes_of_segments_with_a_live_block_are_stranded),
+        cmocka_unit_test(blocks_that_wait_pin),
+        cmocka_unit_test(what_is_something_else_is_left_out),
+        cmocka_unit_test(small_bytes_do_not_matter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
