@@ -162,8 +162,9 @@ enum mt_status mt_pins_read(struct mt_source *source, struct mt_alloc_log *log, 
     mt_alloc_log_rewind(log);
     reading.completes_at_request = !source->header.has_free_completed;
     while (status == MT_OK && (status = mt_source_next(source, &batch, error)) == MT_OK) {
-        for (i = 0; status == MT_OK && i < batch.count && batch.events[i].seq <= event; i++)
-            status = on_event(&reading, &batch.events[i]);
+        for (i = 0; status == MT_OK && i < batch.count; i++)
+            if (batch.events[i].seq <= event)
+                status = on_event(&reading, &batch.events[i]);
     }
     mt_map_release(&reading.slots);
     if (status != MT_OK && status != MT_END)

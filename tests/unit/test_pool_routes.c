@@ -201,7 +201,7 @@ static void pools_do_not_share(void **unused)
 static void only_requests_of_the_default_pool_move(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 0x100000000, 2 * MT_MIB),
-                                event(MT_EVENT_ALLOC, 0x100000000, 100),
+                                event(MT_EVENT_ALLOC, 0x100000000, 77),
                                 event(MT_EVENT_ALLOC, 0x3000, 100),
                                 event(MT_EVENT_ALLOC, 0x4000, 100)};
     const struct mt_replay_result *result;
@@ -217,6 +217,7 @@ static void only_requests_of_the_default_pool_move(void **unused)
     assert_int_equal(result->pools[0].private_requests, 1);
     assert_int_equal(result->pools[0].private_requested_bytes, 100);
     assert_int_equal(result->counters.reserved.peak, 6 * MT_MIB);
+    assert_int_equal(run("pytorch --pool size=77", 0), MT_ERR_USAGE);
     memory_source_release(&source);
 }
 
