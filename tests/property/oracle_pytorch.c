@@ -2,98 +2,7 @@
  * small blocks, in one stream; a segment is a cudaMalloc or one reservation of
  * address space into which memory is mapped. */
 #include "event.h"
-#include "oracle.h"
-
-#include <stdio.h>
-#include <string.h>
-
-enum {
-    MAX_SPLIT, /* UINT64_MAX = off */
-    ROUNDING,
-    LARGE_SEGMENT,
-    EXPANDABLE,
-    GC_PERCENT, /* 0 = off */
-    DIVISIONS,  /* of a power of two; 0 and 1 = off */
-    CLOCK       /* a pool's: one for each of POOL_KINDS */
-};
-enum { STREAMS = 4, POOL_KINDS = 6 };
-
-static const uint64_t CHUNK_SMALL = 2 * MT_MIB;
-
-/* ---- options ---------------------------------------------------------------------- */
-
-static void set(char *text, size_t size, const char *name, uint64_t value)
-{
-    size_t length = strlen(text);
-
-    snprintf(text + length, size - length, "%s%s:%llu", length ? "," : "", name,
-             (unsigned long long)value);
-}
-
-static void configure(struct oracle *oracle, struct dice *dice, char *text, size_t size)
-{
-    uint64_t *setting = oracle->setting;
-
-    setting[MAX_SPLIT] = UINT64_MAX;
-    setting[LARGE_SEGMENT] = 20;
-    if (dice_one_in(dice, 3))
-        set(text, size, "large_segment_size_mb",
-            setting[LARGE_SEGMENT] = dice_between(dice, 11, 45));
-    setting[ROUNDING] = setting[LARGE_SEGMENT];
-    if (dice_one_in(dice, 3)) {
-        setting[MAX_SPLIT] = dice_between(dice, setting[LARGE_SEGMENT], 80);
-        set(text, size, "max_split_size_mb", setting[MAX_SPLIT]);
-        setting[MAX_SPLIT] *= MT_MIB;
-        if (dice_one_in(dice, 2)) {
-            setting[ROUNDING] = dice_between(dice, setting[LARGE_SEGMENT], 100);
-            set(text, size, "max_non_split_rounding_mb", setting[ROUNDING]);
-        }
-    }
-    if (setting[MAX_SPLIT] != UINT64_MAX) {
-        oracle->edge[0] = setting[MAX_SPLIT];
-        oracle->edge[1] = 2 * setting[MAX_SPLIT];
-        oracle->edge[2] = setting[MAX_SPLIT] + setting[ROUNDING] * MT_MIB;
-    }
-    oracle->edge[3] = 10 * MT_MIB;
-    setting[LARGE_SEGMENT] *= MT_MIB;
-    setting[ROUNDING] *= MT_MIB;
-    if (dice_one_in(dice, 3)) {
-        setting[GC_PERCENT] =
-            dice_one_in(dice, 2) ? 25 * dice_between(dice, 1, 3) : dice_between(dice, 1, 99);
-        snprintf(text + strlen(text), size - strlen(text), "%sgarbage_collection_threshold:0.%02u",
-                 text[0] ? "," : "", (unsigned)setting[GC_PERCENT]);
-    }
-    if (dice_one_in(dice, 3)) {
-        setting[DIVISIONS] = (uint64_t)1 << dice_below(dice, 6);
-        set(text, size, "roundup_power2_divisions", setting[DIVISIONS]);
-    }
-    if (dice_one_in(dice, 3)) {
-        setting[EXPANDABLE] = 1;
-        snprintf(text + strlen(text), size - strlen(text), "%sexpandable_segments:True",
-                 text[0] ? "," : "");
-        oracle->overshoot = setting[LARGE_SEGMENT];
-    }
-}
-
-/* ---- sizes ------------------------------------------------------------------------ */
-
-static uint64_t rounded(const struct oracle *oracle, uint64_t bytes)
-{
-    uint64_t divisions = oracle->setting[DIVISIONS], power = 1;
-
-    if (divisions <= 1 || bytes <= 512 * divisions)
-        return oracle_steps(bytes, 512);
-    while (2 * power <= bytes)
-        power *= 2;
-    return oracle_steps(bytes, power / divisions);
-}
-
-static uint64_t segment_for(const struct oracle *oracle, uint64_t bytes)
-{
-    if (bytes <= MT_MIB)
-        return CHUNK_SMALL;
-    return bytes < 10 * MT_MIB ? oracle->setting[LARGE_SEGMENT] : oracle_steps(bytes, 2 * MT_MIB);
-}
+#include "oracle_pytorch.h"
 
 /* ---- pools ------------------------------------------------------------------------ */
 
@@ -410,7 +319,7 @@ static size_t expand(struct oracle *oracle, uint64_t list, uint64_t bytes, uint3
 
 static size_t new_memory(struct oracle *oracle, uint64_t list, uint64_t bytes, uint32_t stream)
 {
-    uint64_t segment = segment_for(oracle, bytes);
+    uint64_t segment = oracle_pytorch_segment(oracle, bytes);
 
     if (!oracle_fits_limit(oracle, segment))
         return ORACLE_NONE;
@@ -450,7 +359,7 @@ static bool is_cut(const struct oracle *oracle, const struct oracle_request *req
 
 static size_t take(struct oracle *oracle, const struct oracle_request *request)
 {
-    uint64_t bytes = rounded(oracle, request->size);
+    uint64_t bytes = oracle_pytorch_rounded(oracle, request->size);
     uint64_t list = STREAMS * (2 * (uint64_t)request->pool + (bytes <= MT_MIB)) + request->stream;
     uint64_t *split = &oracle->counters.inactive_split.now, rest;
     size_t at = find_free(oracle, list, bytes);
@@ -500,7 +409,7 @@ const struct oracle_rules oracle_pytorch = {.policy = "pytorch",
                                             .alignment = 512,
                                             .weight = 9,
                                             .in_order = true,
-                                            .configure = configure,
+                                            .configure = oracle_pytorch_configure,
                                             .take = take,
                                             .give = give,
                                             .empty = release_cached};
