@@ -181,7 +181,8 @@ enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_ki
 
 /* ---- turns ------------------------------------------------------------------- */
 
-bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to, uint32_t *body)
+bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
+                    struct mt_turn *turn)
 {
     const struct mt_place_node *nodes = places->nodes;
     const struct mt_frame *before, *after;
@@ -198,7 +199,7 @@ bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to, 
     }
     before = frame_of(places, from);
     after = frame_of(places, to);
-    *body = nodes[from].parent;
+    *turn = (struct mt_turn){nodes[from].parent, after->line};
     return before->function == after->function && before->file == after->file &&
            after->line < before->line;
 }

@@ -45,8 +45,14 @@ static inline uint32_t mt_place_of(const struct mt_places *places, uint32_t stac
     return places->place && stack < places->count ? places->place[stack] : MT_NO_ID;
 }
 
-/* Does control that comes from place `from` to `to` go back? *body: the node
- * whose callee turns, MT_NO_ID = that at the roots. O(depth). */
-bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to, uint32_t *body);
+/* Where control went back to. */
+struct mt_turn {
+    uint32_t body; /* node whose callee turns, MT_NO_ID = that at the roots */
+    uint32_t line; /* of it */
+};
+
+/* Does control that comes from place `from` to `to` go back? O(depth). */
+bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
+                    struct mt_turn *turn);
 
 #endif

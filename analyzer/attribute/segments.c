@@ -263,7 +263,7 @@ static enum mt_status begin(struct mt_segments *segments, const struct mt_event 
                             .low_seq = seq ? seq - 1 : 0,
                             .low_t_ns = segments->last_t_ns,
                             .place = told->place,
-                            .body = MT_NO_ID,
+                            .turn.body = MT_NO_ID,
                             .thread = event->thread,
                             .kind = told->kind,
                             .source = told->source,
@@ -326,7 +326,7 @@ static struct told tell(const struct mt_segments *segments, const struct mt_even
     return told;
 }
 
-static bool turns(struct mt_segments *segments, const struct told *told, uint32_t *body)
+static bool turns(struct mt_segments *segments, const struct told *told, struct mt_turn *turn)
 {
     uint32_t last = segments->last_place;
 
@@ -334,7 +334,7 @@ static bool turns(struct mt_segments *segments, const struct told *told, uint32_
         return false;
     segments->last_place = told->place;
     return last != MT_NO_ID && last != told->place &&
-           mt_places_turn(&segments->places, last, told->place, body);
+           mt_places_turn(&segments->places, last, told->place, turn);
 }
 
 /* A loss within a model's forward: it goes on. */
@@ -381,20 +381,21 @@ static enum mt_status on_block(struct mt_segments *segments, const struct mt_eve
     bool is_alloc = event->kind == MT_EVENT_ALLOC;
     bool speaks = told.kind != MT_PHASE_UNKNOWN ||
                   (is_alloc && (told.place != MT_NO_ID || !segments->has_stacks));
-    uint32_t last_place = segments->last_place, body = MT_NO_ID;
+    uint32_t last_place = segments->last_place;
+    struct mt_turn turn = {MT_NO_ID, 0};
     bool same_place, goes_back;
     enum mt_status status = MT_OK;
 
     if (!speaks && told.place != MT_NO_ID && told.place != last_place)
         status = close(segments); /* a free by a later statement */
     if (speaks && !status) {
-        goes_back = turns(segments, &told, &body);
+        goes_back = turns(segments, &told, &turn);
         same_place = !goes_back && told.place == last_place &&
                      (told.place != MT_NO_ID || !segments->has_stacks);
         if (goes_back || !goes_on(segments, &told, same_place)) {
             status = begin(segments, event, &told);
             segments->now.turns = goes_back || segments->step_begins;
-            segments->now.body = body;
+            segments->now.turn = turn;
             segments->step_begins = false;
         }
         if (segments->now.place == MT_NO_ID)

@@ -21,7 +21,7 @@ struct mt_segment {
     uint64_t low_bytes, low_seq, low_t_ns; /* where least was allocated, after an event */
     uint32_t place;                        /* of its first event with one, MT_NO_ID;
                                               in turns of names: that name */
-    uint32_t body;                         /* `turns`: see mt_places_turn */
+    struct mt_turn turn;                   /* if it turns */
     uint16_t thread;
     uint8_t kind;   /* enum mt_phase_kind */
     uint8_t source; /* enum mt_phase_source of what said so */

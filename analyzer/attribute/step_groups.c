@@ -127,34 +127,49 @@ static void start_training(struct mt_step_groups *groups)
     }
 }
 
-/* Each turn of the outermost body that turns at least twice. */
+/* A loop that turns: depth of the body it is in, and the line it goes back to. */
+struct loop {
+    uint32_t depth;
+    struct mt_turn turn;
+};
+
+/* The outer one of two: in a body further out, or from an earlier line in one. */
+static bool is_outer(const struct loop *a, const struct loop *b)
+{
+    if (a->depth != b->depth)
+        return a->depth < b->depth;
+    return a->turn.body == b->turn.body && a->turn.line < b->turn.line;
+}
+
+/* Each turn of the outermost loop that turns at least twice. */
 static enum mt_status start_calls(struct mt_step_groups *groups)
 {
     const struct mt_segments *segments = groups->segments;
     const struct mt_symbols *symbols = segments->symbols;
-    uint32_t chosen = MT_NO_ID, depth = UINT32_MAX;
+    struct loop chosen = {.depth = UINT32_MAX};
     struct mt_map turns = {0};
+    enum mt_status status = MT_OK;
 
-    for (size_t i = 0; i < segments->count; i++) {
-        uint32_t body = segments->list[i].body, count = mt_map_get(&turns, body);
-        uint32_t own = body < symbols->stack_count ? symbols->stacks[body].depth : 0;
+    for (size_t i = 0; i < segments->count && !status; i++) {
+        struct mt_turn turn = segments->list[i].turn;
+        bool has_body = turn.body < symbols->stack_count;
+        struct loop loop = {has_body ? symbols->stacks[turn.body].depth : 0, turn};
+        uint64_t key = (uint64_t)turn.body << 32 | turn.line;
+        uint32_t count = mt_map_get(&turns, key);
 
         if (!segments->list[i].turns)
             continue;
         count = count == MT_MAP_NONE ? 1 : count + 1;
-        if (mt_map_set(&turns, body, count)) {
-            mt_map_release(&turns);
-            return MT_ERR_MEMORY;
-        }
-        if (count >= 2 && own < depth) {
-            chosen = body;
-            depth = own;
-        }
+        status = mt_map_set(&turns, key, count);
+        if (count >= 2 && is_outer(&loop, &chosen))
+            chosen = loop;
     }
-    for (size_t i = 0; depth != UINT32_MAX && i < segments->count; i++)
-        groups->starts[i] = segments->list[i].turns && segments->list[i].body == chosen;
+    for (size_t i = 0; chosen.depth != UINT32_MAX && i < segments->count; i++)
+        groups->starts[i] = segments->list[i].turns &&
+                            segments->list[i].turn.body == chosen.turn.body &&
+                            segments->list[i].turn.line == chosen.turn.line;
     mt_map_release(&turns);
-    return MT_OK;
+    return status;
 }
 
 /* ---- places ----------------------------------------------------------------------- */

@@ -262,6 +262,23 @@ static void requests_to_a_model(void **state)
            "request#2 5; request#2/forward 1; request#2/forward 1; ");
 }
 
+/* Both loops in one function: the outer one goes back to an earlier line. */
+static void requests_in_one_function(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:3");
+        for (int token = 0; token < 4; token++) {
+            runs("t.py:main:5" MODEL);
+            runs("t.py:main:6");
+        }
+    }
+    expect("request#0 9; request#0/forward 1; request#0/forward 1; request#0/forward 1; "
+           "request#0/forward 1; request#1 9; request#1/forward 1; request#1/forward 1; "
+           "request#1/forward 1; request#1/forward 1; request#2 9; request#2/forward 1; "
+           "request#2/forward 1; request#2/forward 1; request#2/forward 1; ");
+}
+
 /* The loop runs within the optimizer's step, as trainers with closures do. */
 static void a_closure(void **state)
 {
@@ -371,6 +388,7 @@ int main(void)
         PROGRAM(two_optimizers),
         PROGRAM(validation_after_an_epoch),
         PROGRAM(requests_to_a_model),
+        PROGRAM(requests_in_one_function),
         PROGRAM(a_closure),
         PROGRAM(threads_alone),
         PROGRAM(steps_are_named),
