@@ -191,6 +191,28 @@ static void add_roles(struct mt_json *json, const struct mt_device_report *devic
     mt_json_object_end(json);
 }
 
+/* The same with what each rests on, and how much nobody knows the origin of. */
+static void add_origins(struct mt_json *json, const struct mt_report *report,
+                        const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "roles_at_peak");
+    for (int role = 0; role < MT_ROLE_COUNT; role++) {
+        if (!device->peak_role_bytes[role])
+            continue;
+        begin_row(json);
+        mt_json_text(json, "role", mt_role_name((enum mt_role)role));
+        mt_json_u64(json, "bytes", device->peak_role_bytes[role]);
+        mt_json_bool(json, "inferred", report->roles_inferred);
+        end_row(json);
+    }
+    mt_json_array_end(json);
+    mt_json_object_begin(json, "frameless_at_peak");
+    for (int tie = 0; tie < MT_TIE_COUNT; tie++)
+        mt_json_u64(json, mt_tie_name((enum mt_tie)tie), device->tie_peak_bytes[tie]);
+    mt_json_object_end(json);
+    mt_json_u64(json, "unattributed_bytes_at_peak", device->tie_peak_bytes[MT_TIE_NONE]);
+}
+
 static void add_steps(struct mt_json *json, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
@@ -434,6 +456,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_phases(json, report, device);
     add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);
     add_roles(json, device);
+    add_origins(json, report, device);
     add_steps(json, report, device);
     add_ooms(json, arena, report, device);
     add_explanations(json, report, device);

@@ -342,19 +342,43 @@ static void tell_exactness(const struct mt_teller *teller)
 
 static void tell_frameless(const struct mt_teller *teller)
 {
-    uint64_t bytes = teller->device->frameless_peak_bytes;
-    char size[MT_UNITS_TEXT];
+    static const char *const words[MT_TIE_COUNT] = {
+        [MT_TIE_PARAMETER] = "as gradients to parameters of their size",
+        [MT_TIE_FORWARD] = "to what forward made of their size",
+        [MT_TIE_LIBRARY] = "as workspaces to cuBLAS",
+        [MT_TIE_PHASE] = "to their phase alone",
+        [MT_TIE_BEFORE] = "to the time before the trace begins"};
+    const struct mt_device_report *device = teller->device;
+    uint64_t nothing = device->tie_peak_bytes[MT_TIE_NONE];
+    char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
+    bool listed = false;
 
-    if (!teller->report->has_stacks)
-        mt_buf_add_text(&line, "no stacks were recorded: nothing is known of call sites");
-    else if (bytes)
-        mt_buf_printf(&line,
-                      "%s at the peak have no Python stack: C++ threads allocated them, the "
-                      "autograd engine's above all",
-                      mt_format_bytes(size, bytes));
-    if (line.data)
-        mt_tell_line(teller, 2, line.data);
+    if (!teller->report->has_stacks) {
+        mt_tell_line(teller, 2, "no stacks were recorded: nothing is known of call sites");
+        return;
+    }
+    if (!device->frameless_peak_bytes)
+        return;
+    mt_buf_printf(&line,
+                  "%s at the peak have no Python stack: C++ threads allocated them, the autograd "
+                  "engine's above all",
+                  mt_format_bytes(size, device->frameless_peak_bytes));
+    for (int tie = MT_TIE_PARAMETER; tie < MT_TIE_COUNT; tie++) {
+        if (!device->tie_peak_bytes[tie])
+            continue;
+        mt_buf_printf(&line, "%s%s %s", listed ? ", " : "; they are tied, ",
+                      mt_format_bytes(size, device->tie_peak_bytes[tie]), words[tie]);
+        listed = true;
+    }
+    mt_tell_line(teller, 2, line.data ? line.data : "");
+    if (nothing) {
+        line.length = 0;
+        mt_buf_printf(
+            &line, "unattributed at the peak: %s (%s)", mt_format_bytes(size, nothing),
+            mt_format_percent(share, (double)nothing / (double)device->allocated_peak.bytes));
+        mt_tell_line(teller, 2, line.data ? line.data : "");
+    }
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }

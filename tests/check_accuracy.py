@@ -216,11 +216,33 @@ def found_phases(program):
     return lines
 
 
+# Captures in which something is trained.
+TRAINING = sorted({*ANNOTATED, "gpt_large40", "gpt_nonsplit", "gpt_round4", "gpt_split200_cap", "gpt_split64", "graph",
+                   "resnet50_cap900", "seq2seq_cap", "twogpu"})
+
+
+def attributed(program):
+    """Of the bytes at the peak that have no stack: what they are tied to. None may be left over by 2 % or more."""
+    lines = ["| capture | at the peak | with a stack | tied to a parameter | to what forward made | to a library | to a phase alone | to the time before the trace | unattributed |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for capture in TRAINING:
+        for options in ((), ("--unnamed",)):
+            device = analyze(program, capture, *options)
+            ties, peak = device["frameless_at_peak"], device["summary"]["allocated_peak"]["bytes"]
+            if device["unattributed_bytes_at_peak"] * 50 >= peak:
+                raise SystemExit(f"{capture} {options}: {device['unattributed_bytes_at_peak']} of {peak} B unattributed")
+            share = [f"{100 * size / peak:.1f} %" for size in (peak - sum(ties.values()), ties["parameter"], ties["forward_site"],
+                                                              ties["library"], ties["phase"], ties["before"])]
+            if not options:
+                lines.append(f"| {capture} | {peak} B | {' | '.join(share)} | {device['unattributed_bytes_at_peak']} B |")
+    return lines
+
+
 def main(program, rewrite):
     text = PAGE.read_text()
     fresh = text
     for name, table in (("exactness", exactness), ("options", other_options), ("limits", limits), ("cuda-async", cuda_async),
-                        ("found", found_phases)):
+                        ("found", found_phases), ("attributed", attributed)):
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         head, _, rest = fresh.partition(begin)
         _, _, tail = rest.partition(end)

@@ -14,6 +14,8 @@ struct row {
     enum mt_role role;
     bool initial;  /* alive when the trace began */
     bool backward; /* born in backward: who allocates without a stack there */
+    enum mt_tie tie;
+    uint32_t tied; /* stack of what it belongs to, if it has none */
     int64_t bytes, blocks;
     uint64_t largest; /* holding: it gives stack and role */
 };
@@ -64,9 +66,12 @@ static int32_t named_phase(const struct mt_attribution *attribution, int32_t pha
 static struct row row_of(const struct mt_attribution *attribution, const struct mt_holding *holding)
 {
     int32_t phase = named_phase(attribution, holding->phase);
-    struct row row = {.inner = inner_frame(attribution, holding->stack),
-                      .site = mt_site_table_site(&attribution->sites, holding->stack),
+    uint32_t stack = holding->stack == MT_NO_ID ? holding->tied : holding->stack;
+    struct row row = {.inner = inner_frame(attribution, stack),
+                      .site = mt_site_table_site(&attribution->sites, stack),
                       .stack = holding->stack,
+                      .tie = holding->tie,
+                      .tied = holding->tied,
                       .phase = "",
                       .step = MT_NO_STEP,
                       .role = holding->role,
@@ -75,6 +80,8 @@ static struct row row_of(const struct mt_attribution *attribution, const struct 
                       .blocks = (int64_t)holding->blocks,
                       .largest = holding->bytes};
 
+    if (row.tie == MT_TIE_PARAMETER)
+        row.inner = row.site; /* how it was moved to the device is no matter */
     if (phase != MT_NO_PHASE) {
         row.phase = attribution->phases->phases[phase].name;
         row.step = attribution->phases->phases[phase].step;
@@ -96,6 +103,8 @@ static int by_place(const struct row *x, const struct row *y)
         return order;
     if (x->initial != y->initial)
         return x->initial ? -1 : 1;
+    if (x->tie != y->tie)
+        return x->tie < y->tie ? -1 : 1;
     return (int)x->backward - (int)y->backward;
 }
 
@@ -146,6 +155,7 @@ static void absorb(struct row *row, const struct row *other)
     if (other->largest > row->largest) {
         row->largest = other->largest;
         row->stack = other->stack;
+        row->tied = other->tied;
     }
 }
 
@@ -163,11 +173,30 @@ static size_t merge(struct row *rows, size_t count, int (*order)(const void *, c
     return kept;
 }
 
+/* "backward of cross_entropy train.py:77": what it belongs to, in words. */
+static const char *tied_label(const struct mt_attribution *attribution, const struct row *row)
+{
+    struct mt_arena *arena = attribution->arena;
+    const struct mt_symbols *symbols = attribution->symbols;
+    const char *place = mt_frame_place(arena, symbols, row->site);
+    const char *function = mt_frame_function(arena, symbols, row->inner);
+
+    if (!place || !function)
+        return NULL;
+    if (row->tie == MT_TIE_PARAMETER)
+        return mt_arena_printf(arena, "gradient of parameters %s", place);
+    return mt_arena_printf(arena, "backward of %s %s", function, place);
+}
+
 /* The site in words; blocks without a stack are told apart by what is known. */
 static const char *site_label(const struct mt_attribution *attribution, const struct row *row)
 {
     if (row->stack == MT_NO_ID && row->initial)
         return "born before the trace begins";
+    if (row->tie == MT_TIE_LIBRARY)
+        return "cuBLAS (no Python stack)";
+    if (row->tied != MT_NO_ID)
+        return tied_label(attribution, row);
     if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
         return "no Python stack (a C++ thread)";
     return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
@@ -236,7 +265,7 @@ static const char *origin_label(const struct mt_attribution *attribution, const 
 {
     const char *inner, *site;
 
-    if (row->inner == MT_NO_ID || row->inner == row->site)
+    if (row->inner == MT_NO_ID || row->inner == row->site || row->tied != MT_NO_ID)
         return site_label(attribution, row);
     inner = mt_frame_label(attribution->arena, attribution->symbols, row->inner);
     site = mt_frame_place(attribution->arena, attribution->symbols, row->site);

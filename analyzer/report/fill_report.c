@@ -126,8 +126,10 @@ static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_devi
     peak = &out->instants[0];
     for (uint32_t i = 0; i < peak->holding_count; i++) {
         out->peak_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
-        if (peak->holdings[i].stack == MT_NO_ID)
-            out->frameless_peak_bytes += peak->holdings[i].bytes;
+        if (peak->holdings[i].stack != MT_NO_ID)
+            continue;
+        out->frameless_peak_bytes += peak->holdings[i].bytes;
+        out->tie_peak_bytes[peak->holdings[i].tie] += peak->holdings[i].bytes;
     }
     snapshot = find_snapshot(analysis, peak->event, out->device);
     if (status || !snapshot)

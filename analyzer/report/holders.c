@@ -58,6 +58,29 @@ static void leave_allocated(struct mt_holders_device *device, struct mt_holder *
     block->state = WAITING;
 }
 
+/* What it belongs to, or may be belonged to; initial blocks are nobody's. */
+static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initial)
+{
+    struct mt_holder *block = &holders->blocks[index];
+    struct mt_tie_facts facts = {block->requested_bytes, block->stack, block->device,
+                                 (enum mt_role)block->role};
+    enum mt_tie found = MT_TIE_NONE;
+    enum mt_status status;
+
+    block->tied = MT_NO_ID;
+    if (initial && block->stack == MT_NO_ID)
+        block->tie = MT_TIE_BEFORE;
+    if (!holders->has_stacks || block->tie)
+        return MT_OK;
+    if (block->stack != MT_NO_ID)
+        return mt_ties_anchor(&holders->ties, index, &facts);
+    status = mt_ties_find(&holders->ties, index, &facts, &found, &block->tied);
+    if (found == MT_TIE_PHASE && block->phase == MT_NO_PHASE)
+        found = MT_TIE_NONE;
+    block->tie = (uint8_t)found;
+    return status;
+}
+
 static void drop(struct mt_holders *holders, struct mt_holders_device *device, uint32_t index)
 {
     struct mt_holder *block = &holders->blocks[index];
@@ -65,6 +88,7 @@ static void drop(struct mt_holders *holders, struct mt_holders_device *device, u
     leave_allocated(device, block);
     device->now.active -= block->block_bytes;
     device->now.requested -= block->requested_bytes; /* PyTorch counts it until here */
+    mt_ties_free(&holders->ties, index);
     give_slot(holders, index);
 }
 
@@ -99,7 +123,7 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
     device->now.active += block_bytes;
     device->now.requested += event->size_bytes;
     device->role_bytes[block->role] += block_bytes;
-    return MT_OK;
+    return tie(holders, index, event->flags & MT_EVENT_INITIAL);
 }
 
 static void on_free_requested(struct mt_holders *holders, struct mt_holders_device *device,
@@ -123,6 +147,13 @@ static void on_free_completed(struct mt_holders *holders, struct mt_holders_devi
 
 /* ---- snapshots ----------------------------------------------------------- */
 
+static int by_tie(const struct mt_holding *x, const struct mt_holding *y)
+{
+    if (x->tie != y->tie)
+        return x->tie < y->tie ? -1 : 1;
+    return (x->tied > y->tied) - (x->tied < y->tied);
+}
+
 static int by_group(const void *a, const void *b)
 {
     const struct mt_holding *x = a, *y = b;
@@ -135,6 +166,8 @@ static int by_group(const void *a, const void *b)
         return x->phase < y->phase ? -1 : 1;
     if (x->role != y->role)
         return x->role < y->role ? -1 : 1;
+    if (by_tie(x, y))
+        return by_tie(x, y);
     return (x->first_birth_event > y->first_birth_event) -
            (x->first_birth_event < y->first_birth_event);
 }
@@ -151,13 +184,15 @@ static int by_bytes(const void *a, const void *b)
         return x->phase < y->phase ? -1 : 1;
     if (x->role != y->role)
         return x->role < y->role ? -1 : 1;
+    if (by_tie(x, y))
+        return by_tie(x, y);
     return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
 }
 
 static bool same_group(const struct mt_holding *a, const struct mt_holding *b)
 {
     return a->block_bytes == b->block_bytes && a->stack == b->stack && a->phase == b->phase &&
-           a->role == b->role;
+           a->role == b->role && by_tie(a, b) == 0;
 }
 
 /* Live blocks of a device, one row each, into scratch. */
@@ -180,6 +215,8 @@ static size_t gather(struct mt_holders *holders, uint16_t device)
         if (block->state != LIVE || block->device != device)
             continue;
         holders->scratch[count++] = (struct mt_holding){.stack = block->stack,
+                                                        .tied = block->tied,
+                                                        .tie = (enum mt_tie)block->tie,
                                                         .phase = block->phase,
                                                         .role = (enum mt_role)block->role,
                                                         .block_bytes = block->block_bytes,
@@ -349,6 +386,7 @@ enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *sou
     struct mt_event_batch batch;
     enum mt_status status = begin(holders);
 
+    holders->has_stacks = source->header.has_stacks;
     holders->completes_at_request = !source->header.has_free_completed;
     while (!status) {
         status = mt_source_next(source, &batch, error);
@@ -365,6 +403,7 @@ enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *sou
 void mt_holders_release(struct mt_holders *holders)
 {
     mt_map_release(&holders->slots);
+    mt_ties_release(&holders->ties);
     free(holders->blocks);
     free(holders->scratch);
     free(holders->devices);

@@ -4,6 +4,7 @@
 #define MT_ANALYZER_HOLDERS_H
 
 #include "survey.h"
+#include "ties.h"
 
 /* The blocks of one device after one event. */
 struct mt_snapshot {
@@ -18,10 +19,11 @@ struct mt_holder { /* a live block, or one that waits for streams */
     uint64_t requested_bytes, block_bytes;
     uint64_t birth_t_ns, birth_event;
     uint32_t stack;
+    uint32_t tied; /* see mt_holding */
     int32_t phase;
     uint32_t next_free; /* index + 1, when unused */
     uint16_t device;
-    uint8_t role;
+    uint8_t role, tie;
     uint8_t state; /* 0 unused, 1 live, 2 freed but waiting */
 };
 
@@ -37,6 +39,8 @@ struct mt_holders {
     struct mt_arena *arena;
     struct mt_survey *survey;
     struct mt_map slots; /* address and device -> index */
+    struct mt_ties ties; /* of its blocks, by index */
+    bool has_stacks;     /* the trace has some: who has none can be tied */
     struct mt_holder *blocks;
     uint32_t block_count, block_capacity, block_free;
     bool completes_at_request;         /* the trace has no free_completed */

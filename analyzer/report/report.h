@@ -78,12 +78,28 @@ struct mt_peak {
     struct mt_bytes then; /* all four at that instant */
 };
 
+/* What a block without a stack belongs to, as far as that shows. */
+enum mt_tie {
+    MT_TIE_NONE,      /* it has a stack, or nothing shows */
+    MT_TIE_PARAMETER, /* a gradient: of a parameter of its size */
+    MT_TIE_FORWARD,   /* made by backward: of a block of its size that forward made */
+    MT_TIE_LIBRARY,   /* a workspace: of the library that takes such */
+    MT_TIE_PHASE,     /* only of the phase that it was born in */
+    MT_TIE_BEFORE     /* born before the recorded history, which does not tell */
+};
+#define MT_TIE_COUNT 6
+
+/* "nothing", "parameter", "forward_site", "library", "phase", "before". */
+const char *mt_tie_name(enum mt_tie tie);
+
 /* Blocks alive at one instant that share stack, phase of birth, role and size:
  * the leaves of an icicle. Sorted by bytes descending, then stack, phase,
  * role, size. */
 struct mt_holding {
     uint32_t stack; /* MT_NO_ID = none recorded */
-    int32_t phase;  /* of birth */
+    uint32_t tied;  /* PARAMETER, FORWARD: stack of what it belongs to; else MT_NO_ID */
+    enum mt_tie tie;
+    int32_t phase; /* of birth */
     enum mt_role role;
     uint64_t block_bytes; /* of each */
     uint64_t blocks, bytes, requested_bytes;
@@ -281,7 +297,9 @@ struct mt_device_report {
     uint32_t oom_count;
     struct mt_gap *gaps; /* the longest pauses, by time */
     uint32_t gap_count;
-    uint64_t frameless_peak_bytes; /* of blocks without a stack, at the peak */
+    /* Of blocks without a stack, at the peak: in all, and by what they belong to;
+     * [MT_TIE_NONE]: to nothing that is known. */
+    uint64_t frameless_peak_bytes, tie_peak_bytes[MT_TIE_COUNT];
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
     struct mt_finding *findings; /* by bytes, largest first */

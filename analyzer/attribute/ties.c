@@ -1,0 +1,159 @@
+#include "ties.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How many parameters of one size are looked at for one without a gradient. */
+#define MOST_TRIED 256
+
+const char *mt_tie_name(enum mt_tie tie)
+{
+    static const char *const names[MT_TIE_COUNT] = {"nothing", "parameter", "forward_site",
+                                                    "library", "phase",     "before"};
+
+    return (unsigned)tie < MT_TIE_COUNT ? names[tie] : names[0];
+}
+
+static bool make_room(struct mt_ties *ties, uint32_t block)
+{
+    uint32_t capacity = ties->capacity ? ties->capacity : 512;
+    struct mt_tie_block *bigger;
+
+    if (block < ties->capacity)
+        return true;
+    while (capacity <= block && capacity <= UINT32_MAX / 2)
+        capacity *= 2;
+    if (capacity <= block)
+        return false;
+    bigger = realloc(ties->blocks, capacity * sizeof *bigger);
+    if (!bigger)
+        return false;
+    memset(bigger + ties->capacity, 0, (capacity - ties->capacity) * sizeof *bigger);
+    ties->blocks = bigger;
+    ties->capacity = capacity;
+    return true;
+}
+
+static uint64_t key_of(const struct mt_tie_facts *facts, bool is_parameter)
+{
+    return facts->requested_bytes << 11 | (uint64_t)(facts->device & 0x3FF) << 1 | is_parameter;
+}
+
+static bool is_kept_for_backward(enum mt_role role)
+{
+    return role == MT_ROLE_ACTIVATIONS || role == MT_ROLE_INPUTS;
+}
+
+enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
+                              const struct mt_tie_facts *facts)
+{
+    uint64_t key = key_of(facts, facts->role == MT_ROLE_PARAMETERS);
+    uint32_t older;
+
+    if (facts->role != MT_ROLE_PARAMETERS && !is_kept_for_backward(facts->role))
+        return MT_OK;
+    if (!make_room(ties, block))
+        return MT_ERR_MEMORY;
+    older = mt_map_get(&ties->newest, key);
+    if (mt_map_set(&ties->newest, key, block))
+        return MT_ERR_MEMORY;
+    if (older != MT_MAP_NONE)
+        ties->blocks[older].newer = block;
+    ties->blocks[block] = (struct mt_tie_block){
+        .key = key,
+        .older = older == MT_MAP_NONE ? MT_NO_ID : older,
+        .newer = MT_NO_ID,
+        .partner = MT_NO_ID,
+        .stack = facts->stack,
+        .known = true,
+    };
+    return MT_OK;
+}
+
+static bool has_partner(const struct mt_ties *ties, uint32_t block)
+{
+    return ties->blocks[block].partner != MT_NO_ID;
+}
+
+/* The newest parameter of that size without a gradient; if all have one (they
+ * are added up), the newest. */
+static uint32_t find_parameter(const struct mt_ties *ties, const struct mt_tie_facts *facts)
+{
+    uint32_t newest = mt_map_get(&ties->newest, key_of(facts, true));
+    uint32_t found = newest == MT_MAP_NONE ? MT_NO_ID : newest;
+    int tried = 0;
+
+    while (found != MT_NO_ID && has_partner(ties, found) && tried++ < MOST_TRIED)
+        found = ties->blocks[found].older;
+    return found == MT_NO_ID || has_partner(ties, found) ? newest : found;
+}
+
+static void marry(struct mt_ties *ties, uint32_t gradient, uint32_t parameter)
+{
+    bool is_free = !has_partner(ties, parameter);
+
+    ties->blocks[gradient] = (struct mt_tie_block){.older = MT_NO_ID,
+                                                   .newer = MT_NO_ID,
+                                                   .partner = is_free ? parameter : MT_NO_ID,
+                                                   .stack = MT_NO_ID,
+                                                   .known = true};
+    if (is_free)
+        ties->blocks[parameter].partner = gradient;
+}
+
+enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts,
+                            enum mt_tie *tie, uint32_t *stack)
+{
+    uint32_t forward = mt_map_get(&ties->newest, key_of(facts, false));
+    uint32_t parameter = MT_MAP_NONE;
+
+    *stack = MT_NO_ID;
+    *tie = facts->role == MT_ROLE_WORKSPACE ? MT_TIE_LIBRARY : MT_TIE_PHASE;
+    if (facts->role == MT_ROLE_WORKSPACE)
+        return MT_OK;
+    if (!make_room(ties, block))
+        return MT_ERR_MEMORY;
+    if (facts->role == MT_ROLE_GRADIENTS || forward == MT_MAP_NONE)
+        parameter = find_parameter(ties, facts);
+    if (parameter != MT_MAP_NONE) {
+        *tie = MT_TIE_PARAMETER;
+        *stack = ties->blocks[parameter].stack;
+        if (facts->role == MT_ROLE_GRADIENTS)
+            marry(ties, block, parameter);
+    } else if (forward != MT_MAP_NONE) {
+        *tie = MT_TIE_FORWARD;
+        *stack = ties->blocks[forward].stack;
+    }
+    return MT_OK;
+}
+
+static void unlink_block(struct mt_ties *ties, const struct mt_tie_block *gone)
+{
+    if (gone->newer != MT_NO_ID)
+        ties->blocks[gone->newer].older = gone->older;
+    else if (gone->older == MT_NO_ID || mt_map_set(&ties->newest, gone->key, gone->older))
+        (void)mt_map_take(&ties->newest, gone->key);
+    if (gone->older != MT_NO_ID)
+        ties->blocks[gone->older].newer = gone->newer;
+}
+
+void mt_ties_free(struct mt_ties *ties, uint32_t block)
+{
+    struct mt_tie_block gone;
+
+    if (block >= ties->capacity || !ties->blocks[block].known)
+        return;
+    gone = ties->blocks[block];
+    if (gone.partner != MT_NO_ID)
+        ties->blocks[gone.partner].partner = MT_NO_ID;
+    if (gone.stack != MT_NO_ID)
+        unlink_block(ties, &gone);
+    memset(&ties->blocks[block], 0, sizeof gone);
+}
+
+void mt_ties_release(struct mt_ties *ties)
+{
+    mt_map_release(&ties->newest);
+    free(ties->blocks);
+    memset(ties, 0, sizeof *ties);
+}
