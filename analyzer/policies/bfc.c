@@ -71,7 +71,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
 static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *out)
 {
-    return mt_bfc_arena_alloc(&policy->arena, request, 0, out);
+    return mt_bfc_arena_alloc(&policy->arena, request, MT_BFC_NOBODY, out);
 }
 
 const struct mt_policy_ops mt_policy_bfc = {

@@ -97,26 +97,57 @@ static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t si
     return status == MT_OK ? extend(arena, size_bytes, stream, lane, block) : status;
 }
 
+/* The better fit of two lanes, taken out. */
+static uint32_t take_best(struct mt_heap *heap, uint32_t own, uint32_t nobody, uint64_t size_bytes)
+{
+    struct mt_free_cursor mine = mt_free_set_find(&heap->lanes[own].free, size_bytes, 0), other;
+
+    if (own == nobody)
+        return mt_heap_take_first(heap, own, size_bytes);
+    other = mt_free_set_find(&heap->lanes[nobody].free, size_bytes, 0);
+    if (!mine.entry || !other.entry)
+        return mt_heap_take_first(heap, mine.entry ? own : nobody, size_bytes);
+    if (mine.entry->size_bytes != other.entry->size_bytes)
+        return mt_heap_take_first(
+            heap, mine.entry->size_bytes < other.entry->size_bytes ? own : nobody, size_bytes);
+    heap->device->address_ties++;
+    return mt_heap_take_first(heap, mine.entry->addr < other.entry->addr ? own : nobody,
+                              size_bytes);
+}
+
+/* A chunk in no set, from the arena or from the device. */
+static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
+                           uint32_t own, uint32_t *block)
+{
+    struct mt_heap *heap = &arena->heap;
+    uint32_t nobody;
+    enum mt_status status = mt_heap_lane(heap, MT_BFC_NOBODY, &nobody);
+
+    if (status != MT_OK)
+        return status;
+    *block = take_best(heap, own, nobody, size_bytes);
+    if (*block == MT_NO_BLOCK)
+        status = extend(arena, size_bytes, stream, nobody, block);
+    if (status == MT_ERR_DEVICE_OOM)
+        status = collect_and_extend(arena, size_bytes, stream, nobody, block);
+    return status;
+}
+
 enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
-                                  const struct mt_policy_request *request, uint64_t lane_name,
+                                  const struct mt_policy_request *request, uint64_t owner,
                                   struct mt_policy_block *out)
 {
     struct mt_heap *heap = &arena->heap;
     uint64_t size, chunk;
     enum mt_status status;
-    uint32_t lane, id;
+    uint32_t own, id;
 
     if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT);
-    status = mt_heap_lane(heap, lane_name, &lane);
-    if (status != MT_OK)
-        return status;
-    id = mt_heap_take_first(heap, lane, size);
-    if (id == MT_NO_BLOCK)
-        status = extend(arena, size, request->stream, lane, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        status = collect_and_extend(arena, size, request->stream, lane, &id);
+    status = mt_heap_lane(heap, owner, &own);
+    if (status == MT_OK)
+        status = find(arena, size, request->stream, own, &id);
     if (status == MT_ERR_DEVICE_OOM)
         return mt_heap_oom(heap);
     if (status != MT_OK)
@@ -124,5 +155,8 @@ enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
     chunk = heap->store.blocks[id].size_bytes;
     if (chunk < 2 * size && chunk - size < arena->waste_bytes)
         size = chunk;
-    return mt_heap_hand_out(heap, id, size, request->size_bytes, out);
+    status = mt_heap_hand_out(heap, id, size, request->size_bytes, out);
+    if (status == MT_OK)
+        heap->store.blocks[id].reservation = own;
+    return status;
 }

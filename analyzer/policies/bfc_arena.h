@@ -18,12 +18,17 @@ struct mt_bfc_arena {
     bool collects_garbage;       /* gives idle regions back before it fails */
 };
 
+/* Owner of chunks that belong to no stream. */
+#define MT_BFC_NOBODY 0
+
 /* The caller sets the rules (region_bytes and below) afterwards. */
 void mt_bfc_arena_init(struct mt_bfc_arena *arena, struct mt_device_model *device,
                        uint64_t limit_bytes);
 
+/* A chunk that belongs to `owner` or to nobody; from then on it is the owner's. What
+ * is split off it stays whose it was, and a new region is nobody's. */
 enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
-                                  const struct mt_policy_request *request, uint64_t lane_name,
+                                  const struct mt_policy_request *request, uint64_t owner,
                                   struct mt_policy_block *out) MT_MUST_USE;
 
 #endif

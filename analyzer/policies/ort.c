@@ -1,5 +1,5 @@
 /* The policy `ort`: ONNX Runtime's arena. Like bfc, but it starts at 1 MiB,
- * extends by either of two strategies, and keeps the chunks of streams apart. */
+ * extends by either of two strategies, and what a stream has used is for that stream. */
 #include "bfc_arena.h"
 #include "policy_options.h"
 #include "util.h"
@@ -62,6 +62,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
 static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *out)
 {
+    /* the default stream is none, as in ORT's Alloc() */
     return mt_bfc_arena_alloc(&policy->arena, request, request->stream, out);
 }
 
@@ -69,7 +70,8 @@ const struct mt_policy_ops mt_policy_ort = {
     .name = "ort",
     .summary = "ONNX Runtime's arena, both extend strategies",
     .doubt = "what its own tests expect holds, but no run of ONNX Runtime was compared; it may "
-             "reuse the chunk of another stream that it waited for, which a trace does not show",
+             "reuse the chunk of another stream that it waited for, and forgets at the end of each "
+             "run which stream used what: a trace does not show either",
     .create = create,
     .destroy = mt_heap_op_destroy,
     .alloc = alloc,

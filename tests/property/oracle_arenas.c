@@ -50,24 +50,42 @@ static uint64_t idle_regions(const struct oracle *oracle)
     return bytes;
 }
 
-static size_t take(struct oracle *oracle, const struct oracle_request *request, uint64_t list)
+enum { NOBODY = 0 };
+
+/* The shortest of those that are the owner's or nobody's. */
+static size_t shortest_for(const struct oracle *oracle, uint64_t owner, uint64_t bytes)
+{
+    size_t own = oracle_shortest(oracle, owner, bytes);
+    size_t other = oracle_shortest(oracle, NOBODY, bytes);
+
+    if (own == ORACLE_NONE || other == ORACLE_NONE)
+        return own == ORACLE_NONE ? other : own;
+    if (oracle->piece[own].size != oracle->piece[other].size)
+        return oracle->piece[own].size < oracle->piece[other].size ? own : other;
+    return oracle->piece[own].addr < oracle->piece[other].addr ? own : other;
+}
+
+static size_t take(struct oracle *oracle, const struct oracle_request *request, uint64_t owner)
 {
     uint64_t bytes = oracle_steps(request->size, 256), idle;
-    size_t at = oracle_shortest(oracle, list, bytes);
+    size_t at = shortest_for(oracle, owner, bytes);
 
     if (at == ORACLE_NONE)
-        at = extend(oracle, bytes, request->stream, list);
+        at = extend(oracle, bytes, request->stream, NOBODY);
     if (at == ORACLE_NONE && oracle->setting[COLLECTS]) {
         idle = idle_regions(oracle);
         if (!idle || bytes > room(oracle) + idle)
             return ORACLE_NONE;
         oracle->counters.retries++;
         oracle_drop_idle(oracle);
-        at = extend(oracle, bytes, request->stream, list);
+        at = extend(oracle, bytes, request->stream, NOBODY);
     }
-    if (at != ORACLE_NONE && (oracle->piece[at].size >= 2 * bytes ||
-                              oracle->piece[at].size - bytes >= oracle->setting[WASTE]))
+    if (at == ORACLE_NONE)
+        return at;
+    if (oracle->piece[at].size >= 2 * bytes ||
+        oracle->piece[at].size - bytes >= oracle->setting[WASTE])
         oracle_cut(oracle, at, bytes);
+    oracle->piece[at].list = owner;
     return at;
 }
 
@@ -127,7 +145,7 @@ static void configure_bfc(struct oracle *oracle, struct dice *dice, char *text, 
 
 static size_t take_bfc(struct oracle *oracle, const struct oracle_request *request)
 {
-    return take(oracle, request, 0);
+    return take(oracle, request, NOBODY);
 }
 
 const struct oracle_rules oracle_bfc = {.policy = "bfc",

@@ -172,12 +172,15 @@ static void bfc_doubles_its_regions(void **unused)
 static void ort_keeps_streams_apart(void **unused)
 {
     static const struct step steps0[] = {
-        {0, 300, 0, 1024, 300, 1, NOWHERE},
-        {1, 600, 0, 1024, 1024, 1, NOWHERE}, /* 724 are not twice 600: all of them */
-        {2, 300, 1, 3072, 1324, 2, NOWHERE}, /* another stream: a region of 2048 */
-        {1, 0, 0, 3072, 600, 2, NOWHERE},
-        {3, 700, 1, 3072, 1300, 2, NOWHERE}, /* from its own region, although B's 724 fit better */
-        {4, 5000, 0, 11264, 9492, 3, NOWHERE}, /* 4096 is doubled once more */
+        {0, 300, 1, 1024, 300, 1, NOWHERE},
+        {1, 600, 1, 1024, 1024, 1, NOWHERE}, /* 724 are not twice 600: all of them */
+        {2, 300, 2, 3072, 1324, 2, NOWHERE}, /* a region of 2048 */
+        {1, 0, 0, 3072, 600, 2, NOWHERE},    /* B's place is for stream 1 */
+        {3, 700, 2, 3072, 1300, 2, NOWHERE}, /* of nobody's 1748, although B's 724 fit better */
+        {3, 0, 0, 3072, 600, 2, NOWHERE},
+        {4, 1200, 2, 7168, 1800, 3, NOWHERE},   /* its 700 and nobody's 1048 do not merge */
+        {5, 800, 1, 7168, 2848, 3, NOWHERE},    /* the 1048, whole: nobody's */
+        {6, 5000, 1, 15360, 11040, 4, NOWHERE}, /* 8192 are not twice 5000 */
     };
     static const struct step steps1[] = {
         {0, 300, 0, 300, 300, 1, NOWHERE},
