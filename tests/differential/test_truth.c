@@ -15,14 +15,45 @@
 #include "import.h"
 #include "replay.h"
 
-static const char *const captures[] = {
-    "churn",           "churn_cap",      "churn_exp_cap",   "churn_expandable", "churn_gc",
-    "churn_noctx",     "churn_noframes", "churn_split_cap", "ddp_rank0",        "ddp_rank1",
-    "gpt_cap",         "gpt_default",    "gpt_expandable",  "gpt_gc",           "gpt_large40",
-    "gpt_nonsplit",    "gpt_round4",     "gpt_seed2",       "gpt_split200_cap", "gpt_split64",
-    "graph",           "leak",           "leakval",         "oom_adam",         "resnet50_cap1900",
-    "resnet50_cap900", "seq2seq",        "seq2seq_cap",     "seq2seq_native",   "streams",
-    "streams_cap",     "twogpu"};
+static const char *const captures[] = {"churn",
+                                       "churn_cap",
+                                       "churn_exp_cap",
+                                       "churn_expandable",
+                                       "churn_gc",
+                                       "churn_noctx",
+                                       "churn_noframes",
+                                       "churn_split_cap",
+                                       "ddp_rank0",
+                                       "ddp_rank1",
+                                       "gpt_cap",
+                                       "gpt_default",
+                                       "gpt_expandable",
+                                       "gpt_gc",
+                                       "gpt_large40",
+                                       "gpt_nonsplit",
+                                       "gpt_round4",
+                                       "gpt_seed2",
+                                       "gpt_split200_cap",
+                                       "gpt_split64",
+                                       "graph",
+                                       "leak",
+                                       "leakval",
+                                       "oom_adam",
+                                       "resnet50_cap1900",
+                                       "resnet50_cap900",
+                                       "seq2seq",
+                                       "seq2seq_cap",
+                                       "seq2seq_native",
+                                       "streams",
+                                       "streams_cap",
+                                       "twogpu",
+                                       "accumulate",
+                                       "cache",
+                                       "ddp_leak_rank0",
+                                       "ddp_leak_rank1",
+                                       "keeps",
+                                       "lengths",
+                                       "lstm"};
 
 /* Recorded by `memtrace record` on the same GPUs, from the program's first call on. */
 static const char *const recordings[] = {"churn_expandable", "graph", "streams", "twogpu"};
