@@ -86,11 +86,12 @@ static size_t end_of_part(const struct layer *layer, size_t i, size_t end)
 {
     const char *name = part_name(layer, i);
     size_t last = i + 1;
+    bool calls = !layer->segments->is_training; /* each is one of its own */
 
     for (size_t at = i + 1; at < end; at++) {
         const char *other = part_name(layer, at);
 
-        if (layer->groups->starts[at])
+        if (layer->groups->starts[at] || (calls && layer->segments->list[at].turns))
             break;
         if (other && name && !strcmp(other, name))
             last = at + 1;

@@ -143,20 +143,51 @@ static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, str
     return MT_OK;
 }
 
-/* The place of node `id`, once those of lower ids are known. */
-static uint32_t find_place(const struct mt_places *places, const struct mt_stack_kinds *kinds,
-                           const struct mt_map *bodies, uint32_t id)
-{
-    const struct mt_place_node *node = &places->nodes[id];
-    bool is_place;
+/* How deep a node is in what a model does: */
+enum { BESIDE_MODEL, MODEL_BODY, IN_MODEL };
 
-    if (node->self != id)
-        return node->self == MT_NO_ID ? MT_NO_ID : places->place[node->self];
-    is_place = bodies ? does_parts(mt_map_get(bodies, body_key(places, id)))
-                      : (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN;
-    if (is_place)
-        return id;
-    return node->parent == MT_NO_ID ? MT_NO_ID : places->place[node->parent];
+/* The lines of the outermost module's forward are places, too: a model that is
+ * called again and again from one line turns there. */
+static uint8_t find_model(const struct mt_places *places, const struct mt_stack_kinds *kinds,
+                          const uint8_t *model, uint32_t id)
+{
+    uint32_t parent = places->nodes[id].parent;
+    uint8_t outer = parent == MT_NO_ID ? BESIDE_MODEL : model[parent];
+
+    if ((mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) != MT_PHASE_FORWARD)
+        return outer == BESIDE_MODEL ? BESIDE_MODEL : IN_MODEL;
+    if (outer != BESIDE_MODEL)
+        return IN_MODEL;
+    return mt_frame_is_plumbing(places->symbols, places->symbols->stacks[id].frame) ? BESIDE_MODEL
+                                                                                    : MODEL_BODY;
+}
+
+/* Does node `id` do a part of the work that others in its body do not? */
+static bool is_place(const struct mt_places *places, const struct mt_stack_kinds *kinds,
+                     const struct mt_map *bodies, const uint8_t *model, uint32_t id)
+{
+    if (bodies)
+        return does_parts(mt_map_get(bodies, body_key(places, id)));
+    return model[id] == MODEL_BODY ||
+           (mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN;
+}
+
+static void find_places(struct mt_places *places, const struct mt_stack_kinds *kinds,
+                        const struct mt_map *bodies, uint8_t *model)
+{
+    for (uint32_t id = 0; id < places->count; id++) {
+        const struct mt_place_node *node = &places->nodes[id];
+
+        if (node->self != id) {
+            places->place[id] = node->self == MT_NO_ID ? MT_NO_ID : places->place[node->self];
+            continue;
+        }
+        model[id] = find_model(places, kinds, model, id);
+        if (is_place(places, kinds, bodies, model, id))
+            places->place[id] = id;
+        else
+            places->place[id] = node->parent == MT_NO_ID ? MT_NO_ID : places->place[node->parent];
+    }
 }
 
 enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds,
@@ -172,8 +203,10 @@ enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_ki
         status = MT_ERR_MEMORY;
     if (!status && is_training)
         status = sum_up(places, below, &bodies);
-    for (uint32_t id = 0; !status && id < places->count; id++)
-        places->place[id] = find_place(places, kinds, is_training ? &bodies : NULL, id);
+    if (!status) {
+        memset(below, 0, places->count);
+        find_places(places, kinds, is_training ? &bodies : NULL, below);
+    }
     mt_map_release(&bodies);
     free(below);
     return status;
@@ -202,4 +235,16 @@ bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
     *turn = (struct mt_turn){nodes[from].parent, after->line};
     return before->function == after->function && before->file == after->file &&
            after->line < before->line;
+}
+
+struct mt_turn mt_places_at(const struct mt_places *places, uint32_t place)
+{
+    return (struct mt_turn){places->nodes[place].parent, frame_of(places, place)->line};
+}
+
+bool mt_places_encloses(const struct mt_places *places, uint32_t outer, uint32_t inner)
+{
+    while (places->nodes[inner].depth > places->nodes[outer].depth)
+        inner = places->nodes[inner].parent;
+    return inner == outer;
 }

@@ -35,7 +35,8 @@ enum mt_status mt_places_update(struct mt_places *places,
                                 const struct mt_symbols *symbols) MT_MUST_USE;
 
 /* Finds the places, once `used` is known. Without work of different parts
- * (`is_training` false) every line outside of a model's call is one. */
+ * (`is_training` false) every line outside of a model's call is one, and those
+ * of the outermost module's forward. */
 enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds,
                               bool is_training) MT_MUST_USE;
 void mt_places_release(struct mt_places *places);
@@ -54,5 +55,11 @@ struct mt_turn {
 /* Does control that comes from place `from` to `to` go back? O(depth). */
 bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
                     struct mt_turn *turn);
+
+/* Was place `inner` called from place `outer`, directly or not? O(depth). */
+bool mt_places_encloses(const struct mt_places *places, uint32_t outer, uint32_t inner);
+
+/* The turn of a loop around one line. */
+struct mt_turn mt_places_at(const struct mt_places *places, uint32_t place);
 
 #endif

@@ -11,6 +11,12 @@
 static const uint64_t workspace_bytes[] = {8519680, 33554432};
 #define MOST_WORKSPACES 6
 
+/* What outlives as many calls of a model is kept on purpose. */
+#define CALLS_OF_A_CACHE 4
+
+/* cuBLASLt's, taken once; tensors often have that size. */
+#define LT_WORKSPACE_BYTES (UINT64_C(1) << 20)
+
 static bool is_workspace(uint64_t requested_bytes)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(workspace_bytes); i++)
@@ -99,6 +105,10 @@ void mt_role_clock_pop(struct mt_role_clock *clock)
 
 static void see(struct mt_role_clock *clock, uint8_t kind)
 {
+    if (kind == MT_PHASE_FORWARD && clock->now.instance != clock->last_call) {
+        clock->last_call = clock->now.instance;
+        clock->now.calls++;
+    }
     clock->saw_backward |= kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
     clock->saw_model |= kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA;
 }
@@ -229,8 +239,8 @@ static uint8_t code_of_unknown(const struct mt_role_clock *clock, const struct m
     return MT_ROLE_OTHER;
 }
 
-static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *run,
-                       enum mt_fate fate)
+static uint8_t code_of_part(struct mt_role_clock *clock, const struct mt_birth_run *run,
+                            enum mt_fate fate)
 {
     const struct mt_moment *birth = &run->moment, *end = &clock->now;
 
@@ -253,6 +263,17 @@ static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *r
     case MT_PHASE_UNKNOWN: return code_of_unknown(clock, birth, end, fate);
     default: return MT_ROLE_OTHER;
     }
+}
+
+static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *run,
+                       enum mt_fate fate)
+{
+    const struct mt_moment *birth = &run->moment, *end = &clock->now;
+    uint8_t code = code_of_part(clock, run, fate);
+    bool over_calls = birth->cycle && end->cycle == birth->cycle && !run->initial &&
+                      end->calls >= birth->calls + CALLS_OF_A_CACHE;
+
+    return over_calls && code < MT_ROLE_COUNT ? (uint8_t)(MT_ROLE_CODE_OVER_CALLS + code) : code;
 }
 
 uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t allocation,
@@ -306,8 +327,10 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
 
     if (clock->cycles == 0 || (!clock->saw_model && code == MT_ROLE_CODE_SETUP_KEPT))
         return is_setup && code == MT_ROLE_CODE_SETUP_KEPT ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
+    /* what was moved or converted once more was a parameter until then */
     if (code == MT_ROLE_CODE_SETUP_FREED)
-        return MT_ROLE_TEMPORARIES;
+        return mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES ? MT_ROLE_PARAMETERS
+                                                                     : MT_ROLE_TEMPORARIES;
     /* freed while the loop went on: a batch, not a parameter */
     if (code != MT_ROLE_CODE_SETUP_KEPT && freed_in < clock->cycles)
         return MT_ROLE_INPUTS;
@@ -340,7 +363,9 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_KEPT_EARLY:
         if (is_workspace(requested_bytes))
             return MT_ROLE_WORKSPACE;
-        return clock->kept_late ? MT_ROLE_ACTIVATIONS : MT_ROLE_OTHER;
+        if (!clock->kept_late)
+            return requested_bytes == LT_WORKSPACE_BYTES ? MT_ROLE_WORKSPACE : MT_ROLE_OTHER;
+        return MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_LATE:
         return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_BACKWARD:
@@ -348,6 +373,10 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_INITIAL_KEPT:
     case MT_ROLE_CODE_INITIAL_FREED:
         return role_of_initial(clock, code == MT_ROLE_CODE_INITIAL_KEPT, stack);
-    default: return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
+    default: break;
     }
+    if (code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT)
+        return clock->saw_backward ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
+                                   : MT_ROLE_KV_CACHE;
+    return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
 }

@@ -26,13 +26,16 @@ enum mt_role_code {
     MT_ROLE_CODE_KEPT_BACKWARD,
     MT_ROLE_CODE_INITIAL_KEPT, /* alive when the trace began, never freed */
     MT_ROLE_CODE_INITIAL_FREED,
-    MT_ROLE_CODE_OPEN = 255 /* the block has not ended yet */
+    MT_ROLE_CODE_OVER_CALLS = 32, /* plus a role: alive while the model was called again and
+                                     again; without backward that is a cache */
+    MT_ROLE_CODE_OPEN = 255       /* the block has not ended yet */
 };
 
 /* Where in the program's loop something happened. */
 struct mt_moment {
     int32_t instance; /* equal = same instance of a part, or same pause between */
     uint32_t cycle;   /* 0 = before the first */
+    uint32_t calls;   /* forward passes begun until then */
     uint8_t kind;     /* enum mt_phase_kind */
     bool outside;     /* of every range */
 };
@@ -55,6 +58,7 @@ struct mt_role_clock {
     uint8_t step_rank;
     uint32_t named_ranges;
     uint32_t turn_names[16], turn_name_count; /* top-level ranges of this cycle */
+    int32_t last_call;                        /* instance of the last forward pass */
     uint8_t last_stack_kind;
     int32_t stack_instance;
 
@@ -63,7 +67,7 @@ struct mt_role_clock {
 
     uint32_t cycles; /* in all */
     bool saw_backward, kept_late;
-    bool saw_model; /* any part of what programs with models do */
+    bool saw_model;           /* any part of what programs with models do */
     uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
 };
 

@@ -18,7 +18,7 @@ void mt_segments_init(struct mt_segments *segments, struct mt_symbols *symbols)
 {
     memset(segments, 0, sizeof *segments);
     segments->symbols = symbols;
-    segments->last_place = MT_NO_ID;
+    segments->last_place = segments->turn_place = MT_NO_ID;
 }
 
 void mt_segments_release(struct mt_segments *segments)
@@ -328,13 +328,22 @@ static struct told tell(const struct mt_segments *segments, const struct mt_even
 
 static bool turns(struct mt_segments *segments, const struct told *told, struct mt_turn *turn)
 {
-    uint32_t last = segments->last_place;
+    uint32_t last = segments->last_place, from = segments->turn_place;
 
     if (told->place == MT_NO_ID)
         return false;
     segments->last_place = told->place;
-    return last != MT_NO_ID && last != told->place &&
-           mt_places_turn(&segments->places, last, told->place, turn);
+    if (from != MT_NO_ID && mt_places_encloses(&segments->places, told->place, from))
+        from = MT_NO_ID; /* back in a caller: it may call the same again */
+    else
+        segments->turn_place = told->place;
+    if (last == told->place && told->kind == MT_PHASE_FORWARD && segments->is_open &&
+        (segments->now.kind == MT_PHASE_BACKWARD || segments->now.kind == MT_PHASE_OPTIMIZER)) {
+        *turn = mt_places_at(&segments->places, last); /* all of it on one line */
+        return true;
+    }
+    return from != MT_NO_ID && from != told->place &&
+           mt_places_turn(&segments->places, from, told->place, turn);
 }
 
 /* A loss within a model's forward: it goes on. */

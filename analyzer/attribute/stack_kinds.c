@@ -32,7 +32,7 @@ static const struct {
     {"torch/nn/init.py", "", MT_PHASE_SETUP},
     {"torch/nn/", "reset_parameters", MT_PHASE_SETUP},
     {"torch/nn/", "__init__", MT_PHASE_SETUP},
-    {"torch/nn/modules/module.py", "_apply", MT_PHASE_SETUP},
+    {"torch/nn/modules/module.py", "_apply", MT_PHASE_SETUP | MT_STACK_MOVES},
     {"torch/nn/modules/module.py", "load_state_dict", MT_PHASE_SETUP},
     {"", "from_pretrained", MT_PHASE_SETUP},
     {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
@@ -67,7 +67,7 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
 
     outer &= (uint8_t)~MT_STACK_BUCKETS;
     if (stays || (own & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN)
-        return (uint8_t)(outer | (own & MT_STACK_BUCKETS));
+        return (uint8_t)(outer | (own & (MT_STACK_BUCKETS | MT_STACK_MOVES)));
     return (uint8_t)(own | (outer & MT_STACK_KV_CACHE));
 }
 

@@ -11,6 +11,7 @@
 /* A judged stack: enum mt_phase_kind in the low bits, and this. */
 #define MT_STACK_KIND_MASK 0x0F
 #define MT_STACK_KV_CACHE  0x10 /* a frame of a key-value cache is in it */
+#define MT_STACK_MOVES     0x40 /* it ends where a module is moved or converted */
 #define MT_STACK_BUCKETS   0x20 /* it ends where DDP makes buckets for gradients */
 
 /* Zeroed memory is ready. */

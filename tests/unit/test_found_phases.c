@@ -279,6 +279,33 @@ static void requests_in_one_function(void **state)
            "request#2/forward 1; request#2/forward 1; request#2/forward 1; ");
 }
 
+/* Nothing but the model's own lines tells that it is called again. */
+static void calls_from_one_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:3 module.py:_call_impl model.py:forward:5");
+        runs("t.py:main:3 module.py:_call_impl model.py:forward:6 module.py:_call_impl "
+             "model.py:forward:9");
+        runs("t.py:main:3 module.py:_call_impl model.py:forward:6 module.py:_call_impl "
+             "model.py:forward:8");
+    }
+    expect("request#0 3; request#0/forward 3; request#1 3; request#1/forward 3; request#2 3; "
+           "request#2/forward 3; ");
+}
+
+static void training_in_one_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs("t.py:main:3" MODEL);
+        runs("t.py:main:3" BACKWARD);
+        runs(NULL);
+    }
+    expect("step#0 3; step#0/forward 1; step#0/backward 2; step#1 3; step#1/forward 1; "
+           "step#1/backward 2; ");
+}
+
 /* The loop runs within the optimizer's step, as trainers with closures do. */
 static void a_closure(void **state)
 {
@@ -389,6 +416,8 @@ int main(void)
         PROGRAM(validation_after_an_epoch),
         PROGRAM(requests_to_a_model),
         PROGRAM(requests_in_one_function),
+        PROGRAM(calls_from_one_line),
+        PROGRAM(training_in_one_line),
         PROGRAM(a_closure),
         PROGRAM(threads_alone),
         PROGRAM(steps_are_named),

@@ -215,6 +215,59 @@ static void inference(void **state)
 }
 
 /* A loss that is summed up keeps the graph of every step. */
+/* No frame says so: kept while the model is called again and again. */
+static void a_cache_of_ones_own(void **state)
+{
+    struct program p;
+    uint64_t cache, output = 0;
+
+    (void)state;
+    for (int trains = 0; trains < 2; trains++) {
+        begin(&p);
+        enter(&p, "request#0");
+        enter(&p, "forward");
+        cache = born(&p);
+        leave(&p, "forward");
+        for (int call = 0; call < 6; call++) {
+            enter(&p, "forward");
+            output = born(&p);
+            leave(&p, "forward");
+            freed(&p, output);
+        }
+        freed(&p, cache);
+        if (trains)
+            enter(&p, "backward");
+        (void)born(&p);
+        finish(&p);
+        assert_int_equal(role(&p, cache), trains ? MT_ROLE_ACTIVATIONS : MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, output), MT_ROLE_ACTIVATIONS);
+        end(&p);
+    }
+}
+
+/* What a conversion replaces were parameters, what initialisation throws away was not. */
+static void conversion_in_setup(void **state)
+{
+    struct program p;
+    uint64_t old, replaced, scratch;
+
+    (void)state;
+    begin(&p);
+    scratch = born_by(&p, stack(&p, "kaiming_uniform_", "/x/torch/nn/init.py"), 4096);
+    freed(&p, scratch);
+    old = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4096);
+    replaced = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 2048);
+    freed(&p, old);
+    enter(&p, "step#0");
+    enter(&p, "forward");
+    freed(&p, born(&p));
+    finish(&p);
+    assert_int_equal(role(&p, scratch), MT_ROLE_TEMPORARIES);
+    assert_int_equal(role(&p, old), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, replaced), MT_ROLE_PARAMETERS);
+    end(&p);
+}
+
 static void leak(void **state)
 {
     struct program p;
@@ -290,9 +343,14 @@ static void cycles_without_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training),     cmocka_unit_test(death_in_forward),
-        cmocka_unit_test(inference),    cmocka_unit_test(leak),
-        cmocka_unit_test(stacks_alone), cmocka_unit_test(cycles_without_steps),
+        cmocka_unit_test(training),
+        cmocka_unit_test(death_in_forward),
+        cmocka_unit_test(inference),
+        cmocka_unit_test(leak),
+        cmocka_unit_test(a_cache_of_ones_own),
+        cmocka_unit_test(conversion_in_setup),
+        cmocka_unit_test(stacks_alone),
+        cmocka_unit_test(cycles_without_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
