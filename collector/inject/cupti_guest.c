@@ -114,6 +114,8 @@ static int join(const struct request *request, const struct mt_cupti_library *li
         return MT_CUPTI_INVALID_PARAMETER;
     if (!mt_cupti_place_set_guest(request->callback, request->user))
         return MT_CUPTI_OUT_OF_MEMORY;
+    if (request->params && request->params->oldSubscriberName && request->params->oldSubscriberSize)
+        request->params->oldSubscriberName[0] = 0; /* nobody */
     *request->subscriber = mt_cupti_place_subscriber();
     return MT_CUPTI_SUCCESS;
 }
@@ -211,7 +213,7 @@ int cuptiUnsubscribe(void *subscriber)
 {
     int (*unsubscribe)(void *);
     if (is_shared(subscriber))
-        return has_guest() ? leave(subscriber) : MT_CUPTI_INVALID_PARAMETER;
+        return has_guest() ? leave(subscriber) : MT_CUPTI_SUCCESS; /* as CUPTI says of old ones */
     void *function = behind("cuptiUnsubscribe", CALLER);
     memcpy(&unsubscribe, &function, sizeof function);
     return function ? unsubscribe(subscriber) : MT_CUPTI_NOT_INITIALIZED;

@@ -43,7 +43,6 @@ static bool resolve(struct mt_cupti_library *library)
         {"cuptiGetDeviceId", &library->device_id, false},
         {"cuptiUnsubscribe", &library->unsubscribe, false},
         {"cuptiEnableDomain", &library->enable_domain, false},
-        {"cuptiEnableAllDomains", &library->enable_all, false},
         {"cuptiGetCallbackState", &library->state, false},
         {"cuptiActivityDisable", &library->disable_activity, false},
         {"cuptiFinalize", &library->finalize, false},

@@ -21,7 +21,6 @@ struct mt_cupti_library {
     /* of use to other subscribers only (cupti_guest.c); may be NULL */
     int (*unsubscribe)(void *subscriber);
     int (*enable_domain)(uint32_t enable, void *subscriber, uint32_t domain);
-    int (*enable_all)(uint32_t enable, void *subscriber);
     int (*state)(uint32_t *enabled, void *subscriber, uint32_t domain, uint32_t cbid);
     int (*disable_activity)(uint32_t kind);
     int (*finalize)(void);

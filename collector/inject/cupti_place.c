@@ -1,6 +1,11 @@
 /* See cupti_place.h. Callbacks run while a guest comes and goes: they read two
  * pointers and a byte, and take no lock. What a guest's pointer leads to is
- * never freed (a profiler that comes again has the same). */
+ * never freed (a profiler that comes again has the same).
+ *
+ * Wishes are kept for the domains that the collector listens to. There CUPTI is
+ * told of each callback by itself, never of the whole domain: after a domain that
+ * was enabled as a whole has been disabled callback by callback, CUPTI 13.0 takes
+ * it for enabled still, and enabling it again does nothing. */
 #include "cupti_place.h"
 
 #include <sched.h>
@@ -9,7 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { DOMAINS = 16, CBIDS = 1024, MAX_WAIT_NS = 2000000000 };
+enum { DOMAINS = 16, CBIDS = 2048, MAX_WAIT_NS = 2000000000 };
+
+enum { KEPT_DOMAINS = 3 };
 
 struct guest {
     mt_cupti_callback *callback;
@@ -22,8 +29,8 @@ static struct {
     _Atomic(void *) subscriber;
     _Atomic(mt_cupti_callback *) own;
     _Atomic(struct guest *) guest;
-    struct guest *guests;                   /* all that there were */
-    _Atomic uint8_t wishes[DOMAINS][CBIDS]; /* sides */
+    struct guest *guests;                        /* all that there were */
+    _Atomic uint8_t wishes[KEPT_DOMAINS][CBIDS]; /* sides */
 } place;
 
 static atomic_flag claimed = ATOMIC_FLAG_INIT;
@@ -122,10 +129,17 @@ void mt_cupti_place_forked(void)
 
 /* ---- wishes ---- */
 
-/* NULL: numbers that only a guest can mean; CUPTI alone keeps them. */
+/* NULL: what only a guest can mean; CUPTI alone keeps it. */
 static _Atomic uint8_t *wishes_of(uint32_t domain, uint32_t cbid)
 {
-    return domain < DOMAINS && cbid < CBIDS ? &place.wishes[domain][cbid] : NULL;
+    if (cbid >= CBIDS)
+        return NULL;
+    switch (domain) {
+    case MT_CUPTI_DRIVER: return &place.wishes[0][cbid];
+    case MT_CUPTI_RESOURCE: return &place.wishes[1][cbid];
+    case MT_CUPTI_STATE: return &place.wishes[2][cbid];
+    default: return NULL;
+    }
 }
 
 /* Tells CUPTI what both wish, again if that changed meanwhile. */
@@ -159,68 +173,31 @@ int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, u
     return result;
 }
 
-static bool anyone_else(enum mt_cupti_side side, uint32_t domain)
+/* Not all numbers below CBIDS are callbacks. */
+static int wish_each(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
+    int result = MT_CUPTI_INVALID_PARAMETER;
     for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
-        if (atomic_load(&place.wishes[domain][cbid]) & ~(unsigned)side)
-            return true;
-    return false;
-}
-
-static void note_domain(enum mt_cupti_side side, uint32_t domain)
-{
-    for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
-        (void)note(&place.wishes[domain][cbid], side, true);
-}
-
-static int enable_domain(enum mt_cupti_side side, uint32_t domain)
-{
-    int result = place.library.enable_domain(1, mt_cupti_place_subscriber(), domain);
-    if (result == MT_CUPTI_SUCCESS)
-        note_domain(side, domain);
-    return result;
-}
-
-/* One by one if the other side is there: it must not miss a moment. */
-static int disable_domain(enum mt_cupti_side side, uint32_t domain)
-{
-    bool apart = anyone_else(side, domain);
-    int result = MT_CUPTI_SUCCESS;
-    for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
-        if ((note(&place.wishes[domain][cbid], side, false) & side) && apart)
-            (void)settle(&place.wishes[domain][cbid], domain, cbid);
-    if (!apart)
-        result = place.library.enable_domain(0, mt_cupti_place_subscriber(), domain);
-    /* it came in between */
-    for (uint32_t cbid = 0; !apart && cbid < CBIDS; cbid++)
-        if (atomic_load(&place.wishes[domain][cbid]))
-            (void)settle(&place.wishes[domain][cbid], domain, cbid);
+        if (mt_cupti_place_wish(side, enable, domain, cbid) == MT_CUPTI_SUCCESS)
+            result = MT_CUPTI_SUCCESS;
     return result;
 }
 
 int mt_cupti_place_wish_domain(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
+    if (wishes_of(domain, 0))
+        return wish_each(side, enable, domain);
     if (!place.library.enable_domain)
         return MT_CUPTI_NOT_INITIALIZED;
-    if (domain >= DOMAINS)
-        return place.library.enable_domain(enable, mt_cupti_place_subscriber(), domain);
-    return enable ? enable_domain(side, domain) : disable_domain(side, domain);
+    return place.library.enable_domain(enable, mt_cupti_place_subscriber(), domain);
 }
 
 int mt_cupti_place_wish_all(enum mt_cupti_side side, bool enable)
 {
-    int result = MT_CUPTI_SUCCESS;
-    if (!place.library.enable_all || !place.library.enable_domain)
-        return MT_CUPTI_NOT_INITIALIZED;
-    if (enable)
-        result = place.library.enable_all(1, mt_cupti_place_subscriber());
-    for (uint32_t domain = 1; result == MT_CUPTI_SUCCESS && domain < DOMAINS; domain++) {
-        if (enable)
-            note_domain(side, domain);
-        else
-            (void)disable_domain(side, domain); /* there are fewer of them */
-    }
-    return result;
+    for (uint32_t domain = 1; domain < DOMAINS; domain++)
+        if (mt_cupti_place_wish_domain(side, enable, domain) == MT_CUPTI_NOT_INITIALIZED)
+            return MT_CUPTI_NOT_INITIALIZED;
+    return MT_CUPTI_SUCCESS; /* there are fewer domains, and that is no error */
 }
 
 int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain, uint32_t cbid)
