@@ -10,7 +10,7 @@
  * lanes; else what completed goes into the lane of all, and the best fit of
  * that, or the end of the range, gets the pages it lacks: idle ones from the high
  * end, then new ones. */
-#include "grow.h"
+#include "async_pages.h"
 #include "heap.h"
 #include "policy_options.h"
 #include "util.h"
@@ -19,7 +19,6 @@
 
 enum { ALIGNMENT = 512, EVERYBODY = 0 };
 
-static const uint64_t PAGE = 32 * MT_MIB;
 static const uint64_t FIRST_ADDR = (uint64_t)1 << 40;
 /* Every page is looked at: so many are enough for any GPU. */
 static const uint64_t LARGEST_REQUEST = (uint64_t)1 << 42;
@@ -27,11 +26,6 @@ static const uint64_t LARGEST_RANGE = (uint64_t)1 << 45;
 
 /* When frees complete, which a trace does not show. */
 enum gpu { SYNCHRONIZED, IDLE, BUSY };
-
-struct page {
-    uint32_t held_bytes; /* of blocks in use, or freed and not yet everybody's */
-    bool is_mapped;
-};
 
 struct mt_policy {
     /* First: see heap.h. requested_bytes of a free block: when it was freed.
@@ -41,10 +35,7 @@ struct mt_policy {
     uint64_t range_bytes; /* up to the end of the last block */
     uint32_t last;        /* that block */
     uint64_t clock;       /* counts frees */
-    struct page *pages;
-    size_t page_count, page_capacity;
-    uint64_t idle_pages; /* mapped, nothing held in them */
-    size_t idle_end;     /* above all idle pages */
+    struct mt_async_pages pages;
 };
 
 enum { THRESHOLD, MAX_SIZE, GPU, OPTIONS };
@@ -59,7 +50,7 @@ static struct mt_heap_key oldest_best_fit(const struct mt_block *block)
 
 static void destroy(struct mt_policy *self)
 {
-    free(self->pages);
+    mt_async_pages_release(&self->pages);
     mt_heap_op_destroy(self);
 }
 
@@ -101,98 +92,31 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
 
 /* ---- pages ------------------------------------------------------------------------ */
 
-static size_t index_of(uint64_t addr)
-{
-    return (size_t)((addr - FIRST_ADDR) / PAGE);
-}
-
-static struct page *page_at(const struct mt_policy *self, uint64_t addr)
-{
-    return &self->pages[index_of(addr)];
-}
-
-/* Bytes of [addr, end) in the page of addr. */
-static uint64_t part_of_page(uint64_t addr, uint64_t end)
-{
-    return mt_min_u64(end, mt_round_down(addr, PAGE) + PAGE) - addr;
-}
-
-static void hold(struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
-{
-    uint64_t end = addr + size_bytes, part;
-
-    for (; addr < end; addr += part) {
-        struct page *page = page_at(self, addr);
-        part = part_of_page(addr, end);
-        self->idle_pages -= page->is_mapped && !page->held_bytes;
-        page->held_bytes += (uint32_t)part;
-    }
-}
-
-static void let_go(struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
-{
-    uint64_t end = addr + size_bytes, part;
-
-    for (; addr < end; addr += part) {
-        struct page *page = page_at(self, addr);
-        part = part_of_page(addr, end);
-        page->held_bytes -= (uint32_t)part;
-        if (!page->is_mapped || page->held_bytes)
-            continue;
-        self->idle_pages++;
-        if (self->idle_end <= index_of(addr))
-            self->idle_end = index_of(addr) + 1;
-    }
-}
-
-static uint64_t missing_pages(const struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
-{
-    uint64_t end = addr + size_bytes, missing = 0;
-
-    for (addr = mt_round_down(addr, PAGE); addr < end; addr += PAGE)
-        missing += !page_at(self, addr)->is_mapped;
-    return missing;
-}
-
-/* The highest ones; there are as many. */
-static void unmap_idle(struct mt_policy *self, uint64_t count)
-{
-    while (count > 0) {
-        struct page *page = &self->pages[--self->idle_end];
-        if (!page->is_mapped || page->held_bytes)
-            continue;
-        page->is_mapped = false;
-        self->idle_pages--;
-        count--;
-    }
-}
-
-/* Gives pages back to the device. */
+/* Gives idle pages back to the device. */
 static void release_idle(struct mt_policy *self, uint64_t count)
 {
     struct mt_counters *counters = &self->heap.counters;
 
-    unmap_idle(self, count);
-    mt_level_sub(&counters->reserved, count * PAGE);
+    mt_async_pages_unmap_idle(&self->pages, count);
+    mt_level_sub(&counters->reserved, count * MT_ASYNC_PAGE);
     mt_level_sub(&counters->segments, count);
     counters->device_frees += count;
 }
 
-/* Backs a range that is held already. */
-static enum mt_status map(struct mt_policy *self, uint64_t addr, uint64_t size_bytes)
+/* Backs a part of the range that is held already. */
+static enum mt_status map(struct mt_policy *self, uint64_t offset, uint64_t size_bytes)
 {
     struct mt_counters *counters = &self->heap.counters;
-    uint64_t end = addr + size_bytes, missing = missing_pages(self, addr, size_bytes);
-    uint64_t moved = mt_min_u64(missing, self->idle_pages), fresh = missing - moved;
+    uint64_t missing = mt_async_pages_missing(&self->pages, offset, size_bytes);
+    uint64_t moved = mt_min_u64(missing, self->pages.idle), fresh = missing - moved;
 
-    if (fresh && mt_heap_exceeds(&self->heap, fresh * PAGE)) {
+    if (fresh && mt_heap_exceeds(&self->heap, fresh * MT_ASYNC_PAGE)) {
         self->heap.device->refusals++;
         return MT_ERR_DEVICE_OOM;
     }
-    unmap_idle(self, moved);
-    for (addr = mt_round_down(addr, PAGE); missing && addr < end; addr += PAGE)
-        page_at(self, addr)->is_mapped = true;
-    mt_level_add(&counters->reserved, fresh * PAGE);
+    if (missing)
+        mt_async_pages_map(&self->pages, offset, size_bytes, moved);
+    mt_level_add(&counters->reserved, fresh * MT_ASYNC_PAGE);
     mt_level_add(&counters->segments, fresh);
     counters->device_allocs += fresh;
     return MT_OK;
@@ -227,14 +151,9 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
     fresh.size_bytes = size_bytes;
     fresh.reservation = EVERYBODY;
     fresh.state = MT_BLOCK_FREE;
-    while (self->page_count * PAGE < self->range_bytes + size_bytes) {
-        status =
-            mt_grow(&self->pages, &self->page_capacity, self->page_count + 1, sizeof *self->pages);
-        if (status != MT_OK)
-            return status;
-        self->pages[self->page_count++] = (struct page){0, false};
-    }
-    status = mt_block_new(&self->heap.store, &fresh, id);
+    status = mt_async_pages_reach(&self->pages, self->range_bytes + size_bytes);
+    if (status == MT_OK)
+        status = mt_block_new(&self->heap.store, &fresh, id);
     if (status != MT_OK)
         return status;
     self->heap.store.blocks[*id].previous = self->last;
@@ -252,7 +171,7 @@ static enum mt_status give_to_all(struct mt_policy *self, uint32_t id)
     struct mt_heap *heap = &self->heap;
     struct mt_block *block = &heap->store.blocks[id];
 
-    let_go(self, block->addr, block->size_bytes);
+    mt_async_pages_let_go(&self->pages, block->addr - FIRST_ADDR, block->size_bytes);
     block->reservation = EVERYBODY;
     mt_heap_merge(heap, id);
     if (heap->store.blocks[id].next != MT_NO_BLOCK)
@@ -309,6 +228,11 @@ static enum mt_status complete_all(struct mt_policy *self)
 
 /* ---- requests ---------------------------------------------------------------------- */
 
+static bool lacks_pages(const struct mt_policy *self, const struct mt_block *block)
+{
+    return mt_async_pages_missing(&self->pages, block->addr - FIRST_ADDR, block->size_bytes) > 0;
+}
+
 /* Best fit among everybody's blocks that have all their pages, taken out. */
 static uint32_t take_mapped(struct mt_policy *self, uint64_t size)
 {
@@ -319,7 +243,7 @@ static uint32_t take_mapped(struct mt_policy *self, uint64_t size)
     for (; at.entry; at = mt_free_set_next(set, at)) {
         uint32_t id = at.entry->block;
         const struct mt_block *block = &heap->store.blocks[id];
-        if (missing_pages(self, block->addr, block->size_bytes) == 0) {
+        if (!lacks_pages(self, block)) {
             mt_heap_take(heap, id);
             return id;
         }
@@ -365,13 +289,14 @@ static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t own, 
 static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
+    uint64_t offset = block->addr - FIRST_ADDR;
     enum mt_status status, put = MT_OK;
 
-    hold(self, block->addr, size);
-    status = map(self, block->addr, size);
+    mt_async_pages_hold(&self->pages, offset, size);
+    status = map(self, offset, size);
     if (status != MT_ERR_DEVICE_OOM)
         return status;
-    let_go(self, block->addr, size);
+    mt_async_pages_let_go(&self->pages, offset, size);
     if (block->next == MT_NO_BLOCK)
         shorten(self, id);
     else
@@ -425,8 +350,8 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     status = give_to_all(policy, handle);
     reserved = heap->counters.reserved.now;
     if (reserved > policy->threshold_bytes) {
-        excess = (reserved - policy->threshold_bytes + PAGE - 1) / PAGE;
-        release_idle(policy, mt_min_u64(policy->idle_pages, excess));
+        excess = mt_round_up(reserved - policy->threshold_bytes, MT_ASYNC_PAGE) / MT_ASYNC_PAGE;
+        release_idle(policy, mt_min_u64(policy->pages.idle, excess));
     }
     settle(policy);
     return status;
@@ -438,7 +363,7 @@ static enum mt_status empty_cache(struct mt_policy *policy)
     enum mt_status status = complete_all(policy);
 
     if (status == MT_OK)
-        release_idle(policy, policy->idle_pages);
+        release_idle(policy, policy->pages.idle);
     settle(policy);
     return status;
 }
@@ -454,29 +379,18 @@ static bool holds_memory(const struct mt_block *block)
 /* Pages know what lies in them, and all that is held is backed. */
 static bool pages_are_valid(const struct mt_policy *self)
 {
-    uint64_t mapped = 0, idle = 0, held = 0, expected = 0;
-    size_t i;
+    uint64_t held = 0;
+    uint32_t i;
 
-    for (i = 0; i < self->page_count; i++) {
-        const struct page *page = &self->pages[i];
-        if (page->held_bytes > PAGE || (page->held_bytes && !page->is_mapped))
-            return false;
-        if (i >= self->idle_end && page->is_mapped && !page->held_bytes)
-            return false;
-        mapped += page->is_mapped;
-        idle += page->is_mapped && !page->held_bytes;
-        held += page->held_bytes;
-    }
     for (i = 0; i < self->heap.store.count; i++) {
         const struct mt_block *block = &self->heap.store.blocks[i];
         if (!holds_memory(block))
             continue;
-        expected += block->size_bytes;
-        if (missing_pages(self, block->addr, block->size_bytes))
+        held += block->size_bytes;
+        if (lacks_pages(self, block))
             return false;
     }
-    return idle == self->idle_pages && held == expected &&
-           mapped * PAGE == self->heap.counters.reserved.now;
+    return mt_async_pages_are_valid(&self->pages, held, self->heap.counters.reserved.now);
 }
 
 static bool is_valid(const struct mt_policy *self)

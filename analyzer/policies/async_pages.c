@@ -1,0 +1,112 @@
+#include "async_pages.h"
+
+#include <stdlib.h>
+
+#include "grow.h"
+
+static const uint64_t PAGE = MT_ASYNC_PAGE;
+
+void mt_async_pages_release(struct mt_async_pages *pages)
+{
+    free(pages->pages);
+    *pages = (struct mt_async_pages){0};
+}
+
+enum mt_status mt_async_pages_reach(struct mt_async_pages *pages, uint64_t bytes)
+{
+    size_t count = (size_t)(mt_round_up(bytes, PAGE) / PAGE);
+    enum mt_status status;
+
+    if (count <= pages->count)
+        return MT_OK;
+    status = mt_grow(&pages->pages, &pages->capacity, count, sizeof *pages->pages);
+    while (status == MT_OK && pages->count < count)
+        pages->pages[pages->count++] = (struct mt_async_page){0, false};
+    return status;
+}
+
+/* Bytes of [offset, end) in the page of offset. */
+static uint64_t part_of_page(uint64_t offset, uint64_t end)
+{
+    return mt_min_u64(end, mt_round_down(offset, PAGE) + PAGE) - offset;
+}
+
+void mt_async_pages_hold(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes)
+{
+    uint64_t end = offset + size_bytes, part;
+
+    for (; offset < end; offset += part) {
+        struct mt_async_page *page = &pages->pages[offset / PAGE];
+        part = part_of_page(offset, end);
+        pages->idle -= page->is_mapped && !page->held_bytes;
+        page->held_bytes += (uint32_t)part;
+    }
+}
+
+void mt_async_pages_let_go(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes)
+{
+    uint64_t end = offset + size_bytes, part;
+
+    for (; offset < end; offset += part) {
+        size_t at = (size_t)(offset / PAGE);
+        struct mt_async_page *page = &pages->pages[at];
+        part = part_of_page(offset, end);
+        page->held_bytes -= (uint32_t)part;
+        if (!page->is_mapped || page->held_bytes)
+            continue;
+        pages->idle++;
+        if (pages->idle_end <= at)
+            pages->idle_end = at + 1;
+    }
+}
+
+uint64_t mt_async_pages_missing(const struct mt_async_pages *pages, uint64_t offset,
+                                uint64_t size_bytes)
+{
+    uint64_t at, end = mt_round_up(offset + size_bytes, PAGE) / PAGE, missing = 0;
+
+    for (at = offset / PAGE; at < end; at++)
+        missing += !pages->pages[at].is_mapped;
+    return missing;
+}
+
+void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes,
+                        uint64_t moved)
+{
+    uint64_t at, end = mt_round_up(offset + size_bytes, PAGE) / PAGE;
+
+    mt_async_pages_unmap_idle(pages, moved);
+    for (at = offset / PAGE; at < end; at++)
+        pages->pages[at].is_mapped = true;
+}
+
+void mt_async_pages_unmap_idle(struct mt_async_pages *pages, uint64_t count)
+{
+    while (count > 0) {
+        struct mt_async_page *page = &pages->pages[--pages->idle_end];
+        if (!page->is_mapped || page->held_bytes)
+            continue;
+        page->is_mapped = false;
+        pages->idle--;
+        count--;
+    }
+}
+
+bool mt_async_pages_are_valid(const struct mt_async_pages *pages, uint64_t held_bytes,
+                              uint64_t mapped_bytes)
+{
+    uint64_t mapped = 0, idle = 0, held = 0;
+    size_t i;
+
+    for (i = 0; i < pages->count; i++) {
+        const struct mt_async_page *page = &pages->pages[i];
+        bool is_idle = page->is_mapped && !page->held_bytes;
+        if (page->held_bytes > PAGE || (page->held_bytes && !page->is_mapped) ||
+            (is_idle && i >= pages->idle_end))
+            return false;
+        mapped += page->is_mapped;
+        idle += is_idle;
+        held += page->held_bytes;
+    }
+    return idle == pages->idle && held == held_bytes && mapped * PAGE == mapped_bytes;
+}

@@ -1,0 +1,53 @@
+/* Physical memory behind a range of addresses: pages of 32 MiB, mapped or not,
+ * that know how many bytes are held in them. A mapped page in which nothing is
+ * held is idle; idle pages are moved to where memory is missing, the highest
+ * first. Offsets are bytes from the start of the range. */
+#ifndef MT_ANALYZER_ASYNC_PAGES_H
+#define MT_ANALYZER_ASYNC_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+#include "util.h"
+
+#define MT_ASYNC_PAGE (32 * MT_MIB)
+
+struct mt_async_page {
+    uint32_t held_bytes;
+    bool is_mapped;
+};
+
+/* Zeroed memory is a range of length 0. */
+struct mt_async_pages {
+    struct mt_async_page *pages;
+    size_t count, capacity;
+    uint64_t idle;   /* how many are */
+    size_t idle_end; /* above all idle ones */
+};
+
+void mt_async_pages_release(struct mt_async_pages *pages);
+
+/* Makes the range at least so long. */
+enum mt_status mt_async_pages_reach(struct mt_async_pages *pages, uint64_t bytes) MT_MUST_USE;
+
+void mt_async_pages_hold(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes);
+void mt_async_pages_let_go(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes);
+
+/* How many pages of a part of the range are not mapped. */
+uint64_t mt_async_pages_missing(const struct mt_async_pages *pages, uint64_t offset,
+                                uint64_t size_bytes);
+
+/* Maps all pages of a part that is held; of those missing, `moved` are idle ones. */
+void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes,
+                        uint64_t moved);
+
+/* Unmaps as many idle pages; there are as many. */
+void mt_async_pages_unmap_idle(struct mt_async_pages *pages, uint64_t count);
+
+/* Do the pages hold and back as many bytes, each no more than it is long? */
+bool mt_async_pages_are_valid(const struct mt_async_pages *pages, uint64_t held_bytes,
+                              uint64_t mapped_bytes);
+
+#endif
