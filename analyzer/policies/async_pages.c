@@ -70,14 +70,16 @@ uint64_t mt_async_pages_missing(const struct mt_async_pages *pages, uint64_t off
     return missing;
 }
 
-void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes,
+void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t count,
                         uint64_t moved)
 {
-    uint64_t at, end = mt_round_up(offset + size_bytes, PAGE) / PAGE;
+    struct mt_async_page *page;
 
     mt_async_pages_unmap_idle(pages, moved);
-    for (at = offset / PAGE; at < end; at++)
-        pages->pages[at].is_mapped = true;
+    for (page = &pages->pages[offset / PAGE]; count > 0; page++) {
+        count -= !page->is_mapped;
+        page->is_mapped = true;
+    }
 }
 
 void mt_async_pages_unmap_idle(struct mt_async_pages *pages, uint64_t count)

@@ -103,23 +103,31 @@ static void release_idle(struct mt_policy *self, uint64_t count)
     counters->device_frees += count;
 }
 
-/* Backs a part of the range that is held already. */
+/* How many pages the limit has room for. */
+static uint64_t room(const struct mt_policy *self)
+{
+    uint64_t reserved = self->heap.counters.reserved.now, limit = self->heap.limit_bytes;
+
+    return limit ? (limit - mt_min_u64(reserved, limit)) / MT_ASYNC_PAGE : UINT64_MAX;
+}
+
+/* Backs a part of the range that is held already. What a refused request could
+ * get stays where it is. */
 static enum mt_status map(struct mt_policy *self, uint64_t offset, uint64_t size_bytes)
 {
     struct mt_counters *counters = &self->heap.counters;
     uint64_t missing = mt_async_pages_missing(&self->pages, offset, size_bytes);
-    uint64_t moved = mt_min_u64(missing, self->pages.idle), fresh = missing - moved;
+    uint64_t moved = mt_min_u64(missing, self->pages.idle);
+    uint64_t fresh = mt_min_u64(missing - moved, room(self));
 
-    if (fresh && mt_heap_exceeds(&self->heap, fresh * MT_ASYNC_PAGE)) {
-        self->heap.device->refusals++;
-        return MT_ERR_DEVICE_OOM;
-    }
-    if (missing)
-        mt_async_pages_map(&self->pages, offset, size_bytes, moved);
+    mt_async_pages_map(&self->pages, offset, moved + fresh, moved);
     mt_level_add(&counters->reserved, fresh * MT_ASYNC_PAGE);
     mt_level_add(&counters->segments, fresh);
     counters->device_allocs += fresh;
-    return MT_OK;
+    if (moved + fresh == missing)
+        return MT_OK;
+    self->heap.device->refusals++;
+    return MT_ERR_DEVICE_OOM;
 }
 
 /* ---- free blocks ------------------------------------------------------------------- */
@@ -301,6 +309,7 @@ static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
         shorten(self, id);
     else
         put = mt_heap_put(&self->heap, id);
+    settle(self); /* what it got is reserved */
     return put == MT_OK ? status : put;
 }
 

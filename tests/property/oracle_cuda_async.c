@@ -87,15 +87,6 @@ static uint64_t idle_page(const struct oracle *oracle, uint64_t from, uint64_t t
     return MODEL_PAGES;
 }
 
-static uint64_t count_idle(const struct oracle *oracle, uint64_t from, uint64_t to)
-{
-    uint64_t page, count = 0;
-
-    for (page = 0; page < MODEL_PAGES; page++)
-        count += mapped[page] && (page < from || page > to) && !is_held(oracle, page);
-    return count;
-}
-
 static void change_reserved(struct oracle *oracle, bool more)
 {
     oracle->counters.reserved.now += more ? PAGE : 0 - PAGE;
@@ -104,25 +95,22 @@ static void change_reserved(struct oracle *oracle, bool more)
     oracle->counters.device_frees += !more;
 }
 
-/* Maps what a request of everybody's memory needs, if the limit allows it. */
+/* Maps what a request of everybody's memory needs, page by page, as long as the
+ * limit allows it. */
 static bool map_range(struct oracle *oracle, uint64_t addr, uint64_t bytes)
 {
     uint64_t from = first_page(oracle, addr), to = last_page(oracle, addr, bytes), page, idle;
-    uint64_t missing = 0;
 
     if (to >= MODEL_PAGES) {
         oracle->complaint = "the model has no room for another page";
         return false;
     }
-    for (page = from; page <= to; page++)
-        missing += !mapped[page];
-    idle = count_idle(oracle, from, to);
-    if (missing > idle && !oracle_fits_limit(oracle, (missing - idle) * PAGE))
-        return false;
     for (page = from; page <= to; page++) {
         if (mapped[page])
             continue;
         idle = idle_page(oracle, from, to);
+        if (idle == MODEL_PAGES && !oracle_fits_limit(oracle, PAGE))
+            return false;
         if (idle == MODEL_PAGES)
             change_reserved(oracle, true);
         else
