@@ -1,7 +1,7 @@
 /* Does a stream-ordered allocation add a node to the graph that its stream is
- * capturing? CUPTI tells of such calls as of others (its resource callback for
- * graph nodes does not come from captures: seen with 13.0 and driver 580), so the
- * driver is asked: the one question to it from within a callback. */
+ * capturing? CUPTI tells of such calls as of others, and with 13.0 and driver 580 its
+ * resource callback for graph nodes said nothing of captured ones, so the driver is
+ * asked: the one question to it from within a callback. */
 #ifndef MT_INJECT_CUPTI_CAPTURE_H
 #define MT_INJECT_CUPTI_CAPTURE_H
 

@@ -39,6 +39,7 @@ class Session:
     def add(self, section, name, good, text):
         """One row of the table; good: True, False, or None for a mere figure."""
         self.failed |= good is False
+        text = text.replace(str(self.build), "BUILD").replace(str(self.out), "FOLDER")
         row = {"section": section, "name": name, "good": good, "text": text, "time": time.time()}
         with open(self.results, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
