@@ -1,5 +1,6 @@
 #include "found_phases.h"
 
+#include "period.h"
 #include "step_groups.h"
 
 #include <stdio.h>
@@ -164,6 +165,56 @@ static enum mt_status lay(struct layer *layer)
     return status ? status : lay_parts(layer, at, layer->segments->count);
 }
 
+/* ---- a period --------------------------------------------------------------------- */
+
+/* The last event before turn `turn` begins. */
+static void end_before(const struct mt_period *period, size_t turn, struct mt_segment *segment)
+{
+    size_t next = mt_period_begin(period, turn);
+
+    segment->end_seq = next < period->count ? period->requests[next].seq - 1 : period->last_seq;
+    segment->end_t_ns = next < period->count ? period->requests[next].t_ns : period->last_t_ns;
+}
+
+static enum mt_status lay_turns(struct layer *layer, const struct mt_period *period)
+{
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < period->turns && !status; i++) {
+        const struct mt_request *first = &period->requests[mt_period_begin(period, i)];
+        struct mt_segment turn = {
+            .begin_seq = first->seq, .begin_t_ns = first->t_ns, .source = MT_PHASE_PERIOD};
+        char name[48];
+
+        end_before(period, i + 1, &turn);
+        snprintf(name, sizeof name, "iteration#%zu", i);
+        status = add(layer, MT_EVENT_PHASE_PUSH, name, &turn);
+        if (!status)
+            status = add(layer, MT_EVENT_PHASE_POP, name, &turn);
+    }
+    return status;
+}
+
+/* One reading more, if nothing else says anything. */
+static enum mt_status find_period(struct layer *layer, struct mt_error *error)
+{
+    struct mt_period period = {0};
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    while ((status = mt_source_next(layer->source, &batch, error)) == MT_OK)
+        for (size_t i = 0; i < batch.count && status == MT_OK; i++)
+            status = mt_period_add(&period, &batch.events[i]);
+    if (status == MT_END)
+        status = mt_source_rewind(layer->source, error);
+    if (!status)
+        status = mt_period_find(&period);
+    if (!status)
+        status = lay_turns(layer, &period);
+    mt_period_release(&period);
+    return status;
+}
+
 /* ---- all together --------------------------------------------------------------- */
 
 static enum mt_status find(struct mt_source *source, struct mt_segments *segments,
@@ -184,6 +235,8 @@ static enum mt_status find(struct mt_source *source, struct mt_segments *segment
     layer.thread = main_thread(segments);
     if (!status)
         status = lay(&layer);
+    if (!status && !source->overlay.count && !segments->user_named)
+        status = find_period(&layer, error);
     mt_step_groups_release(&groups);
     return status;
 }
@@ -195,7 +248,7 @@ enum mt_status mt_found_phases_lay(struct mt_source *source, struct mt_error *er
 
     if (source->overlay.chosen)
         return MT_OK;
-    mt_segments_init(&segments, &source->symbols);
+    mt_segments_init(&segments, &source->symbols, source->view.level != MT_VIEW_DRIVER);
     status = read_all(source, &segments, mt_segments_learn, true, error);
     if (!status && !mt_segments_complete(&segments))
         status = find(source, &segments, error);

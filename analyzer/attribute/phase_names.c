@@ -62,6 +62,9 @@ static const struct {
     {"model", MT_PHASE_FORWARD}, {"test", MT_PHASE_FORWARD},
 };
 
+/* Libraries and compilers below a framework: their words are about themselves. */
+static const char *const library_prefixes[] = {"TSL:", "CCCL:", "NCCL:", "cuDNN", "cuBLAS"};
+
 static const char *const plumbing_prefixes[] = {
     "Optimizer.",
     "nccl:",
@@ -180,8 +183,18 @@ int mt_phase_step_rank(const char *name, int64_t *number)
 
 /* ---- kinds ------------------------------------------------------------ */
 
+static bool is_of_library(const char *name)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(library_prefixes); i++)
+        if (starts_with(name, library_prefixes[i]))
+            return true;
+    return false;
+}
+
 enum mt_phase_kind mt_phase_kind_of(const char *name)
 {
+    if (is_of_library(name))
+        return MT_PHASE_UNKNOWN;
     for (size_t i = 0; i < MT_ARRAY_LEN(kind_parts); i++)
         if (has_word(name, kind_parts[i].part))
             return kind_parts[i].kind;
@@ -204,5 +217,5 @@ bool mt_phase_name_is_plumbing(const char *name)
     for (size_t i = 0; i < MT_ARRAY_LEN(plumbing_prefixes); i++)
         if (starts_with(name, plumbing_prefixes[i]))
             return true;
-    return false;
+    return is_of_library(name);
 }

@@ -71,6 +71,7 @@ struct mt_role_clock {
     uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
 };
 
+/* `has_stacks`: allocations have stacks, so that who has none is autograd. */
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
                         const struct mt_symbols *symbols, bool has_stacks);
 void mt_role_clock_release(struct mt_role_clock *clock);

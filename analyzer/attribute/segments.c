@@ -14,10 +14,11 @@ struct told {
     uint32_t place;
 };
 
-void mt_segments_init(struct mt_segments *segments, struct mt_symbols *symbols)
+void mt_segments_init(struct mt_segments *segments, struct mt_symbols *symbols, bool has_framework)
 {
     memset(segments, 0, sizeof *segments);
     segments->symbols = symbols;
+    segments->has_framework = has_framework;
     segments->last_place = segments->turn_place = MT_NO_ID;
 }
 
@@ -318,7 +319,7 @@ static struct told tell(const struct mt_segments *segments, const struct mt_even
     } else if (event->stack != MT_NO_ID) {
         told.kind = mt_stack_kind(&segments->stacks, event->stack) & MT_STACK_KIND_MASK;
     } else if (event->kind == MT_EVENT_ALLOC && segments->has_stacks && segments->is_training &&
-               !segments->has_engine) {
+               segments->has_framework && !segments->has_engine) {
         /* who has no frames among threads that have is autograd's */
         told.kind = MT_PHASE_BACKWARD;
         told.source = MT_PHASE_THREADS;

@@ -47,6 +47,7 @@ struct mt_segments {
     uint32_t thread_count;
 
     /* what learning found */
+    bool has_framework;
     bool has_stacks;                         /* some allocation has one */
     bool has_engine;                         /* a thread is autograd's, by its name */
     bool is_training;                        /* backward or an optimizer was seen */
@@ -84,7 +85,9 @@ struct mt_segments {
     uint64_t beside; /* learning: allocations in none but steps, since the first */
 };
 
-void mt_segments_init(struct mt_segments *segments, struct mt_symbols *symbols);
+/* `has_framework`: the events are those of an allocator above the driver; only
+ * there who has no frames may be autograd. */
+void mt_segments_init(struct mt_segments *segments, struct mt_symbols *symbols, bool has_framework);
 void mt_segments_release(struct mt_segments *segments);
 
 /* First reading. mt_segments_complete: the ranges of the program tell all there

@@ -386,7 +386,7 @@ enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *sou
     struct mt_event_batch batch;
     enum mt_status status = begin(holders);
 
-    holders->has_stacks = source->header.has_stacks;
+    holders->has_stacks = holders->survey->roles.has_stacks;
     holders->completes_at_request = !source->header.has_free_completed;
     while (!status) {
         status = mt_source_next(source, &batch, error);

@@ -14,7 +14,7 @@ void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
     survey->source = source;
     mt_phases_init(&survey->phases, arena, &source->symbols);
     mt_role_clock_init(&survey->roles, &survey->phases, &source->symbols,
-                       source->header.has_stacks);
+                       source->header.has_stacks && source->view.level != MT_VIEW_DRIVER);
 }
 
 static void release_device(struct mt_survey_device *device)

@@ -84,6 +84,11 @@ static void add(struct mt_event event)
     events[event_count++] = event;
 }
 
+static void allocates(uint64_t bytes)
+{
+    add((struct mt_event){.kind = MT_EVENT_ALLOC, .size_bytes = bytes, .stack = MT_NO_ID});
+}
+
 static void runs(const char *stack)
 {
     add((struct mt_event){
@@ -395,6 +400,40 @@ static void hidden_names(void **state)
            "step#1/backward 1; ");
 }
 
+/* Neither names, nor stacks, nor threads: sizes come again. */
+static void requests_repeat(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 7; i++)
+        allocates(100000u + (unsigned)i); /* set-up */
+    for (int i = 0; i < 6; i++) {
+        allocates(1024); /* least is allocated here */
+        allocates(2048);
+        allocates(2048);
+        frees(2048);
+        allocates(4096);
+        allocates(8192 + (i == 4)); /* one that differs */
+        for (int j = 0; j < 20; j++)
+            allocates(512u * (unsigned)(j + 30));
+        frees(8192 + (i == 4));
+        frees(4096);
+        frees(2048);
+        for (int j = 0; j < 20; j++)
+            frees(512u * (unsigned)(j + 30));
+        frees(1024);
+    }
+    expect("iteration#0 25; iteration#1 25; iteration#2 25; iteration#3 25; iteration#4 25; "
+           "iteration#5 25; ");
+}
+
+static void nothing_repeats(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 300; i++)
+        allocates(512 + i * i % 7919);
+    expect("");
+}
+
 static void nothing_to_find(void **state)
 {
     (void)state;
@@ -424,6 +463,8 @@ int main(void)
         PROGRAM(parts_are_named),
         PROGRAM(everything_is_named),
         PROGRAM(hidden_names),
+        PROGRAM(requests_repeat),
+        PROGRAM(nothing_repeats),
         PROGRAM(nothing_to_find),
     };
 

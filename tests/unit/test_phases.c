@@ -77,6 +77,8 @@ static void kinds(void **state)
         {"aten::mm", MT_PHASE_UNKNOWN, true},
         {"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", MT_PHASE_DATA, true},
         {"shrink", MT_PHASE_UNKNOWN, false},
+        {"TSL: XlaPass:#name=optimize-input-output-buffer-alias#", MT_PHASE_UNKNOWN, true},
+        {"CCCL: cub::DeviceReduce::Sum", MT_PHASE_UNKNOWN, true},
         {"", MT_PHASE_UNKNOWN, false},
     };
 

@@ -1,0 +1,172 @@
+/* A token that is unique within a turn comes again after exactly one period, so
+ * distances to the next equal token point at it; a few candidates are then
+ * compared in full. The first third is left out of that: set-up and the first
+ * turns differ. */
+#include "period.h"
+
+#include "grow.h"
+#include "map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CANDIDATES 16
+#define LEAST_REQUESTS  24
+#define LEAST_TURNS     3
+/* Of a hundred requests so many have to be equal to those one period later. */
+#define EQUAL_PERCENT 95
+
+enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *event)
+{
+    struct mt_request *request;
+
+    if (event->flags & MT_EVENT_INITIAL)
+        return MT_OK;
+    period->last_seq = event->seq;
+    period->last_t_ns = event->t_ns;
+    if (event->kind == MT_EVENT_FREE_REQUESTED)
+        period->level_bytes -= event->size_bytes;
+    if (event->kind != MT_EVENT_ALLOC)
+        return MT_OK;
+    if (period->count < MT_PERIOD_MAX) {
+        if (mt_grow(&period->requests, &period->capacity, period->count + 1, sizeof *request))
+            return MT_ERR_MEMORY;
+        request = &period->requests[period->count++];
+        *request = (struct mt_request){
+            .seq = event->seq, .t_ns = event->t_ns, .level_bytes = period->level_bytes};
+        request->token =
+            (uint32_t)mt_hash_u64(mt_hash_u64(event->size_bytes) ^ (uint64_t)event->stack << 16 ^
+                                  event->stream << 8 ^ event->device);
+    }
+    period->level_bytes += event->size_bytes;
+    return MT_OK;
+}
+
+/* ---- candidates ------------------------------------------------------------------ */
+
+/* How often a token comes again after each distance. */
+static enum mt_status count_distances(const struct mt_period *period, uint32_t *distances,
+                                      size_t longest)
+{
+    struct mt_map last = {0};
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < period->count && !status; i++) {
+        uint32_t before = mt_map_get(&last, period->requests[i].token);
+
+        if (before != MT_MAP_NONE && i - before <= longest)
+            distances[i - before]++;
+        status = mt_map_set(&last, period->requests[i].token, (uint32_t)i);
+    }
+    mt_map_release(&last);
+    return status;
+}
+
+/* Are almost all of the requests [begin, end) equal to those one length later? */
+static bool repeats(const struct mt_period *period, size_t begin, size_t end, size_t length)
+{
+    size_t equal = 0;
+
+    for (size_t i = begin; i < end; i++)
+        equal += period->requests[i].token == period->requests[i + length].token;
+    return end > begin && equal * 100 >= (end - begin) * EQUAL_PERCENT;
+}
+
+static size_t most_frequent(const uint32_t *distances, size_t longest)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i <= longest; i++)
+        if (distances[i] > (best ? distances[best] : 0))
+            best = i;
+    return best;
+}
+
+/* The shortest length that repeats. A length of one or two is no turn. */
+static size_t find_length(const struct mt_period *period, uint32_t *distances, size_t longest)
+{
+    size_t found = 0, from = period->count / 3;
+
+    for (int i = 0; i < MOST_CANDIDATES; i++) {
+        size_t length = most_frequent(distances, longest);
+
+        if (!length || distances[length] < LEAST_TURNS - 1)
+            break;
+        distances[length] = 0;
+        if (length > 2 && (!found || length < found) &&
+            repeats(period, from, period->count - length, length))
+            found = length;
+    }
+    return found;
+}
+
+/* ---- turns ------------------------------------------------------------------------ */
+
+/* The first request, from a third on, at whose place in the turn least is
+ * allocated. */
+static size_t lowest_begin(const struct mt_period *period, double *levels)
+{
+    size_t from = period->count / 3, best = 0;
+
+    for (size_t i = from; i + period->length <= period->count; i++)
+        levels[(i - from) % period->length] += (double)period->requests[i].level_bytes;
+    /* those at the end of the range have had one turn less, at most */
+    for (size_t i = 0; i < period->length; i++) {
+        size_t times = (period->count - period->length - from - i) / period->length + 1;
+
+        levels[i] /= (double)times;
+        if (levels[i] < levels[best])
+            best = i;
+    }
+    return from + best;
+}
+
+static void find_turns(struct mt_period *period, size_t begin)
+{
+    size_t length = period->length, last = begin;
+
+    while (begin >= length && repeats(period, begin - length, begin, length))
+        begin -= length;
+    while (last + length <= period->count &&
+           (last == begin || repeats(period, last - length, last, length)))
+        last += length;
+    period->first = begin;
+    period->turns = (last - begin) / length;
+}
+
+enum mt_status mt_period_find(struct mt_period *period)
+{
+    size_t longest = period->count * 2 / 3 / LEAST_TURNS;
+    uint32_t *distances = calloc(longest + 1, sizeof *distances);
+    double *levels = NULL;
+    enum mt_status status = MT_ERR_MEMORY;
+
+    period->turns = 0;
+    if (distances)
+        status = count_distances(period, distances, longest);
+    if (!status && period->count >= LEAST_REQUESTS)
+        period->length = find_length(period, distances, longest);
+    if (!status && period->length) {
+        levels = calloc(period->length, sizeof *levels);
+        if (levels)
+            find_turns(period, lowest_begin(period, levels));
+        else
+            status = MT_ERR_MEMORY;
+    }
+    if (period->turns < LEAST_TURNS)
+        period->turns = 0;
+    free(levels);
+    free(distances);
+    return status;
+}
+
+size_t mt_period_begin(const struct mt_period *period, size_t turn)
+{
+    return period->first + turn * period->length;
+}
+
+void mt_period_release(struct mt_period *period)
+{
+    free(period->requests);
+    memset(period, 0, sizeof *period);
+}

@@ -1,0 +1,44 @@
+/* The period of a sequence of requests, for programs that tell nothing else: no
+ * names, no stacks, no threads. Requests repeat if almost all are equal, in
+ * size, stream and stack, to those one period later. A turn begins where, over
+ * all of them, least is allocated. */
+#ifndef MT_ANALYZER_PERIOD_H
+#define MT_ANALYZER_PERIOD_H
+
+#include "event.h"
+#include "status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Later requests are not looked at. */
+#define MT_PERIOD_MAX (1u << 20)
+
+struct mt_request {
+    uint64_t seq, t_ns;
+    uint64_t level_bytes; /* requested bytes alive before it */
+    uint32_t token;       /* equal for equal requests */
+};
+
+/* Zeroed memory is ready. */
+struct mt_period {
+    struct mt_request *requests;
+    size_t count, capacity;
+    uint64_t level_bytes, last_seq, last_t_ns;
+
+    /* found: turns begin with requests first, first + length, ...; turns whole ones */
+    size_t length, first, turns;
+};
+
+/* Tell it every event, then ask. */
+enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *event) MT_MUST_USE;
+
+/* turns = 0: there is no period. O(requests). */
+enum mt_status mt_period_find(struct mt_period *period) MT_MUST_USE;
+void mt_period_release(struct mt_period *period);
+
+/* Request with which turn i begins; of `turns` itself: what follows the last
+ * one, or the number of requests. */
+size_t mt_period_begin(const struct mt_period *period, size_t turn);
+
+#endif
