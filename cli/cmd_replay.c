@@ -119,6 +119,21 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
                       mt_format_count(n, result->pools_inferred));
 }
 
+static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
+{
+    char n[4][MT_UNITS_TEXT];
+
+    if (!plan->arena_bytes)
+        return;
+    mt_buf_printf(out, "  plan: %s of %s steps ask for the same; arena %s, no plan is below %s\n",
+                  mt_format_count(n[0], plan->equal_steps), mt_format_count(n[1], plan->steps),
+                  mt_format_bytes(n[2], plan->arena_bytes),
+                  mt_format_bytes(n[3], plan->bound_bytes));
+    mt_buf_printf(out, "  %s of %s requests came from it, %s found their place taken\n",
+                  mt_format_count(n[0], plan->hits), mt_format_count(n[1], plan->requests),
+                  mt_format_count(n[2], plan->misses));
+}
+
 static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char n[MT_UNITS_TEXT];
@@ -164,6 +179,7 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
         for (d = 0; d < summaries[i].device_count; d++) {
             struct mt_buf notes = {0};
             mt_add_pool_shares(&notes, summaries[i].policy, summaries[i].devices[d].pools);
+            say_plan(&notes, &summaries[i].devices[d].plan);
             say_verify(&notes, &summaries[i].devices[d]);
             say_limit(&notes, &summaries[i].devices[d]);
             say_pools(&notes, &summaries[i].devices[d]);

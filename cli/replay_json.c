@@ -48,6 +48,21 @@ void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result)
     mt_json_object_end(json);
 }
 
+static void add_plan(struct mt_json *json, const struct mt_plan_share *plan)
+{
+    if (!plan->arena_bytes)
+        return;
+    mt_json_object_begin(json, "plan");
+    mt_json_u64(json, "arena_bytes", plan->arena_bytes);
+    mt_json_u64(json, "lower_bound_bytes", plan->bound_bytes);
+    mt_json_u64(json, "steps", plan->steps);
+    mt_json_u64(json, "equal_steps", plan->equal_steps);
+    mt_json_u64(json, "requests", plan->requests);
+    mt_json_u64(json, "requests_from_arena", plan->hits);
+    mt_json_u64(json, "requests_place_taken", plan->misses);
+    mt_json_object_end(json);
+}
+
 void mt_json_replay_result(struct mt_json *json, const char *policy,
                            const struct mt_replay_result *result)
 {
@@ -62,6 +77,7 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_limit(json, result);
     mt_json_u64(json, "pools_inferred", result->pools_inferred);
     mt_json_pool_shares(json, policy, result->pools);
+    add_plan(json, &result->plan);
     mt_json_u64(json, "requested_peak_bytes", counters->requested.peak);
     mt_json_u64(json, "allocated_peak_bytes", counters->allocated.peak);
     mt_json_u64(json, "active_peak_bytes", counters->active.peak);

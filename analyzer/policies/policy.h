@@ -87,6 +87,7 @@ extern const struct mt_policy_ops mt_policy_next_fit;
 extern const struct mt_policy_ops mt_policy_none;
 extern const struct mt_policy_ops mt_policy_ort;
 extern const struct mt_policy_ops mt_policy_paged;
+extern const struct mt_policy_ops mt_policy_planned;
 extern const struct mt_policy_ops mt_policy_pytorch;
 extern const struct mt_policy_ops mt_policy_recorded;
 extern const struct mt_policy_ops mt_policy_rmm_arena;

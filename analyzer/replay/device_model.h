@@ -33,6 +33,7 @@ struct mt_device_base {
 };
 
 struct mt_address_region;
+struct mt_device_plan;
 
 struct mt_device_model {
     uint64_t limit_bytes;              /* 0 = unlimited */
@@ -52,6 +53,11 @@ struct mt_device_model {
     uint64_t refusals;          /* requests that the limit turned away, retried or not */
     uint64_t most_tested_bytes; /* largest sum that PyTorch held, or would have held, against
                                    a limit: from there on a limit changes nothing */
+
+    /* For the policy `planned` (step_plan.h), set by the lane. */
+    const struct mt_device_plan *plan; /* NULL = there is none */
+    uint32_t planned;                  /* 1 + entry for the request that comes, 0 = none */
+    uint64_t plan_hits, plan_misses;   /* requests that found their place free, and not */
 
     /* An allocator that gives up waits for the streams first: completes all
      * frees that were requested, whatever the trace says of when they were.

@@ -390,7 +390,7 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
                           struct mt_fit_summary *summary, struct mt_error *error)
 {
     struct search search = {.source = source, .error = error, .arena = &summary->arena};
-    struct mt_pool_routes routes;
+    struct mt_foresight *foresight;
     struct mt_policy_text policy;
     enum mt_status status;
 
@@ -399,24 +399,27 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     if (status != MT_OK)
         return status;
     search.replay.policy = options->policy ? options->policy : usual_policy(source);
-    search.replay.routes = &routes;
     search.replay.no_inferred_limit = true;
     search.replay.no_inferred_pools = true; /* comparing finds them; limits differ */
     status = mt_policy_text_parse(search.replay.policy, &policy, error);
     if (status == MT_OK && policy.ops->follow_segment)
         status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                          "simulates nothing, so that it has no smallest limit");
-    if (status == MT_OK)
-        status = mt_pool_routes_make(source, policy.pools, &routes, error);
     if (status != MT_OK)
         return status;
+    foresight = calloc(1, sizeof *foresight);
     search.trial = malloc(sizeof *search.trial);
-    if (search.trial)
-        status = run(&search, options, summary);
-    else
+    search.replay.foresight = foresight;
+    if (!foresight || !search.trial)
         status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
+    if (status == MT_OK)
+        status = mt_foresight_make(source, &policy, foresight, error);
+    if (status == MT_OK)
+        status = run(&search, options, summary);
+    if (foresight)
+        mt_foresight_release(foresight);
+    free(foresight);
     free(search.trial);
-    mt_pool_routes_release(&routes);
     return status;
 }
 

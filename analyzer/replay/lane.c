@@ -6,9 +6,9 @@
 static uint16_t pool_of(const struct mt_lane *lane, const struct mt_event *event)
 {
     uint16_t pool = lane->pools ? mt_lost_pools_of(lane->pools, event) : event->pool;
-    uint32_t route = lane->routes ? mt_pool_routes_of(lane->routes, event->seq) : 0;
+    uint32_t route = lane->foresight ? mt_pool_routes_of(&lane->foresight->routes, event->seq) : 0;
 
-    return pool || !route ? pool : (uint16_t)(lane->routes->first_pool + route - 1);
+    return pool || !route ? pool : (uint16_t)(lane->foresight->routes.first_pool + route - 1);
 }
 
 static struct mt_policy_request request_of(const struct mt_lane *lane, const struct mt_event *event)
@@ -19,6 +19,17 @@ static struct mt_policy_request request_of(const struct mt_lane *lane, const str
     if (event->kind == MT_EVENT_OOM) /* has no address; aux is free memory */
         request.addr = request.block_bytes = 0;
     return request;
+}
+
+/* The policy's answer to a new request. */
+static enum mt_status ask(struct mt_lane *lane, const struct mt_event *event,
+                          struct mt_policy_block *block)
+{
+    struct mt_policy_request request = request_of(lane, event);
+
+    lane->device.planned =
+        lane->foresight ? mt_step_plan_of(&lane->foresight->plan, event->seq) : 0;
+    return lane->ops->alloc(lane->policy, &request, block);
 }
 
 static void show(const struct mt_lane *lane, struct mt_replay_view *view)
@@ -100,7 +111,6 @@ static bool is_explicit_flush(struct mt_lane *lane, const struct mt_event *trigg
 enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
                                      const struct mt_event *trigger, bool explicit_flush)
 {
-    struct mt_policy_request request;
     enum mt_status status = MT_OK;
 
     if (explicit_flush || is_explicit_flush(lane, trigger))
@@ -108,8 +118,7 @@ enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
     if (status != MT_OK || lane->ops->follow_segment)
         return status; /* who follows the trace needs no look ahead */
     if (is_request(trigger) && (trigger->kind == MT_EVENT_ALLOC || lane->device.limit_bytes)) {
-        request = request_of(lane, trigger);
-        lane->outcome = lane->ops->alloc(lane->policy, &request, &lane->outcome_block);
+        lane->outcome = ask(lane, trigger, &lane->outcome_block);
         lane->served_ahead = true;
         lane->trigger_seq = trigger->seq;
         if (lane->outcome != MT_OK && lane->outcome != MT_ERR_DEVICE_OOM)
@@ -145,7 +154,6 @@ enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *even
 static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
                             struct mt_policy_block *block)
 {
-    struct mt_policy_request request;
     enum mt_status status;
 
     lane->group_open = false;
@@ -155,8 +163,7 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
         return lane->outcome;
     }
     mt_device_clear(&lane->device);
-    request = request_of(lane, event);
-    status = lane->ops->alloc(lane->policy, &request, block);
+    status = ask(lane, event, block);
     if (lane->result->verify.wanted && lane->device.op_count)
         mt_verify_group(&lane->result->verify, &lane->device, event->seq);
     return status;
@@ -166,13 +173,13 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
 
 static void count_route(struct mt_lane *lane, const struct mt_event *event)
 {
-    uint32_t route = lane->routes ? mt_pool_routes_of(lane->routes, event->seq) : 0;
+    uint32_t route = lane->foresight ? mt_pool_routes_of(&lane->foresight->routes, event->seq) : 0;
     struct mt_pool_share *share;
 
     if (!route)
         return;
     share = &lane->result->pools[route - 1];
-    if (pool_of(lane, event) >= lane->routes->first_pool) {
+    if (pool_of(lane, event) >= lane->foresight->routes.first_pool) {
         share->requests++;
         share->requested_bytes += event->size_bytes;
     } else {

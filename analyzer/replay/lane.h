@@ -25,11 +25,11 @@ struct mt_lane {
     struct mt_device_model device;
     struct mt_live_table live;
     struct mt_replay_result *result;
-    bool follows_options;                /* simulates the options of the recorded run */
-    bool completes_at_request;           /* the trace has no free_completed events */
-    bool restoring;                      /* INITIAL events come in */
-    const struct mt_lost_pools *pools;   /* NULL = those of the trace */
-    const struct mt_pool_routes *routes; /* to pools that the run did not have, NULL = none */
+    bool follows_options;                 /* simulates the options of the recorded run */
+    bool completes_at_request;            /* the trace has no free_completed events */
+    bool restoring;                       /* INITIAL events come in */
+    const struct mt_lost_pools *pools;    /* NULL = those of the trace */
+    const struct mt_foresight *foresight; /* NULL = none */
 
     bool group_open;
     size_t group_shown; /* operations that have been shown */

@@ -19,7 +19,7 @@ struct replay {
     struct mt_source *source;
     struct mt_window window;
     struct mt_policy_text policy;
-    const struct mt_pool_routes *routes;   /* NULL = no pools but those of the run */
+    const struct mt_foresight *foresight;  /* NULL = none is wanted */
     bool as_recorded;                      /* options and limit of the recorded run */
     struct mt_limit_watch *watch;          /* evidence of limits, NULL = not wanted */
     bool watching;                         /* it is being collected, and no limit is known */
@@ -126,12 +126,14 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     lane->ops = replay->policy.ops;
     lane->follows_options = replay->as_recorded;
     lane->pools = replay->pools;
-    lane->routes = replay->routes;
-    result->pool_count = replay->routes ? replay->routes->pool_count : 0;
+    lane->foresight = replay->foresight;
+    result->pool_count = replay->foresight ? replay->foresight->routes.pool_count : 0;
     lane->completes_at_request = !replay->source->header.has_free_completed;
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,
                    result->recorded_addresses);
     mt_lane_let_complete(lane);
+    if (replay->foresight)
+        lane->device.plan = &replay->foresight->plan.devices[device];
     return replay->policy.ops->create(replay->policy.options, &replay->source->header, symbols,
                                       &lane->device, &lane->policy, replay->summary->policy,
                                       sizeof replay->summary->policy, error);
@@ -151,6 +153,23 @@ static void forget_idle_limit(struct mt_lane *lane)
     lane->device.limit_bytes = 0;
 }
 
+static void tell_plan(struct mt_lane *lane)
+{
+    const struct mt_device_plan *plan = lane->device.plan;
+
+    if (!plan || !plan->planned_count)
+        return;
+    lane->result->plan = (struct mt_plan_share){
+        .arena_bytes = plan->arena_bytes,
+        .bound_bytes = plan->bound_bytes,
+        .steps = plan->steps,
+        .equal_steps = plan->equal_steps,
+        .requests = plan->requests,
+        .hits = lane->device.plan_hits,
+        .misses = lane->device.plan_misses,
+    };
+}
+
 static void close_lane(struct mt_lane *lane)
 {
     if (!lane)
@@ -162,6 +181,7 @@ static void close_lane(struct mt_lane *lane)
     }
     lane->result->limit_bytes = lane->device.limit_bytes;
     lane->result->address_ties = lane->device.address_ties;
+    tell_plan(lane);
     mt_verify_finish(&lane->result->verify);
     mt_device_release(&lane->device);
     mt_live_release(&lane->live);
@@ -420,16 +440,23 @@ static void forget_comparison(struct mt_replay_summary *summary)
 
 /* ---- all of it ------------------------------------------------------------------ */
 
-/* The pools of the policy's text: the caller's, or made into *made. */
-static enum mt_status find_routes(struct replay *replay, struct mt_pool_routes *made,
-                                  struct mt_error *error)
+/* The caller's foresight, or a new one, in *made. */
+static enum mt_status foresee(struct replay *replay, struct mt_foresight **made,
+                              struct mt_error *error)
 {
-    if (!*replay->policy.pools)
+    enum mt_status status;
+
+    if (!mt_foresight_is_wanted(&replay->policy))
         return MT_OK;
-    replay->routes = replay->options->routes ? replay->options->routes : made;
-    if (replay->options->routes)
+    replay->foresight = replay->options->foresight;
+    if (replay->foresight)
         return MT_OK;
-    return mt_pool_routes_make(replay->source, replay->policy.pools, made, error);
+    *made = malloc(sizeof **made);
+    if (!*made)
+        return MT_ERR_MEMORY;
+    status = mt_foresight_make(replay->source, &replay->policy, *made, error);
+    replay->foresight = *made;
+    return status;
 }
 
 /* What was really simulated: the policy's own spelling, and the pools. */
@@ -441,7 +468,7 @@ static void finish_spelling(const struct replay *replay)
     if (!text[0])
         snprintf(text, room, "%s", replay->policy.ops ? replay->policy.ops->name : "");
     used = strlen(text);
-    if (replay->routes)
+    if (replay->foresight)
         snprintf(text + used, room - used, "%s", replay->policy.pools);
 }
 
@@ -450,7 +477,7 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
                              struct mt_replay_summary *summary, struct mt_error *error)
 {
     struct replay replay = {0};
-    struct mt_pool_routes routes = {0};
+    struct mt_foresight *made = NULL;
     enum mt_status status;
 
     memset(summary, 0, sizeof *summary);
@@ -464,7 +491,7 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     if (status == MT_OK)
         status = find_policy(&replay, error);
     if (status == MT_OK)
-        status = find_routes(&replay, &routes, error);
+        status = foresee(&replay, &made, error);
     if (status == MT_OK) {
         replay.watches_pools = pools_are_watched(&replay);
         status =
@@ -476,7 +503,9 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
         forget_comparison(summary);
     free(replay.watch);
     finish_spelling(&replay);
-    mt_pool_routes_release(&routes);
+    if (made)
+        mt_foresight_release(made);
+    free(made);
     if (status == MT_ERR_MEMORY && error && error->status == MT_OK)
         mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
     return status;

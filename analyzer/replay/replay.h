@@ -5,8 +5,7 @@
 #define MT_ANALYZER_REPLAY_H
 
 #include "counters.h"
-#include "policy_text.h"
-#include "pool_routes.h"
+#include "foresight.h"
 #include "source.h"
 
 /* One policy as a user spells it: "pytorch", "recorded",
@@ -22,9 +21,9 @@ struct mt_replay_options {
     bool verify;            /* compare with what was recorded */
     bool no_inferred_limit; /* do not deduce the limit from OOMs and flushes */
     bool no_inferred_pools; /* do not look for lost pools (lost_pools.h) */
-    /* Of the pools in `policy`, made before: for those who replay often. NULL:
-     * made here, in a reading more. */
-    const struct mt_pool_routes *routes;
+    /* For `policy`, made before: for those who replay often. NULL: made here, in a
+     * reading more. */
+    const struct mt_foresight *foresight;
 };
 
 /* What went to a pool that the run did not have. */
@@ -32,6 +31,14 @@ struct mt_pool_share {
     uint64_t requests, requested_bytes; /* over the whole run */
     /* Meant, too, but in a private pool of the run, where they stayed. */
     uint64_t private_requests, private_requested_bytes;
+};
+
+/* What `planned` did with its plan (step_plan.h); zeroes if there is none. */
+struct mt_plan_share {
+    uint64_t arena_bytes, bound_bytes;
+    uint32_t steps, equal_steps; /* of the trace; the planned one and those like it */
+    uint64_t requests;           /* of the trace */
+    uint64_t hits, misses;       /* served from the arena; place taken */
 };
 
 struct mt_replay_verify {
@@ -64,6 +71,7 @@ struct mt_replay_result {
                                                  which were found to be in a private one */
     struct mt_pool_share pools[MT_POOLS_MAX]; /* in order of the policy's text */
     uint32_t pool_count;
+    struct mt_plan_share plan;
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
     uint64_t address_ties;    /* choices between equal free blocks that only the

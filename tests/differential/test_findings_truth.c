@@ -22,7 +22,7 @@ static struct mt_source *source;
 static struct mt_report *analyze(const char *folder, const char *name)
 {
     struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
-    struct mt_report *report;
+    struct mt_report *report = NULL;
     struct mt_error error = {0};
     char path[512];
 

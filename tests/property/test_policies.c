@@ -202,6 +202,7 @@ static const struct {
     {"segregated", NULL},
     {"tlsf", NULL},
     {"paged", NULL},
+    {"planned", ""}, /* without a plan: the rest alone */
 };
 
 static const struct mt_policy_ops *variant_ops(size_t i)

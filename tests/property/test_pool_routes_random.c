@@ -121,9 +121,9 @@ static enum mt_status watch(void *context, const struct mt_event *event,
 }
 
 static void observe(struct mt_event *events, const char *policy,
-                    const struct mt_pool_routes *routes, struct observation *observation)
+                    const struct mt_foresight *foresight, struct observation *observation)
 {
-    const struct mt_replay_options options = {.policy = policy, .routes = routes};
+    const struct mt_replay_options options = {.policy = policy, .foresight = foresight};
     const struct mt_replay_observer observer = {observation, watch, NULL};
     struct memory_source source;
     struct mt_error error;
@@ -196,7 +196,7 @@ static void each_program(void (*check)(const char *with, const char *without))
 
 static void check_empty(const char *with, const char *without)
 {
-    const struct mt_pool_routes nothing = {.first_pool = 1, .pool_count = 1};
+    const struct mt_foresight nothing = {.routes = {.first_pool = 1, .pool_count = 1}};
 
     observe(whole, without, NULL, &outside);
     observe(whole, with, &nothing, &seen);
@@ -235,15 +235,15 @@ static size_t compared, skipped;
 static void check_split(const char *with, const char *without)
 {
     uint8_t of_event[EVENTS] = {0};
-    const struct mt_pool_routes routes = {
-        .of_event = of_event, .count = EVENTS, .first_pool = 1, .pool_count = 1};
+    const struct mt_foresight foresight = {
+        .routes = {.of_event = of_event, .count = EVENTS, .first_pool = 1, .pool_count = 1}};
     size_t i;
 
     for (i = 0; i < EVENTS; i++) {
         chosen[i] = whole[i].kind == MT_EVENT_ALLOC && random_below(3) == 0;
         of_event[i] = chosen[i];
     }
-    observe(whole, with, &routes, &seen);
+    observe(whole, with, &foresight, &seen);
     make_part(true, false);
     observe(part, without, NULL, &inside);
     make_part(false, true);

@@ -1,0 +1,480 @@
+#include "step_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "buffers.h"
+#include "clock.h"
+#include "found_phases.h"
+#include "grow.h"
+#include "improve.h"
+#include "map.h"
+#include "phases.h"
+#include "util.h"
+
+enum {
+    ROUNDING = 512,
+    WINDOW = 4 /* places looked at for a request: a step may skip some */
+};
+
+struct request {
+    uint64_t seq, end_seq; /* of the event that made it free; UINT64_MAX = none */
+    uint64_t bytes;
+    uint32_t stream;
+    uint16_t device;
+    bool is_private;
+};
+
+/* Events [begin, end). */
+struct step {
+    uint64_t begin, end;
+    size_t first, last; /* of its requests in the device's list: [first, last) */
+    uint64_t hash, bytes;
+};
+
+struct planner {
+    struct mt_source *source;
+    struct mt_step_plan *plan;
+    struct mt_error *error;
+    struct request *requests;
+    size_t request_count, request_capacity;
+    struct mt_map live; /* address and device -> request */
+    struct mt_phases phases;
+    struct mt_arena arena;
+    struct step *steps;
+    size_t step_count;
+    size_t *list; /* requests of one device and stream, default pool */
+    size_t list_count;
+};
+
+/* ---- the reading -------------------------------------------------------------- */
+
+static uint64_t key_of(const struct mt_event *event)
+{
+    return event->addr ^ event->device * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static void end_request(struct planner *planner, const struct mt_event *event)
+{
+    uint32_t request = mt_map_take(&planner->live, key_of(event));
+
+    if (request != MT_MAP_NONE)
+        planner->requests[request].end_seq = event->seq;
+}
+
+static enum mt_status add_request(struct planner *planner, const struct mt_event *event)
+{
+    enum mt_status status;
+
+    end_request(planner, event); /* its free was lost */
+    if (planner->request_count >= MT_MAP_NONE - 1 || event->size_bytes > UINT64_MAX / 2)
+        return MT_OK;
+    status = mt_grow(&planner->requests, &planner->request_capacity, planner->request_count + 1,
+                     sizeof *planner->requests);
+    if (status != MT_OK)
+        return status;
+    planner->requests[planner->request_count] = (struct request){
+        .seq = event->seq,
+        .end_seq = UINT64_MAX,
+        .bytes = mt_round_up(mt_max_u64(event->size_bytes, 1), ROUNDING),
+        .stream = event->stream,
+        .device = event->device,
+        .is_private = event->pool != 0,
+    };
+    return mt_map_set(&planner->live, key_of(event), (uint32_t)planner->request_count++);
+}
+
+static enum mt_status look_at(struct planner *planner, const struct mt_event *event)
+{
+    bool completes = planner->source->header.has_free_completed;
+    int32_t phase;
+
+    switch (event->kind) {
+    case MT_EVENT_PHASE_PUSH: return mt_phases_push(&planner->phases, event, &phase);
+    case MT_EVENT_PHASE_POP: mt_phases_pop(&planner->phases, event); return MT_OK;
+    case MT_EVENT_ALLOC:
+        return event->flags & MT_EVENT_INITIAL || event->device >= MT_PLAN_DEVICES
+                   ? MT_OK
+                   : add_request(planner, event);
+    case MT_EVENT_FREE_REQUESTED:
+        if (!completes)
+            end_request(planner, event);
+        return MT_OK;
+    case MT_EVENT_FREE_COMPLETED: end_request(planner, event); return MT_OK;
+    default: return MT_OK;
+    }
+}
+
+static enum mt_status read_source(struct planner *planner)
+{
+    uint64_t last_t_ns = 0, last_seq = 0;
+    struct mt_event_batch batch;
+    enum mt_status status;
+    size_t i;
+
+    while ((status = mt_source_next(planner->source, &batch, planner->error)) == MT_OK) {
+        for (i = 0; status == MT_OK && i < batch.count; i++) {
+            status = look_at(planner, &batch.events[i]);
+            last_t_ns = batch.events[i].t_ns;
+            last_seq = batch.events[i].seq;
+        }
+        if (status != MT_OK)
+            return status;
+    }
+    if (status != MT_END)
+        return status;
+    mt_phases_finish(&planner->phases, last_t_ns, last_seq);
+    return mt_source_rewind(planner->source, planner->error);
+}
+
+/* ---- steps -------------------------------------------------------------------- */
+
+/* Those that lie in no other one. */
+static enum mt_status collect_steps(struct planner *planner)
+{
+    const struct mt_phases *phases = &planner->phases;
+    uint64_t end = 0;
+    uint32_t i;
+
+    planner->steps = calloc((size_t)phases->count + 1, sizeof *planner->steps);
+    if (!planner->steps)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < phases->count; i++) {
+        const struct mt_phase *phase = &phases->phases[i];
+        if (!phase->is_step || phase->begin_event < end || phase->end_event <= phase->begin_event)
+            continue;
+        planner->steps[planner->step_count++] =
+            (struct step){.begin = phase->begin_event, .end = phase->end_event};
+        end = phase->end_event;
+    }
+    return MT_OK;
+}
+
+/* The stream that asks for the most bytes of the default pool of a device. */
+static uint32_t main_stream(const struct planner *planner, uint16_t device)
+{
+    uint32_t best = 0, count = planner->source->symbols.stream_count;
+    uint64_t *bytes = calloc((size_t)count + 1, sizeof *bytes);
+    size_t i;
+
+    for (i = 0; bytes && i < planner->request_count; i++) {
+        const struct request *request = &planner->requests[i];
+        if (request->device == device && !request->is_private && request->stream < count)
+            bytes[request->stream] += request->bytes;
+    }
+    for (i = 0; bytes && i < count; i++)
+        best = bytes[i] > bytes[best] ? (uint32_t)i : best;
+    free(bytes);
+    return best;
+}
+
+static void list_requests(struct planner *planner, uint16_t device)
+{
+    uint32_t stream = main_stream(planner, device);
+    size_t i, at = 0;
+
+    planner->list_count = 0;
+    for (i = 0; i < planner->request_count; i++) {
+        const struct request *request = &planner->requests[i];
+        if (request->device == device && !request->is_private && request->stream == stream)
+            planner->list[planner->list_count++] = i;
+    }
+    for (i = 0; i < planner->step_count; i++) {
+        struct step *step = &planner->steps[i];
+        step->hash = step->bytes = 0;
+        while (at < planner->list_count && planner->requests[planner->list[at]].seq < step->begin)
+            at++;
+        step->first = at;
+        for (; at < planner->list_count && planner->requests[planner->list[at]].seq < step->end;
+             at++) {
+            step->bytes += planner->requests[planner->list[at]].bytes;
+            step->hash = mt_hash_u64(step->hash ^ planner->requests[planner->list[at]].bytes);
+        }
+        step->last = at;
+    }
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct step *x = *(const struct step *const *)a, *y = *(const struct step *const *)b;
+
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* The last of the steps that ask for the same, which with the others asks for most;
+ * NULL if no two do. */
+static enum mt_status repeating_step(const struct planner *planner, const struct step **repeating)
+{
+    const struct step **sorted = calloc(planner->step_count + 1, sizeof *sorted);
+    size_t i, begin = 0;
+    uint64_t most = 0;
+
+    *repeating = NULL;
+    if (!sorted)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < planner->step_count; i++)
+        sorted[i] = &planner->steps[i];
+    qsort(sorted, planner->step_count, sizeof *sorted, by_hash);
+    for (i = 0; i < planner->step_count; i++) {
+        uint64_t count;
+        if (sorted[begin]->hash != sorted[i]->hash)
+            begin = i;
+        count = i + 1 - begin;
+        if (count < 2 || !sorted[i]->bytes || sorted[i]->bytes * count <= most)
+            continue;
+        most = sorted[i]->bytes * count;
+        *repeating = sorted[i];
+    }
+    free(sorted);
+    return MT_OK;
+}
+
+/* ---- places ------------------------------------------------------------------- */
+
+/* Addresses for the buffers, checked by nobody but the policy, which places only
+ * where nothing is. */
+static enum mt_status place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
+                            const uint32_t *entry_of)
+{
+    struct mt_instance instance = {0};
+    struct mt_improver improver = {0};
+    enum mt_status status = mt_instance_build(buffers, &instance);
+    size_t i;
+
+    if (status == MT_OK)
+        status = mt_improver_init(&improver, &instance);
+    if (status == MT_OK)
+        status = mt_improver_construct(&improver, instance.bound, MT_NO_DEADLINE);
+    for (i = 0; status == MT_OK && i < buffers->count; i++)
+        plan->entries[entry_of[i]].offset = improver.addresses[i];
+    if (status == MT_OK) {
+        plan->planned_count = (uint32_t)buffers->count;
+        plan->arena_bytes = improver.height;
+        plan->bound_bytes = instance.bound;
+    }
+    mt_improver_release(&improver);
+    mt_instance_release(&instance);
+    return status;
+}
+
+/* How many requests of its step were made before the block was free again; 0 = it
+ * outlives the step. */
+static uint32_t end_place(const struct planner *planner, const struct step *step,
+                          const struct request *request)
+{
+    size_t low = step->first, high = step->last;
+
+    if (request->end_seq >= step->end)
+        return 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (planner->requests[planner->list[middle]].seq < request->end_seq)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (uint32_t)(low - step->first);
+}
+
+/* Each place has to be free for as long as in any of the equal steps: ends[] of the
+ * planned one grow, or become 0. */
+static void heed_step(const struct planner *planner, const struct step *step,
+                      const struct mt_device_plan *plan, uint32_t *ends)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->entry_count; i++) {
+        const struct request *request = &planner->requests[planner->list[step->first + i]];
+        uint32_t end = end_place(planner, step, request);
+        ends[i] = ends[i] && end ? (end > ends[i] ? end : ends[i]) : 0;
+    }
+}
+
+static bool is_equal(const struct planner *planner, const struct step *a, const struct step *b)
+{
+    size_t i;
+
+    if (a->hash != b->hash || a->last - a->first != b->last - b->first)
+        return false;
+    for (i = 0; i < a->last - a->first; i++) {
+        if (planner->requests[planner->list[a->first + i]].bytes !=
+            planner->requests[planner->list[b->first + i]].bytes)
+            return false;
+    }
+    return true;
+}
+
+static enum mt_status plan_entries(const struct planner *planner, struct mt_device_plan *plan,
+                                   const uint32_t *ends, uint32_t *entry_of)
+{
+    struct mt_buffers buffers = {0};
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    for (i = 0; status == MT_OK && i < plan->entry_count; i++) {
+        const struct mt_buffer buffer = {2 * (uint64_t)i + 1, 2 * (uint64_t)ends[i],
+                                         plan->entries[i].bytes};
+        if (!ends[i])
+            continue;
+        entry_of[buffers.count] = i;
+        status = mt_buffers_add(&buffers, &buffer, planner->error);
+    }
+    if (status == MT_OK && buffers.count)
+        status = place(&buffers, plan, entry_of);
+    mt_buffers_release(&buffers);
+    return status;
+}
+
+static enum mt_status plan_step(const struct planner *planner, const struct step *step,
+                                struct mt_device_plan *plan)
+{
+    size_t count = step->last - step->first, i;
+    uint32_t *entry_of = calloc(count + 1, sizeof *entry_of);
+    uint32_t *ends = malloc((count + 1) * sizeof *ends);
+    enum mt_status status = MT_ERR_MEMORY;
+
+    plan->entries = calloc(count + 1, sizeof *plan->entries);
+    plan->entry_count = (uint32_t)count;
+    plan->equal_steps = 0;
+    if (entry_of && ends && plan->entries) {
+        for (i = 0; i < count; i++) {
+            const struct request *request = &planner->requests[planner->list[step->first + i]];
+            plan->entries[i] = (struct mt_plan_entry){request->bytes, MT_NOT_PLANNED};
+            ends[i] = 1; /* grows */
+        }
+        for (i = 0; i < planner->step_count; i++) {
+            if (!is_equal(planner, &planner->steps[i], step))
+                continue;
+            heed_step(planner, &planner->steps[i], plan, ends);
+            plan->equal_steps++;
+        }
+        status = plan_entries(planner, plan, ends, entry_of);
+    }
+    free(entry_of);
+    free(ends);
+    return status;
+}
+
+/* ---- requests to places ----------------------------------------------------------- */
+
+static enum mt_status set_entry(struct mt_step_plan *plan, uint64_t seq, uint32_t entry)
+{
+    if (seq >= plan->count) {
+        enum mt_status status = seq < SIZE_MAX ? mt_grow(&plan->of_event, &plan->capacity,
+                                                         (size_t)seq + 1, sizeof *plan->of_event)
+                                               : MT_ERR_MEMORY;
+        if (status != MT_OK)
+            return status;
+        memset(plan->of_event + plan->count, 0,
+               (plan->capacity - plan->count) * sizeof *plan->of_event);
+        plan->count = plan->capacity;
+    }
+    plan->of_event[seq] = 1 + entry;
+    return MT_OK;
+}
+
+static enum mt_status match_step(const struct planner *planner, const struct step *step,
+                                 const struct mt_device_plan *plan)
+{
+    uint32_t at = 0, entry;
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = step->first; status == MT_OK && i < step->last; i++) {
+        const struct request *request = &planner->requests[planner->list[i]];
+        for (entry = at; entry < plan->entry_count && entry - at < WINDOW; entry++)
+            if (plan->entries[entry].bytes == request->bytes)
+                break;
+        if (entry >= plan->entry_count || entry - at >= WINDOW)
+            continue;
+        at = entry + 1;
+        if (plan->entries[entry].offset != MT_NOT_PLANNED && request->end_seq < step->end)
+            status = set_entry(planner->plan, request->seq, entry);
+    }
+    return status;
+}
+
+static enum mt_status plan_device(struct planner *planner, uint16_t device)
+{
+    struct mt_device_plan *plan = &planner->plan->devices[device];
+    const struct step *step;
+    enum mt_status status;
+    size_t i;
+
+    list_requests(planner, device);
+    plan->steps = (uint32_t)planner->step_count;
+    status = repeating_step(planner, &step);
+    if (status != MT_OK || !step)
+        return status;
+    for (i = 0; i < planner->request_count; i++) {
+        const struct request *request = &planner->requests[i];
+        plan->requests += request->device == device;
+    }
+    status = plan_step(planner, step, plan);
+    for (i = 0; status == MT_OK && plan->planned_count && i < planner->step_count; i++)
+        status = match_step(planner, &planner->steps[i], plan);
+    return status;
+}
+
+static enum mt_status plan_all(struct planner *planner)
+{
+    bool has_plan = false;
+    enum mt_status status = MT_OK;
+    uint16_t device;
+
+    planner->list = calloc(planner->request_count + 1, sizeof *planner->list);
+    if (!planner->list)
+        return MT_ERR_MEMORY;
+    for (device = 0; status == MT_OK && device < MT_PLAN_DEVICES; device++) {
+        status = plan_device(planner, device);
+        has_plan = has_plan || planner->plan->devices[device].planned_count;
+    }
+    if (status != MT_OK || has_plan)
+        return status;
+    if (planner->step_count < 2)
+        return mt_fail(planner->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "nothing to plan: the trace has no steps that repeat");
+    return mt_fail(planner->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                   "nothing to plan: of %zu steps no two ask for the same", planner->step_count);
+}
+
+enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *plan,
+                                 struct mt_error *error)
+{
+    struct planner planner = {.source = source, .plan = plan, .error = error};
+    enum mt_status status;
+
+    memset(plan, 0, sizeof *plan);
+    mt_phases_init(&planner.phases, &planner.arena, &source->symbols);
+    status = mt_found_phases_lay(source, error);
+    if (status == MT_OK)
+        status = read_source(&planner);
+    if (status == MT_OK)
+        status = collect_steps(&planner);
+    if (status == MT_OK)
+        status = plan_all(&planner);
+    free(planner.requests);
+    free(planner.steps);
+    free(planner.list);
+    mt_map_release(&planner.live);
+    mt_phases_release(&planner.phases);
+    mt_arena_release(&planner.arena);
+    if (status != MT_OK)
+        mt_step_plan_release(plan);
+    if (status == MT_ERR_MEMORY)
+        return mt_fail(error, status, MT_NO_OFFSET, "out of host memory");
+    return status;
+}
+
+void mt_step_plan_release(struct mt_step_plan *plan)
+{
+    size_t i;
+
+    for (i = 0; i < MT_PLAN_DEVICES; i++)
+        free(plan->devices[i].entries);
+    free(plan->of_event);
+    memset(plan, 0, sizeof *plan);
+}

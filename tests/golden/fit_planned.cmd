@@ -1,0 +1,1 @@
+memtrace fit captures/leak.pickle.zst -p planned --no-cards

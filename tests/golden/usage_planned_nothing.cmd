@@ -1,0 +1,1 @@
+memtrace replay captures/gpt_default.pickle.zst -p planned
