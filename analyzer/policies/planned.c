@@ -48,10 +48,9 @@ static void join(struct mt_level *all, const struct mt_level *own, const struct 
     all->peak = mt_max_u64(all->peak, all->now);
 }
 
-static void add_up(struct mt_policy *self)
+static void add_up(struct mt_policy *self, const struct mt_counters *rest)
 {
     const struct mt_counters *own = &self->own, *seen = &self->seen;
-    const struct mt_counters *rest = mt_policy_pytorch.counters(self->rest);
     struct mt_counters *all = &self->all;
 
     join(&all->requested, &own->requested, &rest->requested, &seen->requested);
@@ -67,9 +66,26 @@ static void add_up(struct mt_policy *self)
     all->retries = own->retries + rest->retries;
     all->ooms = own->ooms + rest->ooms;
     self->seen = *rest;
+}
+
+/* After everything that is asked of it: what the rest did to its device was done to
+ * the real one. */
+static enum mt_status settle(struct mt_policy *self, enum mt_status status)
+{
+    enum mt_status logged = MT_OK;
+    size_t i;
+
+    for (i = 0; logged == MT_OK && i < self->rest_device.op_count; i++) {
+        const struct mt_device_op *op = &self->rest_device.ops[i];
+        add_up(self, &op->after);
+        logged =
+            mt_device_log(self->device, op->kind, op->addr, op->size_bytes, op->stream, &self->all);
+    }
+    add_up(self, mt_policy_pytorch.counters(self->rest));
     self->device->address_ties = self->rest_device.address_ties;
     self->rest_device.bases = NULL; /* lent */
     mt_device_clear(&self->rest_device);
+    return logged == MT_OK ? status : logged;
 }
 
 /* What the trace tells of private pools that were given back (pytorch_release.c). */
@@ -154,9 +170,8 @@ static enum mt_status create(const char *options, const struct mt_trace_header *
         return status;
     }
     snprintf(spelling, spelling_size, "planned%s", strchr(rest, ':') ? strchr(rest, ':') : "");
-    add_up(self);
     *policy = self;
-    return MT_OK;
+    return settle(self, MT_OK);
 }
 
 /* ---- the arena ------------------------------------------------------------------ */
@@ -236,8 +251,7 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
         self->device->refusals += self->rest_device.refusals;
         self->rest_device.refusals = 0;
     }
-    add_up(self);
-    return status;
+    return settle(self, status);
 }
 
 static enum mt_status free_requested(struct mt_policy *self, uint32_t handle)
@@ -251,8 +265,7 @@ static enum mt_status free_requested(struct mt_policy *self, uint32_t handle)
     } else {
         status = mt_policy_pytorch.free_requested(self->rest, handle);
     }
-    add_up(self);
-    return status;
+    return settle(self, status);
 }
 
 static enum mt_status free_completed(struct mt_policy *self, uint32_t handle)
@@ -270,8 +283,7 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t handle)
     } else {
         status = mt_policy_pytorch.free_completed(self->rest, handle);
     }
-    add_up(self);
-    return status;
+    return settle(self, status);
 }
 
 /* ---- the rest ------------------------------------------------------------------- */
@@ -282,8 +294,7 @@ static enum mt_status empty_cache(struct mt_policy *self)
 
     lend_bases(self);
     status = mt_policy_pytorch.empty_cache(self->rest);
-    add_up(self);
-    return status;
+    return settle(self, status);
 }
 
 static enum mt_status restore_segment(struct mt_policy *self, const struct mt_event *segment)
@@ -303,8 +314,7 @@ static enum mt_status restored(struct mt_policy *self)
 
     memset(&self->all, 0, sizeof self->all);
     memset(&self->seen, 0, sizeof self->seen);
-    add_up(self);
-    return status;
+    return settle(self, status);
 }
 
 static const struct mt_counters *counters(const struct mt_policy *self)

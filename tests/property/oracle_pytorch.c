@@ -413,3 +413,12 @@ const struct oracle_rules oracle_pytorch = {.policy = "pytorch",
                                             .take = take,
                                             .give = give,
                                             .empty = release_cached};
+
+/* Without a plan it is its rest (test_planned_random.c has plans). */
+const struct oracle_rules oracle_planned = {.policy = "planned",
+                                            .alignment = 512,
+                                            .in_order = true,
+                                            .configure = oracle_pytorch_configure,
+                                            .take = take,
+                                            .give = give,
+                                            .empty = release_cached};
