@@ -39,6 +39,14 @@ const struct mt_command mt_commands[] = {
     {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
      "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing.",
      mt_cmd_info},
+    {"lines", "TRACE [options]", "what each line of the program did with memory",
+     "For every function in the stacks: of each line, active and reserved memory after it, the\n"
+     "peak within it, growth, and what it allocated, what the functions that it calls did\n"
+     "included. What line profilers for PyTorch show, from a trace.\n"
+     "\n"
+     "  memtrace lines run.pickle\n"
+     "  memtrace lines run.pickle --function train_step --source",
+     mt_cmd_lines},
     {"optimal", "TRACE|CSV [options]", "the least memory that a plan of addresses needs",
      "No allocator needs less than the largest sum of live bytes: the lower bound. A plan that\n"
      "knows all lifetimes beforehand gets there, or nearly; this searches for one, checks it, and\n"

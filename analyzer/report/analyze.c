@@ -5,6 +5,7 @@
 #include "findings.h"
 #include "flamechart_model.h"
 #include "found_phases.h"
+#include "replay_as_run.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -19,34 +20,25 @@
 
 /* ---- first reading ------------------------------------------------------- */
 
-static enum mt_status replay(struct mt_analysis *analysis, const char *policy)
+static enum mt_status replay_as_run(struct mt_analysis *analysis,
+                                    const struct mt_replay_observer *observer)
+{
+    struct mt_arena *arena = &analysis->report->arena;
+    char difference[240];
+    enum mt_status status;
+
+    status = mt_replay_as_run(analysis->source, &analysis->options->replay, observer,
+                              analysis->summary, difference, analysis->error);
+    if (!status && *difference)
+        analysis->report->pytorch_difference = mt_arena_text(arena, difference, strlen(difference));
+    return status;
+}
+
+/* Without a wish as the run was. */
+static enum mt_status read_once(struct mt_analysis *analysis)
 {
     struct mt_replay_options options = analysis->options->replay;
     struct mt_replay_observer observer = {&analysis->survey, mt_survey_event, mt_survey_restart};
-
-    mt_survey_release(&analysis->survey);
-    mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);
-    analysis->survey.progress = analysis->options->progress;
-    memset(analysis->summary, 0, sizeof *analysis->summary);
-    options.policy = policy;
-    options.verify = true;
-    return mt_replay_run(analysis->source, &options, &observer, analysis->summary, analysis->error);
-}
-
-static bool is_exact(const struct mt_replay_summary *summary)
-{
-    for (uint16_t i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].has_events && !summary->devices[i].verify.exact)
-            return false;
-    return true;
-}
-
-/* Without a wish: PyTorch's own rules, as long as they reproduce what was
- * recorded; else, and of a program without an allocator above the driver, what
- * was recorded. */
-static enum mt_status read_once(struct mt_analysis *analysis)
-{
-    const struct mt_replay_options *wish = &analysis->options->replay;
     enum mt_status status;
 
     status = mt_heap_view_choose(analysis->source, analysis->error);
@@ -54,26 +46,12 @@ static enum mt_status read_once(struct mt_analysis *analysis)
         status = mt_found_phases_lay(analysis->source, analysis->error);
     if (status)
         return status;
-    if (wish->policy)
-        return replay(analysis, wish->policy);
-    if (analysis->source->view.level == MT_VIEW_DRIVER)
-        return replay(analysis, "recorded");
-    status = replay(analysis, "pytorch");
-    if (status || is_exact(analysis->summary) || wish->limit_bytes || wish->blind)
-        return status;
-    status = mt_source_rewind(analysis->source, analysis->error);
-    if (status)
-        return status;
-    analysis->report->pytorch_difference = mt_arena_text(&analysis->report->arena, "", 0);
-    for (uint16_t i = 0; i < analysis->summary->device_count; i++) {
-        const struct mt_replay_verify *verify = &analysis->summary->devices[i].verify;
-
-        if (!verify->exact && verify->first_difference[0] && !*analysis->report->pytorch_difference)
-            analysis->report->pytorch_difference =
-                mt_arena_text(&analysis->report->arena, verify->first_difference,
-                              strlen(verify->first_difference));
-    }
-    return replay(analysis, "recorded");
+    mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);
+    analysis->survey.progress = analysis->options->progress;
+    if (!options.policy)
+        return replay_as_run(analysis, &observer);
+    options.verify = true;
+    return mt_replay_run(analysis->source, &options, &observer, analysis->summary, analysis->error);
 }
 
 /* ---- between ------------------------------------------------------------- */

@@ -1,0 +1,362 @@
+/* One row for each device and frame: a frame is a line of a function. */
+#include "line_table.h"
+
+#include "replay_as_run.h"
+#include "stack_kinds.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct line_rows {
+    struct mt_line_use *rows; /* by frame */
+    uint32_t capacity;
+    struct mt_bytes before; /* the last event */
+    uint64_t events;
+    struct mt_line_device sums;
+};
+
+struct reading {
+    struct mt_source *source;
+    struct line_rows devices[MT_MAX_DEVICES];
+    struct mt_stack_kinds kinds;
+    struct mt_site_table sites;
+    bool has_frees;
+    uint32_t waiting; /* stack that called backward last, on its thread; MT_NO_ID */
+};
+
+/* ---- whose event it is --------------------------------------------------------- */
+
+static bool is_line(const struct reading *reading, uint32_t frame)
+{
+    enum mt_origin origin = mt_site_table_origin(&reading->sites, frame);
+
+    return origin != MT_ORIGIN_NATIVE && origin != MT_ORIGIN_ENGINE &&
+           reading->source->symbols.frames[frame].line;
+}
+
+static const struct mt_frame *root_of(const struct mt_symbols *symbols, uint32_t stack)
+{
+    while (symbols->stacks[stack].parent < stack)
+        stack = symbols->stacks[stack].parent;
+    return &symbols->frames[symbols->stacks[stack].frame];
+}
+
+/* Do both begin in one function? Then they are one thread's, as far as stacks
+ * tell. */
+static bool same_root(const struct mt_symbols *symbols, uint32_t stack, uint32_t other)
+{
+    const struct mt_frame *a = root_of(symbols, stack), *b = root_of(symbols, other);
+
+    return a->function == b->function && a->file == b->file;
+}
+
+/* The stack that waits for what happens on `stack`, a thread of the autograd
+ * engine; MT_NO_ID if this is no such thread. */
+static uint32_t waits_for(struct reading *reading, uint32_t stack)
+{
+    const struct mt_symbols *symbols = &reading->source->symbols;
+    bool has_stack = stack < symbols->stack_count;
+
+    if (!has_stack ||
+        (reading->waiting != MT_NO_ID && !same_root(symbols, stack, reading->waiting)))
+        return reading->waiting;
+    reading->waiting =
+        (mt_stack_kind(&reading->kinds, stack) & MT_STACK_KIND_MASK) == MT_PHASE_BACKWARD
+            ? stack
+            : MT_NO_ID;
+    return MT_NO_ID;
+}
+
+/* ---- charging ------------------------------------------------------------------ */
+
+static void raise(uint64_t *most, uint64_t value)
+{
+    *most = mt_max_u64(*most, value);
+}
+
+static void raise_all(struct mt_bytes *most, const struct mt_bytes *now)
+{
+    raise(&most->requested, now->requested);
+    raise(&most->allocated, now->allocated);
+    raise(&most->active, now->active);
+    raise(&most->reserved, now->reserved);
+}
+
+struct charge {
+    struct mt_bytes now;
+    uint64_t block_bytes; /* handed out */
+    bool by_engine;
+};
+
+/* False if it was charged already: a function that calls itself. */
+static bool charge_line(struct line_rows *rows, uint32_t frame, const struct charge *charge,
+                        bool is_own)
+{
+    struct mt_line_use *line = &rows->rows[frame];
+
+    if (line->last_event == rows->events)
+        return false;
+    if (!line->last_event || line->last_event + 1 != rows->events)
+        raise_all(&line->peak, &rows->before);
+    line->frame = frame;
+    line->last_event = rows->events;
+    line->allocations += charge->block_bytes != 0;
+    line->allocated_bytes += charge->block_bytes;
+    line->engine_bytes += charge->by_engine ? charge->block_bytes : 0;
+    line->own_bytes += is_own ? charge->block_bytes : 0;
+    line->growth_bytes += (int64_t)(charge->now.active - rows->before.active);
+    raise_all(&line->peak, &charge->now);
+    line->after = charge->now;
+    return true;
+}
+
+/* Was any line charged? */
+static bool charge_stack(const struct reading *reading, struct line_rows *rows, uint32_t stack,
+                         const struct charge *charge)
+{
+    const struct mt_symbols *symbols = &reading->source->symbols;
+    bool charged = false, has_user = false;
+
+    while (stack < symbols->stack_count) {
+        const struct mt_stack *node = &symbols->stacks[stack];
+
+        if (node->frame < symbols->frame_count && is_line(reading, node->frame)) {
+            bool is_user = mt_site_table_origin(&reading->sites, node->frame) == MT_ORIGIN_USER;
+
+            charged |= charge_line(rows, node->frame, charge, is_user ? !has_user : !charged);
+            has_user |= is_user;
+        }
+        stack = node->parent < stack ? node->parent : MT_NO_ID;
+    }
+    return charged;
+}
+
+static enum mt_status make_room(struct line_rows *rows, uint32_t frame_count)
+{
+    size_t wanted = (size_t)frame_count + frame_count / 2 + 16;
+    struct mt_line_use *bigger;
+
+    if (frame_count <= rows->capacity)
+        return MT_OK;
+    bigger = realloc(rows->rows, wanted * sizeof *bigger);
+    if (!bigger)
+        return MT_ERR_MEMORY;
+    memset(bigger + rows->capacity, 0, (wanted - rows->capacity) * sizeof *bigger);
+    rows->rows = bigger;
+    rows->capacity = (uint32_t)wanted;
+    return MT_OK;
+}
+
+static enum mt_status on_event(void *context, const struct mt_event *event,
+                               const struct mt_replay_view *view)
+{
+    struct reading *reading = context;
+    const struct mt_symbols *symbols = &reading->source->symbols;
+    struct line_rows *rows;
+    struct charge charge = {0};
+    uint32_t waiting;
+    bool charged;
+
+    if (!mt_event_is_memory(event) || event->device >= MT_MAX_DEVICES || !view->counters)
+        return MT_OK;
+    rows = &reading->devices[event->device];
+    charge.now = mt_counters_bytes(view->counters);
+    if (event->flags & MT_EVENT_INITIAL) {
+        rows->before = charge.now;
+        return MT_OK;
+    }
+    if (mt_stack_kinds_update(&reading->kinds, symbols) ||
+        mt_site_table_update(&reading->sites, symbols) || make_room(rows, symbols->frame_count))
+        return MT_ERR_MEMORY;
+    rows->events++;
+    reading->has_frees |= event->kind == MT_EVENT_FREE_REQUESTED && event->stack != MT_NO_ID;
+    charge.block_bytes = event->kind == MT_EVENT_ALLOC ? view->block_bytes : 0;
+    waiting = waits_for(reading, event->stack);
+    charged = charge_stack(reading, rows, event->stack, &charge);
+    charge.by_engine = true;
+    charged |= charge_stack(reading, rows, waiting, &charge);
+    rows->sums.allocations += charge.block_bytes != 0;
+    rows->sums.allocated_bytes += charge.block_bytes;
+    rows->sums.unseen_allocations += charge.block_bytes && !charged;
+    rows->sums.unseen_bytes += charged ? 0 : charge.block_bytes;
+    rows->before = charge.now;
+    return MT_OK;
+}
+
+static enum mt_status on_restart(void *context)
+{
+    struct reading *reading = context;
+
+    for (uint32_t i = 0; i < MT_MAX_DEVICES; i++) {
+        free(reading->devices[i].rows);
+        reading->devices[i] = (struct line_rows){0};
+    }
+    reading->waiting = MT_NO_ID;
+    reading->has_frees = false;
+    return MT_OK;
+}
+
+/* ---- the table ----------------------------------------------------------------- */
+
+struct sorted_line {
+    uint32_t file, function, line;
+    struct mt_line_use use;
+};
+
+static int by_number(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int line_order(const void *a, const void *b)
+{
+    const struct sorted_line *x = a, *y = b;
+    int order = by_number(x->file, y->file);
+
+    if (!order)
+        order = by_number(x->function, y->function);
+    return order ? order : by_number(x->line, y->line);
+}
+
+static int function_order(const void *a, const void *b)
+{
+    const struct mt_line_function *x = a, *y = b;
+    int order = by_number(y->own_bytes, x->own_bytes);
+
+    if (!order)
+        order = by_number(x->file, y->file);
+    return order ? order : by_number(x->function, y->function);
+}
+
+static bool same_function(const struct sorted_line *a, const struct sorted_line *b)
+{
+    return a->file == b->file && a->function == b->function;
+}
+
+/* The lines that did something, by file, function and line. */
+static uint32_t sort_lines(const struct reading *reading, const struct line_rows *rows,
+                           struct sorted_line *sorted)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < rows->capacity; i++) {
+        const struct mt_frame *frame;
+
+        if (!rows->rows[i].last_event)
+            continue;
+        frame = &reading->source->symbols.frames[i];
+        sorted[count++] =
+            (struct sorted_line){frame->file, frame->function, frame->line, rows->rows[i]};
+    }
+    qsort(sorted, count, sizeof *sorted, line_order);
+    return count;
+}
+
+static void add_line(const struct reading *reading, struct mt_line_device *device,
+                     struct mt_line_use *line, const struct sorted_line *sorted, bool begins)
+{
+    struct mt_line_function *function;
+
+    if (begins) {
+        function = &device->functions[device->function_count++];
+        function->function = sorted->function;
+        function->file = sorted->file;
+        function->origin = mt_site_table_origin(&reading->sites, sorted->use.frame);
+        function->lines = line;
+    }
+    function = &device->functions[device->function_count - 1];
+    function->line_count++;
+    function->own_bytes += sorted->use.own_bytes;
+    *line = sorted->use;
+}
+
+static enum mt_status fill_device(const struct reading *reading, const struct line_rows *rows,
+                                  struct mt_arena *arena, struct mt_line_device *device)
+{
+    struct sorted_line *sorted = calloc((size_t)rows->capacity + 1, sizeof *sorted);
+    struct mt_line_use *lines;
+    uint32_t count;
+
+    if (!sorted)
+        return MT_ERR_MEMORY;
+    count = sort_lines(reading, rows, sorted);
+    lines = mt_arena_array(arena, (size_t)count + 1, sizeof *lines);
+    device->functions = mt_arena_array(arena, (size_t)count + 1, sizeof *device->functions);
+    for (uint32_t i = 0; i < count && lines && device->functions; i++)
+        add_line(reading, device, &lines[i], &sorted[i],
+                 i == 0 || !same_function(&sorted[i - 1], &sorted[i]));
+    free(sorted);
+    if (!lines || !device->functions)
+        return MT_ERR_MEMORY;
+    qsort(device->functions, device->function_count, sizeof *device->functions, function_order);
+    return MT_OK;
+}
+
+static enum mt_status fill(const struct reading *reading, struct mt_line_table *table)
+{
+    table->devices = mt_arena_array(&table->arena, MT_MAX_DEVICES, sizeof *table->devices);
+    if (!table->devices)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < MT_MAX_DEVICES; i++) {
+        const struct line_rows *rows = &reading->devices[i];
+        struct mt_line_device *device = &table->devices[table->device_count];
+
+        if (!rows->events)
+            continue;
+        *device = rows->sums;
+        device->device = (uint16_t)i;
+        if (fill_device(reading, rows, &table->arena, device))
+            return MT_ERR_MEMORY;
+        table->has_lines |= device->function_count != 0;
+        table->device_count++;
+    }
+    return MT_OK;
+}
+
+static enum mt_status read_into(struct reading *reading, struct mt_line_table *table,
+                                struct mt_replay_summary *summary, struct mt_error *error)
+{
+    const struct mt_replay_options options = {0};
+    const struct mt_replay_observer observer = {reading, on_event, on_restart};
+    char difference[240];
+    enum mt_status status =
+        mt_replay_as_run(reading->source, &options, &observer, summary, difference, error);
+
+    if (status)
+        return status;
+    memcpy(table->policy, summary->policy, sizeof table->policy);
+    table->has_frees = reading->has_frees;
+    table->sizes_are_exact = mt_replay_is_exact(summary);
+    status = fill(reading, table);
+    return status ? mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status)) : MT_OK;
+}
+
+enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table *table,
+                                  struct mt_error *error)
+{
+    struct reading *reading = calloc(1, sizeof *reading);
+    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    enum mt_status status = MT_ERR_MEMORY;
+
+    memset(table, 0, sizeof *table);
+    if (reading && summary) {
+        reading->source = source;
+        reading->waiting = MT_NO_ID;
+        status = read_into(reading, table, summary, error);
+        (void)on_restart(reading);
+        mt_stack_kinds_release(&reading->kinds);
+        mt_site_table_release(&reading->sites);
+    } else {
+        status = mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    }
+    free(reading);
+    free(summary);
+    return status;
+}
+
+void mt_line_table_release(struct mt_line_table *table)
+{
+    mt_arena_release(&table->arena);
+    memset(table, 0, sizeof *table);
+}

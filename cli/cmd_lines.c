@@ -1,0 +1,136 @@
+/* memtrace lines: what each line of the program did with memory. */
+
+#include "lines_output.h"
+
+struct arguments {
+    struct mt_common common;
+    const char *function;
+    uint64_t device;
+    bool all, source;
+};
+
+/* ---- is there what was asked for? ---------------------------------------------- */
+
+static int say_no_device(const struct mt_lines_answer *answer)
+{
+    mt_say("nothing was allocated on device %llu", (unsigned long long)answer->device);
+    return MT_EXIT_USAGE;
+}
+
+static int say_no_function(const struct mt_lines_answer *answer)
+{
+    const struct mt_line_table *table = answer->table;
+    const char *near = NULL;
+    uint32_t d, f;
+
+    for (d = 0; d < table->device_count && !near; d++)
+        for (f = 0; f < table->devices[d].function_count && !near; f++) {
+            const char *name =
+                mt_symbols_text(answer->symbols, table->devices[d].functions[f].function);
+
+            near = mt_did_you_mean(answer->function, &name, 1);
+        }
+    if (near)
+        mt_say("no function '%s' allocated or freed anything; did you mean '%s'?", answer->function,
+               near);
+    else
+        mt_say("no function '%s' allocated or freed anything", answer->function);
+    return MT_EXIT_USAGE;
+}
+
+/* Of the devices that are wanted. */
+static uint32_t count_shown(const struct mt_lines_answer *answer, uint32_t *devices)
+{
+    uint32_t count = 0, d, f;
+
+    *devices = 0;
+    for (d = 0; d < answer->table->device_count; d++) {
+        const struct mt_line_device *device = &answer->table->devices[d];
+
+        if (!mt_lines_shows_device(answer, device))
+            continue;
+        ++*devices;
+        for (f = 0; f < device->function_count; f++)
+            count += mt_lines_shows(answer, &device->functions[f]);
+    }
+    return count;
+}
+
+/* A program whose own code is nowhere to be seen has libraries to show. */
+static int settle(struct mt_lines_answer *answer)
+{
+    uint32_t devices;
+
+    if (count_shown(answer, &devices) == 0) {
+        if (answer->device != MT_LINES_EVERY_DEVICE && !devices)
+            return say_no_device(answer);
+        if (answer->function && answer->table->has_lines)
+            return say_no_function(answer);
+        answer->with_libraries = true;
+    }
+    return MT_EXIT_OK;
+}
+
+/* ---- the command --------------------------------------------------------------- */
+
+static int tell(struct mt_lines_answer *answer, const struct arguments *arguments)
+{
+    struct mt_buf out = {0};
+    int code = settle(answer);
+
+    if (code)
+        return code;
+    if (arguments->common.json)
+        mt_lines_json(&out, answer);
+    else
+        mt_lines_text(&out, answer);
+    code = mt_print(&out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int lines(struct mt_source *source, const char *path, const struct arguments *arguments)
+{
+    struct mt_line_table table;
+    struct mt_lines_answer answer = {
+        path,           &source->symbols, &table, arguments->function, arguments->device,
+        arguments->all, arguments->source};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code, verdict;
+
+    if (mt_line_table_read(source, &table, &error) != MT_OK) {
+        mt_line_table_release(&table);
+        return mt_report_error(path, &error);
+    }
+    code = tell(&answer, arguments);
+    mt_line_table_release(&table);
+    verdict = mt_input_verdict(source, path, &arguments->common);
+    return code ? code : verdict;
+}
+
+int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
+{
+    struct arguments arguments = {.device = MT_LINES_EVERY_DEVICE};
+    const struct mt_option options[] = {
+        {"function", 'f', MT_OPTION_TEXT, "F", "only functions of this name, of libraries too",
+         &arguments.function},
+        {"source", 's', MT_OPTION_FLAG, NULL, "show the source text, of files that are there",
+         &arguments.source},
+        {"device", 'd', MT_OPTION_COUNT, "N", "only this device", &arguments.device},
+        {"all", 'a', MT_OPTION_FLAG, NULL, "functions of libraries, too", &arguments.all},
+        MT_COMMON_OPTIONS(arguments.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_source *source;
+    char **paths;
+    int count, code;
+
+    code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
+    if (code >= 0)
+        return code;
+    source = mt_open_input(paths[0], &arguments.common, &code);
+    if (!source)
+        return code;
+    code = lines(source, paths[0], &arguments);
+    mt_source_close(source);
+    return code;
+}

@@ -1,0 +1,320 @@
+#include "lines_output.h"
+
+#include "json.h"
+#include "source_text.h"
+#include "text_table.h"
+#include "units.h"
+
+#include <string.h>
+
+/* ---- what is wanted ------------------------------------------------------------ */
+
+/* "Net.forward" is called forward, too. */
+static bool is_called(const char *function, const char *name)
+{
+    const char *dot = strrchr(function, '.');
+
+    return !strcmp(function, name) || (dot && !strcmp(dot + 1, name));
+}
+
+bool mt_lines_shows_device(const struct mt_lines_answer *answer,
+                           const struct mt_line_device *device)
+{
+    return answer->device == MT_LINES_EVERY_DEVICE || answer->device == device->device;
+}
+
+bool mt_lines_shows(const struct mt_lines_answer *answer, const struct mt_line_function *function)
+{
+    if (answer->function)
+        return is_called(mt_symbols_text(answer->symbols, function->function), answer->function);
+    return answer->with_libraries || function->origin == MT_ORIGIN_USER;
+}
+
+/* ---- text ---------------------------------------------------------------------- */
+
+static void add_cells(struct mt_text_table *table, const struct mt_lines_answer *answer,
+                      const struct mt_line_use *line)
+{
+    char text[MT_UNITS_TEXT], marked[MT_UNITS_TEXT + 1];
+
+    mt_table_cell(table, mt_format_count(text, answer->symbols->frames[line->frame].line));
+    mt_table_cell(table, mt_format_bytes(text, line->peak.active));
+    mt_table_cell(table, mt_format_bytes(text, line->after.active));
+    mt_table_cell(table, mt_format_bytes(text, line->after.reserved));
+    mt_table_cell(table,
+                  answer->table->has_frees ? mt_format_change(text, line->growth_bytes) : "?");
+    mt_format_bytes(marked, line->allocated_bytes);
+    if (line->engine_bytes)
+        strcat(marked, "*");
+    mt_table_cell(table, marked);
+    mt_table_cell(table, mt_format_count(text, line->allocations));
+}
+
+static void add_source(struct mt_text_table *table, struct mt_source_text *text, uint32_t number)
+{
+    char code[256];
+    size_t length;
+    const char *line = mt_source_text_line(text, number, &length);
+
+    length = length < sizeof code ? length : sizeof code - 1;
+    memcpy(code, line, length);
+    code[length] = '\0';
+    mt_table_cell(table, code);
+}
+
+static void add_heading(struct mt_buf *out, const struct mt_lines_answer *answer,
+                        const struct mt_line_function *function)
+{
+    const struct mt_style *style = mt_stdout_style();
+    const char *name = mt_symbols_text(answer->symbols, function->function);
+    const char *file = mt_source_text_name(mt_symbols_text(answer->symbols, function->file));
+
+    mt_buf_printf(out, "\n%s", style->bold);
+    mt_buf_add_printable(out, name, strlen(name));
+    mt_buf_add_text(out, style->reset);
+    mt_buf_add_text(out, ", ");
+    mt_buf_add_printable(out, file, strlen(file));
+    mt_buf_add_char(out, '\n');
+}
+
+static void add_function(struct mt_buf *out, const struct mt_lines_answer *answer,
+                         const struct mt_line_function *function)
+{
+    static const struct mt_text_column columns[] = {
+        {"line", true, false},     {"peak", true, false},   {"after", true, false},
+        {"reserved", true, false}, {"growth", true, false}, {"allocated", true, false},
+        {"times", true, false},    {"code", false, true},   {NULL, false, false}};
+    static const struct mt_text_column without_code[] = {
+        {"line", true, false},     {"peak", true, false},   {"after", true, false},
+        {"reserved", true, false}, {"growth", true, false}, {"allocated", true, false},
+        {"times", true, false},    {NULL, false, false}};
+    const struct mt_style *style = mt_stdout_style();
+    struct mt_source_text text = {0};
+    struct mt_text_table table;
+    bool has_source = answer->with_source &&
+                      mt_source_text_open(&text, mt_symbols_text(answer->symbols, function->file));
+
+    add_heading(out, answer, function);
+    mt_table_begin(&table, has_source ? columns : without_code, 2);
+    for (uint32_t i = 0; i < function->line_count; i++) {
+        add_cells(&table, answer, &function->lines[i]);
+        if (has_source)
+            add_source(&table, &text, answer->symbols->frames[function->lines[i].frame].line);
+    }
+    mt_table_end(&table, out, style->dim, style->reset);
+    mt_source_text_release(&text);
+}
+
+/* The wanted line that asked for most, and its function. */
+static const struct mt_line_use *greatest(const struct mt_lines_answer *answer,
+                                          const struct mt_line_device *device,
+                                          const struct mt_line_function **of)
+{
+    const struct mt_line_use *most = NULL;
+    uint32_t f, i;
+
+    for (f = 0; f < device->function_count; f++) {
+        if (!mt_lines_shows(answer, &device->functions[f]))
+            continue;
+        for (i = 0; i < device->functions[f].line_count; i++) {
+            const struct mt_line_use *line = &device->functions[f].lines[i];
+
+            if (most && line->peak.active <= most->peak.active)
+                continue;
+            most = line;
+            *of = &device->functions[f];
+        }
+    }
+    return most;
+}
+
+static void add_line(struct mt_buf *out, const struct mt_buf *line)
+{
+    if (line->data)
+        mt_add_wrapped(out, line->data, 0, 2);
+    mt_buf_add_char(out, '\n');
+    out->failed |= line->failed;
+}
+
+/* The fullest instant: of lines that share it that of the function that allocates most
+ * itself, which comes first. */
+static void add_answer(struct mt_buf *out, const struct mt_lines_answer *answer,
+                       const struct mt_line_device *device)
+{
+    char bytes[MT_UNITS_TEXT], count[MT_UNITS_TEXT], unseen[MT_UNITS_TEXT];
+    struct mt_arena arena = {0};
+    struct mt_buf line = {0};
+    const struct mt_line_function *function = NULL;
+    const struct mt_line_use *most = greatest(answer, device, &function);
+
+    if (answer->table->device_count > 1)
+        mt_buf_printf(&line, "Device %u: ", device->device);
+    mt_buf_printf(&line, "%s allocations, %s in all", mt_format_count(count, device->allocations),
+                  mt_format_bytes(bytes, device->allocated_bytes));
+    if (most)
+        mt_buf_printf(&line, "; active memory is highest, %s, in %s",
+                      mt_format_bytes(bytes, most->peak.active),
+                      mt_frame_label(&arena, answer->symbols, most->frame));
+    if (device->unseen_allocations)
+        mt_buf_printf(&line, "; %s of them (%s) have no Python stack and are in no line",
+                      mt_format_count(count, device->unseen_allocations),
+                      mt_format_bytes(unseen, device->unseen_bytes));
+    add_line(out, &line);
+    mt_buf_release(&line);
+    mt_arena_release(&arena);
+}
+
+static bool add_device(struct mt_buf *out, const struct mt_lines_answer *answer,
+                       const struct mt_line_device *device)
+{
+    bool has_engine = false;
+    uint32_t f, i;
+
+    add_answer(out, answer, device);
+    for (f = 0; f < device->function_count; f++) {
+        const struct mt_line_function *function = &device->functions[f];
+
+        if (!mt_lines_shows(answer, function))
+            continue;
+        add_function(out, answer, function);
+        for (i = 0; i < function->line_count; i++)
+            has_engine |= function->lines[i].engine_bytes != 0;
+    }
+    return has_engine;
+}
+
+static void add_notes(struct mt_buf *out, const struct mt_lines_answer *answer, bool has_engine)
+{
+    mt_buf_add_text(
+        out,
+        "\npeak, after and growth are active bytes; reserved is after the line, too; a line has\n"
+        "what the functions that it calls did\n");
+    if (has_engine)
+        mt_buf_add_text(out, "* some of it by backward's own threads, which have no Python stack, "
+                             "while the line waited\n");
+    if (!answer->table->has_frees)
+        mt_buf_add_text(out, "frees were recorded without stacks: growth is not known, after means "
+                             "after its last allocation\n");
+    if (!answer->table->sizes_are_exact)
+        mt_buf_add_text(out, "block sizes are as far as they were recorded: no allocator's rules "
+                             "reproduce this trace\n");
+}
+
+void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)
+{
+    const struct mt_line_table *table = answer->table;
+    bool has_engine = false, begun = false;
+
+    if (!table->has_lines) {
+        mt_buf_add_text(out, "No lines: the trace has no Python stacks.\n");
+        return;
+    }
+    for (uint32_t i = 0; i < table->device_count; i++) {
+        if (!mt_lines_shows_device(answer, &table->devices[i]))
+            continue;
+        if (begun)
+            mt_buf_add_char(out, '\n');
+        begun = true;
+        has_engine |= add_device(out, answer, &table->devices[i]);
+    }
+    add_notes(out, answer, has_engine);
+}
+
+/* ---- JSON ---------------------------------------------------------------------- */
+
+static void json_levels(struct mt_json *json, const char *key, const struct mt_bytes *bytes)
+{
+    mt_json_object_begin(json, key);
+    mt_json_u64(json, "requested", bytes->requested);
+    mt_json_u64(json, "allocated", bytes->allocated);
+    mt_json_u64(json, "active", bytes->active);
+    mt_json_u64(json, "reserved", bytes->reserved);
+    mt_json_object_end(json);
+}
+
+/* Bytes that are no UTF-8 are the writer's to replace. */
+static void json_source(struct mt_json *json, struct mt_source_text *text, uint32_t number)
+{
+    struct mt_buf code = {0};
+    size_t length;
+    const char *line = mt_source_text_line(text, number, &length);
+
+    mt_buf_add(&code, line, length);
+    mt_json_text(json, "source", length ? code.data : NULL);
+    json->out->failed |= code.failed;
+    mt_buf_release(&code);
+}
+
+static void json_function(struct mt_json *json, const struct mt_lines_answer *answer,
+                          const struct mt_line_function *function)
+{
+    struct mt_source_text text = {0};
+    bool has_source = answer->with_source &&
+                      mt_source_text_open(&text, mt_symbols_text(answer->symbols, function->file));
+
+    mt_json_object_begin(json, NULL);
+    mt_json_text(json, "function", mt_symbols_text(answer->symbols, function->function));
+    mt_json_text(json, "file", mt_symbols_text(answer->symbols, function->file));
+    mt_json_text(json, "origin", mt_origin_name(function->origin));
+    mt_json_array_begin(json, "lines");
+    for (uint32_t i = 0; i < function->line_count; i++) {
+        const struct mt_line_use *line = &function->lines[i];
+        uint32_t number = answer->symbols->frames[line->frame].line;
+
+        mt_json_object_begin(json, NULL);
+        mt_json_u64(json, "line", number);
+        json_levels(json, "peak", &line->peak);
+        json_levels(json, "after", &line->after);
+        if (answer->table->has_frees)
+            mt_json_i64(json, "growth_bytes", line->growth_bytes);
+        else
+            mt_json_null(json, "growth_bytes");
+        mt_json_u64(json, "allocated_bytes", line->allocated_bytes);
+        mt_json_u64(json, "engine_bytes", line->engine_bytes);
+        mt_json_u64(json, "own_bytes", line->own_bytes);
+        mt_json_u64(json, "allocations", line->allocations);
+        if (has_source)
+            json_source(json, &text, number);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+    mt_json_object_end(json);
+    mt_source_text_release(&text);
+}
+
+static void json_device(struct mt_json *json, const struct mt_lines_answer *answer,
+                        const struct mt_line_device *device)
+{
+    mt_json_object_begin(json, NULL);
+    mt_json_u64(json, "device", device->device);
+    mt_json_u64(json, "allocations", device->allocations);
+    mt_json_u64(json, "allocated_bytes", device->allocated_bytes);
+    mt_json_u64(json, "unseen_allocations", device->unseen_allocations);
+    mt_json_u64(json, "unseen_bytes", device->unseen_bytes);
+    mt_json_array_begin(json, "functions");
+    for (uint32_t i = 0; i < device->function_count; i++)
+        if (mt_lines_shows(answer, &device->functions[i]))
+            json_function(json, answer, &device->functions[i]);
+    mt_json_array_end(json);
+    mt_json_object_end(json);
+}
+
+void mt_lines_json(struct mt_buf *out, const struct mt_lines_answer *answer)
+{
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.lines/1");
+    mt_json_text(&json, "path", answer->path);
+    mt_json_text(&json, "policy", answer->table->policy);
+    mt_json_bool(&json, "frees_have_stacks", answer->table->has_frees);
+    mt_json_bool(&json, "sizes_exact", answer->table->sizes_are_exact);
+    mt_json_array_begin(&json, "devices");
+    for (uint32_t i = 0; i < answer->table->device_count; i++)
+        if (mt_lines_shows_device(answer, &answer->table->devices[i]))
+            json_device(&json, answer, &answer->table->devices[i]);
+    mt_json_array_end(&json);
+    mt_json_object_end(&json);
+    mt_buf_add_char(out, '\n');
+}

@@ -1,0 +1,29 @@
+/* How a table of lines is told: as text, as JSON. */
+#ifndef MT_CLI_LINES_OUTPUT_H
+#define MT_CLI_LINES_OUTPUT_H
+
+#include "cli.h"
+#include "line_table.h"
+
+struct mt_lines_answer {
+    const char *path;
+    const struct mt_symbols *symbols;
+    const struct mt_line_table *table;
+    const char *function; /* only functions of that name; NULL = all that are wanted */
+    uint64_t device;      /* only this one; MT_LINES_EVERY_DEVICE */
+    bool with_libraries;  /* not the user's own code alone */
+    bool with_source;
+};
+#define MT_LINES_EVERY_DEVICE UINT64_MAX
+
+/* Is it wanted? */
+bool mt_lines_shows_device(const struct mt_lines_answer *answer,
+                           const struct mt_line_device *device);
+bool mt_lines_shows(const struct mt_lines_answer *answer, const struct mt_line_function *function);
+
+void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer);
+
+/* "memtrace.lines/1" */
+void mt_lines_json(struct mt_buf *out, const struct mt_lines_answer *answer);
+
+#endif

@@ -1,0 +1,2 @@
+cp captures/../workloads/lines.py .
+memtrace lines captures/lines.pickle.zst --source

@@ -1,0 +1,1 @@
+memtrace lines captures/lines.pickle.zst --function cross_entropy --source --json

@@ -1,0 +1,7 @@
+memtrace lines captures/lines.pickle.zst --function stepp
+echo $?
+memtrace lines captures/lines.pickle.zst --device 3
+echo $?
+memtrace lines captures/churn_noctx.pickle.zst
+echo $?
+memtrace lines captures/lines.pickle.zst --function step --source | head -5

@@ -1,0 +1,1 @@
+memtrace lines recorded/twogpu.trace.zst --device 1
