@@ -1,11 +1,11 @@
+/* The second reading: the cut. */
 #include "segments.h"
 
 #include "grow.h"
+#include "segments_names.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define MOST_RANGES 32
 
 /* What an event says. */
 struct told {
@@ -20,6 +20,7 @@ void mt_segments_init(struct mt_segments *segments, struct mt_symbols *symbols, 
     segments->symbols = symbols;
     segments->has_framework = has_framework;
     segments->last_place = segments->turn_place = MT_NO_ID;
+    segments->main_thread = -1;
 }
 
 void mt_segments_release(struct mt_segments *segments)
@@ -35,54 +36,9 @@ void mt_segments_release(struct mt_segments *segments)
 
 /* ---- ranges ------------------------------------------------------------------ */
 
-/* Facts of a name in one word. */
-#define NAME_KIND     0x0Fu
-#define NAME_STEP     0x10u
-#define NAME_PLUMBING 0x20u
-
-static enum mt_status name_at(struct mt_segments *segments, uint32_t name, uint32_t *id)
-{
-    const char *text = mt_symbols_text(segments->symbols, name);
-    struct mt_segment_name *facts;
-    int64_t number;
-
-    *id = mt_map_get(&segments->name_ids, name);
-    if (*id != MT_MAP_NONE)
-        return MT_OK;
-    if (segments->name_count == MT_MAP_NONE ||
-        mt_grow(&segments->names, &segments->name_capacity, segments->name_count + 1,
-                sizeof *facts) ||
-        mt_map_set(&segments->name_ids, name, (uint32_t)segments->name_count))
-        return MT_ERR_MEMORY;
-    *id = (uint32_t)segments->name_count++;
-    facts = &segments->names[*id];
-    *facts = (struct mt_segment_name){.facts = (uint32_t)mt_phase_kind_of(text)};
-    if (mt_phase_name_is_plumbing(text))
-        facts->facts |= NAME_PLUMBING;
-    else if (mt_phase_step_rank(text, &number) >= 2)
-        facts->facts |= NAME_STEP;
-    return MT_OK;
-}
-
-static struct mt_segment_thread *thread_at(struct mt_segments *segments, uint16_t id)
-{
-    uint32_t wanted = ((uint32_t)id + 1) * 2;
-    struct mt_segment_thread *bigger;
-
-    if (id < segments->thread_count)
-        return &segments->threads[id];
-    bigger = realloc(segments->threads, wanted * sizeof *bigger);
-    if (!bigger)
-        return NULL;
-    memset(bigger + segments->thread_count, 0, (wanted - segments->thread_count) * sizeof *bigger);
-    segments->threads = bigger;
-    segments->thread_count = wanted;
-    return &bigger[id];
-}
-
 static void push_range(struct mt_segment_thread *thread, uint32_t name, uint32_t facts)
 {
-    if (thread->depth < MOST_RANGES) {
+    if (thread->depth < MT_SEGMENTS_RANGES) {
         thread->names[thread->depth] = name;
         thread->facts[thread->depth] = (uint8_t)facts;
     }
@@ -94,7 +50,7 @@ static bool pop_range(struct mt_segment_thread *thread, uint32_t name)
 {
     uint32_t at = thread->depth;
 
-    if (thread->depth > MOST_RANGES) {
+    if (thread->depth > MT_SEGMENTS_RANGES) {
         thread->depth--;
         return false;
     }
@@ -114,125 +70,10 @@ static uint32_t user_ranges(const struct mt_segment_thread *thread, bool with_ki
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < thread->depth && i < MOST_RANGES; i++)
-        count +=
-            !(thread->facts[i] & NAME_PLUMBING) && (!with_kind || (thread->facts[i] & NAME_KIND));
+    for (uint32_t i = 0; i < thread->depth && i < MT_SEGMENTS_RANGES; i++)
+        count += !(thread->facts[i] & MT_NAME_PLUMBING) &&
+                 (!with_kind || (thread->facts[i] & MT_NAME_KIND));
     return count;
-}
-
-/* ---- first reading ------------------------------------------------------------- */
-
-static enum mt_status learn_push(struct mt_segments *segments, uint32_t name)
-{
-    uint32_t id, kind, facts;
-
-    if (name_at(segments, name, &id))
-        return MT_ERR_MEMORY;
-    facts = segments->names[id].facts;
-    kind = facts & NAME_KIND;
-    segments->kinds_told |= 1u << kind;
-    if (facts & NAME_PLUMBING)
-        return MT_OK;
-    segments->user_named = true;
-    segments->user_steps |= !!(facts & NAME_STEP);
-    segments->user_parts |=
-        kind == MT_PHASE_FORWARD || kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
-    segments->names[id].pushes++;
-    if (segments->open_count < MOST_RANGES)
-        segments->open_names[segments->open_count++] = id;
-    return MT_OK;
-}
-
-static void learn_pop(struct mt_segments *segments, uint32_t name)
-{
-    uint32_t id = mt_map_get(&segments->name_ids, name), at = segments->open_count;
-
-    while (at > 0 && segments->open_names[at - 1] != id)
-        at--;
-    if (at)
-        segments->open_count = at - 1;
-}
-
-static void learn_alloc(struct mt_segments *segments)
-{
-    uint32_t innermost;
-
-    if (!segments->user_named)
-        return;
-    innermost = segments->open_count ? segments->open_names[segments->open_count - 1] : 0;
-    if (!segments->open_count || (segments->names[innermost].facts & NAME_STEP))
-        segments->beside++;
-    else
-        segments->names[innermost].allocations++;
-}
-
-/* Do the program's own names tell what it does, but for its steps? */
-static bool names_tell(const struct mt_segments *segments)
-{
-    uint64_t within = 0, others = segments->beside;
-
-    for (size_t i = 0; i < segments->name_count; i++) {
-        within += segments->names[i].pushes > 1 ? segments->names[i].allocations : 0;
-        others += segments->names[i].pushes > 1 ? 0 : segments->names[i].allocations;
-    }
-    return within && within >= others;
-}
-
-enum mt_status mt_segments_learn(struct mt_segments *segments, const struct mt_event *event)
-{
-    if (event->kind == MT_EVENT_PHASE_PUSH)
-        return learn_push(segments, event->name);
-    if (event->kind == MT_EVENT_PHASE_POP)
-        learn_pop(segments, event->name);
-    if (event->kind == MT_EVENT_ALLOC)
-        learn_alloc(segments);
-    if (event->stack == MT_NO_ID || (event->flags & MT_EVENT_INITIAL) ||
-        (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_FREE_REQUESTED))
-        return MT_OK;
-    if (event->stack >= segments->places.count &&
-        mt_places_update(&segments->places, segments->symbols))
-        return MT_ERR_MEMORY;
-    segments->has_stacks |= event->kind == MT_EVENT_ALLOC;
-    if (event->stack < segments->places.count)
-        segments->places.used[event->stack] = 1;
-    return MT_OK;
-}
-
-static void find_engine(struct mt_segments *segments)
-{
-    for (uint32_t i = 0; i < segments->thread_count; i++)
-        segments->threads[i].depth = 0;
-    for (uint32_t i = 0; i < segments->symbols->thread_count && i <= UINT16_MAX; i++) {
-        const struct mt_thread_info *info = &segments->symbols->threads[i];
-        bool is = info->name != MT_NO_ID &&
-                  !strncmp(mt_symbols_text(segments->symbols, info->name), "pt_autograd", 11);
-        struct mt_segment_thread *thread = is ? thread_at(segments, (uint16_t)i) : NULL;
-
-        if (thread)
-            thread->is_engine = segments->has_engine = true;
-    }
-}
-
-enum mt_status mt_segments_prepare(struct mt_segments *segments)
-{
-    uint32_t update = (1u << MT_PHASE_OPTIMIZER) | (1u << MT_PHASE_BACKWARD);
-
-    segments->user_turns = names_tell(segments);
-    if (mt_places_update(&segments->places, segments->symbols) ||
-        mt_stack_kinds_update(&segments->stacks, segments->symbols))
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < segments->places.count; i++) {
-        uint8_t kind = mt_stack_kind(&segments->stacks, i) & MT_STACK_KIND_MASK;
-
-        if (!segments->places.used[i])
-            continue;
-        segments->places.used[i] = mt_place_bit(kind);
-        segments->kinds_told |= 1u << kind;
-    }
-    find_engine(segments);
-    segments->is_training = segments->has_engine || (segments->kinds_told & update);
-    segments->named_turns = !segments->user_steps && segments->user_turns;
-    return mt_places_find(&segments->places, &segments->stacks, segments->is_training);
 }
 
 /* ---- the cut ------------------------------------------------------------------- */
@@ -305,12 +146,12 @@ static struct told tell(const struct mt_segments *segments, const struct mt_even
 
     told.covered = segments->user_named && is_covered(segments, thread);
     for (uint32_t i = thread ? thread->depth : 0; i > 0; i--) {
-        uint8_t facts = i <= MOST_RANGES ? thread->facts[i - 1] : 0;
+        uint8_t facts = i <= MT_SEGMENTS_RANGES ? thread->facts[i - 1] : 0;
 
-        if (!(facts & NAME_KIND))
+        if (!(facts & MT_NAME_KIND))
             continue;
-        told.kind = facts & NAME_KIND;
-        told.source = facts & NAME_PLUMBING ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
+        told.kind = facts & MT_NAME_KIND;
+        told.source = facts & MT_NAME_PLUMBING ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
         return told;
     }
     if (thread && thread->is_engine) {
@@ -389,12 +230,17 @@ static enum mt_status on_block(struct mt_segments *segments, const struct mt_eve
 {
     struct told told = tell(segments, event);
     bool is_alloc = event->kind == MT_EVENT_ALLOC;
-    bool speaks = told.kind != MT_PHASE_UNKNOWN ||
-                  (is_alloc && (told.place != MT_NO_ID || !segments->has_stacks));
     uint32_t last_place = segments->last_place;
     struct mt_turn turn = {MT_NO_ID, 0};
-    bool same_place, goes_back;
+    bool speaks, same_place, goes_back;
     enum mt_status status = MT_OK;
+
+    if (segments->main_thread < 0 && told.kind > MT_PHASE_DATA && told.place != MT_NO_ID)
+        segments->main_thread = event->thread;
+    if (segments->main_thread >= 0 && event->thread != segments->main_thread)
+        told.place = MT_NO_ID; /* lines of several threads make no loop */
+    speaks = told.kind != MT_PHASE_UNKNOWN ||
+             (is_alloc && (told.place != MT_NO_ID || !segments->has_stacks));
 
     if (!speaks && told.place != MT_NO_ID && told.place != last_place)
         status = close(segments); /* a free by a later statement */
@@ -440,10 +286,10 @@ static bool turns_name(struct mt_segments *segments, uint32_t name)
 static enum mt_status on_user_push(struct mt_segments *segments, const struct mt_event *event,
                                    uint32_t facts, bool outermost)
 {
-    struct told told = {(uint8_t)(facts & NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID};
+    struct told told = {(uint8_t)(facts & MT_NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID};
     enum mt_status status;
 
-    segments->step_begins |= !!(facts & NAME_STEP);
+    segments->step_begins |= !!(facts & MT_NAME_STEP);
     if (segments->named_turns)
         told.place = event->name;
     if (segments->named_turns && !outermost)
@@ -459,19 +305,19 @@ static enum mt_status on_user_push(struct mt_segments *segments, const struct mt
 
 static enum mt_status on_push(struct mt_segments *segments, const struct mt_event *event)
 {
-    struct mt_segment_thread *thread = thread_at(segments, event->thread);
+    struct mt_segment_thread *thread = mt_segments_thread(segments, event->thread);
     struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_SCOPES, false, MT_NO_ID};
     bool outermost = thread && user_ranges(thread, false) == 0;
     enum mt_status status = MT_OK;
     uint32_t id, facts;
 
-    if (!thread || name_at(segments, event->name, &id))
+    if (!thread || mt_segments_name(segments, event->name, &id))
         return MT_ERR_MEMORY;
     facts = segments->names[id].facts;
-    told.kind = facts & NAME_KIND;
+    told.kind = facts & MT_NAME_KIND;
     push_range(thread, event->name, facts);
-    if (!(facts & NAME_PLUMBING)) {
-        segments->user_open += !!(facts & NAME_KIND);
+    if (!(facts & MT_NAME_PLUMBING)) {
+        segments->user_open += !!(facts & MT_NAME_KIND);
         return on_user_push(segments, event, facts, outermost);
     }
     told.covered = is_covered(segments, thread);
@@ -485,22 +331,22 @@ static enum mt_status on_push(struct mt_segments *segments, const struct mt_even
 
 static enum mt_status on_pop(struct mt_segments *segments, const struct mt_event *event)
 {
-    struct mt_segment_thread *thread = thread_at(segments, event->thread);
+    struct mt_segment_thread *thread = mt_segments_thread(segments, event->thread);
     uint32_t id, facts;
 
-    if (!thread || name_at(segments, event->name, &id))
+    if (!thread || mt_segments_name(segments, event->name, &id))
         return MT_ERR_MEMORY;
     facts = segments->names[id].facts;
     if (!pop_range(thread, event->name))
         return MT_OK;
-    if (!(facts & NAME_PLUMBING)) {
-        if ((facts & NAME_KIND) && segments->user_open)
+    if (!(facts & MT_NAME_PLUMBING)) {
+        if ((facts & MT_NAME_KIND) && segments->user_open)
             segments->user_open--;
         if (segments->now.covered)
             attach(segments, event);
         if (!segments->named_turns || user_ranges(thread, false) == 0)
             return close(segments);
-    } else if (segments->is_open && (facts & NAME_KIND) == segments->now.kind) {
+    } else if (segments->is_open && (facts & MT_NAME_KIND) == segments->now.kind) {
         attach(segments, event);
     }
     return MT_OK;

@@ -66,6 +66,7 @@ struct mt_segments {
     bool step_begins;   /* a step of the program did, just now */
     uint32_t user_open; /* ranges of the program that name a part */
     uint32_t turn_names[16], turn_name_count;
+    int32_t main_thread;                /* whose places count: the first that calls a model; -1 */
     uint32_t last_place;                /* of the last event that had one */
     uint32_t turn_place;                /* the same, but for events of callers of its function */
     uint64_t waiting_seq, waiting_t_ns; /* first event of segments since the last block */

@@ -59,18 +59,21 @@ static enum mt_status split_by_level(struct mt_segments *segments)
 
 /* ---- turns that begin a step -------------------------------------------------------- */
 
-/* Is there a zero_grad before the model is called, from segment i on? */
-static bool clears_first(const struct mt_segments *segments, size_t i)
+/* For each segment: is there a zero_grad from it on, before the model is called? */
+static void find_clearing(struct mt_step_groups *groups)
 {
-    for (; i < segments->count; i++) {
+    const struct mt_segments *segments = groups->segments;
+    bool clears = false;
+
+    for (size_t i = segments->count; i-- > 0;) {
         uint8_t kind = segments->list[i].kind;
 
         if (kind == MT_PHASE_ZERO_GRAD)
-            return true;
-        if (kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA)
-            return false;
+            clears = true;
+        else if (kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA)
+            clears = false;
+        groups->clears[i] = clears;
     }
-    return false;
 }
 
 /* What has been in a turn so far. */
@@ -87,8 +90,10 @@ static void follow(struct turn *turn, uint8_t kind, bool has_backward)
 
 /* Do updates of parameters show, in the later half of the turns too? A fused
  * optimizer allocates in the first one alone. */
-static bool updates_show(const struct mt_segments *segments, bool has_backward)
+static bool updates_show(const struct mt_step_groups *groups)
 {
+    const struct mt_segments *segments = groups->segments;
+    bool has_backward = groups->has_backward;
     struct turn turn = {false, false};
     uint32_t turns = 0, last = 0;
     bool any = false;
@@ -98,7 +103,7 @@ static bool updates_show(const struct mt_segments *segments, bool has_backward)
 
         if (segment->turns && (turn.backward || !has_backward)) {
             turns++;
-            if (turn.update || clears_first(segments, i)) {
+            if (turn.update || groups->clears[i]) {
                 last = turns;
                 any = true;
             }
@@ -112,14 +117,14 @@ static bool updates_show(const struct mt_segments *segments, bool has_backward)
 static void start_training(struct mt_step_groups *groups)
 {
     const struct mt_segments *segments = groups->segments;
-    bool show = updates_show(segments, groups->has_backward);
+    bool show = updates_show(groups);
     struct turn turn = {false, false};
 
     for (size_t i = 0; i < segments->count; i++) {
         const struct mt_segment *segment = &segments->list[i];
 
         if (segment->turns && (turn.backward || !groups->has_backward) &&
-            (!show || turn.update || clears_first(segments, i))) {
+            (!show || turn.update || groups->clears[i])) {
             groups->starts[i] = true;
             turn = (struct turn){false, false};
         }
@@ -336,8 +341,10 @@ enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_segm
         groups->has_backward |= segments->list[i].kind == MT_PHASE_BACKWARD;
     groups->starts = calloc(segments->count + 1, sizeof *groups->starts);
     groups->trains = calloc(segments->count + 1, sizeof *groups->trains);
-    if (status || !groups->starts || !groups->trains)
+    groups->clears = calloc(segments->count + 1, sizeof *groups->clears);
+    if (status || !groups->starts || !groups->trains || !groups->clears)
         return MT_ERR_MEMORY;
+    find_clearing(groups);
     for (size_t i = 0; segments->named_turns && i < segments->count; i++)
         groups->starts[i] = segments->list[i].turns;
     if (!segments->named_turns && !segments->user_steps) {
@@ -360,6 +367,7 @@ void mt_step_groups_release(struct mt_step_groups *groups)
 {
     free(groups->starts);
     free(groups->trains);
+    free(groups->clears);
     free(groups->seen);
     free(groups->steps);
     memset(groups, 0, sizeof *groups);

@@ -17,6 +17,7 @@ struct mt_step_groups {
     const struct mt_segments *segments;
     bool *starts;   /* by segment: a turn that may begin a step begins with it */
     bool *trains;   /* by segment: backward follows in its turn, or it is that */
+    bool *clears;   /* by segment: gradients are cleared from it on, before a model's call */
     uint32_t *seen; /* by place: in how many steps */
     uint32_t place_count, turn_count;
     struct mt_group *steps;

@@ -311,6 +311,22 @@ static void training_in_one_line(void **state)
            "step#1/backward 2; ");
 }
 
+/* Lines of another thread say nothing of this one's loop. */
+static void another_thread(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs("t.py:main:3" MODEL);
+        runs("t.py:main:4" BACKWARD);
+        thread = 5;
+        runs("t.py:main:2 t.py:watch:90");
+        thread = 0;
+        runs("t.py:main:5" STEP);
+    }
+    expect("step#0 4; step#0/forward 1; step#0/backward 2; step#0/optimizer 1; step#1 4; "
+           "step#1/forward 1; step#1/backward 2; step#1/optimizer 1; ");
+}
+
 /* The loop runs within the optimizer's step, as trainers with closures do. */
 static void a_closure(void **state)
 {
@@ -457,6 +473,7 @@ int main(void)
         PROGRAM(requests_in_one_function),
         PROGRAM(calls_from_one_line),
         PROGRAM(training_in_one_line),
+        PROGRAM(another_thread),
         PROGRAM(a_closure),
         PROGRAM(threads_alone),
         PROGRAM(steps_are_named),
