@@ -2,35 +2,13 @@
 #include "heaps.h"
 #include "json.h"
 #include "replay_json.h"
+#include "report_json.h"
 #include "site.h"
 #include "util.h"
 
 static const char *const instant_names[] = {"peak_allocated", "peak_reserved", "oom",
                                             "phase_peak",     "phase_end",     "step_peak"};
 static const char *const why_names[] = {"phase_raised_peak", "phase_left_more", "step_peak_rose"};
-
-static const char *path_of(const struct mt_report *report, int32_t phase)
-{
-    return phase == MT_NO_PHASE ? NULL : report->phases[phase].path;
-}
-
-static void add_step(struct mt_json *json, const char *key, int64_t step)
-{
-    if (step == MT_NO_STEP)
-        mt_json_null(json, key);
-    else
-        mt_json_i64(json, key, step);
-}
-
-static void add_bytes(struct mt_json *json, const char *key, const struct mt_bytes *bytes)
-{
-    mt_json_object_begin(json, key);
-    mt_json_u64(json, "requested", bytes->requested);
-    mt_json_u64(json, "allocated", bytes->allocated);
-    mt_json_u64(json, "active", bytes->active);
-    mt_json_u64(json, "reserved", bytes->reserved);
-    mt_json_object_end(json);
-}
 
 static void add_peak(struct mt_json *json, const char *key, const struct mt_report *report,
                      const struct mt_peak *peak)
@@ -39,23 +17,10 @@ static void add_peak(struct mt_json *json, const char *key, const struct mt_repo
     mt_json_u64(json, "bytes", peak->bytes);
     mt_json_u64(json, "t_ns", peak->t_ns);
     mt_json_u64(json, "event", peak->event);
-    add_step(json, "step", peak->step);
-    mt_json_text(json, "phase", path_of(report, peak->phase));
-    add_bytes(json, "then", &peak->then);
+    mt_json_step(json, "step", peak->step);
+    mt_json_text(json, "phase", mt_json_path_of(report, peak->phase));
+    mt_json_bytes(json, "then", &peak->then);
     mt_json_object_end(json);
-}
-
-/* A row of a table: one line, however the rest is laid out. */
-static void begin_row(struct mt_json *json)
-{
-    mt_json_object_begin(json, NULL);
-    json->pretty = false;
-}
-
-static void end_row(struct mt_json *json)
-{
-    mt_json_object_end(json);
-    json->pretty = true;
 }
 
 /* ---- parts of a device ---------------------------------------------------- */
@@ -81,8 +46,8 @@ static void add_summary(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "frameless_bytes_at_allocated_peak", device->frameless_peak_bytes);
     mt_json_limit(json, &device->replay);
     mt_json_u64(json, "total_memory_bytes", device->total_memory_bytes);
-    add_bytes(json, "start", &device->start);
-    add_bytes(json, "end", &device->end);
+    mt_json_bytes(json, "start", &device->start);
+    mt_json_bytes(json, "end", &device->end);
     mt_json_object_end(json);
 }
 
@@ -120,10 +85,10 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         const struct mt_phase *phase = &report->phases[i];
         const struct mt_phase_use *use = &device->phase_uses[i];
 
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_text(json, "path", phase->path);
         mt_json_text(json, "name", phase->name);
-        add_step(json, "step", phase->step);
+        mt_json_step(json, "step", phase->step);
         mt_json_u64(json, "thread", phase->thread);
         mt_json_u64(json, "begin_ns", phase->begin_t_ns);
         mt_json_u64(json, "end_ns", phase->end_t_ns);
@@ -133,32 +98,14 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         mt_json_bool(json, "recorded", mt_report_covers(report, device, phase->end_event));
         mt_json_bool(json, "framework", phase->is_plumbing);
         mt_json_text(json, "source", mt_phase_source_name(phase->source));
-        add_bytes(json, "enter", &use->enter);
-        add_bytes(json, "exit", &use->exit);
-        add_bytes(json, "peak", &use->peak);
+        mt_json_bytes(json, "enter", &use->enter);
+        mt_json_bytes(json, "exit", &use->exit);
+        mt_json_bytes(json, "peak", &use->peak);
         mt_json_u64(json, "allocations", use->allocations);
         mt_json_u64(json, "frees", use->frees);
         mt_json_bool(json, "raises_peak", use->raises_peak);
-        end_row(json);
+        mt_json_row_end(json);
     }
-    mt_json_array_end(json);
-}
-
-/* Outermost first. */
-static void add_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
-                      uint32_t stack)
-{
-    const struct mt_symbols *symbols = report->symbols;
-    uint32_t depth = stack < symbols->stack_count ? symbols->stacks[stack].depth : 0;
-    uint32_t *frames = mt_arena_array(arena, (size_t)depth + 1, sizeof *frames);
-    uint32_t count = 0;
-
-    mt_json_array_begin(json, "stack");
-    for (; frames && count < depth && stack < symbols->stack_count;
-         stack = symbols->stacks[stack].parent)
-        frames[count++] = symbols->stacks[stack].frame;
-    while (count)
-        mt_json_text(json, NULL, mt_frame_label(arena, symbols, frames[--count]));
     mt_json_array_end(json);
 }
 
@@ -170,14 +117,14 @@ static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_site_use *site = &sites[i];
 
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_text(json, "site", site->site);
-        add_stack(json, arena, report, site->stack);
+        mt_json_stack(json, arena, report, site->stack);
         mt_json_u64(json, "bytes", site->bytes);
         mt_json_u64(json, "blocks", site->blocks);
         mt_json_text(json, "phase", *site->phase ? site->phase : NULL);
         mt_json_text(json, "role", mt_role_name(site->role));
-        end_row(json);
+        mt_json_row_end(json);
     }
     mt_json_array_end(json);
 }
@@ -199,11 +146,11 @@ static void add_origins(struct mt_json *json, const struct mt_report *report,
     for (int role = 0; role < MT_ROLE_COUNT; role++) {
         if (!device->peak_role_bytes[role])
             continue;
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_text(json, "role", mt_role_name((enum mt_role)role));
         mt_json_u64(json, "bytes", device->peak_role_bytes[role]);
         mt_json_bool(json, "inferred", report->roles_inferred);
-        end_row(json);
+        mt_json_row_end(json);
     }
     mt_json_array_end(json);
     mt_json_object_begin(json, "frameless_at_peak");
@@ -220,20 +167,20 @@ static void add_steps(struct mt_json *json, const struct mt_report *report,
     for (uint32_t i = 0; i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_u64(json, "index", i);
-        add_step(json, "step", step->step);
+        mt_json_step(json, "step", step->step);
         mt_json_text(json, "source", mt_phase_source_name(report->phases[step->phase].source));
         mt_json_u64(json, "begin_ns", step->begin_t_ns);
         mt_json_u64(json, "end_ns", step->end_t_ns);
         mt_json_bool(json, "recorded", mt_report_covers(report, device, step->end_event));
-        add_bytes(json, "enter", &step->enter);
-        add_bytes(json, "exit", &step->exit);
-        add_bytes(json, "peak", &step->peak);
+        mt_json_bytes(json, "enter", &step->enter);
+        mt_json_bytes(json, "exit", &step->exit);
+        mt_json_bytes(json, "peak", &step->peak);
         mt_json_u64(json, "end_allocated", step->exit.allocated);
         mt_json_u64(json, "peak_t_ns", step->peak_allocated_t_ns);
         mt_json_u64(json, "peak_event", step->peak_allocated_event);
-        end_row(json);
+        mt_json_row_end(json);
     }
     mt_json_array_end(json);
 }
@@ -245,17 +192,17 @@ static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct 
     for (uint32_t i = 0; i < device->oom_count; i++) {
         const struct mt_oom *oom = &device->oom_list[i];
 
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_u64(json, "t_ns", oom->t_ns);
         mt_json_u64(json, "event", oom->event);
         mt_json_u64(json, "request_bytes", oom->request_bytes);
         mt_json_u64(json, "device_free_bytes", oom->device_free_bytes);
-        add_step(json, "step", oom->step);
-        mt_json_text(json, "phase", path_of(report, oom->phase));
+        mt_json_step(json, "step", oom->step);
+        mt_json_text(json, "phase", mt_json_path_of(report, oom->phase));
         mt_json_bool(json, "fatal", oom->fatal);
-        add_bytes(json, "then", &oom->then);
-        add_stack(json, arena, report, oom->stack);
-        end_row(json);
+        mt_json_bytes(json, "then", &oom->then);
+        mt_json_stack(json, arena, report, oom->stack);
+        mt_json_row_end(json);
     }
     mt_json_array_end(json);
 }
@@ -269,23 +216,23 @@ static void add_explanations(struct mt_json *json, const struct mt_report *repor
 
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "kind", why_names[why->kind]);
-        mt_json_text(json, "phase", path_of(report, why->phase));
-        add_step(json, "step", why->step);
-        add_step(json, "other_step", why->other_step);
+        mt_json_text(json, "phase", mt_json_path_of(report, why->phase));
+        mt_json_step(json, "step", why->step);
+        mt_json_step(json, "other_step", why->other_step);
         mt_json_u64(json, "from_bytes", why->from_bytes);
         mt_json_u64(json, "to_bytes", why->to_bytes);
         mt_json_array_begin(json, "contributions");
         for (uint32_t j = 0; j < why->contribution_count; j++) {
             const struct mt_contribution *part = &why->contributions[j];
 
-            begin_row(json);
+            mt_json_row_begin(json);
             mt_json_text(json, "site", part->site);
             mt_json_text(json, "phase", *part->phase ? part->phase : NULL);
-            add_step(json, "step", part->step);
+            mt_json_step(json, "step", part->step);
             mt_json_text(json, "role", part->site ? mt_role_name(part->role) : NULL);
             mt_json_i64(json, "bytes", part->bytes);
             mt_json_i64(json, "blocks", part->blocks);
-            end_row(json);
+            mt_json_row_end(json);
         }
         mt_json_array_end(json);
         mt_json_object_end(json);
@@ -300,14 +247,14 @@ static void add_instants(struct mt_json *json, const struct mt_report *report,
     for (uint32_t i = 0; i < device->instant_count; i++) {
         const struct mt_instant *instant = &device->instants[i];
 
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_text(json, "kind", instant_names[instant->kind]);
         mt_json_u64(json, "t_ns", instant->t_ns);
         mt_json_u64(json, "event", instant->event);
-        add_step(json, "step", instant->step);
-        mt_json_text(json, "phase", path_of(report, instant->phase));
-        add_bytes(json, "bytes", &instant->bytes);
-        end_row(json);
+        mt_json_step(json, "step", instant->step);
+        mt_json_text(json, "phase", mt_json_path_of(report, instant->phase));
+        mt_json_bytes(json, "bytes", &instant->bytes);
+        mt_json_row_end(json);
     }
     mt_json_array_end(json);
 }
@@ -323,7 +270,7 @@ static void add_level(struct mt_json *json, const char *key, const struct mt_rep
     mt_json_u64(json, "outside_bytes", level->bytes - level->framework_bytes);
     mt_json_u64(json, "t_ns", level->t_ns);
     mt_json_u64(json, "event", level->event);
-    mt_json_text(json, "phase", path_of(report, level->phase));
+    mt_json_text(json, "phase", mt_json_path_of(report, level->phase));
     mt_json_object_end(json);
 }
 
@@ -333,7 +280,7 @@ static void add_heaps(struct mt_json *json, const struct mt_driver_report *drive
     for (uint32_t i = 0; i < driver->heap_count; i++) {
         const struct mt_heap_use *heap = &driver->heaps[i];
 
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_text(json, "name", heap->name);
         mt_json_bool(json, "is_device_memory", heap->is_device_memory);
         mt_json_u64(json, "allocations", heap->allocations);
@@ -344,7 +291,7 @@ static void add_heaps(struct mt_json *json, const struct mt_driver_report *drive
         mt_json_u64(json, "peak_bytes", heap->peak_bytes);
         mt_json_u64(json, "peak_t_ns", heap->peak_t_ns);
         mt_json_u64(json, "peak_event", heap->peak_event);
-        end_row(json);
+        mt_json_row_end(json);
     }
     mt_json_array_end(json);
 }
@@ -378,14 +325,14 @@ static void add_failures(struct mt_json *json, struct mt_arena *arena,
     for (uint32_t i = 0; i < driver->failure_count; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
 
-        begin_row(json);
+        mt_json_row_begin(json);
         mt_json_u64(json, "t_ns", failure->t_ns);
         mt_json_u64(json, "event", failure->event);
         mt_json_text(json, "heap", mt_heap_name(report->symbols, failure->heap));
         mt_json_u64(json, "request_bytes", failure->request_bytes);
-        mt_json_text(json, "phase", path_of(report, failure->phase));
-        add_stack(json, arena, report, failure->stack);
-        end_row(json);
+        mt_json_text(json, "phase", mt_json_path_of(report, failure->phase));
+        mt_json_stack(json, arena, report, failure->stack);
+        mt_json_row_end(json);
     }
     mt_json_array_end(json);
 }
@@ -424,27 +371,6 @@ static void add_drivers(struct mt_json *json, struct mt_arena *arena,
 
 /* ---- the document --------------------------------------------------------- */
 
-static void add_input(struct mt_json *json, const struct mt_report *report)
-{
-    mt_json_object_begin(json, "input");
-    mt_json_text(json, "path", report->path);
-    mt_json_text(json, "format", report->format);
-    mt_json_text(json, "sha256", report->sha256[0] ? report->sha256 : NULL);
-    mt_json_text(json, "framework", report->framework);
-    mt_json_array_begin(json, "device_names");
-    for (uint32_t i = 0; i < report->device_count; i++)
-        mt_json_text(json, NULL, report->devices[i].name);
-    mt_json_array_end(json);
-    mt_json_text(json, "options", report->options);
-    mt_json_bool(json, "starts_in_middle", report->starts_in_middle);
-    mt_json_u64(json, "events_read", report->integrity.events_read);
-    mt_json_u64(json, "events_dropped", report->integrity.events_dropped);
-    mt_json_bool(json, "cut", report->integrity.cut);
-    mt_json_u64(json, "first_t_ns", report->first_t_ns);
-    mt_json_u64(json, "last_t_ns", report->last_t_ns);
-    mt_json_object_end(json);
-}
-
 static void add_device(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
@@ -473,7 +399,7 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report)
     mt_json_init(&json, out, true);
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.analyze/1");
-    add_input(&json, report);
+    mt_json_input(&json, report);
     mt_json_text(&json, "policy", report->policy);
     mt_json_bool(&json, "roles_inferred", report->roles_inferred);
     mt_json_array_begin(&json, "devices");

@@ -86,7 +86,7 @@ void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *tex
 
 /* ---- the answer ------------------------------------------------------------ */
 
-static void tell_title(const struct mt_teller *teller)
+void mt_tell_title(const struct mt_teller *teller)
 {
     const struct mt_report *report = teller->report;
     char events[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
@@ -523,7 +523,7 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
     struct mt_arena arena = {0};
     struct mt_teller teller = {out, report, NULL, style, &arena};
 
-    tell_title(&teller);
+    mt_tell_title(&teller);
     if (report->device_count == 0)
         mt_buf_add_text(out, why_empty(&report->integrity));
     if (report->device_count > 1)

@@ -4,59 +4,22 @@
 
 #include "cli.h"
 #include "heaps.h"
+#include "instant_option.h"
 #include "json.h"
 #include "units.h"
 #include "util.h"
 
 enum { FLUSH_BYTES = 1 << 16, MAX_STACK_LINES = 256 };
 
-/* --from and --to: an event's number, or a time since the first event. */
-struct instant {
-    bool given, by_time;
-    uint64_t value;
-};
-
 struct dump {
     struct mt_common common;
     bool stacks;
-    struct instant from, to;
+    struct mt_instant_option from, to;
     struct mt_source *source;
     uint64_t start_t_ns;
     struct mt_buf out;
     int exit_code; /* of writing */
 };
-
-/* "1200" is an event, "1.5s", "20ms", "300us", "7ns" are times. */
-static bool parse_instant(const char *text, struct instant *instant)
-{
-    static const struct {
-        const char *name;
-        uint64_t ns;
-    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}};
-    uint64_t whole = 0, fraction = 0, scale = 1;
-    const char *at = text;
-    size_t i;
-
-    for (; *at >= '0' && *at <= '9'; at++)
-        if (!mt_mul_ok(whole, 10, &whole) || !mt_add_ok(whole, (uint64_t)(*at - '0'), &whole))
-            return false;
-    if (at == text)
-        return false;
-    instant->value = whole;
-    if (!*at)
-        return true;
-    if (*at == '.')
-        for (at++; *at >= '0' && *at <= '9' && scale < 1000000000; at++, scale *= 10)
-            fraction = fraction * 10 + (uint64_t)(*at - '0');
-    for (i = 0; i < MT_ARRAY_LEN(units); i++) {
-        if (strcmp(at, units[i].name) != 0)
-            continue;
-        instant->by_time = true;
-        return mt_mul_ok(whole, units[i].ns, &whole) &&
-               mt_add_ok(whole, fraction * units[i].ns / scale, &instant->value);
-    }
-    return false;
-}
 
 /* NULL if the thread has none. */
 static const char *thread_name(const struct mt_symbols *symbols, uint16_t thread)
@@ -248,7 +211,7 @@ static void text_event(struct dump *dump, const struct mt_event *event)
 
 /* -1 before the instant, 0 at it, 1 after it. */
 static int compare(const struct dump *dump, const struct mt_event *event,
-                   const struct instant *instant)
+                   const struct mt_instant_option *instant)
 {
     uint64_t value = event->seq;
 
@@ -302,16 +265,6 @@ static enum mt_status go_to_start(struct dump *dump, struct mt_error *error)
     return source->ops->seek(source, target, dump->from.by_time, error);
 }
 
-/* Says so and returns false if the text of an option is no instant. */
-static bool read_instant(const char *text, struct instant *instant)
-{
-    instant->given = text != NULL;
-    if (!text || parse_instant(text, instant))
-        return true;
-    mt_say("'%s' is no event number and no time such as 1.5s, 20ms, 300us, 7ns", text);
-    return false;
-}
-
 static int dump_source(struct dump *dump, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -349,7 +302,7 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
 
     if (code >= 0)
         return code;
-    if (!read_instant(from, &dump.from) || !read_instant(to, &dump.to))
+    if (!mt_instant_option_read(from, &dump.from) || !mt_instant_option_read(to, &dump.to))
         return MT_EXIT_USAGE;
     dump.source = mt_open_input(arguments[0], &dump.common, &code);
     if (!dump.source)

@@ -47,6 +47,17 @@ const struct mt_command mt_commands[] = {
      "  memtrace lines run.pickle\n"
      "  memtrace lines run.pickle --function train_step --source",
      mt_cmd_lines},
+    {"live", "TRACE [--at INSTANT] [--by GROUP] [options]", "what is alive at an instant",
+     "INSTANT is peak (of allocated bytes), reserved-peak, oom, end, a time since the first event\n"
+     "(1.25s, 340ms), an event's number as dump prints it, or phase:PATH, the peak within a "
+     "phase.\n"
+     "GROUP is site, stack, role, phase (of birth) or size. Rows and totals close to the byte.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace live run.pickle\n"
+     "  memtrace live run.pickle --at phase:step#2/backward --by role\n"
+     "  memtrace live run.trace --at 1.25s --by stack --json",
+     mt_cmd_live},
     {"optimal", "TRACE|CSV [options]", "the least memory that a plan of addresses needs",
      "No allocator needs less than the largest sum of live bytes: the lower bound. A plan that\n"
      "knows all lifetimes beforehand gets there, or nearly; this searches for one, checks it, and\n"

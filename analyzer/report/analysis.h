@@ -6,6 +6,7 @@
 #include "attribution.h"
 #include "driver_ledger.h"
 #include "plan.h"
+#include "question.h"
 
 struct mt_analysis {
     struct mt_source *source;
@@ -16,8 +17,10 @@ struct mt_analysis {
     struct mt_holders holders;
     struct mt_attribution attribution;
     struct mt_driver_ledger ledger;
-    struct mt_plan *plans; /* parallel to the survey's devices */
-    uint32_t *order;       /* report device -> survey device */
+    struct mt_watch watch;
+    struct mt_answer *answers; /* parallel to the survey's devices, if there is a question */
+    struct mt_plan *plans;     /* parallel to the survey's devices */
+    uint32_t *order;           /* report device -> survey device */
     bool *is_main;
     struct mt_error *error;
 };

@@ -20,6 +20,29 @@
 
 /* ---- first reading ------------------------------------------------------- */
 
+static void watch_anew(struct mt_analysis *analysis)
+{
+    mt_watch_release(&analysis->watch);
+    analysis->watch.question = analysis->options->question;
+}
+
+static enum mt_status watch_and_survey(void *context, const struct mt_event *event,
+                                       const struct mt_replay_view *view)
+{
+    struct mt_analysis *analysis = context;
+    enum mt_status status = mt_watch_event(&analysis->watch, &analysis->survey, event);
+
+    return status ? status : mt_survey_event(&analysis->survey, event, view);
+}
+
+static enum mt_status restart(void *context)
+{
+    struct mt_analysis *analysis = context;
+
+    watch_anew(analysis);
+    return mt_survey_restart(&analysis->survey);
+}
+
 static enum mt_status replay_as_run(struct mt_analysis *analysis,
                                     const struct mt_replay_observer *observer)
 {
@@ -38,7 +61,7 @@ static enum mt_status replay_as_run(struct mt_analysis *analysis,
 static enum mt_status read_once(struct mt_analysis *analysis)
 {
     struct mt_replay_options options = analysis->options->replay;
-    struct mt_replay_observer observer = {&analysis->survey, mt_survey_event, mt_survey_restart};
+    struct mt_replay_observer observer = {analysis, watch_and_survey, restart};
     enum mt_status status;
 
     status = mt_heap_view_choose(analysis->source, analysis->error);
@@ -48,6 +71,7 @@ static enum mt_status read_once(struct mt_analysis *analysis)
         return status;
     mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);
     analysis->survey.progress = analysis->options->progress;
+    watch_anew(analysis);
     if (!options.policy)
         return replay_as_run(analysis, &observer);
     options.verify = true;
@@ -84,6 +108,19 @@ static void drop_duplicates(struct mt_holders *holders)
     holders->snapshot_count = kept;
 }
 
+/* Of a question only the allocated peak, and the instant itself. */
+static void plan_answer(struct mt_analysis *analysis, uint32_t slot)
+{
+    struct mt_plan *plan = &analysis->plans[slot];
+    struct mt_answer *answer = &analysis->answers[slot];
+
+    plan->instant_count = 1;
+    plan->explanation_count = 0;
+    mt_question_resolve(&analysis->watch, &analysis->survey, slot, answer);
+    if (!answer->missing)
+        want(&analysis->holders, answer->instant.event, analysis->survey.devices[slot].device);
+}
+
 /* Fewer instants and explanations of a device with very many live blocks. */
 static void shorten(struct mt_plan *plan, const struct mt_survey_device *device)
 {
@@ -105,6 +142,12 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     size_t most = (size_t)survey->device_count * (MT_ARRAY_LEN(analysis->plans->instants) +
                                                   2 * MT_ARRAY_LEN(analysis->plans->explanations));
 
+    if (analysis->options->question) {
+        analysis->answers =
+            mt_arena_array(arena, (size_t)survey->device_count + 1, sizeof *analysis->answers);
+        if (!analysis->answers)
+            return MT_ERR_MEMORY;
+    }
     analysis->plans = calloc((size_t)survey->device_count + 1, sizeof *analysis->plans);
     holders->snapshots = mt_arena_array(arena, most + 1, sizeof *holders->snapshots);
     if (!analysis->plans || !holders->snapshots ||
@@ -115,6 +158,8 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
 
         mt_plan_make(plan, survey, &survey->devices[i], analysis->is_main);
         shorten(plan, &survey->devices[i]);
+        if (analysis->answers)
+            plan_answer(analysis, i);
         for (uint32_t j = 0; j < plan->instant_count; j++)
             want(holders, plan->instants[j].event, survey->devices[i].device);
         for (uint32_t j = 0; j < plan->explanation_count; j++) {
@@ -234,7 +279,7 @@ static enum mt_status read_beside(struct mt_analysis *analysis)
     struct mt_survey *survey = &analysis->survey;
     enum mt_status status = MT_OK;
 
-    if (view->level == MT_VIEW_FRAMEWORK && !view->has_more)
+    if (analysis->options->question || (view->level == MT_VIEW_FRAMEWORK && !view->has_more))
         return MT_OK;
     ledger->arena = &analysis->report->arena;
     ledger->phases = &survey->phases;
@@ -251,6 +296,8 @@ static enum mt_status run(struct mt_analysis *analysis)
     enum mt_status status = read_once(analysis);
 
     if (!status)
+        status = mt_watch_finish(&analysis->watch, &analysis->survey);
+    if (!status)
         status = mt_survey_finish(&analysis->survey);
     if (!status)
         status = mt_fill_phases(analysis);
@@ -260,7 +307,7 @@ static enum mt_status run(struct mt_analysis *analysis)
         status = read_again(analysis);
     if (!status)
         status = mt_fill_report(analysis);
-    if (!status)
+    if (!status && !analysis->options->question)
         status = mt_findings_fill(analysis);
     return status;
 }
@@ -285,6 +332,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     mt_holders_release(&analysis.holders);
     mt_driver_ledger_release(&analysis.ledger);
     mt_survey_release(&analysis.survey);
+    mt_watch_release(&analysis.watch);
     free(analysis.plans);
     free(analysis.summary);
     if (status == MT_OK)

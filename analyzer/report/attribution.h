@@ -32,4 +32,10 @@ enum mt_status mt_attribute_change(struct mt_attribution *attribution,
                                    uint32_t most, struct mt_contribution **contributions,
                                    uint32_t *count) MT_MUST_USE;
 
+/* Everything in a snapshot, grouped: the answer's rows, which sum to it. Sites
+ * are as fine as in mt_attribute_change. `most`: of told_count, 0 = all. */
+enum mt_status mt_attribute_live(struct mt_attribution *attribution,
+                                 const struct mt_snapshot *snapshot, enum mt_group_by by,
+                                 uint32_t most, struct mt_answer *answer) MT_MUST_USE;
+
 #endif

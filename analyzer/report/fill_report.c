@@ -138,6 +138,22 @@ static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_devi
                               &out->peak_site_count);
 }
 
+static enum mt_status fill_answer(struct mt_analysis *analysis, struct mt_device_report *out,
+                                  uint32_t slot)
+{
+    const struct mt_snapshot *snapshot;
+
+    if (!analysis->answers)
+        return MT_OK;
+    out->answer = &analysis->answers[slot];
+    if (out->answer->missing)
+        return MT_OK;
+    snapshot = find_snapshot(analysis, out->answer->instant.event, out->device);
+    return !snapshot ? MT_OK
+                     : mt_question_answer(analysis->options->question, &analysis->attribution,
+                                          snapshot, out->answer);
+}
+
 static enum mt_status fill_explanations(struct mt_analysis *analysis, struct mt_device_report *out,
                                         const struct mt_plan *plan)
 {
@@ -253,6 +269,8 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device
         status = fill_instants(analysis, out, &analysis->plans[slot]);
     if (!status)
         status = fill_explanations(analysis, out, &analysis->plans[slot]);
+    if (!status)
+        status = fill_answer(analysis, out, slot);
     if (!status)
         status = fill_models(out, &analysis->holders.devices[slot]);
     return status;

@@ -195,8 +195,15 @@ static bool same_group(const struct mt_holding *a, const struct mt_holding *b)
            a->role == b->role && by_tie(a, b) == 0;
 }
 
+static void count_waiting(struct mt_snapshot *snapshot, const struct mt_holder *block)
+{
+    snapshot->waiting_blocks++;
+    snapshot->waiting_bytes += block->block_bytes;
+    snapshot->waiting_requested_bytes += block->requested_bytes;
+}
+
 /* Live blocks of a device, one row each, into scratch. */
-static size_t gather(struct mt_holders *holders, uint16_t device)
+static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
 {
     size_t count = 0;
 
@@ -212,7 +219,9 @@ static size_t gather(struct mt_holders *holders, uint16_t device)
     for (uint32_t i = 0; i < holders->block_count; i++) {
         const struct mt_holder *block = &holders->blocks[i];
 
-        if (block->state != LIVE || block->device != device)
+        if (block->state == WAITING && block->device == snapshot->device)
+            count_waiting(snapshot, block);
+        if (block->state != LIVE || block->device != snapshot->device)
             continue;
         holders->scratch[count++] = (struct mt_holding){.stack = block->stack,
                                                         .tied = block->tied,
@@ -250,7 +259,7 @@ static size_t merge(struct mt_holding *rows, size_t count)
 
 static enum mt_status take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapshot)
 {
-    size_t count = gather(holders, snapshot->device);
+    size_t count = gather(holders, snapshot);
 
     if (count == SIZE_MAX)
         return MT_ERR_MEMORY;

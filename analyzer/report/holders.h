@@ -13,6 +13,7 @@ struct mt_snapshot {
     struct mt_holding *holdings;
     uint32_t holding_count;
     uint64_t bytes; /* their sum */
+    uint64_t waiting_blocks, waiting_bytes, waiting_requested_bytes;
 };
 
 struct mt_holder { /* a live block, or one that waits for streams */

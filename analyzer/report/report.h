@@ -132,7 +132,8 @@ enum mt_instant_kind {
     MT_INSTANT_OOM,
     MT_INSTANT_PHASE_PEAK, /* of a phase that raised the maximum */
     MT_INSTANT_PHASE_END,  /* of a phase that left memory behind */
-    MT_INSTANT_STEP_PEAK
+    MT_INSTANT_STEP_PEAK,
+    MT_INSTANT_ASKED /* of a question */
 };
 
 struct mt_instant {
@@ -147,6 +148,63 @@ struct mt_instant {
      * peak_sites (by the innermost frame, too); sums to allocated. */
     struct mt_contribution *holders;
     uint32_t holder_count;
+};
+
+/* An instant that a person names, and how what is alive then is to be told. */
+enum mt_question_at {
+    MT_AT_PEAK, /* of allocated bytes */
+    MT_AT_RESERVED_PEAK,
+    MT_AT_OOM, /* that the program died of; without such, the last one */
+    MT_AT_END,
+    MT_AT_TIME,  /* after the last event by then, in ns since the first event */
+    MT_AT_EVENT, /* after the event of that number */
+    MT_AT_PHASE  /* at the allocated peak within that phase */
+};
+
+enum mt_group_by { MT_BY_SITE, MT_BY_STACK, MT_BY_ROLE, MT_BY_PHASE, MT_BY_SIZE };
+#define MT_GROUP_BY_COUNT 5
+
+struct mt_question {
+    enum mt_question_at at;
+    uint64_t value;    /* TIME, EVENT */
+    const char *phase; /* PHASE: "step#2/backward", or the last names of a path: "backward" */
+    enum mt_group_by by;
+};
+
+/* Blocks alive at the instant of a question that have in common what was asked for. */
+struct mt_live_row {
+    const char *label; /* of the group: a site, a stack, a role, a phase */
+    const char *site;  /* innermost user frame, or what stands for it; of its largest blocks */
+    uint32_t stack;    /* of its largest blocks, MT_NO_ID = none recorded */
+    const char *phase; /* name of the phase of birth, "" = none, NULL = several */
+    int64_t step;      /* of birth, MT_NO_STEP = none or several */
+    enum mt_role role; /* of its largest blocks */
+    bool several_roles;
+    uint64_t block_bytes; /* of each block; 0 = several sizes */
+    uint64_t bytes, requested_bytes, blocks;
+};
+
+enum mt_no_answer {
+    MT_ANSWERED,
+    MT_NO_OOM,         /* of this device */
+    MT_NO_SUCH_PHASE,  /* no instance has that path */
+    MT_NOT_IN_HISTORY, /* the phase was over before the recorded history of the device */
+    MT_BEYOND_END      /* later than the last event */
+};
+
+/* What was alive on a device at the instant of a question. Its bytes come from
+ * the replay, its rows from the blocks: rows sum to allocated; allocated and
+ * what waits to active; requested of both to requested. */
+struct mt_answer {
+    enum mt_no_answer missing;
+    struct mt_instant instant;          /* MT_INSTANT_ASKED */
+    int32_t asked_phase;                /* PHASE: the instance with the largest peak of those */
+    uint32_t asked_number, asked_count; /* it is number 0.. of so many with that path */
+    uint64_t waiting_blocks;            /* freed, but other streams may still use them */
+    uint64_t waiting_bytes, waiting_requested_bytes;
+    struct mt_live_row *rows; /* by bytes descending */
+    uint32_t row_count;
+    uint32_t told_count; /* of them deserve a line of their own in a table */
 };
 
 enum mt_explanation_kind {
@@ -305,6 +363,7 @@ struct mt_device_report {
     struct mt_finding *findings; /* by bytes, largest first */
     uint32_t finding_count;
 
+    struct mt_answer *answer;         /* NULL unless a question was asked */
     struct mt_timeline *timeline;     /* NULL unless asked for */
     struct mt_flamechart *flamechart; /* NULL unless asked for */
 };
@@ -363,6 +422,9 @@ struct mt_analyze_options {
     int64_t flamechart_step; /* window of the flame chart; MT_NO_STEP = step of
                                 the allocated peak */
     bool flamechart_whole;   /* window = the whole trace */
+    /* Only this, and peaks and phases: no explanations, no findings, nothing of
+     * what is beside the framework. NULL = the whole report. */
+    const struct mt_question *question;
 };
 
 /* Reads the source (more than once) and fills *report, released with
@@ -370,6 +432,9 @@ struct mt_analyze_options {
 enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_options *options,
                           struct mt_report **report, struct mt_error *error) MT_MUST_USE;
 void mt_report_release(struct mt_report *report); /* NULL is fine */
+
+/* "site", "stack", "role", "phase", "size". */
+const char *mt_group_by_name(enum mt_group_by by);
 
 /* Is the limit of the run known, if only as an interval? False without one, and
  * if all there is is one value of many that explains what was collected as

@@ -1,0 +1,123 @@
+#include "instant_option.h"
+
+#include <string.h>
+
+#include "cli.h"
+#include "util.h"
+
+bool mt_instant_option_parse(const char *text, struct mt_instant_option *instant)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = {{"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"µs", 1000}, {"ns", 1}};
+    uint64_t whole = 0, fraction = 0, scale = 1;
+    const char *at = text;
+    size_t i;
+
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (!mt_mul_ok(whole, 10, &whole) || !mt_add_ok(whole, (uint64_t)(*at - '0'), &whole))
+            return false;
+    if (at == text)
+        return false;
+    instant->given = true;
+    instant->value = whole;
+    if (!*at)
+        return true;
+    if (*at == '.')
+        for (at++; *at >= '0' && *at <= '9' && scale < 1000000000; at++, scale *= 10)
+            fraction = fraction * 10 + (uint64_t)(*at - '0');
+    for (; *at == ' '; at++) /* as reports print them: "1.5 s" */
+        ;
+    for (i = 0; i < MT_ARRAY_LEN(units); i++) {
+        if (strcmp(at, units[i].name) != 0)
+            continue;
+        instant->by_time = true;
+        return mt_mul_ok(whole, units[i].ns, &whole) &&
+               mt_add_ok(whole, fraction * units[i].ns / scale, &instant->value);
+    }
+    return false;
+}
+
+bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
+{
+    instant->given = text != NULL;
+    if (!text || mt_instant_option_parse(text, instant))
+        return true;
+    mt_say("'%s' is no event number and no time such as 1.5s, 20ms, 300us, 7ns", text);
+    return false;
+}
+
+/* ---- questions ------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    enum mt_question_at at;
+} moments[] = {{"peak", MT_AT_PEAK},
+               {"reserved-peak", MT_AT_RESERVED_PEAK},
+               {"oom", MT_AT_OOM},
+               {"end", MT_AT_END}};
+
+static bool say_no_moment(const char *at)
+{
+    const char *names[MT_ARRAY_LEN(moments) + 1], *near;
+    size_t count = 0;
+
+    for (; count < MT_ARRAY_LEN(moments); count++)
+        names[count] = moments[count].name;
+    names[count++] = "phase:";
+    near = mt_did_you_mean(at, names, count);
+    if (near)
+        mt_say("unknown instant '%s'; did you mean '%s'?", at, near);
+    else
+        mt_say("unknown instant '%s': it is one of peak, reserved-peak, oom, end, a time such as "
+               "1.5s, an event number, phase:PATH",
+               at);
+    return false;
+}
+
+static bool read_at(const char *at, struct mt_question *question)
+{
+    struct mt_instant_option instant = {0};
+
+    if (!strncmp(at, "phase:", 6) && at[6]) {
+        question->at = MT_AT_PHASE;
+        question->phase = at + 6;
+        return true;
+    }
+    for (size_t i = 0; i < MT_ARRAY_LEN(moments); i++) {
+        if (strcmp(at, moments[i].name) != 0)
+            continue;
+        question->at = moments[i].at;
+        return true;
+    }
+    if (!mt_instant_option_parse(at, &instant))
+        return say_no_moment(at);
+    question->at = instant.by_time ? MT_AT_TIME : MT_AT_EVENT;
+    question->value = instant.value;
+    return true;
+}
+
+static bool read_by(const char *by, struct mt_question *question)
+{
+    const char *names[MT_GROUP_BY_COUNT], *near;
+
+    for (int i = 0; i < MT_GROUP_BY_COUNT; i++) {
+        names[i] = mt_group_by_name((enum mt_group_by)i);
+        question->by = (enum mt_group_by)i;
+        if (!strcmp(by, names[i]))
+            return true;
+    }
+    near = mt_did_you_mean(by, names, MT_GROUP_BY_COUNT);
+    if (near)
+        mt_say("cannot group by '%s'; did you mean '%s'?", by, near);
+    else
+        mt_say("cannot group by '%s': it is one of site, stack, role, phase, size", by);
+    return false;
+}
+
+bool mt_question_option_read(const char *at, const char *by, struct mt_question *question)
+{
+    *question = (struct mt_question){.at = MT_AT_PEAK, .by = MT_BY_SITE};
+    return (!at || read_at(at, question)) && (!by || read_by(by, question));
+}

@@ -1,0 +1,27 @@
+/* Instants as options name them: an event's number, or a time since the first
+ * event. */
+#ifndef MT_CLI_INSTANT_OPTION_H
+#define MT_CLI_INSTANT_OPTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report.h"
+
+struct mt_instant_option {
+    bool given, by_time;
+    uint64_t value;
+};
+
+/* "1200" is an event, "1.5s", "20ms", "300us", "7ns" are times. */
+bool mt_instant_option_parse(const char *text, struct mt_instant_option *instant);
+
+/* The same for the text of an option, NULL if it was not given. Says so and
+ * returns false if it is no instant. */
+bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
+
+/* --at and --by of a question; NULL: the allocated peak, by site. Says so and
+ * returns false if a text means nothing. */
+bool mt_question_option_read(const char *at, const char *by, struct mt_question *question);
+
+#endif

@@ -1,0 +1,127 @@
+#include "live_output.h"
+#include "report_json.h"
+
+const char *mt_question_at_name(enum mt_question_at at)
+{
+    static const char *const names[] = {"peak", "reserved-peak", "oom",  "end",
+                                        "time", "event",         "phase"};
+
+    return names[at];
+}
+
+static const char *missing_name(enum mt_no_answer missing)
+{
+    static const char *const names[] = {NULL, "no_oom", "no_such_phase", "not_in_history",
+                                        "beyond_end"};
+
+    return names[missing];
+}
+
+static void add_question(struct mt_json *json, const struct mt_question *question)
+{
+    mt_json_object_begin(json, "question");
+    mt_json_text(json, "at", mt_question_at_name(question->at));
+    if (question->at == MT_AT_TIME || question->at == MT_AT_EVENT)
+        mt_json_u64(json, "value", question->value);
+    else
+        mt_json_text(json, "value", question->at == MT_AT_PHASE ? question->phase : NULL);
+    mt_json_text(json, "by", mt_group_by_name(question->by));
+    mt_json_object_end(json);
+}
+
+static void add_asked_phase(struct mt_json *json, const struct mt_report *report,
+                            const struct mt_answer *answer)
+{
+    if (answer->asked_phase == MT_NO_PHASE) {
+        mt_json_null(json, "asked_phase");
+        return;
+    }
+    mt_json_object_begin(json, "asked_phase");
+    mt_json_text(json, "path", report->phases[answer->asked_phase].path);
+    mt_json_u64(json, "number", answer->asked_number);
+    mt_json_u64(json, "count", answer->asked_count);
+    mt_json_object_end(json);
+}
+
+static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                     const struct mt_answer *answer)
+{
+    mt_json_array_begin(json, "rows");
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        const struct mt_live_row *row = &answer->rows[i];
+
+        mt_json_row_begin(json);
+        mt_json_text(json, "group", row->label);
+        mt_json_text(json, "site", row->site);
+        mt_json_text(json, "phase", row->phase && *row->phase ? row->phase : NULL);
+        mt_json_step(json, "step", row->step);
+        mt_json_text(json, "role", row->several_roles ? NULL : mt_role_name(row->role));
+        if (row->block_bytes)
+            mt_json_u64(json, "block_bytes", row->block_bytes);
+        else
+            mt_json_null(json, "block_bytes");
+        mt_json_u64(json, "bytes", row->bytes);
+        mt_json_u64(json, "requested_bytes", row->requested_bytes);
+        mt_json_u64(json, "blocks", row->blocks);
+        mt_json_stack(json, arena, report, row->stack);
+        mt_json_row_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_instant(struct mt_json *json, const struct mt_report *report,
+                        const struct mt_answer *answer)
+{
+    const struct mt_instant *instant = &answer->instant;
+
+    mt_json_object_begin(json, "instant");
+    mt_json_u64(json, "t_ns", instant->t_ns);
+    mt_json_u64(json, "event", instant->event);
+    mt_json_step(json, "step", instant->step);
+    mt_json_text(json, "phase", mt_json_path_of(report, instant->phase));
+    mt_json_object_end(json);
+    add_asked_phase(json, report, answer);
+    mt_json_bytes(json, "bytes", &instant->bytes);
+    mt_json_object_begin(json, "waiting");
+    mt_json_u64(json, "blocks", answer->waiting_blocks);
+    mt_json_u64(json, "bytes", answer->waiting_bytes);
+    mt_json_u64(json, "requested_bytes", answer->waiting_requested_bytes);
+    mt_json_object_end(json);
+}
+
+static void add_device(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                       const struct mt_device_report *device)
+{
+    mt_json_object_begin(json, NULL);
+    mt_json_u64(json, "device", device->device);
+    mt_json_text(json, "name", device->name);
+    mt_json_text(json, "missing", missing_name(device->answer->missing));
+    if (!device->answer->missing) {
+        add_instant(json, report, device->answer);
+        add_rows(json, arena, report, device->answer);
+    }
+    mt_json_object_end(json);
+}
+
+void mt_live_json(struct mt_buf *out, const struct mt_live_output *live)
+{
+    const struct mt_report *report = live->report;
+    struct mt_arena arena = {0};
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.live/1");
+    mt_json_input(&json, report);
+    mt_json_text(&json, "policy", report->policy);
+    mt_json_bool(&json, "roles_inferred", report->roles_inferred);
+    add_question(&json, live->question);
+    mt_json_array_begin(&json, "devices");
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (mt_live_tells(live, &report->devices[i]))
+            add_device(&json, &arena, report, &report->devices[i]);
+    mt_json_array_end(&json);
+    mt_json_object_end(&json);
+    mt_buf_add_char(out, '\n');
+    mt_arena_release(&arena);
+}

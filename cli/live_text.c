@@ -1,0 +1,230 @@
+/* live for people: the instant, who holds its memory, and totals to the byte. */
+#include "live_output.h"
+#include "text_table.h"
+#include "units.h"
+
+#include <string.h>
+
+void mt_add_question(struct mt_buf *out, const struct mt_question *question,
+                     const struct mt_report *report, const struct mt_answer *answer)
+{
+    char text[MT_UNITS_TEXT];
+
+    switch (question->at) {
+    case MT_AT_PEAK: mt_buf_add_text(out, "the allocated peak"); return;
+    case MT_AT_RESERVED_PEAK: mt_buf_add_text(out, "the reserved peak"); return;
+    case MT_AT_OOM: mt_buf_add_text(out, "the OOM"); return;
+    case MT_AT_END: mt_buf_add_text(out, "the end"); return;
+    case MT_AT_TIME: mt_buf_add_text(out, mt_format_duration(text, question->value)); return;
+    case MT_AT_EVENT: mt_buf_printf(out, "event %llu", (unsigned long long)question->value); return;
+    case MT_AT_PHASE: break;
+    }
+    mt_buf_printf(out, "the peak within %s",
+                  answer->asked_phase == MT_NO_PHASE ? question->phase
+                                                     : report->phases[answer->asked_phase].path);
+    if (answer->asked_count > 1)
+        mt_buf_printf(out, ", the highest of %s such phases",
+                      mt_format_count(text, answer->asked_count));
+}
+
+const char *mt_no_answer_text(enum mt_no_answer missing)
+{
+    switch (missing) {
+    case MT_ANSWERED: break;
+    case MT_NO_OOM: return "no request ran out of memory";
+    case MT_NO_SUCH_PHASE: return "there is no such phase";
+    case MT_NOT_IN_HISTORY: return "that phase was over before the recorded history begins";
+    case MT_BEYOND_END: return "that is after the last event";
+    }
+    return "";
+}
+
+/* ---- where ----------------------------------------------------------------- */
+
+static void tell_instant(const struct mt_teller *teller, const struct mt_question *question)
+{
+    const struct mt_answer *answer = teller->device->answer;
+    const struct mt_instant *instant = &answer->instant;
+    const char *in = mt_tell_in(teller, instant->phase, instant->step);
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_add_text(&line, "Alive at ");
+    mt_add_question(&line, question, teller->report, answer);
+    mt_buf_printf(&line, ": %s allocated (%s B)%s%s, at %s, event %llu",
+                  mt_format_bytes(bytes, instant->bytes.allocated),
+                  mt_format_count(exact, instant->bytes.allocated), *in ? " " : "", in,
+                  mt_tell_when(teller, instant->t_ns), (unsigned long long)instant->event);
+    mt_buf_add_text(teller->out, teller->style->bold);
+    if (line.data)
+        mt_tell_line(teller, 0, line.data);
+    mt_buf_add_text(teller->out, teller->style->reset);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* ---- who ------------------------------------------------------------------- */
+
+/* What a column holds, and when it is there. */
+enum column { BYTES, SHARE, BLOCKS, EACH, ROLE, BORN, GROUP };
+
+static const struct mt_text_column titles[] = {
+    [BYTES] = {"bytes", true, false},   [SHARE] = {"share", true, false},
+    [BLOCKS] = {"blocks", true, false}, [EACH] = {"each", true, false},
+    [ROLE] = {"role", false, false},    [BORN] = {"born in", false, false},
+    [GROUP] = {"site", false, true}};
+
+static const enum column layouts[MT_GROUP_BY_COUNT][8] = {
+    [MT_BY_SITE] = {BYTES, SHARE, BLOCKS, ROLE, BORN, GROUP},
+    [MT_BY_STACK] = {BYTES, SHARE, BLOCKS, ROLE, BORN, GROUP},
+    [MT_BY_ROLE] = {BYTES, SHARE, BLOCKS, GROUP},
+    [MT_BY_PHASE] = {BYTES, SHARE, BLOCKS, ROLE, GROUP},
+    [MT_BY_SIZE] = {BYTES, SHARE, BLOCKS, EACH, ROLE, GROUP}};
+
+static const char *group_title(enum mt_group_by by)
+{
+    return by == MT_BY_PHASE ? "born in" : by == MT_BY_SIZE ? "largest site" : mt_group_by_name(by);
+}
+
+static const char *birth(const struct mt_teller *teller, const struct mt_live_row *row,
+                         int64_t spoken_of)
+{
+    const struct mt_contribution part = {.phase = row->phase, .step = row->step};
+
+    return row->phase ? mt_tell_birth(teller, &part, spoken_of) : "several phases";
+}
+
+static const char *cell(const struct mt_teller *teller, enum column column,
+                        const struct mt_live_row *row, enum mt_group_by by, char *text)
+{
+    const struct mt_instant *instant = &teller->device->answer->instant;
+
+    switch (column) {
+    case BYTES: return mt_format_bytes(text, row->bytes);
+    case SHARE:
+        return mt_format_percent(text, (double)row->bytes / (double)instant->bytes.allocated);
+    case BLOCKS: return mt_format_count(text, row->blocks);
+    case EACH: return row->label ? row->label : "";
+    case ROLE: return !row->label ? "" : row->several_roles ? "several" : mt_role_name(row->role);
+    case BORN: return row->label ? birth(teller, row, instant->step) : "";
+    case GROUP: break;
+    }
+    if (!row->label)
+        return "all others together";
+    return by == MT_BY_SIZE ? row->site : row->label;
+}
+
+static void add_row(const struct mt_teller *teller, struct mt_text_table *table,
+                    const struct mt_live_row *row, enum mt_group_by by)
+{
+    for (size_t i = 0; i < table->column_count; i++) {
+        char text[MT_UNITS_TEXT];
+
+        mt_table_cell(table, cell(teller, layouts[by][i], row, by, text));
+    }
+}
+
+static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
+{
+    const struct mt_answer *answer = teller->device->answer;
+    struct mt_text_column columns[8] = {{NULL, false, false}};
+    struct mt_live_row rest = {0};
+    struct mt_text_table table;
+
+    for (size_t i = 0; i == 0 || layouts[by][i - 1] != GROUP; i++) {
+        columns[i] = titles[layouts[by][i]];
+        if (layouts[by][i] == GROUP)
+            columns[i].title = group_title(by);
+    }
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < answer->told_count; i++)
+        add_row(teller, &table, &answer->rows[i], by);
+    for (uint32_t i = answer->told_count; i < answer->row_count; i++) {
+        rest.bytes += answer->rows[i].bytes;
+        rest.blocks += answer->rows[i].blocks;
+    }
+    if (rest.blocks)
+        add_row(teller, &table, &rest, by);
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+/* ---- totals ---------------------------------------------------------------- */
+
+static void add_total(struct mt_text_table *table, const char *sign, uint64_t bytes,
+                      const char *what)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, sign);
+    mt_table_cell(table, mt_format_count(text, bytes));
+    mt_table_cell(table, mt_format_bytes(text, bytes));
+    mt_table_cell(table, what);
+}
+
+static void tell_totals(const struct mt_teller *teller)
+{
+    static const struct mt_text_column columns[] = {{"", false, false},
+                                                    {"B", true, false},
+                                                    {"", true, false},
+                                                    {"", false, true},
+                                                    {NULL, false, false}};
+    const struct mt_answer *answer = teller->device->answer;
+    const struct mt_bytes *bytes = &answer->instant.bytes;
+    uint64_t requested = bytes->requested - answer->waiting_requested_bytes;
+    struct mt_text_table table;
+
+    mt_tell_heading(teller, "In all");
+    mt_table_begin(&table, columns, 2);
+    add_total(&table, "", requested, "requested for them");
+    if (bytes->allocated != requested)
+        add_total(&table, "+", bytes->allocated - requested, "rounded up, and tails not split off");
+    add_total(&table, "=", bytes->allocated, "allocated: all rows above");
+    if (!teller->report->is_driver_level) {
+        if (bytes->active != bytes->allocated) {
+            add_total(&table, "+", bytes->active - bytes->allocated,
+                      "freed, but other streams may still use it");
+            add_total(&table, "=", bytes->active, "active");
+        }
+        add_total(&table, "+", bytes->reserved - bytes->active, "unused, held by the allocator");
+        add_total(&table, "=", bytes->reserved, "reserved");
+    }
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+/* ---- all of it ------------------------------------------------------------- */
+
+static void tell_device(const struct mt_teller *teller, const struct mt_question *question)
+{
+    const struct mt_device_report *device = teller->device;
+
+    if (teller->report->device_count > 1)
+        mt_buf_printf(teller->out, "\n%sDevice %u%s%s%s\n", teller->style->bold, device->device,
+                      device->name ? ": " : "", device->name ? device->name : "",
+                      teller->style->reset);
+    if (device->answer->missing) {
+        mt_tell_line(teller, 0,
+                     mt_tell_format(teller, "Nothing to tell: %s.",
+                                    mt_no_answer_text(device->answer->missing)));
+        return;
+    }
+    tell_instant(teller, question);
+    tell_rows(teller, question->by);
+    tell_totals(teller);
+}
+
+void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
+                  const struct mt_style *style)
+{
+    struct mt_arena arena = {0};
+    struct mt_teller teller = {out, live->report, NULL, style, &arena};
+
+    mt_tell_title(&teller);
+    if (live->report->device_count == 0)
+        mt_buf_add_text(out, "No memory events: nothing was allocated on any device.\n");
+    for (uint32_t i = 0; i < live->report->device_count; i++) {
+        teller.device = &live->report->devices[i];
+        if (mt_live_tells(live, teller.device))
+            tell_device(&teller, live->question);
+    }
+    mt_arena_release(&arena);
+}

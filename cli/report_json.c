@@ -1,0 +1,78 @@
+#include "report_json.h"
+
+#include "site.h"
+
+const char *mt_json_path_of(const struct mt_report *report, int32_t phase)
+{
+    return phase == MT_NO_PHASE ? NULL : report->phases[phase].path;
+}
+
+void mt_json_step(struct mt_json *json, const char *key, int64_t step)
+{
+    if (step == MT_NO_STEP)
+        mt_json_null(json, key);
+    else
+        mt_json_i64(json, key, step);
+}
+
+void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes *bytes)
+{
+    mt_json_object_begin(json, key);
+    mt_json_u64(json, "requested", bytes->requested);
+    mt_json_u64(json, "allocated", bytes->allocated);
+    mt_json_u64(json, "active", bytes->active);
+    mt_json_u64(json, "reserved", bytes->reserved);
+    mt_json_object_end(json);
+}
+
+/* A row of a table: one line, however the rest is laid out. */
+void mt_json_row_begin(struct mt_json *json)
+{
+    mt_json_object_begin(json, NULL);
+    json->pretty = false;
+}
+
+void mt_json_row_end(struct mt_json *json)
+{
+    mt_json_object_end(json);
+    json->pretty = true;
+}
+
+/* Outermost first. */
+void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                   uint32_t stack)
+{
+    const struct mt_symbols *symbols = report->symbols;
+    uint32_t depth = stack < symbols->stack_count ? symbols->stacks[stack].depth : 0;
+    uint32_t *frames = mt_arena_array(arena, (size_t)depth + 1, sizeof *frames);
+    uint32_t count = 0;
+
+    mt_json_array_begin(json, "stack");
+    for (; frames && count < depth && stack < symbols->stack_count;
+         stack = symbols->stacks[stack].parent)
+        frames[count++] = symbols->stacks[stack].frame;
+    while (count)
+        mt_json_text(json, NULL, mt_frame_label(arena, symbols, frames[--count]));
+    mt_json_array_end(json);
+}
+
+void mt_json_input(struct mt_json *json, const struct mt_report *report)
+{
+    mt_json_object_begin(json, "input");
+    mt_json_text(json, "path", report->path);
+    mt_json_text(json, "format", report->format);
+    mt_json_text(json, "sha256", report->sha256[0] ? report->sha256 : NULL);
+    mt_json_text(json, "framework", report->framework);
+    mt_json_array_begin(json, "device_names");
+    for (uint32_t i = 0; i < report->device_count; i++)
+        mt_json_text(json, NULL, report->devices[i].name);
+    mt_json_array_end(json);
+    mt_json_text(json, "options", report->options);
+    mt_json_bool(json, "starts_in_middle", report->starts_in_middle);
+    mt_json_u64(json, "events_read", report->integrity.events_read);
+    mt_json_u64(json, "events_dropped", report->integrity.events_dropped);
+    mt_json_bool(json, "cut", report->integrity.cut);
+    mt_json_u64(json, "first_t_ns", report->first_t_ns);
+    mt_json_u64(json, "last_t_ns", report->last_t_ns);
+    mt_json_object_end(json);
+}

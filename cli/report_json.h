@@ -1,0 +1,28 @@
+/* Parts of a report as JSON that several documents have. */
+#ifndef MT_CLI_REPORT_JSON_H
+#define MT_CLI_REPORT_JSON_H
+
+#include "json.h"
+#include "report.h"
+
+/* NULL outside of any phase. */
+const char *mt_json_path_of(const struct mt_report *report, int32_t phase);
+
+/* null for MT_NO_STEP. */
+void mt_json_step(struct mt_json *json, const char *key, int64_t step);
+
+/* {requested, allocated, active, reserved} */
+void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes *bytes);
+
+/* A row of a table: one line, however the rest is laid out. */
+void mt_json_row_begin(struct mt_json *json);
+void mt_json_row_end(struct mt_json *json);
+
+/* "stack": labels of its frames, outermost first. */
+void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
+                   uint32_t stack);
+
+/* "input": what was read. */
+void mt_json_input(struct mt_json *json, const struct mt_report *report);
+
+#endif

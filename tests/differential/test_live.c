@@ -1,0 +1,225 @@
+/* What `live` tells of real runs: at the peak what `analyze` tells of it, and at
+ * every instant what the replay counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "import.h"
+#include "report.h"
+#include "util.h"
+
+static const char *const captures[] = {"gpt_ring", "twogpu", "streams",     "churn_ring",
+                                       "graph",    "lstm",   "leakval_ring"};
+
+struct opened {
+    struct mt_source *source;
+    struct mt_report *report;
+};
+
+static struct opened read_capture(const char *capture, const struct mt_question *question)
+{
+    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP, .question = question};
+    struct opened opened;
+    struct mt_error error;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, capture);
+    assert_int_equal(mt_open_any(path, NULL, &opened.source, &error), MT_OK);
+    assert_int_equal(mt_analyze(opened.source, &options, &opened.report, &error), MT_OK);
+    return opened;
+}
+
+static void close_capture(struct opened *opened)
+{
+    mt_report_release(opened->report);
+    mt_source_close(opened->source);
+}
+
+static void check_totals(const struct mt_answer *answer)
+{
+    const struct mt_bytes *wanted = &answer->instant.bytes;
+    uint64_t bytes = 0, requested = 0;
+
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        bytes += answer->rows[i].bytes;
+        requested += answer->rows[i].requested_bytes;
+    }
+    assert_int_equal(bytes, wanted->allocated);
+    assert_int_equal(bytes + answer->waiting_bytes, wanted->active);
+    assert_int_equal(requested + answer->waiting_requested_bytes, wanted->requested);
+    assert_true(wanted->reserved >= wanted->active);
+}
+
+/* The rows of the table that analyze prints. */
+static void check_holders(const struct mt_instant *peak, const struct mt_answer *answer)
+{
+    uint64_t rest = 0, told = 0;
+
+    for (uint32_t i = answer->told_count; i < answer->row_count; i++)
+        rest += answer->rows[i].bytes;
+    for (uint32_t i = 0; i < peak->holder_count; i++) {
+        const struct mt_contribution *holder = &peak->holders[i];
+        const struct mt_live_row *row = &answer->rows[i];
+
+        if (!holder->site) {
+            assert_int_equal(holder->bytes, rest);
+            continue;
+        }
+        told++;
+        assert_string_equal(holder->site, row->label);
+        assert_string_equal(holder->phase, row->phase);
+        assert_int_equal(holder->step, row->step);
+        assert_int_equal(holder->role, row->role);
+        assert_int_equal(holder->bytes, row->bytes);
+        assert_int_equal(holder->blocks, row->blocks);
+    }
+    assert_int_equal(told, answer->told_count);
+}
+
+/* The same by user frame: "peak_sites". */
+static void check_sites(const struct mt_device_report *whole, const struct mt_answer *answer)
+{
+    for (uint32_t i = 0; i < whole->peak_site_count; i++) {
+        const struct mt_site_use *site = &whole->peak_sites[i];
+        uint64_t wanted = 0, bytes = 0;
+
+        for (uint32_t j = 0; j < whole->peak_site_count; j++)
+            if (!strcmp(whole->peak_sites[j].site, site->site) &&
+                !strcmp(whole->peak_sites[j].phase, site->phase))
+                wanted += whole->peak_sites[j].bytes;
+        for (uint32_t j = 0; j < answer->row_count; j++)
+            if (!strcmp(answer->rows[j].site, site->site) &&
+                !strcmp(answer->rows[j].phase, site->phase))
+                bytes += answer->rows[j].bytes;
+        if (strncmp(site->site, "backward of", 11)) /* which names one of several results */
+            assert_int_equal(bytes, wanted);
+    }
+}
+
+static void the_peak_is_that_of_analyze(void **state)
+{
+    static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_SITE};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
+        struct opened whole = read_capture(captures[i], NULL);
+        struct opened live = read_capture(captures[i], &question);
+
+        assert_int_equal(whole.report->device_count, live.report->device_count);
+        for (uint32_t d = 0; d < whole.report->device_count; d++) {
+            const struct mt_device_report *device = &whole.report->devices[d];
+            const struct mt_answer *answer = live.report->devices[d].answer;
+
+            assert_int_equal(answer->instant.event, device->allocated_peak.event);
+            assert_memory_equal(&answer->instant.bytes, &device->allocated_peak.then,
+                                sizeof answer->instant.bytes);
+            assert_int_equal(answer->instant.phase, device->allocated_peak.phase);
+            check_totals(answer);
+            check_holders(&device->instants[0], answer);
+            check_sites(device, answer);
+        }
+        close_capture(&whole);
+        close_capture(&live);
+    }
+}
+
+/* Roles at the peak are those of analyze, too. */
+static void roles_are_those_of_analyze(void **state)
+{
+    static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_ROLE};
+    struct opened live = read_capture("graph", &question);
+    const struct mt_device_report *device = &live.report->devices[0];
+
+    (void)state;
+    assert_true(device->answer->row_count > 3);
+    for (uint32_t i = 0; i < device->answer->row_count; i++) {
+        const struct mt_live_row *row = &device->answer->rows[i];
+
+        assert_false(row->several_roles);
+        assert_string_equal(row->label, mt_role_name(row->role));
+        assert_int_equal(row->bytes, device->peak_role_bytes[row->role]);
+    }
+    close_capture(&live);
+}
+
+static void every_instant_closes(void **state)
+{
+    static const struct mt_question questions[] = {
+        {.at = MT_AT_RESERVED_PEAK, .by = MT_BY_STACK},
+        {.at = MT_AT_END, .by = MT_BY_PHASE},
+        {.at = MT_AT_EVENT, .value = 701, .by = MT_BY_SIZE},
+        {.at = MT_AT_EVENT, .value = 377, .by = MT_BY_SITE},
+        {.at = MT_AT_TIME, .value = 50000000, .by = MT_BY_STACK}};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
+        for (size_t q = i % 2; q < MT_ARRAY_LEN(questions); q += 2) {
+            struct opened live = read_capture(captures[i], &questions[q]);
+
+            for (uint32_t d = 0; d < live.report->device_count; d++)
+                if (!live.report->devices[d].answer->missing)
+                    check_totals(live.report->devices[d].answer);
+            close_capture(&live);
+        }
+}
+
+static void the_peak_within_a_phase(void **state)
+{
+    static const struct mt_question question = {.at = MT_AT_PHASE, .phase = "backward"};
+    struct opened live = read_capture("lstm", &question);
+    const struct mt_device_report *device = &live.report->devices[0];
+    const struct mt_answer *answer = device->answer;
+    uint32_t instances = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < live.report->phase_count; i++) {
+        const char *name = live.report->phases[i].name;
+
+        if (strcmp(name, "backward"))
+            continue;
+        if ((int32_t)i == answer->asked_phase)
+            assert_int_equal(instances, answer->asked_number);
+        instances++;
+        assert_true(device->phase_uses[i].peak.allocated <= answer->instant.bytes.allocated);
+    }
+    assert_true(instances > 1);
+    assert_int_equal(answer->asked_count, instances);
+    assert_int_equal(device->phase_uses[answer->asked_phase].peak.allocated,
+                     answer->instant.bytes.allocated);
+    check_totals(answer);
+    close_capture(&live);
+}
+
+static void what_is_not_there(void **state)
+{
+    static const struct {
+        struct mt_question question;
+        enum mt_no_answer missing;
+    } cases[] = {{{.at = MT_AT_OOM}, MT_NO_OOM},
+                 {{.at = MT_AT_PHASE, .phase = "ackward"}, MT_NO_SUCH_PHASE},
+                 {{.at = MT_AT_EVENT, .value = 10000000}, MT_BEYOND_END},
+                 {{.at = MT_AT_TIME, .value = UINT64_MAX}, MT_BEYOND_END}};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        struct opened live = read_capture("graph", &cases[i].question);
+
+        assert_int_equal(live.report->devices[0].answer->missing, cases[i].missing);
+        close_capture(&live);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_peak_is_that_of_analyze), cmocka_unit_test(roles_are_those_of_analyze),
+        cmocka_unit_test(every_instant_closes), cmocka_unit_test(the_peak_within_a_phase),
+        cmocka_unit_test(what_is_not_there)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1 @@
+memtrace live captures/leak.pickle.zst --at 1h; memtrace live captures/leak.pickle.zst --at 100s

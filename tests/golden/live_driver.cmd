@@ -1,0 +1,1 @@
+memtrace live recorded/driver_only.trace.zst --at 21

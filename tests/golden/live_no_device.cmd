@@ -1,0 +1,1 @@
+memtrace live captures/twogpu.pickle.zst --device 7

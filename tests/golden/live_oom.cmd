@@ -1,0 +1,1 @@
+memtrace live captures/oom_adam.pickle.zst --at oom

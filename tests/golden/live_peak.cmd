@@ -1,0 +1,1 @@
+memtrace live captures/gpt_ring.pickle.zst

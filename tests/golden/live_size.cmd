@@ -1,0 +1,1 @@
+memtrace live captures/streams.pickle.zst --at 150ms --by size

@@ -1,0 +1,1 @@
+memtrace live captures/leakval.pickle.zst --at end --by stack
