@@ -3,11 +3,11 @@
 
 #include <string.h>
 
+enum { MOST_TOLD = 5 }; /* the others stand in the JSON */
+
 static void tell_finding(const struct mt_teller *teller, const struct mt_finding *finding)
 {
     mt_tell_line(teller, 2, finding->title);
-    for (uint32_t i = 0; i < finding->evidence_count; i++)
-        mt_tell_line(teller, 4, finding->evidence[i]);
     mt_tell_line(teller, 4, mt_tell_format(teller, "do: %s", finding->advice));
     if (!finding->proved_by)
         return;
@@ -23,8 +23,11 @@ void mt_tell_findings(const struct mt_teller *teller)
     if (!device->finding_count)
         return;
     mt_tell_heading(teller, "What to change");
-    for (uint32_t i = 0; i < device->finding_count; i++)
+    for (uint32_t i = 0; i < device->finding_count && i < MOST_TOLD; i++)
         tell_finding(teller, &device->findings[i]);
+    if (device->finding_count > MOST_TOLD)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller, "%u more: --json", device->finding_count - MOST_TOLD));
 }
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)
@@ -37,6 +40,7 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
         mt_json_text(json, "id", finding->id);
         mt_json_text(json, "severity", finding->severity);
         mt_json_u64(json, "bytes", finding->bytes);
+        mt_json_u64(json, "bytes_per_step", finding->bytes_per_step);
         mt_json_text(json, "title", finding->title);
         mt_json_array_begin(json, "evidence");
         for (uint32_t j = 0; j < finding->evidence_count; j++)

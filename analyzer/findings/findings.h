@@ -4,7 +4,7 @@
 #ifndef MT_ANALYZER_FINDINGS_H
 #define MT_ANALYZER_FINDINGS_H
 
-#include "analysis.h"
+#include "lives.h"
 #include "util.h"
 
 /* Most findings of one kind on one device. */
@@ -14,16 +14,22 @@
 struct mt_finding_search {
     struct mt_analysis *analysis;             /* both readings are over, the report is filled */
     const struct mt_device_report *device;    /* the one that is looked at */
+    struct mt_lives *lives;                   /* see mt_finding_lives */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
 };
 
-/* Fills devices[].findings, largest first. Reads the source again, from its
+/* Fills devices[].findings, the severest first, then the largest. Reads the source again, from its
  * start, if a finding has to: last of all. */
 enum mt_status mt_findings_fill(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* The findings: each adds what it finds on one device. */
+enum mt_status mt_find_growth(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_pinned_segments(struct mt_finding_search *search) MT_MUST_USE;
+
+/* What outlives its step on that device: read once, for the first who asks. */
+enum mt_status mt_finding_lives(struct mt_finding_search *search,
+                                const struct mt_lives **lives) MT_MUST_USE;
 
 /* Are bytes worth a word, or a change of the program? Of a peak of so many; less
  * may be an accident of one run, too. */

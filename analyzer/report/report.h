@@ -311,11 +311,12 @@ struct mt_driver_report {
 
 /* What is worth a change (analyzer/findings). */
 struct mt_finding {
-    const char *id;        /* of the kind: "pinned-segments" */
-    const char *severity;  /* "warning" */
-    uint64_t bytes;        /* that the change saves at the peak that it is about */
-    const char *title;     /* one line: who, and how many bytes */
-    const char **evidence; /* a line each */
+    const char *id;          /* of the kind: "pinned-segments" */
+    const char *severity;    /* "error", "warning", "info" (findings.c) */
+    uint64_t bytes;          /* that the change saves, or that the finding is about */
+    uint64_t bytes_per_step; /* of growth; else 0 */
+    const char *title;       /* one line: who, and how many bytes */
+    const char **evidence;   /* a line each */
     uint32_t evidence_count;
     const char *advice;    /* what to change */
     const char *proved_by; /* the command that shows the saving, NULL = none */

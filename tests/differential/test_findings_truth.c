@@ -34,6 +34,28 @@ static struct mt_report *analyze(const char *folder, const char *name)
     return report;
 }
 
+/* The first of the kind on the first device, NULL if there is none. */
+static const struct mt_finding *find(const struct mt_report *report, const char *id)
+{
+    const struct mt_device_report *device = &report->devices[0];
+    uint32_t i;
+
+    for (i = 0; i < device->finding_count; i++)
+        if (strcmp(device->findings[i].id, id) == 0)
+            return &device->findings[i];
+    return NULL;
+}
+
+static uint32_t count_of(const struct mt_report *report, const char *id)
+{
+    const struct mt_device_report *device = &report->devices[0];
+    uint32_t i, count = 0;
+
+    for (i = 0; i < device->finding_count; i++)
+        count += strcmp(device->findings[i].id, id) == 0;
+    return count;
+}
+
 static uint64_t truth(const char *name, const char *key)
 {
     json_error_t error;
@@ -70,16 +92,15 @@ static void expect_proof(const char *command, uint64_t peak_bytes)
 static void expect_pinned(const char *name, uint32_t count, const char *title)
 {
     struct mt_report *report = analyze("findings", name);
-    const struct mt_device_report *device = &report->devices[0];
+    const struct mt_finding *finding = find(report, "pinned-segments");
     uint64_t before = truth(name, "reserved_peak"), after = truth(name, "reserved_peak_with_pool");
 
-    assert_int_equal(device->reserved_peak.bytes, before);
-    assert_int_equal(device->finding_count, count);
-    assert_string_equal(device->findings[0].id, "pinned-segments");
-    assert_int_equal(device->findings[0].bytes, before - after);
-    assert_string_equal(device->findings[0].title, title);
-    assert_int_equal(device->findings[0].evidence_count, 3);
-    expect_proof(device->findings[0].proved_by, after);
+    assert_int_equal(report->devices[0].reserved_peak.bytes, before);
+    assert_int_equal(count_of(report, "pinned-segments"), count);
+    assert_int_equal(finding->bytes, before - after);
+    assert_string_equal(finding->title, title);
+    assert_int_equal(finding->evidence_count, 3);
+    expect_proof(finding->proved_by, after);
     mt_report_release(report);
     mt_source_close(source);
 }
@@ -94,14 +115,17 @@ static void what_is_claimed_is_what_a_real_pool_saves(void **unused)
                   "23 blocks, 107 MiB, from features pinned.py:12 keep 702 MiB reserved");
 }
 
-static void expect_silence(const char *folder, const char *name)
+/* Of all that is found, nothing of the kind on any device. */
+static void expect_silence(const char *folder, const char *name, const char *id)
 {
     struct mt_report *report = analyze(folder, name);
-    uint32_t i;
+    uint32_t i, j;
 
     for (i = 0; i < report->device_count; i++) {
-        if (report->devices[i].finding_count)
-            fail_msg("%s: %s", name, report->devices[i].findings[0].title);
+        const struct mt_device_report *device = &report->devices[i];
+        for (j = 0; j < device->finding_count; j++)
+            if (strcmp(device->findings[j].id, id) == 0)
+                fail_msg("%s: %s", name, device->findings[j].title);
     }
     mt_report_release(report);
     mt_source_close(source);
@@ -114,7 +138,7 @@ static void a_pool_that_does_not_help_is_not_claimed(void **unused)
     (void)unused;
     assert_true(truth("not_pinned", "reserved_peak_with_pool") >
                 truth("not_pinned", "reserved_peak"));
-    expect_silence("findings", "not_pinned");
+    expect_silence("findings", "not_pinned", "pinned-segments");
 }
 
 static void programs_without_such_blocks_hear_nothing(void **unused)
@@ -128,7 +152,85 @@ static void programs_without_such_blocks_hear_nothing(void **unused)
 
     (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(captures); i++)
-        expect_silence("captures", captures[i]);
+        expect_silence("captures", captures[i], "pinned-segments");
+}
+
+/* ---- growth ------------------------------------------------------------------------ */
+
+/* What the allocator itself counted at the ends of two steps in a row, `phase`
+ * being the last of a step. */
+static uint64_t true_slope(const char *name, const char *phase, int64_t step)
+{
+    char path[512];
+    json_error_t error;
+    json_t *root, *row;
+    size_t i;
+    int64_t before = 0, after = 0;
+
+    snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
+    root = json_load_file(path, 0, &error);
+    assert_non_null(root);
+    json_array_foreach(json_object_get(root, "rows"), i, row)
+    {
+        int64_t at = json_integer_value(json_object_get(row, "step"));
+        int64_t bytes = json_integer_value(json_object_get(row, "allocated"));
+        if (strcmp(json_string_value(json_object_get(row, "phase")), phase) != 0)
+            continue;
+        if (at == step)
+            before = bytes;
+        if (at == step + 1)
+            after = bytes;
+    }
+    json_decref(root);
+    assert_true(before > 0 && after > before);
+    return (uint64_t)(after - before);
+}
+
+static void expect_growth(const char *name, const char *last_phase, const char *title,
+                          const char *advice)
+{
+    struct mt_report *report = analyze("captures", name);
+    const struct mt_finding *growth = find(report, "growth");
+
+    assert_int_equal(count_of(report, "growth"), 1);
+    assert_int_equal(growth->bytes_per_step, true_slope(name, last_phase, 4));
+    assert_int_equal(growth->bytes_per_step, true_slope(name, last_phase, 7));
+    assert_string_equal(growth->title, title);
+    assert_memory_equal(growth->advice, advice, strlen(advice));
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+/* A loss with its graph, in validation and in one of two ranks; outputs in a list. */
+static void growth_is_found_to_the_byte_and_with_its_line(void **unused)
+{
+    (void)unused;
+    expect_growth("leakval", "validate",
+                  "7.98 MiB more after each step, since step 0: 6.98 MiB from w_leakval "
+                  "train.py:128",
+                  "keep loss.item()");
+    expect_growth("ddp_leak_rank1", "optimizer",
+                  "7.98 MiB more after each step, since step 0: 6.98 MiB from <module> "
+                  "ddp_leak.py:19",
+                  "keep loss.item()");
+    expect_growth("keeps", "optimizer",
+                  "0.98 MiB more after each step, since step 0: all from w_keeps questions.py:20",
+                  "a list, dict or attribute keeps");
+}
+
+static void what_does_not_leak_does_not_grow(void **unused)
+{
+    static const char *const captures[] = {
+        "leak",           "gpt_default",     "seq2seq",        "streams",      "lengths",
+        "lstm",           "accumulate",      "cache",          "graph",        "twogpu",
+        "churn",          "churn_cap",       "churn_exp_cap",  "churn_gc",     "churn_noctx",
+        "churn_noframes", "churn_split_cap", "churn_exp_ring", "churn_ring",   "churn_expandable",
+        "ddp_leak_rank0", "ddp_rank0",       "gpt_cap",        "leakval_ring", "resnet50_cap1900"};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+        expect_silence("captures", captures[i], "growth");
 }
 
 int main(void)
@@ -137,6 +239,8 @@ int main(void)
         cmocka_unit_test(what_is_claimed_is_what_a_real_pool_saves),
         cmocka_unit_test(a_pool_that_does_not_help_is_not_claimed),
         cmocka_unit_test(programs_without_such_blocks_hear_nothing),
+        cmocka_unit_test(growth_is_found_to_the_byte_and_with_its_line),
+        cmocka_unit_test(what_does_not_leak_does_not_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

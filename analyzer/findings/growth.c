@@ -1,0 +1,409 @@
+/* Growth: every step leaves memory behind that nothing gives back. Asked for are
+ * both: evidence, blocks born in one step after another at one line of the program
+ * that are all still there when the last step begins; and the trend, memory before
+ * a step rises with the steps. Blocks that are replaced (a buffer that grows, the
+ * output of a longer batch) are evidence of nothing, nor are those that a queue of
+ * some steps gives back later.
+ *
+ * Steps in which a program warms up count neither for the rate nor against it:
+ * the first two, and the first quarter. Of the last two steps it is not known yet
+ * what they leave behind. */
+#include "findings.h"
+
+#include <stdlib.h>
+
+#include "site.h"
+#include "units.h"
+#include "util.h"
+
+enum {
+    LEAST_STEPS = 8, /* four that are told from, two of warm-up, the last two */
+    MOST_LINES = 16, /* lines that grow, of which the largest are named */
+    NAMED_LINES = 3,
+    GRAPH_BLOCKS = 3, /* a step, of... */
+    GRAPH_STACKS = 2, /* in one line: more than one value that somebody keeps */
+    FAR_STEPS = 10000 /* growth that does not add a peak in so many is none */
+};
+
+struct line {
+    uint32_t frame;       /* MT_NO_ID: no stack */
+    uint32_t stack;       /* one */
+    uint64_t bytes;       /* left by the steps that are told from */
+    uint32_t first_step;  /* that left something, and each after it did */
+    uint32_t blocks;      /* left by the last of them */
+    uint32_t stacks;      /* and from how many */
+    uint32_t activations; /* of its blocks, those that forward made */
+};
+
+struct look {
+    struct mt_finding_search *search;
+    const struct mt_lives *lives;
+    struct mt_arena *arena;
+    const struct mt_symbols *symbols;
+    uint32_t offset;      /* the device's index of lives' step 0 */
+    uint32_t begin, end;  /* steps that are told from: [begin, end) */
+    struct mt_life *left; /* what is there when the last step begins, by line and step */
+    uint32_t left_count;
+    struct line lines[MOST_LINES]; /* that grow; largest first */
+    uint32_t line_count;
+    uint64_t bytes_per_step, gathered_bytes;
+    bool even; /* each step left as much */
+};
+
+/* ---- the trend -------------------------------------------------------------------- */
+
+/* Least squares through what was allocated before the steps [from, end): bytes a
+ * step. */
+static double slope(const struct mt_device_report *device, uint32_t from)
+{
+    double n = device->step_count - from, x_mean = (n - 1) / 2, y_mean = 0, up = 0, down = 0;
+    uint32_t i;
+
+    for (i = from; i < device->step_count; i++)
+        y_mean += (double)device->steps[i].enter.allocated / n;
+    for (i = from; i < device->step_count; i++) {
+        double x = (double)(i - from) - x_mean;
+        up += x * ((double)device->steps[i].enter.allocated - y_mean);
+        down += x * x;
+    }
+    return up / down;
+}
+
+static void choose_steps(struct look *look, uint32_t step_count)
+{
+    look->begin = step_count / 4 > 2 ? step_count / 4 : 2;
+    look->end = step_count - 2;
+}
+
+static bool rises(const struct look *look, double bytes_per_step)
+{
+    double found = slope(look->search->device, look->offset + look->begin);
+
+    return found > 0 && found >= bytes_per_step / 2;
+}
+
+/* ---- the evidence ------------------------------------------------------------------ */
+
+static uint32_t line_of(const struct look *look, const struct mt_life *life)
+{
+    return mt_site_table_site(&look->search->analysis->attribution.sites, life->stack);
+}
+
+/* Order by line, then step, then stack. The line is kept in end_step, which says
+ * nothing any more. */
+static int by_line(const void *a, const void *b)
+{
+    const struct mt_life *x = a, *y = b;
+
+    if (x->end_step != y->end_step)
+        return x->end_step < y->end_step ? -1 : 1;
+    if (x->birth_step != y->birth_step)
+        return x->birth_step < y->birth_step ? -1 : 1;
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
+}
+
+static enum mt_status take_left(struct look *look)
+{
+    const struct mt_lives *lives = look->lives;
+    uint32_t i;
+
+    look->left = calloc((size_t)lives->count + 1, sizeof *look->left);
+    if (!look->left)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < lives->count; i++) {
+        if (lives->lives[i].end_step + 1 < lives->step_count ||
+            lives->lives[i].birth_step >= look->end || lives->lives[i].role == MT_ROLE_WORKSPACE)
+            continue;
+        look->left[look->left_count] = lives->lives[i];
+        look->left[look->left_count].end_step = line_of(look, &lives->lives[i]);
+        look->left_count++;
+    }
+    if (look->left_count)
+        qsort(look->left, look->left_count, sizeof *look->left, by_line);
+    return MT_OK;
+}
+
+struct halves {
+    uint32_t middle;   /* first step of the second */
+    uint32_t steps[2]; /* that left something */
+    uint64_t bytes[2];
+};
+
+/* Does it go on: neither a warm-up that ends, nor a queue that drains? */
+static bool goes_on(const struct look *look, const struct halves *halves)
+{
+    uint64_t counts[2] = {halves->middle - look->begin, look->end - halves->middle};
+    uint64_t first = halves->bytes[0] / counts[0], second = halves->bytes[1] / counts[1];
+
+    return halves->steps[0] * 2u >= counts[0] && halves->steps[1] * 2u >= counts[1] &&
+           first / 2 <= second && second / 2 <= first;
+}
+
+static void count_last(struct line *line, const struct mt_life *lives, uint32_t count,
+                       uint32_t step)
+{
+    uint32_t i, last = MT_NO_ID;
+
+    for (i = 0; i < count; i++) {
+        if (lives[i].birth_step != step)
+            continue;
+        line->blocks++;
+        line->activations += lives[i].role == MT_ROLE_ACTIVATIONS;
+        line->stacks += !line->stacks || lives[i].stack != last;
+        last = lives[i].stack;
+    }
+}
+
+static void add_line(struct look *look, const struct line *line)
+{
+    uint32_t at = look->line_count;
+
+    if (at == MOST_LINES && look->lines[--at].bytes >= line->bytes)
+        return;
+    for (; at > 0 && look->lines[at - 1].bytes < line->bytes; at--)
+        look->lines[at] = look->lines[at - 1];
+    look->lines[at] = *line;
+    look->line_count += look->line_count < MOST_LINES;
+}
+
+/* All that one line left. */
+static void judge(struct look *look, const struct mt_life *lives, uint32_t count)
+{
+    struct halves halves = {.middle = look->begin + (look->end - look->begin) / 2};
+    struct line line = {.frame = lives[0].end_step, .stack = lives[0].stack};
+    uint32_t i, last = MT_NO_ID, last_left = 0, run = 0;
+
+    for (i = 0; i < count; i++) {
+        uint32_t step = lives[i].birth_step;
+        if (step != last && (last == MT_NO_ID || (step != last + 1 && step < look->begin)))
+            run = step; /* a gap of the warm-up: what was before is something else */
+        if (step >= look->begin) {
+            uint32_t half = step >= halves.middle;
+            halves.bytes[half] += lives[i].bytes;
+            halves.steps[half] += step != last;
+            last_left = step;
+        }
+        last = step;
+    }
+    line.bytes = halves.bytes[0] + halves.bytes[1];
+    line.first_step = run;
+    count_last(&line, lives, count, last_left);
+    if (goes_on(look, &halves))
+        add_line(look, &line);
+}
+
+static void judge_lines(struct look *look)
+{
+    uint32_t i, begin = 0;
+
+    for (i = 1; i <= look->left_count; i++) {
+        if (i < look->left_count && look->left[i].end_step == look->left[begin].end_step)
+            continue;
+        judge(look, look->left + begin, i - begin);
+        begin = i;
+    }
+}
+
+/* ---- in all ------------------------------------------------------------------------ */
+
+static bool is_growing_line(const struct look *look, uint32_t frame)
+{
+    uint32_t i;
+
+    for (i = 0; i < look->line_count; i++)
+        if (look->lines[i].frame == frame)
+            return true;
+    return false;
+}
+
+static enum mt_status add_up(struct look *look)
+{
+    uint32_t i, steps = look->end - look->begin;
+    uint64_t *by_step = calloc(look->end, sizeof *by_step);
+
+    if (!by_step)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < look->left_count; i++)
+        if (is_growing_line(look, look->left[i].end_step))
+            by_step[look->left[i].birth_step] += look->left[i].bytes;
+    look->even = true;
+    for (i = look->begin; i < look->end; i++) {
+        look->gathered_bytes += by_step[i];
+        look->even = look->even && by_step[i] == by_step[look->begin];
+    }
+    look->bytes_per_step = (look->gathered_bytes + steps / 2) / steps;
+    free(by_step);
+    return MT_OK;
+}
+
+/* A scalar kept for each step is nobody's trouble. */
+static bool matters(const struct look *look)
+{
+    return look->gathered_bytes >= MT_MIB &&
+           look->bytes_per_step >= look->search->device->allocated_peak.bytes / FAR_STEPS;
+}
+
+/* ---- what is said ------------------------------------------------------------------- */
+
+static const char *label_of(const struct look *look, const struct line *line)
+{
+    return line->frame == MT_NO_ID ? "the autograd engine (no Python stack)"
+                                   : mt_frame_label(look->arena, look->symbols, line->frame);
+}
+
+static int64_t number_of(const struct look *look, uint32_t step)
+{
+    return look->search->device->steps[look->offset + step].step;
+}
+
+static const char *tell_line(const struct look *look, const struct line *line)
+{
+    uint32_t steps = look->end - look->begin;
+    const char *label = label_of(look, line);
+    char n[3][MT_UNITS_TEXT];
+
+    return !label
+               ? NULL
+               : mt_arena_printf(look->arena, "%s a step from %s: %s block%s of %s stack%s",
+                                 mt_format_change(n[0], (int64_t)(line->bytes / steps)), label,
+                                 mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s",
+                                 mt_format_count(n[2], line->stacks), line->stacks == 1 ? "" : "s");
+}
+
+/* What a step needs at most when the last one begins, if all steps are as those
+ * that there were. */
+static uint64_t level(const struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    uint64_t most = 0;
+    uint32_t i;
+
+    for (i = look->offset + look->begin; i < device->step_count; i++)
+        most = mt_max_u64(most, device->steps[i].peak.allocated +
+                                    look->bytes_per_step * (device->step_count - 1 - i));
+    return most;
+}
+
+static const char *forecast(const struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    bool is_limit = mt_limit_is_known(&device->replay);
+    uint64_t capacity = is_limit ? device->replay.limit_bytes : device->total_memory_bytes;
+    uint64_t used = level(look), steps, step_ns;
+    const struct mt_step_use *first = &device->steps[look->offset + look->begin],
+                             *last = &device->steps[device->step_count - 1];
+    char n[3][MT_UNITS_TEXT];
+
+    if (!capacity)
+        return mt_arena_printf(look->arena,
+                               "in %s more steps that makes %s (the device's memory was not "
+                               "recorded)",
+                               mt_format_count(n[0], FAR_STEPS),
+                               mt_format_bytes(n[1], look->bytes_per_step * FAR_STEPS));
+    steps = used < capacity ? (capacity - used) / look->bytes_per_step + 1 : 0;
+    step_ns = (last->begin_t_ns - first->begin_t_ns) / (look->lives->step_count - 1 - look->begin);
+    if (step_ns && steps > UINT64_MAX / 2 / step_ns)
+        return "if it goes on like that, no run is long enough to fill the device";
+    return mt_arena_printf(
+        look->arena,
+        "if it goes on like that, the %s of the %s are full after at most %s more step%s (%s)",
+        mt_format_bytes(n[0], capacity), is_limit ? "limit" : "device",
+        mt_format_count(n[1], steps), steps == 1 ? "" : "s",
+        mt_format_duration(n[2], steps * step_ns));
+}
+
+/* More than one value a step: what one backward would have used. */
+static bool is_graph(const struct line *line)
+{
+    return line->activations >= GRAPH_BLOCKS && line->stacks >= GRAPH_STACKS;
+}
+
+static enum mt_status tell_evidence(struct look *look, struct mt_finding *finding)
+{
+    const char **evidence = mt_arena_array(look->arena, NAMED_LINES + 3, sizeof *evidence);
+    char n[MT_UNITS_TEXT];
+    uint32_t i, count = 0;
+
+    if (!evidence)
+        return MT_ERR_MEMORY;
+    evidence[count++] = mt_arena_printf(
+        look->arena, "%s that steps %lld to %lld left behind are still there when step %lld begins",
+        mt_format_bytes(n, look->gathered_bytes), (long long)number_of(look, look->begin),
+        (long long)number_of(look, look->end - 1),
+        (long long)number_of(look, look->lives->step_count - 1));
+    for (i = 0; i < look->line_count && i < NAMED_LINES; i++)
+        evidence[count++] = tell_line(look, &look->lines[i]);
+    if (is_graph(&look->lines[0]))
+        evidence[count++] =
+            "so many of one line are what autograd keeps for a backward that did not come";
+    evidence[count++] = forecast(look);
+    finding->evidence = evidence;
+    finding->evidence_count = count;
+    for (i = 0; i < count; i++)
+        if (!evidence[i])
+            return MT_ERR_MEMORY;
+    return MT_OK;
+}
+
+static enum mt_status say(struct look *look)
+{
+    const struct line *most = &look->lines[0];
+    struct mt_finding *finding = mt_finding_add(look->search);
+    const char *label = label_of(look, most);
+    char n[2][MT_UNITS_TEXT];
+
+    if (!finding)
+        return MT_OK;
+    if (!label)
+        return MT_ERR_MEMORY;
+    finding->id = "growth";
+    finding->severity = "error";
+    finding->bytes = look->gathered_bytes;
+    finding->bytes_per_step = look->bytes_per_step;
+    finding->title = mt_arena_printf(
+        look->arena, "%s more after each step%s, since step %lld: %s from %s",
+        mt_format_bytes(n[0], look->bytes_per_step), look->even ? "" : " on average",
+        (long long)number_of(look, most->first_step),
+        look->line_count == 1 ? "all"
+                              : mt_format_bytes(n[1], most->bytes / (look->end - look->begin)),
+        label);
+    finding->advice =
+        is_graph(most)
+            ? "keep loss.item() or loss.detach() instead of a value with its graph (total += "
+              "loss), "
+              "and run what needs no backward under torch.no_grad()"
+            : "a list, dict or attribute keeps these tensors: keep .item() or .detach().cpu(), or "
+              "clear it";
+    return finding->title ? tell_evidence(look, finding) : MT_ERR_MEMORY;
+}
+
+enum mt_status mt_find_growth(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    struct look look = {.search = search,
+                        .arena = &search->analysis->report->arena,
+                        .symbols = &search->analysis->source->symbols,
+                        .offset = mt_first_step(search->analysis, device)};
+    enum mt_status status;
+
+    if (device->step_count - look.offset < LEAST_STEPS)
+        return MT_OK;
+    choose_steps(&look, device->step_count - look.offset);
+    if (!rises(&look, 0))
+        return MT_OK;
+    status = mt_finding_lives(search, &look.lives);
+    if (status != MT_OK || look.lives->too_many)
+        return status;
+    status = take_left(&look);
+    if (status == MT_OK) {
+        judge_lines(&look);
+        status = add_up(&look);
+    }
+    if (status == MT_OK && look.line_count && matters(&look) &&
+        rises(&look, (double)look.bytes_per_step))
+        status = say(&look);
+    free(look.left);
+    return status;
+}

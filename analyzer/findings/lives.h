@@ -1,0 +1,44 @@
+/* What outlives the step that it was born in: the blocks of one device that are
+ * there when a later step begins. What is born before the first step is left out.
+ * The memory of the program is asked about here, not that of the allocator: a
+ * block is gone when the program gave it back. */
+#ifndef MT_ANALYZER_LIVES_H
+#define MT_ANALYZER_LIVES_H
+
+#include "analysis.h"
+
+#define MT_LIVES_MAX (1u << 21) /* more are not kept: too_many */
+
+struct mt_life {
+    uint64_t birth_event, end_event; /* UINT64_MAX: it is there at the end */
+    uint64_t bytes;
+    uint32_t stack;      /* MT_NO_ID = none recorded */
+    uint32_t birth_step; /* index of a step */
+    uint32_t end_step;   /* in which it ends: > birth_step; the number of steps if it stays */
+    uint8_t role;        /* enum mt_role */
+};
+
+struct mt_lives {
+    struct mt_life *lives; /* in order of their ends */
+    uint32_t count;
+    uint64_t *begins; /* of the steps: first event of each */
+    uint32_t step_count;
+    bool too_many;
+};
+
+/* Reads the source once, from its start to its end. Steps are those of the
+ * device that the recorded history covers and that begin one after another; they
+ * have the indices first_step, first_step + 1, ... of the device's steps.
+ * *lives is to be released whatever is returned. */
+enum mt_status mt_lives_read(struct mt_analysis *analysis, const struct mt_device_report *device,
+                             uint32_t first_step, struct mt_lives *lives) MT_MUST_USE;
+void mt_lives_release(struct mt_lives *lives);
+
+/* The first event of a step. */
+uint64_t mt_step_begin(const struct mt_analysis *analysis, const struct mt_step_use *step);
+
+/* First of the device's steps that are covered by what was recorded and ascend
+ * from there on to the last. */
+uint32_t mt_first_step(const struct mt_analysis *analysis, const struct mt_device_report *device);
+
+#endif

@@ -1,0 +1,155 @@
+/* A program in steps, made by hand, and what analyze finds in it. A line of it is
+ * "file:function:number", called from a loop in train.py. */
+#ifndef MT_TESTS_STEP_PROGRAM_H
+#define MT_TESTS_STEP_PROGRAM_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory_source.h"
+#include "report.h"
+
+#define PROGRAM_EVENTS 8192
+
+static struct {
+    struct memory_source source;
+    struct mt_event events[PROGRAM_EVENTS];
+    size_t count;
+    uint64_t next_addr;
+    uint16_t heap;
+} program;
+
+static uint32_t program_text(const char *text)
+{
+    uint32_t id;
+
+    assert_int_equal(mt_symbols_string(&program.source.source.symbols, text, strlen(text), &id),
+                     MT_OK);
+    return id;
+}
+
+static uint32_t program_stack(const char *line)
+{
+    char file[64], function[64];
+    unsigned number;
+    uint32_t frame, stack;
+
+    if (!line)
+        return MT_NO_ID;
+    assert_int_equal(sscanf(line, "%63[^:]:%63[^:]:%u", file, function, &number), 3);
+    assert_int_equal(mt_symbols_frame(&program.source.source.symbols, program_text(function),
+                                      program_text(file), number, &frame),
+                     MT_OK);
+    assert_int_equal(mt_symbols_stack(&program.source.source.symbols, MT_NO_ID, frame, &stack),
+                     MT_OK);
+    return stack;
+}
+
+static void program_add(uint8_t kind, struct mt_event event)
+{
+    assert_true(program.count < PROGRAM_EVENTS);
+    event.kind = kind;
+    event.heap = program.heap;
+    program.events[program.count++] = event;
+}
+
+static void program_begin(void)
+{
+    memset(&program, 0, sizeof program);
+    memory_source_init(&program.source, program.events, 0, 64);
+    program.heap = memory_source_heap(&program.source, "pytorch");
+    program.source.source.header.has_stacks = true;
+    program.source.source.header.has_free_requested = true;
+    program.next_addr = UINT64_C(0x7f0000000000);
+}
+
+static void range(uint8_t kind, const char *name)
+{
+    program_add(kind, (struct mt_event){.name = program_text(name), .stack = MT_NO_ID});
+}
+
+static void step_begins(unsigned number)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "step#%u", number);
+    range(MT_EVENT_PHASE_PUSH, name);
+}
+
+static void step_ends(unsigned number)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "step#%u", number);
+    range(MT_EVENT_PHASE_POP, name);
+}
+
+static uint64_t take(const char *line, uint64_t bytes)
+{
+    uint64_t addr = program.next_addr, block = (bytes + 511) / 512 * 512;
+
+    program_add(MT_EVENT_ALLOC, (struct mt_event){.addr = addr,
+                                                  .size_bytes = bytes,
+                                                  .aux_bytes = block,
+                                                  .name = MT_NO_ID,
+                                                  .stack = program_stack(line)});
+    program.next_addr += block;
+    return addr;
+}
+
+static void give(uint64_t addr)
+{
+    struct mt_event event = {.addr = addr, .name = MT_NO_ID, .stack = MT_NO_ID};
+
+    program_add(MT_EVENT_FREE_REQUESTED, event);
+    program_add(MT_EVENT_FREE_COMPLETED, event);
+}
+
+static struct mt_report *program_report(void)
+{
+    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_report *report = NULL;
+    struct mt_error error = {0};
+    size_t i;
+
+    program.source.count = program.count;
+    for (i = 0; i < program.count; i++) {
+        program.events[i].seq = i;
+        program.events[i].t_ns = 1000 * (i + 1);
+    }
+    program.source.at = 0;
+    if (mt_analyze(&program.source.source, &options, &report, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    return report;
+}
+
+/* That of the kind, NULL if there is none. */
+static const struct mt_finding *finding_of(const struct mt_report *report, const char *id)
+{
+    const struct mt_device_report *device = &report->devices[0];
+    uint32_t i;
+
+    for (i = 0; i < device->finding_count; i++)
+        if (strcmp(device->findings[i].id, id) == 0)
+            return &device->findings[i];
+    return NULL;
+}
+
+static inline bool has_evidence(const struct mt_finding *finding, const char *text)
+{
+    uint32_t i;
+
+    for (i = 0; i < finding->evidence_count; i++)
+        if (strcmp(finding->evidence[i], text) == 0)
+            return true;
+    return false;
+}
+
+static void program_end(struct mt_report *report)
+{
+    mt_report_release(report);
+    memory_source_release(&program.source);
+}
+
+#endif
