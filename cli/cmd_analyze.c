@@ -210,7 +210,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
          &arguments.policy},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device of this size",
          &arguments.limit_bytes},
-        {"unnamed", 0, MT_OPTION_FLAG, NULL, "as if the program had named no ranges: find them",
+        {"unnamed", 0, MT_OPTION_FLAG, NULL, "as if no ranges had been recorded: find them",
          &arguments.unnamed},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};

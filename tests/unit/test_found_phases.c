@@ -440,6 +440,7 @@ static void requests_repeat(void **state)
     }
     expect("iteration#0 25; iteration#1 25; iteration#2 25; iteration#3 25; iteration#4 25; "
            "iteration#5 25; ");
+    assert_int_equal(program.source.overlay.events[0].before, 7); /* right after set-up */
 }
 
 static void nothing_repeats(void **state)
