@@ -294,6 +294,25 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
     return status == MT_ERR_DEVICE_OOM ? MT_OK : status;
 }
 
+/* ---- the plan --------------------------------------------------------------- */
+
+void mt_lane_tell_plan(struct mt_lane *lane)
+{
+    const struct mt_device_plan *plan = lane->device.plan;
+
+    if (!plan || !plan->planned_count)
+        return;
+    lane->result->plan = (struct mt_plan_share){
+        .arena_bytes = plan->arena_bytes,
+        .bound_bytes = plan->bound_bytes,
+        .steps = plan->steps,
+        .equal_steps = plan->equal_steps,
+        .requests = plan->requests,
+        .hits = lane->device.plan_hits,
+        .misses = lane->device.plan_misses,
+    };
+}
+
 /* ---- start in the middle ---------------------------------------------------- */
 
 enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,

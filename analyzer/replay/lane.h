@@ -63,6 +63,9 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
 enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
                            struct mt_replay_view *view) MT_MUST_USE;
 
+/* At the end: what became of the plan, if there is one, into lane->result. */
+void mt_lane_tell_plan(struct mt_lane *lane);
+
 /* State at the start of the trace; mt_lane_restored once after the last. */
 enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
                                uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;

@@ -153,23 +153,6 @@ static void forget_idle_limit(struct mt_lane *lane)
     lane->device.limit_bytes = 0;
 }
 
-static void tell_plan(struct mt_lane *lane)
-{
-    const struct mt_device_plan *plan = lane->device.plan;
-
-    if (!plan || !plan->planned_count)
-        return;
-    lane->result->plan = (struct mt_plan_share){
-        .arena_bytes = plan->arena_bytes,
-        .bound_bytes = plan->bound_bytes,
-        .steps = plan->steps,
-        .equal_steps = plan->equal_steps,
-        .requests = plan->requests,
-        .hits = lane->device.plan_hits,
-        .misses = lane->device.plan_misses,
-    };
-}
-
 static void close_lane(struct mt_lane *lane)
 {
     if (!lane)
@@ -181,7 +164,7 @@ static void close_lane(struct mt_lane *lane)
     }
     lane->result->limit_bytes = lane->device.limit_bytes;
     lane->result->address_ties = lane->device.address_ties;
-    tell_plan(lane);
+    mt_lane_tell_plan(lane);
     mt_verify_finish(&lane->result->verify);
     mt_device_release(&lane->device);
     mt_live_release(&lane->live);
