@@ -385,6 +385,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_origins(json, report, device);
     add_steps(json, report, device);
     add_ooms(json, arena, report, device);
+    mt_json_oom_answer(json, device);
     add_explanations(json, report, device);
     add_instants(json, report, device);
     mt_json_findings(json, device);

@@ -45,6 +45,10 @@ void mt_tell_heading(const struct mt_teller *teller, const char *text);
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
+/* What would have helped a run that died: in a line or two; "out_of_memory", which is
+ * null for others. */
+void mt_tell_oom_help(const struct mt_teller *teller);
+void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
 void mt_tell_ooms(const struct mt_teller *teller);
 /* Holders of peaks and OOMs, largest first, with their share of `total`. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);

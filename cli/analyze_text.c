@@ -286,6 +286,7 @@ static void tell_answer(const struct mt_teller *teller)
     const struct mt_device_report *device = teller->device;
 
     tell_oom_verdict(teller);
+    mt_tell_oom_help(teller);
     tell_failure(teller);
     tell_peak(teller);
     tell_setup_peak(teller);

@@ -32,6 +32,9 @@ int mt_snapshot_order(const void *a, const void *b);
 enum mt_status mt_fill_phases(struct mt_analysis *analysis) MT_MUST_USE;
 /* What is beside the framework's heap, after the devices. */
 enum mt_status mt_fill_driver(struct mt_analysis *analysis) MT_MUST_USE;
+/* What would have helped the devices on which the run died, by replays, of traces
+ * that are not too long for some hundred of them. Reads the source from its start. */
+enum mt_status mt_fill_oom_answers(struct mt_analysis *analysis) MT_MUST_USE;
 /* All the rest, after the second reading. */
 enum mt_status mt_fill_report(struct mt_analysis *analysis) MT_MUST_USE;
 

@@ -309,6 +309,8 @@ static enum mt_status run(struct mt_analysis *analysis)
         status = mt_fill_report(analysis);
     if (!status && !analysis->options->question)
         status = mt_findings_fill(analysis);
+    if (!status)
+        status = mt_fill_oom_answers(analysis);
     return status;
 }
 

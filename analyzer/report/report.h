@@ -243,6 +243,38 @@ struct mt_oom {
     struct mt_bytes then;
 };
 
+/* Why the request that a run died of was not served. */
+enum mt_oom_cause {
+    MT_OOM_DEMAND,        /* not even if all unused memory were one piece */
+    MT_OOM_FRAGMENTATION, /* it would have been, were it one piece */
+    MT_OOM_EITHER         /* that depends on where within its bounds the limit was */
+};
+
+/* A setting under which the run could have gone on, by replays. */
+struct mt_oom_way {
+    const char *policy; /* as for `memtrace fit`; the first way is the run's own */
+    bool fits;          /* under any limit; the rest is 0 if not */
+    /* The smallest limit from which on the run goes on, the request that it died of
+     * included; a smaller one that does, too, though larger ones do not, or 0. */
+    uint64_t fit_bytes, smaller_fit_bytes;
+    bool same_limit; /* also under the least that the limit of the run can have been */
+    /* Addresses decide between equal free blocks, and they are not the run's: under
+     * another setting, or because the cache was given back at another time. */
+    bool approximate;
+};
+#define MT_OOM_WAYS 3
+
+/* What would have helped a run that died. */
+struct mt_oom_answer {
+    const struct mt_oom *oom;
+    enum mt_oom_cause cause;
+    uint64_t unused_bytes; /* reserved, and in no block */
+    /* What the allocator could have had: at least, and at most. Equal if known. */
+    uint64_t least_limit_bytes, most_limit_bytes;
+    struct mt_oom_way ways[MT_OOM_WAYS];
+    uint32_t way_count; /* 0: not replayed */
+};
+
 /* A pause in which nothing happened: candidates for folding the time axis. */
 struct mt_gap {
     uint64_t begin_t_ns, end_t_ns;
@@ -361,7 +393,8 @@ struct mt_device_report {
     uint64_t frameless_peak_bytes, tie_peak_bytes[MT_TIE_COUNT];
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
-    struct mt_finding *findings; /* by bytes, largest first */
+    struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
+    struct mt_finding *findings;      /* by bytes, largest first */
     uint32_t finding_count;
 
     struct mt_answer *answer;         /* NULL unless a question was asked */

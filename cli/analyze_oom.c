@@ -1,0 +1,316 @@
+/* What there was when memory ran out, and what would have helped. */
+#include "analyze_output.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+
+#include <string.h>
+
+/* ---- what happened ----------------------------------------------------------- */
+
+static void add_oom(struct mt_text_table *table, const struct mt_teller *teller,
+                    const struct mt_oom *oom)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mt_tell_when(teller, oom->t_ns));
+    mt_table_cell(table, mt_format_bytes(text, oom->request_bytes));
+    mt_table_cell(table, mt_format_bytes(text, oom->then.allocated));
+    mt_table_cell(table, mt_format_bytes(text, oom->then.reserved));
+    mt_table_cell(table, mt_format_bytes(text, oom->device_free_bytes));
+    mt_table_cell(table, oom->fatal ? "fatal" : "caught");
+    mt_table_cell(table, mt_tell_where(teller, oom->phase, oom->step));
+}
+
+static void tell_oom_table(const struct mt_teller *teller)
+{
+    static const struct mt_text_column columns[] = {
+        {"at", true, false},       {"wanted", true, false},      {"allocated", true, false},
+        {"reserved", true, false}, {"device free", true, false}, {"", false, false},
+        {"in", false, true},       {NULL, false, false}};
+    const struct mt_device_report *device = teller->device;
+    struct mt_text_table table;
+
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < device->oom_count; i++)
+        if (i < 8 || i + 1 == device->oom_count)
+            add_oom(&table, teller, &device->oom_list[i]);
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    if (device->oom_count > 9)
+        mt_buf_printf(teller->out, "  (%u in all)\n", (unsigned)device->ooms);
+}
+
+static void tell_limit(const struct mt_teller *teller)
+{
+    const struct mt_replay_result *replay = &teller->device->replay;
+    char limit[MT_UNITS_TEXT], low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (!mt_limit_is_known(replay))
+        return;
+    if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
+        mt_buf_printf(&line,
+                      "The allocator was held to a limit of about %s (deduced from what was "
+                      "refused: at least %s B, below %s B)",
+                      mt_format_bytes(limit, replay->limit_low_bytes),
+                      mt_format_count(low, replay->limit_low_bytes),
+                      mt_format_count(high, replay->limit_high_bytes));
+    else
+        mt_buf_printf(&line, "The allocator was held to a limit of %s",
+                      mt_format_bytes(limit, replay->limit_bytes));
+    mt_buf_add_text(teller->out, "  ");
+    if (line.data)
+        mt_add_wrapped(teller->out, line.data, 2, 4);
+    mt_buf_add_char(teller->out, '\n');
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* Would the memory have been enough, were it in one piece? */
+static void tell_shortage(const struct mt_teller *teller, const struct mt_oom_answer *answer)
+{
+    const struct mt_oom *oom = answer->oom;
+    uint64_t reserved = oom->then.reserved, most = answer->most_limit_bytes;
+    uint64_t growth = most > reserved ? most - reserved : 0;
+    char wanted[MT_UNITS_TEXT], have[MT_UNITS_TEXT], more[MT_UNITS_TEXT];
+
+    mt_format_bytes(wanted, oom->request_bytes);
+    mt_format_bytes(have, answer->unused_bytes);
+    mt_format_bytes(more, growth);
+    if (answer->cause == MT_OOM_DEMAND)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "Not fragmentation: %s lay unused in reserved memory, %s more "
+                                    "could be had, and both in one piece would not hold %s.",
+                                    have, more, wanted));
+    else if (answer->unused_bytes >= oom->request_bytes)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "Fragmentation: %s lay unused in reserved memory, but no piece "
+                                    "of it could hold %s.",
+                                    have, wanted));
+    else
+        mt_tell_line(
+            teller, 2,
+            mt_tell_format(
+                teller,
+                "%s: %s lay unused in reserved memory, %s more could be had at "
+                "most; only in one piece would they %s %s.",
+                answer->cause == MT_OOM_EITHER ? "Demand or fragmentation" : "Fragmentation", have,
+                more, answer->cause == MT_OOM_EITHER ? "perhaps hold" : "hold", wanted));
+}
+
+/* ---- what would have helped ---------------------------------------------------- */
+
+/* "expandable_segments:True", as it is set. */
+static const char *setting_of(const struct mt_oom_way *way)
+{
+    const char *options = strchr(way->policy, ':');
+
+    return options && options[1] ? options + 1 : "PyTorch's defaults";
+}
+
+/* Limits are whole MiB; up, so that it is enough. */
+static const char *mib(const struct mt_teller *teller, uint64_t bytes)
+{
+    char text[MT_UNITS_TEXT];
+
+    return mt_tell_format(teller, "%s", mt_format_count(text, (bytes + MT_MIB - 1) / MT_MIB));
+}
+
+static const char *limit_had(const struct mt_teller *teller, const struct mt_oom_answer *answer)
+{
+    const char *least = mib(teller, answer->least_limit_bytes);
+    char text[MT_UNITS_TEXT];
+
+    if (answer->most_limit_bytes / MT_MIB <= answer->least_limit_bytes / MT_MIB)
+        return least;
+    return mt_tell_format(teller, "%s to %s", least,
+                          mt_format_count(text, answer->most_limit_bytes / MT_MIB));
+}
+
+/* The way beside the run's own that needs least, NULL if none needs less. */
+static const struct mt_oom_way *better_way(const struct mt_oom_answer *answer)
+{
+    const struct mt_oom_way *best = &answer->ways[0];
+
+    for (uint32_t i = 1; i < answer->way_count; i++) {
+        const struct mt_oom_way *way = &answer->ways[i];
+
+        if (way->fits && (!best->fits || way->fit_bytes < best->fit_bytes))
+            best = way;
+    }
+    return best == &answer->ways[0] ? NULL : best;
+}
+
+static const char *about(const struct mt_oom_way *way)
+{
+    return way->approximate ? "about " : "";
+}
+
+static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer,
+                     struct mt_buf *line)
+{
+    const struct mt_oom_way *own = &answer->ways[0], *better = better_way(answer);
+
+    if (!own->fits && !better)
+        return;
+    mt_buf_add_text(line, "; it would have gone on with ");
+    if (better && better->same_limit)
+        mt_buf_printf(line, "%s under the same limit (%s%s MiB do), or ", setting_of(better),
+                      about(better), mib(teller, better->fit_bytes));
+    if (own->fits)
+        mt_buf_printf(line, "%s%s MiB (it had %s)", about(own), mib(teller, own->fit_bytes),
+                      limit_had(teller, answer));
+    if (better && !better->same_limit)
+        mt_buf_printf(line, "%s%s%s with %s%s MiB", own->fits ? ", with " : "", setting_of(better),
+                      own->fits ? " already" : "", about(better), mib(teller, better->fit_bytes));
+}
+
+/* One line, below the first of the report. */
+void mt_tell_oom_help(const struct mt_teller *teller)
+{
+    static const char *const causes[] = {
+        [MT_OOM_DEMAND] = "Demand, not fragmentation",
+        [MT_OOM_FRAGMENTATION] = "Fragmentation",
+        [MT_OOM_EITHER] = "Demand or fragmentation, the limit is not known well enough"};
+    const struct mt_oom_answer *answer = teller->device->oom_answer;
+    struct mt_buf line = {0};
+
+    if (!answer)
+        return;
+    mt_buf_add_text(&line, causes[answer->cause]);
+    if (answer->way_count)
+        add_ways(teller, answer, &line);
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+static const char *under_same(const struct mt_oom_answer *answer, const struct mt_oom_way *way)
+{
+    if (way->same_limit)
+        return "yes";
+    return way->fits && way->fit_bytes <= answer->most_limit_bytes ? "perhaps" : "no";
+}
+
+static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer)
+{
+    static const struct mt_text_column columns[] = {{"setting", false, true},
+                                                    {"goes on with", true, false},
+                                                    {"under the limit it had", false, false},
+                                                    {NULL, false, false}};
+    struct mt_text_table table;
+
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < answer->way_count; i++) {
+        const struct mt_oom_way *way = &answer->ways[i];
+
+        mt_table_cell(&table, i ? setting_of(way)
+                                : mt_tell_format(teller, "as it was (%s)", setting_of(way)));
+        mt_table_cell(&table, !way->fits ? "no limit"
+                                         : mt_tell_format(teller, "%s%s MiB", about(way),
+                                                          mib(teller, way->fit_bytes)));
+        mt_table_cell(&table, under_same(answer, way));
+    }
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+static const struct mt_instant *instant_of(const struct mt_device_report *device,
+                                           const struct mt_oom *oom)
+{
+    for (uint32_t i = 0; i < device->instant_count; i++)
+        if (device->instants[i].kind == MT_INSTANT_OOM && device->instants[i].event == oom->event)
+            return &device->instants[i];
+    return NULL;
+}
+
+static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
+{
+    const struct mt_instant *instant = instant_of(teller->device, oom);
+    const struct mt_oom_answer *answer = teller->device->oom_answer;
+
+    if (answer) {
+        tell_shortage(teller, answer);
+        tell_ways(teller, answer);
+    }
+    if (!instant || !instant->holder_count)
+        return;
+    mt_buf_add_text(teller->out, "  Alive when it happened:\n");
+    mt_tell_holders(teller, instant);
+}
+
+void mt_tell_ooms(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    char count[MT_UNITS_TEXT];
+
+    if (!device->oom_count && !device->retries)
+        return;
+    mt_tell_heading(teller, "Out of memory");
+    if (device->retries)
+        mt_buf_printf(teller->out, "  %s: the cache was given back, then tried again\n",
+                      mt_tell_format(teller, "%s retr%s", mt_format_count(count, device->retries),
+                                     device->retries == 1 ? "y" : "ies"));
+    tell_limit(teller);
+    if (!device->oom_count)
+        return;
+    tell_oom_table(teller);
+    if (!device->oom_list[device->oom_count - 1].fatal)
+        mt_buf_add_text(teller->out, "  The program went on after each of them.\n");
+    for (uint32_t i = 0; i < device->oom_count; i++) {
+        if (device->oom_list[i].fatal) {
+            tell_fatal(teller, &device->oom_list[i]);
+            break;
+        }
+    }
+}
+
+/* ---- JSON ---------------------------------------------------------------------- */
+
+static void json_ways(struct mt_json *json, const struct mt_oom_answer *answer)
+{
+    mt_json_array_begin(json, "goes_on_with");
+    for (uint32_t i = 0; i < answer->way_count; i++) {
+        const struct mt_oom_way *way = &answer->ways[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "policy", way->policy);
+        mt_json_bool(json, "as_it_was", i == 0);
+        if (way->fits)
+            mt_json_u64(json, "limit_bytes", way->fit_bytes);
+        else
+            mt_json_null(json, "limit_bytes");
+        if (way->smaller_fit_bytes)
+            mt_json_u64(json, "smaller_limit_bytes", way->smaller_fit_bytes);
+        else
+            mt_json_null(json, "smaller_limit_bytes");
+        mt_json_text(json, "under_same_limit", under_same(answer, way));
+        mt_json_bool(json, "approximate", way->approximate);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device)
+{
+    static const char *const causes[] = {[MT_OOM_DEMAND] = "demand",
+                                         [MT_OOM_FRAGMENTATION] = "fragmentation",
+                                         [MT_OOM_EITHER] = "either"};
+    const struct mt_oom_answer *answer = device->oom_answer;
+
+    if (!answer) {
+        mt_json_null(json, "out_of_memory");
+        return;
+    }
+    mt_json_object_begin(json, "out_of_memory");
+    mt_json_u64(json, "event", answer->oom->event);
+    mt_json_u64(json, "request_bytes", answer->oom->request_bytes);
+    mt_json_text(json, "cause", causes[answer->cause]);
+    mt_json_u64(json, "unused_bytes", answer->unused_bytes);
+    mt_json_u64(json, "least_limit_bytes", answer->least_limit_bytes);
+    mt_json_u64(json, "most_limit_bytes", answer->most_limit_bytes);
+    json_ways(json, answer);
+    mt_json_object_end(json);
+}
