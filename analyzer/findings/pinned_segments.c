@@ -18,7 +18,8 @@
 
 enum {
     AROUND_TIMES = 2, /* free around a suspect's blocks, to their bytes */
-    MOST_REPLAYS = 4
+    MOST_REPLAYS = 4,
+    MOST_EVENTS = 2000000 /* in all replays; one is always made */
 };
 
 struct line {
@@ -273,6 +274,14 @@ static enum mt_status prove(struct look *look, const struct line *line)
     return say(look, line, policy, after);
 }
 
+/* Fewer in long traces: analyze shall stay fast. */
+static uint32_t most_replays(const struct look *look)
+{
+    uint64_t events = mt_max_u64(look->search->device->events, 1);
+
+    return (uint32_t)mt_max_u64(mt_min_u64(MOST_EVENTS / events, MOST_REPLAYS), 1);
+}
+
 static enum mt_status prove_lines(struct look *look)
 {
     struct lines *lines = &look->lines;
@@ -281,7 +290,7 @@ static enum mt_status prove_lines(struct look *look)
 
     if (lines->count)
         qsort(lines->items, lines->count, sizeof *lines->items, by_suspicion);
-    for (i = 0; status == MT_OK && i < lines->count && replays < MOST_REPLAYS; i++) {
+    for (i = 0; status == MT_OK && i < lines->count && replays < most_replays(look); i++) {
         const struct line *line = &lines->items[i];
         if (!matters(look, suspicion(line)))
             break;
