@@ -136,6 +136,7 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_import(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_lines(const struct mt_command *command, int argc, char **argv);
+int mt_cmd_diff(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_live(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_info(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_dump(const struct mt_command *command, int argc, char **argv);

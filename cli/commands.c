@@ -11,6 +11,16 @@ const struct mt_command mt_commands[] = {
      "  memtrace analyze run.pickle -o report\n"
      "  memtrace analyze run.pickle --json | jq .devices[0].summary",
      mt_cmd_analyze},
+    {"diff", "A B [--at INSTANT] [options]", "what another run holds more, or less",
+     "From what A holds at its peak to what B holds at its own: by role, by phase of birth, by\n"
+     "site, and what the allocator holds unused. A and the changes sum to B, to the byte.\n"
+     "INSTANT is as in live, and is looked up in each. Sites match if their functions and files\n"
+     "do, even if lines moved.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace diff before.pickle after.pickle\n"
+     "  memtrace diff before.trace after.trace --at phase:step#2/backward --json",
+     mt_cmd_diff},
     {"doctor", "[options]", "what can be recorded on this machine, and why not",
      "Tries each thing that a recording is made from, in a process of its own: ok, degraded (a\n"
      "trace will lack something) or missing, and how to mend it.",

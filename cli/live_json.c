@@ -17,7 +17,7 @@ static const char *missing_name(enum mt_no_answer missing)
     return names[missing];
 }
 
-static void add_question(struct mt_json *json, const struct mt_question *question)
+void mt_json_question(struct mt_json *json, const struct mt_question *question)
 {
     mt_json_object_begin(json, "question");
     mt_json_text(json, "at", mt_question_at_name(question->at));
@@ -69,8 +69,8 @@ static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct 
     mt_json_array_end(json);
 }
 
-static void add_instant(struct mt_json *json, const struct mt_report *report,
-                        const struct mt_answer *answer)
+void mt_json_answer(struct mt_json *json, const struct mt_report *report,
+                    const struct mt_answer *answer)
 {
     const struct mt_instant *instant = &answer->instant;
 
@@ -97,7 +97,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     mt_json_text(json, "name", device->name);
     mt_json_text(json, "missing", missing_name(device->answer->missing));
     if (!device->answer->missing) {
-        add_instant(json, report, device->answer);
+        mt_json_answer(json, report, device->answer);
         add_rows(json, arena, report, device->answer);
     }
     mt_json_object_end(json);
@@ -115,7 +115,7 @@ void mt_live_json(struct mt_buf *out, const struct mt_live_output *live)
     mt_json_input(&json, report);
     mt_json_text(&json, "policy", report->policy);
     mt_json_bool(&json, "roles_inferred", report->roles_inferred);
-    add_question(&json, live->question);
+    mt_json_question(&json, live->question);
     mt_json_array_begin(&json, "devices");
     for (uint32_t i = 0; i < report->device_count; i++)
         if (mt_live_tells(live, &report->devices[i]))

@@ -3,8 +3,7 @@
 #define MT_CLI_LIVE_OUTPUT_H
 
 #include "analyze_output.h"
-
-#define MT_EVERY_DEVICE UINT64_MAX
+#include "asked_report.h"
 
 struct mt_live_output {
     const struct mt_report *report; /* with answers */
@@ -18,15 +17,27 @@ static inline bool mt_live_tells(const struct mt_live_output *live,
     return live->device == MT_EVERY_DEVICE || live->device == device->device;
 }
 
+/* Requested for the blocks that are alive: the counter has those that wait, too. */
+static inline uint64_t mt_requested_bytes(const struct mt_answer *answer)
+{
+    return answer->instant.bytes.requested - answer->waiting_requested_bytes;
+}
+
 void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
                   const struct mt_style *style);
 
 /* "memtrace.live/1" */
 void mt_live_json(struct mt_buf *out, const struct mt_live_output *live);
 
-/* "the allocated peak", "the peak within step#2/backward": what was asked for. */
-void mt_add_question(struct mt_buf *out, const struct mt_question *question,
-                     const struct mt_report *report, const struct mt_answer *answer);
+/* "question", and the fields of an answer but its rows. */
+void mt_json_question(struct mt_json *json, const struct mt_question *question);
+void mt_json_answer(struct mt_json *json, const struct mt_report *report,
+                    const struct mt_answer *answer);
+
+/* "the peak within step#2/backward: 4.45 GiB allocated (4,776,865,280 B) in step
+ * 2, backward, at 3.79 s, event 8862", of the teller's device. */
+void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
+                    const struct mt_question *question);
 
 /* Why there is no answer: "no request ran out of memory". */
 const char *mt_no_answer_text(enum mt_no_answer missing);

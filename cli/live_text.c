@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-void mt_add_question(struct mt_buf *out, const struct mt_question *question,
-                     const struct mt_report *report, const struct mt_answer *answer)
+/* "the allocated peak", "the peak within step#2/backward": what was asked for. */
+static void add_question(struct mt_buf *out, const struct mt_question *question,
+                         const struct mt_report *report, const struct mt_answer *answer)
 {
     char text[MT_UNITS_TEXT];
 
@@ -41,20 +42,27 @@ const char *mt_no_answer_text(enum mt_no_answer missing)
 
 /* ---- where ----------------------------------------------------------------- */
 
-static void tell_instant(const struct mt_teller *teller, const struct mt_question *question)
+void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
+                    const struct mt_question *question)
 {
     const struct mt_answer *answer = teller->device->answer;
     const struct mt_instant *instant = &answer->instant;
     const char *in = mt_tell_in(teller, instant->phase, instant->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
 
-    mt_buf_add_text(&line, "Alive at ");
-    mt_add_question(&line, question, teller->report, answer);
-    mt_buf_printf(&line, ": %s allocated (%s B)%s%s, at %s, event %llu",
+    add_question(line, question, teller->report, answer);
+    mt_buf_printf(line, ": %s allocated (%s B)%s%s, at %s, event %llu",
                   mt_format_bytes(bytes, instant->bytes.allocated),
                   mt_format_count(exact, instant->bytes.allocated), *in ? " " : "", in,
                   mt_tell_when(teller, instant->t_ns), (unsigned long long)instant->event);
+}
+
+static void tell_instant(const struct mt_teller *teller, const struct mt_question *question)
+{
+    struct mt_buf line = {0};
+
+    mt_buf_add_text(&line, "Alive at ");
+    mt_add_instant(&line, teller, question);
     mt_buf_add_text(teller->out, teller->style->bold);
     if (line.data)
         mt_tell_line(teller, 0, line.data);
@@ -170,7 +178,7 @@ static void tell_totals(const struct mt_teller *teller)
                                                     {NULL, false, false}};
     const struct mt_answer *answer = teller->device->answer;
     const struct mt_bytes *bytes = &answer->instant.bytes;
-    uint64_t requested = bytes->requested - answer->waiting_requested_bytes;
+    uint64_t requested = mt_requested_bytes(answer);
     struct mt_text_table table;
 
     mt_tell_heading(teller, "In all");

@@ -490,6 +490,8 @@ static enum mt_status fill_live(const struct mt_attribution *attribution, const 
     *out = (struct mt_live_row){.label = live_label(attribution, row, by),
                                 .site = site_label(attribution, row),
                                 .stack = row->stack,
+                                .tied = row->tied,
+                                .tie = row->tie,
                                 .phase = row->several_phases ? NULL : row->phase,
                                 .step = row->several_phases ? MT_NO_STEP : row->step,
                                 .role = row->role,

@@ -176,6 +176,8 @@ struct mt_live_row {
     const char *label; /* of the group: a site, a stack, a role, a phase */
     const char *site;  /* innermost user frame, or what stands for it; of its largest blocks */
     uint32_t stack;    /* of its largest blocks, MT_NO_ID = none recorded */
+    uint32_t tied;     /* and what those belong to then: see mt_holding */
+    enum mt_tie tie;
     const char *phase; /* name of the phase of birth, "" = none, NULL = several */
     int64_t step;      /* of birth, MT_NO_STEP = none or several */
     enum mt_role role; /* of its largest blocks */

@@ -1,0 +1,291 @@
+#include "diff.h"
+
+#include "diff_match.h"
+#include "site.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sites ----------------------------------------------------------------- */
+
+/* A place, and the row of the answer with most of its bytes. */
+struct item {
+    struct mt_place_item place;
+    const struct mt_live_row *row;
+    uint64_t largest;
+    bool several_roles;
+};
+
+struct side {
+    struct mt_arena *arena;
+    const struct mt_symbols *symbols;
+    struct item *items;
+    size_t count;
+};
+
+static uint32_t inner_frame(const struct mt_symbols *symbols, uint32_t stack)
+{
+    uint32_t first = stack < symbols->stack_count ? symbols->stacks[stack].frame : MT_NO_ID;
+
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent)
+        if (!mt_frame_is_plumbing(symbols, symbols->stacks[stack].frame))
+            return symbols->stacks[stack].frame;
+    return first;
+}
+
+/* What follows the last of some character: "cuda" of "Module.cuda". Recorders
+ * differ in the rest, machines in folders. */
+static const char *last_part(const char *text, char separator)
+{
+    const char *last = strrchr(text, separator);
+
+    return last && last[1] ? last + 1 : text;
+}
+
+static const char *function_of(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return frame < symbols->frame_count
+               ? last_part(mt_symbols_text(symbols, symbols->frames[frame].function), '.')
+               : "";
+}
+
+static const char *file_of(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return frame < symbols->frame_count
+               ? last_part(mt_symbols_text(symbols, symbols->frames[frame].file), '/')
+               : "";
+}
+
+static uint32_t line_of(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return frame < symbols->frame_count ? symbols->frames[frame].line : 0;
+}
+
+static enum mt_status fill_item(const struct side *side, const struct mt_live_row *row,
+                                struct item *item)
+{
+    const struct mt_symbols *symbols = side->symbols;
+    uint32_t stack = row->stack == MT_NO_ID ? row->tied : row->stack;
+    uint32_t site = mt_stack_site_frame(symbols, stack);
+    uint32_t inner = row->tie == MT_TIE_PARAMETER ? site : inner_frame(symbols, stack);
+
+    *item = (struct item){.row = row, .largest = row->bytes, .several_roles = row->several_roles};
+    item->place.bytes = row->bytes;
+    item->place.blocks = row->blocks;
+    item->place.lines[0] = line_of(symbols, site);
+    item->place.lines[1] = line_of(symbols, inner);
+    item->place.key = mt_arena_printf(side->arena, "%d\n%s\n%s\n%s\n%s\n%s\n%s", (int)row->tie,
+                                      row->phase, function_of(symbols, site),
+                                      file_of(symbols, site), function_of(symbols, inner),
+                                      file_of(symbols, inner), stack == MT_NO_ID ? row->label : "");
+    return item->place.key ? MT_OK : MT_ERR_MEMORY;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    int order = mt_place_item_order(&x->place, &y->place);
+
+    return order ? order : (int)x->row->role - (int)y->row->role;
+}
+
+static void absorb(struct item *item, const struct item *other)
+{
+    item->place.bytes += other->place.bytes;
+    item->place.blocks += other->place.blocks;
+    item->several_roles |= other->several_roles || other->row->role != item->row->role;
+    if (other->largest > item->largest) {
+        item->largest = other->largest;
+        item->row = other->row;
+    }
+}
+
+/* The rows of an answer as places: roles of one place together. */
+static enum mt_status make_side(struct side *side, const struct mt_answer *answer)
+{
+    size_t kept = 0;
+
+    side->items = calloc((size_t)answer->row_count + 1, sizeof *side->items);
+    if (!side->items)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < answer->row_count; i++)
+        if (fill_item(side, &answer->rows[i], &side->items[i]))
+            return MT_ERR_MEMORY;
+    qsort(side->items, answer->row_count, sizeof *side->items, by_place);
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        if (kept && !mt_place_item_order(&side->items[kept - 1].place, &side->items[i].place))
+            absorb(&side->items[kept - 1], &side->items[i]);
+        else
+            side->items[kept++] = side->items[i];
+    }
+    side->count = kept;
+    return MT_OK;
+}
+
+static struct mt_diff_row row_of(const struct item *a, const struct item *b)
+{
+    const struct item *told = b ? b : a;
+    struct mt_diff_row row = {.label = told->row->label,
+                              .phase = told->row->phase,
+                              .role = told->row->role,
+                              .several_roles = told->several_roles};
+
+    if (a) {
+        row.a_bytes = a->place.bytes;
+        row.a_blocks = a->place.blocks;
+        if (b && strcmp(a->row->label, row.label) != 0)
+            row.label_a = a->row->label;
+        row.moved = b && memcmp(a->place.lines, b->place.lines, sizeof a->place.lines) != 0;
+    }
+    if (b) {
+        row.b_bytes = b->place.bytes;
+        row.b_blocks = b->place.blocks;
+    }
+    return row;
+}
+
+/* Those of both sides are in order: partners are indices of items, too. */
+static struct mt_place_item *places_of(const struct side *side)
+{
+    struct mt_place_item *places = calloc(side->count + 1, sizeof *places);
+
+    for (size_t i = 0; places && i < side->count; i++)
+        places[i] = side->items[i].place;
+    return places;
+}
+
+static enum mt_status match(const struct side *a, const struct side *b, struct mt_diff_rows *out)
+{
+    struct mt_place_item *of_a = places_of(a), *of_b = places_of(b);
+    enum mt_status status = MT_ERR_MEMORY;
+
+    if (of_a && of_b)
+        status = mt_match_places(of_a, a->count, of_b, b->count);
+    for (size_t i = 0; i < a->count && !status; i++) {
+        size_t partner = of_a[i].partner;
+
+        out->rows[out->count++] =
+            row_of(&a->items[i], partner == MT_NO_PARTNER ? NULL : &b->items[partner]);
+    }
+    for (size_t i = 0; i < b->count && !status; i++)
+        if (of_b[i].partner == MT_NO_PARTNER)
+            out->rows[out->count++] = row_of(NULL, &b->items[i]);
+    free(of_a);
+    free(of_b);
+    return status;
+}
+
+/* ---- roles and phases ------------------------------------------------------ */
+
+static int by_label(const void *a, const void *b)
+{
+    const struct mt_diff_row *x = a, *y = b;
+
+    return strcmp(x->label, y->label);
+}
+
+static void add_rows(const struct mt_answer *answer, bool is_a, bool by_role,
+                     struct mt_diff_rows *out)
+{
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        const struct mt_live_row *row = &answer->rows[i];
+
+        out->rows[out->count++] =
+            (struct mt_diff_row){.label = by_role ? mt_role_name(row->role) : row->phase,
+                                 .phase = by_role ? "" : row->phase,
+                                 .role = row->role,
+                                 .several_roles = !by_role,
+                                 .a_bytes = is_a ? row->bytes : 0,
+                                 .a_blocks = is_a ? row->blocks : 0,
+                                 .b_bytes = is_a ? 0 : row->bytes,
+                                 .b_blocks = is_a ? 0 : row->blocks};
+    }
+}
+
+static void sum_up(const struct mt_device_diff *diff, bool by_role, struct mt_diff_rows *out)
+{
+    uint32_t kept = 0;
+
+    add_rows(diff->a->answer, true, by_role, out);
+    add_rows(diff->b->answer, false, by_role, out);
+    qsort(out->rows, out->count, sizeof *out->rows, by_label);
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct mt_diff_row *row = kept ? &out->rows[kept - 1] : NULL;
+
+        if (!row || strcmp(row->label, out->rows[i].label) != 0) {
+            out->rows[kept++] = out->rows[i];
+            continue;
+        }
+        row->a_bytes += out->rows[i].a_bytes;
+        row->a_blocks += out->rows[i].a_blocks;
+        row->b_bytes += out->rows[i].b_bytes;
+        row->b_blocks += out->rows[i].b_blocks;
+    }
+    out->count = kept;
+}
+
+/* ---- order ----------------------------------------------------------------- */
+
+static uint64_t size_of(const struct mt_diff_row *row)
+{
+    return row->b_bytes > row->a_bytes ? row->b_bytes - row->a_bytes : row->a_bytes - row->b_bytes;
+}
+
+static int by_change(const void *a, const void *b)
+{
+    const struct mt_diff_row *x = a, *y = b;
+    int order;
+
+    if (size_of(x) != size_of(y))
+        return size_of(x) > size_of(y) ? -1 : 1;
+    if (x->b_bytes != y->b_bytes)
+        return x->b_bytes > y->b_bytes ? -1 : 1;
+    order = strcmp(x->label, y->label);
+    if (!order)
+        order = strcmp(x->phase, y->phase);
+    if (!order)
+        order = (x->a_blocks > y->a_blocks) - (x->a_blocks < y->a_blocks);
+    return order ? order : (x->b_blocks > y->b_blocks) - (x->b_blocks < y->b_blocks);
+}
+
+static enum mt_status make_room(struct mt_arena *arena, size_t count, struct mt_diff_rows *rows)
+{
+    *rows = (struct mt_diff_rows){.rows = mt_arena_array(arena, count + 1, sizeof *rows->rows)};
+    return rows->rows ? MT_OK : MT_ERR_MEMORY;
+}
+
+static void sort(struct mt_diff_rows *rows)
+{
+    qsort(rows->rows, rows->count, sizeof *rows->rows, by_change);
+}
+
+enum mt_status mt_diff_devices(struct mt_arena *arena, const struct mt_report *a,
+                               const struct mt_report *b, struct mt_device_diff *diff)
+{
+    struct side of_a = {.arena = arena, .symbols = a->symbols};
+    struct side of_b = {.arena = arena, .symbols = b->symbols};
+    size_t most = (size_t)diff->a->answer->row_count + diff->b->answer->row_count;
+    enum mt_status status = make_room(arena, most, &diff->sites);
+
+    if (!status)
+        status = make_room(arena, most, &diff->roles);
+    if (!status)
+        status = make_room(arena, most, &diff->phases);
+    if (!status)
+        status = make_side(&of_a, diff->a->answer);
+    if (!status)
+        status = make_side(&of_b, diff->b->answer);
+    if (!status)
+        status = match(&of_a, &of_b, &diff->sites);
+    if (!status) {
+        sum_up(diff, true, &diff->roles);
+        sum_up(diff, false, &diff->phases);
+        sort(&diff->roles);
+        sort(&diff->phases);
+        sort(&diff->sites);
+    }
+    free(of_a.items);
+    free(of_b.items);
+    return status;
+}

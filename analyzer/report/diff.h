@@ -1,0 +1,39 @@
+/* From what one run holds at an instant to what another does: by role, by phase
+ * of birth, by site. A's bytes and all changes sum to B's, in each of the three. */
+#ifndef MT_ANALYZER_DIFF_H
+#define MT_ANALYZER_DIFF_H
+
+#include "report.h"
+
+struct mt_diff_row {
+    const char *label;   /* a role, a phase, a site: B's words, A's if it is gone */
+    const char *label_a; /* SITE: A's words if they are others (a line that moved); else NULL */
+    const char *phase;   /* SITE: of birth, "" = none */
+    enum mt_role role;   /* of its largest blocks */
+    bool several_roles;
+    bool moved;                                    /* SITE: to another line */
+    uint64_t a_bytes, b_bytes, a_blocks, b_blocks; /* blocks 0: new, or gone */
+};
+
+/* By |change| descending. */
+struct mt_diff_rows {
+    struct mt_diff_row *rows;
+    uint32_t count;
+};
+
+struct mt_device_diff {
+    const struct mt_device_report *a, *b; /* both with answers */
+    struct mt_diff_rows roles, phases, sites;
+};
+
+/* Both reports answered a question BY_SITE for that device. What *diff points to
+ * lives in the arena and in the reports. */
+enum mt_status mt_diff_devices(struct mt_arena *arena, const struct mt_report *a,
+                               const struct mt_report *b, struct mt_device_diff *diff) MT_MUST_USE;
+
+static inline int64_t mt_diff_change(const struct mt_diff_row *row)
+{
+    return (int64_t)(row->b_bytes - row->a_bytes);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* Which place in one program is which in another version of it: by functions and
+ * files first, then by order of lines, so that a line that moved is still the
+ * same. Places with equal functions and files are aligned: order is kept, and
+ * of all such pairings that one is taken which has most equal lines, sizes and
+ * numbers of blocks. */
+#ifndef MT_ANALYZER_DIFF_MATCH_H
+#define MT_ANALYZER_DIFF_MATCH_H
+
+#include "status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_NO_PARTNER SIZE_MAX
+
+struct mt_place_item {
+    const char *key;   /* all but lines */
+    uint32_t lines[2]; /* outer first */
+    uint64_t bytes, blocks;
+    size_t partner; /* of the other side, or MT_NO_PARTNER */
+};
+
+/* Order of items: by key, then lines. */
+int mt_place_item_order(const struct mt_place_item *a, const struct mt_place_item *b);
+
+/* Sets `partner` of both; both are in order, without equal items. O(n) but for
+ * places of one key, which cost the product of their numbers. */
+enum mt_status mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
+                               size_t b_count) MT_MUST_USE;
+
+#endif

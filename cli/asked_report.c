@@ -1,0 +1,110 @@
+#include "asked_report.h"
+
+#include "file_hash.h"
+#include "live_output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading --------------------------------------------------------------- */
+
+static void show_progress(void *progress, double share)
+{
+    mt_progress_update(progress, "reading", share);
+}
+
+int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
+           struct mt_asked_report *asked)
+{
+    struct mt_progress progress = {0};
+    struct mt_analyze_options options = {.path = path,
+                                         .flamechart_step = MT_NO_STEP,
+                                         .progress = {show_progress, &progress},
+                                         .question = question};
+    struct mt_file_hash hash;
+    struct mt_error error;
+    enum mt_status status;
+    int code;
+
+    *asked = (struct mt_asked_report){.path = path};
+    asked->source = mt_open_input(path, common, &code);
+    if (!asked->source)
+        return code;
+    mt_file_hash_start(&hash, path);
+    mt_progress_start(&progress, common);
+    status = mt_analyze(asked->source, &options, &asked->report, &error);
+    mt_progress_end(&progress);
+    if (status) {
+        (void)mt_file_hash_finish(&hash);
+        return mt_report_error(path, &error);
+    }
+    memcpy(asked->report->sha256, mt_file_hash_finish(&hash), sizeof asked->report->sha256);
+    return -1;
+}
+
+void mt_asked_close(struct mt_asked_report *asked)
+{
+    mt_report_release(asked->report);
+    if (asked->source)
+        mt_source_close(asked->source);
+    memset(asked, 0, sizeof *asked);
+}
+
+/* ---- what cannot be answered ----------------------------------------------- */
+
+static int say_no_device(const struct mt_asked_report *asked, uint64_t device)
+{
+    struct mt_buf line = {0};
+
+    for (uint32_t i = 0; i < asked->report->device_count; i++)
+        mt_buf_printf(&line, "%s%u", i ? ", " : "", asked->report->devices[i].device);
+    mt_say("'%s': nothing happened on device %llu; devices of this trace: %s", asked->path,
+           (unsigned long long)device, line.data ? line.data : "none");
+    mt_buf_release(&line);
+    return MT_EXIT_USAGE;
+}
+
+static int say_no_phase(const struct mt_asked_report *asked, const char *phase)
+{
+    const struct mt_report *report = asked->report;
+    const char **names = calloc(2 * (size_t)report->phase_count + 1, sizeof *names), *near;
+    size_t count = 0;
+
+    for (uint32_t i = 0; names && i < report->phase_count; i++) {
+        names[count++] = report->phases[i].path;
+        names[count++] = report->phases[i].name;
+    }
+    near = count ? mt_did_you_mean(phase, names, count) : NULL;
+    free(names);
+    if (near)
+        mt_say("'%s': no phase '%s'; did you mean '%s'?", asked->path, phase, near);
+    else if (report->phase_count)
+        mt_say("'%s': no phase '%s'; 'memtrace analyze --json' has the paths of all", asked->path,
+               phase);
+    else
+        mt_say("'%s': no phase '%s': this trace has none", asked->path, phase);
+    return MT_EXIT_USAGE;
+}
+
+int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
+                   uint64_t device)
+{
+    const struct mt_report *report = asked->report;
+    enum mt_no_answer missing = MT_ANSWERED;
+    bool told = false;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        if (device != MT_EVERY_DEVICE && device != report->devices[i].device)
+            continue;
+        told = true;
+        missing = report->devices[i].answer->missing;
+        if (!missing)
+            return -1;
+    }
+    if (!told)
+        return device == MT_EVERY_DEVICE ? -1 : say_no_device(asked, device);
+    if (missing == MT_NO_SUCH_PHASE)
+        return say_no_phase(asked, question->phase);
+    mt_say("'%s': %s", asked->path, mt_no_answer_text(missing));
+    return MT_EXIT_USAGE;
+}

@@ -1,0 +1,27 @@
+/* A trace with a question about one instant answered: for live and diff. */
+#ifndef MT_CLI_ASKED_REPORT_H
+#define MT_CLI_ASKED_REPORT_H
+
+#include "cli.h"
+#include "report.h"
+
+#define MT_EVERY_DEVICE UINT64_MAX
+
+struct mt_asked_report {
+    const char *path;
+    struct mt_source *source;
+    struct mt_report *report;
+};
+
+/* Reads a trace; -1, or the exit code of having said why not. Closed with
+ * mt_asked_close in either case. */
+int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
+           struct mt_asked_report *asked);
+void mt_asked_close(struct mt_asked_report *asked);
+
+/* -1 if `device` (or any, of MT_EVERY_DEVICE) has an answer, or if the trace has
+ * no devices at all; else the exit code of having said why not. */
+int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
+                   uint64_t device);
+
+#endif

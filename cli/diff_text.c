@@ -1,0 +1,291 @@
+/* diff for people: what changed in all, then by role, phase and site. Every
+ * table closes: A's bytes and its changes sum to B's. */
+#include "diff_output.h"
+#include "live_output.h"
+#include "text_table.h"
+#include "units.h"
+
+#include <string.h>
+
+enum { MOST_ROWS = 14 };
+
+/* "+1,234", "−1,234", "0" */
+static const char *exact_change(char text[MT_UNITS_TEXT + 4], uint64_t a, uint64_t b)
+{
+    char digits[MT_UNITS_TEXT];
+
+    mt_format_count(digits, b > a ? b - a : a - b);
+    strcpy(text, a == b ? "" : b > a ? "+" : "−");
+    return strcat(text, digits);
+}
+
+/* ---- what was read --------------------------------------------------------- */
+
+static void tell_inputs(const struct mt_teller *teller, const struct mt_diff_output *diff)
+{
+    struct mt_teller one = *teller;
+
+    mt_buf_add_text(teller->out, "A  ");
+    one.report = diff->a;
+    mt_tell_title(&one);
+    mt_buf_add_text(teller->out, "B  ");
+    one.report = diff->b;
+    mt_tell_title(&one);
+    for (size_t i = 0; i < diff->run_count; i++) {
+        const struct mt_run_difference *run = &diff->runs[i];
+
+        mt_tell_line(teller, 0,
+                     mt_tell_format(teller, "The runs differ in %s: %s in A, %s in B.", run->what,
+                                    run->a, run->b));
+    }
+}
+
+static void tell_instant(const struct mt_teller *teller, const char *side,
+                         const struct mt_diff_output *diff, const struct mt_report *report,
+                         const struct mt_device_report *device)
+{
+    struct mt_teller one = *teller;
+    struct mt_buf line = {0};
+
+    one.report = report;
+    one.device = device;
+    mt_buf_printf(&line, "%s: ", side);
+    mt_add_instant(&line, &one, diff->question);
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* "+12.0 MiB allocated (+12,582,912 B), −1.00 GiB reserved (−1,073,741,824 B)" */
+static void tell_headline(const struct mt_teller *teller, const struct mt_device_diff *device,
+                          bool has_reserved)
+{
+    const struct mt_bytes *a = &device->a->answer->instant.bytes;
+    const struct mt_bytes *b = &device->b->answer->instant.bytes;
+    char change[MT_UNITS_TEXT], exact[MT_UNITS_TEXT + 4];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, "From A to B: %s allocated (%s B)",
+                  mt_format_change(change, (int64_t)(b->allocated - a->allocated)),
+                  exact_change(exact, a->allocated, b->allocated));
+    if (has_reserved)
+        mt_buf_printf(&line, ", %s reserved (%s B)",
+                      mt_format_change(change, (int64_t)(b->reserved - a->reserved)),
+                      exact_change(exact, a->reserved, b->reserved));
+    mt_buf_add_text(teller->out, teller->style->bold);
+    if (line.data)
+        mt_tell_line(teller, 0, line.data);
+    mt_buf_add_text(teller->out, teller->style->reset);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* ---- tables ---------------------------------------------------------------- */
+
+static void end_table(const struct mt_teller *teller, struct mt_text_table *table)
+{
+    mt_table_end(table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+static void add_exact(struct mt_text_table *table, const char *sign, uint64_t a, uint64_t b,
+                      const char *label)
+{
+    char text[MT_UNITS_TEXT + 4];
+
+    mt_table_cell(table, sign);
+    mt_table_cell(table, mt_format_count(text, a));
+    mt_table_cell(table, exact_change(text, a, b));
+    mt_table_cell(table, mt_format_count(text, b));
+    mt_table_cell(table, mt_format_change(text, (int64_t)(b - a)));
+    mt_table_cell(table, label);
+}
+
+/* Roles are few: all of them, then what else is reserved. */
+static void tell_roles(const struct mt_teller *teller, const struct mt_device_diff *device,
+                       bool has_reserved)
+{
+    static const struct mt_text_column columns[] = {
+        {"", false, false}, {"A", true, false}, {"change", true, false}, {"B", true, false},
+        {"", true, false},  {"", false, true},  {NULL, false, false}};
+    const struct mt_answer *a = device->a->answer, *b = device->b->answer;
+    struct mt_text_table table;
+
+    mt_tell_heading(teller, "By role, in bytes");
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < device->roles.count; i++)
+        add_exact(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
+                  device->roles.rows[i].b_bytes, device->roles.rows[i].label);
+    add_exact(&table, "=", a->instant.bytes.allocated, b->instant.bytes.allocated, "allocated");
+    add_exact(&table, "", mt_requested_bytes(a), mt_requested_bytes(b), "  of it requested");
+    if (has_reserved) {
+        if (a->waiting_bytes || b->waiting_bytes)
+            add_exact(&table, "+", a->waiting_bytes, b->waiting_bytes,
+                      "freed, but other streams may still use it");
+        add_exact(&table, "+", mt_unused_bytes(a), mt_unused_bytes(b),
+                  "unused, held by the allocator");
+        add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved, "reserved");
+    }
+    end_table(teller, &table);
+}
+
+/* Rows that change, the largest first; the rest, and what is equal, in a line each. */
+struct listed {
+    uint32_t told;
+    struct mt_diff_row others, same;
+    uint32_t other_count, same_count;
+};
+
+static void add_to(struct mt_diff_row *sum, const struct mt_diff_row *row)
+{
+    sum->a_bytes += row->a_bytes;
+    sum->b_bytes += row->b_bytes;
+    sum->a_blocks += row->a_blocks;
+    sum->b_blocks += row->b_blocks;
+}
+
+static struct listed list(const struct mt_diff_rows *rows)
+{
+    struct listed listed = {.others = {.label = "all others together", .phase = ""},
+                            .same = {.label = "as large in both", .phase = ""}};
+    uint32_t changed = 0;
+
+    while (changed < rows->count && mt_diff_change(&rows->rows[changed]))
+        changed++;
+    listed.told = changed <= MOST_ROWS ? changed : MOST_ROWS - 1;
+    for (uint32_t i = listed.told; i < changed; i++, listed.other_count++)
+        add_to(&listed.others, &rows->rows[i]);
+    for (uint32_t i = changed; i < rows->count; i++, listed.same_count++)
+        add_to(&listed.same, &rows->rows[i]);
+    return listed;
+}
+
+/* "36", "36 → 24" */
+static const char *block_counts(const struct mt_teller *teller, const struct mt_diff_row *row)
+{
+    char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT];
+
+    mt_format_count(a, row->a_blocks);
+    mt_format_count(b, row->b_blocks);
+    return row->a_blocks == row->b_blocks ? mt_tell_format(teller, "%s", a)
+                                          : mt_tell_format(teller, "%s → %s", a, b);
+}
+
+static void add_amounts(const struct mt_teller *teller, struct mt_text_table *table,
+                        const struct mt_diff_row *row)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table, mt_format_change(text, mt_diff_change(row)));
+    mt_table_cell(table, mt_format_bytes(text, row->a_bytes));
+    mt_table_cell(table, mt_format_bytes(text, row->b_bytes));
+    mt_table_cell(table, block_counts(teller, row));
+}
+
+static void tell_phases(const struct mt_teller *teller, const struct mt_diff_rows *rows)
+{
+    static const struct mt_text_column columns[] = {
+        {"change", true, false}, {"A", true, false},       {"B", true, false},
+        {"blocks", true, false}, {"born in", false, true}, {NULL, false, false}};
+    struct listed listed = list(rows);
+    struct mt_text_table table;
+
+    if (!listed.told)
+        return;
+    mt_tell_heading(teller, "By phase of birth");
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < listed.told; i++) {
+        add_amounts(teller, &table, &rows->rows[i]);
+        mt_table_cell(&table, *rows->rows[i].label ? rows->rows[i].label : "no phase");
+    }
+    if (listed.other_count) {
+        add_amounts(teller, &table, &listed.others);
+        mt_table_cell(&table, listed.others.label);
+    }
+    if (listed.same_count) {
+        add_amounts(teller, &table, &listed.same);
+        mt_table_cell(&table, listed.same.label);
+    }
+    end_table(teller, &table);
+}
+
+static const char *mark(const struct mt_diff_row *row)
+{
+    return !row->a_blocks ? "new" : !row->b_blocks ? "gone" : row->moved ? "moved" : "";
+}
+
+static void add_site(const struct mt_teller *teller, struct mt_text_table *table,
+                     const struct mt_diff_row *row, bool is_sum)
+{
+    add_amounts(teller, table, row);
+    mt_table_cell(table, is_sum ? "" : mark(row));
+    mt_table_cell(table, is_sum ? "" : row->several_roles ? "several" : mt_role_name(row->role));
+    mt_table_cell(table, is_sum ? "" : *row->phase ? row->phase : "no phase");
+    mt_table_cell(table, row->label);
+}
+
+static void tell_sites(const struct mt_teller *teller, const struct mt_diff_rows *rows)
+{
+    static const struct mt_text_column columns[] = {
+        {"change", true, false},   {"A", true, false},    {"B", true, false},
+        {"blocks", true, false},   {"", false, false},    {"role", false, false},
+        {"born in", false, false}, {"site", false, true}, {NULL, false, false}};
+    struct listed listed = list(rows);
+    struct mt_text_table table;
+
+    if (!listed.told)
+        return;
+    mt_tell_heading(teller, "By site");
+    mt_table_begin(&table, columns, 2);
+    for (uint32_t i = 0; i < listed.told; i++)
+        add_site(teller, &table, &rows->rows[i], false);
+    if (listed.other_count)
+        add_site(teller, &table, &listed.others, true);
+    if (listed.same_count)
+        add_site(teller, &table, &listed.same, true);
+    end_table(teller, &table);
+}
+
+/* ---- all of it ------------------------------------------------------------- */
+
+static bool is_same(const struct mt_device_diff *device)
+{
+    const struct mt_answer *a = device->a->answer, *b = device->b->answer;
+
+    return !memcmp(&a->instant.bytes, &b->instant.bytes, sizeof a->instant.bytes) &&
+           (!device->roles.count || !mt_diff_change(&device->roles.rows[0])) &&
+           (!device->phases.count || !mt_diff_change(&device->phases.rows[0])) &&
+           (!device->sites.count || !mt_diff_change(&device->sites.rows[0]));
+}
+
+static void tell_device(const struct mt_teller *teller, const struct mt_diff_output *diff,
+                        const struct mt_device_diff *device)
+{
+    bool has_reserved = !diff->a->is_driver_level && !diff->b->is_driver_level;
+
+    if (diff->device_count > 1 || device->a->device != device->b->device)
+        mt_buf_printf(teller->out, "\n%sDevice %u of A, device %u of B%s\n", teller->style->bold,
+                      device->a->device, device->b->device, teller->style->reset);
+    tell_headline(teller, device, has_reserved);
+    tell_instant(teller, "A", diff, diff->a, device->a);
+    tell_instant(teller, "B", diff, diff->b, device->b);
+    if (is_same(device)) {
+        mt_tell_line(teller, 0, "Nothing differs.");
+        return;
+    }
+    tell_roles(teller, device, has_reserved);
+    tell_phases(teller, &device->phases);
+    tell_sites(teller, &device->sites);
+}
+
+void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *diff,
+                  const struct mt_style *style)
+{
+    struct mt_teller teller = {out, diff->a, NULL, style, diff->arena};
+
+    tell_inputs(&teller, diff);
+    if (!diff->device_count)
+        mt_buf_add_text(out, "No device has memory events in both.\n");
+    for (size_t i = 0; i < diff->device_count; i++)
+        tell_device(&teller, diff, &diff->devices[i]);
+}

@@ -1,0 +1,189 @@
+/* Real runs against each other: what is known to differ does, nothing else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "diff.h"
+#include "import.h"
+#include "util.h"
+
+struct opened {
+    struct mt_source *source;
+    struct mt_report *report;
+};
+
+struct pair {
+    struct opened a, b;
+    struct mt_arena arena;
+    struct mt_device_diff diff;
+};
+
+static struct opened read_capture(const char *capture, const struct mt_question *question)
+{
+    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP, .question = question};
+    struct opened opened;
+    struct mt_error error;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s.zst", MEMTRACE_FIXTURES, capture);
+    assert_int_equal(mt_open_any(path, NULL, &opened.source, &error), MT_OK);
+    assert_int_equal(mt_analyze(opened.source, &options, &opened.report, &error), MT_OK);
+    return opened;
+}
+
+static void read_pair(struct pair *pair, const char *a, const char *b, enum mt_question_at at)
+{
+    const struct mt_question question = {.at = at};
+
+    memset(pair, 0, sizeof *pair);
+    pair->a = read_capture(a, &question);
+    pair->b = read_capture(b, &question);
+    pair->diff.a = &pair->a.report->devices[0];
+    pair->diff.b = &pair->b.report->devices[0];
+    assert_int_equal(mt_diff_devices(&pair->arena, pair->a.report, pair->b.report, &pair->diff),
+                     MT_OK);
+}
+
+static void close_pair(struct pair *pair)
+{
+    mt_arena_release(&pair->arena);
+    mt_report_release(pair->a.report);
+    mt_report_release(pair->b.report);
+    mt_source_close(pair->a.source);
+    mt_source_close(pair->b.source);
+}
+
+struct found {
+    uint32_t changed, is_new, gone, moved;
+    int64_t change;
+};
+
+static struct found look(const struct mt_diff_rows *rows)
+{
+    struct found found = {0};
+
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct mt_diff_row *row = &rows->rows[i];
+
+        found.changed += mt_diff_change(row) != 0;
+        found.is_new += !row->a_blocks;
+        found.gone += !row->b_blocks;
+        found.moved += row->moved;
+        found.change += mt_diff_change(row);
+    }
+    return found;
+}
+
+static int64_t allocated_change(const struct pair *pair)
+{
+    return (int64_t)(pair->diff.b->answer->instant.bytes.allocated -
+                     pair->diff.a->answer->instant.bytes.allocated);
+}
+
+static uint64_t unused(const struct mt_answer *answer)
+{
+    return answer->instant.bytes.reserved - answer->instant.bytes.active;
+}
+
+static void check_closes(const struct pair *pair)
+{
+    assert_int_equal(look(&pair->diff.roles).change, allocated_change(pair));
+    assert_int_equal(look(&pair->diff.phases).change, allocated_change(pair));
+    assert_int_equal(look(&pair->diff.sites).change, allocated_change(pair));
+}
+
+static void a_run_and_itself(void **state)
+{
+    static const char *const captures[] = {"captures/graph.pickle", "captures/streams.pickle",
+                                           "captures/leakval_ring.pickle", "recorded/mixed.trace"};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
+        struct pair pair;
+        struct found sites;
+
+        read_pair(&pair, captures[i], captures[i], MT_AT_PEAK);
+        sites = look(&pair.diff.sites);
+        assert_true(pair.diff.sites.count > 0);
+        assert_int_equal(sites.changed + sites.is_new + sites.gone + sites.moved, 0);
+        assert_int_equal(look(&pair.diff.roles).changed + look(&pair.diff.phases).changed, 0);
+        close_pair(&pair);
+    }
+}
+
+/* The same demand under max_split_size_mb: the blocks are the same ones, rounded
+ * differently; what differs is what the allocator holds beyond them. */
+static void other_options(void **state)
+{
+    struct pair pair;
+    struct found sites;
+
+    (void)state;
+    read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_split64.pickle", MT_AT_PEAK);
+    check_closes(&pair);
+    sites = look(&pair.diff.sites);
+    assert_int_equal(sites.is_new + sites.gone + sites.moved, 0);
+    for (uint32_t i = 0; i < pair.diff.sites.count; i++)
+        assert_int_equal(pair.diff.sites.rows[i].a_blocks, pair.diff.sites.rows[i].b_blocks);
+    assert_int_equal(pair.diff.a->answer->instant.bytes.requested,
+                     pair.diff.b->answer->instant.bytes.requested);
+    assert_true(unused(pair.diff.b->answer) > 3 * unused(pair.diff.a->answer));
+    close_pair(&pair);
+}
+
+/* Another seed, and lines that moved by five: the same sites. */
+static void another_seed(void **state)
+{
+    struct pair pair;
+    struct found sites;
+
+    (void)state;
+    read_pair(&pair, "captures/gpt_default.pickle", "captures/gpt_seed2.pickle", MT_AT_PEAK);
+    check_closes(&pair);
+    sites = look(&pair.diff.sites);
+    assert_int_equal(sites.is_new + sites.gone, 0);
+    assert_true(sites.moved > 10 && sites.changed > 10);
+    close_pair(&pair);
+}
+
+/* Under a limit only the cache is smaller. */
+static void a_limit(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    read_pair(&pair, "captures/seq2seq.pickle", "captures/seq2seq_cap.pickle", MT_AT_PEAK);
+    check_closes(&pair);
+    assert_int_equal(look(&pair.diff.sites).changed, 0);
+    assert_int_equal(allocated_change(&pair), 0);
+    assert_true(unused(pair.diff.b->answer) < unused(pair.diff.a->answer));
+    close_pair(&pair);
+}
+
+static void programs_that_have_little_in_common(void **state)
+{
+    struct pair pair;
+    struct found sites;
+
+    (void)state;
+    read_pair(&pair, "captures/leak.pickle", "captures/graph.pickle", MT_AT_RESERVED_PEAK);
+    check_closes(&pair);
+    sites = look(&pair.diff.sites);
+    assert_true(sites.is_new > 0 && sites.gone > 0);
+    close_pair(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_and_itself),
+                                       cmocka_unit_test(other_options),
+                                       cmocka_unit_test(another_seed), cmocka_unit_test(a_limit),
+                                       cmocka_unit_test(programs_that_have_little_in_common)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

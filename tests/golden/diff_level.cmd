@@ -1,0 +1,1 @@
+memtrace diff captures/graph.pickle.zst recorded/driver_only.trace.zst

@@ -1,0 +1,1 @@
+memtrace diff captures/seq2seq.pickle.zst

@@ -1,0 +1,1 @@
+memtrace diff captures/leak.pickle.zst captures/twogpu.pickle.zst

@@ -1,0 +1,1 @@
+memtrace diff captures/graph.pickle.zst captures/graph.pickle.zst

@@ -1,0 +1,1 @@
+memtrace diff recorded/twogpu.trace.zst captures/twogpu.pickle.zst --json

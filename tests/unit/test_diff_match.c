@@ -1,0 +1,118 @@
+/* Which place is which after the program was edited. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "diff_match.h"
+#include "util.h"
+
+enum { MOST = 8 };
+
+/* A program: places in order, ended by one without a key. */
+struct version {
+    struct mt_place_item items[MOST];
+};
+
+static size_t count_of(const struct version *version)
+{
+    size_t count = 0;
+
+    while (count < MOST && version->items[count].key)
+        count++;
+    return count;
+}
+
+/* partners: of the items of `a`. */
+static void check(struct version a, struct version b, const size_t *partners)
+{
+    size_t a_count = count_of(&a), b_count = count_of(&b);
+
+    assert_int_equal(mt_match_places(a.items, a_count, b.items, b_count), MT_OK);
+    for (size_t i = 0; i < a_count; i++) {
+        assert_int_equal(a.items[i].partner, partners[i]);
+        if (partners[i] != MT_NO_PARTNER)
+            assert_int_equal(b.items[partners[i]].partner, i);
+    }
+    for (size_t j = 0; j < b_count; j++)
+        if (b.items[j].partner != MT_NO_PARTNER)
+            assert_int_equal(a.items[b.items[j].partner].partner, j);
+}
+
+/* clang-format off */
+static const struct version before = {{{"f", {56, 56}, 490, 36, 0},
+                                       {"f", {57, 57}, 115, 48, 0},
+                                       {"f", {58, 58}, 890, 36, 0},
+                                       {"g", {9, 9}, 7, 1, 0}}};
+/* clang-format on */
+
+static void equal_ones_are_partners(void **state)
+{
+    (void)state;
+    check(before, before, (const size_t[]){0, 1, 2, 3});
+}
+
+/* 57 and 58 exist on both sides, and are not the same statements. */
+static void lines_that_moved(void **state)
+{
+    struct version after = before;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        after.items[i].lines[0] = after.items[i].lines[1] = (uint32_t)(57 + i);
+    check(before, after, (const size_t[]){0, 1, 2, 3});
+    for (size_t i = 0; i < 3; i++) /* and twice the batch */
+        after.items[i].bytes *= 2;
+    check(before, after, (const size_t[]){0, 1, 2, 3});
+}
+
+static void a_new_line_between(void **state)
+{
+    static const struct version after = {{{"f", {56, 56}, 490, 36, 0},
+                                          {"f", {57, 57}, 33, 2, 0},
+                                          {"f", {58, 58}, 115, 48, 0},
+                                          {"f", {59, 59}, 890, 36, 0}}};
+
+    (void)state;
+    check(before, after, (const size_t[]){0, 2, 3, MT_NO_PARTNER});
+}
+
+static void a_line_that_is_gone(void **state)
+{
+    static const struct version after = {
+        {{"f", {57, 57}, 115, 48, 0}, {"f", {58, 58}, 890, 36, 0}, {"h", {9, 9}, 7, 1, 0}}};
+
+    (void)state;
+    check(before, after, (const size_t[]){MT_NO_PARTNER, 0, 1, MT_NO_PARTNER});
+}
+
+/* Only equal lines, where all pairings would be too many. */
+static void very_many_lines(void **state)
+{
+    enum { MANY = 5000 };
+    static struct mt_place_item a[MANY], b[MANY];
+
+    (void)state;
+    for (uint32_t i = 0; i < MANY; i++) {
+        a[i] = (struct mt_place_item){.key = "f", .lines = {2 * i, 0}};
+        b[i] = (struct mt_place_item){.key = "f", .lines = {3 * i, 0}};
+    }
+    assert_int_equal(mt_match_places(a, MANY, b, MANY), MT_OK);
+    for (uint32_t i = 0; i < MANY; i++) {
+        bool has = 2 * i % 3 == 0 && 2 * i / 3 < MANY;
+
+        assert_int_equal(a[i].partner, has ? 2 * i / 3 : MT_NO_PARTNER);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_ones_are_partners), cmocka_unit_test(lines_that_moved),
+        cmocka_unit_test(a_new_line_between), cmocka_unit_test(a_line_that_is_gone),
+        cmocka_unit_test(very_many_lines)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
