@@ -5,8 +5,64 @@
 
 #include "util.h"
 
+/* ---- what several findings use ------------------------------------------------------ */
+
+bool mt_finding_replayable(const struct mt_finding_search *search)
+{
+    const struct mt_report *report = search->analysis->report;
+    const struct mt_replay_result *replay = &search->device->replay;
+
+    return !report->is_driver_level && !report->what_if && !report->pytorch_difference &&
+           replay->verify.wanted && replay->verify.exact && replay->recorded_addresses &&
+           !replay->pools_inferred && !search->device->has_failure &&
+           strncmp(report->policy, "pytorch", 7) == 0;
+}
+
+/* A word of a shell's line. */
+static const char *quoted(struct mt_arena *arena, const char *text)
+{
+    const char *at;
+
+    for (at = text; *at; at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,", *at))
+            break;
+    if (*text && !*at)
+        return text;
+    return strchr(text, '\'') ? NULL : mt_arena_printf(arena, "'%s'", text);
+}
+
+const char *mt_finding_command(const struct mt_finding_search *search, const char *policy)
+{
+    const struct mt_report *report = search->analysis->report;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    uint64_t limit_bytes = search->device->replay.limit_bytes;
+    const char *path = quoted(arena, *report->path ? report->path : "TRACE");
+
+    if (!path)
+        path = "TRACE";
+    if (!limit_bytes)
+        return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s'", path, policy);
+    return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s' --limit %llu", path,
+                           policy, (unsigned long long)limit_bytes);
+}
+
+enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
+{
+    struct mt_analysis *analysis = search->analysis;
+
+    *lives = search->lives;
+    if (search->lives->begins)
+        return MT_OK;
+    return mt_lives_read(analysis, search->device, mt_first_step(analysis, search->device),
+                         search->lives);
+}
+
+/* ---- all of them --------------------------------------------------------------------- */
+
 static enum mt_status (*const finders[])(struct mt_finding_search *) = {
     mt_find_growth,
+    mt_find_kept_values,
+    mt_find_settings,
     mt_find_pinned_segments,
 };
 
@@ -39,17 +95,6 @@ static enum mt_status add(struct mt_device_report *device, const struct mt_findi
            search->count * sizeof *search->found);
     device->finding_count += search->count;
     return MT_OK;
-}
-
-enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
-{
-    struct mt_analysis *analysis = search->analysis;
-
-    *lives = search->lives;
-    if (search->lives->begins)
-        return MT_OK;
-    return mt_lives_read(analysis, search->device, mt_first_step(analysis, search->device),
-                         search->lives);
 }
 
 static enum mt_status look_at(struct mt_analysis *analysis, struct mt_device_report *device)

@@ -25,11 +25,21 @@ enum mt_status mt_findings_fill(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* The findings: each adds what it finds on one device. */
 enum mt_status mt_find_growth(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_kept_values(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_settings(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_pinned_segments(struct mt_finding_search *search) MT_MUST_USE;
 
 /* What outlives its step on that device: read once, for the first who asks. */
 enum mt_status mt_finding_lives(struct mt_finding_search *search,
                                 const struct mt_lives **lives) MT_MUST_USE;
+
+/* Only of a run whose allocator the replay explains in full is it known what
+ * something else would have done to it. */
+bool mt_finding_replayable(const struct mt_finding_search *search);
+
+/* The line of a shell that replays the run as it was and under the policy; of the
+ * report's arena. */
+const char *mt_finding_command(const struct mt_finding_search *search, const char *policy);
 
 /* Are bytes worth a word, or a change of the program? Of a peak of so many; less
  * may be an accident of one run, too. */

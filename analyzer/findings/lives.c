@@ -12,9 +12,8 @@ struct reading {
     struct mt_lives *lives;
     struct mt_map slots;  /* address -> live block */
     struct mt_life *live; /* those born in a step, in no order */
-    uint64_t *addresses;  /* parallel */
     uint32_t live_count;
-    size_t live_capacity, address_capacity, life_capacity;
+    size_t live_capacity, life_capacity;
     uint32_t step; /* index + 1 of the step that the event is in, 0 = before the first */
     uint16_t device;
 };
@@ -69,8 +68,7 @@ static enum mt_status end_life(struct reading *reading, uint64_t addr, uint64_t 
     last = --reading->live_count;
     if (slot != last) {
         reading->live[slot] = reading->live[last];
-        reading->addresses[slot] = reading->addresses[last];
-        if (mt_map_set(&reading->slots, reading->addresses[slot], slot) != MT_OK)
+        if (mt_map_set(&reading->slots, reading->live[slot].addr, slot) != MT_OK)
             return MT_ERR_MEMORY;
     }
     return keep(reading, life);
@@ -92,18 +90,16 @@ static enum mt_status on_alloc(struct reading *reading, const struct mt_event *e
         return status;
     status = mt_grow(&reading->live, &reading->live_capacity, reading->live_count + 1u,
                      sizeof *reading->live);
-    if (status == MT_OK)
-        status = mt_grow(&reading->addresses, &reading->address_capacity, reading->live_count + 1u,
-                         sizeof *reading->addresses);
     if (status != MT_OK)
         return status;
     reading->live[reading->live_count] = (struct mt_life){
+        .addr = event->addr,
         .birth_event = event->seq,
         .bytes = bytes,
         .stack = event->stack,
+        .heap = event->heap,
         .birth_step = reading->step - 1,
         .role = (uint8_t)mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes)};
-    reading->addresses[reading->live_count] = event->addr;
     return mt_map_set(&reading->slots, event->addr, reading->live_count++);
 }
 
@@ -181,7 +177,6 @@ enum mt_status mt_lives_read(struct mt_analysis *analysis, const struct mt_devic
         status = keep_the_rest(&reading);
     mt_map_release(&reading.slots);
     free(reading.live);
-    free(reading.addresses);
     return status;
 }
 

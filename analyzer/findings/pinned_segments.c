@@ -55,19 +55,6 @@ static bool matters(const struct look *look, uint64_t bytes)
     return mt_finding_matters(bytes, look->search->device->reserved_peak.bytes);
 }
 
-/* Only of a run whose allocator the replay explains in full is it known what
- * pools would have done to it. */
-static bool is_explained(const struct look *look)
-{
-    const struct mt_report *report = look->analysis->report;
-    const struct mt_replay_result *replay = &look->search->device->replay;
-
-    return !report->is_driver_level && !report->what_if && !report->pytorch_difference &&
-           replay->verify.wanted && replay->verify.exact && replay->recorded_addresses &&
-           !replay->pools_inferred && look->analysis->source->header.has_segments &&
-           strncmp(report->policy, "pytorch", 7) == 0;
-}
-
 static bool may_strand(const struct look *look)
 {
     const struct mt_peak *peak = &look->search->device->reserved_peak;
@@ -187,33 +174,6 @@ static enum mt_status replay_pool(struct look *look, const char *policy, uint64_
 
 /* ---- what is said ---------------------------------------------------------------- */
 
-/* A word of a shell's line. */
-static const char *quoted(struct mt_arena *arena, const char *text)
-{
-    const char *at;
-
-    for (at = text; *at; at++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,", *at))
-            break;
-    if (*text && !*at)
-        return text;
-    return strchr(text, '\'') ? NULL : mt_arena_printf(arena, "'%s'", text);
-}
-
-static const char *command_of(const struct look *look, const char *policy)
-{
-    const struct mt_report *report = look->analysis->report;
-    uint64_t limit_bytes = look->search->device->replay.limit_bytes;
-    const char *path = quoted(look->arena, *report->path ? report->path : "TRACE");
-
-    if (!path)
-        path = "TRACE";
-    if (!limit_bytes)
-        return mt_arena_printf(look->arena, "memtrace replay %s -p pytorch -p '%s'", path, policy);
-    return mt_arena_printf(look->arena, "memtrace replay %s -p pytorch -p '%s' --limit %llu", path,
-                           policy, (unsigned long long)limit_bytes);
-}
-
 static enum mt_status say(struct look *look, const struct line *line, const char *policy,
                           uint64_t peak_bytes)
 {
@@ -250,7 +210,7 @@ static enum mt_status say(struct look *look, const struct line *line, const char
     finding->advice =
         "allocate them in a torch.cuda.MemPool of their own (torch.cuda.use_mem_pool around that "
         "line), or all at once before the large ones, or keep them on the host";
-    finding->proved_by = command_of(look, policy);
+    finding->proved_by = mt_finding_command(look->search, policy);
     return finding->title && evidence[0] && evidence[1] && evidence[2] && finding->proved_by
                ? MT_OK
                : MT_ERR_MEMORY;
@@ -328,5 +288,8 @@ enum mt_status mt_find_pinned_segments(struct mt_finding_search *search)
                         .symbols = &search->analysis->source->symbols,
                         .arena = &search->analysis->report->arena};
 
-    return is_explained(&look) && may_strand(&look) ? look_closely(&look) : MT_OK;
+    return mt_finding_replayable(search) && search->analysis->source->header.has_segments &&
+                   may_strand(&look)
+               ? look_closely(&look)
+               : MT_OK;
 }

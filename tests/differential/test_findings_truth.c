@@ -233,6 +233,104 @@ static void what_does_not_leak_does_not_grow(void **unused)
         expect_silence("captures", captures[i], "growth");
 }
 
+/* ---- values that live on -------------------------------------------------------------- */
+
+/* To the byte: what the same program took with a `del` at the end of the step. */
+static void what_an_earlier_del_saves_is_what_it_saved(void **unused)
+{
+    struct mt_report *report = analyze("findings", "kept");
+    const struct mt_finding *kept = find(report, "kept-values");
+    uint64_t before = truth("kept", "allocated_peak");
+
+    (void)unused;
+    assert_non_null(kept);
+    assert_int_equal(report->devices[0].allocated_peak.bytes, before);
+    assert_int_equal(kept->bytes, before - truth("kept", "allocated_peak_clean"));
+    assert_string_equal(kept->title, "250 MiB less at the peak if what forward train.py:71 made "
+                                     "does not live on into the next step");
+    /* truth: 2361393152 */
+    assert_string_equal(kept->evidence[2], "and 2.20 GiB reserved instead of 2.69 GiB");
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+static void values_that_end_in_time_are_not_found(void **unused)
+{
+    static const char *const captures[] = {"gpt_default", "seq2seq", "accumulate", "lstm",
+                                           "leakval",     "keeps",   "lengths",    "twogpu",
+                                           "cache",       "gpt_cap", "ddp_rank0",  "streams"};
+    size_t i;
+
+    (void)unused;
+    expect_silence("findings", "kept_clean", "kept-values");
+    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+        expect_silence("captures", captures[i], "kept-values");
+}
+
+/* ---- settings ------------------------------------------------------------------------- */
+
+static uint64_t capture_truth(const char *path, const char *key)
+{
+    char full[512];
+    json_error_t error;
+    json_t *root, *rows;
+    uint64_t value;
+
+    snprintf(full, sizeof full, "%s/%s.truth.json", MEMTRACE_FIXTURES, path);
+    root = json_load_file(full, 0, &error);
+    assert_non_null(root);
+    rows = json_object_get(root, "rows");
+    value = (uint64_t)json_integer_value(
+        json_object_get(json_array_get(rows, json_array_size(rows) - 1), key));
+    json_decref(root);
+    assert_true(value > 0);
+    return value;
+}
+
+/* `other`: a real run of the same program with expandable segments. */
+static void expect_setting(const char *name, const char *other)
+{
+    struct mt_report *report = analyze("captures", name);
+    const struct mt_finding *setting = find(report, "allocator-settings");
+    uint64_t before = report->devices[0].reserved_peak.bytes;
+
+    assert_non_null(setting);
+    assert_int_equal(setting->bytes, before - capture_truth(other, "reserved_peak"));
+    assert_string_equal(setting->advice, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    expect_proof(setting->proved_by, capture_truth(other, "reserved_peak"));
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+/* One program in three real runs: with a setting that hurts, without, with the best. */
+static void settings_save_what_they_saved_in_a_real_run(void **unused)
+{
+    struct mt_report *report;
+    const struct mt_finding *setting;
+
+    (void)unused;
+    expect_setting("gpt_split64", "captures/gpt_expandable");
+    expect_setting("gpt_default", "captures/gpt_expandable");
+    report = analyze("captures", "gpt_split64");
+    setting = find(report, "allocator-settings");
+    assert_int_equal(capture_truth("captures/gpt_default", "reserved_peak"), 8086618112);
+    assert_string_equal(setting->evidence[1], "with the allocator's defaults, replayed: 7.53 GiB");
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+static void good_settings_are_not_found(void **unused)
+{
+    static const char *const captures[] = {"gpt_expandable", "seq2seq", "leak",   "graph",
+                                           "keeps",          "cache",   "twogpu", "gpt_ring",
+                                           "gpt_seed2",      "oom_adam"};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+        expect_silence("captures", captures[i], "allocator-settings");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +339,10 @@ int main(void)
         cmocka_unit_test(programs_without_such_blocks_hear_nothing),
         cmocka_unit_test(growth_is_found_to_the_byte_and_with_its_line),
         cmocka_unit_test(what_does_not_leak_does_not_grow),
+        cmocka_unit_test(what_an_earlier_del_saves_is_what_it_saved),
+        cmocka_unit_test(values_that_end_in_time_are_not_found),
+        cmocka_unit_test(settings_save_what_they_saved_in_a_real_run),
+        cmocka_unit_test(good_settings_are_not_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

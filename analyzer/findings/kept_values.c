@@ -1,0 +1,269 @@
+/* Values that live on into the next step: `out`, `loss`, what a list holds until
+ * it is filled anew. A name keeps its value until another one is assigned, so
+ * that for a while there are two. Suspected are results of forward that end in the
+ * next step, after a block of the same stack was born there: its successor. What
+ * an earlier `del` would save is what a replay saves in which they end when their
+ * step does.
+ *
+ * A trace knows births and ends, not uses: that the next step does not read them
+ * is assumed, for training alone, and said. Nothing is assumed about batches, which
+ * may be fetched ahead. */
+#include "findings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "map.h"
+#include "site.h"
+#include "units.h"
+
+struct look {
+    struct mt_finding_search *search;
+    struct mt_analysis *analysis;
+    const struct mt_lives *lives;
+    struct mt_arena *arena;
+    struct mt_map successors;      /* stack and step -> its first block there, of lives */
+    const struct mt_life *largest; /* at the peak */
+    uint64_t peak_bytes;           /* of all that is suspected, at the peak */
+    uint32_t peak_blocks;
+    struct mt_overlay_event *frees; /* of all that is suspected, sorted */
+    size_t free_count, capacity;
+    uint64_t allocated_after, reserved_after;
+};
+
+/* ---- suspects ---------------------------------------------------------------------- */
+
+static uint64_t key_of(uint32_t stack, uint32_t step)
+{
+    return (uint64_t)stack << 32 | step;
+}
+
+/* The first block of each stack in each step, of those that outlive it, too. */
+static enum mt_status note_successors(struct look *look)
+{
+    const struct mt_life *lives = look->lives->lives;
+    enum mt_status status = MT_OK;
+    uint32_t i, at;
+
+    for (i = 0; status == MT_OK && i < look->lives->count; i++) {
+        uint64_t key = key_of(lives[i].stack, lives[i].birth_step);
+        if (lives[i].role != MT_ROLE_ACTIVATIONS || lives[i].stack == MT_NO_ID)
+            continue;
+        at = mt_map_get(&look->successors, key);
+        if (at == MT_MAP_NONE || lives[at].birth_event > lives[i].birth_event)
+            status = mt_map_set(&look->successors, key, i);
+    }
+    return status;
+}
+
+/* Its successor in the last step need not outlive that, so it is not known: there
+ * the step before tells. */
+static bool is_suspect(const struct look *look, const struct mt_life *life)
+{
+    bool in_last = life->end_step == look->lives->step_count - 1;
+    uint32_t at, step = in_last ? life->birth_step - 1 : life->end_step;
+
+    if (life->role != MT_ROLE_ACTIVATIONS || life->stack == MT_NO_ID ||
+        life->end_step != life->birth_step + 1 || life->end_event == UINT64_MAX)
+        return false;
+    if (in_last && !life->birth_step)
+        return false;
+    at = mt_map_get(&look->successors, key_of(life->stack, step));
+    if (at == MT_MAP_NONE)
+        return false;
+    return in_last ? look->lives->lives[at].end_event > life->birth_event
+                   : look->lives->lives[at].birth_event < life->end_event;
+}
+
+static enum mt_status free_early(struct look *look, const struct mt_life *life)
+{
+    uint64_t before = look->lives->begins[life->end_step];
+    struct mt_event event = {.seq = before,
+                             .addr = life->addr,
+                             .size_bytes = life->bytes,
+                             .stack = MT_NO_ID,
+                             .name = MT_NO_ID,
+                             .device = look->search->device->device,
+                             .heap = life->heap,
+                             .kind = MT_EVENT_FREE_REQUESTED};
+    enum mt_status status =
+        mt_grow(&look->frees, &look->capacity, look->free_count + 2, sizeof *look->frees);
+
+    if (status != MT_OK)
+        return status;
+    look->frees[look->free_count++] = (struct mt_overlay_event){before, event};
+    event.kind = MT_EVENT_FREE_COMPLETED;
+    look->frees[look->free_count++] = (struct mt_overlay_event){before, event};
+    return MT_OK;
+}
+
+static enum mt_status take_suspects(struct look *look)
+{
+    const uint64_t peak = look->search->device->allocated_peak.event;
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    for (i = 0; status == MT_OK && i < look->lives->count; i++) {
+        const struct mt_life *life = &look->lives->lives[i];
+        if (!is_suspect(look, life))
+            continue;
+        status = free_early(look, life);
+        if (peak < look->lives->begins[life->end_step] || peak >= life->end_event)
+            continue;
+        look->peak_bytes += life->bytes;
+        look->peak_blocks++;
+        if (!look->largest || life->bytes > look->largest->bytes)
+            look->largest = life;
+    }
+    return status;
+}
+
+/* ---- the proof --------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct mt_overlay_event *x = a, *y = b;
+
+    if (x->before != y->before)
+        return x->before < y->before ? -1 : 1;
+    if (x->event.addr != y->event.addr)
+        return x->event.addr < y->event.addr ? -1 : 1;
+    return (int)x->event.kind - (int)y->event.kind;
+}
+
+/* What was laid over the source, and the frees: those that come first of two at
+ * one place are the source's. */
+static bool merge(const struct look *look, const struct mt_overlay *old, struct mt_overlay *merged)
+{
+    size_t i = 0, j = 0, count = 0;
+
+    merged->events = calloc(old->count + look->free_count, sizeof *merged->events);
+    if (!merged->events)
+        return false;
+    while (i < old->count || j < look->free_count) {
+        bool is_old = j == look->free_count ||
+                      (i < old->count && old->events[i].before <= look->frees[j].before);
+        merged->events[count++] = is_old ? old->events[i++] : look->frees[j++];
+    }
+    merged->count = merged->capacity = count;
+    merged->hides_ranges = old->hides_ranges;
+    merged->chosen = true;
+    return true;
+}
+
+static enum mt_status replay(struct look *look)
+{
+    struct mt_source *source = look->analysis->source;
+    const struct mt_device_report *device = look->search->device;
+    struct mt_replay_options options = {.policy = look->analysis->report->policy,
+                                        .limit_bytes = device->replay.limit_bytes};
+    struct mt_replay_summary *trial = calloc(1, sizeof *trial);
+    struct mt_overlay old = source->overlay;
+    struct mt_overlay merged = {0};
+    enum mt_status status = MT_ERR_MEMORY;
+    uint32_t i;
+
+    look->allocated_after = UINT64_MAX;
+    if (trial && merge(look, &old, &merged)) {
+        source->overlay = merged;
+        status = mt_source_rewind(source, look->analysis->error);
+        if (status == MT_OK)
+            status = mt_replay_run(source, &options, NULL, trial, look->analysis->error);
+        mt_overlay_release(&source->overlay);
+        source->overlay = old;
+    }
+    for (i = 0; status == MT_OK && i < trial->device_count; i++) {
+        if (trial->devices[i].device != device->device || trial->devices[i].failed_requests)
+            continue;
+        look->allocated_after = trial->devices[i].counters.allocated.peak;
+        look->reserved_after = trial->devices[i].counters.reserved.peak;
+    }
+    free(trial);
+    return status;
+}
+
+/* ---- what is said ------------------------------------------------------------------- */
+
+static enum mt_status say(struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    struct mt_finding *finding = mt_finding_add(look->search);
+    const char *label =
+        mt_site_label(look->arena, &look->analysis->source->symbols, look->largest->stack, false);
+    const char **evidence = mt_arena_array(look->arena, 3, sizeof *evidence);
+    char n[3][MT_UNITS_TEXT];
+
+    if (!finding)
+        return MT_OK;
+    if (!label || !evidence)
+        return MT_ERR_MEMORY;
+    finding->id = "kept-values";
+    finding->severity = "warning";
+    finding->bytes = device->allocated_peak.bytes - look->allocated_after;
+    finding->title = mt_arena_printf(
+        look->arena, "%s less at the peak if what %s made does not live on into the next step",
+        mt_format_bytes(n[0], finding->bytes), label);
+    evidence[0] = mt_arena_printf(
+        look->arena,
+        "at the peak %s in %s block%s of the step before are alive, which "
+        "end once their successors are there",
+        mt_format_bytes(n[0], look->peak_bytes), mt_format_count(n[1], look->peak_blocks),
+        look->peak_blocks == 1 ? "" : "s");
+    evidence[1] = mt_arena_printf(
+        look->arena,
+        "replayed with their ends at the end of their step: %s allocated instead of %s",
+        mt_format_bytes(n[0], look->allocated_after),
+        mt_format_bytes(n[1], device->allocated_peak.bytes));
+    evidence[2] = mt_arena_printf(look->arena, "and %s reserved instead of %s",
+                                  mt_format_bytes(n[0], look->reserved_after),
+                                  mt_format_bytes(n[1], device->reserved_peak.bytes));
+    finding->evidence = evidence;
+    finding->evidence_count = 3;
+    finding->advice = "del them (out, loss, a list) at the end of the step, or put the step into a "
+                      "function, if the next step does not read them";
+    return finding->title && evidence[0] && evidence[1] && evidence[2] ? MT_OK : MT_ERR_MEMORY;
+}
+
+/* Of a run that the replay explains, in training. */
+static bool may_be_asked(const struct look *look)
+{
+    const struct mt_report *report = look->analysis->report;
+    const struct mt_device_report *device = look->search->device;
+
+    return report->saw_backward && mt_finding_replayable(look->search) &&
+           !look->analysis->source->header.starts_in_middle && device->step_count >= 2;
+}
+
+static bool matters(const struct look *look, uint64_t bytes)
+{
+    return mt_finding_matters(bytes, look->search->device->allocated_peak.bytes);
+}
+
+enum mt_status mt_find_kept_values(struct mt_finding_search *search)
+{
+    struct look look = {
+        .search = search, .analysis = search->analysis, .arena = &search->analysis->report->arena};
+    const struct mt_device_report *device = search->device;
+    enum mt_status status;
+
+    if (!may_be_asked(&look))
+        return MT_OK;
+    status = mt_finding_lives(search, &look.lives);
+    if (status != MT_OK || look.lives->too_many)
+        return status;
+    status = note_successors(&look);
+    if (status == MT_OK)
+        status = take_suspects(&look);
+    if (status == MT_OK && look.largest && matters(&look, look.peak_bytes)) {
+        qsort(look.frees, look.free_count, sizeof *look.frees, by_place);
+        status = replay(&look);
+        if (status == MT_OK && look.allocated_after < device->allocated_peak.bytes &&
+            look.reserved_after <= device->reserved_peak.bytes &&
+            matters(&look, device->allocated_peak.bytes - look.allocated_after))
+            status = say(&look);
+    }
+    mt_map_release(&look.successors);
+    free(look.frees);
+    return status;
+}
