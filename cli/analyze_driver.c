@@ -69,8 +69,9 @@ static void tell_outside(const struct mt_teller *teller, const struct mt_driver_
                                 mt_format_bytes(own, then->framework_bytes),
                                 mt_format_bytes(outside, then->bytes - then->framework_bytes),
                                 mt_format_count(exact, then->bytes - then->framework_bytes),
-                                driver->outside_site_count ? ":" : ""));
-    tell_sites(teller, driver);
+                                driver->outside_site_count && teller->detail->holders ? ":" : ""));
+    if (teller->detail->holders)
+        tell_sites(teller, driver);
 }
 
 /* ---- the driver's own level ---------------------------------------------------- */
@@ -103,6 +104,8 @@ static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_re
     struct mt_text_table table;
     char text[MT_UNITS_TEXT];
 
+    if (!teller->detail->holders)
+        return;
     mt_table_begin(&table, columns, 2);
     for (uint32_t i = 0; i < driver->heap_count; i++) {
         const struct mt_heap_use *heap = &driver->heaps[i];

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { MOST_TOLD = 5 }; /* the others stand in the JSON */
-
 static void tell_finding(const struct mt_teller *teller, const struct mt_finding *finding)
 {
     mt_tell_line(teller, 2, finding->title);
@@ -19,15 +17,16 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
 void mt_tell_findings(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
+    uint32_t most = teller->detail->findings; /* the others stand in the JSON */
 
     if (!device->finding_count)
         return;
     mt_tell_heading(teller, "What to change");
-    for (uint32_t i = 0; i < device->finding_count && i < MOST_TOLD; i++)
+    for (uint32_t i = 0; i < device->finding_count && i < most; i++)
         tell_finding(teller, &device->findings[i]);
-    if (device->finding_count > MOST_TOLD)
+    if (device->finding_count > most)
         mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "%u more: --json", device->finding_count - MOST_TOLD));
+                     mt_tell_format(teller, "%u more: --json", device->finding_count - most));
 }
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)

@@ -6,14 +6,23 @@
 #include "json.h"
 #include "report.h"
 
-/* The answer first, then why, then tables; lines of at most 100 columns. */
+/* The answer first, then why, then tables; lines of at most 100 columns. At most
+ * MT_ANALYZE_LINES of them, unless all are wanted or there are very many devices:
+ * then the least that there is to say of each. */
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
-                     const struct mt_style *style);
+                     const struct mt_style *style, bool all);
+#define MT_ANALYZE_LINES 59
 
 /* "memtrace.analyze/1" */
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report);
 
 /* ---- parts of the text, one file each ---- */
+
+/* How many of each are told: tables go on with what is left, all together. */
+struct mt_detail {
+    uint32_t explanations, contributions; /* of each; 0 = not even a table */
+    uint32_t steps, phases, holders, stacks, findings;
+};
 
 struct mt_teller {
     struct mt_buf *out;
@@ -21,7 +30,12 @@ struct mt_teller {
     const struct mt_device_report *device;
     const struct mt_style *style;
     struct mt_arena *arena; /* scratch */
+    const struct mt_detail *detail;
 };
+extern const struct mt_detail mt_detail_all;
+
+/* The whole text, at the teller's detail; its device is not looked at. */
+void mt_tell_everything(const struct mt_teller *teller);
 
 /* "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s" */
 void mt_tell_title(const struct mt_teller *teller);
@@ -41,6 +55,16 @@ const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contri
 /* One paragraph: wrapped, continuation lines indented by two more. */
 void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text);
 void mt_tell_heading(const struct mt_teller *teller, const char *text);
+
+/* The largest of some values: those above `least`, and so many of that size. */
+struct mt_largest {
+    uint64_t least;
+    size_t equal;
+};
+/* Of `count` values, which are sorted; NULL: all there will be. */
+struct mt_largest mt_tell_largest(uint64_t *values, size_t count, uint32_t most);
+/* Is it one of them? To be asked once of each value, in any order. */
+bool mt_tell_is_large(struct mt_largest *largest, uint64_t value);
 
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);

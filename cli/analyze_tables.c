@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 12, MOST_PHASES = 24, MOST_STACKS = 3 };
+enum { MOST_STEPS = 12, MOST_PHASES = 24 };
 
 static void cell_bytes(struct mt_text_table *table, uint64_t bytes)
 {
@@ -38,6 +38,37 @@ static void end_table(const struct mt_teller *teller, struct mt_text_table *tabl
     mt_table_end(table, teller->out, teller->style->dim, teller->style->reset);
 }
 
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? 1 : -(x > y);
+}
+
+struct mt_largest mt_tell_largest(uint64_t *values, size_t count, uint32_t most)
+{
+    struct mt_largest largest = {0, SIZE_MAX};
+
+    if (!values || count <= most || !most)
+        return largest;
+    qsort(values, count, sizeof *values, by_size);
+    largest.least = values[most - 1];
+    for (largest.equal = 0; largest.equal < most; largest.equal++)
+        if (values[most - 1 - largest.equal] != largest.least)
+            break;
+    return largest;
+}
+
+bool mt_tell_is_large(struct mt_largest *largest, uint64_t value)
+{
+    if (value != largest->least)
+        return value > largest->least;
+    if (!largest->equal)
+        return false;
+    largest->equal--;
+    return true;
+}
+
 /* ---- steps ----------------------------------------------------------------- */
 
 /* Phase that holds an instant of a step, by its event: the innermost main one. */
@@ -57,14 +88,18 @@ static const char *phase_at(const struct mt_teller *teller, const struct mt_step
 }
 
 /* Of many steps: the first, the last, and those that stand out. */
-static bool is_shown(const struct mt_device_report *device, uint32_t index)
+static bool is_shown(const struct mt_teller *teller, uint32_t index)
 {
+    const struct mt_device_report *device = teller->device;
     const struct mt_step_use *step = &device->steps[index];
+    uint32_t most = teller->detail->steps, edge = most / 4;
 
-    if (device->step_count <= MOST_STEPS || index < 3 || index + 3 > device->step_count)
+    if (device->step_count <= most || index < edge || index + edge > device->step_count)
         return true;
     if (step->step == device->allocated_peak.step || step->step == device->reserved_peak.step)
         return true;
+    if (most < MOST_STEPS)
+        return false;
     for (uint32_t i = 0; i < device->explanation_count; i++)
         if (device->explanations[i].step == step->step &&
             device->explanations[i].kind == MT_WHY_STEP_PEAK_ROSE)
@@ -115,7 +150,7 @@ static void tell_steps(const struct mt_teller *teller)
     mt_tell_heading(teller, "Steps");
     mt_table_begin(&table, columns, 2);
     for (uint32_t i = 0; i < device->step_count; i++) {
-        if (!is_shown(device, i)) {
+        if (!is_shown(teller, i)) {
             hidden++;
             continue;
         }
@@ -154,21 +189,48 @@ static void add_phase(const struct mt_teller *teller, struct mt_text_table *tabl
     mt_table_cell(table, phase->cut ? "did not end" : use->raises_peak ? "new maximum" : "");
 }
 
-/* All of them (step MT_NO_STEP), or those of one step. */
+static bool is_listed(const struct mt_report *report, uint32_t index, int64_t step)
+{
+    return report->main_phase[index] && (step == MT_NO_STEP || report->phases[index].step == step);
+}
+
+static struct mt_largest largest_peaks(const struct mt_teller *teller, int64_t step)
+{
+    const struct mt_report *report = teller->report;
+    uint64_t *peaks = mt_arena_array(teller->arena, report->phase_count, sizeof *peaks);
+    size_t count = 0;
+
+    for (uint32_t i = 0; peaks && i < report->phase_count; i++)
+        if (is_listed(report, i, step))
+            peaks[count++] = teller->device->phase_uses[i].peak.allocated;
+    return mt_tell_largest(peaks, count, teller->detail->phases);
+}
+
+/* All of them (step MT_NO_STEP), or those of one step; the highest, if some have to
+ * be left out. */
 static void tell_phase_list(const struct mt_teller *teller, int64_t step)
 {
     const struct mt_report *report = teller->report;
+    struct mt_largest largest = largest_peaks(teller, step);
     struct mt_text_table table;
+    uint32_t left_out = 0;
 
     mt_tell_heading(
         teller, step == MT_NO_STEP
                     ? "Phases"
                     : mt_tell_format(teller, "Phases of step %lld, the peak's", (long long)step));
     mt_table_begin(&table, phase_columns, 2);
-    for (uint32_t i = 0; i < report->phase_count; i++)
-        if (report->main_phase[i] && (step == MT_NO_STEP || report->phases[i].step == step))
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        if (!is_listed(report, i, step))
+            continue;
+        if (mt_tell_is_large(&largest, teller->device->phase_uses[i].peak.allocated))
             add_phase(teller, &table, i);
+        else
+            left_out++;
+    }
     end_table(teller, &table);
+    if (left_out)
+        mt_buf_printf(teller->out, "  (%u lower ones)\n", left_out);
 }
 
 /* All instances of a name together. */
@@ -234,7 +296,7 @@ static void tell_folded_phases(const struct mt_teller *teller)
 
     mt_tell_heading(teller, "Phases, by name");
     mt_table_begin(&table, columns, 2);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && i < teller->detail->phases; i++) {
         mt_table_cell(&table, folds[i].name);
         mt_table_cell(&table, mt_format_count(text, folds[i].instances));
         cell_bytes(&table, folds[i].peak);
@@ -250,6 +312,8 @@ void mt_tell_phases(const struct mt_teller *teller)
     const struct mt_report *report = teller->report;
     uint32_t main_phases = 0;
 
+    if (!teller->detail->phases)
+        return;
     for (uint32_t i = 0; i < report->phase_count; i++)
         main_phases += report->main_phase[i];
     if (teller->device->step_count > 3) {
@@ -286,12 +350,22 @@ void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *in
         {"bytes", true, false}, {"share", true, false},    {"blocks", true, false},
         {"role", false, false}, {"born in", false, false}, {"site", false, true},
         {NULL, false, false}};
+    struct mt_contribution others = {0};
     struct mt_text_table table;
 
     mt_table_begin(&table, columns, 2);
-    for (uint32_t i = 0; i < instant->holder_count; i++)
-        add_holder(teller, &table, &instant->holders[i], (double)instant->bytes.allocated,
-                   instant->step);
+    for (uint32_t i = 0; i < instant->holder_count; i++) {
+        const struct mt_contribution *holder = &instant->holders[i];
+
+        if (i < teller->detail->holders && holder->site) {
+            add_holder(teller, &table, holder, (double)instant->bytes.allocated, instant->step);
+        } else {
+            others.bytes += holder->bytes;
+            others.blocks += holder->blocks;
+        }
+    }
+    if (others.blocks)
+        add_holder(teller, &table, &others, (double)instant->bytes.allocated, instant->step);
     end_table(teller, &table);
 }
 
@@ -333,8 +407,10 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
 {
     uint32_t told = 0;
 
+    if (!teller->detail->stacks)
+        return;
     mt_tell_heading(teller, "Largest stacks at the peak");
-    for (uint32_t i = 0; i < instant->holding_count && told < MOST_STACKS; i++) {
+    for (uint32_t i = 0; i < instant->holding_count && told < teller->detail->stacks; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
         char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
         const char *in;
@@ -366,7 +442,7 @@ void mt_tell_sites(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
 
-    if (!device->peak_site_count)
+    if (!device->peak_site_count || !teller->detail->holders)
         return;
     if (!peak_is_told(device)) {
         mt_tell_heading(teller, "Held at the peak, by site");

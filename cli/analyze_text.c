@@ -462,7 +462,8 @@ static void tell_trust(const struct mt_teller *teller)
     mt_tell_line(teller, 2, "roles are inferred from where blocks were born and freed");
     if (!report->saw_backward && !device->ooms)
         mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
-    tell_frameless(teller);
+    if (teller->detail->holders)
+        tell_frameless(teller);
 }
 
 /* ---- all of it ------------------------------------------------------------- */
@@ -518,15 +519,14 @@ static const char *why_empty(const struct mt_integrity *integrity)
     return "No memory events: nothing was allocated on any device while the trace was recorded.\n";
 }
 
-void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
-                     const struct mt_style *style)
+void mt_tell_everything(const struct mt_teller *shared)
 {
-    struct mt_arena arena = {0};
-    struct mt_teller teller = {out, report, NULL, style, &arena};
+    const struct mt_report *report = shared->report;
+    struct mt_teller teller = *shared;
 
     mt_tell_title(&teller);
     if (report->device_count == 0)
-        mt_buf_add_text(out, why_empty(&report->integrity));
+        mt_buf_add_text(teller.out, why_empty(&report->integrity));
     if (report->device_count > 1)
         tell_devices_together(&teller);
     for (uint32_t i = 0; i < report->device_count; i++) {
@@ -534,5 +534,4 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
         tell_device(&teller);
     }
     mt_tell_other_devices(&teller);
-    mt_arena_release(&arena);
 }

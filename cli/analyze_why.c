@@ -80,11 +80,27 @@ static void tell_contributions(const struct mt_teller *teller, const struct mt_e
     static const struct mt_text_column columns[] = {
         {"bytes", true, false},    {"blocks", true, false}, {"role", false, false},
         {"born in", false, false}, {"by", false, true},     {NULL, false, false}};
+    struct mt_contribution others = {0};
     struct mt_text_table table;
+    bool has_others = false;
+
+    if (!teller->detail->contributions)
+        return;
 
     mt_table_begin(&table, columns, 4);
-    for (uint32_t i = 0; i < why->contribution_count; i++)
-        add_contribution(&table, teller, why, &why->contributions[i]);
+    for (uint32_t i = 0; i < why->contribution_count; i++) {
+        const struct mt_contribution *part = &why->contributions[i];
+
+        if (i < teller->detail->contributions && part->site) {
+            add_contribution(&table, teller, why, part);
+        } else {
+            others.bytes += part->bytes;
+            others.blocks += part->blocks;
+            has_others = true;
+        }
+    }
+    if (has_others)
+        add_contribution(&table, teller, why, &others);
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
 }
 
@@ -175,12 +191,30 @@ static bool is_told_later(const struct mt_device_report *device, uint32_t index)
     return false;
 }
 
+static uint64_t size_of(const struct mt_explanation *why)
+{
+    return why->to_bytes - why->from_bytes;
+}
+
+/* Those about most bytes, in their order. */
 void mt_tell_explanations(const struct mt_teller *teller)
 {
-    if (!teller->device->explanation_count || teller->report->phase_count == 0)
+    const struct mt_device_report *device = teller->device;
+    uint32_t most = teller->detail->explanations;
+    struct mt_largest largest;
+    uint64_t *sizes;
+    size_t count = 0;
+
+    if (!device->explanation_count || teller->report->phase_count == 0 || !most)
         return; /* without phases the holders of the peak say it all */
+    sizes = mt_arena_array(teller->arena, device->explanation_count, sizeof *sizes);
+    for (uint32_t i = 0; sizes && i < device->explanation_count; i++)
+        if (!is_told_later(device, i))
+            sizes[count++] = size_of(&device->explanations[i]);
+    largest = mt_tell_largest(sizes, count, most);
     mt_tell_heading(teller, "Why");
-    for (uint32_t i = 0; i < teller->device->explanation_count; i++)
-        if (!is_told_later(teller->device, i))
-            tell_explanation(teller, &teller->device->explanations[i]);
+    for (uint32_t i = 0; i < device->explanation_count; i++)
+        if (!is_told_later(device, i) &&
+            mt_tell_is_large(&largest, size_of(&device->explanations[i])))
+            tell_explanation(teller, &device->explanations[i]);
 }

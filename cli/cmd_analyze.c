@@ -11,7 +11,7 @@ struct arguments {
     struct mt_common common;
     const char *directory, *policy;
     uint64_t limit_bytes;
-    bool unnamed;
+    bool unnamed, all;
 };
 
 static struct mt_analyze_options options_of(const struct arguments *arguments, const char *path)
@@ -158,7 +158,7 @@ static int tell(const struct mt_report *report, const struct arguments *argument
     if (arguments->common.json)
         mt_analyze_json(&out, report);
     else
-        mt_analyze_text(&out, report, mt_stdout_style());
+        mt_analyze_text(&out, report, mt_stdout_style(), arguments->all);
     code = mt_print(&out);
     mt_buf_release(&out);
     return code;
@@ -210,6 +210,8 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
          &arguments.policy},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device of this size",
          &arguments.limit_bytes},
+        {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not what fits into 60 lines",
+         &arguments.all},
         {"unnamed", 0, MT_OPTION_FLAG, NULL, "as if no ranges had been recorded: find them",
          &arguments.unnamed},
         MT_COMMON_OPTIONS(arguments.common),

@@ -1,1 +1,1 @@
-memtrace analyze captures/gpt_ring.pickle.zst
+memtrace analyze --all captures/gpt_ring.pickle.zst

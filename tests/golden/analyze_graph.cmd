@@ -1,1 +1,1 @@
-memtrace analyze captures/graph.pickle.zst
+memtrace analyze --all captures/graph.pickle.zst

@@ -1,1 +1,1 @@
-memtrace analyze findings/pinned_more.pickle.zst
+memtrace analyze --all findings/pinned_more.pickle.zst

@@ -1,1 +1,1 @@
-memtrace analyze captures/resnet50_cap1900.pickle.zst
+memtrace analyze --all captures/resnet50_cap1900.pickle.zst

@@ -1,1 +1,1 @@
-: >file; memtrace analyze captures/oom_adam.pickle.zst -o file/x
+: >file; memtrace analyze --all captures/oom_adam.pickle.zst -o file/x

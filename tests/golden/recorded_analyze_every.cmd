@@ -1,1 +1,1 @@
-memtrace analyze recorded/every_allocation.trace.zst
+memtrace analyze --all recorded/every_allocation.trace.zst

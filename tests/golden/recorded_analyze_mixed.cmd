@@ -1,1 +1,1 @@
-memtrace analyze recorded/mixed.trace.zst
+memtrace analyze --all recorded/mixed.trace.zst

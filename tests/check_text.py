@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""check_text.py PROGRAM FIXTURES: what analyze prints of each fixture has less than
+60 lines of at most 100 columns, and says that there is more if there is."""
+import pathlib
+import subprocess
+import sys
+
+MOST_LINES, MOST_COLUMNS, MORE = 59, 100, "(abridged: --all has the rest)"
+PASTED = "    proof: "  # a command stays in one line
+
+
+def analyze(program, path, *options):
+    done = subprocess.run([program, "analyze", "-q", str(path), *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{path.name}: exit {done.returncode}: {done.stderr}"
+    return done.stdout.splitlines()
+
+
+def faults(program, path):
+    lines = analyze(program, path)
+    if len(lines) > MOST_LINES:
+        yield f"{path.name}: {len(lines)} lines"
+    for line in lines:
+        if len(line) > MOST_COLUMNS and not line.startswith(PASTED):
+            yield f"{path.name}: {len(line)} columns: {line}"
+    if MORE not in lines and lines != analyze(program, path, "--all"):
+        yield f"{path.name}: does not say that something was left out"
+
+
+def main(program, fixtures):
+    paths = [path for folder in ("captures", "findings", "recorded") for path in sorted((fixtures / folder).glob("*.zst"))
+             if path.name.endswith((".pickle.zst", ".trace.zst"))]
+    assert paths
+    wrong = [fault for path in paths for fault in faults(program, path)]
+    print("\n".join(wrong) if wrong else f"{len(paths)} reports")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))

@@ -1,0 +1,1 @@
+memtrace analyze --all captures/oom_adam.pickle.zst

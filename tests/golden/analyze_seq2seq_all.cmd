@@ -1,0 +1,1 @@
+memtrace analyze --all captures/seq2seq.pickle.zst

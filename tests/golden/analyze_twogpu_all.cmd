@@ -1,0 +1,1 @@
+memtrace analyze --all captures/twogpu.pickle.zst
