@@ -144,6 +144,14 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
             "  addresses are synthetic; %s choices between equal free blocks fell by address, "
             "which in a run\n  is the driver's: reserved may differ by a few MiB\n",
             mt_format_count(n, result->address_ties));
+    else if (result->address_ties)
+        mt_buf_printf(
+            out,
+            "  segments lie where the run had them until one is made at another time; from there "
+            "on "
+            "%s choices\n  between equal free blocks fell by address, which in a run is the "
+            "driver's: reserved may differ\n",
+            mt_format_count(n, result->address_ties));
     else if (!result->recorded_addresses)
         mt_buf_add_text(out, "  addresses are synthetic, but no choice depended on them\n");
     if (result->starts_in_middle)

@@ -161,8 +161,8 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
     if (result->address_ties)
         mt_buf_printf(
             out,
-            "  addresses are synthetic; %s choices between equal free blocks fell by "
-            "address, which in a run\n  is the driver's: the limit may differ by a few MiB\n",
+            "  %s choices between equal free blocks fell by address, which in a run is the "
+            "driver's:\n  the limit may differ\n",
             mt_format_count(text, result->address_ties));
     if (result->lost_segments)
         mt_buf_printf(out,

@@ -113,8 +113,17 @@ uint64_t mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t s
         base->used = true;
         return base->addr;
     }
+    if (device->use_bases && !device->bases_missing)
+        device->certain_ties = device->address_ties;
     device->bases_missing++;
     return synthetic_base(device, kind == MT_EVENT_SEGMENT_MAP ? va_bytes : size_bytes);
+}
+
+uint64_t mt_device_open_ties(const struct mt_device_model *device)
+{
+    if (device->use_bases && !device->bases_missing)
+        return 0;
+    return device->address_ties - device->certain_ties;
 }
 
 enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr,

@@ -50,6 +50,7 @@ struct mt_device_model {
     uint64_t bases_missing; /* how often no recorded base fitted */
     bool use_bases;
     uint64_t address_ties;      /* choices between equal free blocks, made by address */
+    uint64_t certain_ties;      /* those while every segment lay where the run had it */
     uint64_t refusals;          /* requests that the limit turned away, retried or not */
     uint64_t most_tested_bytes; /* largest sum that PyTorch held, or would have held, against
                                    a limit: from there on a limit changes nothing */
@@ -69,6 +70,10 @@ struct mt_device_model {
 void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,
                     uint64_t total_memory_bytes, bool use_bases);
 void mt_device_release(struct mt_device_model *device);
+
+/* Choices between equal free blocks that a real run may make otherwise: those
+ * from the first segment on that does not lie where the recorded run had one. */
+uint64_t mt_device_open_ties(const struct mt_device_model *device);
 
 /* Base address for a new segment (kind SEGMENT_ALLOC) or for the first mapped
  * range of a new reservation of `va_bytes` (kind SEGMENT_MAP). */

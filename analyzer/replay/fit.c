@@ -94,7 +94,7 @@ static enum mt_status measure(struct search *search)
 
     if (found) {
         search->result->fit_reserved_bytes = found->counters.reserved.peak;
-        search->result->address_ties = found->recorded_addresses ? 0 : found->address_ties;
+        search->result->address_ties = found->address_ties;
     }
     return status;
 }

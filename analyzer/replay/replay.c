@@ -163,7 +163,7 @@ static void close_lane(struct mt_lane *lane)
         lane->ops->destroy(lane->policy);
     }
     lane->result->limit_bytes = lane->device.limit_bytes;
-    lane->result->address_ties = lane->device.address_ties;
+    lane->result->address_ties = mt_device_open_ties(&lane->device);
     mt_lane_tell_plan(lane);
     mt_verify_finish(&lane->result->verify);
     mt_device_release(&lane->device);

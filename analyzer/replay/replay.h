@@ -75,7 +75,7 @@ struct mt_replay_result {
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
     uint64_t address_ties;    /* choices between equal free blocks that only the
-                                 address decided: with synthetic addresses, a
+                                 address decided, where it is not the run's: a
                                  real run may choose otherwise */
     uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
     uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */

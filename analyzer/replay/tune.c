@@ -60,7 +60,7 @@ static void add_device(struct mt_tune_row *row, const struct mt_replay_result *r
     row->device_allocs += counters->device_allocs;
     row->device_frees += counters->device_frees;
     row->retries += counters->retries;
-    row->address_ties += result->recorded_addresses ? 0 : result->address_ties;
+    row->address_ties += result->address_ties;
 }
 
 static enum mt_status replay(struct search *search, const char *policy, uint64_t limit_bytes,
