@@ -31,6 +31,7 @@ void mt_segments_release(struct mt_segments *segments)
     free(segments->list);
     free(segments->names);
     mt_map_release(&segments->name_ids);
+    mt_map_release(&segments->gradients);
     memset(segments, 0, sizeof *segments);
 }
 
@@ -226,6 +227,28 @@ static bool goes_on(struct mt_segments *segments, const struct told *told, bool 
     return false;
 }
 
+/* Where frees have no stacks: a block that an autograd thread allocated and
+ * another one frees was a gradient. */
+static enum mt_status follow_gradient(struct mt_segments *segments, const struct mt_event *event,
+                                      struct told *told)
+{
+    const struct mt_segment_thread *thread =
+        event->thread < segments->thread_count ? &segments->threads[event->thread] : NULL;
+    bool is_engine = thread && thread->is_engine;
+    uint64_t key = event->addr ^ mt_hash_u64(event->device);
+
+    if (!segments->has_engine || segments->free_stacks || !segments->has_stacks)
+        return MT_OK;
+    if (event->kind == MT_EVENT_ALLOC)
+        return is_engine ? mt_map_set(&segments->gradients, key, 1) : MT_OK;
+    if (mt_map_take(&segments->gradients, key) != MT_MAP_NONE && !is_engine &&
+        told->kind == MT_PHASE_UNKNOWN) {
+        told->kind = MT_PHASE_ZERO_GRAD;
+        told->source = MT_PHASE_THREADS;
+    }
+    return MT_OK;
+}
+
 static enum mt_status on_block(struct mt_segments *segments, const struct mt_event *event)
 {
     struct told told = tell(segments, event);
@@ -233,7 +256,7 @@ static enum mt_status on_block(struct mt_segments *segments, const struct mt_eve
     uint32_t last_place = segments->last_place;
     struct mt_turn turn = {MT_NO_ID, 0};
     bool speaks, same_place, goes_back;
-    enum mt_status status = MT_OK;
+    enum mt_status status = follow_gradient(segments, event, &told);
 
     if (segments->main_thread < 0 && told.kind > MT_PHASE_DATA && told.place != MT_NO_ID)
         segments->main_thread = event->thread;
@@ -242,7 +265,7 @@ static enum mt_status on_block(struct mt_segments *segments, const struct mt_eve
     speaks = told.kind != MT_PHASE_UNKNOWN ||
              (is_alloc && (told.place != MT_NO_ID || !segments->has_stacks));
 
-    if (!speaks && told.place != MT_NO_ID && told.place != last_place)
+    if (!status && !speaks && told.place != MT_NO_ID && told.place != last_place)
         status = close(segments); /* a free by a later statement */
     if (speaks && !status) {
         goes_back = turns(segments, &told, &turn);
@@ -395,5 +418,10 @@ enum mt_status mt_segments_cut(struct mt_segments *segments, const struct mt_eve
 
 enum mt_status mt_segments_finish(struct mt_segments *segments)
 {
+    bool is_guess =
+        segments->now.kind == MT_PHASE_ZERO_GRAD && segments->now.source == MT_PHASE_THREADS;
+
+    if (is_guess) /* the end of the program frees gradients, too */
+        segments->now.kind = MT_PHASE_UNKNOWN;
     return close(segments);
 }

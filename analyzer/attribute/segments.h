@@ -48,6 +48,7 @@ struct mt_segments {
 
     /* what learning found */
     bool has_framework;
+    bool free_stacks;                        /* some free has one */
     bool has_stacks;                         /* some allocation has one */
     bool has_engine;                         /* a thread is autograd's, by its name */
     bool is_training;                        /* backward or an optimizer was seen */
@@ -72,6 +73,9 @@ struct mt_segments {
     uint64_t waiting_seq, waiting_t_ns; /* first event of segments since the last block */
     bool waits, empties;                /* empties: the cache, so they serve no block */
     uint64_t allocated, last_t_ns;
+
+    struct mt_map gradients; /* by address: what autograd's threads allocated, if frees
+                                have no stacks: who else frees it clears gradients */
 
     /* PRIVATE: names of ranges */
     struct mt_map name_ids;

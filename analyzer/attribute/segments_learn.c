@@ -118,6 +118,7 @@ enum mt_status mt_segments_learn(struct mt_segments *segments, const struct mt_e
         mt_places_update(&segments->places, segments->symbols))
         return MT_ERR_MEMORY;
     segments->has_stacks |= event->kind == MT_EVENT_ALLOC;
+    segments->free_stacks |= event->kind == MT_EVENT_FREE_REQUESTED;
     if (event->stack < segments->places.count)
         segments->places.used[event->stack] = 1;
     return MT_OK;

@@ -361,6 +361,36 @@ static void threads_alone(void **state)
            "step#2 4; step#2/forward 2; step#2/backward 1; ");
 }
 
+/* Frees have no stacks: who frees what autograd's thread allocated clears gradients. */
+static void gradients_are_cleared(void **state)
+{
+    uint32_t engine;
+    uint64_t gradient = 0;
+
+    (void)state;
+    assert_int_equal(
+        mt_symbols_thread(&program.source.symbols, string("pt_autograd_0", 13), 7, &engine), MT_OK);
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:2");
+        if (i)
+            add((struct mt_event){.kind = MT_EVENT_FREE_REQUESTED,
+                                  .size_bytes = 512,
+                                  .addr = gradient,
+                                  .stack = MT_NO_ID});
+        runs("t.py:main:4" MODEL);
+        runs("t.py:main:5" BACKWARD);
+        thread = (uint16_t)engine;
+        runs(NULL);
+        gradient = events[event_count - 1].addr;
+        thread = 0;
+    }
+    runs("t.py:main:7");
+    add((struct mt_event){.kind = MT_EVENT_FREE_REQUESTED, .addr = gradient, .stack = MT_NO_ID});
+    expect("step#0 4; step#0/forward 1; step#0/backward 2; "
+           "step#1 4; step#1/zero_grad 0; step#1/forward 1; step#1/backward 2; "
+           "step#2 4; step#2/zero_grad 0; step#2/forward 1; step#2/backward 2; ");
+}
+
 static void steps_are_named(void **state)
 {
     (void)state;
@@ -477,6 +507,7 @@ int main(void)
         PROGRAM(another_thread),
         PROGRAM(a_closure),
         PROGRAM(threads_alone),
+        PROGRAM(gradients_are_cleared),
         PROGRAM(steps_are_named),
         PROGRAM(parts_are_named),
         PROGRAM(everything_is_named),
