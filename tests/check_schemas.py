@@ -159,7 +159,8 @@ def run(program, command, folder):
                    if not name.startswith(("MEMTRACE_", "LD_PRELOAD", "CUDA_"))}
     environment["LD_LIBRARY_PATH"] = str(build / "standin")
     environment["MEMTRACE_CUPTI"] = str(build / "standin" / "libcupti.so.13")
-    words = command.replace(" recorded ", f" {build / 'tests' / 'recorded'} ").split()
+    words = [str(build / "tests" / "recorded") if word == "recorded" else word
+             for word in command.split()]
     return subprocess.run([program, *words], cwd=folder, env=environment, capture_output=True,
                           text=True, check=False)
 
@@ -285,4 +286,7 @@ def main(program):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    try:
+        sys.exit(main(sys.argv[1]))
+    except SchemaError as error:
+        sys.exit(f"docs/schema: {error}")
