@@ -1,0 +1,75 @@
+/* Rules of a gate: what a run may need. They come from a budget file and from
+ * options, in the same spelling:
+ *
+ *     max-peak METRIC=10GiB      the largest number of bytes of one kind
+ *     max-growth 1MiB/step       what steps leave behind, each
+ *     max-fragmentation 25%      of reserved memory, unused at the reserved peak
+ *     max-regression [METRIC=]2% above a base; 2%,64MiB: the larger of both
+ *     fits 16GiB                 the smallest limit that serves the run
+ */
+#ifndef MT_ANALYZER_GATE_RULES_H
+#define MT_ANALYZER_GATE_RULES_H
+
+#include "settings.h"
+
+enum mt_gate_kind {
+    MT_GATE_PEAK,
+    MT_GATE_GROWTH,
+    MT_GATE_FRAGMENTATION,
+    MT_GATE_REGRESSION,
+    MT_GATE_FITS
+};
+#define MT_GATE_KIND_COUNT 5
+
+/* "max-peak", ... */
+const char *mt_gate_kind_name(enum mt_gate_kind kind);
+
+enum mt_gate_metric {
+    MT_METRIC_REQUESTED,
+    MT_METRIC_ALLOCATED,
+    MT_METRIC_ACTIVE,
+    MT_METRIC_RESERVED,
+    MT_METRIC_DEVICE, /* what the process holds of the device, in all */
+    MT_METRIC_NONE    /* the rule's kind needs none */
+};
+
+/* "requested", ...; "" for none. */
+const char *mt_gate_metric_name(enum mt_gate_metric metric);
+
+/* Bytes, a share, or (regression) both: then the larger one counts. A value that
+ * is equal to a bound is within it. */
+struct mt_gate_bound {
+    const char *text; /* as written, NULL = not given */
+    uint64_t bytes, millionths;
+};
+
+struct mt_gate_rule {
+    enum mt_gate_kind kind;
+    enum mt_gate_metric metric;       /* NONE for a regression: allocated and reserved */
+    struct mt_gate_bound limit, warn; /* one of them at least */
+    bool optional;                    /* not evaluated is no failure */
+};
+
+#define MT_GATE_RULES_MAX 32
+
+struct mt_gate_rules {
+    struct mt_arena arena;
+    struct mt_gate_rule rules[MT_GATE_RULES_MAX];
+    size_t count;
+    const char *base; /* of a budget: a path beside it, NULL = none */
+};
+
+/* One rule as an option spells it: "reserved=10GiB", "10GiB,warn=9GiB". It takes
+ * the place of one of its kind and metric. MT_ERR_USAGE with a reason. */
+enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind kind,
+                                 const char *text, struct mt_error *error) MT_MUST_USE;
+
+/* The rules of a budget file (memtrace.budget/1). MT_ERR_FORMAT with a reason. */
+enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_settings *settings,
+                                  struct mt_error *error) MT_MUST_USE;
+
+/* Whatever the rules say of it themselves. */
+void mt_gate_rules_make_optional(struct mt_gate_rules *rules);
+void mt_gate_rules_release(struct mt_gate_rules *rules);
+
+#endif

@@ -1,0 +1,475 @@
+/* One cursor, two grammars. Recursion is as deep as MT_SETTINGS_DEPTH allows,
+ * whatever the document says. */
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "grow.h"
+#include "map.h"
+#include "util.h"
+
+struct cursor {
+    const char *at, *end;
+    unsigned line;
+    bool is_toml;
+    struct mt_buf path, text; /* of the value that is read */
+    struct mt_strings seen;   /* paths */
+    struct mt_settings *settings;
+    struct mt_error *error;
+};
+
+static enum mt_status fail(struct cursor *cursor, const char *what)
+{
+    return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: %s", cursor->line, what);
+}
+
+static enum mt_status no_memory(struct cursor *cursor)
+{
+    return mt_fail(cursor->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+}
+
+static char peek(const struct cursor *cursor)
+{
+    return cursor->at < cursor->end ? *cursor->at : '\0';
+}
+
+static bool accept(struct cursor *cursor, char c)
+{
+    if (cursor->at == cursor->end || *cursor->at != c)
+        return false;
+    cursor->at++;
+    return true;
+}
+
+static void skip_blanks(struct cursor *cursor)
+{
+    while (peek(cursor) == ' ' || peek(cursor) == '\t')
+        cursor->at++;
+}
+
+/* Blanks, ends of lines and, in TOML, comments. */
+static void skip_space(struct cursor *cursor)
+{
+    for (; cursor->at < cursor->end; cursor->at++) {
+        if (*cursor->at == '\n')
+            cursor->line++;
+        else if (cursor->is_toml && *cursor->at == '#')
+            while (cursor->at + 1 < cursor->end && cursor->at[1] != '\n')
+                cursor->at++;
+        else if (*cursor->at != ' ' && *cursor->at != '\t' && *cursor->at != '\r')
+            return;
+    }
+}
+
+/* ---- what was read -------------------------------------------------------------- */
+
+static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
+{
+    struct mt_settings *settings = cursor->settings;
+    uint32_t id, known = cursor->seen.count;
+    enum mt_status status;
+
+    if (cursor->path.failed || cursor->text.failed)
+        return no_memory(cursor);
+    status = mt_strings_intern(&cursor->seen, cursor->path.data, cursor->path.length, &id);
+    if (status)
+        return no_memory(cursor);
+    if (id < known)
+        return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.80s' comes twice",
+                       cursor->line, cursor->path.data);
+    if (settings->count == MT_SETTINGS_MAX)
+        return fail(cursor, "too many values");
+    if (settings->count == settings->capacity &&
+        mt_grow(&settings->entries, &settings->capacity, settings->count + 1,
+                sizeof *settings->entries))
+        return no_memory(cursor);
+    entry.line = cursor->line;
+    entry.path = mt_arena_text(&settings->arena, cursor->path.data, cursor->path.length);
+    entry.text = mt_arena_text(&settings->arena, cursor->text.data ? cursor->text.data : "",
+                               cursor->text.length);
+    if (!entry.path || !entry.text)
+        return no_memory(cursor);
+    settings->entries[settings->count++] = entry;
+    return MT_OK;
+}
+
+/* Adds a part to the path; returns its length before, for leave(). */
+static size_t enter(struct cursor *cursor, const char *part, size_t length)
+{
+    size_t before = cursor->path.length;
+
+    cursor->path.failed |= cursor->text.failed;
+    if (before)
+        mt_buf_add_char(&cursor->path, '.');
+    mt_buf_add(&cursor->path, part, length);
+    return before;
+}
+
+static void leave(struct cursor *cursor, size_t before)
+{
+    if (cursor->path.data) {
+        cursor->path.length = before;
+        cursor->path.data[before] = '\0';
+    }
+}
+
+/* ---- strings and words ------------------------------------------------------------ */
+
+static void add_utf8(struct mt_buf *out, uint32_t code)
+{
+    if (code < 0x80) {
+        mt_buf_add_char(out, (char)code);
+    } else if (code < 0x800) {
+        mt_buf_add_char(out, (char)(0xc0 | code >> 6));
+        mt_buf_add_char(out, (char)(0x80 | (code & 0x3f)));
+    } else {
+        mt_buf_add_char(out, (char)(0xe0 | code >> 12));
+        mt_buf_add_char(out, (char)(0x80 | (code >> 6 & 0x3f)));
+        mt_buf_add_char(out, (char)(0x80 | (code & 0x3f)));
+    }
+}
+
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* After "\u". Halves of surrogate pairs and NUL have no place in a setting. */
+static enum mt_status read_code(struct cursor *cursor)
+{
+    uint32_t code = 0;
+
+    for (int i = 0; i < 4; i++) {
+        int digit = digit_of(peek(cursor));
+
+        if (digit < 0)
+            return fail(cursor, "\\u wants four hexadecimal digits");
+        code = code * 16 + (uint32_t)digit;
+        cursor->at++;
+    }
+    if (code == 0 || (code >= 0xd800 && code < 0xe000))
+        return fail(cursor, "\\u of this number is not supported");
+    add_utf8(&cursor->text, code);
+    return MT_OK;
+}
+
+static enum mt_status read_escape(struct cursor *cursor)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    char c = peek(cursor);
+    const char *found = c ? strchr(from, c) : NULL;
+
+    if (cursor->at < cursor->end)
+        cursor->at++;
+    if (c == 'u')
+        return read_code(cursor);
+    if (!found)
+        return fail(cursor, "unknown escape in a string");
+    mt_buf_add_char(&cursor->text, to[found - from]);
+    return MT_OK;
+}
+
+/* After the quote that opens it, into cursor->text. */
+static enum mt_status read_string(struct cursor *cursor, char quote)
+{
+    enum mt_status status = MT_OK;
+
+    mt_buf_reset(&cursor->text);
+    while (!status) {
+        char c = peek(cursor);
+
+        if (cursor->at == cursor->end || c == '\n')
+            return fail(cursor, "a string has no end");
+        if ((unsigned char)c < 0x20 && c != '\t')
+            return fail(cursor, "control character in a string");
+        cursor->at++;
+        if (c == quote)
+            break;
+        if (c == '\\' && quote == '"')
+            status = read_escape(cursor);
+        else
+            mt_buf_add_char(&cursor->text, c);
+    }
+    return status;
+}
+
+static bool is_word_char(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-';
+}
+
+/* true, 12, -1.5e3: into cursor->text. */
+static void read_word(struct cursor *cursor)
+{
+    mt_buf_reset(&cursor->text);
+    while (is_word_char(peek(cursor)) || peek(cursor) == '.' || peek(cursor) == '+')
+        mt_buf_add_char(&cursor->text, *cursor->at++);
+}
+
+static bool is_number(const char *text)
+{
+    const char *at = text + (*text == '-');
+    size_t digits = strspn(at, "0123456789");
+
+    if (!digits || (digits > 1 && *at == '0'))
+        return false;
+    at += digits;
+    if (*at == '.') {
+        digits = strspn(++at, "0123456789");
+        if (!digits)
+            return false;
+        at += digits;
+    }
+    if (*at == 'e' || *at == 'E') {
+        at += 1 + (at[1] == '+' || at[1] == '-');
+        digits = strspn(at, "0123456789");
+        at += digits;
+    }
+    return digits && !*at;
+}
+
+static bool whole_number(const char *text, uint64_t *number)
+{
+    *number = 0;
+    for (; *text; text++)
+        if (*text < '0' || *text > '9' || !mt_mul_ok(*number, 10, number) ||
+            !mt_add_ok(*number, (uint64_t)(*text - '0'), number))
+            return false;
+    return true;
+}
+
+static enum mt_status read_scalar(struct cursor *cursor)
+{
+    struct mt_setting entry = {.kind = MT_SETTING_TEXT};
+    const char *word;
+    enum mt_status status;
+
+    if (peek(cursor) == '"' || (cursor->is_toml && peek(cursor) == '\'')) {
+        char quote = *cursor->at++;
+
+        status = read_string(cursor, quote);
+        return status ? status : add_entry(cursor, entry);
+    }
+    read_word(cursor);
+    word = cursor->text.length ? cursor->text.data : "";
+    if (strcmp(word, "null") == 0 && !cursor->is_toml)
+        return MT_OK;
+    if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0) {
+        entry.kind = MT_SETTING_BOOL;
+        entry.number = *word == 't';
+        return add_entry(cursor, entry);
+    }
+    if (!is_number(word))
+        return fail(cursor, *word ? "what stands here is no value: strings want quotes"
+                                  : "a value is missing");
+    entry.kind = MT_SETTING_NUMBER;
+    entry.is_whole = whole_number(word, &entry.number);
+    return add_entry(cursor, entry);
+}
+
+/* ---- JSON ------------------------------------------------------------------------- */
+
+static enum mt_status read_json(struct cursor *cursor, unsigned depth);
+
+static enum mt_status read_member(struct cursor *cursor, unsigned depth)
+{
+    enum mt_status status;
+    size_t before;
+
+    skip_space(cursor);
+    if (!accept(cursor, '"'))
+        return fail(cursor, "a key in quotes is missing");
+    status = read_string(cursor, '"');
+    if (status)
+        return status;
+    if (!cursor->text.length)
+        return fail(cursor, "a key is empty");
+    before = enter(cursor, cursor->text.data, cursor->text.length);
+    skip_space(cursor);
+    if (!accept(cursor, ':'))
+        return fail(cursor, "':' is missing after a key");
+    status = read_json(cursor, depth);
+    leave(cursor, before);
+    return status;
+}
+
+static enum mt_status read_item(struct cursor *cursor, unsigned depth, size_t index)
+{
+    struct mt_buf name = {0};
+    enum mt_status status;
+    size_t before;
+
+    mt_buf_add_u64(&name, index);
+    before = enter(cursor, name.data ? name.data : "", name.length);
+    cursor->path.failed |= name.failed;
+    mt_buf_release(&name);
+    status = read_json(cursor, depth);
+    leave(cursor, before);
+    return status;
+}
+
+static enum mt_status read_many(struct cursor *cursor, unsigned depth, bool is_object)
+{
+    char close = is_object ? '}' : ']';
+    enum mt_status status = MT_OK;
+    size_t index = 0;
+
+    if (depth == MT_SETTINGS_DEPTH)
+        return fail(cursor, "nested too deep");
+    skip_space(cursor);
+    if (accept(cursor, close))
+        return MT_OK;
+    do {
+        status = is_object ? read_member(cursor, depth + 1) : read_item(cursor, depth + 1, index++);
+        skip_space(cursor);
+    } while (!status && accept(cursor, ','));
+    if (!status && !accept(cursor, close))
+        status = fail(cursor, is_object ? "',' or '}' is missing" : "',' or ']' is missing");
+    return status;
+}
+
+static enum mt_status read_json(struct cursor *cursor, unsigned depth)
+{
+    skip_space(cursor);
+    if (accept(cursor, '{'))
+        return read_many(cursor, depth, true);
+    if (accept(cursor, '['))
+        return read_many(cursor, depth, false);
+    return read_scalar(cursor);
+}
+
+static enum mt_status read_json_document(struct cursor *cursor)
+{
+    enum mt_status status = read_json(cursor, 0);
+
+    skip_space(cursor);
+    if (!status && cursor->at < cursor->end)
+        status = fail(cursor, "something follows the end of the document");
+    return status;
+}
+
+/* ---- TOML ------------------------------------------------------------------------- */
+
+/* a.b."c d" is added to the path. */
+static enum mt_status read_key(struct cursor *cursor)
+{
+    enum mt_status status = MT_OK;
+    unsigned parts = 0;
+
+    do {
+        skip_blanks(cursor);
+        if (peek(cursor) == '"' || peek(cursor) == '\'') {
+            char quote = *cursor->at++;
+
+            status = read_string(cursor, quote);
+        } else {
+            mt_buf_reset(&cursor->text);
+            while (is_word_char(peek(cursor)))
+                mt_buf_add_char(&cursor->text, *cursor->at++);
+        }
+        if (!status && !cursor->text.length)
+            status = fail(cursor, "a key is missing");
+        if (!status && ++parts > MT_SETTINGS_DEPTH)
+            status = fail(cursor, "nested too deep");
+        if (status)
+            return status;
+        (void)enter(cursor, cursor->text.data, cursor->text.length);
+        skip_blanks(cursor);
+    } while (accept(cursor, '.'));
+    return MT_OK;
+}
+
+static enum mt_status end_line(struct cursor *cursor)
+{
+    skip_blanks(cursor);
+    if (cursor->at < cursor->end && !strchr("#\r\n", *cursor->at))
+        return fail(cursor, "something follows the end of the value");
+    return MT_OK;
+}
+
+static enum mt_status read_table(struct cursor *cursor)
+{
+    enum mt_status status;
+
+    leave(cursor, 0);
+    if (peek(cursor) == '[')
+        return fail(cursor, "arrays of tables are not supported");
+    status = read_key(cursor);
+    if (!status && !accept(cursor, ']'))
+        status = fail(cursor, "']' is missing");
+    return status ? status : end_line(cursor);
+}
+
+static enum mt_status read_pair(struct cursor *cursor)
+{
+    size_t before = cursor->path.length;
+    enum mt_status status = read_key(cursor);
+
+    if (!status && !accept(cursor, '='))
+        status = fail(cursor, "'=' is missing after a key");
+    if (status)
+        return status;
+    skip_blanks(cursor);
+    if (peek(cursor) == '[' || peek(cursor) == '{')
+        return fail(cursor, "arrays and inline tables are not supported");
+    status = read_scalar(cursor);
+    leave(cursor, before);
+    return status ? status : end_line(cursor);
+}
+
+static enum mt_status read_toml_document(struct cursor *cursor)
+{
+    enum mt_status status = MT_OK;
+
+    for (;;) {
+        skip_space(cursor);
+        if (status || cursor->at == cursor->end)
+            return status;
+        status = accept(cursor, '[') ? read_table(cursor) : read_pair(cursor);
+    }
+}
+
+/* ---- the document ------------------------------------------------------------------ */
+
+enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_settings *settings,
+                                 struct mt_error *error)
+{
+    struct cursor cursor = {
+        .at = text, .end = text + length, .line = 1, .settings = settings, .error = error};
+    enum mt_status status;
+
+    memset(settings, 0, sizeof *settings);
+    if (length > MT_SETTINGS_BYTES)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "larger than %d bytes",
+                       MT_SETTINGS_BYTES);
+    if (memchr(text, '\0', length))
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "not a text");
+    skip_space(&cursor);
+    cursor.is_toml = peek(&cursor) != '{';
+    status = cursor.is_toml ? read_toml_document(&cursor) : read_json_document(&cursor);
+    mt_buf_release(&cursor.path);
+    mt_buf_release(&cursor.text);
+    mt_strings_release(&cursor.seen);
+    return status;
+}
+
+void mt_settings_release(struct mt_settings *settings)
+{
+    free(settings->entries);
+    mt_arena_release(&settings->arena);
+    memset(settings, 0, sizeof *settings);
+}
+
+const struct mt_setting *mt_settings_find(const struct mt_settings *settings, const char *path)
+{
+    for (size_t i = 0; i < settings->count; i++)
+        if (strcmp(settings->entries[i].path, path) == 0)
+            return &settings->entries[i];
+    return NULL;
+}

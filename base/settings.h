@@ -1,0 +1,46 @@
+/* Small documents of settings that people write and commit: JSON, or a strict
+ * subset of TOML (tables, dotted keys, strings, whole numbers, true and false,
+ * comments). What was read is flat: one entry a value, named by its path. */
+#ifndef MT_BASE_SETTINGS_H
+#define MT_BASE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "status.h"
+
+enum mt_setting_kind { MT_SETTING_TEXT, MT_SETTING_NUMBER, MT_SETTING_BOOL };
+
+struct mt_setting {
+    const char *path; /* "max-peak.reserved.limit"; members of arrays: "devices.0.name" */
+    enum mt_setting_kind kind;
+    const char *text; /* of a number: as it is written */
+    uint64_t number;  /* of NUMBER, if it is whole; of BOOL 0 or 1 */
+    bool is_whole;
+    unsigned line; /* from 1 */
+};
+
+struct mt_settings {
+    struct mt_arena arena;
+    struct mt_setting *entries; /* in the order of the document */
+    size_t count, capacity;
+};
+
+/* Documents larger than this, nested deeper or with more entries are refused. */
+#define MT_SETTINGS_BYTES 1048576
+#define MT_SETTINGS_DEPTH 8
+#define MT_SETTINGS_MAX   16384
+
+/* JSON if the first thing in it is '{', else TOML. MT_ERR_FORMAT names the line.
+ * A key that comes twice is an error; null is as if the key were not there.
+ * Release *settings in any case. */
+enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_settings *settings,
+                                 struct mt_error *error) MT_MUST_USE;
+void mt_settings_release(struct mt_settings *settings);
+
+/* NULL if there is none. */
+const struct mt_setting *mt_settings_find(const struct mt_settings *settings, const char *path);
+
+#endif
