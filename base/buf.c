@@ -134,3 +134,15 @@ void mt_buf_release(struct mt_buf *buf)
     free(buf->data);
     memset(buf, 0, sizeof *buf);
 }
+
+void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c)
+{
+    char bytes[4];
+    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
+    static const unsigned char leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
+
+    for (i = length; i-- > 1; c >>= 6)
+        bytes[i] = (char)(0x80 | (c & 0x3F));
+    bytes[0] = (char)(leads[length] | c);
+    mt_buf_add(buf, bytes, length);
+}

@@ -18,6 +18,8 @@ struct mt_buf {
 void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length);
 void mt_buf_add_text(struct mt_buf *buf, const char *text);
 void mt_buf_add_char(struct mt_buf *buf, char c);
+/* A Unicode character, which is no surrogate and below 0x110000, as UTF-8. */
+void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c);
 
 /* printf; only integers, strings and characters: '%f' obeys the locale. */
 void mt_buf_printf(struct mt_buf *buf, const char *format, ...)

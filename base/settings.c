@@ -117,20 +117,6 @@ static void leave(struct cursor *cursor, size_t before)
 
 /* ---- strings and words ------------------------------------------------------------ */
 
-static void add_utf8(struct mt_buf *out, uint32_t code)
-{
-    if (code < 0x80) {
-        mt_buf_add_char(out, (char)code);
-    } else if (code < 0x800) {
-        mt_buf_add_char(out, (char)(0xc0 | code >> 6));
-        mt_buf_add_char(out, (char)(0x80 | (code & 0x3f)));
-    } else {
-        mt_buf_add_char(out, (char)(0xe0 | code >> 12));
-        mt_buf_add_char(out, (char)(0x80 | (code >> 6 & 0x3f)));
-        mt_buf_add_char(out, (char)(0x80 | (code & 0x3f)));
-    }
-}
-
 static int digit_of(char c)
 {
     if (c >= '0' && c <= '9')
@@ -154,7 +140,7 @@ static enum mt_status read_code(struct cursor *cursor)
     }
     if (code == 0 || (code >= 0xd800 && code < 0xe000))
         return fail(cursor, "\\u of this number is not supported");
-    add_utf8(&cursor->text, code);
+    mt_buf_add_utf8(&cursor->text, code);
     return MT_OK;
 }
 

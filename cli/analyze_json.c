@@ -1,4 +1,5 @@
 #include "analyze_output.h"
+#include "gate_run.h"
 #include "heaps.h"
 #include "json.h"
 #include "replay_json.h"
@@ -392,7 +393,8 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     mt_json_object_end(json);
 }
 
-void mt_analyze_json(struct mt_buf *out, const struct mt_report *report)
+void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
+                     const struct mt_gates *gates)
 {
     struct mt_arena arena = {0};
     struct mt_json json;
@@ -408,6 +410,7 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report)
         add_device(&json, &arena, report, &report->devices[i]);
     mt_json_array_end(&json);
     add_drivers(&json, &arena, report);
+    mt_json_gates(&json, gates);
     mt_json_object_end(&json);
     if (out->length && out->data[out->length - 1] != '\n')
         mt_buf_add_char(out, '\n');

@@ -3,6 +3,7 @@
 #define MT_CLI_ANALYZE_OUTPUT_H
 
 #include "cli.h"
+#include "gate_check.h"
 #include "json.h"
 #include "report.h"
 
@@ -13,8 +14,9 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, bool all);
 #define MT_ANALYZE_LINES 59
 
-/* "memtrace.analyze/1" */
-void mt_analyze_json(struct mt_buf *out, const struct mt_report *report);
+/* "memtrace.analyze/1"; gates: NULL = none. */
+void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
+                     const struct mt_gates *gates);
 
 /* ---- parts of the text, one file each ---- */
 

@@ -2,6 +2,9 @@
 #include "analyze_output.h"
 #include "file_hash.h"
 #include "gallery.h"
+#include "gate_run.h"
+#include "junit.h"
+#include "summary_md.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,6 +12,7 @@
 
 struct arguments {
     struct mt_common common;
+    struct mt_gate_options gates;
     const char *directory, *policy;
     uint64_t limit_bytes;
     bool unnamed, all;
@@ -45,19 +49,51 @@ static int make_directory(const char *path)
     return mt_report_error(path, &error);
 }
 
-static int write_json(const struct mt_report *report, const char *path)
+/* DIR/NAME; names it. */
+static int write_document(const struct arguments *arguments, const char *name,
+                          const struct mt_buf *document, struct mt_buf *names)
 {
-    struct mt_buf json = {0};
+    const char *directory = arguments->directory;
+    size_t length = strlen(directory);
+    struct mt_buf path = {0};
     int code;
 
-    mt_analyze_json(&json, report);
-    if (json.failed) {
+    while (length > 1 && directory[length - 1] == '/')
+        length--;
+    mt_buf_add(&path, directory, length);
+    mt_buf_printf(&path, "/%s", name);
+    if (document->failed || path.failed) {
         mt_say("out of memory while writing the report");
         code = MT_EXIT_OUTPUT;
     } else {
-        code = mt_write_file(path, json.data, json.length);
+        code = mt_write_file(path.data, document->data, document->length);
+        mt_buf_add_text(names, "  ");
+        mt_buf_add_printable(names, path.data, path.length);
+        mt_buf_add_char(names, '\n');
     }
-    mt_buf_release(&json);
+    mt_buf_release(&path);
+    return code;
+}
+
+static int write_documents(const struct mt_report *report, const struct mt_gate_run *run,
+                           const struct arguments *arguments, struct mt_buf *names)
+{
+    const struct mt_gates *gates = mt_gate_run_gates(run);
+    struct mt_buf document = {0};
+    int code;
+
+    mt_analyze_json(&document, report, gates);
+    code = write_document(arguments, "report.json", &document, names);
+    mt_buf_reset(&document);
+    mt_add_summary_md(&document, report, gates, mt_gate_run_base(run));
+    if (!code)
+        code = write_document(arguments, "summary.md", &document, names);
+    mt_buf_reset(&document);
+    if (gates)
+        mt_add_junit(&document, report, gates);
+    if (!code && gates)
+        code = write_document(arguments, "junit.xml", &document, names);
+    mt_buf_release(&document);
     return code;
 }
 
@@ -118,45 +154,41 @@ static int write_pictures(const struct mt_report *report, const char *directory,
     return code;
 }
 
-/* report.json and the pictures; tells what was written. */
-static int write_files(const struct mt_report *report, const struct arguments *arguments)
+/* The documents and the pictures; tells what was written. */
+static int write_files(const struct mt_report *report, const struct mt_gate_run *run,
+                       const struct arguments *arguments)
 {
-    struct mt_buf path = {0}, names = {0};
+    struct mt_buf names = {0};
     int code = make_directory(arguments->directory);
 
-    mt_buf_add_text(&path, arguments->directory);
-    while (path.length > 1 && path.data[path.length - 1] == '/')
-        path.length--;
-    mt_buf_add_text(&path, "/report.json");
-    if (path.failed)
-        code = MT_EXIT_OUTPUT;
-    if (!code)
-        code = write_json(report, path.data);
     if (!code) {
-        mt_buf_add_text(&names, "\nFiles\n  ");
-        mt_buf_add_printable(&names, path.data, path.length);
-        mt_buf_add_char(&names, '\n');
+        mt_buf_add_text(&names, "\nFiles\n");
+        code = write_documents(report, run, arguments, &names);
+    }
+    if (!code) {
         code = write_pictures(report, arguments->directory, &names);
-    }
-    if (!arguments->common.json && names.length) {
-        int printed = mt_print(&names);
+        if (!arguments->common.json) {
+            int printed = mt_print(&names);
 
-        code = code ? code : printed;
+            code = code ? code : printed;
+        }
     }
-    mt_buf_release(&path);
     mt_buf_release(&names);
     return code;
 }
 
 /* ---- the command ----------------------------------------------------------- */
 
-static int tell(const struct mt_report *report, const struct arguments *arguments)
+static int tell(const struct mt_report *report, const struct mt_gates *gates,
+                const struct arguments *arguments)
 {
     struct mt_buf out = {0};
     int code;
 
+    if (gates && !arguments->common.json)
+        mt_add_gates_text(&out, gates, mt_stdout_style());
     if (arguments->common.json)
-        mt_analyze_json(&out, report);
+        mt_analyze_json(&out, report, gates);
     else
         mt_analyze_text(&out, report, mt_stdout_style(), arguments->all);
     code = mt_print(&out);
@@ -169,7 +201,20 @@ static void show_progress(void *progress, double share)
     mt_progress_update(progress, "analysing", share);
 }
 
-static int analyze(struct mt_source *source, const char *path, const struct arguments *arguments)
+/* Gates, answer, files: the first thing that goes wrong is the exit code. */
+static int tell_all(struct mt_source *source, const struct mt_report *report,
+                    struct mt_gate_run *run, const struct arguments *arguments)
+{
+    int checked = mt_gate_run_check(run, &arguments->gates, source, report, arguments->policy);
+    int told = tell(report, mt_gate_run_gates(run), arguments), written = MT_EXIT_OK;
+
+    if (arguments->directory)
+        written = write_files(report, run, arguments);
+    return checked ? checked : told ? told : written;
+}
+
+static int analyze(struct mt_source *source, const char *path, struct mt_gate_run *run,
+                   const struct arguments *arguments)
 {
     struct mt_analyze_options options = options_of(arguments, path);
     struct mt_progress progress = {0};
@@ -189,22 +234,18 @@ static int analyze(struct mt_source *source, const char *path, const struct argu
     }
     mt_progress_end(&progress);
     memcpy(report->sha256, mt_file_hash_finish(&hash), sizeof report->sha256);
-    code = tell(report, arguments);
-    if (arguments->directory) {
-        int written = write_files(report, arguments);
-
-        code = code ? code : written;
-    }
+    code = tell_all(source, report, run, arguments);
     verdict = mt_input_verdict(source, path, &arguments->common);
     mt_report_release(report);
-    return code ? code : verdict;
+    code = code ? code : verdict;
+    return code ? code : mt_gate_run_verdict(run);
 }
 
 int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.directory = NULL};
     const struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "DIR", "write report.json and pictures there",
+        {"output", 'o', MT_OPTION_TEXT, "DIR", "write report.json, summary.md and pictures there",
          &arguments.directory},
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
@@ -214,8 +255,10 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
          &arguments.all},
         {"unnamed", 0, MT_OPTION_FLAG, NULL, "as if no ranges had been recorded: find them",
          &arguments.unnamed},
+        MT_GATE_OPTIONS(arguments.gates),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_gate_run run;
     struct mt_source *source;
     char **paths;
     int count, code;
@@ -223,10 +266,11 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
     if (code >= 0)
         return code;
-    source = mt_open_input(paths[0], &arguments.common, &code);
-    if (!source)
-        return code;
-    code = analyze(source, paths[0], &arguments);
+    code = mt_gate_run_open(&run, &arguments.gates, &arguments.common);
+    source = code ? NULL : mt_open_input(paths[0], &arguments.common, &code);
+    if (source)
+        code = analyze(source, paths[0], &run, &arguments);
     mt_source_close(source);
+    mt_gate_run_release(&run);
     return code;
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "glyphs.h"
+#include "escape.h"
 #include "theme.h"
 
 #define FONTS  "Inter,system-ui,'Segoe UI',Helvetica,Arial,sans-serif"
@@ -35,41 +35,10 @@ static void add_attribute(struct mt_buf *out, const char *name, double value)
     mt_buf_add_char(out, '"');
 }
 
-static void add_utf8(struct mt_buf *out, uint32_t c)
-{
-    char bytes[4];
-    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
-    static const unsigned char leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
-
-    for (i = length; i-- > 1; c >>= 6)
-        bytes[i] = (char)(0x80 | (c & 0x3F));
-    bytes[0] = (char)(leads[length] | c);
-    mt_buf_add(out, bytes, length);
-}
-
-/* Text as XML: escaped, valid UTF-8, without characters that XML forbids. */
-static void add_escaped(struct mt_buf *out, const char *text)
-{
-    uint32_t c;
-
-    while ((c = mt_utf8_next(&text))) {
-        switch (c) {
-        case '&': mt_buf_add_text(out, "&amp;"); break;
-        case '<': mt_buf_add_text(out, "&lt;"); break;
-        case '>': mt_buf_add_text(out, "&gt;"); break;
-        case '"': mt_buf_add_text(out, "&quot;"); break;
-        default:
-            if ((c < 0x20 && c != '\n' && c != '\t') || c == 0xFFFE || c == 0xFFFF)
-                c = 0xFFFD;
-            add_utf8(out, c);
-        }
-    }
-}
-
 static void add_element(struct mt_buf *out, const char *name, const char *text)
 {
     mt_buf_printf(out, "<%s>", name);
-    add_escaped(out, text);
+    mt_add_xml(out, text);
     mt_buf_printf(out, "</%s>", name);
 }
 
@@ -340,7 +309,7 @@ static void add_text(struct mt_buf *out, const struct mt_op *op)
     mt_buf_add_text(out, anchors[style->anchor]);
     mt_buf_add_text(out, style->weight == MT_SEMIBOLD ? " b" : "");
     mt_buf_add_text(out, style->halo ? " o\">" : "\">");
-    add_escaped(out, op->text);
+    mt_add_xml(out, op->text);
     mt_buf_add_text(out, "</text>\n");
 }
 
@@ -374,9 +343,9 @@ static void add_head(struct mt_buf *out, const struct mt_drawing *drawing, const
                   " role=\"img\" aria-labelledby=\"%s-title %s-desc\" font-family=\"" FONTS
                   "\">\n<title id=\"%s-title\">",
                   id, id, id);
-    add_escaped(out, drawing->title ? drawing->title : id);
+    mt_add_xml(out, drawing->title ? drawing->title : id);
     mt_buf_printf(out, "</title>\n<desc id=\"%s-desc\">", id);
-    add_escaped(out, drawing->description ? drawing->description : "");
+    mt_add_xml(out, drawing->description ? drawing->description : "");
     mt_buf_add_text(out, "</desc>\n");
 }
 

@@ -19,6 +19,8 @@ const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_devic
     for (uint32_t i = 0; i < device->oom_count; i++)
         if (device->oom_list[i].fatal)
             return "the run died of out of memory";
+    if (report->starts_in_middle)
+        return "the trace starts in the middle of the run";
     return NULL;
 }
 

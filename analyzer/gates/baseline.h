@@ -29,7 +29,7 @@ struct mt_baseline {
     struct mt_arena arena;
     const char *name, *sha256, *framework; /* NULL = not known */
     const char *options; /* of PyTorch's allocator, those that differ from its defaults; NULL */
-    const char *doubt; /* why its peaks may be too small, NULL = they are not */
+    const char *doubt;   /* why its peaks may be too small, NULL = they are not */
     struct mt_baseline_device *devices; /* ascending */
     uint32_t device_count;
 };

@@ -165,8 +165,7 @@ enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_se
     status = check_schema(settings, error);
     if (status)
         return status;
-    baseline->devices =
-        mt_arena_array(&baseline->arena, MT_MAX_DEVICES, sizeof *baseline->devices);
+    baseline->devices = mt_arena_array(&baseline->arena, MT_MAX_DEVICES, sizeof *baseline->devices);
     if (!baseline->devices)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     status = read_text(&reading, "name", &baseline->name);

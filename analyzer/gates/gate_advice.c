@@ -25,13 +25,12 @@ struct advice {
 
 static bool is_bad(const struct mt_gate_result *result)
 {
-    return result->has_actual &&
-           (result->state == MT_GATE_FAIL || result->state == MT_GATE_WARN);
+    return result->has_actual && (result->state == MT_GATE_FAIL || result->state == MT_GATE_WARN);
 }
 
 static bool is_of_reserved(const struct mt_gate_result *result)
 {
-    return result->metric == MT_METRIC_RESERVED || result->metric == MT_METRIC_ACTIVE;
+    return result->metric == MT_METRIC_RESERVED;
 }
 
 static bool can_replay(const struct mt_gate_work *work)
@@ -59,8 +58,7 @@ static enum mt_status tune(struct mt_gate_work *work, struct advice *advice)
 {
     const struct mt_tune_options options = {0};
     struct mt_error error;
-    enum mt_status status =
-        mt_tune_run(work->check->source, &options, &advice->tuned, &error);
+    enum mt_status status = mt_tune_run(work->check->source, &options, &advice->tuned, &error);
 
     advice->has_tuned = status == MT_OK;
     return status == MT_ERR_MEMORY || status == MT_ERR_IO ? status : MT_OK;
@@ -115,8 +113,7 @@ static const char *spelling(const char *options)
 static const char *passes(const struct mt_gate_work *work, const struct mt_gate_result *result,
                           uint64_t reserved_bytes)
 {
-    bool is_peak =
-        result->rule->kind == MT_GATE_PEAK || result->rule->kind == MT_GATE_REGRESSION;
+    bool is_peak = result->rule->kind == MT_GATE_PEAK || result->rule->kind == MT_GATE_REGRESSION;
 
     return is_peak && work->check->report->device_count == 1 && result->limit_bytes < INT64_MAX &&
                    reserved_bytes <= (uint64_t)result->limit_bytes
@@ -152,10 +149,9 @@ static const char *of_tune(struct mt_gate_work *work, const struct mt_gate_resul
     mt_format_bytes(then, best->reserved_peak_bytes);
     mt_format_bytes(now, tuned->current.reserved_peak_bytes);
     if (!*best->conf)
-        return mt_arena_printf(&work->gates->arena,
-                               "without %s these requests reserve %s instead of %s%s",
-                               advice->options, then, now,
-                               passes(work, result, best->reserved_peak_bytes));
+        return mt_arena_printf(
+            &work->gates->arena, "without %s these requests reserve %s instead of %s%s",
+            advice->options, then, now, passes(work, result, best->reserved_peak_bytes));
     return mt_arena_printf(&work->gates->arena,
                            "PYTORCH_CUDA_ALLOC_CONF=%s reserves %s instead of %s%s (replayed)",
                            best->conf, then, now, passes(work, result, best->reserved_peak_bytes));
@@ -190,8 +186,7 @@ static void advise(struct mt_gate_work *work, struct mt_gate_result *result,
     }
     base = of_base(work, result, advice);
     best = of_tune(work, result, advice);
-    result->advice =
-        base && best ? mt_arena_printf(&work->gates->arena, "%s%s", base, best) : NULL;
+    result->advice = base && best ? mt_arena_printf(&work->gates->arena, "%s%s", base, best) : NULL;
 }
 
 enum mt_status mt_gate_say_advice(struct mt_gate_work *work)

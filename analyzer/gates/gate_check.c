@@ -127,8 +127,11 @@ static const char *base_of(const struct mt_gate_work *work, const struct mt_gate
         return "no base was given";
     if (!device)
         return "the base has no such device";
-    if (base->doubt)
-        return "the base's peaks are not certain";
+    if (base->doubt) {
+        const char *why =
+            mt_arena_printf(&work->gates->arena, "the base is uncertain: %.100s", base->doubt);
+        return why ? why : base->doubt;
+    }
     switch (result->metric) {
     case MT_METRIC_REQUESTED: *bytes = device->requested_peak_bytes; return NULL;
     case MT_METRIC_ALLOCATED: *bytes = device->allocated_peak_bytes; return NULL;
@@ -238,7 +241,7 @@ static void say_failing_request(struct mt_gate_work *work, struct mt_gate_result
 {
     if (failure->known)
         result->culprit = mt_arena_printf(
-            &work->gates->arena, "the first request that does not fit: %s%s%s",
+            &work->gates->arena, "the first request that does not fit: %.200s%s%.200s",
             failure->site ? failure->site : "no stack", failure->phase ? ", in " : "",
             failure->phase ? failure->phase : "");
 }
@@ -281,7 +284,9 @@ static enum mt_status check_fits(struct mt_gate_work *work, struct mt_gate_resul
 
     if (!summary)
         return MT_ERR_MEMORY;
-    status = mt_fit_run(work->check->source, &options, summary, &error);
+    status = mt_source_rewind(work->check->source, &error);
+    if (!status)
+        status = mt_fit_run(work->check->source, &options, summary, &error);
     for (size_t i = 0; i < count; i++) {
         if (status == MT_OK)
             judge_fit(work, &results[i], fit_of(summary, results[i].device));
@@ -315,9 +320,7 @@ static void check_device(struct mt_gate_work *work, const struct mt_gate_rule *r
 
     switch (rule->kind) {
     case MT_GATE_PEAK: check_peak(work, add(work, rule, rule->metric, device)); break;
-    case MT_GATE_GROWTH:
-        check_growth(work, add(work, rule, MT_METRIC_ALLOCATED, device));
-        break;
+    case MT_GATE_GROWTH: check_growth(work, add(work, rule, MT_METRIC_ALLOCATED, device)); break;
     case MT_GATE_FRAGMENTATION:
         check_fragmentation(work, add(work, rule, MT_METRIC_RESERVED, device));
         break;
@@ -395,9 +398,8 @@ enum mt_status mt_gates_check(const struct mt_gate_check *check, struct mt_gates
 
     memset(gates, 0, sizeof *gates);
     gates->base = check->base ? check->base->name : NULL;
-    gates->results =
-        mt_arena_array(&gates->arena, check->rules->count * (2 * MT_MAX_DEVICES + 1) + 1,
-                       sizeof *gates->results);
+    gates->results = mt_arena_array(
+        &gates->arena, check->rules->count * (2 * MT_MAX_DEVICES + 1) + 1, sizeof *gates->results);
     if (!gates->results)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     for (size_t i = 0; !status && i < check->rules->count; i++)

@@ -1,16 +1,32 @@
 /* What gates say: verdicts and culprits, one clause each. */
 #include "gate_check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "units.h"
 #include "util.h"
 
-enum { NAMED = 2 }; /* sites of a culprit */
+enum {
+    NAMED = 2, /* sites of a culprit */
+    MOST_LETTERS = 160
+};
 
 static const char *metric_words(enum mt_gate_metric metric)
 {
     return metric == MT_METRIC_DEVICE ? "use of the device" : mt_gate_metric_name(metric);
+}
+
+/* Names of a trace may be of any length; cut between characters. */
+static const char *shorten(struct mt_gate_work *work, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length <= MOST_LETTERS)
+        return text;
+    for (length = MOST_LETTERS; length && ((unsigned char)text[length] & 0xc0) == 0x80;)
+        length--;
+    return mt_arena_printf(&work->gates->arena, "%.*s...", (int)length, text);
 }
 
 /* ---- names ---------------------------------------------------------------------- */
@@ -24,12 +40,10 @@ static const char *name_of(struct mt_gate_work *work, const struct mt_gate_resul
     const char *metric = has_metric ? mt_gate_metric_name(result->metric) : "";
     const char *limit = rule->limit.text ? rule->limit.text : rule->warn.text;
     struct mt_arena *arena = &work->gates->arena;
-    const char *name = mt_arena_printf(arena, "%s %s%s%s%s%s", mt_gate_kind_name(rule->kind),
-                                       metric, *metric ? "=" : "", limit,
-                                       rule->kind == MT_GATE_GROWTH && !strchr(limit, '/')
-                                           ? "/step"
-                                           : "",
-                                       rule->limit.text ? "" : " (warning)");
+    const char *name = mt_arena_printf(
+        arena, "%s %s%s%s%s%s", mt_gate_kind_name(rule->kind), metric, *metric ? "=" : "", limit,
+        rule->kind == MT_GATE_GROWTH && !strchr(limit, '/') ? "/step" : "",
+        rule->limit.text ? "" : " (warning)");
 
     if (!name || work->check->report->device_count < 2)
         return name;
@@ -70,10 +84,10 @@ static char *bytes_text(char text[MT_UNITS_TEXT], int64_t bytes)
 
 static char *count_text(char text[MT_UNITS_TEXT], int64_t value)
 {
-    if (value >= 0)
-        return mt_format_count(text, (uint64_t)value);
-    mt_format_count(text + 1, 0 - (uint64_t)value);
-    text[0] = '-';
+    char digits[MT_UNITS_TEXT];
+
+    mt_format_count(digits, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    snprintf(text, MT_UNITS_TEXT, "%s%.40s", value < 0 ? "-" : "", digits);
     return text;
 }
 
@@ -89,9 +103,9 @@ static const char *where(struct mt_gate_work *work, int32_t phase)
 
     while (phase != MT_NO_PHASE && report->phases[phase].is_plumbing)
         phase = report->phases[phase].parent;
-    return phase == MT_NO_PHASE
-               ? ""
-               : mt_arena_printf(&work->gates->arena, ", in %s", report->phases[phase].path);
+    return phase == MT_NO_PHASE ? ""
+                                : mt_arena_printf(&work->gates->arena, ", in %s",
+                                                  shorten(work, report->phases[phase].path));
 }
 
 static const struct mt_peak *peak_of(const struct mt_device_report *device,
@@ -174,7 +188,8 @@ static const char *regression(struct mt_gate_work *work, const struct mt_gate_re
     char e[MT_UNITS_TEXT], f[MT_UNITS_TEXT];
     int64_t base = (int64_t)mt_min_u64(result->base_bytes, INT64_MAX);
     int64_t more = result->actual_bytes - base;
-    const char *subject = subject_of(work, result), *place = is_too_much ? place_of(work, result) : "";
+    const char *subject = subject_of(work, result),
+               *place = is_too_much ? place_of(work, result) : "";
 
     bytes_text(a, result->actual_bytes);
     mt_format_bytes(b, result->base_bytes);
@@ -185,11 +200,10 @@ static const char *regression(struct mt_gate_work *work, const struct mt_gate_re
                                c);
     mt_format_bytes(e, (uint64_t)(more < 0 ? -more : more));
     mt_format_percent(f, share(more < 0 ? -more : more, result->base_bytes));
-    return mt_arena_printf(&work->gates->arena,
-                           "%s %s is %s (%s) %s the base's %s; %s: %s (%s, base %s B)%s", subject, a,
-                           e, f, more < 0 ? "below" : "above", b,
-                           result->state == MT_GATE_WARN ? "warning above" : "allowed", bound->text,
-                           c, d, place);
+    return mt_arena_printf(
+        &work->gates->arena, "%s %s is %s (%s) %s the base's %s; %s: %s (%s against %s B)%s",
+        subject, a, e, f, more < 0 ? "below" : "above", b,
+        result->state == MT_GATE_WARN ? "warning above" : "allowed", bound->text, c, d, place);
 }
 
 static const char *no_limit(struct mt_gate_work *work, const struct mt_gate_result *result)
@@ -210,8 +224,8 @@ static const char *no_limit(struct mt_gate_work *work, const struct mt_gate_resu
 static const char *verdict_of(struct mt_gate_work *work, const struct mt_gate_result *result)
 {
     bool warns = result->state == MT_GATE_WARN, fails = result->state == MT_GATE_FAIL;
-    const struct mt_gate_bound *bound = warns || !result->rule->limit.text ? &result->rule->warn
-                                                                           : &result->rule->limit;
+    const struct mt_gate_bound *bound =
+        warns || !result->rule->limit.text ? &result->rule->warn : &result->rule->limit;
     const char *what = warns ? "the warning level " : "", *special;
 
     if (result->rule->kind == MT_GATE_FRAGMENTATION)
@@ -241,9 +255,9 @@ void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result 
     result->state = MT_GATE_NOT_EVALUATED;
     result->name = name_of(work, result);
     if (result->has_actual && result->rule->kind != MT_GATE_FRAGMENTATION)
-        result->verdict = mt_arena_printf(&work->gates->arena, "%s: %s; %s%s at least was seen",
-                                          subject, why, bytes_text(text, result->actual_bytes),
-                                          per(result));
+        result->verdict =
+            mt_arena_printf(&work->gates->arena, "%s: %s; %s%s at least was seen", subject, why,
+                            bytes_text(text, result->actual_bytes), per(result));
     else
         result->verdict = mt_arena_printf(&work->gates->arena, "%s: %s", subject, why);
 }
@@ -257,8 +271,9 @@ static const char *name_holder(struct mt_gate_work *work, const char *before, co
     char text[MT_UNITS_TEXT];
 
     return mt_arena_printf(&work->gates->arena, "%s%s%s%s%s (%s)", before, *before ? "; " : "",
-                           site && *site ? site : "no call site", phase && *phase ? ", in " : "",
-                           phase && *phase ? phase : "",
+                           site && *site ? shorten(work, site) : "no call site",
+                           phase && *phase ? ", in " : "",
+                           phase && *phase ? shorten(work, phase) : "",
                            is_change ? mt_format_change(text, bytes) : bytes_text(text, bytes));
 }
 
@@ -293,9 +308,8 @@ static const char *holders_of_reserved(struct mt_gate_work *work,
         return holders_of_peak(work, device);
     return mt_arena_printf(
         &work->gates->arena, "alive at the reserved peak: %s; unused then: %s", text,
-        mt_format_bytes(unused, peak->bytes > peak->then.allocated
-                                    ? peak->bytes - peak->then.allocated
-                                    : 0));
+        mt_format_bytes(
+            unused, peak->bytes > peak->then.allocated ? peak->bytes - peak->then.allocated : 0));
 }
 
 static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struct mt_site_use *use)
@@ -311,8 +325,7 @@ static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struc
 /* Who holds more at the allocated peak than in the base; NULL = nobody. */
 static const char *growers(struct mt_gate_work *work, const struct mt_device_report *device)
 {
-    const struct mt_baseline_device *base =
-        mt_baseline_device(work->check->base, device->device);
+    const struct mt_baseline_device *base = mt_baseline_device(work->check->base, device->device);
     const struct mt_site_use *most = NULL;
     int64_t most_bytes = 0;
 
@@ -327,9 +340,34 @@ static const char *growers(struct mt_gate_work *work, const struct mt_device_rep
     }
     if (!most)
         return NULL;
-    return mt_arena_printf(
-        &work->gates->arena, "more than in the base at the allocated peak: %s",
-        name_holder(work, "", most->site, most->phase, most_bytes, true));
+    return mt_arena_printf(&work->gates->arena, "more than in the base at the allocated peak: %s",
+                           name_holder(work, "", most->site, most->phase, most_bytes, true));
+}
+
+/* What the process holds of a device beside the framework: by whom. */
+static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
+{
+    const struct mt_report *report = work->check->report;
+    const struct mt_driver_report *driver = NULL;
+    const char *text = "";
+    char bytes[MT_UNITS_TEXT];
+
+    for (uint32_t i = 0; i < report->driver_count; i++)
+        if (report->drivers[i].device == device)
+            driver = &report->drivers[i];
+    if (!driver)
+        return NULL;
+    for (uint32_t i = 0; text && i < driver->outside_site_count && i < NAMED; i++)
+        text =
+            name_holder(work, text, driver->outside_sites[i].site, driver->outside_sites[i].phase,
+                        (int64_t)mt_min_u64(driver->outside_sites[i].bytes, INT64_MAX), false);
+    if (!text || !*text)
+        return NULL;
+    if (!driver->residual.samples || driver->residual.most_bytes <= 0)
+        return mt_arena_printf(&work->gates->arena, "outside of the framework: %s", text);
+    return mt_arena_printf(&work->gates->arena,
+                           "outside of the framework: %s; CUDA itself: up to %s", text,
+                           bytes_text(bytes, driver->residual.most_bytes));
 }
 
 static const char *finding_of(const struct mt_device_report *device, const char *id)
@@ -344,15 +382,18 @@ void mt_gate_say_culprit(struct mt_gate_work *work, struct mt_gate_result *resul
 {
     const struct mt_device_report *device;
 
-    if (!result->has_actual || result->state == MT_GATE_PASS || result->culprit)
+    if ((result->state != MT_GATE_FAIL && result->state != MT_GATE_WARN) || result->culprit)
         return;
     device = mt_gate_device(work, result);
     if (result->rule->kind == MT_GATE_GROWTH) {
         result->culprit = finding_of(device, "growth");
-    } else if (result->metric == MT_METRIC_ACTIVE || result->metric == MT_METRIC_RESERVED) {
+    } else if (result->metric == MT_METRIC_RESERVED) {
         result->culprit = holders_of_reserved(work, device);
     } else {
-        result->culprit = result->has_base ? growers(work, device) : NULL;
+        if (result->metric == MT_METRIC_DEVICE)
+            result->culprit = holders_of_device(work, result->device);
+        else if (result->has_base)
+            result->culprit = growers(work, device);
         if (!result->culprit)
             result->culprit = holders_of_peak(work, device);
     }

@@ -1,0 +1,72 @@
+/* The gates of a command: its options, the files that they name, the check, and
+ * how it is told. */
+#ifndef MT_CLI_GATE_RUN_H
+#define MT_CLI_GATE_RUN_H
+
+#include "cli.h"
+#include "gate_check.h"
+#include "json.h"
+
+struct mt_gate_options {
+    const char *budget, *base, *write_baseline;
+    struct mt_text_list peaks, regressions;
+    const char *growth, *fragmentation, *fits;
+    bool allow_not_evaluated;
+};
+
+/* clang-format off */
+#define MT_GATE_OPTIONS(gates)                                                                     \
+    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules that the run has to keep to, as TOML or JSON",    \
+     &(gates).budget},                                                                             \
+    {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",                                                \
+     "exit with 1 if a peak is larger: requested, allocated, active, reserved, device",            \
+     &(gates).peaks},                                                                              \
+    {"max-growth", 0, MT_OPTION_TEXT, "BYTES/step", "exit with 1 if steps leave more behind",      \
+     &(gates).growth},                                                                             \
+    {"max-fragmentation", 0, MT_OPTION_TEXT, "SHARE",                                              \
+     "exit with 1 if more of the reserved peak is unused", &(gates).fragmentation},                \
+    {"max-regression", 0, MT_OPTION_LIST, "[METRIC=]SHARE",                                        \
+     "exit with 1 if a peak is so much above the base's", &(gates).regressions},                   \
+    {"fits", 0, MT_OPTION_TEXT, "BYTES", "exit with 1 if this limit does not serve the run",       \
+     &(gates).fits},                                                                               \
+    {"base", 0, MT_OPTION_TEXT, "FILE", "compare with this trace, snapshot or baseline",           \
+     &(gates).base},                                                                               \
+    {"allow-not-evaluated", 0, MT_OPTION_FLAG, NULL,                                               \
+     "a rule that cannot be evaluated is no failure", &(gates).allow_not_evaluated},               \
+    {"write-baseline", 0, MT_OPTION_TEXT, "FILE", "write what later runs can be compared with",    \
+     &(gates).write_baseline}
+/* clang-format on */
+
+struct mt_gate_run {
+    struct mt_gate_rules rules;
+    struct mt_baseline base;
+    struct mt_gates gates;
+    bool has_base;
+    bool is_checked; /* there are rules, and gates tells of them */
+};
+
+/* Reads budget and base, before anything else is done. Exit code; what is wrong
+ * was said. Release *run in any case. */
+int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *options,
+                     const struct mt_common *common);
+/* Checks what is to be checked, writes the baseline if one is wanted. Exit code,
+ * without that of a failed gate. */
+int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *options,
+                      struct mt_source *source, const struct mt_report *report, const char *policy);
+/* 1 if a gate failed or could not be evaluated, else 0. */
+int mt_gate_run_verdict(const struct mt_gate_run *run);
+void mt_gate_run_release(struct mt_gate_run *run);
+
+/* NULL: nothing was checked; there is no base. */
+const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
+const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
+
+/* The verdict in the first line, then a paragraph a rule. */
+void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
+                       const struct mt_style *style);
+/* "verdict" and "gates"; nothing for NULL. */
+void mt_json_gates(struct mt_json *json, const struct mt_gates *gates);
+/* memtrace.baseline/1 */
+void mt_add_baseline_json(struct mt_buf *out, const struct mt_baseline *baseline);
+
+#endif

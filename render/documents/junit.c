@@ -1,0 +1,91 @@
+/* There is no schema that all follow. GitLab shows the body of a failure and not
+ * its message, others the message: the verdict is in both. Names of cases hold
+ * nothing that was measured: histories go by them. */
+#include "junit.h"
+
+#include "escape.h"
+
+static void add_attribute(struct mt_buf *out, const char *name, const char *value)
+{
+    mt_buf_printf(out, " %s=\"", name);
+    mt_add_xml(out, value);
+    mt_buf_add_char(out, '"');
+}
+
+static void add_line(struct mt_buf *out, const char *title, const char *text)
+{
+    if (!text)
+        return;
+    mt_buf_add_char(out, '\n');
+    mt_buf_add_text(out, title);
+    mt_add_xml(out, text);
+}
+
+static void add_told(struct mt_buf *out, const struct mt_gate_result *result)
+{
+    mt_add_xml(out, result->verdict);
+    add_line(out, "who: ", result->culprit);
+    add_line(out, "try: ", result->advice);
+}
+
+static void add_failure(struct mt_buf *out, const struct mt_gate_result *result, const char *type)
+{
+    mt_buf_add_text(out, "\n      <failure");
+    add_attribute(out, "type", type);
+    add_attribute(out, "message", result->verdict);
+    mt_buf_add_char(out, '>');
+    add_told(out, result);
+    mt_buf_add_text(out, "</failure>\n    ");
+}
+
+static void add_case(struct mt_buf *out, const char *class_name,
+                     const struct mt_gate_result *result)
+{
+    mt_buf_add_text(out, "    <testcase");
+    add_attribute(out, "classname", class_name);
+    add_attribute(out, "name", result->name);
+    mt_buf_add_text(out, " time=\"0\">");
+    if (result->state == MT_GATE_FAIL) {
+        add_failure(out, result, "budget");
+    } else if (result->state == MT_GATE_NOT_EVALUATED && !result->excused) {
+        add_failure(out, result, "not-evaluated");
+    } else if (result->state == MT_GATE_NOT_EVALUATED) {
+        mt_buf_add_text(out, "\n      <skipped");
+        add_attribute(out, "message", result->verdict);
+        mt_buf_add_text(out, "/>\n    ");
+    } else {
+        mt_buf_add_text(out, "\n      <system-out>");
+        add_told(out, result);
+        mt_buf_add_text(out, "</system-out>\n    ");
+    }
+    mt_buf_add_text(out, "</testcase>\n");
+}
+
+static void add_counts(struct mt_buf *out, const struct mt_gates *gates, bool with_skipped)
+{
+    mt_buf_printf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\"", gates->count,
+                  gates->states[MT_GATE_FAIL] + gates->states[MT_GATE_NOT_EVALUATED]);
+    if (with_skipped)
+        mt_buf_printf(out, " skipped=\"%zu\"", gates->excused);
+    mt_buf_add_text(out, " time=\"0\">\n");
+}
+
+void mt_add_junit(struct mt_buf *out, const struct mt_report *report, const struct mt_gates *gates)
+{
+    struct mt_buf name = {0};
+    const char *class_name;
+
+    mt_buf_printf(&name, "memtrace.%.200s", *report->name ? report->name : "trace");
+    class_name = name.data ? name.data : "memtrace";
+    mt_buf_add_text(out,
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
+    add_counts(out, gates, false);
+    mt_buf_add_text(out, "  <testsuite");
+    add_attribute(out, "name", class_name);
+    add_counts(out, gates, true);
+    for (size_t i = 0; i < gates->count; i++)
+        add_case(out, class_name, &gates->results[i]);
+    mt_buf_add_text(out, "  </testsuite>\n</testsuites>\n");
+    out->failed |= name.failed;
+    mt_buf_release(&name);
+}

@@ -1,0 +1,298 @@
+#include "summary_md.h"
+
+#include <string.h>
+
+#include "escape.h"
+#include "units.h"
+#include "util.h"
+
+enum {
+    NAME_COLUMNS = 120,
+    TEXT_COLUMNS = 700, /* of a sentence */
+    MOST_ROWS = 64,     /* of gates */
+    MOST_SITES = 10,
+    MOST_FINDINGS = 5,
+    END_BYTES = 2000 /* kept free for what stands last */
+};
+
+/* What is too much for the page is left out, a row at a time, and counted. */
+struct page {
+    struct mt_buf *out, row;
+    size_t begin, omitted;
+};
+
+static void end_row(struct page *page)
+{
+    if (page->out->length - page->begin + page->row.length + END_BYTES <= MT_SUMMARY_BYTES)
+        mt_buf_add(page->out, page->row.data ? page->row.data : "", page->row.length);
+    else
+        page->omitted++;
+    page->out->failed |= page->row.failed;
+    mt_buf_reset(&page->row);
+}
+
+static void say_omitted(struct page *page)
+{
+    if (page->omitted)
+        mt_buf_printf(page->out, "\n%zu rows omitted\n", page->omitted);
+    page->omitted = 0;
+}
+
+static void add_name(struct mt_buf *out, const char *name)
+{
+    mt_buf_add_text(out, "<code>");
+    mt_add_markdown(out, name, NAME_COLUMNS);
+    mt_buf_add_text(out, "</code>");
+}
+
+static void add_bytes(struct mt_buf *out, uint64_t bytes)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_buf_add_text(out, mt_format_bytes(text, bytes));
+}
+
+/* ---- the verdict ------------------------------------------------------------------ */
+
+static void add_verdict(struct mt_buf *out, const struct mt_report *report,
+                        const struct mt_gates *gates)
+{
+    static const char *const words[] = {"pass", "pass, with a warning", "FAIL", "NOT EVALUATED"};
+
+    mt_buf_add_text(out, "### memtrace: ");
+    if (gates && gates->count) {
+        mt_buf_printf(out, "%s: ", words[gates->verdict]);
+        if (gates->verdict == MT_GATE_PASS)
+            mt_buf_printf(out, "%zu of %zu rules hold", gates->states[MT_GATE_PASS], gates->count);
+        else
+            mt_add_markdown(out, gates->results[0].verdict, TEXT_COLUMNS);
+    } else if (report->device_count) {
+        mt_buf_add_text(out, "peak ");
+        add_bytes(out, report->devices[0].allocated_peak.bytes);
+        mt_buf_add_text(out, " allocated");
+    } else {
+        mt_buf_add_text(out, "no memory events");
+    }
+    mt_buf_add_text(out, "\n\n");
+}
+
+/* ---- peaks ------------------------------------------------------------------------- */
+
+static void add_change(struct mt_buf *row, uint64_t base, uint64_t now)
+{
+    char text[MT_UNITS_TEXT];
+    bool more = now >= base;
+    uint64_t change = more ? now - base : base - now;
+
+    mt_buf_add_text(row, mt_format_change(text, (int64_t)(now - base)));
+    if (base && change)
+        mt_buf_printf(row, " (%s%s)", more ? "+" : "\xE2\x88\x92",
+                      mt_format_percent(text, (double)change / (double)base));
+}
+
+static void add_peak(struct page *page, const char *name, uint64_t now, const uint64_t *base)
+{
+    mt_buf_printf(&page->row, "| %s | ", name);
+    if (base) {
+        add_bytes(&page->row, *base);
+        mt_buf_add_text(&page->row, " | ");
+    }
+    add_bytes(&page->row, now);
+    if (base) {
+        mt_buf_add_text(&page->row, " | ");
+        add_change(&page->row, *base, now);
+    }
+    mt_buf_add_text(&page->row, " |\n");
+    end_row(page);
+}
+
+static void add_peaks(struct page *page, const struct mt_report *report,
+                      const struct mt_device_report *device, const struct mt_baseline_device *base)
+{
+    bool has_reserved = !report->is_driver_level || report->what_if;
+    const uint64_t *reserved = base && base->has_reserved ? &base->reserved_peak_bytes : NULL;
+    char text[MT_UNITS_TEXT];
+
+    if (report->device_count > 1)
+        mt_buf_printf(&page->row, "Device %u\n\n", device->device);
+    mt_buf_add_text(&page->row, base ? "| peak | base | this run | change |\n|---|--:|--:|--:|\n"
+                                     : "| peak | this run |\n|---|--:|\n");
+    end_row(page);
+    add_peak(page, "requested", device->requested_peak.bytes,
+             base ? &base->requested_peak_bytes : NULL);
+    add_peak(page, "allocated", device->allocated_peak.bytes,
+             base ? &base->allocated_peak_bytes : NULL);
+    if (has_reserved && (reserved || !base)) {
+        add_peak(page, "reserved", device->reserved_peak.bytes, reserved);
+        mt_buf_printf(&page->row, "\n%s of the reserved peak was unused then.\n",
+                      mt_format_percent(text, device->fragmentation_at_reserved_peak));
+        end_row(page);
+    }
+    mt_buf_add_char(page->out, '\n');
+}
+
+/* ---- gates -------------------------------------------------------------------------- */
+
+static void add_gates(struct page *page, const struct mt_gates *gates)
+{
+    mt_buf_add_text(page->out, "| rule | | |\n|---|---|---|\n");
+    for (size_t i = 0; i < gates->count; i++) {
+        const struct mt_gate_result *result = &gates->results[i];
+
+        if (i >= MOST_ROWS) {
+            page->omitted += gates->count - i;
+            break;
+        }
+        mt_buf_add_text(&page->row, "| ");
+        add_name(&page->row, result->name);
+        mt_buf_printf(&page->row, " | %s%s | ", mt_gate_state_name(result->state),
+                      result->excused ? " (allowed)" : "");
+        mt_add_markdown(&page->row, result->verdict, TEXT_COLUMNS);
+        mt_buf_add_text(&page->row, " |\n");
+        end_row(page);
+    }
+    say_omitted(page);
+    mt_buf_add_char(page->out, '\n');
+}
+
+/* The same culprit and advice are said once. */
+static bool said_before(const struct mt_gates *gates, size_t index)
+{
+    const struct mt_gate_result *result = &gates->results[index];
+
+    for (size_t i = 0; i < index; i++) {
+        const struct mt_gate_result *other = &gates->results[i];
+
+        if (other->culprit && result->culprit && strcmp(other->culprit, result->culprit) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_why(struct page *page, const struct mt_gates *gates)
+{
+    for (size_t i = 0; i < gates->count; i++) {
+        const struct mt_gate_result *result = &gates->results[i];
+
+        if ((!result->culprit && !result->advice) || said_before(gates, i))
+            continue;
+        mt_buf_add_text(&page->row, "- ");
+        add_name(&page->row, result->name);
+        mt_buf_add_text(&page->row, ": ");
+        if (result->culprit)
+            mt_add_markdown(&page->row, result->culprit, TEXT_COLUMNS);
+        if (result->advice) {
+            mt_buf_add_text(&page->row, result->culprit ? ". **Try:** " : "**Try:** ");
+            mt_add_markdown(&page->row, result->advice, TEXT_COLUMNS);
+        }
+        mt_buf_add_char(&page->row, '\n');
+        end_row(page);
+    }
+    say_omitted(page);
+    mt_buf_add_char(page->out, '\n');
+}
+
+/* ---- what to change, and who holds it ------------------------------------------------ */
+
+static void add_findings(struct page *page, const struct mt_device_report *device)
+{
+    for (uint32_t i = 0; i < device->finding_count && i < MOST_FINDINGS; i++) {
+        const struct mt_finding *finding = &device->findings[i];
+
+        mt_buf_add_text(&page->row, "- ");
+        mt_add_markdown(&page->row, finding->title, TEXT_COLUMNS);
+        mt_buf_add_text(&page->row, ". **Do:** ");
+        mt_add_markdown(&page->row, finding->advice, TEXT_COLUMNS);
+        mt_buf_add_char(&page->row, '\n');
+        end_row(page);
+    }
+    if (device->finding_count)
+        mt_buf_add_char(page->out, '\n');
+}
+
+static void add_sites(struct page *page, const struct mt_device_report *device)
+{
+    uint32_t shown = device->peak_site_count < MOST_SITES ? device->peak_site_count : MOST_SITES;
+    char text[MT_UNITS_TEXT];
+
+    if (!shown)
+        return;
+    mt_buf_printf(page->out,
+                  "<details><summary>Largest holders at the allocated peak of device %u (%u of "
+                  "%u)</summary>\n\n| bytes | blocks | site | phase |\n|--:|--:|---|---|\n",
+                  device->device, shown, device->peak_site_count);
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct mt_site_use *use = &device->peak_sites[i];
+
+        mt_buf_add_text(&page->row, "| ");
+        add_bytes(&page->row, use->bytes);
+        mt_buf_printf(&page->row, " | %s | ", mt_format_count(text, use->blocks));
+        add_name(&page->row, use->site);
+        mt_buf_add_text(&page->row, " | ");
+        mt_add_markdown(&page->row, use->phase, NAME_COLUMNS);
+        mt_buf_add_text(&page->row, " |\n");
+        end_row(page);
+    }
+    say_omitted(page);
+    mt_buf_add_text(page->out, "\n</details>\n\n");
+}
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+/* By this a job finds its own comment again: the trace's name, letters and digits
+ * of it. */
+static void add_marker(struct mt_buf *out, const char *name)
+{
+    mt_buf_add_text(out, "<!-- memtrace:");
+    for (size_t i = 0; name[i] && i < NAME_COLUMNS; i++) {
+        bool keep = (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'z') ||
+                    (name[i] >= 'A' && name[i] <= 'Z');
+        mt_buf_add_char(out, keep ? name[i] : '_');
+    }
+    mt_buf_add_text(out, " -->\n");
+}
+
+static void add_end(struct mt_buf *out, const struct mt_report *report,
+                    const struct mt_baseline *base)
+{
+    mt_buf_add_text(out, "<sub>");
+    add_name(out, report->name);
+    if (*report->sha256)
+        mt_buf_printf(out, ", sha256 %.12s", report->sha256);
+    if (base && base->name) {
+        mt_buf_add_text(out, "; base ");
+        add_name(out, base->name);
+    }
+    if (report->what_if) {
+        mt_buf_add_text(out, "; simulated with ");
+        mt_add_markdown(out, report->policy, NAME_COLUMNS);
+    }
+    mt_buf_add_text(out, "</sub>\n");
+    add_marker(out, report->name);
+}
+
+void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
+                       const struct mt_gates *gates, const struct mt_baseline *base)
+{
+    struct page page = {.out = out, .begin = out->length};
+
+    add_verdict(out, report, gates);
+    if (gates && gates->count) {
+        add_gates(&page, gates);
+        add_why(&page, gates);
+    }
+    for (uint32_t i = 0; i < report->device_count && i < MT_MAX_DEVICES; i++) {
+        const struct mt_device_report *device = &report->devices[i];
+
+        if (out->length - page.begin + 2 * END_BYTES > MT_SUMMARY_BYTES) {
+            mt_buf_printf(out, "\n%u devices omitted\n\n", report->device_count - i);
+            break;
+        }
+        add_peaks(&page, report, device, mt_baseline_device(base, device->device));
+        add_findings(&page, device);
+        add_sites(&page, device);
+    }
+    page.omitted = 0;
+    add_end(out, report, base);
+    mt_buf_release(&page.row);
+}
