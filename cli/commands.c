@@ -6,7 +6,8 @@ const struct mt_command mt_commands[] = {
     {"analyze", "TRACE [-o DIR] [options]", "where the peak is, what holds it, and why",
      "Prints where the peak is and what holds it, why it rose, what each phase did, the largest\n"
      "sites, and how exact the replay is. With -o it writes report.json, summary.md and pictures.\n"
-     "With --budget, --max-..., or --fits it says first whether the run keeps to the rules, by how\n"
+     "With --budget, --max-..., or --fits it says first whether the run keeps to the rules, by "
+     "how\n"
      "much not, who it is and what would help; the exit status is 1 if it does not.\n"
      "\n"
      "  memtrace analyze run.pickle\n"

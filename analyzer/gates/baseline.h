@@ -4,7 +4,7 @@
 #define MT_ANALYZER_BASELINE_H
 
 #include "report.h"
-#include "settings.h"
+#include "settings_text.h"
 
 #define MT_BASELINE_SCHEMA "memtrace.baseline/1"
 #define MT_BASELINE_SITES  64

@@ -10,7 +10,7 @@
 #ifndef MT_ANALYZER_GATE_RULES_H
 #define MT_ANALYZER_GATE_RULES_H
 
-#include "settings.h"
+#include "settings_text.h"
 
 enum mt_gate_kind {
     MT_GATE_PEAK,

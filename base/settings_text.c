@@ -1,6 +1,6 @@
 /* One cursor, two grammars. Recursion is as deep as MT_SETTINGS_DEPTH allows,
  * whatever the document says. */
-#include "settings.h"
+#include "settings_text.h"
 
 #include <stdlib.h>
 #include <string.h>

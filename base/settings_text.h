@@ -1,8 +1,8 @@
 /* Small documents of settings that people write and commit: JSON, or a strict
  * subset of TOML (tables, dotted keys, strings, whole numbers, true and false,
  * comments). What was read is flat: one entry a value, named by its path. */
-#ifndef MT_BASE_SETTINGS_H
-#define MT_BASE_SETTINGS_H
+#ifndef MT_BASE_SETTINGS_TEXT_H
+#define MT_BASE_SETTINGS_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

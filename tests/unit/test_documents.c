@@ -1,0 +1,199 @@
+/* Names of a trace in Markdown and XML: whatever they say, they stay text; and
+ * the page keeps its size. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "escape.h"
+#include "junit.h"
+#include "summary_md.h"
+
+static char *markdown(const char *text, size_t columns)
+{
+    static struct mt_buf out;
+
+    mt_buf_reset(&out);
+    mt_add_markdown(&out, text, columns);
+    mt_buf_add_text(&out, "");
+    return out.data;
+}
+
+static void no_markup_comes_of_a_name(void **unused)
+{
+    static const struct {
+        const char *name, *written;
+    } cases[] = {{"forward train.py:47", "forward train.py:47"},
+                 {"a|b", "a&#124;b"},
+                 {"<script>", "&#60;script&#62;"},
+                 {"&lt;", "&#38;lt;"},
+                 {"**b** _i_ `c` ~~s~~",
+                  "&#42;&#42;b&#42;&#42; &#95;i&#95; &#96;c&#96; &#126;&#126;s&#126;&#126;"},
+                 {"[x](y)!", "&#91;x&#93;(y)&#33;"},
+                 {"\\|", "&#92;&#124;"},
+                 {"@team", "&#64;&#8203;team"},
+                 {"x#12", "x&#35;&#8203;12"},
+                 {"https://x.y", "https&#58;//x.y"},
+                 {"www.x.y", "www&#46;x.y"},
+                 {"a\nb\tc\rd\x1b[31m\x7f", "a b c?d?&#91;31m?"},
+                 {"a\xE2\x80\xAE"
+                  "b\xE2\x80\x8B"
+                  "c\xC2\x9B",
+                  "a?b?c?"},
+                 {"\xC3\xA9\xFF", "\xC3\xA9\xEF\xBF\xBD"},
+                 {"", ""}};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(markdown(cases[i].name, 100), cases[i].written);
+    assert_string_equal(markdown("abcdef", 3), "abc...");
+    assert_string_equal(markdown("abc", 3), "abc");
+}
+
+static void xml_stays_xml(void **unused)
+{
+    struct mt_buf out = {0};
+
+    (void)unused;
+    mt_add_xml(&out, "a<b>&\"c\"]]>\x01\x1b\xFF\xEF\xBF\xBE\n");
+    assert_string_equal(out.data, "a&lt;b&gt;&amp;&quot;c&quot;]]&gt;\xEF\xBF\xBD\xEF\xBF\xBD"
+                                  "\xEF\xBF\xBD\xEF\xBF\xBD\n");
+    mt_buf_release(&out);
+}
+
+/* ---- whole documents ---------------------------------------------------------- */
+
+#define HOSTILE "@all|<img src=x>`\n\n# h\n--> ]]> &amp; www.x.y \x1b[0m"
+
+static struct mt_gate_rule rule = {.kind = MT_GATE_PEAK, .metric = MT_METRIC_RESERVED};
+static struct mt_gate_result *results;
+static struct mt_site_use *sites;
+static struct mt_finding finding = {.id = "x", .title = HOSTILE, .advice = HOSTILE};
+static struct mt_device_report *devices;
+static struct mt_report report;
+static struct mt_gates gates;
+
+static void make(uint32_t device_count, size_t gate_count, const char *name)
+{
+    results = calloc(gate_count, sizeof *results);
+    devices = calloc(device_count, sizeof *devices);
+    sites = calloc(100, sizeof *sites);
+    assert_true(results && devices && sites);
+    for (size_t i = 0; i < 100; i++)
+        sites[i] = (struct mt_site_use){.site = name, .phase = name, .bytes = 1, .blocks = 1};
+    for (size_t i = 0; i < gate_count; i++)
+        results[i] = (struct mt_gate_result){.rule = &rule,
+                                             .state = MT_GATE_FAIL,
+                                             .name = name,
+                                             .verdict = name,
+                                             .culprit = name,
+                                             .advice = name};
+    for (uint32_t i = 0; i < device_count; i++) {
+        devices[i].device = (uint16_t)i;
+        devices[i].peak_sites = sites;
+        devices[i].peak_site_count = 100;
+        devices[i].findings = &finding;
+        devices[i].finding_count = 1;
+    }
+    report = (struct mt_report){.name = name, .devices = devices, .device_count = device_count};
+    gates = (struct mt_gates){.results = results, .count = gate_count, .verdict = MT_GATE_FAIL};
+    gates.states[MT_GATE_FAIL] = gate_count;
+}
+
+static void release(void)
+{
+    free(results);
+    free(devices);
+    free(sites);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, part)); text++)
+        count++;
+    return count;
+}
+
+static void a_summary_holds_no_markup_of_names(void **unused)
+{
+    struct mt_buf out = {0};
+
+    (void)unused;
+    make(1, 1, HOSTILE);
+    mt_add_summary_md(&out, &report, &gates, NULL);
+    assert_false(out.failed);
+    assert_null(strstr(out.data, "@"));
+    assert_null(strstr(out.data, "<img"));
+    assert_null(strstr(out.data, "\n# h"));
+    assert_null(strstr(out.data, "\x1b"));
+    assert_int_equal(count_of(out.data, "-->"), 1); /* the marker's own */
+    assert_int_equal(count_of(out.data, "<code>"), count_of(out.data, "</code>"));
+    assert_int_equal(strncmp(out.data, "### memtrace: FAIL: ", 20), 0);
+    /* each row of the table of holders has its four cells */
+    assert_int_equal(count_of(out.data, "| 1 B | 1 | "), 10);
+    mt_buf_release(&out);
+    release();
+}
+
+static void a_summary_keeps_its_size(void **unused)
+{
+    struct mt_buf out = {0};
+    char name[3000];
+
+    (void)unused;
+    memset(name, '@', sizeof name); /* thirteen bytes each */
+    name[sizeof name - 1] = '\0';
+    make(64, 200, name);
+    mt_add_summary_md(&out, &report, &gates, NULL);
+    assert_false(out.failed);
+    assert_true(out.length <= MT_SUMMARY_BYTES);
+    assert_non_null(strstr(out.data, "rows omitted"));
+    assert_non_null(strstr(out.data, "devices omitted"));
+    assert_non_null(strstr(out.data, "<!-- memtrace:"));
+    mt_buf_release(&out);
+    release();
+}
+
+static void junit_counts_its_cases(void **unused)
+{
+    struct mt_buf out = {0};
+
+    (void)unused;
+    make(1, 4, HOSTILE);
+    results[1].state = MT_GATE_NOT_EVALUATED;
+    results[2].state = MT_GATE_NOT_EVALUATED;
+    results[2].excused = true;
+    results[3].state = MT_GATE_PASS;
+    memset(gates.states, 0, sizeof gates.states);
+    gates.states[MT_GATE_FAIL] = gates.states[MT_GATE_NOT_EVALUATED] = 1;
+    gates.states[MT_GATE_PASS] = gates.excused = 1;
+    mt_add_junit(&out, &report, &gates);
+    assert_non_null(strstr(out.data, "tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\""));
+    assert_int_equal(count_of(out.data, "<testcase "), 4);
+    assert_int_equal(count_of(out.data, "<failure "), 2);
+    assert_int_equal(count_of(out.data, "<skipped "), 1);
+    assert_null(strstr(out.data, "<img"));
+    assert_null(strstr(out.data, "\x1b"));
+    assert_int_equal(count_of(out.data, "]]>"), 0);
+    mt_buf_release(&out);
+    release();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_markup_comes_of_a_name),
+        cmocka_unit_test(xml_stays_xml),
+        cmocka_unit_test(a_summary_holds_no_markup_of_names),
+        cmocka_unit_test(a_summary_keeps_its_size),
+        cmocka_unit_test(junit_counts_its_cases),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

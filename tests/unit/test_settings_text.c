@@ -1,0 +1,211 @@
+/* Settings: both grammars give the same entries; whatever else stands in a file
+ * is refused with its line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "buf.h"
+#include "settings_text.h"
+
+static struct mt_settings settings;
+static struct mt_error error;
+
+static enum mt_status parse(const char *text)
+{
+    /* a copy of exactly its length: reading beyond it is seen */
+    size_t length = strlen(text);
+    char *copy = malloc(length + !length);
+    enum mt_status status;
+
+    assert_non_null(copy);
+    memcpy(copy, text, length);
+    memset(&error, 0, sizeof error);
+    status = mt_settings_parse(copy, length, &settings, &error);
+    free(copy);
+    return status;
+}
+
+static void check_example(void)
+{
+    const struct mt_setting *found = mt_settings_find(&settings, "a.b.limit");
+
+    assert_int_equal(settings.count, 4);
+    assert_non_null(found);
+    assert_int_equal(found->kind, MT_SETTING_TEXT);
+    assert_string_equal(found->text, "1 \"x\" \\ \xC3\xA9\t");
+    found = mt_settings_find(&settings, "a.b.n");
+    assert_true(found && found->kind == MT_SETTING_NUMBER && found->is_whole);
+    assert_true(found->number == 18446744073709551615u);
+    found = mt_settings_find(&settings, "on");
+    assert_true(found && found->kind == MT_SETTING_BOOL && found->number == 1);
+    found = mt_settings_find(&settings, "x y");
+    assert_true(found && found->kind == MT_SETTING_NUMBER && !found->is_whole);
+    assert_string_equal(found->text, "-1.5e+3");
+    assert_null(mt_settings_find(&settings, "a"));
+    mt_settings_release(&settings);
+}
+
+static void json_and_toml_say_the_same(void **unused)
+{
+    (void)unused;
+    assert_int_equal(
+        parse("\n{ \"on\": true, \"x y\": -1.5e+3, \"a\": {\"b\": {\"limit\": \"1 \\\"x\\\" "
+              "\\\\ \\u00e9\\t\",\r\n \"n\": 18446744073709551615, \"no\": null}}}\n"),
+        MT_OK);
+    check_example();
+    assert_int_equal(parse("# what is this\non = true\r\n'x y' = -1.5e+3 # a comment\n\n[a . b]\n"
+                           "limit = \"1 \\\"x\\\" \\\\ \\u00e9\\t\"\nn=18446744073709551615"),
+                     MT_OK);
+    check_example();
+    assert_int_equal(parse("a.b.n = 18446744073709551615\n\"on\" = true\n\"x y\"=-1.5e+3\n"
+                           "a.b.'limit' = \"1 \\\"x\\\" \\\\ \\u00e9\\t\""),
+                     MT_OK);
+    check_example();
+}
+
+static void arrays_of_json_are_numbered(void **unused)
+{
+    (void)unused;
+    assert_int_equal(parse("{\"a\": [1, [], {}, {\"b\": [2]}]}"), MT_OK);
+    assert_int_equal(settings.count, 2);
+    assert_string_equal(settings.entries[0].path, "a.0");
+    assert_string_equal(settings.entries[1].path, "a.3.b.0");
+    mt_settings_release(&settings);
+}
+
+static void nothing_is_no_settings(void **unused)
+{
+    static const char *const texts[] = {"", "\n\n", "# nothing", "{}", " { } ", "[a]\n[b]"};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(parse(texts[i]), MT_OK);
+        assert_int_equal(settings.count, 0);
+        mt_settings_release(&settings);
+    }
+}
+
+static void what_is_wrong_is_said_with_its_line(void **unused)
+{
+    static const struct {
+        const char *text, *said;
+    } cases[] = {{"a = 1\na = 2", "line 2: 'a' comes twice"},
+                 {"[a]\nb = 1\n[a]\nb = 1", "line 4: 'a.b' comes twice"},
+                 {"{\"a\":1,\"a\":1}", "line 1: 'a' comes twice"},
+                 {"a = 1 2", "line 1: something follows"},
+                 {"a = x", "line 1: what stands here is no value"},
+                 {"a = 01", "line 1: what stands here is no value"},
+                 {"a = 1.", "line 1: what stands here is no value"},
+                 {"a = 1e", "line 1: what stands here is no value"},
+                 {"a = -", "line 1: what stands here is no value"},
+                 {"a =", "line 1: a value is missing"},
+                 {"a = null", "line 1: what stands here is no value"},
+                 {"= 1", "line 1: a key is missing"},
+                 {"a. = 1", "line 1: a key is missing"},
+                 {"a 1", "line 1: '=' is missing"},
+                 {"\n[a\nb = 1", "line 2: ']' is missing"},
+                 {"[[a]]", "line 1: arrays of tables"},
+                 {"a = [1]", "line 1: arrays and inline tables"},
+                 {"a = {}", "line 1: arrays and inline tables"},
+                 {"a = \"x\ny\"", "line 1: a string has no end"},
+                 {"a = \"\\x\"", "line 1: unknown escape"},
+                 {"a = \"\\", "line 1: "},
+                 {"a = \"\\u12", "line 1: \\u wants four"},
+                 {"a = \"\\u0000\"", "line 1: \\u of this number"},
+                 {"a = \"\\ud800\"", "line 1: \\u of this number"},
+                 {"a = \"\x01\"", "line 1: control character"},
+                 {"{", "line 1: a key in quotes"},
+                 {"{\"\": 1}", "line 1: a key is empty"},
+                 {"{\"a\" 1}", "line 1: ':' is missing"},
+                 {"{\"a\": 1 \"b\": 2}", "line 1: ',' or '}' is missing"},
+                 {"{\"a\": [1 2]}", "line 1: ',' or ']' is missing"},
+                 {"{\"a\": [1,]}", "line 1: a value is missing"},
+                 {"{\"a\": 1}}", "line 1: something follows"},
+                 {"{\"a\": 'x'}", "line 1: a value is missing"},
+                 {"{\"a\": True}", "line 1: what stands here is no value"}};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(parse(cases[i].text), MT_ERR_FORMAT);
+        if (strncmp(error.text, cases[i].said, strlen(cases[i].said)) != 0)
+            fail_msg("%s: '%s'", cases[i].text, error.text);
+        mt_settings_release(&settings);
+    }
+}
+
+static void add_many(struct mt_buf *text, const char *part, size_t count)
+{
+    mt_buf_reset(text);
+    for (size_t i = 0; i < count; i++)
+        mt_buf_add_text(text, part);
+}
+
+static void no_document_is_too_much(void **unused)
+{
+    struct mt_buf text = {0};
+
+    (void)unused;
+    add_many(&text, "{\"a\":", 100000);
+    assert_int_equal(parse(text.data), MT_ERR_FORMAT);
+    mt_settings_release(&settings);
+    add_many(&text, "a.", 100000);
+    assert_int_equal(parse(text.data), MT_ERR_FORMAT);
+    mt_settings_release(&settings);
+    mt_buf_reset(&text);
+    mt_buf_add_text(&text, "{\"a\": [1");
+    for (size_t i = 0; i < MT_SETTINGS_MAX; i++)
+        mt_buf_add_text(&text, ",1");
+    mt_buf_add_text(&text, "]}");
+    assert_int_equal(parse(text.data), MT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "too many values"));
+    mt_settings_release(&settings);
+    add_many(&text, " ", MT_SETTINGS_BYTES + 1);
+    assert_int_equal(parse(text.data), MT_ERR_FORMAT);
+    assert_int_equal(mt_settings_parse("a\0= 1", 5, &settings, &error), MT_ERR_FORMAT);
+    mt_buf_release(&text);
+}
+
+/* Every beginning of a document, and every byte of it replaced: no crash. */
+static void whatever_stands_there_is_read_or_refused(void **unused)
+{
+    static const char *const texts[] = {
+        "{\"a\": {\"b\": [\"x\\u00e9\", 1.5e3, true, null]}, \"c\": \"\\\\\"}",
+        "# c\n[a.'b']\nc = \"x\\u00e9\" # d\nd.e = 15\nf = 'y'\ng = false\n"};
+    static const char others[] = "\"\\{}[],:=#.'\n\x80-1";
+
+    (void)unused;
+    for (size_t i = 0; i < 2; i++) {
+        char *copy = strdup(texts[i]);
+
+        assert_non_null(copy);
+        for (size_t at = 0; copy[at]; at++) {
+            char kept = copy[at];
+
+            for (size_t j = 0; j < sizeof others; j++) { /* its NUL cuts */
+                copy[at] = others[j];
+                (void)parse(copy);
+                mt_settings_release(&settings);
+            }
+            copy[at] = kept;
+        }
+        free(copy);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_and_toml_say_the_same),
+        cmocka_unit_test(arrays_of_json_are_numbered),
+        cmocka_unit_test(nothing_is_no_settings),
+        cmocka_unit_test(what_is_wrong_is_said_with_its_line),
+        cmocka_unit_test(no_document_is_too_much),
+        cmocka_unit_test(whatever_stands_there_is_read_or_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
