@@ -57,13 +57,34 @@ enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct m
                          search->lives);
 }
 
+enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
+{
+    const uint32_t count = finding->evidence_count;
+    struct mt_finding *kept = mt_finding_add(search);
+    const char **evidence =
+        mt_arena_array(&search->analysis->report->arena, count + 1u, sizeof *evidence);
+    uint32_t i;
+
+    if (!kept)
+        return MT_OK;
+    if (!evidence || !finding->title)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < count; i++) {
+        evidence[i] = finding->evidence[i];
+        if (!evidence[i])
+            return MT_ERR_MEMORY;
+    }
+    *kept = *finding;
+    kept->evidence = evidence;
+    return MT_OK;
+}
+
 /* ---- all of them --------------------------------------------------------------------- */
 
 static enum mt_status (*const finders[])(struct mt_finding_search *) = {
-    mt_find_growth,
-    mt_find_kept_values,
-    mt_find_settings,
-    mt_find_pinned_segments,
+    mt_find_growth,          mt_find_kept_values, mt_find_settings,       mt_find_pinned_segments,
+    mt_find_optimizer_state, mt_find_loss_peak,   mt_find_foreach_peak,   mt_find_held_activations,
+    mt_find_cache_flushes,   mt_find_first_steps, mt_find_kept_gradients, mt_find_outside_memory,
 };
 
 /* "error": it ends the run if it goes on; "warning": memory is to be had; "info":

@@ -28,6 +28,14 @@ enum mt_status mt_find_growth(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_kept_values(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_settings(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_pinned_segments(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_optimizer_state(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_loss_peak(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_foreach_peak(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_held_activations(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_cache_flushes(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_first_steps(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_kept_gradients(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_outside_memory(struct mt_finding_search *search) MT_MUST_USE;
 
 /* What outlives its step on that device: read once, for the first who asks. */
 enum mt_status mt_finding_lives(struct mt_finding_search *search,
@@ -41,12 +49,20 @@ bool mt_finding_replayable(const struct mt_finding_search *search);
  * report's arena. */
 const char *mt_finding_command(const struct mt_finding_search *search, const char *policy);
 
+/* Is cross_entropy or its like in the stack? */
+bool mt_finding_is_loss(const struct mt_symbols *symbols, uint32_t stack);
+
 /* Are bytes worth a word, or a change of the program? Of a peak of so many; less
  * may be an accident of one run, too. */
 static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
 {
     return bytes >= 64 * MT_MIB && bytes >= peak_bytes / 20;
 }
+
+/* One more, if there is room: a copy, with a copy of its evidence, in the report's
+ * arena. MT_ERR_MEMORY if a text is NULL: there was no memory for it. */
+enum mt_status mt_finding_say(struct mt_finding_search *search,
+                              const struct mt_finding *finding) MT_MUST_USE;
 
 /* Room for one more, NULL if there is none. */
 static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search)

@@ -331,6 +331,119 @@ static void good_settings_are_not_found(void **unused)
         expect_silence("captures", captures[i], "allocator-settings");
 }
 
+/* ---- what is said of the peak --------------------------------------------------------- */
+
+struct said {
+    const char *folder, *name, *id, *title;
+};
+
+static void findings_of_real_runs_read_so(void **unused)
+{
+    static const struct said list[] = {
+        {"captures", "gpt_default", "optimizer-state",
+         "1.01 GiB of the peak, 15.7 %, hold the optimizer's state"},
+        {"captures", "gpt_default", "loss-peak",
+         "2.26 GiB of the peak, 35.2 %, are made by the loss and its backward: train train.py:77"},
+        {"captures", "gpt_default", "held-activations",
+         "2.59 GiB of the peak, 40.2 %, are activations that wait for backward"},
+        {"captures", "twogpu", "foreach-peak",
+         "96.0 MiB of the peak, 17.6 %, are temporaries of the optimizer's step, of all parameters "
+         "at once"},
+        {"captures", "seq2seq", "kept-gradients",
+         "280 MiB of gradients are kept through forward, 6.2 % of the peak: "
+         "zero_grad(set_to_none=False)"},
+        {"captures", "seq2seq_cap", "cache-flushes",
+         "4 times the cache was flushed to serve a request: each waits for the device"},
+        {"findings", "first", "first-steps",
+         "155 MiB more are needed in the first steps than ever after: 559 MiB, then 404 MiB"}};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(list); i++) {
+        struct mt_report *report = analyze(list[i].folder, list[i].name);
+        const struct mt_finding *finding = find(report, list[i].id);
+        if (!finding)
+            fail_msg("%s: no %s", list[i].name, list[i].id);
+        assert_string_equal(finding->title, list[i].title);
+        assert_true(finding->evidence_count > 0);
+        mt_report_release(report);
+        mt_source_close(source);
+    }
+}
+
+/* The second run has no peak of its own in the first steps. */
+static void a_first_peak_is_what_a_del_saved(void **unused)
+{
+    struct mt_report *report = analyze("findings", "first");
+    const struct mt_finding *first = find(report, "first-steps");
+
+    (void)unused;
+    assert_non_null(first);
+    assert_int_equal(first->bytes,
+                     truth("first", "allocated_peak") - truth("first", "allocated_peak_clean"));
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+static void findings_are_silent_where_nothing_is(void **unused)
+{
+    static const struct said list[] = {
+        {"captures", "leak", "optimizer-state", NULL}, /* SGD has none */
+        {"captures", "cache", "optimizer-state", NULL},
+        {"captures", "lstm", "loss-peak", NULL},
+        {"captures", "leakval", "loss-peak", NULL},
+        {"captures", "leakval", "held-activations", NULL}, /* they wait for nothing */
+        {"captures", "ddp_leak_rank1", "held-activations", NULL},
+        {"captures", "twogpu", "held-activations", NULL},
+        {"captures", "gpt_default", "foreach-peak", NULL},
+        {"captures", "seq2seq", "foreach-peak", NULL},
+        {"captures", "gpt_default", "kept-gradients", NULL},
+        {"captures", "graph", "kept-gradients", NULL}, /* no zero_grad: they add up */
+        {"captures", "accumulate", "kept-gradients", NULL},
+        {"captures", "ddp_leak_rank0", "kept-gradients", NULL}, /* buckets */
+        {"captures", "seq2seq", "cache-flushes", NULL},
+        {"captures", "oom_adam", "cache-flushes", NULL}, /* flushed in vain */
+        {"captures", "resnet50_cap1900", "cache-flushes", NULL},
+        {"findings", "first_clean", "first-steps", NULL},
+        {"captures", "gpt_default", "first-steps", NULL},
+        {"captures", "gpt_gc", "first-steps", NULL},
+        {"captures", "lengths", "first-steps", NULL},
+        {"captures", "seq2seq", "first-steps", NULL}};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(list); i++)
+        expect_silence(list[i].folder, list[i].name, list[i].id);
+}
+
+static void expect_outside(const char *name, uint64_t bytes)
+{
+    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_report *report;
+    struct mt_error error = {0};
+    const struct mt_finding *outside;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/recorded/%s.trace.zst", MEMTRACE_FIXTURES, name);
+    if (mt_open_any(path, NULL, &source, &error) != MT_OK ||
+        mt_analyze(source, &options, &report, &error) != MT_OK)
+        fail_msg("%s: %s", path, error.text);
+    outside = find(report, "outside-memory");
+    assert_int_equal(outside ? outside->bytes : 0, bytes);
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+/* What a library took from the driver by itself, once or twice, or less than is worth a word. */
+static void memory_outside_of_the_framework_is_found(void **unused)
+{
+    (void)unused;
+    expect_outside("streams", 67240960);
+    expect_outside("graph", 2 * (uint64_t)67240960);
+    expect_outside("churn_expandable", 0);
+    expect_outside("driver_only", 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +456,10 @@ int main(void)
         cmocka_unit_test(values_that_end_in_time_are_not_found),
         cmocka_unit_test(settings_save_what_they_saved_in_a_real_run),
         cmocka_unit_test(good_settings_are_not_found),
+        cmocka_unit_test(findings_of_real_runs_read_so),
+        cmocka_unit_test(a_first_peak_is_what_a_del_saved),
+        cmocka_unit_test(findings_are_silent_where_nothing_is),
+        cmocka_unit_test(memory_outside_of_the_framework_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,109 @@
+/* Activations that wait for backward, by the line of the model that made them: what
+ * checkpointing could make again instead. Only the peak is looked at, and of what is
+ * alive there only what the peak's own step made: what is older waits for nothing.
+ * The loss is left out, it has a finding of its own. */
+#include "findings.h"
+
+#include "site.h"
+#include "units.h"
+
+enum {
+    LEAST_SHARE = 4, /* of the peak */
+    MOST_LINES = 64, /* that are told apart */
+    NAMED_LINES = 3
+};
+
+struct line {
+    uint32_t frame;
+    uint64_t bytes, blocks, first_t_ns;
+};
+
+static bool waits(const struct mt_finding_search *search, const struct mt_holding *holding)
+{
+    const struct mt_report *report = search->analysis->report;
+    const int64_t step = search->device->instants[0].step;
+
+    return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID &&
+           holding->phase != MT_NO_PHASE && report->phases[holding->phase].step == step &&
+           !mt_finding_is_loss(&search->analysis->source->symbols, holding->stack);
+}
+
+/* Into its line; the lines stay in order of what they hold. */
+static uint32_t add(struct line *lines, uint32_t count, uint32_t frame,
+                    const struct mt_holding *holding)
+{
+    struct line line = {frame, holding->bytes, holding->blocks, holding->first_birth_t_ns};
+    uint32_t at = 0;
+
+    while (at < count && lines[at].frame != frame)
+        at++;
+    if (at < count) {
+        line.bytes += lines[at].bytes;
+        line.blocks += lines[at].blocks;
+        if (lines[at].first_t_ns < line.first_t_ns)
+            line.first_t_ns = lines[at].first_t_ns;
+    } else if (count == MOST_LINES) {
+        return count;
+    } else {
+        count++;
+    }
+    for (; at > 0 && lines[at - 1].bytes < line.bytes; at--)
+        lines[at] = lines[at - 1];
+    lines[at] = line;
+    return count;
+}
+
+static const char *tell(const struct mt_finding_search *search, const struct line *line)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *label = mt_frame_label(arena, &search->analysis->source->symbols, line->frame);
+    char n[3][MT_UNITS_TEXT];
+
+    return label
+               ? mt_arena_printf(
+                     arena, "%s in %s block%s from %s, the first %s old",
+                     mt_format_bytes(n[0], line->bytes), mt_format_count(n[1], line->blocks),
+                     line->blocks == 1 ? "" : "s", label,
+                     mt_format_duration(n[2], search->device->instants[0].t_ns - line->first_t_ns))
+               : NULL;
+}
+
+enum mt_status mt_find_held_activations(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = device->allocated_peak.bytes;
+    struct line lines[MOST_LINES];
+    const char *evidence[NAMED_LINES];
+    char n[2][MT_UNITS_TEXT];
+    uint32_t i, count = 0;
+    struct mt_finding finding = {
+        .id = "held-activations",
+        .severity = "info",
+        .evidence = evidence,
+        .advice =
+            "torch.utils.checkpoint around the modules that make them: backward makes them again"};
+
+    if (!search->analysis->report->saw_backward || !device->instant_count ||
+        device->instants[0].step == MT_NO_STEP)
+        return MT_OK;
+    for (i = 0; i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+        if (!waits(search, holding))
+            continue;
+        finding.bytes += holding->bytes;
+        count =
+            add(lines, count,
+                mt_site_table_site(&search->analysis->attribution.sites, holding->stack), holding);
+    }
+    if (!mt_finding_matters(finding.bytes, peak) || finding.bytes < peak / LEAST_SHARE)
+        return MT_OK;
+    for (i = 0; i < count && i < NAMED_LINES; i++)
+        evidence[i] = tell(search, &lines[i]);
+    finding.evidence_count = i;
+    finding.title =
+        mt_arena_printf(arena, "%s of the peak, %s, are activations that wait for backward",
+                        mt_format_bytes(n[0], finding.bytes),
+                        mt_format_percent(n[1], (double)finding.bytes / (double)peak));
+    return mt_finding_say(search, &finding);
+}

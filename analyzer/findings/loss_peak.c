@@ -1,0 +1,72 @@
+/* A peak that the loss makes: what cross_entropy and its like, and their backward,
+ * hold at the peak. Of logits over a large vocabulary that is several copies in
+ * full precision. */
+#include "findings.h"
+
+#include <string.h>
+
+#include "site.h"
+#include "units.h"
+#include "util.h"
+
+enum { LEAST_SHARE = 5 }; /* of the peak */
+
+bool mt_finding_is_loss(const struct mt_symbols *symbols, uint32_t stack)
+{
+    static const char *const functions[] = {"cross_entropy", "nll_loss", "log_softmax",
+                                            "binary_cross_entropy_with_logits"};
+    size_t i;
+
+    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
+        const char *function = mt_symbols_text(symbols, frame->function);
+        for (i = 0; i < MT_ARRAY_LEN(functions); i++)
+            if (strcmp(function, functions[i]) == 0)
+                return strstr(mt_symbols_text(symbols, frame->file), "functional.py") != NULL;
+    }
+    return false;
+}
+
+enum mt_status mt_find_loss_peak(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = device->allocated_peak.bytes;
+    uint64_t bytes = 0, blocks = 0, most = 0;
+    uint32_t i, stack = MT_NO_ID;
+    const char *evidence[1], *label;
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "loss-peak",
+        .severity = "info",
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice = "compute the loss over a part of the tokens at a time, or fuse it with the last "
+                  "layer (chunked or fused linear cross-entropy)"};
+
+    for (i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+        uint32_t of = holding->stack != MT_NO_ID ? holding->stack : holding->tied;
+        if (!mt_finding_is_loss(symbols, of))
+            continue;
+        bytes += holding->bytes;
+        blocks += holding->blocks;
+        if (holding->bytes > most) {
+            most = holding->bytes;
+            stack = of;
+        }
+    }
+    if (!mt_finding_matters(bytes, peak) || bytes < peak / LEAST_SHARE)
+        return MT_OK;
+    finding.bytes = bytes;
+    label = mt_site_label(arena, symbols, stack, false);
+    if (!label)
+        return MT_ERR_MEMORY;
+    finding.title = mt_arena_printf(
+        arena, "%s of the peak, %s, are made by the loss and its backward: %s",
+        mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak), label);
+    evidence[0] = mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], blocks),
+                                  blocks == 1 ? "" : "s", mt_format_bytes(n[1], most));
+    return mt_finding_say(search, &finding);
+}

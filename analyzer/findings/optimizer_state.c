@@ -1,0 +1,36 @@
+/* What the optimizer keeps for each parameter, where that is much of the peak. It is
+ * needed by that optimizer; others keep less, and ranks can share it. */
+#include "findings.h"
+
+#include "units.h"
+
+enum { LEAST_SHARE = 10 }; /* of the peak */
+
+enum mt_status mt_find_optimizer_state(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = device->allocated_peak.bytes,
+                   bytes = device->peak_role_bytes[MT_ROLE_OPTIMIZER_STATE],
+                   parameters = device->peak_role_bytes[MT_ROLE_PARAMETERS];
+    const char *evidence[1];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "optimizer-state",
+        .severity = "info",
+        .bytes = bytes,
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice =
+            "an optimizer that keeps less (8-bit Adam, Adafactor, SGD), or its state shared by "
+            "the ranks (ZeroRedundancyOptimizer, FSDP)"};
+
+    if (!mt_finding_matters(bytes, peak) || bytes < peak / LEAST_SHARE)
+        return MT_OK;
+    finding.title = mt_arena_printf(arena, "%s of the peak, %s, hold the optimizer's state",
+                                    mt_format_bytes(n[0], bytes),
+                                    mt_format_percent(n[1], (double)bytes / (double)peak));
+    evidence[0] =
+        mt_arena_printf(arena, "the parameters take %s", mt_format_bytes(n[0], parameters));
+    return mt_finding_say(search, &finding);
+}

@@ -1,0 +1,50 @@
+/* Memory of the device that the process holds beside the framework's: libraries (NCCL,
+ * cuBLAS), other allocators, other code. Known of recorded traces alone. */
+#include "findings.h"
+
+#include "units.h"
+
+enum { NAMED_SITES = 3 };
+
+static const struct mt_driver_report *driver_of(const struct mt_finding_search *search)
+{
+    const struct mt_report *report = search->analysis->report;
+    uint32_t i;
+
+    for (i = 0; i < report->driver_count; i++)
+        if (report->drivers[i].device == search->device->device)
+            return &report->drivers[i];
+    return NULL;
+}
+
+enum mt_status mt_find_outside_memory(struct mt_finding_search *search)
+{
+    const struct mt_driver_report *driver = driver_of(search);
+    struct mt_arena *arena = &search->analysis->report->arena;
+    uint64_t bytes;
+    uint32_t i;
+    const char *evidence[NAMED_SITES];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "outside-memory",
+        .severity = "info",
+        .evidence = evidence,
+        .advice = "no limit or statistic of the framework counts it: leave room for it"};
+
+    if (!driver || !driver->has_then || driver->then.bytes < driver->then.framework_bytes)
+        return MT_OK;
+    bytes = driver->then.bytes - driver->then.framework_bytes;
+    if (!mt_finding_matters(bytes, driver->then.bytes))
+        return MT_OK;
+    for (i = 0; i < driver->outside_site_count && i < NAMED_SITES; i++)
+        evidence[i] = mt_arena_printf(arena, "%s by %s",
+                                      mt_format_bytes(n[0], driver->outside_sites[i].bytes),
+                                      driver->outside_sites[i].site);
+    finding.evidence_count = i;
+    finding.bytes = bytes;
+    finding.title = mt_arena_printf(
+        arena,
+        "%s lie outside of the framework at its peak, of %s that the process took from the driver",
+        mt_format_bytes(n[0], bytes), mt_format_bytes(n[1], driver->then.bytes));
+    return mt_finding_say(search, &finding);
+}
