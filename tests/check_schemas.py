@@ -119,6 +119,8 @@ COMMANDS = [
     "analyze --json --policy cupy captures/graph.pickle.zst",
     "analyze --json --limit 300MiB captures/graph.pickle.zst",
     "analyze --json captures/ddp_leak_rank1.pickle.zst",
+    "analyze --json captures/leakval.pickle.zst --max-peak device=1 --max-growth 1,warn=0 --fits 1GiB",
+    "analyze --json captures/leak.pickle.zst --base captures/leakval.pickle.zst --max-regression 0%",
     "live --json captures/oom_adam.pickle.zst --at oom --by stack",
     "live --json captures/twogpu.pickle.zst --at end --by phase",
     "live --json recorded/driver_only.trace.zst --by size",
@@ -252,7 +254,7 @@ def check_broken(schemas, document, where, optional):
 def check_names(schemas):
     """Every document of the program has a schema, and no schema is without one."""
     printed = set()
-    for path in (ROOT / "cli").glob("*.c"):
+    for path in [*(ROOT / "cli").glob("*.c"), *(ROOT / "analyzer" / "gates").glob("*.h")]:
         printed.update(re.findall(r'"memtrace\.(\w+)/1"', path.read_text(encoding="utf-8")))
     described = {pathlib.Path(name).stem for name in schemas.files} - {"common", "dump"}
     return [f"docs/schema/{name}.json is missing" for name in sorted(printed - described)] + \
