@@ -1,0 +1,265 @@
+/* Gates: bounds are exact, equal is within, what is not known is no pass. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "gate_check.h"
+#include "gate_run.h"
+#include "util.h"
+
+static struct mt_gate_rules rules;
+static struct mt_gates gates;
+static struct mt_step_use steps[20];
+static struct mt_site_use sites[2];
+static struct mt_device_report device;
+static struct mt_report report;
+static struct mt_error error;
+
+static int setup(void **unused)
+{
+    (void)unused;
+    memset(&rules, 0, sizeof rules);
+    memset(&gates, 0, sizeof gates);
+    memset(steps, 0, sizeof steps);
+    sites[0] = (struct mt_site_use){.site = "a.py:1", .phase = "forward", .bytes = 600};
+    sites[1] = (struct mt_site_use){.site = "b.py:2", .phase = "", .bytes = 400};
+    device = (struct mt_device_report){
+        .allocated_peak = {.bytes = 1000, .phase = MT_NO_PHASE},
+        .requested_peak = {.bytes = 900, .phase = MT_NO_PHASE},
+        .active_peak = {.bytes = 1100, .phase = MT_NO_PHASE},
+        .reserved_peak = {.bytes = 2000, .phase = MT_NO_PHASE, .then = {.allocated = 1500}},
+        .peak_sites = sites,
+        .peak_site_count = 2,
+        .steps = steps};
+    /* no replays: there is no source */
+    report = (struct mt_report){.name = "x",
+                                .path = "x",
+                                .devices = &device,
+                                .device_count = 1,
+                                .pytorch_difference = "none of its rules"};
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    mt_gates_release(&gates);
+    mt_gate_rules_release(&rules);
+    return 0;
+}
+
+static void add(enum mt_gate_kind kind, const char *text)
+{
+    assert_int_equal(mt_gate_rules_add(&rules, kind, text, &error), MT_OK);
+}
+
+/* State of the only result of the one rule. */
+static enum mt_gate_state check(enum mt_gate_kind kind, const char *text,
+                                const struct mt_baseline *base)
+{
+    const struct mt_gate_check asked = {.rules = &rules, .report = &report, .base = base};
+
+    mt_gates_release(&gates);
+    rules.count = 0;
+    add(kind, text);
+    assert_int_equal(mt_gates_check(&asked, &gates, &error), MT_OK);
+    assert_true(gates.count >= 1);
+    return gates.results[0].state;
+}
+
+static void what_is_equal_is_within(void **unused)
+{
+    (void)unused;
+    assert_int_equal(check(MT_GATE_PEAK, "allocated=1000", NULL), MT_GATE_PASS);
+    assert_int_equal(check(MT_GATE_PEAK, "allocated=999", NULL), MT_GATE_FAIL);
+    assert_int_equal(gates.results[0].actual_bytes, 1000);
+    assert_int_equal(gates.results[0].limit_bytes, 999);
+    assert_non_null(strstr(gates.results[0].culprit, "a.py:1, in forward (600 B)"));
+    assert_int_equal(check(MT_GATE_PEAK, "allocated=1001,warn=1000", NULL), MT_GATE_PASS);
+    assert_int_equal(check(MT_GATE_PEAK, "allocated=1000,warn=999", NULL), MT_GATE_WARN);
+    assert_int_equal(check(MT_GATE_PEAK, "requested=899", NULL), MT_GATE_FAIL);
+    assert_int_equal(check(MT_GATE_PEAK, "active=1099", NULL), MT_GATE_FAIL);
+    assert_int_equal(check(MT_GATE_PEAK, "reserved=1999", NULL), MT_GATE_FAIL);
+    assert_int_equal(check(MT_GATE_PEAK, "device=1", NULL), MT_GATE_NOT_EVALUATED);
+}
+
+static void fragmentation_is_exact(void **unused)
+{
+    (void)unused; /* 500 of 2000 */
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_PASS);
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "24.9999%", NULL), MT_GATE_FAIL);
+    device.reserved_peak.bytes = UINT64_C(1) << 50; /* one byte decides */
+    device.reserved_peak.then.allocated = (UINT64_C(3) << 48) - 1;
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_FAIL);
+    device.reserved_peak.then.allocated++;
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_PASS);
+    device.reserved_peak.bytes = 0;
+    assert_int_equal(check(MT_GATE_FRAGMENTATION, "25%", NULL), MT_GATE_NOT_EVALUATED);
+}
+
+static void a_regression_is_in_whole_bytes(void **unused)
+{
+    struct mt_baseline_device of_base = {.allocated_peak_bytes = 981, .all_sites = true};
+    struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
+
+    (void)unused;
+    /* 2 % of 981 are 19.62: 1000 is within, of 980 (19.6) it is not */
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_PASS);
+    of_base.allocated_peak_bytes = 980;
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_FAIL);
+    assert_non_null(strstr(gates.results[0].culprit, "a.py:1, in forward (+600 B)"));
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%,20", &base), MT_GATE_PASS);
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=20", &base), MT_GATE_PASS);
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=19", &base), MT_GATE_FAIL);
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", NULL), MT_GATE_NOT_EVALUATED);
+    assert_int_equal(check(MT_GATE_REGRESSION, "reserved=900%", &base), MT_GATE_NOT_EVALUATED);
+    base.doubt = "it died";
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_NOT_EVALUATED);
+    base.doubt = NULL;
+    of_base.device = 1;
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_NOT_EVALUATED);
+}
+
+static void sites_that_a_base_does_not_list_are_no_culprits(void **unused)
+{
+    struct mt_baseline_device of_base = {.allocated_peak_bytes = 1, .site_count = 1};
+    struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
+
+    (void)unused;
+    of_base.sites[0] = (struct mt_baseline_site){"b.py:2", "", 650};
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=0%", &base), MT_GATE_FAIL);
+    assert_null(strstr(gates.results[0].culprit, "more than in the base"));
+    of_base.all_sites = true;
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=0%", &base), MT_GATE_FAIL);
+    assert_non_null(strstr(gates.results[0].culprit, "more than in the base"));
+}
+
+static void growth_is_a_slope_rounded_up(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++) {
+        steps[i].enter.allocated = 5000 + 100 * i + (i < 2 ? 0 : 100000); /* warm-up */
+        steps[i].begin_event = i;
+    }
+    device.step_count = 20;
+    assert_int_equal(check(MT_GATE_GROWTH, "100/step", NULL), MT_GATE_PASS);
+    assert_int_equal(gates.results[0].actual_bytes, 100);
+    assert_int_equal(check(MT_GATE_GROWTH, "99", NULL), MT_GATE_FAIL);
+    steps[19].enter.allocated++;
+    assert_int_equal(check(MT_GATE_GROWTH, "100/step", NULL), MT_GATE_FAIL);
+    assert_int_equal(gates.results[0].actual_bytes, 101);
+    device.step_count = 4;
+    assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_NOT_EVALUATED);
+    device.step_count = 0;
+    assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_NOT_EVALUATED);
+    device.step_count = 20;
+    for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++)
+        steps[i].enter.allocated = i >= 12 ? UINT64_MAX : 0; /* hostile, no overflow */
+    assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_FAIL);
+}
+
+static void doubtful_peaks_fail_but_never_pass(void **unused)
+{
+    struct mt_oom died = {.fatal = true};
+
+    (void)unused;
+    for (int i = 0; i < 5; i++) {
+        report.integrity = (struct mt_integrity){
+            .cut = i == 0, .events_dropped = i == 1, .frames_damaged = i == 2};
+        report.starts_in_middle = i == 3;
+        device.oom_list = &died;
+        device.oom_count = i == 4;
+        assert_int_equal(check(MT_GATE_PEAK, "allocated=1000", NULL), MT_GATE_NOT_EVALUATED);
+        assert_int_equal(gates.verdict, MT_GATE_NOT_EVALUATED);
+        assert_int_equal(check(MT_GATE_PEAK, "allocated=999", NULL), MT_GATE_FAIL);
+        assert_int_equal(check(MT_GATE_FRAGMENTATION, "90%", NULL), MT_GATE_NOT_EVALUATED);
+    }
+}
+
+static void what_may_be_unknown_is_excused(void **unused)
+{
+    const struct mt_gate_check asked = {.rules = &rules, .report = &report};
+
+    (void)unused;
+    add(MT_GATE_GROWTH, "1");
+    mt_gate_rules_make_optional(&rules);
+    assert_int_equal(mt_gates_check(&asked, &gates, &error), MT_OK);
+    assert_true(gates.results[0].excused);
+    assert_int_equal(gates.excused, 1);
+    assert_int_equal(gates.verdict, MT_GATE_PASS);
+    assert_int_equal(gates.states[MT_GATE_PASS], 0);
+}
+
+static void without_devices_nothing_passes(void **unused)
+{
+    (void)unused;
+    report.device_count = 0;
+    assert_int_equal(check(MT_GATE_PEAK, "allocated=1GiB", NULL), MT_GATE_NOT_EVALUATED);
+    assert_int_equal(check(MT_GATE_FITS, "1GiB", NULL), MT_GATE_NOT_EVALUATED);
+}
+
+static void the_worst_comes_first(void **unused)
+{
+    const struct mt_gate_check asked = {.rules = &rules, .report = &report};
+    static const enum mt_gate_state states[] = {MT_GATE_FAIL, MT_GATE_NOT_EVALUATED, MT_GATE_WARN,
+                                                MT_GATE_PASS};
+
+    (void)unused;
+    add(MT_GATE_PEAK, "requested=1GiB");
+    add(MT_GATE_PEAK, "active=1GiB,warn=1");
+    add(MT_GATE_GROWTH, "1");
+    add(MT_GATE_PEAK, "allocated=1GiB");
+    add(MT_GATE_PEAK, "allocated=1"); /* instead of the one before */
+    assert_int_equal(mt_gates_check(&asked, &gates, &error), MT_OK);
+    assert_int_equal(gates.count, 4);
+    for (size_t i = 0; i < gates.count; i++)
+        assert_int_equal(gates.results[i].state, states[i]);
+    assert_int_equal(gates.verdict, MT_GATE_FAIL);
+}
+
+static void a_baseline_says_the_same_when_read(void **unused)
+{
+    struct mt_trace_header header = {0};
+    struct mt_baseline written, again;
+    struct mt_settings settings;
+    struct mt_buf json = {0};
+
+    (void)unused;
+    sites[0].site = "\"x\\y\"\n\xFF\x1b.a";
+    sites[1].phase = "{}[].1";
+    assert_int_equal(mt_baseline_of_report(&written, &report, &header), MT_OK);
+    mt_add_baseline_json(&json, &written);
+    assert_int_equal(mt_settings_parse(json.data, json.length, &settings, &error), MT_OK);
+    assert_int_equal(mt_baseline_read(&again, &settings, &error), MT_OK);
+    assert_int_equal(again.device_count, 1);
+    assert_int_equal(again.devices[0].requested_peak_bytes, 900);
+    assert_int_equal(again.devices[0].reserved_peak_bytes, 2000);
+    assert_true(again.devices[0].has_reserved && again.devices[0].all_sites);
+    assert_int_equal(again.devices[0].site_count, 2);
+    assert_string_equal(again.devices[0].sites[0].site, "\"x\\y\"\n\xEF\xBF\xBD\x1b.a");
+    assert_string_equal(again.devices[0].sites[1].phase, "{}[].1");
+    assert_null(again.doubt);
+    mt_settings_release(&settings);
+    mt_baseline_release(&written);
+    mt_baseline_release(&again);
+    mt_buf_release(&json);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_equal_is_within),        TEST(fragmentation_is_exact),
+        TEST(a_regression_is_in_whole_bytes), TEST(sites_that_a_base_does_not_list_are_no_culprits),
+        TEST(growth_is_a_slope_rounded_up),   TEST(doubtful_peaks_fail_but_never_pass),
+        TEST(what_may_be_unknown_is_excused), TEST(without_devices_nothing_passes),
+        TEST(the_worst_comes_first),          TEST(a_baseline_says_the_same_when_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
