@@ -63,26 +63,32 @@ static void add_result(struct mt_buf *out, const struct mt_gate_result *result, 
     mt_buf_release(&line);
 }
 
-/* Rules of one run often have one culprit. */
-static const char *unless_said(const char *text, const char *before)
+/* Rules of one run often have one culprit: who and what to try are said once. */
+static bool is_said(const struct mt_gates *gates, size_t index, bool is_advice)
 {
-    return text && before && strcmp(text, before) == 0 ? NULL : text;
+    const char *text = is_advice ? gates->results[index].advice : gates->results[index].culprit;
+
+    for (size_t i = 0; text && i < index; i++) {
+        const char *other = is_advice ? gates->results[i].advice : gates->results[i].culprit;
+
+        if (other && strcmp(other, text) == 0)
+            return true;
+    }
+    return false;
 }
 
 void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
                        const struct mt_style *style)
 {
-    const char *culprit = NULL, *advice = NULL;
-
     add_verdict(out, gates, style);
     for (size_t i = 0; i < gates->count; i++) {
         const struct mt_gate_result *result = &gates->results[i];
 
         add_result(out, result, i == 0 && gates->verdict != MT_GATE_PASS);
-        add_line(out, 4, "who: ", unless_said(result->culprit, culprit));
-        add_line(out, 4, "try: ", unless_said(result->advice, advice));
-        culprit = result->culprit ? result->culprit : culprit;
-        advice = result->advice ? result->advice : advice;
+        if (!is_said(gates, i, false))
+            add_line(out, 4, "who: ", result->culprit);
+        if (!is_said(gates, i, true))
+            add_line(out, 4, "try: ", result->advice);
     }
     if (gates->base)
         add_line(out, 2, "base: ", gates->base);
