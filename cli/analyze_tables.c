@@ -92,9 +92,10 @@ static bool is_shown(const struct mt_teller *teller, uint32_t index)
 {
     const struct mt_device_report *device = teller->device;
     const struct mt_step_use *step = &device->steps[index];
-    uint32_t most = teller->detail->steps, edge = most / 4;
+    uint32_t most = teller->detail->steps;
+    uint32_t first = most / 4, last = first < 3 ? first : 2; /* and the peaks */
 
-    if (device->step_count <= most || index < edge || index + edge > device->step_count)
+    if (device->step_count <= most || index < first || index + last >= device->step_count)
         return true;
     if (step->step == device->allocated_peak.step || step->step == device->reserved_peak.step)
         return true;
@@ -230,7 +231,7 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
     }
     end_table(teller, &table);
     if (left_out)
-        mt_buf_printf(teller->out, "  (%u lower ones)\n", left_out);
+        mt_buf_printf(teller->out, "  (and %u lower)\n", left_out);
 }
 
 /* All instances of a name together. */

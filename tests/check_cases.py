@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""check_cases.py PROGRAM [--update]: runs the commands of docs/cases and compares
+what they print with what stands there; --update writes it there.
+
+A command is a line "$ ..." of a block ```console; what follows up to the next
+one, or the end of the block, is its output. Commands run in fixtures/."""
+import difflib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BEGIN, END, PROMPT = "```console\n", "```\n", "$ "
+
+
+def output_of(program, command):
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "memtrace").symlink_to(pathlib.Path(program).resolve())
+        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "TERM": "dumb"}
+        done = subprocess.run(["sh", "-c", command], cwd=ROOT / "fixtures", env=environment, text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+    return done.stdout
+
+
+def refreshed(program, lines):
+    """The page with what its commands print now."""
+    inside = False
+    for line in lines:
+        if line == BEGIN:
+            inside = True
+        elif line == END:
+            inside = False
+        if inside and line.startswith(PROMPT):
+            yield line
+            yield from output_of(program, line[len(PROMPT):]).splitlines(keepends=True)
+        elif not inside or line == BEGIN:
+            yield line
+
+
+def main(program, update):
+    pages = sorted((ROOT / "docs" / "cases").glob("*.md"))
+    assert pages
+    wrong, commands = 0, 0
+    for page in pages:
+        old = page.read_text(encoding="utf-8").splitlines(keepends=True)
+        new = list(refreshed(program, old))
+        commands += sum(line.startswith(PROMPT) for line in new)
+        if old == new:
+            continue
+        wrong += 1
+        if update:
+            page.write_text("".join(new), encoding="utf-8")
+        sys.stdout.writelines(list(difflib.unified_diff(old, new, page.name, "printed now", n=1))[:60])
+    print(f"{commands} commands in {len(pages)} pages, {wrong} pages {'rewritten' if update else 'differ'}")
+    return bool(wrong) and not update
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], "--update" in sys.argv[2:]))
