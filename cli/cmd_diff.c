@@ -77,7 +77,7 @@ static const struct mt_device_report *partner(const struct mt_diff_output *diff,
     return find_device(diff->b, device->device);
 }
 
-static enum mt_status compare_devices(struct mt_diff_output *diff, uint64_t only)
+static enum mt_status compare_devices(struct mt_diff_output *diff)
 {
     enum mt_status status = MT_OK;
 
@@ -89,7 +89,7 @@ static enum mt_status compare_devices(struct mt_diff_output *diff, uint64_t only
         const struct mt_device_report *a = &diff->a->devices[i], *b = partner(diff, a);
 
         if (!b || a->answer->missing || b->answer->missing ||
-            (only != MT_EVERY_DEVICE && only != a->device))
+            (diff->only != MT_EVERY_DEVICE && diff->only != a->device))
             continue;
         diff->devices[diff->device_count] = (struct mt_device_diff){.a = a, .b = b};
         status =
@@ -118,16 +118,21 @@ static int compare(const struct mt_asked_report *a, const struct mt_asked_report
                    const struct arguments *arguments)
 {
     struct mt_arena arena = {0};
-    struct mt_diff_output diff = {
-        .a = a->report, .b = b->report, .question = &arguments->question, .arena = &arena};
+    struct mt_diff_output diff = {.a = a->report,
+                                  .b = b->report,
+                                  .question = &arguments->question,
+                                  .only = arguments->device,
+                                  .arena = &arena};
+    bool are_single = a->report->device_count == 1 && b->report->device_count == 1;
     int code = mt_asked_check(a, &arguments->question, arguments->device);
 
     if (code < 0)
-        code = mt_asked_check(b, &arguments->question, arguments->device);
+        code = mt_asked_check(b, &arguments->question,
+                              are_single ? MT_EVERY_DEVICE : arguments->device);
     if (code < 0) {
         compare_runs(&diff);
         code = MT_EXIT_OUTPUT;
-        if (compare_devices(&diff, arguments->device))
+        if (compare_devices(&diff))
             mt_say("out of memory while comparing");
         else
             code = print(&diff, arguments);

@@ -17,6 +17,7 @@ struct mt_run_difference {
 struct mt_diff_output {
     const struct mt_report *a, *b;
     const struct mt_question *question;
+    uint64_t only; /* device of A, or MT_EVERY_DEVICE */
     struct mt_device_diff *devices;
     size_t device_count;
     struct mt_run_difference runs[MT_RUN_DIFFERENCES];

@@ -248,6 +248,39 @@ static void tell_sites(const struct mt_teller *teller, const struct mt_diff_rows
 
 /* ---- all of it ------------------------------------------------------------- */
 
+static const char *why_left_out(const struct mt_diff_output *diff,
+                                const struct mt_device_report *device, bool of_a)
+{
+    const struct mt_report *other = of_a ? diff->b : diff->a;
+
+    if (device->answer->missing)
+        return mt_no_answer_text(device->answer->missing);
+    for (uint32_t i = 0; i < other->device_count; i++)
+        if (other->devices[i].device == device->device)
+            return of_a ? "B's has no such instant" : "A's has no such instant";
+    return of_a ? "B has none" : "A has none";
+}
+
+/* Devices of one side that have no partner, or no such instant. */
+static void tell_left_out(const struct mt_teller *teller, const struct mt_diff_output *diff,
+                          bool of_a)
+{
+    const struct mt_report *report = of_a ? diff->a : diff->b;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        const struct mt_device_report *device = &report->devices[i];
+        bool told = diff->only != MT_EVERY_DEVICE && diff->only != device->device;
+
+        for (size_t j = 0; j < diff->device_count; j++)
+            told |= (of_a ? diff->devices[j].a : diff->devices[j].b) == device;
+        if (!told)
+            mt_tell_line(teller, 0,
+                         mt_tell_format(teller, "Device %u of %s is not compared: %s.",
+                                        device->device, of_a ? "A" : "B",
+                                        why_left_out(diff, device, of_a)));
+    }
+}
+
 static bool is_same(const struct mt_device_diff *device)
 {
     const struct mt_answer *a = device->a->answer, *b = device->b->answer;
@@ -286,6 +319,8 @@ void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *diff,
     tell_inputs(&teller, diff);
     if (!diff->device_count)
         mt_buf_add_text(out, "No device has memory events in both.\n");
+    tell_left_out(&teller, diff, true);
+    tell_left_out(&teller, diff, false);
     for (size_t i = 0; i < diff->device_count; i++)
         tell_device(&teller, diff, &diff->devices[i]);
 }

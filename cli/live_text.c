@@ -84,7 +84,6 @@ static const struct mt_text_column titles[] = {
 
 static const enum column layouts[MT_GROUP_BY_COUNT][8] = {
     [MT_BY_SITE] = {BYTES, SHARE, BLOCKS, ROLE, BORN, GROUP},
-    [MT_BY_STACK] = {BYTES, SHARE, BLOCKS, ROLE, BORN, GROUP},
     [MT_BY_ROLE] = {BYTES, SHARE, BLOCKS, GROUP},
     [MT_BY_PHASE] = {BYTES, SHARE, BLOCKS, ROLE, GROUP},
     [MT_BY_SIZE] = {BYTES, SHARE, BLOCKS, EACH, ROLE, GROUP}};
@@ -132,11 +131,22 @@ static void add_row(const struct mt_teller *teller, struct mt_text_table *table,
     }
 }
 
+static struct mt_live_row rest_of(const struct mt_answer *answer)
+{
+    struct mt_live_row rest = {0};
+
+    for (uint32_t i = answer->told_count; i < answer->row_count; i++) {
+        rest.bytes += answer->rows[i].bytes;
+        rest.blocks += answer->rows[i].blocks;
+    }
+    return rest;
+}
+
 static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
 {
     const struct mt_answer *answer = teller->device->answer;
     struct mt_text_column columns[8] = {{NULL, false, false}};
-    struct mt_live_row rest = {0};
+    struct mt_live_row rest = rest_of(answer);
     struct mt_text_table table;
 
     for (size_t i = 0; i == 0 || layouts[by][i - 1] != GROUP; i++) {
@@ -147,13 +157,46 @@ static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
     mt_table_begin(&table, columns, 2);
     for (uint32_t i = 0; i < answer->told_count; i++)
         add_row(teller, &table, &answer->rows[i], by);
-    for (uint32_t i = answer->told_count; i < answer->row_count; i++) {
-        rest.bytes += answer->rows[i].bytes;
-        rest.blocks += answer->rows[i].blocks;
-    }
     if (rest.blocks)
         add_row(teller, &table, &rest, by);
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
+
+/* "325 MiB (62.6 %), 144 blocks, parameters, born in forward" and what stands
+ * below it: a stack is too long for a column. */
+static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_row *row)
+{
+    const struct mt_instant *instant = &teller->device->answer->instant;
+    char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, "%s (%s), %s block%s", mt_format_bytes(bytes, row->bytes),
+                  mt_format_percent(share, (double)row->bytes / (double)instant->bytes.allocated),
+                  mt_format_count(blocks, row->blocks), row->blocks == 1 ? "" : "s");
+    if (row->label) {
+        mt_buf_printf(&line, ", %s",
+                      row->several_roles ? "several roles" : mt_role_name(row->role));
+        if (!row->phase || *row->phase)
+            mt_buf_printf(&line, ", born in %s", birth(teller, row, instant->step));
+    }
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    mt_buf_add_text(teller->out, "      ");
+    mt_add_wrapped(teller->out, row->label ? row->label : "all others together", 6, 8);
+    mt_buf_add_char(teller->out, '\n');
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+static void tell_stacks(const struct mt_teller *teller)
+{
+    const struct mt_answer *answer = teller->device->answer;
+    struct mt_live_row rest = rest_of(answer);
+
+    for (uint32_t i = 0; i < answer->told_count; i++)
+        tell_stack_row(teller, &answer->rows[i]);
+    if (rest.blocks)
+        tell_stack_row(teller, &rest);
 }
 
 /* ---- totals ---------------------------------------------------------------- */
@@ -172,7 +215,7 @@ static void add_total(struct mt_text_table *table, const char *sign, uint64_t by
 static void tell_totals(const struct mt_teller *teller)
 {
     static const struct mt_text_column columns[] = {{"", false, false},
-                                                    {"B", true, false},
+                                                    {"bytes", true, false},
                                                     {"", true, false},
                                                     {"", false, true},
                                                     {NULL, false, false}};
@@ -216,7 +259,10 @@ static void tell_device(const struct mt_teller *teller, const struct mt_question
         return;
     }
     tell_instant(teller, question);
-    tell_rows(teller, question->by);
+    if (question->by == MT_BY_STACK)
+        tell_stacks(teller);
+    else
+        tell_rows(teller, question->by);
     tell_totals(teller);
 }
 

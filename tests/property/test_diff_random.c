@@ -39,9 +39,18 @@ static void unmake_run(struct run *run)
     unmake(&run->fake);
 }
 
+static uint64_t blocks_of(const struct mt_answer *answer)
+{
+    uint64_t blocks = 0;
+
+    for (uint32_t i = 0; i < answer->instant.holding_count; i++)
+        blocks += answer->instant.holdings[i].blocks;
+    return blocks;
+}
+
 static void check_rows(const struct mt_device_diff *diff, const struct mt_diff_rows *rows)
 {
-    uint64_t a = 0, b = 0, last = UINT64_MAX;
+    uint64_t a = 0, b = 0, a_blocks = 0, b_blocks = 0, last = UINT64_MAX;
     int64_t change = 0;
 
     for (uint32_t i = 0; i < rows->count; i++) {
@@ -53,11 +62,15 @@ static void check_rows(const struct mt_device_diff *diff, const struct mt_diff_r
         last = size;
         a += row->a_bytes;
         b += row->b_bytes;
+        a_blocks += row->a_blocks;
+        b_blocks += row->b_blocks;
         change += mt_diff_change(row);
     }
     assert_int_equal(a, diff->a->answer->instant.bytes.allocated);
     assert_int_equal(b, diff->b->answer->instant.bytes.allocated);
     assert_true(a + (uint64_t)change == b);
+    assert_int_equal(a_blocks, blocks_of(diff->a->answer));
+    assert_int_equal(b_blocks, blocks_of(diff->b->answer));
 }
 
 static void check_same(const struct mt_diff_rows *rows)
