@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""check_ci.py PROGRAM: what docs/ci.md, the GitHub action and the GitLab template
+run does what the documents say, run here as it is, on committed traces; and
+whatever a name says, junit.xml stays XML with one case a rule."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CAPTURES = ROOT / "fixtures" / "captures"
+
+
+def run_gate(program, folder, **settings):
+    """Runs the action's step: its `run`, with its `env` filled in. (status, summary, text)"""
+    action = (ROOT / ".ci" / "github" / "action.yml").read_text()
+    step = re.search(r"^      run: '(.*)'$", action, re.MULTILINE).group(1)
+    values = {"program": program, "trace": "", "budget": "", "base": "", "output": "memtrace-report",
+              **settings}
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith("MEMTRACE")}
+    for name, value in re.findall(r"^        (\w+): \$\{\{ (.*?) \}\}$", action, re.MULTILINE):
+        environment[name] = str(ROOT / ".ci" / "github") if value == "github.action_path" \
+            else values[value.removeprefix("inputs.")]
+    summary = pathlib.Path(folder, "step_summary")
+    summary.write_text("before\n")
+    environment["GITHUB_STEP_SUMMARY"] = str(summary)
+    done = subprocess.run(["sh", "-e", "-c", step], cwd=folder, env=environment,
+                          capture_output=True, text=True, check=False)
+    return done.returncode, summary.read_text(), done.stdout
+
+
+def example_budget():
+    """The budget of docs/ci.md, as it stands there."""
+    text = (ROOT / "docs" / "ci.md").read_text()
+    return re.search(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL).group(1)
+
+
+def check_junit(path, wanted):
+    """wanted: {name: tag of what is in the case}"""
+    root = xml.etree.ElementTree.parse(path).getroot()
+    suite = root.find("testsuite")
+    found = {case.get("name"): case[0].tag for case in suite.findall("testcase")}
+    failures = sum(tag == "failure" for tag in found.values())
+    complaints = []
+    if found != wanted:
+        complaints.append(f"junit.xml has {found}, wanted {wanted}")
+    if int(suite.get("failures")) != failures or int(suite.get("tests")) != len(found):
+        complaints.append(f"junit.xml counts {suite.attrib}")
+    for failure in root.iter("failure"):
+        if failure.get("message") not in failure.text:
+            complaints.append("the body of a failure lacks its message")
+    return complaints
+
+
+def check(program, folder):
+    memory = pathlib.Path(folder, "memory")
+    memory.mkdir()
+    (memory / "budget.toml").write_text(example_budget())
+    subprocess.run([program, "analyze", CAPTURES / "gpt_default.pickle.zst", "--write-baseline",
+                    memory / "main.baseline.json"], check=True, capture_output=True)
+    rules = ["max-peak reserved=10GiB", "max-growth 1MiB/step",
+             "max-regression allocated=2%,64MiB", "max-regression reserved=2%,64MiB"]
+    complaints = []
+    for name, status, failing in [("gpt_default", 0, []), ("gpt_split64", 1, [rules[0], rules[3]])]:
+        found, summary, text = run_gate(program, folder, trace=str(CAPTURES / f"{name}.pickle.zst"),
+                                        budget="memory/budget.toml")
+        if found != status:
+            complaints.append(f"{name}: exit status {found}, wanted {status}")
+        verdict = "FAIL: " if status else "pass"
+        if not summary.startswith(f"before\n### memtrace: {verdict}"):
+            complaints.append(f"{name}: summary begins {summary[:80]!r}")
+        if not text.startswith("FAIL: peak reserved 19.3 GiB" if status else "PASS: "):
+            complaints.append(f"{name}: text begins {text[:80]!r}")
+        complaints += check_junit(pathlib.Path(folder, "memtrace-report", "junit.xml"),
+                                  {rule: "failure" if rule in failing else "system-out"
+                                   for rule in rules})
+    # nothing of an input is shell, nothing of the run before is left
+    found, summary, _ = run_gate(program, folder, trace="$(touch evil)`touch evil`;touch evil",
+                                 budget="memory/budget.toml")
+    if found != 3 or summary != "before\n" or pathlib.Path(folder, "evil").exists():
+        complaints.append(f"a trace that is not there: exit status {found}, summary {summary!r}")
+    return complaints
+
+
+def check_template():
+    """The template runs the same script, and keeps what docs/ci.md says."""
+    text = (ROOT / ".ci" / "gitlab" / "memtrace.yml").read_text()
+    return [f".ci/gitlab/memtrace.yml lacks {part!r}" for part in
+            ("- .ci/gate.sh\n", "junit: $MEMTRACE_OUTPUT/junit.xml\n", "when: always\n")
+            if part not in text]
+
+
+def main(program):
+    with tempfile.TemporaryDirectory() as folder:
+        complaints = check(str(pathlib.Path(program).resolve()), folder) + check_template()
+    print("\n".join(complaints) or "the gates of docs/ci.md do what it says")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
