@@ -62,7 +62,8 @@ static enum mt_status try_order(struct mt_improver *improver, enum mt_fit fit, u
 enum mt_status mt_improver_construct(struct mt_improver *improver, uint64_t goal,
                                      uint64_t deadline_ns)
 {
-    static const char *const orders[] = {"WZ", "AZ", "ZW", "TAW", "WTA", "TWA", "UW", "LW", "ZUW", "TU"};
+    static const char *const orders[] = {"WZ",  "AZ", "ZW", "TAW", "WTA",
+                                         "TWA", "UW", "LW", "ZUW", "TU"};
     enum mt_status status = MT_OK;
     uint32_t placed;
     size_t i;
