@@ -136,6 +136,20 @@ static struct mt_report *analyzed(struct mt_source *source)
     return report;
 }
 
+/* Only a recording tells what lies outside of the framework. */
+static void drop_outside_memory(struct mt_report *report)
+{
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        struct mt_device_report *device = &report->devices[i];
+        uint32_t kept = 0;
+
+        for (uint32_t j = 0; j < device->finding_count; j++)
+            if (strcmp(device->findings[j].id, "outside-memory") != 0)
+                device->findings[kept++] = device->findings[j];
+        device->finding_count = kept;
+    }
+}
+
 static void assert_same_document(struct mt_report *plain, struct mt_report *recorded)
 {
     struct mt_buf a = {0}, b = {0};
@@ -143,6 +157,7 @@ static void assert_same_document(struct mt_report *plain, struct mt_report *reco
 
     recorded->driver_count = 0;
     recorded->integrity = plain->integrity;
+    drop_outside_memory(recorded);
     mt_analyze_json(&a, plain, NULL);
     mt_analyze_json(&b, recorded, NULL);
     recorded->driver_count = drivers;
