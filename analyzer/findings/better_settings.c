@@ -35,8 +35,8 @@ static enum mt_status replay(struct mt_finding_search *search, const char *polic
                              struct trial *trial)
 {
     struct mt_analysis *analysis = search->analysis;
-    const struct mt_replay_options options = {
-        .policy = policy, .limit_bytes = search->device->replay.limit_bytes, .blind = true};
+    const struct mt_replay_options options = {.policy = policy,
+                                              .limit_bytes = search->device->replay.limit_bytes};
     struct mt_replay_summary *summary = calloc(1, sizeof *summary);
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
     uint32_t i;

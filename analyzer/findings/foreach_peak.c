@@ -12,7 +12,7 @@ static bool is_foreach(const struct mt_symbols *symbols, uint32_t stack)
 {
     static const char prefix[] = "_multi_tensor_";
 
-    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         uint32_t function = symbols->frames[symbols->stacks[stack].frame].function;
         if (strncmp(mt_symbols_text(symbols, function), prefix, sizeof prefix - 1) == 0)
             return true;

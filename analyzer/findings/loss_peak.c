@@ -17,7 +17,7 @@ bool mt_finding_is_loss(const struct mt_symbols *symbols, uint32_t stack)
                                             "binary_cross_entropy_with_logits"};
     size_t i;
 
-    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
         const char *function = mt_symbols_text(symbols, frame->function);
         for (i = 0; i < MT_ARRAY_LEN(functions); i++)
