@@ -306,7 +306,7 @@ static void expect_setting(const char *name, const char *other)
 /* One program in three real runs: with a setting that hurts, without, with the best. */
 static void settings_save_what_they_saved_in_a_real_run(void **unused)
 {
-    struct mt_report *report;
+    struct mt_report *report = NULL;
     const struct mt_finding *setting;
 
     (void)unused;
@@ -421,7 +421,7 @@ static void findings_are_silent_where_nothing_is(void **unused)
 static void expect_outside(const char *name, uint64_t bytes)
 {
     struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
-    struct mt_report *report;
+    struct mt_report *report = NULL;
     struct mt_error error = {0};
     const struct mt_finding *outside;
     char path[512];
