@@ -156,6 +156,19 @@ static bool has_stack(const char *path)
     return found;
 }
 
+/* A folder of its own where temporary files belong; false, and errno, if none can be made. */
+static bool make_folder(char folder[PATH_MAX])
+{
+    const char *parent = getenv("TMPDIR");
+    int length = snprintf(folder, PATH_MAX, "%s/memtrace-doctor-XXXXXX",
+                          parent && *parent ? parent : "/tmp");
+
+    if (length < PATH_MAX)
+        return mkdtemp(folder) != NULL;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
 /* Records python3 for a moment, in a folder that goes away. False and what
  * memtrace said in `said` if the stack is not there. */
 static bool record_python(const char *library, char *said, size_t capacity)
@@ -165,13 +178,13 @@ static bool record_python(const char *library, char *said, size_t capacity)
                                           .python_stacks = true,
                                           .phases = "none",
                                           .follow = true};
-    char folder[] = "/tmp/memtrace-doctor-XXXXXX", path[64];
+    char folder[PATH_MAX], path[PATH_MAX + 32];
     struct mt_arena arena = {0};
     char **environment;
     bool found;
 
-    if (!mkdtemp(folder)) {
-        snprintf(said, capacity, "/tmp: %s", strerror(errno));
+    if (!make_folder(folder)) {
+        snprintf(said, capacity, "no folder for temporary files: %s", strerror(errno));
         return false;
     }
     snprintf(path, sizeof path, "%s/python.trace.zst", folder);

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 #include <cmocka.h>
 
+#include "packed_text.h"
 #include "policy_bench.h"
 #include "util.h"
 
@@ -23,20 +23,8 @@ static char *text;
 
 static int load(void **unused)
 {
-    FILE *file = fopen(MEMTRACE_FIXTURES "/captures/jax_arena.csv.zst", "rb");
-    char *packed = malloc(TEXT);
-    size_t size;
-
     (void)unused;
-    text = malloc(TEXT);
-    assert_non_null(file);
-    assert_non_null(packed);
-    assert_non_null(text);
-    size = ZSTD_decompress(text, TEXT - 1, packed, fread(packed, 1, TEXT, file));
-    assert_false(ZSTD_isError(size));
-    text[size] = '\0';
-    fclose(file);
-    free(packed);
+    text = read_packed_text("captures/jax_arena.csv.zst", TEXT);
     return 0;
 }
 

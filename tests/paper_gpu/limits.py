@@ -8,12 +8,13 @@ Where free blocks are equal, addresses decide, and those are the driver's: such 
 
 Exits with 1 if a prediction is wrong. As `run` beside it; some ten runs of the program a case."""
 
-import argparse, os, pathlib, subprocess, sys
+import os, pathlib, sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "gpu"))
 from predictions import CONFS, Case  # noqa: E402
+from paper import arguments_of, python_of  # noqa: E402
 
 WORKLOADS = ROOT / "fixtures" / "workloads"
 TRAIN, POOLS, HARD = WORKLOADS / "train.py", WORKLOADS / "pools_and_threads.py", HERE / "hard.py"
@@ -35,11 +36,6 @@ CASES = {
 }
 
 
-def python_of(site_packages):
-    own = site_packages.parent.parent.parent / "bin" / "python3"
-    return str(own) if own.exists() else "python3"
-
-
 def case_of(arguments, name):
     script, workload, kw, queries = CASES[name]
     paths = [str(arguments.out / "site"), str(arguments.site_packages)]
@@ -48,18 +44,7 @@ def case_of(arguments, name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "paper_gpu")
-    parser.add_argument("site_packages", type=pathlib.Path)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    arguments = parser.parse_args()
-    arguments.memtrace = str(arguments.build.resolve() / "memtrace")
-    arguments.site_packages, arguments.out = arguments.site_packages.resolve(), arguments.out.resolve()
-    unknown = [name for name in arguments.cases if name not in CASES]
-    if unknown:
-        parser.error(f"no case is called {unknown[0]}")
-    subprocess.run([sys.executable, str(HERE / "make_site.py"), str(arguments.site_packages), str(arguments.out / "site")], check=True, stdout=subprocess.DEVNULL)
+    arguments = arguments_of(__doc__, CASES)
     good = total = 0
     for name in arguments.cases or CASES:
         case = case_of(arguments, name)

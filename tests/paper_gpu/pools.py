@@ -9,10 +9,11 @@ driver's: such a prediction says so, and may be off.
 
 Exits with 1 if a prediction is wrong. Three runs of the program a case and setting."""
 
-import argparse, json, os, pathlib, subprocess, sys
+import json, os, pathlib, subprocess, sys
+
+from paper import arguments_of, python_of
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 MIB = 1 << 20
 CONFS = ["", "expandable_segments:True", "max_split_size_mb:32", "roundup_power2_divisions:4", "garbage_collection_threshold:0.6"]
 SMALL_GPT = {"steps": 3, "L": 3, "d": 256, "bs": 4, "ctx": 512}
@@ -39,8 +40,7 @@ class Case:
         paths = [str(self.arguments.out / "site"), str(self.arguments.site_packages)]
         own = {"PYTHONPATH": os.pathsep.join(paths)} | ({"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {})
         own |= {"POOLED": self.functions} if pooled else {}
-        python = self.arguments.site_packages.parent.parent.parent / "bin" / "python3"
-        command = [str(python) if python.exists() else "python3", str(HERE / "pooled.py"), self.workload, str(self.folder / out)]
+        command = [python_of(self.arguments.site_packages), str(HERE / "pooled.py"), self.workload, str(self.folder / out)]
         command += ["--kw", json.dumps(self.kw)] + (["--cap-mib", str(cap_mib)] if cap_mib else [])
         with open(self.folder / "log", "a") as log:
             subprocess.run(command, check=True, stdout=log, stderr=log, env=os.environ | own)
@@ -66,18 +66,7 @@ class Case:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "paper_gpu")
-    parser.add_argument("site_packages", type=pathlib.Path)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
-    arguments = parser.parse_args()
-    arguments.memtrace = str(arguments.build.resolve() / "memtrace")
-    arguments.site_packages, arguments.out = arguments.site_packages.resolve(), arguments.out.resolve()
-    unknown = [name for name in arguments.cases if name not in CASES]
-    if unknown:
-        parser.error(f"no case is called {unknown[0]}")
-    subprocess.run([sys.executable, str(HERE / "make_site.py"), str(arguments.site_packages), str(arguments.out / "site")], check=True, stdout=subprocess.DEVNULL)
+    arguments = arguments_of(__doc__, CASES)
     good = total = 0
     for name in arguments.cases or CASES:
         case = Case(arguments, name)
