@@ -3,13 +3,16 @@
 #include "analyze_output.h"
 #include "util.h"
 
-const struct mt_detail mt_detail_all = {UINT32_MAX, UINT32_MAX, 12, UINT32_MAX, UINT32_MAX, 3, 5};
+const struct mt_detail mt_detail_all = {UINT32_MAX, UINT32_MAX, 12, UINT32_MAX,
+                                        UINT32_MAX, 3,          5,  8};
 
 /* From much to the least. */
 static const struct mt_detail details[] = {
-    {6, 3, 10, 12, 8, 1, 5}, {4, 3, 8, 8, 8, 1, 5}, {3, 2, 8, 8, 6, 1, 4}, {3, 2, 6, 6, 6, 0, 3},
-    {3, 1, 8, 6, 6, 0, 3},   {3, 0, 8, 6, 6, 0, 3}, {3, 0, 6, 5, 5, 0, 3}, {2, 0, 4, 4, 4, 0, 2},
-    {1, 0, 0, 0, 3, 0, 2},   {0, 0, 0, 0, 0, 0, 1},
+    {6, 3, 10, 12, 8, 1, 5, 8}, {4, 3, 8, 8, 8, 1, 5, 6}, {3, 2, 8, 8, 6, 1, 4, 6},
+    {3, 2, 6, 6, 6, 0, 3, 6},   {3, 1, 8, 6, 6, 0, 3, 6}, {3, 0, 8, 6, 6, 0, 3, 6},
+    {3, 0, 6, 5, 5, 0, 3, 6},   {2, 0, 4, 4, 4, 0, 2, 6}, {1, 0, 3, 3, 3, 0, 2, 4},
+    {1, 0, 4, 0, 4, 0, 2, 5},   {1, 0, 0, 0, 3, 0, 2, 4}, {0, 0, 0, 0, 0, 0, 1, 3},
+    {0, 0, 0, 0, 0, 0, 1, 0},
 };
 
 static size_t count_lines(const struct mt_buf *out)
@@ -22,13 +25,16 @@ static size_t count_lines(const struct mt_buf *out)
 }
 
 /* True if it has few enough lines, with the one that says so if it is abridged. */
-static bool tell_at(struct mt_buf *text, const struct mt_report *report,
-                    const struct mt_style *style, const struct mt_detail *detail)
+static bool tell_at(const struct mt_teller *shared, struct mt_buf *text,
+                    const struct mt_detail *detail)
 {
     struct mt_arena arena = {0};
-    struct mt_teller teller = {text, report, NULL, style, &arena, detail};
+    struct mt_teller teller = *shared;
     size_t lines;
 
+    teller.out = text;
+    teller.arena = &arena;
+    teller.detail = detail;
     mt_buf_reset(text);
     mt_tell_everything(&teller);
     mt_arena_release(&arena);
@@ -37,14 +43,15 @@ static bool tell_at(struct mt_buf *text, const struct mt_report *report,
 }
 
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
-                     const struct mt_style *style, bool all)
+                     const struct mt_style *style, const struct mt_screen *chart, bool all)
 {
+    const struct mt_teller teller = {.report = report, .style = style, .chart = chart};
     struct mt_buf text = {0};
-    bool fits = tell_at(&text, report, style, &mt_detail_all);
+    bool fits = tell_at(&teller, &text, &mt_detail_all);
 
     if (!all && !fits) {
         for (size_t i = 0; i < MT_ARRAY_LEN(details) && !fits; i++)
-            fits = tell_at(&text, report, style, &details[i]);
+            fits = tell_at(&teller, &text, &details[i]);
         mt_buf_add_text(&text, "(abridged: --all has the rest)\n");
     }
     mt_buf_add(out, text.data ? text.data : "", text.length);

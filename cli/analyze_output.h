@@ -9,9 +9,10 @@
 
 /* The answer first, then why, then tables; lines of at most 100 columns. At most
  * MT_ANALYZE_LINES of them, unless all are wanted or there are very many devices:
- * then the least that there is to say of each. */
+ * then the least that there is to say of each. With a chart of memory over time, if
+ * it is wanted and the report has timelines. */
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
-                     const struct mt_style *style, bool all);
+                     const struct mt_style *style, const struct mt_screen *chart, bool all);
 #define MT_ANALYZE_LINES 59
 
 /* "memtrace.analyze/1"; gates: NULL = none. */
@@ -24,6 +25,7 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
 struct mt_detail {
     uint32_t explanations, contributions; /* of each; 0 = not even a table */
     uint32_t steps, phases, holders, stacks, findings;
+    uint32_t chart_rows; /* 0 = no chart */
 };
 
 struct mt_teller {
@@ -33,6 +35,7 @@ struct mt_teller {
     const struct mt_style *style;
     struct mt_arena *arena; /* scratch */
     const struct mt_detail *detail;
+    const struct mt_screen *chart; /* NULL = none is wanted */
 };
 extern const struct mt_detail mt_detail_all;
 

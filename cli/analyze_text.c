@@ -1,6 +1,7 @@
 /* The text of `memtrace analyze`: the answer, then why, then tables, then how
  * far to trust it. */
 #include "analyze_output.h"
+#include "text_chart.h"
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_CHART_COLUMNS 160u
 
 /* ---- words ----------------------------------------------------------------- */
 
@@ -298,6 +301,25 @@ static void tell_answer(const struct mt_teller *teller)
         mt_tell_line(teller, 2, "no OOM, no retries");
 }
 
+/* ---- over time --------------------------------------------------------------- */
+
+static void tell_chart(const struct mt_teller *teller)
+{
+    const struct mt_style *style = teller->style;
+    struct mt_text_chart chart = {.rows = teller->detail->chart_rows,
+                                  .allocated = style->cyan,
+                                  .reserved = style->dim,
+                                  .mark = style->yellow,
+                                  .reset = style->reset};
+
+    if (!teller->chart || !chart.rows || !teller->device->timeline)
+        return;
+    chart.columns = (unsigned)mt_min_u64(teller->chart->columns, MOST_CHART_COLUMNS);
+    chart.unicode = teller->chart->unicode;
+    mt_tell_heading(teller, "Memory over time");
+    mt_add_text_chart(teller->out, teller->report, teller->device, &chart);
+}
+
 /* ---- trust ----------------------------------------------------------------- */
 
 /* Nothing is simulated, nothing can differ. */
@@ -476,6 +498,7 @@ static void tell_device(const struct mt_teller *teller)
                       teller->device->name ? teller->device->name : "", teller->style->reset);
     }
     tell_answer(teller);
+    tell_chart(teller);
     mt_tell_ooms(teller);
     mt_tell_findings(teller);
     mt_tell_explanations(teller);

@@ -130,6 +130,14 @@ struct mt_style {
 };
 const struct mt_style *mt_stdout_style(void);
 
+/* What standard output can show. */
+struct mt_screen {
+    size_t columns; /* of a terminal; 100 of anything else */
+    bool is_terminal;
+    bool unicode; /* the locale says that it is read as UTF-8 */
+};
+struct mt_screen mt_stdout_screen(void);
+
 int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_replay(const struct mt_command *command, int argc, char **argv);
 int mt_cmd_render(const struct mt_command *command, int argc, char **argv);

@@ -5,6 +5,7 @@
 #include "gate_run.h"
 #include "junit.h"
 #include "summary_md.h"
+#include "text_chart.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,6 +19,12 @@ struct arguments {
     bool unnamed, all;
 };
 
+/* For whoever looks on; not for programs, which would pay for it. */
+static bool shows_chart(const struct arguments *arguments)
+{
+    return !arguments->common.json && (arguments->all || mt_stdout_screen().is_terminal);
+}
+
 static struct mt_analyze_options options_of(const struct arguments *arguments, const char *path)
 {
     struct mt_analyze_options options = {.path = path, .flamechart_step = MT_NO_STEP};
@@ -25,6 +32,10 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
     options.replay.policy = arguments->policy;
     options.replay.limit_bytes = arguments->limit_bytes;
     options.want_timeline = options.want_flamechart = arguments->directory != NULL;
+    if (!arguments->directory && shows_chart(arguments)) {
+        options.want_timeline = true;
+        options.bins = MT_TEXT_CHART_BINS;
+    }
     return options;
 }
 
@@ -182,6 +193,7 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
 static int tell(const struct mt_report *report, const struct mt_gates *gates,
                 const struct arguments *arguments)
 {
+    const struct mt_screen screen = mt_stdout_screen();
     struct mt_buf out = {0};
     int code;
 
@@ -190,7 +202,8 @@ static int tell(const struct mt_report *report, const struct mt_gates *gates,
     if (arguments->common.json)
         mt_analyze_json(&out, report, gates);
     else
-        mt_analyze_text(&out, report, mt_stdout_style(), arguments->all);
+        mt_analyze_text(&out, report, mt_stdout_style(), shows_chart(arguments) ? &screen : NULL,
+                        arguments->all);
     code = mt_print(&out);
     mt_buf_release(&out);
     return code;

@@ -314,7 +314,7 @@ static void tell_device(const struct mt_teller *teller, const struct mt_diff_out
 void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *diff,
                   const struct mt_style *style)
 {
-    struct mt_teller teller = {out, diff->a, NULL, style, diff->arena, &mt_detail_all};
+    struct mt_teller teller = {out, diff->a, NULL, style, diff->arena, &mt_detail_all, NULL};
 
     tell_inputs(&teller, diff);
     if (!diff->device_count)

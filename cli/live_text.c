@@ -270,7 +270,7 @@ void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
                   const struct mt_style *style)
 {
     struct mt_arena arena = {0};
-    struct mt_teller teller = {out, live->report, NULL, style, &arena, &mt_detail_all};
+    struct mt_teller teller = {out, live->report, NULL, style, &arena, &mt_detail_all, NULL};
 
     mt_tell_title(&teller);
     if (live->report->device_count == 0)

@@ -85,6 +85,8 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
 
 void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
 {
+    size_t screen = mt_stdout_screen().columns;
+    size_t most = screen < MT_TEXT_COLUMNS ? screen : MT_TEXT_COLUMNS;
     struct mt_buf safe = {0};
     bool first = true;
     const char *at;
@@ -95,7 +97,7 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
 
         for (size_t i = 0; i < length; i++)
             columns += begins_character(at[i]);
-        if (!first && column + 1 + columns > MT_TEXT_COLUMNS) {
+        if (!first && column + 1 + columns > most) {
             mt_buf_add_char(out, '\n');
             pad(out, indent);
             column = indent;
@@ -134,6 +136,33 @@ void mt_table_cell(struct mt_text_table *table, const char *text)
     table->row_count++; /* cells, until mt_table_end divides */
 }
 
+#define LEAST_WIDTH 8 /* of a column that gave way */
+
+/* Takes from a column what is too much; returns what is left to be taken. */
+static size_t give_way(size_t *width, size_t too_much)
+{
+    size_t gives = *width > LEAST_WIDTH ? *width - LEAST_WIDTH : 0;
+
+    gives = gives < too_much ? gives : too_much;
+    *width -= gives;
+    return too_much - gives;
+}
+
+/* First those that are there for it, then, in a terminal, which would break the
+ * lines, other words; numbers never. */
+static void fit(const struct mt_text_table *table, size_t *widths, size_t total)
+{
+    const struct mt_screen screen = mt_stdout_screen();
+    size_t too_much = total > screen.columns ? total - screen.columns : 0;
+
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].gives_way)
+            too_much = give_way(&widths[i], too_much);
+    for (size_t i = 0; i < table->column_count && screen.is_terminal; i++)
+        if (!table->columns[i].right)
+            too_much = give_way(&widths[i], too_much);
+}
+
 static void measure(const struct mt_text_table *table, size_t *widths)
 {
     const char *cell = table->cells.data;
@@ -148,13 +177,7 @@ static void measure(const struct mt_text_table *table, size_t *widths)
     }
     for (size_t i = 0; i < table->column_count; i++)
         total += widths[i] + (i ? 2 : 0);
-    for (size_t i = 0; i < table->column_count && total > MT_TEXT_COLUMNS; i++) {
-        if (table->columns[i].gives_way) {
-            wide = total - MT_TEXT_COLUMNS;
-            widths[i] = widths[i] > wide + 8 ? widths[i] - wide : 8;
-            total = MT_TEXT_COLUMNS;
-        }
-    }
+    fit(table, widths, total);
 }
 
 static const char *add_row(const struct mt_text_table *table, const size_t *widths,

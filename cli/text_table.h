@@ -1,5 +1,6 @@
-/* Tables for people: columns as wide as their cells, one of them gives way so
- * that lines stay within 100 columns. Width is counted in characters. */
+/* Tables for people: columns as wide as their cells, some of them give way so
+ * that lines stay within the terminal, or 100 columns where there is none. Width is
+ * counted in characters. */
 #ifndef MT_CLI_TEXT_TABLE_H
 #define MT_CLI_TEXT_TABLE_H
 
@@ -37,7 +38,8 @@ size_t mt_text_columns(const char *text);
 /* Appends text, escaped, shortened in the middle to `columns`. */
 void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns);
 
-/* Appends text, escaped, in lines of at most 100 columns, broken at spaces;
+/* Appends text, escaped, in lines of at most 100 columns (fewer in a narrow
+ * terminal: wider lines are hard to read), broken at spaces;
  * lines after the first begin with `indent` spaces. `column`: where the cursor
  * is. */
 void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent);

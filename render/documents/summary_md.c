@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "escape.h"
+#include "text_chart.h"
 #include "units.h"
 #include "util.h"
 
@@ -12,7 +13,8 @@ enum {
     MOST_ROWS = 64,     /* of gates */
     MOST_SITES = 10,
     MOST_FINDINGS = 5,
-    END_BYTES = 2000 /* kept free for what stands last */
+    LINE_COLUMNS = 48, /* of memory over time */
+    END_BYTES = 2000   /* kept free for what stands last */
 };
 
 /* What is too much for the page is left out, a row at a time, and counted. */
@@ -103,6 +105,29 @@ static void add_peak(struct page *page, const char *name, uint64_t now, const ui
         add_change(&page->row, *base, now);
     }
     mt_buf_add_text(&page->row, " |\n");
+    end_row(page);
+}
+
+/* "`memory ▁▁▃▅▂` peak 6.45 GiB in backward, step 1" */
+static void add_line(struct page *page, const struct mt_report *report,
+                     const struct mt_device_report *device)
+{
+    const struct mt_peak *peak = &device->allocated_peak;
+    struct mt_buf *row = &page->row;
+
+    if (!device->timeline || !peak->bytes)
+        return;
+    mt_buf_add_text(row, "`memory ");
+    mt_add_sparkline(row, device, LINE_COLUMNS);
+    mt_buf_add_text(row, "` peak ");
+    add_bytes(row, peak->bytes);
+    if (peak->phase != MT_NO_PHASE && !report->phases[peak->phase].is_step) {
+        mt_buf_add_text(row, " in ");
+        mt_add_markdown(row, report->phases[peak->phase].name, NAME_COLUMNS);
+    }
+    if (peak->step != MT_NO_STEP)
+        mt_buf_printf(row, ", step %lld", (long long)peak->step);
+    mt_buf_add_text(row, "\n\n");
     end_row(page);
 }
 
@@ -289,6 +314,7 @@ void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
             break;
         }
         add_peaks(&page, report, device, mt_baseline_device(base, device->device));
+        add_line(&page, report, device);
         add_findings(&page, device);
         add_sites(&page, device);
     }

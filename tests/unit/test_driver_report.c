@@ -58,7 +58,7 @@ static void analyze(struct run *run)
         assert_int_equal(memory_source_heap(&run->source, names[i]), i + 1);
     if (mt_analyze(&run->source.source, &options, &run->report, &error) != MT_OK)
         fail_msg("%s", error.text);
-    mt_analyze_text(&run->text, run->report, &plain, true);
+    mt_analyze_text(&run->text, run->report, &plain, NULL, true);
     assert_non_null(run->text.data);
 }
 

@@ -1,0 +1,51 @@
+/* What standard output can show. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "text_table.h"
+
+#define LEAST_COLUMNS 40
+#define MOST_COLUMNS  400
+
+/* Of the environment or the terminal itself; 0 = neither tells. */
+static unsigned long terminal_columns(void)
+{
+    const char *wanted = getenv("COLUMNS");
+    unsigned long columns = wanted ? strtoul(wanted, NULL, 10) : 0;
+    struct winsize size;
+
+    if (columns || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return columns;
+    return size.ws_col;
+}
+
+/* As setlocale would choose; the first that is set decides. */
+static bool locale_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]), *charset = value ? strchr(value, '.') : NULL;
+
+        if (value && *value)
+            return charset &&
+                   (!strncasecmp(charset + 1, "UTF-8", 5) || !strncasecmp(charset + 1, "utf8", 4));
+    }
+    return false;
+}
+
+struct mt_screen mt_stdout_screen(void)
+{
+    struct mt_screen screen = {MT_TEXT_COLUMNS, isatty(STDOUT_FILENO), locale_is_utf8()};
+    unsigned long columns = screen.is_terminal ? terminal_columns() : 0;
+
+    if (columns)
+        screen.columns = columns < LEAST_COLUMNS  ? LEAST_COLUMNS
+                         : columns > MOST_COLUMNS ? MOST_COLUMNS
+                                                  : columns;
+    return screen;
+}

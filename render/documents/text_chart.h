@@ -1,0 +1,33 @@
+/* Memory over time as text: for a terminal, and one line of it for Markdown. A
+ * column shows its fullest instant, so that no peak is lost, however short. */
+#ifndef MT_RENDER_TEXT_CHART_H
+#define MT_RENDER_TEXT_CHART_H
+
+#include "buf.h"
+#include "report.h"
+
+struct mt_text_chart {
+    unsigned columns; /* of a line, at least MT_TEXT_CHART_LEAST */
+    unsigned rows;    /* of the plot, at least 1 */
+    bool unicode;     /* else ASCII alone */
+    /* What a terminal is told before and after: "" = no colours. */
+    const char *allocated, *reserved, *mark, *reset;
+};
+#define MT_TEXT_CHART_LEAST 40
+
+/* Lines of the chart beside its rows, at most. */
+#define MT_TEXT_CHART_EXTRA 3
+
+/* Bins of a timeline that is only for this. */
+#define MT_TEXT_CHART_BINS 1024
+
+/* The plot, its axis with the peak and out-of-memory errors marked, the steps, and
+ * what the signs mean. Over time, with idle gaps left out; over events if the
+ * program died, as the last moments matter then. Nothing without a timeline. */
+void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
+                       const struct mt_device_report *device, const struct mt_text_chart *chart);
+
+/* Allocated memory in so many characters of a line, UTF-8: "▁▁▃▅". */
+void mt_add_sparkline(struct mt_buf *out, const struct mt_device_report *device, unsigned columns);
+
+#endif

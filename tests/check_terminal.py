@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""check_terminal.py PROGRAM FIXTURES: what analyze shows in a terminal: a chart of
+memory over time, lines that fit, colours and Unicode only where they work; and
+nothing of that in a pipe, but for --all."""
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+HEADING = "Memory over time"
+BLOCKS, COLOUR = re.compile("[\u2500-\u259f]"), "\033["
+PASTED = "    proof: "  # a command stays in one line
+MOST_LINES = 59
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS") or name == "PATH"}
+    return {**kept, "TERM": "xterm", "LC_ALL": "C.UTF-8", **more}
+
+
+def in_terminal(command, columns, **more):
+    """What the command writes to a terminal of so many columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL, env=environment(**more))
+    os.close(slave)
+    chunks = []
+    try:
+        while chunk := os.read(master, 65536):
+            chunks.append(chunk)
+    except OSError:  # the other end is closed
+        pass
+    os.close(master)
+    assert child.wait() == 0, command
+    return b"".join(chunks).decode().replace("\r\n", "\n")
+
+
+def chart_of(text):
+    """The lines of the chart, None without one."""
+    match = re.search(rf"^{HEADING}\n(.*?)\n\n", re.sub("\033\\[\\d*m", "", text), re.S | re.M)
+    return match and match.group(1).split("\n")
+
+
+def faults(program, path, widths):
+    """What is wrong with the text of one capture, told as it is."""
+    command = [program, "analyze", "-q", str(path)]
+    for columns in widths:
+        text = in_terminal(command, columns, NO_COLOR="1")
+        lines, chart = text.split("\n"), chart_of(text)
+        for line in lines:
+            if len(line) > columns and not line.startswith(PASTED):
+                yield f"{len(line)} columns in a terminal of {columns}: {line}"
+        if len(lines) - 1 > MOST_LINES:
+            yield f"{len(lines) - 1} lines in a terminal of {columns} columns"
+        if COLOUR in text:
+            yield "colours in spite of NO_COLOR"
+        if not chart or not any("▲" in line for line in chart) or "█" not in "".join(chart):
+            yield f"no chart in a terminal of {columns} columns"
+        elif max(map(len, chart)) < columns - 1:
+            yield f"a chart of {max(map(len, chart))} columns in a terminal of {columns}"
+
+
+def settings(program, path):
+    """The same capture, in every kind of terminal."""
+    command = [program, "analyze", "-q", str(path)]
+    colourful = in_terminal(command, 100)
+    plain = in_terminal(command, 100, NO_COLOR="1")
+    if COLOUR not in colourful or re.sub("\033\\[\\d*m", "", colourful) != plain:
+        yield "colours are no decoration"
+    if COLOUR in in_terminal(command, 100, TERM="dumb"):
+        yield "colours on a dumb terminal"
+    for locale in ({"LC_ALL": "C"}, {"LC_ALL": "", "LANG": "de_DE.ISO-8859-1"}, {"LC_ALL": "", "LC_CTYPE": "POSIX", "LANG": "C.UTF-8"}):
+        chart = chart_of(in_terminal(command, 100, NO_COLOR="1", **locale))
+        if not chart or any(ord(letter) > 126 for line in chart for letter in line) or not any("^" in line for line in chart):
+            yield f"no chart of ASCII with {locale}"
+    for locale in ({"LC_ALL": "", "LANG": "en_US.UTF-8"}, {"LC_ALL": "de_DE.utf8"}):
+        if not BLOCKS.search(in_terminal(command, 100, **locale)):
+            yield f"no blocks with {locale}"
+    if max(map(len, chart_of(in_terminal(command, 100, COLUMNS="60", NO_COLOR="1")))) > 60:
+        yield "COLUMNS does not say how wide a terminal is"
+
+
+def pipes(program, path):
+    def ask(*options):
+        done = subprocess.run([program, "analyze", "-q", str(path), *options], capture_output=True, check=True, env=environment(COLUMNS="60"))
+        return done.stdout.decode()
+
+    if chart_of(ask()) or COLOUR in ask():
+        yield "a chart in a pipe"
+    if not chart_of(ask("--all")) or max(map(len, chart_of(ask("--all")))) < 99:
+        yield "no chart of 100 columns with --all"
+
+
+def main(program, fixtures):
+    captures = fixtures / "captures"
+    wrong = []
+    for name, widths in (("gpt_split64", (80, 100, 137)), ("oom_adam", (80,)), ("leak", (80, 100)), ("twogpu", (100,))):
+        path = captures / f"{name}.pickle.zst"
+        wrong += [f"{name}: {fault}" for fault in faults(program, path, widths)]
+    for check in (settings, pipes):
+        wrong += check(program, captures / "gpt_split64.pickle.zst")
+    print("\n".join(wrong) if wrong else "terminals show it")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))
