@@ -8,12 +8,8 @@
  * A trace knows births and ends, not uses: that the next step does not read them
  * is assumed, for training alone, and said. Nothing is assumed about batches, which
  * may be fetched ahead. */
-#include "findings.h"
+#include "retime.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "grow.h"
 #include "map.h"
 #include "site.h"
 #include "units.h"
@@ -27,9 +23,8 @@ struct look {
     const struct mt_life *largest; /* at the peak */
     uint64_t peak_bytes;           /* of all that is suspected, at the peak */
     uint32_t peak_blocks;
-    struct mt_overlay_event *frees; /* of all that is suspected, sorted */
-    size_t free_count, capacity;
-    uint64_t allocated_after, reserved_after;
+    struct mt_retime retime; /* all that is suspected ends with its step */
+    struct mt_retimed_peaks after;
 };
 
 /* ---- suspects ---------------------------------------------------------------------- */
@@ -78,24 +73,14 @@ static bool is_suspect(const struct look *look, const struct mt_life *life)
 
 static enum mt_status free_early(struct look *look, const struct mt_life *life)
 {
-    uint64_t before = look->lives->begins[life->end_step];
-    struct mt_event event = {.seq = before,
-                             .addr = life->addr,
+    struct mt_event birth = {.addr = life->addr,
                              .size_bytes = life->bytes,
                              .stack = MT_NO_ID,
                              .name = MT_NO_ID,
                              .device = look->search->device->device,
-                             .heap = life->heap,
-                             .kind = MT_EVENT_FREE_REQUESTED};
-    enum mt_status status =
-        mt_grow(&look->frees, &look->capacity, look->free_count + 2, sizeof *look->frees);
+                             .heap = life->heap};
 
-    if (status != MT_OK)
-        return status;
-    look->frees[look->free_count++] = (struct mt_overlay_event){before, event};
-    event.kind = MT_EVENT_FREE_COMPLETED;
-    look->frees[look->free_count++] = (struct mt_overlay_event){before, event};
-    return MT_OK;
+    return mt_retime_free(&look->retime, look->lives->begins[life->end_step], &birth);
 }
 
 static enum mt_status take_suspects(struct look *look)
@@ -119,70 +104,6 @@ static enum mt_status take_suspects(struct look *look)
     return status;
 }
 
-/* ---- the proof --------------------------------------------------------------------- */
-
-static int by_place(const void *a, const void *b)
-{
-    const struct mt_overlay_event *x = a, *y = b;
-
-    if (x->before != y->before)
-        return x->before < y->before ? -1 : 1;
-    if (x->event.addr != y->event.addr)
-        return x->event.addr < y->event.addr ? -1 : 1;
-    return (int)x->event.kind - (int)y->event.kind;
-}
-
-/* What was laid over the source, and the frees: those that come first of two at
- * one place are the source's. */
-static bool merge(const struct look *look, const struct mt_overlay *old, struct mt_overlay *merged)
-{
-    size_t i = 0, j = 0, count = 0;
-
-    merged->events = calloc(old->count + look->free_count, sizeof *merged->events);
-    if (!merged->events)
-        return false;
-    while (i < old->count || j < look->free_count) {
-        bool is_old = j == look->free_count ||
-                      (i < old->count && old->events[i].before <= look->frees[j].before);
-        merged->events[count++] = is_old ? old->events[i++] : look->frees[j++];
-    }
-    merged->count = merged->capacity = count;
-    merged->hides_ranges = old->hides_ranges;
-    merged->chosen = true;
-    return true;
-}
-
-static enum mt_status replay(struct look *look)
-{
-    struct mt_source *source = look->analysis->source;
-    const struct mt_device_report *device = look->search->device;
-    struct mt_replay_options options = {.policy = look->analysis->report->policy,
-                                        .limit_bytes = device->replay.limit_bytes};
-    struct mt_replay_summary *trial = calloc(1, sizeof *trial);
-    struct mt_overlay old = source->overlay;
-    struct mt_overlay merged = {0};
-    enum mt_status status = MT_ERR_MEMORY;
-    uint32_t i;
-
-    look->allocated_after = UINT64_MAX;
-    if (trial && merge(look, &old, &merged)) {
-        source->overlay = merged;
-        status = mt_source_rewind(source, look->analysis->error);
-        if (status == MT_OK)
-            status = mt_replay_run(source, &options, NULL, trial, look->analysis->error);
-        mt_overlay_release(&source->overlay);
-        source->overlay = old;
-    }
-    for (i = 0; status == MT_OK && i < trial->device_count; i++) {
-        if (trial->devices[i].device != device->device || trial->devices[i].failed_requests)
-            continue;
-        look->allocated_after = trial->devices[i].counters.allocated.peak;
-        look->reserved_after = trial->devices[i].counters.reserved.peak;
-    }
-    free(trial);
-    return status;
-}
-
 /* ---- what is said ------------------------------------------------------------------- */
 
 static enum mt_status say(struct look *look)
@@ -200,7 +121,7 @@ static enum mt_status say(struct look *look)
         return MT_ERR_MEMORY;
     finding->id = "kept-values";
     finding->severity = "warning";
-    finding->bytes = device->allocated_peak.bytes - look->allocated_after;
+    finding->bytes = device->allocated_peak.bytes - look->after.allocated_bytes;
     finding->title = mt_arena_printf(
         look->arena, "%s less at the peak if what %s made does not live on into the next step",
         mt_format_bytes(n[0], finding->bytes), label);
@@ -213,10 +134,10 @@ static enum mt_status say(struct look *look)
     evidence[1] = mt_arena_printf(
         look->arena,
         "replayed with their ends at the end of their step: %s allocated instead of %s",
-        mt_format_bytes(n[0], look->allocated_after),
+        mt_format_bytes(n[0], look->after.allocated_bytes),
         mt_format_bytes(n[1], device->allocated_peak.bytes));
     evidence[2] = mt_arena_printf(look->arena, "and %s reserved instead of %s",
-                                  mt_format_bytes(n[0], look->reserved_after),
+                                  mt_format_bytes(n[0], look->after.reserved_bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.bytes));
     finding->evidence = evidence;
     finding->evidence_count = 3;
@@ -256,14 +177,14 @@ enum mt_status mt_find_kept_values(struct mt_finding_search *search)
     if (status == MT_OK)
         status = take_suspects(&look);
     if (status == MT_OK && look.largest && matters(&look, look.peak_bytes)) {
-        qsort(look.frees, look.free_count, sizeof *look.frees, by_place);
-        status = replay(&look);
-        if (status == MT_OK && look.allocated_after < device->allocated_peak.bytes &&
-            look.reserved_after <= device->reserved_peak.bytes &&
-            matters(&look, device->allocated_peak.bytes - look.allocated_after))
+        status = mt_retime_replay(&look.retime, search, &look.after);
+        if (status == MT_OK && look.after.known &&
+            look.after.allocated_bytes < device->allocated_peak.bytes &&
+            look.after.reserved_bytes <= device->reserved_peak.bytes &&
+            matters(&look, device->allocated_peak.bytes - look.after.allocated_bytes))
             status = say(&look);
     }
     mt_map_release(&look.successors);
-    free(look.frees);
+    mt_retime_release(&look.retime);
     return status;
 }

@@ -1,0 +1,112 @@
+#include "retime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+
+/* ---- what differs ------------------------------------------------------------------ */
+
+static enum mt_status add(struct mt_retime *retime, uint64_t before, const struct mt_event *birth,
+                          uint8_t kind)
+{
+    struct mt_event event = *birth;
+    enum mt_status status =
+        mt_grow(&retime->events, &retime->capacity, retime->count + 1, sizeof *retime->events);
+
+    if (status != MT_OK)
+        return status;
+    event.seq = before;
+    event.aux_bytes = 0; /* how large the block was says nothing of the next one */
+    event.kind = kind;
+    event.flags = 0;
+    retime->events[retime->count] = (struct mt_retimed){{before, event}, retime->count};
+    retime->count++;
+    return MT_OK;
+}
+
+enum mt_status mt_retime_free(struct mt_retime *retime, uint64_t before,
+                              const struct mt_event *birth)
+{
+    enum mt_status status = add(retime, before, birth, MT_EVENT_FREE_REQUESTED);
+
+    return status == MT_OK ? add(retime, before, birth, MT_EVENT_FREE_COMPLETED) : status;
+}
+
+enum mt_status mt_retime_alloc(struct mt_retime *retime, uint64_t before,
+                               const struct mt_event *birth)
+{
+    return add(retime, before, birth, MT_EVENT_ALLOC);
+}
+
+void mt_retime_release(struct mt_retime *retime)
+{
+    free(retime->events);
+    memset(retime, 0, sizeof *retime);
+}
+
+/* ---- laid over the source ------------------------------------------------------------ */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct mt_retimed *x = a, *y = b;
+
+    if (x->at.before != y->at.before)
+        return x->at.before < y->at.before ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* What was laid over the source, and this: those that come first of two at one place
+ * are the source's. */
+static bool merge(const struct mt_retime *retime, const struct mt_overlay *old,
+                  struct mt_overlay *merged)
+{
+    size_t i = 0, j = 0, count = 0;
+
+    merged->events = calloc(old->count + retime->count + 1, sizeof *merged->events);
+    if (!merged->events)
+        return false;
+    while (i < old->count || j < retime->count) {
+        bool is_old = j == retime->count ||
+                      (i < old->count && old->events[i].before <= retime->events[j].at.before);
+        merged->events[count++] = is_old ? old->events[i++] : retime->events[j++].at;
+    }
+    merged->count = merged->capacity = count;
+    merged->hides_ranges = old->hides_ranges;
+    merged->chosen = true;
+    return true;
+}
+
+enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_search *search,
+                                struct mt_retimed_peaks *peaks)
+{
+    struct mt_analysis *analysis = search->analysis;
+    struct mt_source *source = analysis->source;
+    struct mt_replay_options options = {.policy = analysis->report->policy,
+                                        .limit_bytes = search->device->replay.limit_bytes};
+    struct mt_replay_summary *trial = calloc(1, sizeof *trial);
+    struct mt_overlay old = source->overlay;
+    struct mt_overlay merged = {0};
+    enum mt_status status = MT_ERR_MEMORY;
+    uint32_t i;
+
+    memset(peaks, 0, sizeof *peaks);
+    if (retime->count)
+        qsort(retime->events, retime->count, sizeof *retime->events, by_place);
+    if (trial && merge(retime, &old, &merged)) {
+        source->overlay = merged;
+        status = mt_source_rewind(source, analysis->error);
+        if (status == MT_OK)
+            status = mt_replay_run(source, &options, NULL, trial, analysis->error);
+        mt_overlay_release(&source->overlay);
+        source->overlay = old;
+    }
+    for (i = 0; status == MT_OK && i < trial->device_count; i++) {
+        const struct mt_replay_result *result = &trial->devices[i];
+        if (result->device == search->device->device && !result->failed_requests)
+            *peaks = (struct mt_retimed_peaks){true, result->counters.allocated.peak,
+                                               result->counters.reserved.peak};
+    }
+    free(trial);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* The run again, with other lifetimes: blocks that end earlier, or are away for a
+ * while. What differs is laid over the source, as found ranges are (overlay.h), and
+ * the run's own policy and limit are replayed.
+ *
+ *     mt_retime_free(&retime, before, &birth);    it ends there; its own end is passed over
+ *     mt_retime_alloc(&retime, before, &birth);   it is asked for once more
+ *     mt_retime_replay(&retime, search, &peaks);
+ */
+#ifndef MT_ANALYZER_RETIME_H
+#define MT_ANALYZER_RETIME_H
+
+#include "findings.h"
+
+/* Zeroed memory is ready. */
+struct mt_retime {
+    struct mt_retimed {
+        struct mt_overlay_event at;
+        size_t number; /* of those at one place the first comes first */
+    } * events;
+    size_t count, capacity;
+};
+
+struct mt_retimed_peaks {
+    bool known; /* false: requests would have failed that did not fail in the run */
+    uint64_t allocated_bytes, reserved_bytes;
+};
+
+/* The block that the event `birth` made ends before the event number `before`. Of the
+ * birth only heap, device, address and size matter. */
+enum mt_status mt_retime_free(struct mt_retime *retime, uint64_t before,
+                              const struct mt_event *birth) MT_MUST_USE;
+
+/* The same request again, before that event: it is what the block's own end ends. */
+enum mt_status mt_retime_alloc(struct mt_retime *retime, uint64_t before,
+                               const struct mt_event *birth) MT_MUST_USE;
+
+/* Reads the source from its start. Costs a replay. */
+enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_search *search,
+                                struct mt_retimed_peaks *peaks) MT_MUST_USE;
+void mt_retime_release(struct mt_retime *retime);
+
+#endif
