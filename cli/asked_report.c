@@ -17,10 +17,8 @@ int mt_ask(const char *path, const struct mt_common *common, const struct mt_que
            struct mt_asked_report *asked)
 {
     struct mt_progress progress = {0};
-    struct mt_analyze_options options = {.path = path,
-                                         .flamechart_step = MT_NO_STEP,
-                                         .progress = {show_progress, &progress},
-                                         .question = question};
+    struct mt_analyze_options options = {
+        .path = path, .progress = {show_progress, &progress}, .question = question};
     struct mt_file_hash hash;
     struct mt_error error;
     enum mt_status status;

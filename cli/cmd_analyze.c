@@ -27,13 +27,14 @@ static bool shows_chart(const struct arguments *arguments)
 
 static struct mt_analyze_options options_of(const struct arguments *arguments, const char *path)
 {
-    struct mt_analyze_options options = {.path = path, .flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {.path = path};
 
     options.replay.policy = arguments->policy;
     options.replay.limit_bytes = arguments->limit_bytes;
-    options.want_timeline = options.want_flamechart = arguments->directory != NULL;
-    if (!arguments->directory && shows_chart(arguments)) {
-        options.want_timeline = true;
+    if (arguments->directory) {
+        options.models = mt_charts_models();
+    } else if (shows_chart(arguments)) {
+        options.models = MT_MODEL_TIMELINE;
         options.bins = MT_TEXT_CHART_BINS;
     }
     return options;

@@ -206,16 +206,15 @@ static int draw(const struct mt_report *report, const struct arguments *argument
 static int render(struct mt_source *source, const struct arguments *arguments)
 {
     struct mt_analyze_options options = {.path = arguments->path,
-                                         .want_timeline = true,
-                                         .want_flamechart = true,
-                                         .flamechart_step = MT_NO_STEP,
-                                         .flamechart_whole = arguments->whole};
+                                         .models = arguments->chart->models,
+                                         .window.whole = arguments->whole};
     struct mt_report *report = NULL;
     struct mt_error error;
     int exit_code, verdict;
 
-    if (arguments->step <= INT64_MAX)
-        options.flamechart_step = (int64_t)arguments->step;
+    options.window.has_step = arguments->step <= INT64_MAX;
+    if (options.window.has_step)
+        options.window.step = (int64_t)arguments->step;
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(arguments->path, &error);
     exit_code = draw(report, arguments);

@@ -105,7 +105,7 @@ static int base_of_document(struct mt_gate_run *run, const char *path)
 
 static int base_of_trace(struct mt_gate_run *run, const char *path, const struct mt_common *common)
 {
-    const struct mt_analyze_options options = {.path = path, .flamechart_step = MT_NO_STEP};
+    const struct mt_analyze_options options = {.path = path};
     struct mt_common as_found = *common;
     struct mt_report *report = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};

@@ -143,6 +143,8 @@ static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
     struct mt_gallery *gallery = work->gallery;
     int is_png;
 
+    if (chart->called_for && !chart->called_for(work->report, device))
+        return MT_OK;
     for (is_png = 0; is_png <= !gallery->without_png; is_png++) {
         struct mt_gallery_file *file = &gallery->files[gallery->count];
 

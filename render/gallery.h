@@ -1,4 +1,4 @@
-/* All charts of a report as files in a directory, drawn on several processors.
+/* All charts that a report calls for as files in a directory, drawn on several processors.
  * Never prints: the result says what was written and what failed. */
 #ifndef MT_RENDER_GALLERY_H
 #define MT_RENDER_GALLERY_H

@@ -3,16 +3,13 @@
  * out to matter (plan.h, holders.h). */
 #include "analysis.h"
 #include "findings.h"
-#include "flamechart_model.h"
 #include "found_phases.h"
 #include "replay_as_run.h"
-#include "timeline_model.h"
 #include "util.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_BINS       4096
 #define MOST_CONTRIBUTIONS 8
 #define MOST_HOLDERS       12
 /* Snapshots are bounded by the rows that they may hold in all. */
@@ -171,87 +168,12 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     return MT_OK;
 }
 
-/* ---- models -------------------------------------------------------------- */
-
-static enum mt_status want_timeline(struct mt_analysis *analysis, uint32_t slot, uint32_t bins)
-{
-    const struct mt_survey_device *device = &analysis->survey.devices[slot];
-    struct mt_arena *arena = &analysis->report->arena;
-    struct mt_span *spans;
-    uint32_t span_count;
-    enum mt_status status;
-
-    status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
-                               device->gap_count, analysis->survey.phases.phases,
-                               analysis->survey.phases.count, &spans, &span_count);
-    if (status)
-        return status;
-    return mt_timeline_builder_new(arena, spans, span_count, device->first_event,
-                                   device->last_event, bins,
-                                   &analysis->holders.devices[slot].timeline);
-}
-
-static void set_window(const struct mt_analysis *analysis, uint32_t slot,
-                       struct mt_flamechart_window *window)
-{
-    struct mt_survey_device *device = &analysis->survey.devices[slot];
-    const struct mt_phases *phases = &analysis->survey.phases;
-    const struct mt_instant *peak = &analysis->plans[slot].instants[0];
-    int64_t step = analysis->options->flamechart_step;
-
-    window->step = MT_NO_STEP;
-    window->begin_t_ns = device->first_t_ns;
-    window->end_t_ns = device->last_t_ns;
-    window->begin_event = device->first_event;
-    window->end_event = device->last_event;
-    if (step == MT_NO_STEP)
-        step = peak->step;
-    if (analysis->options->flamechart_whole || step == MT_NO_STEP)
-        return;
-    for (uint32_t i = 0; i < phases->count; i++) {
-        const struct mt_phase *phase = &phases->phases[i];
-
-        if (!phase->is_step || phase->step != step)
-            continue;
-        window->step = step;
-        window->begin_t_ns = phase->begin_t_ns;
-        window->end_t_ns = phase->end_t_ns;
-        window->begin_event = phase->begin_event;
-        window->end_event = phase->end_event;
-        return;
-    }
-}
-
-static enum mt_status want_flamechart(struct mt_analysis *analysis, uint32_t slot, uint32_t bins)
-{
-    struct mt_flamechart_window window;
-
-    set_window(analysis, slot, &window);
-    window.bins = bins;
-    return mt_flamechart_builder_new(&analysis->report->arena, &window, analysis->report->phases,
-                                     analysis->report->phase_count, &analysis->source->symbols,
-                                     &analysis->holders.devices[slot].flamechart);
-}
-
-static enum mt_status want_models(struct mt_analysis *analysis)
-{
-    uint32_t bins = analysis->options->bins ? analysis->options->bins : DEFAULT_BINS;
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < analysis->survey.device_count && !status; i++) {
-        if (analysis->options->want_timeline)
-            status = want_timeline(analysis, i, bins);
-        if (!status && analysis->options->want_flamechart)
-            status = want_flamechart(analysis, i, bins);
-    }
-    return status;
-}
-
 /* ---- second reading ------------------------------------------------------ */
 
 static enum mt_status read_again(struct mt_analysis *analysis)
 {
     enum mt_status status;
+    uint32_t i;
 
     analysis->holders.arena = &analysis->report->arena;
     analysis->holders.survey = &analysis->survey;
@@ -260,8 +182,8 @@ static enum mt_status read_again(struct mt_analysis *analysis)
     if (!analysis->holders.devices)
         return MT_ERR_MEMORY;
     status = make_plans(analysis);
-    if (!status)
-        status = want_models(analysis);
+    for (i = 0; i < analysis->survey.device_count && !status; i++)
+        status = mt_models_begin(analysis, i, &analysis->holders.devices[i].models);
     if (!status)
         status = mt_source_rewind(analysis->source, analysis->error);
     if (!status)

@@ -1,7 +1,5 @@
 /* The report out of what the two readings found: plain data in one arena. */
 #include "analysis.h"
-#include "flamechart_model.h"
-#include "timeline_model.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -177,15 +175,6 @@ static enum mt_status fill_explanations(struct mt_analysis *analysis, struct mt_
     return status;
 }
 
-static enum mt_status fill_models(struct mt_device_report *out, struct mt_holders_device *device)
-{
-    if (device->timeline)
-        out->timeline = mt_timeline_builder_finish(device->timeline);
-    if (device->flamechart)
-        return mt_flamechart_builder_finish(device->flamechart, &out->flamechart);
-    return MT_OK;
-}
-
 static enum mt_status fill_lists(struct mt_analysis *analysis, struct mt_device_report *out,
                                  const struct mt_survey_device *device)
 {
@@ -272,7 +261,7 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device
     if (!status)
         status = fill_answer(analysis, out, slot);
     if (!status)
-        status = fill_models(out, &analysis->holders.devices[slot]);
+        status = mt_models_finish(analysis, &analysis->holders.devices[slot].models, out);
     return status;
 }
 

@@ -1,7 +1,5 @@
 #include "holders.h"
 
-#include "flamechart_model.h"
-#include "timeline_model.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -49,13 +47,50 @@ static void give_slot(struct mt_holders *holders, uint32_t index)
     holders->block_free = index + 1;
 }
 
-static void leave_allocated(struct mt_holders_device *device, struct mt_holder *block)
+/* Tells the models of the birth (event NULL), or of the end by an event. */
+static enum mt_status tell_life(const struct mt_holders *holders, struct mt_holders_device *device,
+                                uint32_t index, const struct mt_event *end)
 {
+    const struct mt_holder *block = &holders->blocks[index];
+    const struct mt_block_life life = {.addr = block->addr,
+                                       .requested_bytes = block->requested_bytes,
+                                       .block_bytes = block->block_bytes,
+                                       .birth_t_ns = block->birth_t_ns,
+                                       .birth_event = block->birth_event,
+                                       .end_t_ns = end ? end->t_ns : UINT64_MAX,
+                                       .end_event = end ? end->seq : UINT64_MAX,
+                                       .block = index,
+                                       .stack = block->stack,
+                                       .tied = block->tied,
+                                       .stream = block->stream,
+                                       .phase = block->phase,
+                                       .role = block->role,
+                                       .tie = block->tie,
+                                       .initial = block->initial};
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < device->models.count && !status; i++) {
+        const struct mt_model_feed *feed = &device->models.feeds[i];
+
+        if (end && feed->on_end)
+            status = feed->on_end(feed->builder, &life);
+        else if (!end && feed->on_birth)
+            status = feed->on_birth(feed->builder, &life);
+    }
+    return status;
+}
+
+static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_holders_device *device,
+                                      uint32_t index, const struct mt_event *event)
+{
+    struct mt_holder *block = &holders->blocks[index];
+
     if (block->state != LIVE)
-        return;
+        return MT_OK;
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = WAITING;
+    return device->models.wants_lives ? tell_life(holders, device, index, event) : MT_OK;
 }
 
 /* What it belongs to, or may be belonged to; initial blocks are nobody's. */
@@ -81,15 +116,17 @@ static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initi
     return status;
 }
 
-static void drop(struct mt_holders *holders, struct mt_holders_device *device, uint32_t index)
+static enum mt_status drop(struct mt_holders *holders, struct mt_holders_device *device,
+                           uint32_t index, const struct mt_event *event)
 {
     struct mt_holder *block = &holders->blocks[index];
+    enum mt_status status = leave_allocated(holders, device, index, event);
 
-    leave_allocated(device, block);
     device->now.active -= block->block_bytes;
     device->now.requested -= block->requested_bytes; /* PyTorch counts it until here */
     mt_ties_free(&holders->ties, index);
     give_slot(holders, index);
+    return status;
 }
 
 static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_device *device,
@@ -97,6 +134,7 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
 {
     struct mt_holder *block;
     uint64_t block_bytes;
+    enum mt_status status = MT_OK;
     uint32_t index, old;
     uint8_t code;
 
@@ -104,16 +142,19 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
         return MT_OK;
     old = mt_map_take(&holders->slots, key_of(event));
     if (old != MT_MAP_NONE) /* its free was lost */
-        drop(holders, device, old);
+        status = drop(holders, device, old, event);
     index = take_slot(holders);
     if (index == NO_BLOCK || mt_map_set(&holders->slots, key_of(event), index))
         return MT_ERR_MEMORY;
     block = &holders->blocks[index];
-    *block = (struct mt_holder){.requested_bytes = event->size_bytes,
+    *block = (struct mt_holder){.addr = event->addr,
+                                .requested_bytes = event->size_bytes,
                                 .block_bytes = block_bytes,
                                 .birth_t_ns = event->t_ns,
                                 .birth_event = event->seq,
                                 .stack = event->stack,
+                                .stream = event->stream,
+                                .initial = event->flags & MT_EVENT_INITIAL,
                                 .phase = phase,
                                 .device = event->device,
                                 .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
@@ -123,26 +164,29 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
     device->now.active += block_bytes;
     device->now.requested += event->size_bytes;
     device->role_bytes[block->role] += block_bytes;
-    return tie(holders, index, event->flags & MT_EVENT_INITIAL);
+    if (!status)
+        status = tie(holders, index, block->initial);
+    if (!status && device->models.wants_lives)
+        status = tell_life(holders, device, index, NULL);
+    return status;
 }
 
-static void on_free_requested(struct mt_holders *holders, struct mt_holders_device *device,
-                              const struct mt_event *event)
+static enum mt_status on_free_requested(struct mt_holders *holders,
+                                        struct mt_holders_device *device,
+                                        const struct mt_event *event)
 {
     uint32_t index = mt_map_get(&holders->slots, key_of(event));
 
-    if (index == MT_MAP_NONE)
-        return;
-    leave_allocated(device, &holders->blocks[index]);
+    return index == MT_MAP_NONE ? MT_OK : leave_allocated(holders, device, index, event);
 }
 
-static void on_free_completed(struct mt_holders *holders, struct mt_holders_device *device,
-                              const struct mt_event *event)
+static enum mt_status on_free_completed(struct mt_holders *holders,
+                                        struct mt_holders_device *device,
+                                        const struct mt_event *event)
 {
     uint32_t index = mt_map_take(&holders->slots, key_of(event));
 
-    if (index != MT_MAP_NONE)
-        drop(holders, device, index);
+    return index == MT_MAP_NONE ? MT_OK : drop(holders, device, index, event);
 }
 
 /* ---- snapshots ----------------------------------------------------------- */
@@ -302,18 +346,36 @@ static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
     }
 }
 
-static enum mt_status tell_builders(struct mt_holders_device *device, const struct mt_event *event,
-                                    int32_t phase, uint64_t allocated_before)
+static enum mt_status tell_state(struct mt_holders_device *device, const struct mt_event *event,
+                                 int32_t phase, uint64_t allocated_before)
 {
-    if (device->timeline && !(event->flags & MT_EVENT_INITIAL))
-        mt_timeline_builder_add(device->timeline, event->t_ns, event->seq, &device->now,
-                                device->role_bytes);
-    if (device->flamechart &&
-        (event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_FREE_REQUESTED))
-        return mt_flamechart_builder_add(device->flamechart, event, phase,
-                                         (int64_t)(device->now.allocated - allocated_before),
-                                         device->now.allocated);
-    return MT_OK;
+    const struct mt_model_state state = {event, phase, &device->now, device->role_bytes,
+                                         allocated_before};
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < device->models.count && !status; i++) {
+        const struct mt_model_feed *feed = &device->models.feeds[i];
+
+        if (feed->on_state)
+            status = feed->on_state(feed->builder, &state);
+    }
+    return status;
+}
+
+/* What is there at the end has no end. */
+static enum mt_status tell_rest(struct mt_holders *holders)
+{
+    const struct mt_event end = {.seq = UINT64_MAX, .t_ns = UINT64_MAX};
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < holders->block_count && !status; i++) {
+        const struct mt_holder *block = &holders->blocks[i];
+        uint32_t slot = holders->survey->device_slot[block->device];
+
+        if (block->state == LIVE && holders->devices[slot - 1].models.wants_lives)
+            status = tell_life(holders, &holders->devices[slot - 1], i, &end);
+    }
+    return status;
 }
 
 /* Of a device that is not followed: its place in the log goes by. */
@@ -345,12 +407,10 @@ static enum mt_status on_memory(struct mt_holders *holders, const struct mt_even
     if (event->kind == MT_EVENT_ALLOC)
         status = on_alloc(holders, device, event, phase);
     else if (event->kind == MT_EVENT_FREE_REQUESTED && !holders->completes_at_request)
-        on_free_requested(holders, device, event);
+        status = on_free_requested(holders, device, event);
     else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
-        on_free_completed(holders, device, event);
-    if (!status && (device->timeline || device->flamechart))
-        status = tell_builders(device, event, phase, before);
-    return status;
+        status = on_free_completed(holders, device, event);
+    return !status && device->models.count ? tell_state(device, event, phase, before) : status;
 }
 
 static enum mt_status on_event(struct mt_holders *holders, const struct mt_event *event)
@@ -404,9 +464,9 @@ enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *sou
         for (size_t i = 0; status == MT_OK && i < batch.count; i++)
             status = on_event(holders, &batch.events[i]);
     }
-    if (status != MT_END)
-        return status;
-    return take_due(holders, UINT64_MAX);
+    if (status == MT_END)
+        status = take_due(holders, UINT64_MAX);
+    return status ? status : tell_rest(holders);
 }
 
 void mt_holders_release(struct mt_holders *holders)
@@ -415,5 +475,7 @@ void mt_holders_release(struct mt_holders *holders)
     mt_ties_release(&holders->ties);
     free(holders->blocks);
     free(holders->scratch);
+    for (uint32_t i = 0; holders->devices && i < holders->survey->device_count; i++)
+        mt_models_release(&holders->devices[i].models);
     free(holders->devices);
 }

@@ -3,6 +3,7 @@
 #ifndef MT_ANALYZER_HOLDERS_H
 #define MT_ANALYZER_HOLDERS_H
 
+#include "models.h"
 #include "survey.h"
 #include "ties.h"
 
@@ -17,23 +18,24 @@ struct mt_snapshot {
 };
 
 struct mt_holder { /* a live block, or one that waits for streams */
-    uint64_t requested_bytes, block_bytes;
+    uint64_t addr, requested_bytes, block_bytes;
     uint64_t birth_t_ns, birth_event;
     uint32_t stack;
     uint32_t tied; /* see mt_holding */
+    uint32_t stream;
     int32_t phase;
     uint32_t next_free; /* index + 1, when unused */
     uint16_t device;
     uint8_t role, tie;
     uint8_t state; /* 0 unused, 1 live, 2 freed but waiting */
+    bool initial;
 };
 
 struct mt_holders_device {
     uint16_t device;
     struct mt_bytes now;
     uint64_t role_bytes[MT_ROLE_COUNT];
-    struct mt_timeline_builder *timeline;
-    struct mt_flamechart_builder *flamechart;
+    struct mt_model_feeds models;
 };
 
 struct mt_holders {

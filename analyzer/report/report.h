@@ -448,16 +448,24 @@ struct mt_analyze_progress {
     void *context;
 };
 
+/* Models of a device that pictures need (models.h): built only if asked for. */
+enum mt_model_bit { MT_MODEL_TIMELINE = 1, MT_MODEL_FLAMECHART = 2 };
+
+/* Of what part of the run the models that show a part are: of nothing said, of the
+ * step with the allocated peak. */
+struct mt_window_wish {
+    bool has_step, whole; /* the step of that number; the whole trace */
+    int64_t step;
+};
+
 struct mt_analyze_options {
     struct mt_analyze_progress progress;
     const char *path;                /* of the input, for the report; may be NULL */
     struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
                                         that does not reproduce the trace */
-    bool want_timeline, want_flamechart;
-    uint32_t bins;           /* resolution of the models, 0 = 4096 */
-    int64_t flamechart_step; /* window of the flame chart; MT_NO_STEP = step of
-                                the allocated peak */
-    bool flamechart_whole;   /* window = the whole trace */
+    unsigned models;                 /* that pictures need: enum mt_model_bit */
+    uint32_t bins;                   /* resolution of the models, 0 = 4096 */
+    struct mt_window_wish window;
     /* Only this, and peaks and phases: no explanations, no findings, nothing of
      * what is beside the framework. NULL = the whole report. */
     const struct mt_question *question;

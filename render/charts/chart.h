@@ -16,6 +16,9 @@ struct mt_chart_options {
 struct mt_chart {
     const char *name;    /* "timeline": also the file name */
     const char *summary; /* one line for --help */
+    unsigned models;     /* of the report that it reads: enum mt_model_bit */
+    /* Does a trace call for it, where nobody asked for a certain chart? NULL = always. */
+    bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
     enum mt_status (*draw)(const struct mt_report *report, const struct mt_device_report *device,
                            const struct mt_chart_options *options, struct mt_drawing *drawing,
                            struct mt_error *error);
@@ -23,6 +26,9 @@ struct mt_chart {
 
 /* All charts; ends with a NULL name. */
 extern const struct mt_chart mt_charts[];
+
+/* What all of them read: enum mt_model_bit. */
+unsigned mt_charts_models(void);
 
 /* The charts' draw functions. `device` may be NULL for an empty trace: the
  * chart says so, sensibly. Each initialises *drawing, whatever it returns; the

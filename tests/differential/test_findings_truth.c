@@ -21,7 +21,7 @@ static struct mt_source *source;
 
 static struct mt_report *analyze(const char *folder, const char *name)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {0};
     struct mt_report *report = NULL;
     struct mt_error error = {0};
     char path[512];
@@ -420,7 +420,7 @@ static void findings_are_silent_where_nothing_is(void **unused)
 
 static void expect_outside(const char *name, uint64_t bytes)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {0};
     struct mt_report *report = NULL;
     struct mt_error error = {0};
     const struct mt_finding *outside;

@@ -23,7 +23,7 @@ struct opened {
 
 static struct opened read_capture(const char *capture, const struct mt_question *question)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP, .question = question};
+    struct mt_analyze_options options = {.question = question};
     struct opened opened;
     struct mt_error error;
     char path[512];

@@ -21,7 +21,7 @@ static struct mt_report *report;
 
 static void analyze(const char *name)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {0};
     struct mt_error error = {0};
     char path[512];
 

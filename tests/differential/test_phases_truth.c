@@ -31,8 +31,7 @@ struct loaded {
 
 static struct loaded load_as(const char *capture, const char *policy, bool unnamed)
 {
-    struct mt_analyze_options options = {
-        .path = capture, .flamechart_step = MT_NO_STEP, .want_timeline = true};
+    struct mt_analyze_options options = {.path = capture, .models = MT_MODEL_TIMELINE};
     struct loaded loaded;
     struct mt_error error;
     char path[512];

@@ -31,8 +31,7 @@ struct loaded {
 
 static struct loaded load(const char *capture)
 {
-    struct mt_analyze_options options = {
-        .want_timeline = true, .want_flamechart = true, .flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART};
     struct loaded loaded = {NULL, NULL};
     struct mt_error error;
     char path[600];

@@ -23,7 +23,7 @@ struct run {
 
 static void open_run(struct run *run, const char *name)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {0};
     struct mt_error error;
     char path[512];
 

@@ -23,10 +23,8 @@ static void read_to_the_end(struct mt_source *source)
 static void analyse(struct mt_source *source)
 {
     struct mt_analyze_options options = {
-        .want_timeline = true,
-        .want_flamechart = true,
+        .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
         .bins = 64,
-        .flamechart_step = MT_NO_STEP,
     };
     struct mt_report *report = NULL;
     struct mt_error error;

@@ -21,8 +21,7 @@ struct run {
 static void make_run(struct run *run, uint64_t from, uint32_t lines_down,
                      const struct mt_question *question)
 {
-    struct mt_analyze_options options = {
-        .path = "random", .flamechart_step = MT_NO_STEP, .question = question};
+    struct mt_analyze_options options = {.path = "random", .question = question};
     struct mt_error error;
 
     seed = 88172645463325252u + from * 7919;

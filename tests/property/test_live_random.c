@@ -90,8 +90,7 @@ static void check(const struct mt_answer *answer, const struct mt_bytes *wanted)
 static void ask(struct fake *fake, const char *policy, const struct history *history,
                 const struct mt_question *question)
 {
-    struct mt_analyze_options options = {
-        .path = "random", .flamechart_step = MT_NO_STEP, .question = question};
+    struct mt_analyze_options options = {.path = "random", .question = question};
     struct mt_report *report;
     struct mt_error error;
 
@@ -152,8 +151,7 @@ static void wild_traces(void **state)
                                        .value = round * 3,
                                        .phase = round % 3 ? "backward" : "/",
                                        .by = (enum mt_group_by)(round % MT_GROUP_BY_COUNT)};
-        struct mt_analyze_options options = {
-            .path = "wild", .flamechart_step = MT_NO_STEP, .question = &question};
+        struct mt_analyze_options options = {.path = "wild", .question = &question};
         struct mt_report *report;
         struct mt_error error;
 

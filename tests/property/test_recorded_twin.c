@@ -127,7 +127,7 @@ static void replays_are_the_same(void **state)
 
 static struct mt_report *analyzed(struct mt_source *source)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP, .path = "run"};
+    struct mt_analyze_options options = {.path = "run"};
     struct mt_report *report;
     struct mt_error error;
 

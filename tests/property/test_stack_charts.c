@@ -414,10 +414,8 @@ static void captures_are_drawn_as_they_are(void **state)
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         for (int whole = 0; whole < 2; whole++) {
-            struct mt_analyze_options options = {.want_timeline = true,
-                                                 .want_flamechart = true,
-                                                 .flamechart_step = MT_NO_STEP,
-                                                 .flamechart_whole = whole};
+            struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
+                                                 .window.whole = whole};
             struct mt_error error = {0};
             struct mt_source *source = NULL;
             struct mt_report *report = NULL;

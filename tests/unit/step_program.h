@@ -108,7 +108,7 @@ static void give(uint64_t addr)
 
 static struct mt_report *program_report(void)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {0};
     struct mt_report *report = NULL;
     struct mt_error error = {0};
     size_t i;

@@ -49,7 +49,7 @@ static void analyze(struct run *run)
     static const char *const names[] = {"pytorch", "driver:async", "driver:host", "driver:virtual",
                                         "driver:mapped"};
     const struct mt_style plain = {"", "", "", "", "", "", ""};
-    struct mt_analyze_options options = {.path = "run", .flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {.path = "run"};
     struct mt_error error;
 
     memory_source_init(&run->source, run->events, run->count, 5);

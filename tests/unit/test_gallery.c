@@ -40,7 +40,7 @@ static void remove_files(const struct mt_gallery *gallery)
 /* The timeline needs no more than a synthetic report; other charts may. */
 static const struct mt_chart *timeline(void)
 {
-    static const struct mt_chart chart = {"timeline", "", mt_timeline_draw};
+    static const struct mt_chart chart = {"timeline", "", 0, NULL, mt_timeline_draw};
 
     return &chart;
 }

@@ -173,7 +173,7 @@ static void the_driver_is_no_standard_for_policies(void **state)
 
 static void analysis_and_plans_see_the_same(void **state)
 {
-    struct mt_analyze_options options = {.flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options options = {0};
     static struct mt_buffers devices[MT_BUFFERS_DEVICES];
     struct memory_source source;
     struct mt_report *report;
@@ -199,7 +199,7 @@ static void spaces_of_addresses_are_not_mixed(void **state)
 {
     static struct mt_event events[64];
     struct mt_replay_options options = {0};
-    struct mt_analyze_options analysis = {.flamechart_step = MT_NO_STEP};
+    struct mt_analyze_options analysis = {0};
     struct memory_source source;
     struct mt_report *report;
     struct mt_error error;

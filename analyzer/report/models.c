@@ -1,0 +1,161 @@
+#include "models.h"
+
+#include "analysis.h"
+#include "flamechart_model.h"
+#include "timeline_model.h"
+#include "util.h"
+
+#define DEFAULT_BINS 4096
+
+static uint32_t bins_of(const struct mt_analysis *analysis)
+{
+    return analysis->options->bins ? analysis->options->bins : DEFAULT_BINS;
+}
+
+/* ---- windows --------------------------------------------------------------- */
+
+struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint32_t slot)
+{
+    const struct mt_window_wish *wish = &analysis->options->window;
+    const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    const struct mt_phases *phases = &analysis->survey.phases;
+    struct mt_model_window window = {device->first_t_ns, device->last_t_ns, device->first_event,
+                                     device->last_event, MT_NO_STEP};
+    int64_t step = wish->has_step ? wish->step : analysis->plans[slot].instants[0].step;
+
+    if (wish->whole || step == MT_NO_STEP)
+        return window;
+    for (uint32_t i = 0; i < phases->count; i++) {
+        const struct mt_phase *phase = &phases->phases[i];
+
+        if (phase->is_step && phase->step == step)
+            return (struct mt_model_window){phase->begin_t_ns, phase->end_t_ns, phase->begin_event,
+                                            phase->end_event, step};
+    }
+    return window;
+}
+
+/* ---- timeline ---------------------------------------------------------------- */
+
+static enum mt_status feed_timeline(void *builder, const struct mt_model_state *state)
+{
+    if (!(state->event->flags & MT_EVENT_INITIAL))
+        mt_timeline_builder_add(builder, state->event->t_ns, state->event->seq, state->now,
+                                state->role_bytes);
+    return MT_OK;
+}
+
+static enum mt_status begin_timeline(struct mt_analysis *analysis, uint32_t slot,
+                                     struct mt_model_feed *feed)
+{
+    const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    struct mt_arena *arena = &analysis->report->arena;
+    struct mt_timeline_builder *builder = NULL;
+    struct mt_span *spans;
+    uint32_t span_count;
+    enum mt_status status;
+
+    status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
+                               device->gap_count, analysis->survey.phases.phases,
+                               analysis->survey.phases.count, &spans, &span_count);
+    if (!status)
+        status = mt_timeline_builder_new(arena, spans, span_count, device->first_event,
+                                         device->last_event, bins_of(analysis), &builder);
+    *feed = (struct mt_model_feed){.builder = builder, .on_state = feed_timeline};
+    return status;
+}
+
+static enum mt_status finish_timeline(struct mt_analysis *analysis, void *builder,
+                                      struct mt_device_report *out)
+{
+    (void)analysis;
+    out->timeline = mt_timeline_builder_finish(builder);
+    return MT_OK;
+}
+
+/* ---- flame chart ------------------------------------------------------------- */
+
+static enum mt_status feed_flamechart(void *builder, const struct mt_model_state *state)
+{
+    const struct mt_event *event = state->event;
+    uint64_t allocated = state->now->allocated;
+
+    if (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_FREE_REQUESTED)
+        return MT_OK;
+    return mt_flamechart_builder_add(builder, event, state->phase,
+                                     (int64_t)(allocated - state->allocated_before), allocated);
+}
+
+static enum mt_status begin_flamechart(struct mt_analysis *analysis, uint32_t slot,
+                                       struct mt_model_feed *feed)
+{
+    struct mt_model_window part = mt_model_window(analysis, slot);
+    struct mt_flamechart_window window = {part.begin_t_ns, part.end_t_ns, part.begin_event,
+                                          part.end_event,  part.step,     bins_of(analysis)};
+    struct mt_flamechart_builder *builder = NULL;
+    enum mt_status status;
+
+    status = mt_flamechart_builder_new(&analysis->report->arena, &window, analysis->report->phases,
+                                       analysis->report->phase_count, &analysis->source->symbols,
+                                       &builder);
+    *feed = (struct mt_model_feed){.builder = builder, .on_state = feed_flamechart};
+    return status;
+}
+
+static enum mt_status finish_flamechart(struct mt_analysis *analysis, void *builder,
+                                        struct mt_device_report *out)
+{
+    (void)analysis;
+    return mt_flamechart_builder_finish(builder, &out->flamechart);
+}
+
+/* ---- all of them --------------------------------------------------------------- */
+
+static const struct {
+    unsigned bit;
+    enum mt_status (*begin)(struct mt_analysis *analysis, uint32_t slot,
+                            struct mt_model_feed *feed);
+    enum mt_status (*finish)(struct mt_analysis *analysis, void *builder,
+                             struct mt_device_report *out);
+} models[] = {
+    {MT_MODEL_TIMELINE, begin_timeline, finish_timeline},
+    {MT_MODEL_FLAMECHART, begin_flamechart, finish_flamechart},
+};
+
+_Static_assert(MT_ARRAY_LEN(models) <= MT_MODELS_MAX, "a feed for each model");
+
+enum mt_status mt_models_begin(struct mt_analysis *analysis, uint32_t slot,
+                               struct mt_model_feeds *feeds)
+{
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(models) && !status; i++) {
+        struct mt_model_feed *feed = &feeds->feeds[feeds->count];
+
+        if (!(analysis->options->models & models[i].bit))
+            continue;
+        *feed = (struct mt_model_feed){0};
+        status = models[i].begin(analysis, slot, feed);
+        feeds->wants_lives |= feed->on_birth || feed->on_end;
+        feeds->rows[feeds->count++] = (uint8_t)i;
+    }
+    return status;
+}
+
+enum mt_status mt_models_finish(struct mt_analysis *analysis, struct mt_model_feeds *feeds,
+                                struct mt_device_report *out)
+{
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < feeds->count && !status; i++)
+        status = models[feeds->rows[i]].finish(analysis, feeds->feeds[i].builder, out);
+    return status;
+}
+
+void mt_models_release(struct mt_model_feeds *feeds)
+{
+    for (uint32_t i = 0; i < feeds->count; i++)
+        if (feeds->feeds[i].release)
+            feeds->feeds[i].release(feeds->feeds[i].builder);
+    feeds->count = 0;
+}
