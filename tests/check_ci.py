@@ -2,6 +2,7 @@
 """check_ci.py PROGRAM: what docs/ci.md, the GitHub action and the GitLab template
 run does what the documents say, run here as it is, on committed traces; and
 whatever a name says, junit.xml stays XML with one case a rule."""
+import json
 import os
 import pathlib
 import re
@@ -9,6 +10,10 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
+
+import yaml
+
+import junit_schema
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "fixtures" / "captures"
@@ -44,8 +49,15 @@ def check_junit(path, wanted):
     root = xml.etree.ElementTree.parse(path).getroot()
     suite = root.find("testsuite")
     found = {case.get("name"): case[0].tag for case in suite.findall("testcase")}
+    properties = {entry.get("name"): entry.get("value") for entry in suite.iter("property")}
+    report = json.loads(path.with_name("report.json").read_text())
+    peaks = {f"device{device['device']}.peak.{which}.bytes":
+             str(device["summary"][f"{which}_peak"]["bytes"])
+             for device in report["devices"] for which in ("allocated", "reserved")}
+    if properties != {"trace.sha256": report["input"]["sha256"], **peaks}:
+        complaints.append(f"junit.xml has the properties {properties}")
     failures = sum(tag == "failure" for tag in found.values())
-    complaints = []
+    complaints = junit_schema.complaints(root)
     if found != wanted:
         complaints.append(f"junit.xml has {found}, wanted {wanted}")
     if int(suite.get("failures")) != failures or int(suite.get("tests")) != len(found):
@@ -86,17 +98,82 @@ def check(program, folder):
     return complaints
 
 
+def check_action():
+    """What GitHub demands of a composite action: its metadata, a shell for each step, and no
+    expression that names an input that is not declared, or that a shell would read."""
+    action = yaml.safe_load((ROOT / ".ci" / "github" / "action.yml").read_text())
+    complaints = [f"action.yml lacks {key}" for key in ("name", "description", "inputs", "runs")
+                  if key not in action]
+    if action["runs"].get("using") != "composite":
+        complaints.append("action.yml is not composite")
+    for name, facts in action["inputs"].items():
+        if "description" not in facts or set(facts) - {"description", "required", "default"}:
+            complaints.append(f"action.yml: input {name} has {sorted(facts)}")
+    for step in action["runs"]["steps"]:
+        if "run" not in step or "shell" not in step or "${{" in step["run"]:
+            complaints.append(f"action.yml: step {step}")
+        for value in step.get("env", {}).values():
+            name = re.fullmatch(r"\$\{\{ inputs\.(\w+) \}\}", str(value))
+            if name and name.group(1) not in action["inputs"]:
+                complaints.append(f"action.yml: no input {name.group(1)}")
+    return complaints
+
+
 def check_template():
     """The template runs the same script, and keeps what docs/ci.md says."""
-    text = (ROOT / ".ci" / "gitlab" / "memtrace.yml").read_text()
-    return [f".ci/gitlab/memtrace.yml lacks {part!r}" for part in
-            ("- .ci/gate.sh\n", "junit: $MEMTRACE_OUTPUT/junit.xml\n", "when: always\n")
-            if part not in text]
+    job = yaml.safe_load((ROOT / ".ci" / "gitlab" / "memtrace.yml").read_text())[".memtrace"]
+    wanted = {"when": "always", "paths": ["$MEMTRACE_OUTPUT/"],
+              "reports": {"junit": "$MEMTRACE_OUTPUT/junit.xml"}}
+    if job["script"] != [".ci/gate.sh"] or job["artifacts"] != wanted:
+        return [f".ci/gitlab/memtrace.yml: {job}"]
+    return []
+
+
+def lines_of_documents():
+    """{where: shell lines} of what docs/ci.md gives to paste, but for what records on a GPU."""
+    lines = {}
+    for text in re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "ci.md").read_text(),
+                           re.MULTILINE | re.DOTALL):
+        document = yaml.safe_load(text)
+        if isinstance(document, list):
+            for step in document:
+                lines[step["name"]] = step["run"]
+        elif "jobs" in document:
+            for job in document["jobs"].values():
+                assert all("uses" in step or "run" in step for step in job["steps"]), job
+        else:
+            for name, job in document.items():
+                lines[name] = "\n".join(job["script"])
+    return {name: text for name, text in lines.items() if "memtrace record" not in text}
+
+
+def check_pasted(program, folder):
+    """What docs/ci.md gives to paste, run as it is on a committed trace that fails its budget."""
+    binaries = pathlib.Path(folder, "bin")
+    binaries.mkdir()
+    (binaries / "memtrace").symlink_to(program)
+    trace = pathlib.Path(folder, "memory", "run.trace.zst")
+    subprocess.run([program, "import", CAPTURES / "gpt_split64.pickle.zst", "-o", trace],
+                   check=True, capture_output=True)
+    summary = pathlib.Path(folder, "pasted_summary")
+    environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}",
+                   "GITHUB_STEP_SUMMARY": str(summary)}
+    wanted = {"gate": 1, "summary": 0, "memory": 1}
+    found = {name: subprocess.run(["sh", "-e", "-c", text], cwd=folder, env=environment,
+                                  capture_output=True, check=False).returncode
+             for name, text in lines_of_documents().items()}
+    if found != wanted:
+        return [f"the lines of docs/ci.md exit with {found}, wanted {wanted}"]
+    if not summary.read_text().startswith("### memtrace: FAIL: "):
+        return [f"the summary of docs/ci.md begins {summary.read_text()[:80]!r}"]
+    return []
 
 
 def main(program):
     with tempfile.TemporaryDirectory() as folder:
-        complaints = check(str(pathlib.Path(program).resolve()), folder) + check_template()
+        program = str(pathlib.Path(program).resolve())
+        complaints = check(program, folder) + check_pasted(program, folder)
+    complaints += check_action() + check_template()
     print("\n".join(complaints) or "the gates of docs/ci.md do what it says")
     return 1 if complaints else 0
 

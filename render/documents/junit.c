@@ -3,6 +3,8 @@
  * nothing that was measured: histories go by them. */
 #include "junit.h"
 
+#include <stdio.h>
+
 #include "escape.h"
 
 static void add_attribute(struct mt_buf *out, const char *name, const char *value)
@@ -70,6 +72,38 @@ static void add_counts(struct mt_buf *out, const struct mt_gates *gates, bool wi
     mt_buf_add_text(out, " time=\"0\">\n");
 }
 
+static void add_property(struct mt_buf *out, const char *name, const char *value)
+{
+    mt_buf_add_text(out, "      <property");
+    add_attribute(out, "name", name);
+    add_attribute(out, "value", value);
+    mt_buf_add_text(out, "/>\n");
+}
+
+/* "device0.peak.reserved.bytes" */
+static void add_peak(struct mt_buf *out, const struct mt_device_report *device, const char *which,
+                     const struct mt_peak *peak)
+{
+    char name[64], value[32];
+
+    snprintf(name, sizeof name, "device%u.peak.%s.bytes", (unsigned)device->device, which);
+    snprintf(value, sizeof value, "%llu", (unsigned long long)peak->bytes);
+    add_property(out, name, value);
+}
+
+/* What the rules were applied to. */
+static void add_properties(struct mt_buf *out, const struct mt_report *report)
+{
+    mt_buf_add_text(out, "    <properties>\n");
+    if (*report->sha256)
+        add_property(out, "trace.sha256", report->sha256);
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        add_peak(out, &report->devices[i], "allocated", &report->devices[i].allocated_peak);
+        add_peak(out, &report->devices[i], "reserved", &report->devices[i].reserved_peak);
+    }
+    mt_buf_add_text(out, "    </properties>\n");
+}
+
 void mt_add_junit(struct mt_buf *out, const struct mt_report *report, const struct mt_gates *gates)
 {
     struct mt_buf name = {0};
@@ -83,6 +117,7 @@ void mt_add_junit(struct mt_buf *out, const struct mt_report *report, const stru
     mt_buf_add_text(out, "  <testsuite");
     add_attribute(out, "name", class_name);
     add_counts(out, gates, true);
+    add_properties(out, report);
     for (size_t i = 0; i < gates->count; i++)
         add_case(out, class_name, &gates->results[i]);
     mt_buf_add_text(out, "  </testsuite>\n</testsuites>\n");
