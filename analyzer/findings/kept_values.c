@@ -43,8 +43,6 @@ static enum mt_status note_successors(struct look *look)
 
     for (i = 0; status == MT_OK && i < look->lives->count; i++) {
         uint64_t key = key_of(lives[i].stack, lives[i].birth_step);
-        if (lives[i].role != MT_ROLE_ACTIVATIONS || lives[i].stack == MT_NO_ID)
-            continue;
         at = mt_map_get(&look->successors, key);
         if (at == MT_MAP_NONE || lives[at].birth_event > lives[i].birth_event)
             status = mt_map_set(&look->successors, key, i);

@@ -10,7 +10,8 @@
 #include "memory_source.h"
 #include "report.h"
 
-#define PROGRAM_EVENTS 8192
+#define PROGRAM_EVENTS   8192
+#define PROGRAM_SEGMENTS 256
 
 static struct {
     struct memory_source source;
@@ -18,6 +19,13 @@ static struct {
     size_t count;
     uint64_t next_addr;
     uint16_t heap;
+    /* see program_with_segments */
+    bool has_segments;
+    struct {
+        uint64_t addr, bytes;
+        bool taken;
+    } segments[PROGRAM_SEGMENTS];
+    size_t segment_count;
 } program;
 
 static uint32_t program_text(const char *text)
@@ -85,23 +93,66 @@ static void step_ends(unsigned number)
     range(MT_EVENT_PHASE_POP, name);
 }
 
+/* From now on blocks lie where PyTorch's allocator puts them, so that a replay finds
+ * the run to be what it says. For blocks of 10 MiB and more, in units of 2 MiB: each
+ * has a segment of its own, that of a freed block of its size if there is one. A free
+ * larger one would be split, and that is not done here. */
+static inline void program_with_segments(void)
+{
+    program.has_segments = true;
+}
+
+static uint64_t segment_for(uint64_t bytes)
+{
+    size_t i, best = program.segment_count;
+
+    assert_true(bytes >= UINT64_C(10) << 20 && bytes % (2 << 20) == 0);
+    for (i = 0; i < program.segment_count; i++) {
+        if (program.segments[i].taken || program.segments[i].bytes < bytes)
+            continue;
+        if (best == program.segment_count ||
+            program.segments[i].bytes < program.segments[best].bytes)
+            best = i;
+    }
+    if (best < program.segment_count) {
+        assert_int_equal(program.segments[best].bytes, bytes);
+    } else {
+        assert_true(program.segment_count++ < PROGRAM_SEGMENTS);
+        program.segments[best].addr = program.next_addr;
+        program.segments[best].bytes = bytes;
+        program.next_addr += bytes;
+        program_add(MT_EVENT_SEGMENT_ALLOC, (struct mt_event){.addr = program.segments[best].addr,
+                                                              .size_bytes = bytes,
+                                                              .name = MT_NO_ID,
+                                                              .stack = MT_NO_ID});
+    }
+    program.segments[best].taken = true;
+    return program.segments[best].addr;
+}
+
 static uint64_t take(const char *line, uint64_t bytes)
 {
-    uint64_t addr = program.next_addr, block = (bytes + 511) / 512 * 512;
+    uint64_t block = (bytes + 511) / 512 * 512;
+    uint64_t addr = program.has_segments ? segment_for(bytes) : program.next_addr;
 
     program_add(MT_EVENT_ALLOC, (struct mt_event){.addr = addr,
                                                   .size_bytes = bytes,
                                                   .aux_bytes = block,
                                                   .name = MT_NO_ID,
                                                   .stack = program_stack(line)});
-    program.next_addr += block;
+    if (!program.has_segments)
+        program.next_addr += block;
     return addr;
 }
 
 static void give(uint64_t addr)
 {
     struct mt_event event = {.addr = addr, .name = MT_NO_ID, .stack = MT_NO_ID};
+    size_t i;
 
+    for (i = 0; i < program.segment_count; i++)
+        if (program.segments[i].addr == addr)
+            program.segments[i].taken = false;
     program_add(MT_EVENT_FREE_REQUESTED, event);
     program_add(MT_EVENT_FREE_COMPLETED, event);
 }
@@ -122,6 +173,16 @@ static struct mt_report *program_report(void)
     if (mt_analyze(&program.source.source, &options, &report, &error) != MT_OK)
         fail_msg("%s", error.text);
     return report;
+}
+
+static inline void phase_begins(const char *name)
+{
+    range(MT_EVENT_PHASE_PUSH, name);
+}
+
+static inline void phase_ends(const char *name)
+{
+    range(MT_EVENT_PHASE_POP, name);
 }
 
 /* That of the kind, NULL if there is none. */

@@ -1,0 +1,408 @@
+/* The rules of findings, one by one: a program that is worth a word, and the same
+ * program but for what one rule asks for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "step_program.h"
+#include "util.h"
+
+#define STEPS 6
+
+static void expect_finding(const char *id, uint64_t bytes)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, id);
+
+    assert_non_null(finding);
+    assert_int_equal(finding->bytes, bytes);
+    program_end(report);
+}
+
+static void expect_nothing(const char *id)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, id);
+
+    if (finding)
+        fail_msg("%s", finding->title);
+    program_end(report);
+}
+
+static uint64_t take_in(const char *phase, const char *line, uint64_t bytes)
+{
+    uint64_t addr;
+
+    phase_begins(phase);
+    addr = take(line, bytes);
+    phase_ends(phase);
+    return addr;
+}
+
+/* What every step of training does and is done with. */
+static void train(void)
+{
+    uint64_t hidden = take_in("forward", "model.py:hidden:9", 100 * MT_MIB);
+
+    phase_begins("backward");
+    give(take(NULL, 20 * MT_MIB));
+    give(hidden);
+    phase_ends("backward");
+}
+
+static void begin(void)
+{
+    program_begin();
+    (void)take("model.py:init:1", 50 * MT_MIB);
+}
+
+/* ---- kept-values ---------------------------------------------------------------------- */
+
+/* What is claimed there is replayed. */
+static void begin_replayable(void)
+{
+    program_begin();
+    program_with_segments();
+    (void)take("model.py:init:1", 50 * MT_MIB);
+}
+
+/* A value of each step that lives on into the next until `given` steps are over, and
+ * there until its successor is born. */
+static void keep_values(const char *phase, const char *line, uint32_t steps)
+{
+    uint64_t kept[STEPS];
+    uint32_t i;
+
+    begin_replayable();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        train();
+        kept[i] = take_in(phase, line, 200 * MT_MIB);
+        if (i >= steps)
+            give(kept[i - steps]);
+        step_ends(i);
+    }
+}
+
+static void values_that_wait_for_their_successor_are_found(void **unused)
+{
+    (void)unused;
+    keep_values("validate", "train.py:predict:5", 1);
+    expect_finding("kept-values", 200 * MT_MIB); /* two of them, or one beside the hidden one */
+}
+
+/* Batches are fetched ahead. */
+static void what_forward_did_not_make_is_not_suspected(void **unused)
+{
+    (void)unused;
+    keep_values("data", "train.py:fetch:5", 1);
+    expect_nothing("kept-values");
+}
+
+static void what_has_no_stack_is_not_suspected(void **unused)
+{
+    (void)unused;
+    keep_values("validate", NULL, 1);
+    expect_nothing("kept-values");
+}
+
+static void what_lives_for_two_steps_is_not_suspected(void **unused)
+{
+    (void)unused;
+    keep_values("validate", "train.py:predict:5", 2);
+    expect_nothing("kept-values");
+}
+
+/* The next step is done with it before there is a new one: it may have read it. */
+static void what_ends_before_its_successor_is_not_suspected(void **unused)
+{
+    uint64_t kept = 0;
+    uint32_t i;
+
+    (void)unused;
+    begin_replayable();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        if (i < STEPS - 1) /* of the last, another rule tells */
+            train();
+        if (i)
+            give(kept);
+        kept = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
+        step_ends(i);
+    }
+    expect_nothing("kept-values");
+}
+
+/* Each step makes two, and is done with the old ones when it has the first. */
+static void the_first_of_its_successors_counts(void **unused)
+{
+    uint64_t kept[2] = {0, 0}, first;
+    uint32_t i;
+
+    (void)unused;
+    begin_replayable();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        train();
+        first = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
+        if (i) {
+            give(kept[0]);
+            give(kept[1]);
+        }
+        kept[0] = first;
+        kept[1] = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
+        step_ends(i);
+    }
+    expect_finding("kept-values", 200 * MT_MIB); /* three of them at once, or two */
+}
+
+/* Every other step makes one, and the next is done with it. */
+static void what_has_no_successor_is_not_suspected(void **unused)
+{
+    uint64_t kept = 0;
+    uint32_t i;
+
+    (void)unused;
+    begin_replayable();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        train();
+        if (i % 2)
+            give(kept);
+        else
+            kept = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
+        step_ends(i);
+    }
+    expect_nothing("kept-values");
+}
+
+/* What makes the peak in the last step, and has no successor there that outlives it: `late`, the
+ * one before was there until that was born. */
+static void keep_in_the_last_step(bool late)
+{
+    uint64_t kept = 0, next = 0;
+    uint32_t i;
+
+    begin_replayable();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        train();
+        if (i == STEPS - 1)
+            give(take_in("forward", "model.py:more:11", 300 * MT_MIB));
+        if (!late && i)
+            give(kept);
+        next = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
+        if (late && i)
+            give(kept);
+        kept = next;
+        step_ends(i);
+        if (i == STEPS - 1)
+            give(kept);
+    }
+}
+
+static void in_the_last_step_the_one_before_tells(void **unused)
+{
+    (void)unused;
+    keep_in_the_last_step(true);
+    expect_finding("kept-values", 200 * MT_MIB);
+    keep_in_the_last_step(false);
+    expect_nothing("kept-values");
+}
+
+/* A cache that is replaced by its longer self is read. */
+static void without_training_nothing_is_suspected(void **unused)
+{
+    uint64_t kept = 0, next;
+    uint32_t i;
+
+    (void)unused;
+    begin_replayable();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        next = take_in("validate", "train.py:predict:5", 200 * MT_MIB);
+        if (i)
+            give(kept);
+        kept = next;
+        step_ends(i);
+    }
+    expect_nothing("kept-values");
+}
+
+/* ---- kept-gradients ------------------------------------------------------------------- */
+
+/* Gradients made in step `from` at that line, given back before step `until` ends;
+ * others, made anew in each step. */
+static void keep_gradients(const char *line, uint32_t from, uint32_t until, uint64_t others)
+{
+    uint64_t gradient = 0, anew = 0;
+    uint32_t i;
+
+    begin();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        phase_begins("zero_grad");
+        if (i && others)
+            give(anew);
+        phase_ends("zero_grad");
+        train();
+        phase_begins("backward");
+        if (i == from)
+            gradient = take(line, 80 * MT_MIB);
+        if (others)
+            anew = take(NULL, others);
+        phase_ends("backward");
+        if (i == until)
+            give(gradient);
+        step_ends(i);
+    }
+}
+
+static void gradients_that_stay_are_found(void **unused)
+{
+    (void)unused;
+    keep_gradients(NULL, 0, STEPS, 0);
+    expect_finding("kept-gradients", 80 * MT_MIB);
+    keep_gradients(NULL, 1, STEPS - 1, 0); /* the last step may be the one that ends them */
+    expect_finding("kept-gradients", 80 * MT_MIB);
+}
+
+static void gradients_that_end_before_the_last_step_are_not_kept(void **unused)
+{
+    (void)unused;
+    keep_gradients(NULL, 0, STEPS - 2, 0);
+    expect_nothing("kept-gradients");
+}
+
+static void gradients_that_come_late_are_not_kept(void **unused)
+{
+    (void)unused;
+    keep_gradients(NULL, 2, STEPS, 0);
+    expect_nothing("kept-gradients");
+}
+
+static void most_gradients_have_to_stay(void **unused)
+{
+    (void)unused;
+    keep_gradients(NULL, 0, STEPS, 12 * MT_MIB); /* of five steps */
+    expect_finding("kept-gradients", 80 * MT_MIB);
+    keep_gradients(NULL, 0, STEPS, 18 * MT_MIB);
+    expect_nothing("kept-gradients");
+}
+
+static void buckets_stay_by_design(void **unused)
+{
+    (void)unused;
+    keep_gradients("torch/nn/parallel/distributed.py:_ddp_init_helper:7", 0, STEPS, 0);
+    expect_nothing("kept-gradients");
+    keep_gradients("model.py:hook:7", 0, STEPS, 0);
+    expect_finding("kept-gradients", 80 * MT_MIB);
+}
+
+static void without_zero_grad_gradients_add_up_on_purpose(void **unused)
+{
+    uint32_t i;
+
+    (void)unused;
+    begin();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        train();
+        if (!i)
+            (void)take_in("backward", NULL, 80 * MT_MIB);
+        step_ends(i);
+    }
+    expect_nothing("kept-gradients");
+}
+
+/* ---- foreach-peak --------------------------------------------------------------------- */
+
+static uint64_t others_bytes; /* there all the time */
+
+/* A block of the optimizer's step at that line; `kept`: it is state, not a temporary. */
+static void make_in_the_optimizer(const char *line, uint64_t bytes, bool kept)
+{
+    uint32_t i;
+
+    begin();
+    (void)take("model.py:init:2", others_bytes);
+    for (i = 0; i < STEPS; i++) {
+        uint64_t addr = 0;
+        step_begins(i);
+        train();
+        phase_begins("optimizer");
+        if (!kept || !i)
+            addr = take(line, bytes);
+        if (!kept)
+            give(addr);
+        phase_ends("optimizer");
+        step_ends(i);
+    }
+}
+
+static void temporaries_of_all_parameters_are_found(void **unused)
+{
+    (void)unused;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 200 * MT_MIB, false);
+    expect_finding("foreach-peak", 200 * MT_MIB);
+    make_in_the_optimizer("torch/optim/adam.py:_single_tensor_adam:5", 200 * MT_MIB, false);
+    expect_nothing("foreach-peak");
+}
+
+/* SGD makes its momentum there. */
+static void state_is_no_temporary(void **unused)
+{
+    (void)unused;
+    make_in_the_optimizer("torch/optim/sgd.py:_multi_tensor_sgd:5", 200 * MT_MIB, true);
+    expect_nothing("foreach-peak");
+}
+
+static void a_small_part_of_the_peak_is_not_found(void **unused)
+{
+    (void)unused;
+    others_bytes = 1300 * MT_MIB;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 130 * MT_MIB, false);
+    expect_nothing("foreach-peak");
+    others_bytes = 900 * MT_MIB;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 130 * MT_MIB, false);
+    expect_finding("foreach-peak", 130 * MT_MIB);
+    others_bytes = 0;
+}
+
+/* The peak is that of backward. */
+static void what_is_not_there_at_the_peak_is_not_found(void **unused)
+{
+    (void)unused;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 90 * MT_MIB, false);
+    expect_nothing("foreach-peak");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_that_wait_for_their_successor_are_found),
+        cmocka_unit_test(what_forward_did_not_make_is_not_suspected),
+        cmocka_unit_test(what_has_no_stack_is_not_suspected),
+        cmocka_unit_test(what_lives_for_two_steps_is_not_suspected),
+        cmocka_unit_test(what_ends_before_its_successor_is_not_suspected),
+        cmocka_unit_test(the_first_of_its_successors_counts),
+        cmocka_unit_test(what_has_no_successor_is_not_suspected),
+        cmocka_unit_test(in_the_last_step_the_one_before_tells),
+        cmocka_unit_test(without_training_nothing_is_suspected),
+        cmocka_unit_test(gradients_that_stay_are_found),
+        cmocka_unit_test(gradients_that_end_before_the_last_step_are_not_kept),
+        cmocka_unit_test(gradients_that_come_late_are_not_kept),
+        cmocka_unit_test(most_gradients_have_to_stay),
+        cmocka_unit_test(buckets_stay_by_design),
+        cmocka_unit_test(without_zero_grad_gradients_add_up_on_purpose),
+        cmocka_unit_test(temporaries_of_all_parameters_are_found),
+        cmocka_unit_test(state_is_no_temporary),
+        cmocka_unit_test(a_small_part_of_the_peak_is_not_found),
+        cmocka_unit_test(what_is_not_there_at_the_peak_is_not_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
