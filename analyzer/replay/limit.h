@@ -19,6 +19,15 @@ struct mt_limit_evidence {
     bool in_group, freed, explicit_flush;
 };
 
+/* Most events, requests that were served at once and frees outside of a group,
+ * change nothing: those need not be observed. */
+static inline bool mt_limit_tells(const struct mt_limit_evidence *evidence,
+                                  const struct mt_event *event)
+{
+    return evidence->in_group || evidence->explicit_flush ||
+           event->kind > MT_EVENT_FREE_COMPLETED || (event->flags & MT_EVENT_INITIAL);
+}
+
 /* One event after the other, those of one device. O(1). */
 void mt_limit_observe(struct mt_limit_evidence *evidence, const struct mt_pytorch_config *config,
                       const struct mt_event *event);

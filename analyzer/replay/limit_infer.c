@@ -1,6 +1,7 @@
 #include "limit_infer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "util.h"
 
@@ -13,19 +14,29 @@ struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header)
     return watch;
 }
 
+void mt_limit_watch_restart(struct mt_limit_watch *watch)
+{
+    memset(watch->devices, 0, sizeof watch->devices);
+    memset(watch->tested_bytes, 0, sizeof watch->tested_bytes);
+}
+
+bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device)
+{
+    const struct mt_limit_evidence *evidence = &watch->devices[device];
+    uint64_t limit = mt_limit_choose(evidence);
+
+    return evidence->garbage_collected ||
+           (limit && (evidence->refused || watch->config.gc_threshold > 0 ||
+                      watch->tested_bytes[device] > limit));
+}
+
 bool mt_limit_matters(const struct mt_limit_watch *watch)
 {
-    size_t i;
+    uint16_t i;
 
-    for (i = 0; i < MT_MAX_DEVICES; i++) {
-        const struct mt_limit_evidence *evidence = &watch->devices[i];
-        uint64_t limit = mt_limit_choose(evidence);
-        if (evidence->garbage_collected)
+    for (i = 0; i < MT_MAX_DEVICES; i++)
+        if (mt_limit_matters_on(watch, i))
             return true;
-        if (limit &&
-            (evidence->refused || watch->config.gc_threshold > 0 || watch->tested_bytes[i] > limit))
-            return true;
-    }
     return false;
 }
 
@@ -40,7 +51,7 @@ enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_sou
         for (i = 0; i < batch.count; i++) {
             const struct mt_event *event = &batch.events[i];
             if (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)
-                mt_limit_watch_event(watch, event);
+                (void)mt_limit_watch_event(watch, event);
         }
     }
     return status == MT_END ? mt_source_rewind(source, error) : status;

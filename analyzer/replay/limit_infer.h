@@ -16,16 +16,24 @@ struct mt_limit_watch {
 /* NULL without memory. Release with free(). */
 struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header);
 
-/* One event of the run after the other, of all devices. */
-static inline void mt_limit_watch_event(struct mt_limit_watch *watch, const struct mt_event *event)
+/* One event of the run after the other, of all devices. True: it may have told of
+ * a limit. */
+static inline bool mt_limit_watch_event(struct mt_limit_watch *watch, const struct mt_event *event)
 {
-    if (event->device < MT_MAX_DEVICES)
-        mt_limit_observe(&watch->devices[event->device], &watch->config, event);
+    if (event->device >= MT_MAX_DEVICES || !mt_limit_tells(&watch->devices[event->device], event))
+        return false;
+    mt_limit_observe(&watch->devices[event->device], &watch->config, event);
+    return true;
 }
+
+/* Forgets all events. */
+void mt_limit_watch_restart(struct mt_limit_watch *watch);
 
 /* After a replay without a limit that was watched: would it have been another
  * under the limits that the events agree with? */
 bool mt_limit_matters(const struct mt_limit_watch *watch);
+/* The same of one device, by what was seen so far. */
+bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device);
 
 /* Watches the whole source, which stands at its start, and rewinds it. */
 enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_source *source,

@@ -23,6 +23,7 @@ struct replay {
     bool as_recorded;                      /* options and limit of the recorded run */
     struct mt_limit_watch *watch;          /* evidence of limits, NULL = not wanted */
     bool watching;                         /* it is being collected, and no limit is known */
+    bool stopped;                          /* an observed run, where a limit showed */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
     bool watches_pools;                    /* compares, to see if pools were lost */
@@ -244,6 +245,18 @@ static enum mt_status replay_memory(struct replay *replay, struct mt_event *even
     }
 }
 
+/* Where a limit shows, a run without one is over for those who observe it. */
+static bool watch_limit(struct replay *replay, const struct mt_event *event)
+{
+    const struct mt_lane *lane = replay->lanes[event->device];
+
+    if (!mt_limit_watch_event(replay->watch, event) || !replay->observer || !lane)
+        return false;
+    replay->watch->tested_bytes[event->device] = lane->device.most_tested_bytes;
+    replay->stopped = mt_limit_matters_on(replay->watch, event->device);
+    return replay->stopped;
+}
+
 static enum mt_status replay_event(struct replay *replay, struct mt_event *event,
                                    struct mt_error *error)
 {
@@ -258,8 +271,8 @@ static enum mt_status replay_event(struct replay *replay, struct mt_event *event
         status = finish_restoring(replay);
     if (status == MT_OK && (mt_event_is_memory(event) || is_flush) &&
         event->device < MT_MAX_DEVICES) {
-        if (replay->watching)
-            mt_limit_watch_event(replay->watch, event);
+        if (replay->watching && watch_limit(replay, event))
+            return MT_END;
         if (!replay->lanes[event->device])
             status = open_lane(replay, event->device, error);
         if (status != MT_OK)
@@ -317,25 +330,41 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
     return status;
 }
 
-/* A run that nobody observes is tried without a limit: most were never refused
- * anything, and then that was it. For an observer, who shall see one run only,
- * the events are looked through before. */
-static enum mt_status run_with_limit(struct replay *replay, struct mt_error *error)
+/* Tries a run without a limit: most were never refused anything, and then that
+ * was it. */
+static enum mt_status try_unlimited(struct replay *replay, bool *done, struct mt_error *error)
 {
     enum mt_status status;
+
+    replay->watching = true;
+    status = run_once(replay, error);
+    replay->watching = false;
+    *done = status != MT_OK || (!replay->stopped && !mt_limit_matters(replay->watch));
+    if (*done)
+        return status;
+    if (replay->observer)
+        status = replay->observer->restart(replay->observer->context);
+    return status == MT_OK ? mt_source_rewind(replay->source, error) : status;
+}
+
+/* All events are looked through before a run that cannot be tried, or was not to its end. */
+static enum mt_status run_with_limit(struct replay *replay, struct mt_error *error)
+{
+    bool may_try = replay->policy.ops == &mt_policy_pytorch &&
+                   (!replay->observer || replay->observer->restart);
+    enum mt_status status = MT_OK;
+    bool done = false;
 
     replay->watch = mt_limit_watch_new(&replay->source->header);
     if (!replay->watch)
         return MT_ERR_MEMORY;
-    if (replay->observer || replay->policy.ops != &mt_policy_pytorch) {
+    if (may_try)
+        status = try_unlimited(replay, &done, error);
+    if (status != MT_OK || done)
+        return status;
+    if (!may_try || replay->stopped) {
+        mt_limit_watch_restart(replay->watch);
         status = mt_limit_watch_source(replay->watch, replay->source, error);
-    } else {
-        replay->watching = true;
-        status = run_once(replay, error);
-        replay->watching = false;
-        if (status != MT_OK || !mt_limit_matters(replay->watch))
-            return status;
-        status = mt_source_rewind(replay->source, error);
     }
     if (status == MT_OK)
         status = search_limit(replay, error);
