@@ -48,13 +48,8 @@ const char *mt_finding_command(const struct mt_finding_search *search, const cha
 
 enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
 {
-    struct mt_analysis *analysis = search->analysis;
-
-    *lives = search->lives;
-    if (search->lives->begins)
-        return MT_OK;
-    return mt_lives_read(analysis, search->device, mt_first_step(analysis, search->device),
-                         search->lives);
+    *lives = &search->held->lives;
+    return MT_OK;
 }
 
 enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
@@ -118,10 +113,34 @@ static enum mt_status add(struct mt_device_report *device, const struct mt_findi
     return MT_OK;
 }
 
+static struct mt_finding_search search_of(struct mt_analysis *analysis,
+                                          const struct mt_device_report *device)
+{
+    const uint32_t slot = mt_survey_slot(&analysis->survey, device->device);
+
+    return (struct mt_finding_search){
+        .analysis = analysis, .device = device, .held = &analysis->holders.devices[slot]};
+}
+
+enum mt_status mt_findings_begin(struct mt_analysis *analysis)
+{
+    const struct mt_report *report = analysis->report;
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    for (i = 0; status == MT_OK && i < report->device_count; i++) {
+        struct mt_finding_search search = search_of(analysis, &report->devices[i]);
+        status = mt_lives_begin(&search.held->lives, analysis, search.device,
+                                mt_first_step(analysis, search.device),
+                                MT_LIVES_MAX / report->device_count);
+        mt_ask_pins(&search);
+    }
+    return status;
+}
+
 static enum mt_status look_at(struct mt_analysis *analysis, struct mt_device_report *device)
 {
     enum mt_status status = MT_OK;
-    struct mt_lives lives = {0};
     size_t i;
 
     device->findings =
@@ -130,12 +149,11 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_device_rep
     if (!device->findings)
         return MT_ERR_MEMORY;
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(finders); i++) {
-        struct mt_finding_search search = {.analysis = analysis, .device = device, .lives = &lives};
+        struct mt_finding_search search = search_of(analysis, device);
         status = finders[i](&search);
         if (status == MT_OK)
             status = add(device, &search);
     }
-    mt_lives_release(&lives);
     if (device->finding_count)
         qsort(device->findings, device->finding_count, sizeof *device->findings, by_worth);
     return status;

@@ -4,7 +4,7 @@
 #ifndef MT_ANALYZER_FINDINGS_H
 #define MT_ANALYZER_FINDINGS_H
 
-#include "lives.h"
+#include "analysis.h"
 #include "util.h"
 
 /* Most findings of one kind on one device. */
@@ -12,12 +12,16 @@
 
 /* What a finding is made from. */
 struct mt_finding_search {
-    struct mt_analysis *analysis;             /* both readings are over, the report is filled */
+    struct mt_analysis *analysis;             /* both readings are over, the report is filled;
+                                                 mt_ask_*: before the second, only facts are */
     const struct mt_device_report *device;    /* the one that is looked at */
-    struct mt_lives *lives;                   /* see mt_finding_lives */
+    struct mt_holders_device *held;           /* what was asked of the second reading */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
 };
+
+/* Before the second reading: asks for what findings need of it. */
+enum mt_status mt_findings_begin(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* Fills devices[].findings, the severest first, then the largest. Reads the source again, from its
  * start, if a finding has to: last of all. */
@@ -37,7 +41,10 @@ enum mt_status mt_find_first_steps(struct mt_finding_search *search) MT_MUST_USE
 enum mt_status mt_find_kept_gradients(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_outside_memory(struct mt_finding_search *search) MT_MUST_USE;
 
-/* What outlives its step on that device: read once, for the first who asks. */
+/* Does what lies where at the reserved peak matter? */
+void mt_ask_pins(struct mt_finding_search *search);
+
+/* What outlives its step on that device. */
 enum mt_status mt_finding_lives(struct mt_finding_search *search,
                                 const struct mt_lives **lives) MT_MUST_USE;
 

@@ -11,7 +11,6 @@
 
 #include "buf.h"
 #include "grow.h"
-#include "pins.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -43,23 +42,27 @@ struct look {
     const struct mt_symbols *symbols;
     struct mt_arena *arena;
     struct mt_site_table sites;
-    struct mt_pins pins;
+    const struct mt_pins *pins;
     struct lines lines;
     struct mt_replay_summary *trial;
 };
 
 /* ---- is it worth a look? ------------------------------------------------------- */
 
+void mt_ask_pins(struct mt_finding_search *search)
+{
+    const struct mt_peak *peak = &search->device->reserved_peak;
+
+    search->held->pins.event = peak->event;
+    search->held->pins.wanted = mt_finding_replayable(search) &&
+                                search->analysis->source->header.has_segments &&
+                                peak->bytes > peak->then.active &&
+                                mt_finding_matters(peak->bytes - peak->then.active, peak->bytes);
+}
+
 static bool matters(const struct look *look, uint64_t bytes)
 {
     return mt_finding_matters(bytes, look->search->device->reserved_peak.bytes);
-}
-
-static bool may_strand(const struct look *look)
-{
-    const struct mt_peak *peak = &look->search->device->reserved_peak;
-
-    return peak->bytes > peak->then.active && matters(look, peak->bytes - peak->then.active);
 }
 
 /* ---- lines ---------------------------------------------------------------------- */
@@ -85,7 +88,7 @@ static enum mt_status add_block(struct look *look, uint32_t frame, const struct 
     line->bytes += block->bytes;
     if (line->last_segment != block->segment) {
         line->last_segment = block->segment;
-        line->around_bytes += look->pins.segments[block->segment].free_bytes;
+        line->around_bytes += look->pins->segments[block->segment].free_bytes;
         line->segments++;
     }
     return MT_OK;
@@ -93,7 +96,7 @@ static enum mt_status add_block(struct look *look, uint32_t frame, const struct 
 
 static enum mt_status count_lines(struct look *look)
 {
-    const struct mt_pins *pins = &look->pins;
+    const struct mt_pins *pins = look->pins;
     enum mt_status status = mt_site_table_update(&look->sites, look->symbols);
     uint32_t i, frame;
 
@@ -197,7 +200,7 @@ static enum mt_status say(struct look *look, const struct line *line, const char
                         mt_format_bytes(n[2], finding->bytes));
     evidence[0] = mt_arena_printf(
         look->arena, "of %s reserved at the peak, %s are free between live blocks",
-        mt_format_bytes(n[0], before), mt_format_bytes(n[1], look->pins.stranded_bytes));
+        mt_format_bytes(n[0], before), mt_format_bytes(n[1], look->pins->stranded_bytes));
     evidence[1] = mt_arena_printf(
         look->arena, "%s of that in the %s segment%s that %s in",
         mt_format_bytes(n[0], line->around_bytes), mt_format_count(n[1], line->segments),
@@ -262,12 +265,9 @@ static enum mt_status prove_lines(struct look *look)
 
 static enum mt_status look_closely(struct look *look)
 {
-    const struct mt_device_report *device = look->search->device;
-    enum mt_status status =
-        mt_pins_read(look->analysis->source, &look->analysis->survey.log, device->device,
-                     device->reserved_peak.event, &look->pins, look->analysis->error);
+    enum mt_status status = MT_OK;
 
-    if (status == MT_OK && matters(look, look->pins.stranded_bytes))
+    if (matters(look, look->pins->stranded_bytes))
         status = count_lines(look);
     if (status == MT_OK && look->lines.count) {
         look->trial = malloc(sizeof *look->trial);
@@ -277,7 +277,6 @@ static enum mt_status look_closely(struct look *look)
     free(look->lines.items);
     mt_map_release(&look->lines.ids);
     mt_site_table_release(&look->sites);
-    mt_pins_release(&look->pins);
     return status;
 }
 
@@ -286,10 +285,8 @@ enum mt_status mt_find_pinned_segments(struct mt_finding_search *search)
     struct look look = {.search = search,
                         .analysis = search->analysis,
                         .symbols = &search->analysis->source->symbols,
-                        .arena = &search->analysis->report->arena};
+                        .arena = &search->analysis->report->arena,
+                        .pins = &search->held->pins};
 
-    return mt_finding_replayable(search) && search->analysis->source->header.has_segments &&
-                   may_strand(&look)
-               ? look_closely(&look)
-               : MT_OK;
+    return look.pins->wanted ? look_closely(&look) : MT_OK;
 }

@@ -4,16 +4,6 @@
 #include <string.h>
 
 #include "grow.h"
-#include "map.h"
-
-struct reading {
-    struct mt_alloc_log *log;
-    struct mt_pins *pins;
-    struct mt_map slots; /* address -> block */
-    size_t block_capacity, segment_capacity;
-    uint16_t device;
-    bool completes_at_request; /* the trace has no free_completed */
-};
 
 /* ---- segments ------------------------------------------------------------------ */
 
@@ -38,20 +28,21 @@ static bool is_ordinary(const struct mt_event *event)
            (event->kind == MT_EVENT_SEGMENT_ALLOC || event->kind == MT_EVENT_SEGMENT_FREE);
 }
 
-static enum mt_status on_segment(struct reading *reading, const struct mt_event *event)
+enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *event)
 {
-    struct mt_pins *pins = reading->pins;
     uint32_t at = first_above(pins, event->addr);
     struct mt_pin_segment *segments;
     enum mt_status status;
 
+    if (!is_ordinary(event) || event->seq > pins->event)
+        return MT_OK;
     if (event->kind == MT_EVENT_SEGMENT_FREE) {
         if (at && pins->segments[at - 1].base == event->addr)
             memmove(pins->segments + at - 1, pins->segments + at,
                     (--pins->segment_count - (at - 1)) * sizeof *pins->segments);
         return MT_OK;
     }
-    status = mt_grow(&pins->segments, &reading->segment_capacity, pins->segment_count + 1u,
+    status = mt_grow(&pins->segments, &pins->segment_capacity, pins->segment_count + 1u,
                      sizeof *pins->segments);
     if (status != MT_OK)
         return status;
@@ -61,54 +52,17 @@ static enum mt_status on_segment(struct reading *reading, const struct mt_event 
     return MT_OK;
 }
 
-/* ---- blocks -------------------------------------------------------------------- */
-
-static enum mt_status remove_block(struct reading *reading, uint64_t addr)
-{
-    struct mt_pins *pins = reading->pins;
-    uint32_t slot = mt_map_take(&reading->slots, addr);
-
-    if (slot == MT_MAP_NONE)
-        return MT_OK;
-    pins->blocks[slot] = pins->blocks[--pins->block_count];
-    if (slot == pins->block_count)
-        return MT_OK;
-    return mt_map_set(&reading->slots, pins->blocks[slot].addr, slot);
-}
-
-static enum mt_status on_alloc(struct reading *reading, const struct mt_event *event)
-{
-    struct mt_pins *pins = reading->pins;
-    enum mt_status status;
-    uint64_t bytes;
-    uint8_t role;
-
-    if (!mt_alloc_log_next(reading->log, &bytes, &role) || !bytes ||
-        event->device != reading->device)
-        return MT_OK;
-    status = remove_block(reading, event->addr); /* its free was lost */
-    if (status == MT_OK)
-        status = mt_grow(&pins->blocks, &reading->block_capacity, pins->block_count + 1u,
-                         sizeof *pins->blocks);
-    if (status != MT_OK)
-        return status;
-    pins->blocks[pins->block_count] = (struct mt_pin_block){event->addr, bytes, event->stack, 0};
-    return mt_map_set(&reading->slots, event->addr, pins->block_count++);
-}
-
-static enum mt_status on_event(struct reading *reading, const struct mt_event *event)
-{
-    if (event->kind == MT_EVENT_ALLOC)
-        return on_alloc(reading, event); /* of every device: the log has them all */
-    if (event->device != reading->device)
-        return MT_OK;
-    if (event->kind == MT_EVENT_FREE_COMPLETED ||
-        (event->kind == MT_EVENT_FREE_REQUESTED && reading->completes_at_request))
-        return remove_block(reading, event->addr);
-    return is_ordinary(event) ? on_segment(reading, event) : MT_OK;
-}
-
 /* ---- the instant ---------------------------------------------------------------- */
+
+enum mt_status mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t stack)
+{
+    enum mt_status status =
+        mt_grow(&pins->blocks, &pins->block_capacity, pins->block_count + 1u, sizeof *pins->blocks);
+
+    if (status == MT_OK)
+        pins->blocks[pins->block_count++] = (struct mt_pin_block){addr, bytes, stack, 0};
+    return status;
+}
 
 static int by_address(const void *a, const void *b)
 {
@@ -118,7 +72,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Drops blocks that lie in no ordinary segment, and segments without a block. */
-static void settle(struct mt_pins *pins)
+void mt_pins_settle(struct mt_pins *pins)
 {
     uint32_t i, at, kept = 0, kept_segments = 0, last = UINT32_MAX;
 
@@ -148,29 +102,6 @@ static void settle(struct mt_pins *pins)
     pins->stranded_bytes = 0;
     for (i = 0; i < kept_segments; i++)
         pins->stranded_bytes += pins->segments[i].free_bytes;
-}
-
-enum mt_status mt_pins_read(struct mt_source *source, struct mt_alloc_log *log, uint16_t device,
-                            uint64_t event, struct mt_pins *pins, struct mt_error *error)
-{
-    struct reading reading = {.log = log, .pins = pins, .device = device};
-    enum mt_status status = mt_source_rewind(source, error);
-    struct mt_event_batch batch;
-    size_t i;
-
-    memset(pins, 0, sizeof *pins);
-    mt_alloc_log_rewind(log);
-    reading.completes_at_request = !source->header.has_free_completed;
-    while (status == MT_OK && (status = mt_source_next(source, &batch, error)) == MT_OK) {
-        for (i = 0; status == MT_OK && i < batch.count; i++)
-            if (batch.events[i].seq <= event)
-                status = on_event(&reading, &batch.events[i]);
-    }
-    mt_map_release(&reading.slots);
-    if (status != MT_OK && status != MT_END)
-        return status;
-    settle(pins);
-    return MT_OK;
 }
 
 void mt_pins_release(struct mt_pins *pins)

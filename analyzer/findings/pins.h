@@ -2,12 +2,16 @@
  * going back to the driver. A segment with a live block in it stays, whatever
  * else of it is free: those bytes are stranded. Wholly free segments are not,
  * and neither is what expandable segments can unmap: both are left out, as are
- * private pools, whose memory follows rules of its own. */
+ * private pools, whose memory follows rules of its own. Filled in the second reading
+ * (holders.h): segments until the instant, then the blocks. */
 #ifndef MT_ANALYZER_PINS_H
 #define MT_ANALYZER_PINS_H
 
-#include "alloc_log.h"
-#include "source.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "event.h"
+#include "status.h"
 
 struct mt_pin_block {
     uint64_t addr, bytes;
@@ -20,20 +24,25 @@ struct mt_pin_segment {
     uint64_t free_bytes;
 };
 
+/* Zeroed, and `wanted` and `event` set, it is ready. */
 struct mt_pins {
+    bool wanted;
+    uint64_t event;              /* the state is that after it */
     struct mt_pin_block *blocks; /* live ones, ascending by address */
     uint32_t block_count;
     struct mt_pin_segment *segments; /* those with such a block, ascending */
     uint32_t segment_count;
     uint64_t stranded_bytes; /* the sum of free_bytes */
+    /* PRIVATE */
+    size_t block_capacity, segment_capacity;
 };
 
-/* Reads the source from its start; the state is that after the event. Goes on to
- * the end, because what is wrong with the input is known only there. The log is that of the first
- * reading, for the sizes of blocks. *pins is to be released whatever is returned. */
-enum mt_status mt_pins_read(struct mt_source *source, struct mt_alloc_log *log, uint16_t device,
-                            uint64_t event, struct mt_pins *pins,
-                            struct mt_error *error) MT_MUST_USE;
+/* Any memory event of the device that is no block's, in order. */
+enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *event) MT_MUST_USE;
+/* At the instant: a block that is live or waits for streams; after the last one settle. */
+enum mt_status mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes,
+                           uint32_t stack) MT_MUST_USE;
+void mt_pins_settle(struct mt_pins *pins);
 void mt_pins_release(struct mt_pins *pins);
 
 #endif

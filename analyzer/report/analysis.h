@@ -28,14 +28,15 @@ struct mt_analysis {
 /* Snapshots in the order of holders: by event, then device. */
 int mt_snapshot_order(const void *a, const void *b);
 
-/* The report's phases: before the second reading, whose models need them. */
-enum mt_status mt_fill_phases(struct mt_analysis *analysis) MT_MUST_USE;
+/* What the first reading tells: phases, and of devices the replay, peaks and steps.
+ * Before the second reading, whose models and findings need them. */
+enum mt_status mt_fill_facts(struct mt_analysis *analysis) MT_MUST_USE;
 /* What is beside the framework's heap, after the devices. */
 enum mt_status mt_fill_driver(struct mt_analysis *analysis) MT_MUST_USE;
 /* What would have helped the devices on which the run died, by replays, of traces
  * that are not too long for some hundred of them. Reads the source from its start. */
 enum mt_status mt_fill_oom_answers(struct mt_analysis *analysis) MT_MUST_USE;
-/* All the rest, after the second reading. */
+/* What the second reading tells, after it. */
 enum mt_status mt_fill_report(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

@@ -136,8 +136,9 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     struct mt_survey *survey = &analysis->survey;
     struct mt_holders *holders = &analysis->holders;
     struct mt_arena *arena = &analysis->report->arena;
-    size_t most = (size_t)survey->device_count * (MT_ARRAY_LEN(analysis->plans->instants) +
-                                                  2 * MT_ARRAY_LEN(analysis->plans->explanations));
+    size_t most =
+        (size_t)survey->device_count * (MT_ARRAY_LEN(analysis->plans->instants) +
+                                        2 * MT_ARRAY_LEN(analysis->plans->explanations) + 1);
 
     if (analysis->options->question) {
         analysis->answers =
@@ -163,6 +164,8 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
             want(holders, plan->from_events[j], survey->devices[i].device);
             want(holders, plan->to_events[j], survey->devices[i].device);
         }
+        if (holders->devices[i].pins.wanted)
+            want(holders, holders->devices[i].pins.event, survey->devices[i].device);
     }
     drop_duplicates(holders);
     return MT_OK;
@@ -181,7 +184,9 @@ static enum mt_status read_again(struct mt_analysis *analysis)
         calloc((size_t)analysis->survey.device_count + 1, sizeof *analysis->holders.devices);
     if (!analysis->holders.devices)
         return MT_ERR_MEMORY;
-    status = make_plans(analysis);
+    status = analysis->options->question ? MT_OK : mt_findings_begin(analysis);
+    if (!status)
+        status = make_plans(analysis);
     for (i = 0; i < analysis->survey.device_count && !status; i++)
         status = mt_models_begin(analysis, i, &analysis->holders.devices[i].models);
     if (!status)
@@ -222,7 +227,7 @@ static enum mt_status run(struct mt_analysis *analysis)
     if (!status)
         status = mt_survey_finish(&analysis->survey);
     if (!status)
-        status = mt_fill_phases(analysis);
+        status = mt_fill_facts(analysis);
     if (!status)
         status = read_beside(analysis);
     if (!status)

@@ -125,7 +125,6 @@ enum mt_status mt_fill_driver(struct mt_analysis *analysis)
     struct mt_report *report = analysis->report;
     enum mt_status status = MT_OK;
 
-    report->is_driver_level = analysis->source->view.level == MT_VIEW_DRIVER;
     report->drivers =
         mt_arena_array(&report->arena, ledger->device_count + 1, sizeof *report->drivers);
     if (!report->drivers)

@@ -19,7 +19,7 @@ static const struct mt_snapshot *find_snapshot(const struct mt_analysis *analysi
                    mt_snapshot_order);
 }
 
-enum mt_status mt_fill_phases(struct mt_analysis *analysis)
+static enum mt_status fill_phases(struct mt_analysis *analysis)
 {
     const struct mt_phases *phases = &analysis->survey.phases;
     struct mt_report *report = analysis->report;
@@ -242,8 +242,8 @@ static void fill_summary(struct mt_analysis *analysis, struct mt_device_report *
     out->last_event = device->last_event;
 }
 
-static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device_report *out,
-                                  uint32_t slot)
+static enum mt_status fill_device_facts(struct mt_analysis *analysis, struct mt_device_report *out,
+                                        uint32_t slot)
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
     enum mt_status status;
@@ -252,10 +252,14 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device
     fill_name(analysis, out);
     fill_summary(analysis, out, device);
     status = fill_uses(analysis, out, device);
-    if (!status)
-        status = fill_lists(analysis, out, device);
-    if (!status)
-        status = fill_instants(analysis, out, &analysis->plans[slot]);
+    return status ? status : fill_lists(analysis, out, device);
+}
+
+static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device_report *out)
+{
+    const uint32_t slot = mt_survey_slot(&analysis->survey, out->device);
+    enum mt_status status = fill_instants(analysis, out, &analysis->plans[slot]);
+
     if (!status)
         status = fill_explanations(analysis, out, &analysis->plans[slot]);
     if (!status)
@@ -275,14 +279,8 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
                                  &survey->phases);
     analysis->attribution.has_stacks = analysis->source->header.has_stacks;
     analysis->attribution.first_event = survey->first_event;
-    report->devices =
-        mt_arena_array(&report->arena, (size_t)survey->device_count + 1, sizeof *report->devices);
-    if (!status && !report->devices)
-        status = MT_ERR_MEMORY;
-    for (uint32_t id = 0; id < MT_ARRAY_LEN(survey->device_slot) && !status; id++)
-        if (survey->device_slot[id])
-            status = fill_device(analysis, &report->devices[report->device_count++],
-                                 survey->device_slot[id] - 1u);
+    for (uint32_t i = 0; i < report->device_count && !status; i++)
+        status = fill_device(analysis, &report->devices[i]);
     return status;
 }
 
@@ -337,6 +335,7 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->options = source->header.allocator_options;
     report->integrity = source->integrity;
     report->starts_in_middle = source->header.starts_in_middle;
+    report->is_driver_level = source->view.level == MT_VIEW_DRIVER;
     report->first_t_ns = analysis->survey.first_t_ns;
     report->last_t_ns = analysis->survey.last_t_ns;
     report->symbols = &source->symbols;
@@ -348,11 +347,30 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     return report->path && report->name ? MT_OK : MT_ERR_MEMORY;
 }
 
+enum mt_status mt_fill_facts(struct mt_analysis *analysis)
+{
+    const struct mt_survey *survey = &analysis->survey;
+    struct mt_report *report = analysis->report;
+    enum mt_status status = fill_phases(analysis);
+
+    if (!status)
+        status = fill_input(analysis);
+    report->devices =
+        mt_arena_array(&report->arena, (size_t)survey->device_count + 1, sizeof *report->devices);
+    if (!status && !report->devices)
+        status = MT_ERR_MEMORY;
+    for (uint32_t id = 0; id < MT_ARRAY_LEN(survey->device_slot) && !status; id++)
+        if (survey->device_slot[id])
+            status = fill_device_facts(analysis, &report->devices[report->device_count++],
+                                       mt_survey_slot(survey, (uint16_t)id));
+    return status;
+}
+
 enum mt_status mt_fill_report(struct mt_analysis *analysis)
 {
-    enum mt_status status = fill_input(analysis);
+    enum mt_status status = MT_OK;
 
-    if (!status && analysis->report->phase_count)
+    if (analysis->report->phase_count)
         memcpy(analysis->report->main_phase, analysis->is_main,
                analysis->report->phase_count * sizeof *analysis->is_main);
     if (!status)

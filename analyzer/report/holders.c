@@ -80,17 +80,34 @@ static enum mt_status tell_life(const struct mt_holders *holders, struct mt_hold
     return status;
 }
 
+static struct mt_life life_of(const struct mt_holder *block, uint64_t end_event)
+{
+    return (struct mt_life){.addr = block->addr,
+                            .birth_event = block->birth_event,
+                            .end_event = end_event,
+                            .bytes = block->block_bytes,
+                            .stack = block->stack,
+                            .heap = block->heap,
+                            .role = block->role};
+}
+
 static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_holders_device *device,
                                       uint32_t index, const struct mt_event *event)
 {
     struct mt_holder *block = &holders->blocks[index];
+    enum mt_status status = MT_OK;
 
     if (block->state != LIVE)
         return MT_OK;
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = WAITING;
-    return device->models.wants_lives ? tell_life(holders, device, index, event) : MT_OK;
+    if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
+        struct mt_life life = life_of(block, event->seq);
+        status = mt_lives_add(&device->lives, &life);
+    }
+    return !status && device->models.wants_lives ? tell_life(holders, device, index, event)
+                                                 : status;
 }
 
 /* What it belongs to, or may be belonged to; initial blocks are nobody's. */
@@ -157,6 +174,7 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
                                 .initial = event->flags & MT_EVENT_INITIAL,
                                 .phase = phase,
                                 .device = event->device,
+                                .heap = event->heap,
                                 .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
                                                                  event->stack, event->size_bytes),
                                 .state = LIVE};
@@ -301,11 +319,31 @@ static size_t merge(struct mt_holding *rows, size_t count)
     return kept;
 }
 
+/* What keeps segments at that event, if it is asked for. */
+static enum mt_status take_pins(struct mt_holders *holders, const struct mt_snapshot *snapshot)
+{
+    uint32_t slot = holders->survey->device_slot[snapshot->device];
+    struct mt_pins *pins = slot ? &holders->devices[slot - 1].pins : NULL;
+    enum mt_status status = MT_OK;
+
+    if (!pins || !pins->wanted || pins->event != snapshot->event)
+        return MT_OK;
+    for (uint32_t i = 0; i < holders->block_count && !status; i++) {
+        const struct mt_holder *block = &holders->blocks[i];
+
+        if (block->state != UNUSED && block->device == snapshot->device)
+            status = mt_pins_add(pins, block->addr, block->block_bytes, block->stack);
+    }
+    if (!status)
+        mt_pins_settle(pins);
+    return status;
+}
+
 static enum mt_status take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapshot)
 {
     size_t count = gather(holders, snapshot);
 
-    if (count == SIZE_MAX)
+    if (count == SIZE_MAX || take_pins(holders, snapshot))
         return MT_ERR_MEMORY;
     count = count ? merge(holders->scratch, count) : 0;
     snapshot->holdings = mt_arena_array(holders->arena, count + 1, sizeof *snapshot->holdings);
@@ -362,19 +400,29 @@ static enum mt_status tell_state(struct mt_holders_device *device, const struct 
     return status;
 }
 
+static enum mt_status tell_no_end(struct mt_holders *holders, uint32_t index)
+{
+    const struct mt_event end = {.seq = UINT64_MAX, .t_ns = UINT64_MAX};
+    const struct mt_holder *block = &holders->blocks[index];
+    struct mt_holders_device *device =
+        &holders->devices[holders->survey->device_slot[block->device] - 1];
+    enum mt_status status = MT_OK;
+
+    if (mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
+        struct mt_life life = life_of(block, UINT64_MAX);
+        status = mt_lives_add(&device->lives, &life);
+    }
+    return !status && device->models.wants_lives ? tell_life(holders, device, index, &end) : status;
+}
+
 /* What is there at the end has no end. */
 static enum mt_status tell_rest(struct mt_holders *holders)
 {
-    const struct mt_event end = {.seq = UINT64_MAX, .t_ns = UINT64_MAX};
     enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < holders->block_count && !status; i++) {
-        const struct mt_holder *block = &holders->blocks[i];
-        uint32_t slot = holders->survey->device_slot[block->device];
-
-        if (block->state == LIVE && holders->devices[slot - 1].models.wants_lives)
-            status = tell_life(holders, &holders->devices[slot - 1], i, &end);
-    }
+    for (uint32_t i = 0; i < holders->block_count && !status; i++)
+        if (holders->blocks[i].state == LIVE)
+            status = tell_no_end(holders, i);
     return status;
 }
 
@@ -410,6 +458,8 @@ static enum mt_status on_memory(struct mt_holders *holders, const struct mt_even
         status = on_free_requested(holders, device, event);
     else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
         status = on_free_completed(holders, device, event);
+    else if (device->pins.wanted)
+        status = mt_pins_segment(&device->pins, event);
     return !status && device->models.count ? tell_state(device, event, phase, before) : status;
 }
 
@@ -475,7 +525,10 @@ void mt_holders_release(struct mt_holders *holders)
     mt_ties_release(&holders->ties);
     free(holders->blocks);
     free(holders->scratch);
-    for (uint32_t i = 0; holders->devices && i < holders->survey->device_count; i++)
+    for (uint32_t i = 0; holders->devices && i < holders->survey->device_count; i++) {
         mt_models_release(&holders->devices[i].models);
+        mt_lives_release(&holders->devices[i].lives);
+        mt_pins_release(&holders->devices[i].pins);
+    }
     free(holders->devices);
 }

@@ -3,7 +3,9 @@
 #ifndef MT_ANALYZER_HOLDERS_H
 #define MT_ANALYZER_HOLDERS_H
 
+#include "lives.h"
 #include "models.h"
+#include "pins.h"
 #include "survey.h"
 #include "ties.h"
 
@@ -25,7 +27,7 @@ struct mt_holder { /* a live block, or one that waits for streams */
     uint32_t stream;
     int32_t phase;
     uint32_t next_free; /* index + 1, when unused */
-    uint16_t device;
+    uint16_t device, heap;
     uint8_t role, tie;
     uint8_t state; /* 0 unused, 1 live, 2 freed but waiting */
     bool initial;
@@ -36,6 +38,8 @@ struct mt_holders_device {
     struct mt_bytes now;
     uint64_t role_bytes[MT_ROLE_COUNT];
     struct mt_model_feeds models;
+    struct mt_lives lives; /* zero: not wanted */
+    struct mt_pins pins;   /* the same */
 };
 
 struct mt_holders {
@@ -56,8 +60,8 @@ struct mt_holders {
     size_t scratch_capacity;
 };
 
-/* Reads the rewound source to its end. `holders` holds snapshots and builders;
- * the rest is zero. Fills the snapshots, feeds the builders. */
+/* Reads the rewound source to its end. `holders` holds snapshots, builders, and lives
+ * and pins that have begun; the rest is zero. Fills and feeds them. */
 enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
                                struct mt_error *error) MT_MUST_USE;
 void mt_holders_release(struct mt_holders *holders);

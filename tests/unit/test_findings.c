@@ -4,12 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "memory_source.h"
 #include "findings.h"
-#include "pins.h"
 #include "util.h"
 
 #define A UINT64_C(0x7f0000000000)
@@ -25,24 +25,52 @@ static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes)
     return made;
 }
 
+#define DEVICES 2
+
 static struct mt_pins pins;
 
-/* The log has a block of the requested size for every request. */
-static void read_pins(struct mt_event *events, size_t count, uint16_t device, uint64_t at)
+/* A survey that has seen the events: the log has a block of the requested size for
+ * every request. */
+static void survey_events(struct mt_survey *survey, struct mt_arena *arena,
+                          const struct memory_source *source)
 {
-    struct memory_source source;
-    struct mt_alloc_log log = {0};
-    struct mt_error error;
     size_t i;
 
-    memory_source_init(&source, events, count, 2);
-    for (i = 0; i < count; i++) {
-        if (events[i].kind == MT_EVENT_ALLOC)
-            assert_int_equal(mt_alloc_log_add(&log, events[i].size_bytes, 0), MT_OK);
+    mt_survey_init(survey, arena, &source->source);
+    survey->devices = calloc(DEVICES, sizeof *survey->devices);
+    assert_non_null(survey->devices);
+    survey->device_count = DEVICES;
+    for (i = 0; i < DEVICES; i++) {
+        survey->devices[i].device = (uint16_t)i;
+        survey->device_slot[i] = (uint8_t)(i + 1);
     }
-    assert_int_equal(mt_pins_read(&source.source, &log, device, at, &pins, &error), MT_OK);
-    assert_int_equal(source.at, count); /* read to the end, all the same */
-    mt_alloc_log_release(&log);
+    for (i = 0; i < source->count; i++)
+        if (source->events[i].kind == MT_EVENT_ALLOC)
+            assert_int_equal(
+                mt_alloc_log_add(&survey->log, source->events[i].size_bytes, MT_ROLE_OTHER), MT_OK);
+}
+
+static void read_pins(struct mt_event *events, size_t count, uint16_t device, uint64_t at)
+{
+    struct mt_snapshot snapshot = {.event = at, .device = device};
+    struct mt_arena arena = {0};
+    struct mt_holders holders = {.arena = &arena, .snapshots = &snapshot, .snapshot_count = 1};
+    struct memory_source source;
+    struct mt_survey survey;
+    struct mt_error error;
+
+    memory_source_init(&source, events, count, 2);
+    survey_events(&survey, &arena, &source);
+    holders.survey = &survey;
+    holders.devices = calloc(DEVICES, sizeof *holders.devices);
+    assert_non_null(holders.devices);
+    holders.devices[device].pins = (struct mt_pins){.wanted = true, .event = at};
+    assert_int_equal(mt_holders_read(&holders, &source.source, &error), MT_OK);
+    pins = holders.devices[device].pins;
+    memset(&holders.devices[device].pins, 0, sizeof pins);
+    mt_holders_release(&holders);
+    mt_survey_release(&survey);
+    mt_arena_release(&arena);
     memory_source_release(&source);
 }
 
