@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks_model.h"
 #include "chart.h"
 #include "cli.h"
 #include "flamechart_model.h"
@@ -142,8 +143,12 @@ static const struct mt_device_report *choose_device(const struct mt_report *repo
 /* The analyzer falls back to the whole run. */
 static bool lacks_step(const struct mt_device_report *device, const struct arguments *arguments)
 {
-    return arguments->step != UINT64_MAX && !arguments->whole && device && device->flamechart &&
-           device->flamechart->step != (int64_t)arguments->step;
+    int64_t step = (int64_t)arguments->step;
+
+    if (arguments->step == UINT64_MAX || arguments->whole || !device)
+        return false;
+    return (device->flamechart && device->flamechart->step != step) ||
+           (device->blocks && device->blocks->step != step);
 }
 
 /* What was drawn, for programs. */
@@ -239,9 +244,9 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
          &arguments.theme},
         {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
          &arguments.device},
-        {"step", 0, MT_OPTION_COUNT, "N", "flame chart: of step N, not of that with the peak",
+        {"step", 0, MT_OPTION_COUNT, "N", "flame chart, blocks: of step N, not of that with the peak",
          &arguments.step},
-        {"whole", 0, MT_OPTION_FLAG, NULL, "flame chart: of the whole run", &arguments.whole},
+        {"whole", 0, MT_OPTION_FLAG, NULL, "flame chart, blocks: of the whole run", &arguments.whole},
         {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
          &arguments.options.flame},
         {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",

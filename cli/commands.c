@@ -98,8 +98,8 @@ const struct mt_command mt_commands[] = {
      "tape (TRACE.tape) lies beside the trace.",
      mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
-     "CHART is timeline (memory over time by role), icicle (who holds the memory at the peak)\n"
-     "or flamechart (which call grew or shrank it).\n"
+     "CHART is timeline (memory over time by role), icicle (who holds the memory at the peak),\n"
+     "flamechart (which call grew or shrank it) or blocks (every large block of one step).\n"
      "\n"
      "Examples:\n"
      "  memtrace render timeline run.pickle -o timeline.svg\n"

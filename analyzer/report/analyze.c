@@ -4,6 +4,7 @@
 #include "analysis.h"
 #include "findings.h"
 #include "found_phases.h"
+#include "model_feeds.h"
 #include "replay_as_run.h"
 #include "util.h"
 
@@ -158,6 +159,7 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
         shorten(plan, &survey->devices[i]);
         if (analysis->answers)
             plan_answer(analysis, i);
+        want(holders, mt_blocks_feed_instant(analysis, i), survey->devices[i].device);
         for (uint32_t j = 0; j < plan->instant_count; j++)
             want(holders, plan->instants[j].event, survey->devices[i].device);
         for (uint32_t j = 0; j < plan->explanation_count; j++) {

@@ -2,6 +2,7 @@
 
 #include "analysis.h"
 #include "flamechart_model.h"
+#include "model_feeds.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -120,6 +121,7 @@ static const struct {
 } models[] = {
     {MT_MODEL_TIMELINE, begin_timeline, finish_timeline},
     {MT_MODEL_FLAMECHART, begin_flamechart, finish_flamechart},
+    {MT_MODEL_BLOCKS, mt_blocks_feed_begin, mt_blocks_feed_finish},
 };
 
 _Static_assert(MT_ARRAY_LEN(models) <= MT_MODELS_MAX, "a feed for each model");

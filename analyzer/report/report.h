@@ -358,6 +358,7 @@ struct mt_finding {
 
 struct mt_timeline;   /* timeline_model.h */
 struct mt_flamechart; /* flamechart_model.h */
+struct mt_blocks;     /* blocks_model.h */
 
 struct mt_device_report {
     uint16_t device;
@@ -402,6 +403,7 @@ struct mt_device_report {
     struct mt_answer *answer;         /* NULL unless a question was asked */
     struct mt_timeline *timeline;     /* NULL unless asked for */
     struct mt_flamechart *flamechart; /* NULL unless asked for */
+    struct mt_blocks *blocks;         /* NULL unless asked for */
 };
 
 struct mt_report {
@@ -449,7 +451,7 @@ struct mt_analyze_progress {
 };
 
 /* Models of a device that pictures need (models.h): built only if asked for. */
-enum mt_model_bit { MT_MODEL_TIMELINE = 1, MT_MODEL_FLAMECHART = 2 };
+enum mt_model_bit { MT_MODEL_TIMELINE = 1, MT_MODEL_FLAMECHART = 2, MT_MODEL_BLOCKS = 4 };
 
 /* Of what part of the run the models that show a part are: of nothing said, of the
  * step with the allocated peak. */

@@ -287,8 +287,10 @@ void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_a
     uint32_t i;
 
     x += 36 + mt_frame_text(drawing, x, y,
-                            axis->by_event ? "event number" : "time since first event", 12.5,
-                            MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "axis-name");
+                            axis->by_event ? "event number"
+                            : axis->name   ? axis->name
+                                           : "time since first event",
+                            12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "axis-name");
     for (i = 0; i < axis->name_count; i++) {
         const struct mt_axis_name *name = &axis->names[i];
         const char *short_name = mt_phase_short_name(name->text), *text = name->text;

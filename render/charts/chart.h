@@ -33,6 +33,9 @@ unsigned mt_charts_models(void);
 /* The charts' draw functions. `device` may be NULL for an empty trace: the
  * chart says so, sensibly. Each initialises *drawing, whatever it returns; the
  * caller releases it. */
+enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_device_report *device,
+                              const struct mt_chart_options *options, struct mt_drawing *drawing,
+                              struct mt_error *error);
 enum mt_status mt_flamechart_draw(const struct mt_report *report,
                                   const struct mt_device_report *device,
                                   const struct mt_chart_options *options,

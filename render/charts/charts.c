@@ -2,6 +2,12 @@
 
 #include <stddef.h>
 
+static bool has_steps(const struct mt_report *report, const struct mt_device_report *device)
+{
+    (void)report;
+    return device && device->step_count;
+}
+
 const struct mt_chart mt_charts[] = {
     {"timeline", "memory over time by role, with what is reserved", MT_MODEL_TIMELINE, NULL,
      mt_timeline_draw},
@@ -9,6 +15,8 @@ const struct mt_chart mt_charts[] = {
      mt_icicle_draw},
     {"flamechart", "step, phases and call stacks over time, coloured by what they did to memory",
      MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART, NULL, mt_flamechart_draw},
+    {"blocks", "every large block of one step as a shape of its own, from birth to end",
+     MT_MODEL_TIMELINE | MT_MODEL_BLOCKS, has_steps, mt_blocks_draw},
     {NULL, NULL, 0, NULL, NULL},
 };
 

@@ -18,31 +18,13 @@
 
 /* ---- the axis -------------------------------------------------------- */
 
-/* The window as an axis: one span, or those of the whole run with its idle
- * gaps folded. */
 static enum mt_status make_timeline(const struct mt_flame_plan *plan, struct mt_timeline *axis)
 {
     const struct mt_flamechart *chart = plan->chart;
-    const struct mt_timeline *whole = plan->device->timeline;
-    struct mt_span *span = mt_arena_alloc(&plan->drawing->arena, sizeof *span);
+    const struct mt_axis_window window = {chart->begin_t_ns, chart->end_t_ns, chart->begin_event,
+                                          chart->end_event, chart->step == MT_NO_STEP};
 
-    if (!span)
-        return MT_ERR_MEMORY;
-    memset(axis, 0, sizeof *axis);
-    axis->first_event = chart->begin_event;
-    axis->last_event = chart->end_event;
-    if (chart->step == MT_NO_STEP && whole && whole->span_count > 1) {
-        axis->spans = whole->spans;
-        axis->span_count = whole->span_count;
-        axis->busy_ns = whole->busy_ns;
-        return MT_OK;
-    }
-    span->begin_t_ns = chart->begin_t_ns;
-    span->end_t_ns = mt_max_u64(chart->end_t_ns, chart->begin_t_ns + 1);
-    axis->spans = span;
-    axis->span_count = 1;
-    axis->busy_ns = span->end_t_ns - span->begin_t_ns;
-    return MT_OK;
+    return mt_time_axis_window(plan->drawing, plan->device, &window, axis);
 }
 
 /* ---- around the data ------------------------------------------------- */

@@ -415,6 +415,14 @@ const char *mt_frame_short(struct mt_drawing *drawing, const char *text, size_t 
     return or_empty(mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text));
 }
 
+const char *mt_frame_fit_site(struct mt_drawing *drawing, const char *site, double width)
+{
+    size_t length = strlen(site);
+    bool has_line = length && site[length - 1] >= '0' && site[length - 1] <= '9';
+
+    return mt_text_fit(drawing, site, MT_SIZE_AXIS, MT_REGULAR, width, has_line);
+}
+
 const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
                            int32_t phase, int64_t step)
 {

@@ -24,12 +24,24 @@ struct mt_time_axis {
     const struct mt_timeline *timeline;
     double left, width; /* set by the caller */
     bool by_event;
+    const char *name;                         /* of the axis of time, NULL = since first event */
     uint32_t row_count;                       /* phases that the row of phases shows */
     struct mt_axis_name names[MT_AXIS_NAMES]; /* in order of first sight */
     uint32_t name_count;
 };
 
-/* `timeline` has bins; left and width are for the caller to set. */
+/* Part of a run as an axis: one span, or those of the whole run with its idle gaps
+ * folded. `axis` gets no bins; it lives as long as the drawing. */
+struct mt_axis_window {
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
+    bool is_whole;
+};
+enum mt_status mt_time_axis_window(struct mt_drawing *drawing,
+                                   const struct mt_device_report *device,
+                                   const struct mt_axis_window *window,
+                                   struct mt_timeline *axis) MT_MUST_USE;
+
+/* Left and width are for the caller to set. */
 void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
                        const struct mt_timeline *timeline, bool by_event);
 

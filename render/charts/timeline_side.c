@@ -140,15 +140,6 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
     return y - 8;
 }
 
-/* "forward linear.py:134" keeps its end, other text its beginning. */
-static const char *fit_site(struct mt_drawing *drawing, const char *site, double width)
-{
-    size_t length = strlen(site);
-    bool has_line = length && site[length - 1] >= '0' && site[length - 1] <= '9';
-
-    return mt_text_fit(drawing, site, MT_SIZE_AXIS, MT_REGULAR, width, has_line);
-}
-
 static void draw_group(struct mt_drawing *drawing, double x, double y, double width,
                        const struct mt_site_use *site)
 {
@@ -161,8 +152,8 @@ static void draw_group(struct mt_drawing *drawing, double x, double y, double wi
     const char *note;
 
     mt_draw_circle(drawing, x + 5, y - 4.5, 4, &dot, NULL, "swatch");
-    mt_frame_text(drawing, x + 16, y, fit_site(drawing, site->site, room), MT_SIZE_AXIS, MT_REGULAR,
-                  MT_COLOR_TEXT, MT_ANCHOR_START, "group");
+    mt_frame_text(drawing, x + 16, y, mt_frame_fit_site(drawing, site->site, room), MT_SIZE_AXIS,
+                  MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
     snprintf(line, sizeof line, "%s %s", mt_format_count(blocks, site->blocks),
              site->blocks == 1 ? "block" : "blocks");
     note = site->phase && *site->phase

@@ -1,0 +1,71 @@
+/* Parts of the chart of single blocks, which share one plan of the picture. */
+#ifndef MT_RENDER_BLOCKS_H
+#define MT_RENDER_BLOCKS_H
+
+#include "blocks_model.h"
+#include "chart.h"
+#include "time_axis.h"
+
+/* Blocks stacked over one axis: of the plot, or of the inset. */
+struct mt_block_stack {
+    struct mt_drawing *drawing;
+    const struct mt_report *report; /* phases and the zero of times */
+    const struct mt_block_set *set;
+    struct mt_time_axis axis;
+    struct mt_box plot;
+    uint64_t top;          /* bytes at the upper edge of the plot */
+    uint32_t most_corners; /* of all outlines; what exceeds them is drawn coarser */
+
+    /* filled by mt_block_stack_build */
+    double column_width;
+    struct mt_block_column *columns;
+    uint32_t column_count;
+    struct mt_block_band *bands; /* from the base line up */
+    uint32_t band_count;
+    uint32_t thin;       /* have their place, which is nowhere half a pixel high */
+    uint32_t hidden;     /* not there at the instant of any column */
+    uint64_t rest_most;  /* most bytes of the rest, at any column's instant */
+    uint64_t rest_count; /* blocks in it */
+};
+
+/* One strip of the plot: the state at its fullest instant. */
+struct mt_block_column {
+    double x;
+    uint64_t event, allocated;
+};
+
+/* A block where it is drawn: over so many columns, its upper edge. */
+struct mt_block_band {
+    const struct mt_block_shape *shape;
+    uint32_t first, end; /* columns */
+    struct mt_point *edge;
+    uint32_t edge_count;
+    struct mt_box flat; /* the widest stretch in which it lies still */
+};
+
+/* The drawing says if there was no memory. */
+void mt_block_stack_build(struct mt_block_stack *stack);
+/* The rest and the blocks, with their hover titles, from the top down. */
+void mt_block_stack_draw(const struct mt_block_stack *stack);
+/* The upper edge of everything, over the blocks. */
+void mt_block_stack_outline(const struct mt_block_stack *stack);
+/* y of a number of bytes, snapped to half a pixel. */
+double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes);
+
+/* Bytes and origin in bands that have room for them. */
+void mt_block_labels(const struct mt_block_stack *stack);
+
+/* Who is there at the peak, and the peak event by event if it is too narrow to be
+ * seen in the plot. */
+struct mt_blocks_side {
+    struct mt_drawing *drawing;
+    const struct mt_report *report;
+    const struct mt_blocks *blocks;
+    double x, y, width, bottom;
+    bool has_inset, beside; /* beside: the inset stands right of the groups */
+};
+void mt_blocks_side(const struct mt_blocks_side *side);
+double mt_blocks_groups_height(const struct mt_blocks *blocks);
+#define MT_BLOCKS_INSET_HEIGHT 190.0
+
+#endif

@@ -1,0 +1,332 @@
+/* Every large block of one part of a run as a shape of its own (render notes 4(b)). */
+#include "blocks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "timeline.h"
+#include "units.h"
+#include "util.h"
+
+#define SIDE_WIDTH      258.0
+#define STANDARD_HEIGHT 700.0
+#define LEAST_PLOT      120.0
+#define ONE_LINE        1150.0 /* from this width on the facts need no second line */
+#define SPIKE           7.0    /* pixels: a narrower peak gets an inset */
+#define MOST_CORNERS    14000
+
+struct plan {
+    struct mt_drawing *drawing;
+    const struct mt_report *report; /* times count from the begin of the window, and only
+                                       its phases are there */
+    const struct mt_device_report *device;
+    const struct mt_blocks *blocks;
+    struct mt_block_stack stack;
+    struct mt_blocks_side side;
+    struct mt_ticks ticks;
+    bool has_side, has_rows, has_tail; /* tail: names of phases, small print */
+};
+
+/* ---- the window ---- */
+
+static const struct mt_block_set *set_of(const struct mt_blocks *blocks, bool by_event)
+{
+    return by_event ? &blocks->event : &blocks->time;
+}
+
+/* The report as of the window. */
+static enum mt_status cut_report(const struct plan *plan, const struct mt_report *report,
+                                 struct mt_report *out)
+{
+    const struct mt_block_set *set = &plan->blocks->time;
+    struct mt_arena *arena = &plan->drawing->arena;
+    bool *main_phase = mt_arena_array(arena, (size_t)report->phase_count + 1, sizeof *main_phase);
+
+    *out = *report;
+    if (!main_phase)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        main_phase[i] = report->main_phase[i] && report->phases[i].end_event > set->begin_event &&
+                        report->phases[i].begin_event < set->end_event;
+    out->main_phase = main_phase;
+    if (plan->blocks->step != MT_NO_STEP)
+        out->first_t_ns = set->begin_t_ns;
+    return MT_OK;
+}
+
+/* ---- words ---- */
+
+static const char *chart_name(struct mt_drawing *drawing, const struct mt_blocks *blocks)
+{
+    char number[MT_UNITS_TEXT];
+    const char *name = "every large block";
+
+    if (blocks && blocks->step != MT_NO_STEP)
+        name = mt_arena_printf(&drawing->arena, "every large block of step %s%s",
+                               blocks->step < 0 ? "−" : "",
+                               mt_format_count(number, blocks->step < 0 ? 0 - (uint64_t)blocks->step
+                                                                        : (uint64_t)blocks->step));
+    return name ? name : "";
+}
+
+static const char *facts_of(const struct plan *plan)
+{
+    const struct mt_block_stack *stack = &plan->stack;
+    char drawn[MT_UNITS_TEXT], rest[MT_UNITS_TEXT], most[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
+    char exact[MT_UNITS_TEXT];
+    const char *text = mt_arena_printf(
+        &plan->drawing->arena,
+        "%s blocks drawn one by one (largest bytes × %s), %s smaller ones as one grey layer (at "
+        "most %s) · %speak %s (%s B)",
+        mt_format_count(drawn, stack->band_count), stack->axis.by_event ? "events" : "time",
+        mt_format_count(rest, stack->rest_count), mt_format_bytes(most, stack->rest_most),
+        plan->blocks->step == MT_NO_STEP ? "" : "step ",
+        mt_format_bytes(peak, plan->blocks->peak_allocated),
+        mt_format_count(exact, plan->blocks->peak_allocated));
+
+    return text ? text : "";
+}
+
+static const char *small_print(const struct plan *plan)
+{
+    const struct mt_block_stack *stack = &plan->stack;
+    char thin[MT_UNITS_TEXT];
+    const char *text = mt_arena_printf(
+        &plan->drawing->arena,
+        "every column shows its fullest instant · a block slides down when one below it is "
+        "freed%s · colour = role, shade = block%s%s",
+        plan->report->roles_inferred ? " · roles are inferred" : "",
+        stack->thin
+            ? mt_arena_printf(&plan->drawing->arena, " · %s more have less than half a pixel",
+                              mt_format_count(thin, stack->thin))
+            : "",
+        stack->column_width > 0.5 ? " · columns are wider than a pixel: very many corners" : "");
+
+    return text ? text : "";
+}
+
+/* ---- places ---- */
+
+static double rows_height(const struct plan *plan)
+{
+    bool steps = plan->blocks->step == MT_NO_STEP && plan->device->step_count;
+
+    return 6 + (steps ? 18 : 0) + (plan->stack.axis.row_count ? 18 : 0) + 26;
+}
+
+/* Room for the labels of the byte axis left of the plot. */
+static void place_axes(struct plan *plan)
+{
+    struct mt_block_stack *stack = &plan->stack;
+    uint64_t largest = plan->blocks->peak_allocated;
+    double widest = 0;
+
+    stack->top = (uint64_t)fmin((double)largest * 1.1, 1.8e19);
+    stack->top = mt_max_u64(stack->top, 1);
+    mt_byte_ticks(&plan->ticks, largest, largest ? stack->top : 0,
+                  (size_t)fmin(fmax(stack->plot.height / 36, 2), 7));
+    for (size_t i = 0; i < plan->ticks.count; i++)
+        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    stack->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    stack->plot.width -= stack->plot.x;
+    stack->axis.left = stack->plot.x;
+    stack->axis.width = stack->plot.width;
+}
+
+/* What is between `y` and the bottom edge. */
+static void place_plot(struct plan *plan, double y)
+{
+    struct mt_drawing *drawing = plan->drawing;
+    bool narrow = drawing->width < MT_NARROW_WIDTH;
+    double bottom = drawing->height - 10, below = rows_height(plan);
+    double side = fmax(mt_blocks_groups_height(plan->blocks), MT_BLOCKS_INSET_HEIGHT) + 14;
+
+    plan->has_tail = bottom - y - below - 26 - 34 >= LEAST_PLOT;
+    if (plan->has_tail)
+        bottom -= 36;
+    plan->side = (struct mt_blocks_side){.drawing = drawing,
+                                         .report = plan->report,
+                                         .blocks = plan->blocks,
+                                         .x = drawing->width - MT_MARGIN - SIDE_WIDTH,
+                                         .y = y,
+                                         .width = SIDE_WIDTH,
+                                         .bottom = bottom};
+    plan->stack.plot = (struct mt_box){0, y, plan->side.x - 26, 0};
+    plan->has_side = true;
+    if (narrow) {
+        plan->stack.plot.width = drawing->width - MT_MARGIN - 8;
+        plan->has_side = bottom - y - below - (plan->has_tail ? 26 : 0) - side >= LEAST_PLOT;
+        plan->side.x = MT_MARGIN;
+        plan->side.width = drawing->width - 2 * MT_MARGIN;
+        plan->side.beside = true;
+        if (plan->has_side) {
+            bottom -= side;
+            plan->side.y = bottom + 14;
+        }
+    }
+    plan->stack.plot.height = bottom - y - below - (plan->has_tail ? 26 : 0);
+}
+
+/* ---- parts ---- */
+
+static double draw_legend(const struct plan *plan, double y)
+{
+    struct mt_swatch swatches[MT_ROLE_COUNT + 1];
+    bool present[MT_ROLE_COUNT] = {false};
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < set_of(plan->blocks, plan->stack.axis.by_event)->block_count; i++)
+        present[set_of(plan->blocks, plan->stack.axis.by_event)->blocks[i].role] = true;
+    swatches[count++] = (struct mt_swatch){"small blocks, summed", MT_COLOR_UNUSED};
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
+        if (present[mt_timeline_stack[i]])
+            swatches[count++] = (struct mt_swatch){mt_role_title(mt_timeline_stack[i]),
+                                                   mt_role_color(mt_timeline_stack[i])};
+    mt_frame_swatches(plan->drawing, MT_MARGIN, y + 12, plan->drawing->width - MT_MARGIN, swatches,
+                      count);
+    return y + 18;
+}
+
+static void draw_peak(const struct plan *plan)
+{
+    const struct mt_block_stack *stack = &plan->stack;
+    const struct mt_paint ring = {
+        .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
+    struct mt_text_style style = {
+        .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
+    double x = fmin(mt_time_axis_x(&stack->axis, plan->blocks->peak_t_ns, plan->blocks->peak_event),
+                    stack->plot.x + stack->plot.width);
+    double y = mt_block_stack_y(stack, plan->blocks->peak_allocated), width;
+    char size[MT_UNITS_TEXT];
+    const char *label = mt_arena_printf(&plan->drawing->arena, "%speak %s",
+                                        plan->blocks->step == MT_NO_STEP ? "" : "step ",
+                                        mt_format_bytes(size, plan->blocks->peak_allocated));
+
+    mt_draw_circle(plan->drawing, x, y, 4.4, &ring, label, "ring:peak");
+    if (!label)
+        return;
+    width = 1.06 * mt_text_width(label, style.size, style.weight) + 10;
+    style.anchor = x + width > stack->plot.x + stack->plot.width ? MT_ANCHOR_END : MT_ANCHOR_START;
+    mt_draw_text(plan->drawing, style.anchor == MT_ANCHOR_END ? x - 9 : x + 9, y - 5, label, &style,
+                 "label:peak");
+}
+
+static void draw_rows(const struct plan *plan)
+{
+    const struct mt_box *plot = &plan->stack.plot;
+    struct mt_time_axis axis = plan->stack.axis;
+    double y = plot->y + plot->height + 6;
+
+    if (plan->blocks->step == MT_NO_STEP && plan->device->step_count) {
+        mt_time_axis_draw_steps(plan->drawing, &axis, plan->device, y);
+        y += 18;
+    }
+    if (axis.row_count) {
+        mt_time_axis_draw_phases(plan->drawing, &axis, y);
+        y += 18;
+    }
+    mt_time_axis_draw_ticks(plan->drawing, &axis, y + 2);
+    if (plan->has_tail)
+        mt_time_axis_draw_legend(plan->drawing, &axis, y + 44, plot->x + plot->width);
+}
+
+/* Pixels in which the stack is as high as nine tenths of what rises above its
+ * surroundings: is the peak wide enough to be seen into? */
+static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks *blocks)
+{
+    double near = (double)blocks->peak_allocated * 0.97;
+    uint32_t columns = 0;
+
+    for (uint32_t i = 0; i < stack->column_count; i++)
+        columns += (double)stack->columns[i].allocated >= near;
+    return columns * stack->column_width < SPIKE;
+}
+
+static void draw_plot(struct plan *plan)
+{
+    struct mt_block_stack *stack = &plan->stack;
+    const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
+    const struct mt_box *plot = &stack->plot;
+
+    mt_frame_byte_axis(plan->drawing, plot, &plan->ticks, stack->top);
+    mt_block_stack_draw(stack);
+    mt_block_stack_outline(stack);
+    mt_draw_line(plan->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
+                 plot->y + plot->height, &base);
+    mt_block_labels(stack);
+    mt_time_axis_draw_folds(plan->drawing, &stack->axis, plot->y, plot->height);
+    draw_peak(plan);
+}
+
+/* ---- the picture ---- */
+
+static enum mt_status draw_picture(struct plan *plan, const struct mt_report *report,
+                                   const char *title, const struct mt_chart_options *options)
+{
+    const struct mt_block_set *set = set_of(plan->blocks, options->event_axis);
+    const struct mt_axis_window window = {set->begin_t_ns, set->end_t_ns, set->begin_event,
+                                          set->end_event, plan->blocks->step == MT_NO_STEP};
+    struct mt_report cut;
+    struct mt_timeline timeline;
+    double y;
+
+    if (cut_report(plan, report, &cut) ||
+        mt_time_axis_window(plan->drawing, plan->device, &window, &timeline))
+        return MT_ERR_MEMORY;
+    plan->report = &cut;
+    plan->stack = (struct mt_block_stack){
+        .drawing = plan->drawing, .report = &cut, .set = set, .most_corners = MOST_CORNERS};
+    mt_time_axis_init(&plan->stack.axis, &cut, &timeline, options->event_axis);
+    plan->stack.axis.name = window.is_whole ? NULL : "time since the step began";
+    /* The facts need the stack, which needs the plot. */
+    y = plan->drawing->width < ONE_LINE ? 97 : 78;
+    place_plot(plan, y + 18 + 18);
+    place_axes(plan);
+    mt_block_stack_build(&plan->stack);
+    if (plan->drawing->failed)
+        return MT_ERR_MEMORY;
+    mt_frame_header(plan->drawing, title, facts_of(plan));
+    draw_legend(plan, y);
+    draw_plot(plan);
+    draw_rows(plan);
+    plan->side.has_inset = is_spike(&plan->stack, plan->blocks);
+    if (plan->has_side)
+        mt_blocks_side(&plan->side);
+    if (plan->has_tail)
+        mt_frame_footnote(plan->drawing, small_print(plan));
+    return MT_OK;
+}
+
+static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
+                         const struct mt_device_report *device, const char *title)
+{
+    drawing->height = 320;
+    mt_frame_nothing(drawing,
+                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
+                     device ? "Nothing was allocated or freed" : "No allocator events",
+                     "There is no block to be shown.");
+}
+
+enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_device_report *device,
+                              const struct mt_chart_options *options, struct mt_drawing *drawing,
+                              struct mt_error *error)
+{
+    struct plan plan = {
+        .drawing = drawing, .device = device, .blocks = device ? device->blocks : NULL};
+    double width = mt_frame_width(options->width);
+    double standard = STANDARD_HEIGHT + (width < MT_NARROW_WIDTH ? 140 : 0);
+    enum mt_status status = MT_OK;
+    const char *title;
+
+    mt_drawing_init(drawing, width, mt_frame_height(options->height, standard), "blocks");
+    title = mt_frame_title(drawing, report, device, chart_name(drawing, plan.blocks));
+    mt_frame_describe(drawing, report, device, title);
+    if (plan.blocks && plan.blocks->peak_allocated)
+        status = draw_picture(&plan, report, title, options);
+    else
+        draw_nothing(drawing, report, device, title);
+    if (status || drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart of blocks");
+    return MT_OK;
+}

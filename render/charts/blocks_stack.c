@@ -1,0 +1,392 @@
+/* Blocks in the order (role, birth) from the base line up, what was not kept as one
+ * layer on top. Each column shows one instant in full. Outlines are drawn from the
+ * top one down, each to the base line: no seams between them. */
+#include "blocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "map.h"
+#include "timeline.h"
+#include "units.h"
+#include "util.h"
+
+#define WIDEST_COLUMN 2.0
+
+double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes)
+{
+    double height = stack->top ? (double)bytes / (double)stack->top * stack->plot.height : 0;
+
+    return stack->plot.y + stack->plot.height - round(fmin(height, stack->plot.height) * 2) / 2;
+}
+
+/* ---- columns ---- */
+
+static void fill_columns(struct mt_block_stack *stack)
+{
+    const struct mt_block_set *set = stack->set;
+    uint32_t count = (uint32_t)fmax(1, round(stack->plot.width / stack->column_width)), next = 0;
+    uint64_t event = set->begin_event, level = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        double x = stack->plot.x + i * stack->column_width;
+        double right = i + 1 < count ? x + stack->column_width : HUGE_VAL;
+
+        stack->columns[i] = (struct mt_block_column){x, event, level};
+        for (; next < set->bin_count; next++) {
+            const struct mt_curve_bin *bin = &set->bins[next];
+
+            if (mt_time_axis_x(&stack->axis, bin->t_ns, bin->event) >= right)
+                break;
+            if (bin->max > stack->columns[i].allocated)
+                stack->columns[i] = (struct mt_block_column){x, bin->event, bin->max};
+            event = bin->last_event;
+            level = bin->last;
+        }
+    }
+    stack->column_count = count;
+}
+
+/* The first column whose instant is at or after an event. */
+static uint32_t column_from(const struct mt_block_stack *stack, uint64_t event)
+{
+    uint32_t low = 0, high = stack->column_count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (stack->columns[middle].event < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- bands ---- */
+
+static int rank_of(enum mt_role role)
+{
+    int rank = 0;
+
+    while (rank + 1 < MT_ROLE_COUNT && mt_timeline_stack[rank] != role)
+        rank++;
+    return rank;
+}
+
+/* The shapes themselves are by birth, and lie in one array. */
+static int by_role(const void *a, const void *b)
+{
+    const struct mt_block_shape *x = *(const struct mt_block_shape *const *)a;
+    const struct mt_block_shape *y = *(const struct mt_block_shape *const *)b;
+
+    if (x->role != y->role)
+        return rank_of(x->role) < rank_of(y->role) ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static double score(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
+{
+    uint32_t first = column_from(stack, shape->birth_event);
+    uint32_t end = column_from(stack, shape->end_event);
+
+    return (double)shape->block_bytes * (double)(end - first);
+}
+
+/* A stretch of columns in which a band lies still. */
+struct stretch {
+    double x, upper, lower;
+};
+
+static void end_stretch(struct mt_block_band *band, const struct stretch *stretch, double x)
+{
+    if (x - stretch->x > band->flat.width)
+        band->flat = (struct mt_box){stretch->x, stretch->upper, x - stretch->x,
+                                     stretch->lower - stretch->upper};
+}
+
+static void add_corner(struct mt_block_band *band, double x, double y)
+{
+    band->edge[band->edge_count++] = (struct mt_point){x, y};
+}
+
+/* Puts a block on what is there; `filled`: bytes below, by column. Returns whether
+ * any of it shows. */
+static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band, uint64_t *filled,
+                struct mt_point *edge)
+{
+    struct stretch stretch = {0, -1, -1};
+    bool shows = false;
+    double right;
+
+    band->edge = edge;
+    for (uint32_t i = band->first; i < band->end; i++) {
+        double x = stack->columns[i].x, lower = mt_block_stack_y(stack, filled[i]), upper;
+
+        filled[i] += band->shape->block_bytes;
+        upper = mt_block_stack_y(stack, filled[i]);
+        shows |= upper < lower;
+        if (upper == stretch.upper && lower == stretch.lower)
+            continue;
+        if (band->edge_count && upper != stretch.upper)
+            add_corner(band, x, stretch.upper);
+        if (!band->edge_count || upper != stretch.upper)
+            add_corner(band, x, upper);
+        if (i > band->first)
+            end_stretch(band, &stretch, x);
+        stretch = (struct stretch){x, upper, lower};
+    }
+    right = band->end < stack->column_count ? stack->columns[band->end].x
+                                            : stack->plot.x + stack->plot.width;
+    end_stretch(band, &stretch, right);
+    add_corner(band, right, stretch.upper);
+    return shows;
+}
+
+struct scratch {
+    const struct mt_block_shape **shapes; /* in the order of the stack */
+    uint32_t shape_count;
+    uint64_t *filled;       /* by column */
+    struct mt_point *edges; /* of one band after the other */
+    uint32_t corners;
+};
+
+/* Lays all shapes; false once there are too many corners. */
+static bool lay_all(struct mt_block_stack *stack, struct scratch *scratch)
+{
+    stack->band_count = stack->thin = stack->hidden = scratch->corners = 0;
+    for (uint32_t i = 0; i < stack->column_count; i++)
+        scratch->filled[i] = 0;
+    for (uint32_t i = 0; i < scratch->shape_count; i++) {
+        struct mt_block_band *band = &stack->bands[stack->band_count];
+
+        *band = (struct mt_block_band){.shape = scratch->shapes[i]};
+        band->first = column_from(stack, band->shape->birth_event);
+        band->end = column_from(stack, band->shape->end_event);
+        if (band->first >= band->end) {
+            stack->hidden++;
+        } else if (lay(stack, band, scratch->filled, scratch->edges + scratch->corners)) {
+            scratch->corners += band->edge_count;
+            stack->band_count++;
+        } else {
+            stack->thin++;
+        }
+        if (scratch->corners > stack->most_corners)
+            return false;
+    }
+    return true;
+}
+
+static void note_rest(struct mt_block_stack *stack, const struct scratch *scratch)
+{
+    stack->rest_most = 0;
+    for (uint32_t i = 0; i < stack->column_count; i++)
+        if (stack->columns[i].allocated > scratch->filled[i])
+            stack->rest_most =
+                mt_max_u64(stack->rest_most, stack->columns[i].allocated - scratch->filled[i]);
+    stack->rest_count = stack->set->others + stack->set->block_count - stack->band_count -
+                        stack->thin - stack->hidden;
+}
+
+/* Leaves the third of the shapes that covers least to the rest. */
+static void drop_smallest(const struct mt_block_stack *stack, struct scratch *scratch)
+{
+    uint32_t drop = scratch->shape_count / 3 + 1, kept = 0;
+
+    for (; drop; drop--) {
+        uint32_t least = 0;
+        double least_score = HUGE_VAL;
+
+        for (uint32_t i = 0; i < scratch->shape_count; i++) {
+            double value = scratch->shapes[i] ? score(stack, scratch->shapes[i]) : HUGE_VAL;
+
+            if (value < least_score) {
+                least_score = value;
+                least = i;
+            }
+        }
+        scratch->shapes[least] = NULL;
+    }
+    for (uint32_t i = 0; i < scratch->shape_count; i++)
+        if (scratch->shapes[i])
+            scratch->shapes[kept++] = scratch->shapes[i];
+    scratch->shape_count = kept;
+}
+
+static bool make_room(struct mt_block_stack *stack, struct scratch *scratch)
+{
+    struct mt_arena *arena = &stack->drawing->arena;
+    size_t columns = (size_t)(stack->plot.width * 2) + 2, shapes = stack->set->block_count;
+
+    stack->columns = mt_arena_array(arena, columns, sizeof *stack->columns);
+    stack->bands = mt_arena_array(arena, shapes + 1, sizeof *stack->bands);
+    scratch->shapes = mt_arena_array(arena, shapes + 1, sizeof *scratch->shapes);
+    scratch->filled = mt_arena_array(arena, columns, sizeof *scratch->filled);
+    /* One band more than fits is laid before it is seen to be too much. */
+    scratch->edges =
+        mt_arena_array(arena, stack->most_corners + 2 * columns + 4, sizeof *scratch->edges);
+    if (stack->columns && stack->bands && scratch->shapes && scratch->filled && scratch->edges)
+        return true;
+    stack->drawing->failed = true;
+    return false;
+}
+
+void mt_block_stack_build(struct mt_block_stack *stack)
+{
+    struct scratch scratch = {0};
+
+    if (!make_room(stack, &scratch))
+        return;
+    scratch.shape_count = stack->set->block_count;
+    for (uint32_t i = 0; i < scratch.shape_count; i++)
+        scratch.shapes[i] = &stack->set->blocks[i];
+    qsort(scratch.shapes, scratch.shape_count, sizeof *scratch.shapes, by_role);
+    stack->column_width = 0.5;
+    fill_columns(stack);
+    while (!lay_all(stack, &scratch)) {
+        if (stack->column_width < WIDEST_COLUMN) {
+            stack->column_width *= 2;
+            fill_columns(stack);
+        } else {
+            drop_smallest(stack, &scratch);
+        }
+    }
+    note_rest(stack, &scratch);
+}
+
+/* ---- words for the hover ---- */
+
+static const char *born(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
+{
+    const struct mt_report *report = stack->report;
+    int64_t step = shape->phase >= 0 && (uint32_t)shape->phase < report->phase_count
+                       ? report->phases[shape->phase].step
+                       : MT_NO_STEP;
+    const char *where = mt_frame_where(stack->drawing, report, shape->phase, step);
+    char event[MT_UNITS_TEXT];
+
+    if (shape->initial)
+        return "born before the recorded history";
+    return mt_arena_printf(&stack->drawing->arena, "born%s%s at %s (event %s)",
+                           *where ? " in " : "", where,
+                           mt_frame_when(stack->drawing, report, shape->birth_t_ns),
+                           mt_format_count(event, shape->birth_event));
+}
+
+static const char *ended(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
+{
+    char event[MT_UNITS_TEXT], life[MT_UNITS_TEXT];
+
+    if (shape->end_event == UINT64_MAX)
+        return "there at the end";
+    return mt_arena_printf(&stack->drawing->arena, "freed at %s (event %s), %s%s",
+                           mt_frame_when(stack->drawing, stack->report, shape->end_t_ns),
+                           mt_format_count(event, shape->end_event),
+                           shape->initial ? "at least " : "after ",
+                           mt_format_duration(life, shape->end_t_ns - shape->birth_t_ns));
+}
+
+static const char *title_of(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
+{
+    char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
+    const char *from = born(stack, shape), *to = ended(stack, shape);
+    const char *site = mt_frame_short(stack->drawing, shape->site ? shape->site : "", 160);
+
+    mt_format_count(asked, shape->requested_bytes);
+    return mt_arena_printf(&stack->drawing->arena, "%s (%s B%s%s%s)\n%s\n%s, %s\n%s",
+                           mt_format_bytes(size, shape->block_bytes),
+                           mt_format_count(exact, shape->block_bytes),
+                           shape->requested_bytes == shape->block_bytes ? "" : ", requested ",
+                           shape->requested_bytes == shape->block_bytes ? "" : asked,
+                           shape->requested_bytes == shape->block_bytes ? "" : " B", site,
+                           mt_role_name(shape->role), from ? from : "", to ? to : "");
+}
+
+/* ---- drawing ---- */
+
+static void draw_band(const struct mt_block_stack *stack, const struct mt_block_band *band,
+                      struct mt_point *points)
+{
+    double base = stack->plot.y + stack->plot.height;
+    uint32_t count = band->edge_count;
+    struct mt_paint paint = {.fill = mt_role_color(band->shape->role),
+                             .shade = (uint8_t)(mt_hash_u64(band->shape->birth_event) >> 7 & 3)};
+
+    if (band->flat.height >= 4) {
+        paint.stroke = MT_COLOR_BACKGROUND;
+        paint.stroke_width = 0.5;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        points[i] = band->edge[i];
+    points[count] = (struct mt_point){band->edge[count - 1].x, base};
+    points[count + 1] = (struct mt_point){band->edge[0].x, base};
+    mt_draw_path(stack->drawing, points, count + 2, true, true, &paint,
+                 title_of(stack, band->shape), "block");
+}
+
+/* The upper edge of everything; returns how many points. */
+static uint32_t trace_top(const struct mt_block_stack *stack, struct mt_point *points)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < stack->column_count; i++) {
+        double y = mt_block_stack_y(stack, stack->columns[i].allocated);
+
+        if (count && points[count - 1].y == y)
+            continue;
+        if (count) {
+            points[count] = (struct mt_point){stack->columns[i].x, points[count - 1].y};
+            count++;
+        }
+        points[count++] = (struct mt_point){stack->columns[i].x, y};
+    }
+    points[count] = (struct mt_point){stack->plot.x + stack->plot.width, points[count - 1].y};
+    return count + 1;
+}
+
+static struct mt_point *points_for(const struct mt_block_stack *stack)
+{
+    size_t most = 2 * (size_t)stack->column_count + 8;
+    struct mt_point *points = mt_arena_array(&stack->drawing->arena, most, sizeof *points);
+
+    stack->drawing->failed |= !points;
+    return points;
+}
+
+static void draw_rest(const struct mt_block_stack *stack, struct mt_point *points)
+{
+    const struct mt_paint paint = {.fill = MT_COLOR_UNUSED};
+    double base = stack->plot.y + stack->plot.height;
+    char most[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    uint32_t used = trace_top(stack, points);
+
+    points[used] = (struct mt_point){points[used - 1].x, base};
+    points[used + 1] = (struct mt_point){points[0].x, base};
+    mt_draw_path(stack->drawing, points, used + 2, true, true, &paint,
+                 mt_arena_printf(&stack->drawing->arena, "small blocks, summed: %s, at most %s",
+                                 mt_format_count(count, stack->rest_count),
+                                 mt_format_bytes(most, stack->rest_most)),
+                 "rest");
+}
+
+void mt_block_stack_draw(const struct mt_block_stack *stack)
+{
+    struct mt_point *points = points_for(stack);
+
+    if (!points)
+        return;
+    if (stack->rest_most)
+        draw_rest(stack, points);
+    for (uint32_t i = stack->band_count; i > 0; i--)
+        draw_band(stack, &stack->bands[i - 1], points);
+}
+
+void mt_block_stack_outline(const struct mt_block_stack *stack)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.2};
+    struct mt_point *points = points_for(stack);
+
+    if (points)
+        mt_draw_path(stack->drawing, points, trace_top(stack, points), false, true, &line, NULL,
+                     "outline");
+}

@@ -1,0 +1,1 @@
+memtrace render blocks captures/churn.pickle.zst -o -

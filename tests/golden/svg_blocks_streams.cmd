@@ -1,0 +1,1 @@
+memtrace render blocks captures/streams.pickle.zst -o - --whole --x=events

@@ -1,0 +1,264 @@
+/* Random histories of blocks against the definition of the model: of the blocks that
+ * were there in the window those with most bytes x length are kept, at the fullest
+ * instant of each bin nothing is missing, and the peak is the largest of all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocks_model.h"
+#include "util.h"
+
+#define MOST_BLOCKS 1500
+#define MOST_EVENTS 4096
+
+struct life {
+    struct mt_block_life life;
+    double score;
+    bool there; /* in the window, at some time */
+};
+
+struct history {
+    struct life blocks[MOST_BLOCKS];
+    uint32_t block_count, live[MOST_BLOCKS], live_count;
+    uint64_t t_ns[MOST_EVENTS], level[MOST_EVENTS]; /* after event number i */
+    uint32_t event_count;
+};
+
+static uint64_t seed = 20261120;
+
+static uint64_t dice(uint64_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % below;
+}
+
+static void one_event(struct history *history, uint32_t event)
+{
+    bool takes = !history->live_count || (history->block_count < MOST_BLOCKS && dice(9) < 5);
+    uint64_t level = event ? history->level[event - 1] : 0;
+
+    history->t_ns[event] = (event ? history->t_ns[event - 1] : 1000) + dice(6) * dice(40);
+    if (takes && history->block_count < MOST_BLOCKS) {
+        struct life *block = &history->blocks[history->block_count];
+
+        *block = (struct life){.life = {.block_bytes = 1 + dice(dice(3) ? 50 : 5000),
+                                        .birth_t_ns = history->t_ns[event],
+                                        .birth_event = event,
+                                        .end_t_ns = UINT64_MAX,
+                                        .end_event = UINT64_MAX,
+                                        .stack = history->block_count,
+                                        .role = (uint8_t)dice(MT_ROLE_COUNT)}};
+        history->live[history->live_count++] = history->block_count++;
+        level += block->life.block_bytes;
+    } else if (history->live_count) {
+        uint32_t at = (uint32_t)dice(history->live_count);
+        struct life *block = &history->blocks[history->live[at]];
+
+        history->live[at] = history->live[--history->live_count];
+        block->life.end_t_ns = history->t_ns[event];
+        block->life.end_event = event;
+        level -= block->life.block_bytes;
+    }
+    history->level[event] = level;
+}
+
+static void make_history(struct history *history)
+{
+    history->block_count = history->live_count = 0;
+    history->event_count = 1 + (uint32_t)dice(dice(2) ? MOST_EVENTS : 60);
+    for (uint32_t i = 0; i < history->event_count; i++)
+        one_event(history, i);
+}
+
+/* As the second reading does: ends, then the state; what is left ends at the end. */
+static struct mt_blocks *feed(const struct history *history, struct mt_arena *arena,
+                              const struct mt_model_window *window, uint64_t peak, uint32_t bins)
+{
+    struct mt_blocks_builder *builder = NULL;
+
+    assert_int_equal(mt_blocks_builder_new(arena, window, peak, bins, &builder), MT_OK);
+    for (uint32_t event = 0; event < history->event_count; event++) {
+        struct mt_event what = {.seq = event, .t_ns = history->t_ns[event]};
+        struct mt_bytes now = {.allocated = history->level[event]};
+        struct mt_model_state state = {.event = &what, .now = &now};
+
+        for (uint32_t i = 0; i < history->block_count; i++)
+            if (history->blocks[i].life.end_event == event)
+                assert_int_equal(mt_blocks_builder_end(builder, &history->blocks[i].life), MT_OK);
+        assert_int_equal(mt_blocks_builder_state(builder, &state), MT_OK);
+    }
+    for (uint32_t i = 0; i < history->block_count; i++)
+        if (history->blocks[i].life.end_event == UINT64_MAX)
+            assert_int_equal(mt_blocks_builder_end(builder, &history->blocks[i].life), MT_OK);
+    return mt_blocks_builder_finish(builder);
+}
+
+/* ---- what is kept ---- */
+
+static void score_all(struct history *history, const struct mt_block_set *set, bool by_event)
+{
+    for (uint32_t i = 0; i < history->block_count; i++) {
+        struct life *block = &history->blocks[i];
+        uint64_t from = by_event ? mt_max_u64(block->life.birth_event, set->begin_event)
+                                 : mt_max_u64(block->life.birth_t_ns, set->begin_t_ns);
+        uint64_t to = by_event ? mt_min_u64(block->life.end_event, set->end_event)
+                               : mt_min_u64(block->life.end_t_ns, set->end_t_ns);
+
+        block->there =
+            block->life.birth_event <= set->end_event && block->life.end_event > set->begin_event;
+        block->score = (double)block->life.block_bytes * (to > from ? (double)(to - from) : 1);
+    }
+}
+
+static bool is_kept(const struct mt_block_set *set, const struct life *block)
+{
+    for (uint32_t i = 0; i < set->block_count; i++)
+        if (set->blocks[i].stack == block->life.stack)
+            return true;
+    return false;
+}
+
+static void check_kept(struct history *history, const struct mt_block_set *set, bool by_event)
+{
+    double least_kept = 1e300, most_left = -1;
+    uint64_t there = 0, kept = 0;
+
+    score_all(history, set, by_event);
+    for (uint32_t i = 0; i < history->block_count; i++) {
+        const struct life *block = &history->blocks[i];
+        bool has_shape = is_kept(set, block);
+
+        if (has_shape && !block->there)
+            fail_msg("block %u has a shape in a window in which it was not", i);
+        there += block->there;
+        kept += has_shape;
+        if (block->there && has_shape && block->score < least_kept)
+            least_kept = block->score;
+        if (block->there && !has_shape && block->score > most_left)
+            most_left = block->score;
+    }
+    assert_int_equal(kept, set->block_count);
+    assert_int_equal(there - kept, set->others);
+    assert_int_equal(kept, mt_min_u64(there, MT_BLOCKS_MOST));
+    assert_true(most_left <= least_kept);
+    for (uint32_t i = 1; i < set->block_count; i++)
+        assert_true(set->blocks[i - 1].birth_event < set->blocks[i].birth_event);
+}
+
+/* ---- levels ---- */
+
+static void check_bins(const struct history *history, const struct mt_block_set *set)
+{
+    uint64_t most = 0;
+
+    assert_true(set->bin_count > 0);
+    for (uint32_t i = 0; i < set->bin_count; i++) {
+        const struct mt_curve_bin *bin = &set->bins[i];
+        uint64_t sum = 0;
+
+        for (uint32_t j = 0; j < set->block_count; j++)
+            if (set->blocks[j].birth_event <= bin->event && bin->event < set->blocks[j].end_event)
+                sum += set->blocks[j].block_bytes;
+        if (sum > bin->max)
+            fail_msg("bin %u: the shapes hold more than there is", i);
+        if (!set->others && sum != bin->max)
+            fail_msg("bin %u: %llu of %llu bytes have shapes", i, (unsigned long long)sum,
+                     (unsigned long long)bin->max);
+        assert_true(i == 0 || set->bins[i - 1].last_event < bin->event ||
+                    set->bins[i - 1].last_event <= bin->last_event);
+        most = mt_max_u64(most, bin->max);
+    }
+    for (uint32_t i = 0; i < history->event_count; i++)
+        if (i >= set->begin_event && i <= set->end_event && history->level[i] > most)
+            fail_msg("the level after event %u is above every bin", i);
+}
+
+static uint64_t true_peak(const struct history *history, const struct mt_model_window *window,
+                          uint64_t *event)
+{
+    uint64_t peak = window->begin_event ? history->level[window->begin_event - 1] : 0;
+
+    *event = window->begin_event;
+    for (uint64_t i = window->begin_event; i <= window->end_event; i++)
+        if (history->level[i] > peak || (i == window->begin_event && history->level[i] <= peak)) {
+            peak = history->level[i];
+            *event = i;
+        }
+    return peak;
+}
+
+static void the_largest_are_kept_and_nothing_is_lost(void **state)
+{
+    static struct history history;
+
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        struct mt_model_window window = {.step = 3};
+        struct mt_arena arena = {0};
+        struct mt_blocks *blocks;
+        uint64_t peak, event;
+
+        make_history(&history);
+        window.begin_event = dice(history.event_count);
+        window.end_event = window.begin_event + dice(history.event_count - window.begin_event);
+        window.begin_t_ns = history.t_ns[window.begin_event];
+        window.end_t_ns = history.t_ns[window.end_event];
+        peak = true_peak(&history, &window, &event);
+        blocks = feed(&history, &arena, &window, event, 1 + (uint32_t)dice(300));
+        assert_non_null(blocks);
+        assert_true(blocks->peak_allocated == peak);
+        assert_true(blocks->peak_event == event);
+        assert_int_equal(blocks->events, window.end_event - window.begin_event + 1);
+        check_kept(&history, &blocks->time, false);
+        check_kept(&history, &blocks->event, true);
+        check_kept(&history, &blocks->around, true);
+        check_bins(&history, &blocks->time);
+        check_bins(&history, &blocks->event);
+        check_bins(&history, &blocks->around);
+        mt_arena_release(&arena);
+    }
+}
+
+/* Ten million blocks leave no more behind than ten thousand. */
+static void size_does_not_depend_on_length(void **state)
+{
+    const struct mt_model_window window = {0, 1000000, 0, 1000000, MT_NO_STEP};
+    size_t used[2];
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        struct mt_arena arena = {0};
+        struct mt_blocks_builder *builder = NULL;
+        uint64_t count = round ? 1000000 : 10000;
+
+        assert_int_equal(mt_blocks_builder_new(&arena, &window, 500, 4096, &builder), MT_OK);
+        for (uint64_t i = 0; i < count; i++) {
+            struct mt_block_life life = {.block_bytes = 512 + dice(1000),
+                                         .birth_t_ns = i,
+                                         .birth_event = i,
+                                         .end_t_ns = i + 1 + dice(1000),
+                                         .end_event = i + 1 + dice(1000)};
+
+            assert_int_equal(mt_blocks_builder_end(builder, &life), MT_OK);
+        }
+        assert_non_null(mt_blocks_builder_finish(builder));
+        used[round] = arena.total_bytes;
+        mt_arena_release(&arena);
+    }
+    assert_int_equal(used[0], used[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_largest_are_kept_and_nothing_is_lost),
+        cmocka_unit_test(size_does_not_depend_on_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
