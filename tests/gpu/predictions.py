@@ -69,15 +69,30 @@ class Case:
         ties = "" if good else f"; {fit['address_ties']} choices fell by address"
         return good, f"limit {limit} MiB, real {real}; peak {peak}, real {real_peak}{ties}"
 
-    def check_died(self, conf, cap_mib):
-        """A run that dies of its limit: from the smallest limit that `memtrace fit` says it comes further, with 1 MiB less it dies of the same request."""
-        def came_to(cap):
-            truth = self.record(conf, cap) if cap == cap_mib else self.run(conf, cap)
-            return truth["rows"][-1]["allocations"]
-        died_at = came_to(cap_mib)
-        limit = self.ask_of("fit", conf)["fit_bytes"] // MIB
-        less, enough = came_to(limit - 1), came_to(limit)
-        return less == died_at < enough, f"at {cap_mib} MiB it dies after {died_at} allocations; at {limit - 1} MiB after {less}, at the predicted {limit} MiB it comes to {enough}"
+    def came_to(self, conf, cap_mib):
+        """Allocations that the program was granted."""
+        return self.run(conf, cap_mib)["rows"][-1]["allocations"]
+
+    def check_died(self, conf, cap_mib, others=()):
+        """A run that dies of its limit: with the smallest limit that `memtrace fit` says, under its own options and under others, the program comes further; with 1 MiB less it does not. And under
+        the limit of the run it comes further where `memtrace analyze` says so. Returns [(options, holds, a line)]."""
+        died_at = self.record(conf, cap_mib)["rows"][-1]["allocations"]
+        rows = [(other or "(defaults)", *self.check_smallest(other, cap_mib, died_at)) for other in (conf, *others)]
+        ways = self.ask("analyze")["devices"][0]["out_of_memory"]["goes_on_with"]
+        return rows + [self.check_way(way, cap_mib, died_at) for way in ways if not way["as_it_was"]]
+
+    def check_smallest(self, conf, cap_mib, died_at):
+        fit = self.ask_of("fit", conf)
+        limit = fit["fit_bytes"] // MIB
+        less, enough = self.came_to(conf, limit - 1), self.came_to(conf, limit)
+        ties = "" if less <= died_at < enough else f"; {fit['address_ties']} choices fell by address"
+        return less <= died_at < enough, (f"at {cap_mib} MiB it died after {died_at} allocations; here at {limit - 1} MiB after {less}, at the predicted {limit} MiB it comes to {enough}{ties}")
+
+    def check_way(self, way, cap_mib, died_at):
+        conf = way["policy"].partition(":")[2]
+        came_to, says = self.came_to(conf, cap_mib), way["under_same_limit"]
+        good = None if says not in ("yes", "no") else (says == "yes") == (came_to > died_at)
+        return f"{conf or '(defaults)'} at the limit of the run", good, f"{says}; at {cap_mib} MiB it died after {died_at} allocations, here it comes to {came_to}"
 
     def check_tuned(self):
         """The setting that `memtrace tune` prints, run for real."""

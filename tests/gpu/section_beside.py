@@ -32,6 +32,7 @@ def beside(session):
     for way in ("profiler", "subscriber", "loader", "processes"):
         compare(session, "beside", (way,))
     compare(session, "beside", ("profiler", "detached"), TEARDOWN_CUPTI="1")
+    compare(session, "beside", ("jax's", "profiler"), [session.python, HERE / "frameworks.py", "jax_profiled"])
     guests(session)
 
 

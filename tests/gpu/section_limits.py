@@ -1,4 +1,4 @@
-"""Section limits: from one recorded run, what would be under other options and on a smaller GPU; then the program really runs so. Workloads run side by side, since each has a limit
+"""Sections limits and deaths: from one recorded run, what would be under other options and on a smaller GPU; then the program really runs so. Workloads run side by side, since each has a limit
 of its own."""
 import concurrent.futures
 
@@ -25,6 +25,7 @@ DIED = {
     "churn_dies": (TRAIN, "churn", {"seed": 9}, "", 1400),
     "churn_split_dies": (TRAIN, "churn", {"seed": 5}, "max_split_size_mb:32", 1500),
 }
+OTHERWISE = ("expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4")
 TUNED = ("gpt_fp32", "gpt_seed3", "gpt_checkpoint", "seq2seq")
 
 
@@ -34,9 +35,24 @@ def limits(session):
         list(pool.map(Case.record, cases.values()))
         asked = [(f"{name} {conf or '(defaults)'}", pool.submit(case.check, conf)) for name, case in cases.items() for conf in CONFS]
         asked += [(f"{name} tuned", pool.submit(cases[name].check_tuned)) for name in TUNED]
-        asked += [(name, pool.submit(case_of(session, name, *what[:3]).check_died, *what[3:])) for name, what in DIED.items()]
         for name, answer in asked:
             add(session, name, answer)
+
+
+def deaths(session):
+    """Runs that die of their limit."""
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        asked = [(name, pool.submit(case_of(session, name, *what[:3]).check_died, *what[3:], OTHERWISE)) for name, what in DIED.items()]
+        for name, answer in asked:
+            add_deaths(session, name, answer)
+
+
+def add_deaths(session, name, answer):
+    try:
+        for conf, good, line in answer.result():
+            session.add("deaths", f"{name} {conf}", good, line)
+    except Exception as error:
+        session.add("deaths", name, False, repr(error))
 
 
 def case_of(session, name, script, workload, kw):
