@@ -43,7 +43,14 @@ extern const struct mt_detail mt_detail_all;
 void mt_tell_everything(const struct mt_teller *teller);
 
 /* "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s" */
-void mt_tell_title(const struct mt_teller *teller);
+void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more);
+/* The same as a line of the answer, with whether memory ever ran out. */
+void mt_tell_run(const struct mt_teller *teller);
+/* What one device's part begins with: whoever reads one line has the answer. */
+void mt_tell_answer(const struct mt_teller *teller);
+/* The same in a line, of that of several devices on which the run died, or which
+ * needs most. */
+void mt_tell_worst_device(const struct mt_teller *shared);
 /* printf into the scratch arena; "" and a failed teller->out if there is no
  * memory for it. */
 const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);

@@ -87,9 +87,7 @@ void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *tex
     mt_buf_add_char(teller->out, '\n');
 }
 
-/* ---- the answer ------------------------------------------------------------ */
-
-void mt_tell_title(const struct mt_teller *teller)
+void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more)
 {
     const struct mt_report *report = teller->report;
     char events[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
@@ -115,190 +113,11 @@ void mt_tell_title(const struct mt_teller *teller)
                       report->step_count == 1 ? "" : "s");
     mt_buf_printf(&line, " in %s",
                   mt_format_duration(span, report->last_t_ns - report->first_t_ns));
+    mt_buf_add_text(&line, more);
     if (line.data)
-        mt_tell_line(teller, 0, line.data);
+        mt_tell_line(teller, indent, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
-}
-
-static void tell_oom_verdict(const struct mt_teller *teller)
-{
-    const struct mt_device_report *device = teller->device;
-    const struct mt_style *style = teller->style;
-    char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
-
-    for (uint32_t i = 0; i < device->oom_count; i++) {
-        const struct mt_oom *oom = &device->oom_list[i];
-
-        if (!oom->fatal)
-            continue;
-        mt_buf_printf(&line,
-                      "Died of OUT OF MEMORY %s: wanted %s more with %s allocated and %s "
-                      "reserved.",
-                      mt_tell_in(teller, oom->phase, oom->step),
-                      mt_format_bytes(wanted, oom->request_bytes),
-                      mt_format_bytes(allocated, oom->then.allocated),
-                      mt_format_bytes(reserved, oom->then.reserved));
-        break;
-    }
-    if (line.data) {
-        mt_buf_add_text(teller->out, style->red);
-        mt_tell_line(teller, 0, line.data);
-        mt_buf_add_text(teller->out, style->reset);
-    }
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
-}
-
-static void tell_peak(const struct mt_teller *teller)
-{
-    const struct mt_peak *peak = &teller->device->allocated_peak;
-    const char *in = mt_tell_in(teller, peak->phase, peak->step);
-    const struct mt_style *style = teller->style;
-    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
-
-    mt_buf_printf(&line, " allocated (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes),
-                  *in ? " " : "", in, mt_tell_when(teller, peak->t_ns));
-    mt_buf_printf(teller->out, "%sPeak %s%s", style->bold, mt_format_bytes(bytes, peak->bytes),
-                  style->reset);
-    if (line.data)
-        mt_add_wrapped(teller->out, line.data, 5 + strlen(bytes), 2);
-    mt_buf_add_char(teller->out, '\n');
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
-}
-
-static void sort_roles(const uint64_t *bytes, int *order)
-{
-    for (int i = 0; i < MT_ROLE_COUNT; i++) {
-        int at = i;
-
-        for (; at > 0 && bytes[order[at - 1]] < bytes[i]; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-}
-
-static void tell_roles(const struct mt_teller *teller)
-{
-    const uint64_t *bytes = teller->device->peak_role_bytes;
-    double peak = (double)teller->device->allocated_peak.bytes;
-    char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
-    int order[MT_ROLE_COUNT];
-
-    sort_roles(bytes, order);
-    mt_buf_add_text(&line, "held by ");
-    for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++) {
-        bool unknown = i == 0 && order[i] == MT_ROLE_OTHER;
-
-        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "",
-                      unknown ? "blocks of no known role" : mt_role_name((enum mt_role)order[i]),
-                      mt_format_bytes(size, bytes[order[i]]),
-                      mt_format_percent(share, (double)bytes[order[i]] / peak));
-    }
-    if (line.data && bytes[order[0]])
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
-}
-
-/* What the allocator held, at the peak and at most: never two instants in one
- * share. */
-static void tell_reserved(const struct mt_teller *teller)
-{
-    const struct mt_device_report *device = teller->device;
-    const struct mt_bytes *then = &device->allocated_peak.then;
-    const struct mt_peak *most = &device->reserved_peak;
-    const char *in = mt_tell_in(teller, most->phase, most->step);
-    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
-    char share[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
-
-    if (then->reserved > then->allocated)
-        mt_buf_printf(&line, "%s were reserved then, %s of it (%s) unused. ",
-                      mt_format_bytes(bytes, then->reserved),
-                      mt_format_bytes(unused, then->reserved - then->allocated),
-                      mt_format_percent(share, (double)(then->reserved - then->allocated) /
-                                                   (double)then->reserved));
-    mt_buf_printf(&line, "Reserved at most: %s (%s B)%s%s, at %s",
-                  mt_format_bytes(bytes, most->bytes), mt_format_count(exact, most->bytes),
-                  *in ? " " : "", in, mt_tell_when(teller, most->t_ns));
-    if (most->bytes > most->then.allocated && most->event != device->allocated_peak.event)
-        mt_buf_printf(&line, "; %s of it (%s) unused at that instant",
-                      mt_format_bytes(unused, most->bytes - most->then.allocated),
-                      mt_format_percent(share, device->fragmentation_at_reserved_peak));
-    if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
-}
-
-/* Another policy, or another limit: where the program would have died. */
-static void tell_failure(const struct mt_teller *teller)
-{
-    const struct mt_oom *failure = &teller->device->first_failure;
-    char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
-    char count[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
-
-    if (!teller->device->has_failure)
-        return;
-    mt_buf_printf(&line,
-                  "Would RUN OUT OF MEMORY %s, at %s: %s wanted with %s allocated and %s reserved. "
-                  "%s requests fail in all; what follows the first did not happen like that.",
-                  mt_tell_in(teller, failure->phase, failure->step),
-                  mt_tell_when(teller, failure->t_ns),
-                  mt_format_bytes(wanted, failure->request_bytes),
-                  mt_format_bytes(allocated, failure->then.allocated),
-                  mt_format_bytes(reserved, failure->then.reserved),
-                  mt_format_count(count, teller->device->replay.failed_requests));
-    mt_buf_add_text(teller->out, teller->style->red);
-    if (line.data)
-        mt_tell_line(teller, 0, line.data);
-    mt_buf_add_text(teller->out, teller->style->reset);
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
-}
-
-/* Converting a model costs more than running it, now and then. */
-static void tell_setup_peak(const struct mt_teller *teller)
-{
-    const struct mt_report *report = teller->report;
-    uint64_t most = 0;
-    char size[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
-
-    if (!report->phase_count ||
-        teller->device->allocated_peak.event >= report->phases[0].begin_event)
-        return;
-    for (uint32_t i = 0; i < report->phase_count; i++)
-        most = mt_max_u64(most, teller->device->phase_uses[i].peak.allocated);
-    mt_buf_printf(&line, "That is in set-up, before the first phase; in phases it is %s at most",
-                  mt_format_bytes(size, most));
-    if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
-}
-
-static void tell_answer(const struct mt_teller *teller)
-{
-    const struct mt_device_report *device = teller->device;
-
-    tell_oom_verdict(teller);
-    mt_tell_oom_help(teller);
-    tell_failure(teller);
-    tell_peak(teller);
-    tell_setup_peak(teller);
-    tell_roles(teller);
-    if (teller->report->is_driver_level && !teller->report->what_if)
-        return; /* nobody reserves anything, nobody tries again */
-    tell_reserved(teller);
-    if (!device->ooms && !device->retries)
-        mt_tell_line(teller, 2, "no OOM, no retries");
 }
 
 /* ---- over time --------------------------------------------------------------- */
@@ -497,7 +316,7 @@ static void tell_device(const struct mt_teller *teller)
                       teller->device->device, teller->device->name ? ": " : "",
                       teller->device->name ? teller->device->name : "", teller->style->reset);
     }
-    tell_answer(teller);
+    mt_tell_answer(teller);
     tell_chart(teller);
     mt_tell_ooms(teller);
     mt_tell_findings(teller);
@@ -547,11 +366,15 @@ void mt_tell_everything(const struct mt_teller *shared)
     const struct mt_report *report = shared->report;
     struct mt_teller teller = *shared;
 
-    mt_tell_title(&teller);
-    if (report->device_count == 0)
+    if (report->device_count == 0) {
         mt_buf_add_text(teller.out, why_empty(&report->integrity));
-    if (report->device_count > 1)
+        mt_tell_run(&teller);
+    }
+    if (report->device_count > 1) {
+        mt_tell_worst_device(&teller);
+        mt_tell_run(&teller);
         tell_devices_together(&teller);
+    }
     for (uint32_t i = 0; i < report->device_count; i++) {
         teller.device = &report->devices[i];
         tell_device(&teller);

@@ -27,10 +27,10 @@ static void tell_inputs(const struct mt_teller *teller, const struct mt_diff_out
 
     mt_buf_add_text(teller->out, "A  ");
     one.report = diff->a;
-    mt_tell_title(&one);
+    mt_tell_title(&one, 0, "");
     mt_buf_add_text(teller->out, "B  ");
     one.report = diff->b;
-    mt_tell_title(&one);
+    mt_tell_title(&one, 0, "");
     for (size_t i = 0; i < diff->run_count; i++) {
         const struct mt_run_difference *run = &diff->runs[i];
 

@@ -272,7 +272,7 @@ void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
     struct mt_arena arena = {0};
     struct mt_teller teller = {out, live->report, NULL, style, &arena, &mt_detail_all, NULL};
 
-    mt_tell_title(&teller);
+    mt_tell_title(&teller, 0, "");
     if (live->report->device_count == 0)
         mt_buf_add_text(out, "No memory events: nothing was allocated on any device.\n");
     for (uint32_t i = 0; i < live->report->device_count; i++) {
