@@ -110,6 +110,7 @@ static enum mt_status add(struct mt_device_report *device, const struct mt_findi
     memcpy(device->findings + device->finding_count, search->found,
            search->count * sizeof *search->found);
     device->finding_count += search->count;
+    device->growth_judged |= search->growth_judged;
     return MT_OK;
 }
 
@@ -131,7 +132,7 @@ enum mt_status mt_findings_begin(struct mt_analysis *analysis)
     for (i = 0; status == MT_OK && i < report->device_count; i++) {
         struct mt_finding_search search = search_of(analysis, &report->devices[i]);
         status = mt_lives_begin(&search.held->lives, analysis, search.device,
-                                mt_first_step(analysis, search.device),
+                                mt_first_step(report, search.device),
                                 MT_LIVES_MAX / report->device_count);
         mt_ask_pins(&search);
     }

@@ -5,6 +5,7 @@
 #define MT_ANALYZER_FINDINGS_H
 
 #include "analysis.h"
+#include "trend.h"
 #include "util.h"
 
 /* Most findings of one kind on one device. */
@@ -18,6 +19,7 @@ struct mt_finding_search {
     struct mt_holders_device *held;           /* what was asked of the second reading */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
+    bool growth_judged; /* see mt_device_report */
 };
 
 /* Before the second reading: asks for what findings need of it. */

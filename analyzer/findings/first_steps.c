@@ -37,13 +37,14 @@ enum mt_status mt_find_first_steps(struct mt_finding_search *search)
         later = mt_max_u64(later, device->steps[i].peak.allocated);
         least = mt_min_u64(least, device->steps[i].peak.allocated);
     }
-    if (later >= peak ||
-        device->allocated_peak.event > mt_step_begin(search->analysis, &device->steps[FIRST_STEPS]))
+    if (later >= peak || device->allocated_peak.event >
+                             mt_step_begin(search->analysis->report, &device->steps[FIRST_STEPS]))
         return MT_OK;
     excess = peak - later;
     if (!mt_finding_matters(excess, peak) || later - least > excess / SWING_PARTS)
         return MT_OK;
-    in_setup = device->allocated_peak.event < mt_step_begin(search->analysis, &device->steps[0]);
+    in_setup =
+        device->allocated_peak.event < mt_step_begin(search->analysis->report, &device->steps[0]);
     finding.bytes = excess;
     finding.title = mt_arena_printf(arena, "%s more are needed %s than ever after: %s, then %s",
                                     mt_format_bytes(n[0], excess),

@@ -5,9 +5,8 @@
  * output of a longer batch) are evidence of nothing, nor are those that a queue of
  * some steps gives back later.
  *
- * Steps in which a program warms up count neither for the rate nor against it:
- * the first two, and the first quarter. Of the last two steps it is not known yet
- * what they leave behind. */
+ * Steps in which a program warms up count neither for the rate nor against it. Of
+ * the last two steps it is not known yet what they leave behind. */
 #include "findings.h"
 
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 #include "util.h"
 
 enum {
-    LEAST_STEPS = 8, /* four that are told from, two of warm-up, the last two */
     MOST_LINES = 16, /* lines that grow, of which the largest are named */
     NAMED_LINES = 3,
     GRAPH_BLOCKS = 3, /* a step, of... */
@@ -71,7 +69,7 @@ static double slope(const struct mt_device_report *device, uint32_t from)
 
 static void choose_steps(struct look *look, uint32_t step_count)
 {
-    look->begin = step_count / 4 > 2 ? step_count / 4 : 2;
+    look->begin = mt_warm_up_steps(step_count);
     look->end = step_count - 2;
 }
 
@@ -385,15 +383,18 @@ enum mt_status mt_find_growth(struct mt_finding_search *search)
     struct look look = {.search = search,
                         .arena = &search->analysis->report->arena,
                         .symbols = &search->analysis->source->symbols,
-                        .offset = mt_first_step(search->analysis, device)};
+                        .offset = mt_first_step(search->analysis->report, device)};
     enum mt_status status;
 
-    if (device->step_count - look.offset < LEAST_STEPS)
+    if (device->step_count - look.offset < MT_GROWTH_LEAST_STEPS)
         return MT_OK;
+    search->growth_judged = true;
     choose_steps(&look, device->step_count - look.offset);
     if (!rises(&look, 0))
         return MT_OK;
     status = mt_finding_lives(search, &look.lives);
+    if (status == MT_OK && look.lives->too_many)
+        search->growth_judged = false;
     if (status != MT_OK || look.lives->too_many)
         return status;
     status = take_left(&look);

@@ -5,24 +5,7 @@
 
 #include "analysis.h"
 #include "grow.h"
-
-uint64_t mt_step_begin(const struct mt_analysis *analysis, const struct mt_step_use *step)
-{
-    return mt_phase_eve(&analysis->report->phases[step->phase]) + 1;
-}
-
-uint32_t mt_first_step(const struct mt_analysis *analysis, const struct mt_device_report *device)
-{
-    uint32_t first = device->step_count;
-
-    while (first > 0 &&
-           mt_report_covers(analysis->report, device,
-                            mt_step_begin(analysis, &device->steps[first - 1])) &&
-           (first == device->step_count || mt_step_begin(analysis, &device->steps[first - 1]) <
-                                               mt_step_begin(analysis, &device->steps[first])))
-        first--;
-    return first;
-}
+#include "trend.h"
 
 enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_analysis *analysis,
                               const struct mt_device_report *device, uint32_t first_step,
@@ -36,7 +19,7 @@ enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_analysis *
     if (!lives->begins)
         return MT_ERR_MEMORY;
     for (i = first_step; i < device->step_count; i++)
-        lives->begins[lives->step_count++] = mt_step_begin(analysis, &device->steps[i]);
+        lives->begins[lives->step_count++] = mt_step_begin(analysis->report, &device->steps[i]);
     return MT_OK;
 }
 

@@ -14,7 +14,6 @@
 
 struct mt_analysis;
 struct mt_device_report;
-struct mt_step_use;
 
 #define MT_LIVES_MAX (1u << 21) /* of all devices; more are not kept: too_many */
 
@@ -59,12 +58,5 @@ static inline bool mt_lives_outlived(struct mt_lives *lives, uint64_t birth_even
 /* A block that did ends. Its steps are found here. */
 enum mt_status mt_lives_add(struct mt_lives *lives, const struct mt_life *life) MT_MUST_USE;
 void mt_lives_release(struct mt_lives *lives);
-
-/* The first event of a step. */
-uint64_t mt_step_begin(const struct mt_analysis *analysis, const struct mt_step_use *step);
-
-/* First of the device's steps that are covered by what was recorded and ascend
- * from there on to the last. */
-uint32_t mt_first_step(const struct mt_analysis *analysis, const struct mt_device_report *device);
 
 #endif

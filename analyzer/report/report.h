@@ -399,6 +399,7 @@ struct mt_device_report {
     struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
     struct mt_finding *findings;      /* by bytes, largest first */
     uint32_t finding_count;
+    bool growth_judged; /* what steps leave behind was looked at: no finding of it is an answer */
 
     struct mt_answer *answer;         /* NULL unless a question was asked */
     struct mt_timeline *timeline;     /* NULL unless asked for */

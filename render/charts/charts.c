@@ -17,6 +17,7 @@ const struct mt_chart mt_charts[] = {
      MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART, NULL, mt_flamechart_draw},
     {"blocks", "every large block of one step as a shape of its own, from birth to end",
      MT_MODEL_TIMELINE | MT_MODEL_BLOCKS, has_steps, mt_blocks_draw},
+    {"trend", "memory from step to step: does it grow?", 0, mt_trend_called_for, mt_trend_draw},
     {NULL, NULL, 0, NULL, NULL},
 };
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "chart.h"
+#include "chart_scale.h"
 #include "drawing_checks.h"
 #include "synthetic_report.h"
 #include "units.h"
@@ -43,51 +44,6 @@ static char *svg_of(const struct mt_drawing *drawing)
     return out.data;
 }
 
-/* ---- scale of the picture, from its own tick labels ---- */
-
-struct scale {
-    double base_y, bytes_per_pixel;
-};
-
-static uint64_t bytes_of_label(const char *label)
-{
-    char plain[64];
-    size_t n = 0;
-    uint64_t bytes;
-
-    for (; *label; label++) {
-        if (*label != ',')
-            plain[n++] = *label;
-    }
-    plain[n] = '\0';
-    assert_int_equal(mt_parse_bytes(plain, &bytes), MT_OK);
-    return bytes;
-}
-
-static struct scale read_scale(const struct mt_drawing *drawing)
-{
-    struct scale scale = {0, 0};
-    size_t i;
-
-    for (i = 0; i < drawing->op_count; i++) {
-        const struct mt_op *op = &drawing->ops[i];
-
-        if (!op->role || strcmp(op->role, "tick-y"))
-            continue;
-        if (!strcmp(op->text, "0"))
-            scale.base_y = op->y;
-        else
-            scale.bytes_per_pixel = (double)bytes_of_label(op->text) / (scale.base_y - op->y);
-    }
-    scale.base_y -= 4.5; /* labels are centred on their line */
-    return scale;
-}
-
-static double bytes_at(const struct scale *scale, double y)
-{
-    return (scale->base_y - y) * scale->bytes_per_pixel;
-}
-
 /* ---- peaks ---- */
 
 static double highest_layer(const struct mt_drawing *drawing)
@@ -106,7 +62,7 @@ static double highest_layer(const struct mt_drawing *drawing)
 
 static void check_peak(const struct mt_drawing *drawing, const struct mt_device_report *device)
 {
-    struct scale scale = read_scale(drawing);
+    struct chart_scale scale = chart_scale_of(drawing, "tick-y");
     const struct mt_op *label = drawing_find(drawing, "label:peak-allocated");
     const struct mt_op *ring = drawing_find(drawing, "ring");
     double peak = (double)device->allocated_peak.bytes;
@@ -114,8 +70,8 @@ static void check_peak(const struct mt_drawing *drawing, const struct mt_device_
         fmin(highest_layer(drawing), scale.base_y); /* no layer: too thin for a pixel */
     char bytes[MT_UNITS_TEXT], text[80];
 
-    if (!(fabs(bytes_at(&scale, highest) - peak) <= 0.5 * scale.bytes_per_pixel))
-        fail_msg("highest point is %f pixels off", bytes_at(&scale, highest) - peak);
+    if (!(fabs(chart_bytes_at(&scale, highest) - peak) <= 0.5 * scale.bytes_per_pixel))
+        fail_msg("highest point is %f pixels off", chart_bytes_at(&scale, highest) - peak);
     assert_non_null(label);
     snprintf(text, sizeof text, "peak allocated %s",
              mt_format_bytes(bytes, device->allocated_peak.bytes));
@@ -192,8 +148,8 @@ static const enum mt_role stack_roles[] = {
     MT_ROLE_WORKSPACE,   MT_ROLE_OPTIMIZER_STATE, MT_ROLE_PARAMETERS};
 
 /* At x, from the top down: every layer that shows is as thick as its bytes. */
-static void check_column(const struct mt_drawing *drawing, const struct scale *scale, double x,
-                         const struct mt_bin *bin)
+static void check_column(const struct mt_drawing *drawing, const struct chart_scale *scale,
+                         double x, const struct mt_bin *bin)
 {
     double tops[MT_ROLE_COUNT], below = scale->base_y, sum = 0;
     int i;
@@ -220,7 +176,7 @@ static void layers_sum_to_allocated_in_every_column(void **state)
     const struct mt_timeline *timeline;
     struct mt_report report;
     struct mt_drawing drawing;
-    struct scale scale;
+    struct chart_scale scale;
     struct mt_box line;
     double x;
 
@@ -229,7 +185,7 @@ static void layers_sum_to_allocated_in_every_column(void **state)
         synthetic_report(&report, &options);
         timeline = report.devices[0].timeline;
         draw(&drawing, &report, &events);
-        scale = read_scale(&drawing);
+        scale = chart_scale_of(&drawing, "tick-y");
         line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
         /* Bins are several pixels wide: look into the middle of each. */
         for (x = 0.5; x < timeline->bin_count; x++)
@@ -246,13 +202,13 @@ static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
     struct mt_report report;
     struct mt_drawing drawing;
     const struct mt_op *line, *area;
-    struct scale scale;
+    struct chart_scale scale;
     uint32_t i;
 
     (void)state;
     synthetic_report(&report, &options);
     draw(&drawing, &report, &sizes[1]);
-    scale = read_scale(&drawing);
+    scale = chart_scale_of(&drawing, "tick-y");
     line = drawing_find(&drawing, "curve:reserved");
     area = drawing_find(&drawing, "area:unused");
     for (i = 0; i < 120; i++) {
@@ -260,7 +216,7 @@ static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
         double x = box.x + (i + 0.5) * box.width / 120, y = drawing_y_at(line, x, 0);
         double want = (double)report.devices[0].timeline->event_bins[i].reserved_max;
 
-        assert_true(fabs(bytes_at(&scale, y) - want) <= 0.5 * scale.bytes_per_pixel);
+        assert_true(fabs(chart_bytes_at(&scale, y) - want) <= 0.5 * scale.bytes_per_pixel);
         assert_true(drawing_y_at(area, x, 0) == y);
     }
     mt_drawing_release(&drawing);

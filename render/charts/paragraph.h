@@ -1,0 +1,25 @@
+/* Text in several lines, broken between words. */
+#ifndef MT_RENDER_PARAGRAPH_H
+#define MT_RENDER_PARAGRAPH_H
+
+#include "draw.h"
+
+struct mt_paragraph {
+    double x, width;
+    double size, pitch; /* of the letters; from line to line */
+    enum mt_weight weight;
+    enum mt_color color;
+    uint32_t most_lines; /* 0 = as many as it takes; what is cut ends with an ellipsis */
+    const char *role;
+};
+
+/* How many lines it takes. */
+uint32_t mt_paragraph_lines(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
+                            const char *text);
+
+/* The first baseline is y. Returns the baseline of a line that would follow. A word
+ * that is wider than a line is cut in its middle. */
+double mt_paragraph_draw(struct mt_drawing *drawing, const struct mt_paragraph *paragraph, double y,
+                         const char *text);
+
+#endif

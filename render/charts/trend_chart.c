@@ -1,0 +1,317 @@
+/* Memory from step to step: does it grow (render notes 4(g))? Verdict and evidence
+ * are those of the finding "growth", so that text and picture agree. */
+#include "trend_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define SIDE_WIDTH      352.0
+#define SIDE_GAP        34.0
+#define STANDARD_HEIGHT 680.0
+#define NARROW_HEIGHT   600.0 /* without what goes under the plots */
+#define LEAST_PLOT      130.0
+#define AXIS_HEIGHT     44.0 /* numbers of the steps, and the word */
+#define PANEL_HEIGHT    104.0
+#define PANEL_GAP       40.0
+
+enum { MOST_BARS = 60, MOST_COLUMNS = 240 };
+
+/* ---- words ---- */
+
+enum mt_color mt_trend_color(const struct mt_trend *trend)
+{
+    switch (trend->verdict) {
+    case MT_TREND_GROWS: return MT_COLOR_BAD;
+    case MT_TREND_STEADY: return MT_COLOR_GOOD;
+    case MT_TREND_NOT_JUDGED:
+    case MT_TREND_TOO_SHORT: break;
+    }
+    return MT_COLOR_FAINT;
+}
+
+const char *mt_trend_slope_text(struct mt_drawing *drawing, const struct mt_trend *trend)
+{
+    char change[MT_UNITS_TEXT];
+
+    mt_format_change(change, trend->bytes_per_step);
+    return mt_arena_printf(&drawing->arena, "%s", change);
+}
+
+static const char *verdict_text(const struct mt_trend *trend)
+{
+    switch (trend->verdict) {
+    case MT_TREND_GROWS: return "growth";
+    case MT_TREND_STEADY: return "no growth";
+    case MT_TREND_NOT_JUDGED: return "not judged";
+    case MT_TREND_TOO_SHORT: break;
+    }
+    return "not enough steps";
+}
+
+static const char *verdict_note(struct mt_drawing *drawing, const struct mt_trend *trend)
+{
+    char number[MT_UNITS_TEXT];
+
+    switch (trend->verdict) {
+    case MT_TREND_GROWS:
+        return mt_arena_printf(&drawing->arena, "%s kept per step",
+                               mt_format_bytes(number, trend->growth->bytes_per_step));
+    case MT_TREND_STEADY:
+        return mt_arena_printf(&drawing->arena, "%s steps", mt_format_count(number, trend->count));
+    case MT_TREND_NOT_JUDGED:
+        return trend->count < MT_GROWTH_LEAST_STEPS ? "that takes 8 steps" : "too many blocks";
+    case MT_TREND_TOO_SHORT: break;
+    }
+    return mt_arena_printf(&drawing->arena, "%u of 5", (unsigned)trend->count);
+}
+
+static const char *step_text(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+                             const struct mt_step_use *step)
+{
+    return mt_frame_where(drawing, plan->report, MT_NO_PHASE, step->step);
+}
+
+/* ---- tiles ---- */
+
+static const struct mt_step_use *highest_step(const struct mt_trend_plan *plan)
+{
+    const struct mt_step_use *highest = plan->steps;
+    uint32_t i;
+
+    for (i = 1; i < plan->trend.count; i++)
+        if (plan->steps[i].peak.allocated > highest->peak.allocated)
+            highest = &plan->steps[i];
+    return highest;
+}
+
+static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_plan *plan, double y)
+{
+    const struct mt_trend *trend = &plan->trend;
+    const struct mt_step_use *highest = highest_step(plan);
+    const struct mt_step_use *last =
+        &plan->steps[(trend->has_slope ? trend->end : trend->count) - 1];
+    const struct mt_step_use *from = &plan->steps[trend->has_slope ? trend->begin : 0];
+    char values[2][MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+    struct mt_tile tiles[4] = {
+        {"Trend of the level at step end",
+         trend->has_slope ? mt_trend_slope_text(drawing, trend) : "none",
+         trend->has_slope ? "per step" : "too few steps", mt_trend_color(trend), "Trend"},
+        {"Level at the last step's end", mt_format_bytes(values[0], last->exit.allocated),
+         mt_arena_printf(&drawing->arena, "%s at that of %s",
+                         mt_format_bytes(bytes, from->exit.allocated),
+                         step_text(drawing, plan, from)),
+         MT_COLOR_LEVEL, "Level at the end"},
+        {"Highest peak", mt_format_bytes(values[1], highest->peak.allocated),
+         step_text(drawing, plan, highest), MT_COLOR_LEVEL_PEAK, NULL},
+        {"Verdict", verdict_text(trend), verdict_note(drawing, trend), mt_trend_color(trend),
+         NULL}};
+    size_t i;
+
+    for (i = 0; i < 4; i++) {
+        if (!tiles[i].value || !tiles[i].note) {
+            drawing->failed = true;
+            return y;
+        }
+    }
+    return mt_frame_tiles(drawing, y, tiles, 4);
+}
+
+/* ---- plan ---- */
+
+static struct mt_trend_column column_of(const struct mt_trend_plan *plan, uint32_t first,
+                                        uint32_t count)
+{
+    struct mt_trend_column column = {
+        .first = first, .count = count, .level_min = plan->steps[first].exit.allocated};
+    uint32_t i;
+
+    for (i = first; i < first + count; i++) {
+        const struct mt_step_use *step = &plan->steps[i];
+        column.level_last = step->exit.allocated;
+        column.level_min = mt_min_u64(column.level_min, step->exit.allocated);
+        column.level_max = mt_max_u64(column.level_max, step->exit.allocated);
+        column.peak = mt_max_u64(column.peak, step->peak.allocated);
+        column.reserved = mt_max_u64(column.reserved, step->peak.reserved);
+    }
+    column.peak = mt_max_u64(column.peak, column.level_max);
+    return column;
+}
+
+static void make_columns(struct mt_drawing *drawing, struct mt_trend_plan *plan)
+{
+    uint32_t steps = plan->trend.count, most = (uint32_t)fmax(plan->plot.width / 2, MOST_BARS);
+    uint32_t count = steps, i;
+
+    plan->is_grouped = steps > MOST_BARS;
+    if (plan->is_grouped)
+        count = (uint32_t)mt_min_u64(steps, mt_min_u64(most, MOST_COLUMNS));
+    plan->columns = mt_arena_array(&drawing->arena, (size_t)count + 1, sizeof *plan->columns);
+    if (!plan->columns) {
+        drawing->failed = true;
+        return;
+    }
+    plan->column_count = count;
+    for (i = 0; i < count; i++) {
+        uint32_t first = (uint32_t)((uint64_t)i * steps / count);
+        uint32_t end = (uint32_t)((uint64_t)(i + 1) * steps / count);
+
+        plan->columns[i] = column_of(plan, first, end - first);
+        plan->columns[i].left = plan->plot.x + round(plan->plot.width * first / steps);
+        plan->columns[i].right = plan->plot.x + round(plan->plot.width * end / steps);
+    }
+}
+
+static uint64_t largest(const struct mt_trend_plan *plan)
+{
+    uint64_t most = 0;
+    uint32_t i;
+
+    for (i = 0; i < plan->trend.count; i++) {
+        most = mt_max_u64(most, plan->steps[i].peak.allocated);
+        most = mt_max_u64(most, plan->steps[i].exit.allocated);
+        most = mt_max_u64(most, plan->steps[i].peak.reserved);
+    }
+    return most;
+}
+
+/* The panel of the level alone: where a slope that bars from 0 would hide can be
+ * seen. */
+static bool wants_panel(struct mt_trend_plan *plan)
+{
+    const struct mt_trend *trend = &plan->trend;
+    uint32_t i;
+
+    if (!trend->has_slope)
+        return false;
+    plan->level_low = UINT64_MAX;
+    plan->level_high = 0;
+    for (i = trend->begin; i < trend->end; i++) {
+        plan->level_low = mt_min_u64(plan->level_low, plan->steps[i].exit.allocated);
+        plan->level_high = mt_max_u64(plan->level_high, plan->steps[i].exit.allocated);
+    }
+    if (plan->level_high <= plan->level_low ||
+        plan->level_high - plan->level_low >= largest(plan) / 4)
+        return false;
+    /* the lowest bar is to be seen, too */
+    plan->level_low -= mt_min_u64(plan->level_low, (plan->level_high - plan->level_low) / 8);
+    return true;
+}
+
+static void place_axes(struct mt_trend_plan *plan)
+{
+    uint64_t most = largest(plan);
+    double widest = 0;
+    size_t i;
+
+    plan->top = (uint64_t)fmin(fmax((double)most * 1.16, 1), 1.8e19);
+    mt_byte_ticks(&plan->ticks, most, most ? plan->top : 0,
+                  (size_t)fmin(fmax(plan->plot.height / 40, 2), 6));
+    for (i = 0; i < plan->ticks.count; i++)
+        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    if (plan->level.height > 0)
+        widest = fmax(widest, mt_text_width("+750 MiB", MT_SIZE_AXIS, MT_REGULAR));
+    plan->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    plan->plot.width -= plan->plot.x;
+    plan->level.x = plan->plot.x;
+    plan->level.width = plan->plot.width;
+}
+
+static const char footnote[] =
+    "robust trend = median of the slopes between all pairs of steps (Theil\xE2\x80\x93Sen), "
+    "without warm-up (first two steps, and first quarter) \xC2\xB7 growth = the trend rises, and "
+    "blocks that steps left behind are still there";
+
+/* Small print goes first, then the enlarged panel, tiles, and what is below a narrow
+ * picture. */
+static void place(struct mt_drawing *drawing, struct mt_trend_plan *plan, double y)
+{
+    bool narrow = drawing->width < MT_NARROW_WIDTH;
+    double bottom = drawing->height - 10, top = y, side;
+
+    if (bottom - y - 70 - AXIS_HEIGHT - 30 >= LEAST_PLOT + 50)
+        bottom = mt_frame_footnote(drawing, footnote) - 6;
+    if (bottom - y - 78 - AXIS_HEIGHT >= LEAST_PLOT)
+        top = draw_tiles(drawing, plan, y);
+    plan->side_bottom = bottom;
+    plan->side_width = narrow ? drawing->width - 2 * MT_MARGIN : SIDE_WIDTH;
+    plan->side_x = drawing->width - MT_MARGIN - plan->side_width;
+    plan->side_y = top + 34;
+    if (narrow) {
+        side = mt_trend_side_height(drawing, plan, plan->side_width);
+        plan->side_y = bottom - side + 18;
+        if (plan->side_y - 34 - top - 24 - AXIS_HEIGHT >= LEAST_PLOT)
+            bottom = plan->side_y - 34;
+        else
+            plan->side_width = 0;
+    }
+    top += 22;
+    plan->plot = (struct mt_box){0, top, 0, bottom - AXIS_HEIGHT - top};
+    plan->plot.width = narrow ? drawing->width - MT_MARGIN : plan->side_x - SIDE_GAP;
+    if (wants_panel(plan) && plan->plot.height - PANEL_HEIGHT - PANEL_GAP >= LEAST_PLOT) {
+        plan->plot.height -= PANEL_HEIGHT + PANEL_GAP;
+        plan->level =
+            (struct mt_box){0, plan->plot.y + plan->plot.height + PANEL_GAP, 0, PANEL_HEIGHT};
+    }
+    place_axes(plan);
+}
+
+/* ---- picture ---- */
+
+static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
+                         const struct mt_device_report *device, const char *title)
+{
+    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device));
+    bool has_steps = device && device->step_count;
+
+    mt_frame_nothing(drawing, y + 8, "No steps",
+                     has_steps ? "All steps were over before the recorded history began."
+                               : "The trace names no steps, and none could be told from what it "
+                                 "does.");
+}
+
+static void draw(struct mt_drawing *drawing, struct mt_trend_plan *plan, const char *title)
+{
+    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, plan->report, plan->device));
+
+    place(drawing, plan, y);
+    make_columns(drawing, plan);
+    if (drawing->failed)
+        return;
+    mt_trend_draw_plots(drawing, plan);
+    mt_trend_draw_side(drawing, plan);
+}
+
+bool mt_trend_called_for(const struct mt_report *report, const struct mt_device_report *device)
+{
+    return device && device->step_count - mt_first_step(report, device) >= MT_TREND_LEAST_STEPS;
+}
+
+enum mt_status mt_trend_draw(const struct mt_report *report, const struct mt_device_report *device,
+                             const struct mt_chart_options *options, struct mt_drawing *drawing,
+                             struct mt_error *error)
+{
+    struct mt_trend_plan plan = {.report = report, .device = device};
+    double width = mt_frame_width(options->width), height = STANDARD_HEIGHT;
+    enum mt_status status = device ? mt_trend_make(report, device, &plan.trend) : MT_OK;
+    const char *title;
+
+    mt_drawing_init(drawing, width, mt_frame_height(options->height, STANDARD_HEIGHT), "trend");
+    if (plan.trend.count)
+        plan.steps = device->steps + plan.trend.first;
+    if (width < MT_NARROW_WIDTH && plan.trend.count)
+        height = NARROW_HEIGHT + mt_trend_side_height(drawing, &plan, width - 2 * MT_MARGIN);
+    drawing->height = mt_frame_height(options->height, height);
+    title = mt_frame_title(drawing, report, device, "memory from step to step");
+    mt_frame_describe(drawing, report, device, title);
+    if (plan.trend.count)
+        draw(drawing, &plan, title);
+    else
+        draw_nothing(drawing, report, device, title);
+    if (status != MT_OK || drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the steps");
+    return MT_OK;
+}

@@ -1,0 +1,1 @@
+memtrace render trend captures/keeps.pickle.zst -o -

@@ -1,0 +1,120 @@
+/* The robust slope against all pairs, one by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "trend.h"
+#include "util.h"
+
+enum { MOST = 90 };
+
+static uint64_t seed = 7;
+
+static uint64_t dice(uint64_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 20) % below;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double slow_slope(const uint64_t *values, uint32_t count)
+{
+    static double slopes[MOST * MOST];
+    size_t n = 0;
+    uint32_t i, j;
+
+    for (i = 0; i < count; i++)
+        for (j = i + 1; j < count; j++)
+            slopes[n++] = ((double)values[j] - (double)values[i]) / (j - i);
+    qsort(slopes, n, sizeof *slopes, by_value);
+    return (slopes[(n - 1) / 2] + slopes[n / 2]) / 2;
+}
+
+static void fill(uint64_t *values, uint32_t count)
+{
+    uint64_t range = UINT64_C(1) << dice(45), slope = dice(range + 1), i;
+    bool falls = dice(2);
+
+    for (i = 0; i < count; i++)
+        values[i] = (falls ? (count - i) * slope : i * slope) + dice(range);
+    for (i = dice(count / 3 + 1); i > 0; i--)
+        values[dice(count)] = dice(range * 1000);
+}
+
+static void slope_is_the_median_of_all_pairs(void **unused)
+{
+    uint64_t values[MOST];
+    int round;
+
+    (void)unused;
+    for (round = 0; round < 400; round++) {
+        uint32_t count = 2 + (uint32_t)dice(MOST - 2);
+        int64_t slope;
+        double slow;
+
+        fill(values, count);
+        slow = slow_slope(values, count);
+        assert_int_equal(mt_robust_slope(values, count, &slope), MT_OK);
+        if (!(fabs((double)slope - slow) <= 1.001))
+            fail_msg("round %d: %lld instead of %f", round, (long long)slope, slow);
+    }
+}
+
+/* A third of the values may be anything. */
+static void a_third_of_nonsense_changes_little(void **unused)
+{
+    static uint64_t values[30000];
+    int64_t slope;
+    uint32_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(values); i++)
+        values[i] = dice(10) < 2 ? dice(UINT64_MAX) : MT_GIB + i * UINT64_C(1000) + dice(100);
+    assert_int_equal(mt_robust_slope(values, MT_ARRAY_LEN(values), &slope), MT_OK);
+    assert_true(slope > 900 && slope < 1100);
+}
+
+static void extremes_are_slopes_too(void **unused)
+{
+    static const struct {
+        uint64_t values[3];
+        uint32_t count;
+        int64_t slope;
+    } cases[] = {
+        {{0, 0}, 2, 0},      {{0, 5}, 2, 5},       {{5, 0}, 2, -5},
+        {{7, 7, 7}, 3, 0},   {{0, 10, 20}, 3, 10}, {{0, UINT64_MAX}, 2, INT64_C(1) << 53},
+        {{0, 100, 2}, 3, 1},
+    };
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        int64_t slope;
+
+        assert_int_equal(mt_robust_slope(cases[i].values, cases[i].count, &slope), MT_OK);
+        assert_int_equal(slope, cases[i].slope);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slope_is_the_median_of_all_pairs),
+        cmocka_unit_test(a_third_of_nonsense_changes_little),
+        cmocka_unit_test(extremes_are_slopes_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* The scale of a picture, read from the labels of its own axis. */
+#ifndef TESTS_CHART_SCALE_H
+#define TESTS_CHART_SCALE_H
+
+#include "drawing_checks.h"
+#include "units.h"
+
+struct chart_scale {
+    double base_y, bytes_per_pixel;
+};
+
+/* "+1,000 MiB" */
+static inline uint64_t chart_bytes_of_label(const char *label)
+{
+    char plain[64];
+    size_t n = 0;
+    uint64_t bytes = 0;
+
+    for (; *label; label++)
+        if (*label != ',' && *label != '+')
+            plain[n++] = *label;
+    plain[n] = '\0';
+    return mt_parse_bytes(plain, &bytes) == MT_OK ? bytes : UINT64_MAX;
+}
+
+/* Of a vertical axis whose labels have that role; the lowest is 0. */
+static inline struct chart_scale chart_scale_of(const struct mt_drawing *drawing, const char *role)
+{
+    struct chart_scale scale = {0, 0};
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+
+        if (!drawing_is(op, role))
+            continue;
+        if (!strcmp(op->text, "0") || !strcmp(op->text, "+0"))
+            scale.base_y = op->y;
+        else
+            scale.bytes_per_pixel = (double)chart_bytes_of_label(op->text) / (scale.base_y - op->y);
+    }
+    scale.base_y -= 4.5; /* labels are centred on their line */
+    return scale;
+}
+
+static inline double chart_bytes_at(const struct chart_scale *scale, double y)
+{
+    return (scale->base_y - y) * scale->bytes_per_pixel;
+}
+
+#endif

@@ -1,0 +1,412 @@
+/* The chart of steps on made-up reports: bars, band and line are as high as their
+ * bytes, words are those of the finding, at every size and number of steps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "chart.h"
+#include "chart_scale.h"
+#include "drawing_checks.h"
+#include "trend.h"
+#include "units.h"
+#include "util.h"
+
+static const struct mt_chart_options sizes[] = {{.width = 0},
+                                                {.width = 830},
+                                                {.width = 830, .height = 430},
+                                                {.width = 500, .height = 330},
+                                                {.width = 2000, .height = 500},
+                                                {.width = 480, .height = 320},
+                                                {.width = 1000, .height = 1200}};
+
+static uint64_t seed = 5;
+
+static uint64_t dice(uint64_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 20) % below;
+}
+
+/* ---- reports ---- */
+
+struct made {
+    struct mt_report report;
+    struct mt_device_report device;
+    struct mt_finding finding;
+};
+
+struct wish {
+    uint32_t steps;
+    uint64_t level, slope, noise, peak; /* bytes; each step's peak is up to `peak` above */
+    bool grows, random, cut;
+    int64_t first_number;
+    uint32_t number_step;
+};
+
+static const char *const evidence[] = {
+    "26.0 MiB that steps 5 to 17 left behind are still there when step 19 begins",
+    "+2.00 MiB a step from keep train.py:7: 1 block of 1 stack",
+    "if it goes on like that, the 140 GiB of the device are full after at most 71,653 more steps "
+    "(3 h)"};
+
+static void make(struct made *made, const struct wish *wish)
+{
+    struct mt_arena *arena = &made->report.arena;
+    uint32_t i;
+
+    memset(made, 0, sizeof *made);
+    made->report.name = "made";
+    made->report.devices = &made->device;
+    made->report.device_count = 1;
+    made->report.step_count = wish->steps;
+    made->report.phase_count = wish->steps;
+    made->report.phases = mt_arena_array(arena, wish->steps + 1, sizeof *made->report.phases);
+    made->device.steps = mt_arena_array(arena, wish->steps + 1, sizeof *made->device.steps);
+    made->device.step_count = wish->steps;
+    made->device.events = 100;
+    made->device.growth_judged = wish->steps >= MT_GROWTH_LEAST_STEPS;
+    for (i = 0; i < wish->steps; i++) {
+        struct mt_step_use *step = &made->device.steps[i];
+        struct mt_phase *phase = &made->report.phases[i];
+
+        phase->name = phase->path = "step";
+        phase->step = step->step =
+            wish->first_number + (int64_t)i * (wish->number_step ? wish->number_step : 1);
+        phase->is_step = true;
+        phase->parent = MT_NO_PHASE;
+        phase->begin_event = 10 + 10 * (uint64_t)i;
+        phase->end_event = phase->begin_event + 9;
+        phase->cut = wish->cut && i + 1 == wish->steps;
+        step->phase = (int32_t)i;
+        step->exit.allocated =
+            wish->level + wish->slope * i + (wish->noise ? dice(wish->noise) : 0);
+        step->peak.allocated = step->exit.allocated + (wish->peak ? dice(wish->peak) : 0);
+        if (wish->random && dice(3) == 0)
+            step->exit.allocated = dice(step->peak.allocated + 1);
+        step->peak.reserved = mt_round_up(step->peak.allocated, 2 * MT_MIB);
+    }
+    if (!wish->grows)
+        return;
+    made->finding = (struct mt_finding){
+        .id = "growth",
+        .severity = "error",
+        .bytes_per_step = 2 * MT_MIB,
+        .title = "2.00 MiB more after each step, since step 3: all from keep train.py:7",
+        .evidence = (const char **)(uintptr_t)evidence,
+        .evidence_count = MT_ARRAY_LEN(evidence),
+        .advice = "a list, dict or attribute keeps these tensors: clear it"};
+    made->device.findings = &made->finding;
+    made->device.finding_count = 1;
+}
+
+static void unmake(struct made *made)
+{
+    mt_arena_release(&made->report.arena);
+}
+
+static void draw(struct mt_drawing *drawing, const struct made *made,
+                 const struct mt_chart_options *options)
+{
+    const char *fault;
+    struct mt_buf svg = {0};
+
+    assert_int_equal(mt_trend_draw(&made->report, &made->device, options, drawing, NULL), MT_OK);
+    fault = drawing_fault(drawing);
+    if (fault)
+        fail_msg("%s (%u steps, %dx%d)", fault, made->device.step_count, (int)drawing->width,
+                 (int)drawing->height);
+    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
+    if (svg.length >= 150 * 1024)
+        fail_msg("%u steps: %zu bytes of SVG", made->device.step_count, svg.length);
+    mt_buf_release(&svg);
+}
+
+/* All words of a role, with spaces between. */
+static const char *words_of(const struct mt_drawing *drawing, const char *role)
+{
+    static char words[4000];
+    size_t i;
+
+    words[0] = '\0';
+    for (i = 0; i < drawing->op_count; i++) {
+        if (drawing->ops[i].kind != MT_OP_TEXT || !drawing_is(&drawing->ops[i], role))
+            continue;
+        strncat(words, drawing->ops[i].text, sizeof words - strlen(words) - 2);
+        strcat(words, " ");
+    }
+    return words;
+}
+
+/* ---- heights ---- */
+
+/* Heights of the parts of a column, in the order in which they are drawn. */
+struct heights {
+    double peak, range, level, top;
+};
+
+static void check_column(const struct made *made, const struct chart_scale *scale, uint32_t first,
+                         uint32_t count, const struct heights *heights)
+{
+    const struct mt_step_use *steps = made->device.steps + first;
+    uint64_t low = UINT64_MAX, high = 0, peak = 0;
+    double pixel = scale->bytes_per_pixel;
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        low = mt_min_u64(low, steps[i].exit.allocated);
+        high = mt_max_u64(high, steps[i].exit.allocated);
+        peak = mt_max_u64(peak, steps[i].peak.allocated);
+    }
+    assert_true(fabs(heights->level * pixel - (double)low) <= 0.01 * pixel);
+    assert_true(fabs(heights->range * pixel - (double)(high - low)) <= 0.01 * pixel);
+    assert_true(fabs(heights->peak * pixel - (double)(peak - high)) <= 0.01 * pixel);
+    assert_true(fabs(heights->level + heights->range + heights->peak - (double)peak / pixel) <=
+                0.02);
+}
+
+/* The steps that a title names: "step 3: ...", "steps 3 to 7: ...". */
+static void read_steps(const char *title, uint32_t *first, uint32_t *count)
+{
+    unsigned a, b;
+
+    if (sscanf(title, "steps %u to %u:", &a, &b) == 2) {
+        *first = a;
+        *count = b - a + 1;
+    } else {
+        char plain[40];
+        size_t n = 0;
+
+        assert_memory_equal(title, "step ", 5);
+        for (title += 5; *title != ':'; title++)
+            if (*title != ',')
+                plain[n++] = *title;
+        plain[n] = '\0';
+        *first = (uint32_t)strtoul(plain, NULL, 10);
+        *count = 1;
+    }
+}
+
+/* Every step is in one column, which is as high as it is. */
+static void check_columns(const struct made *made, const struct mt_drawing *drawing)
+{
+    struct chart_scale scale = chart_scale_of(drawing, "tick-y");
+    uint32_t next = 0;
+    size_t i, j;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        struct heights heights = {0};
+        uint32_t first, count;
+
+        if (!drawing_is(&drawing->ops[i], "column"))
+            continue;
+        read_steps(drawing->ops[i].title, &first, &count);
+        for (j = i + 1; drawing->ops[j].kind != MT_OP_GROUP_END; j++) {
+            const struct mt_op *op = &drawing->ops[j];
+
+            if (drawing_is(op, "peak"))
+                heights.peak = op->height;
+            if (drawing_is(op, "range"))
+                heights.range = op->height;
+            if (drawing_is(op, "level"))
+                heights.level = op->height;
+        }
+        assert_int_equal(first, next);
+        check_column(made, &scale, first, count, &heights);
+        next = first + count;
+    }
+    assert_int_equal(next, made->device.step_count);
+}
+
+static void check_trend_line(const struct made *made, const struct mt_drawing *drawing)
+{
+    struct chart_scale scale = chart_scale_of(drawing, "tick-y");
+    const struct mt_op *line = drawing_find(drawing, "trend");
+    struct mt_trend trend;
+
+    assert_int_equal(mt_trend_make(&made->report, &made->device, &trend), MT_OK);
+    if (!trend.has_slope) {
+        assert_null(line);
+        return;
+    }
+    if (!line)
+        return; /* outside of the plot */
+    assert_true(fabs(chart_bytes_at(&scale, line->points[0].y) - (double)trend.level_bytes) <=
+                    scale.bytes_per_pixel ||
+                trend.level_bytes < 0);
+}
+
+static void columns_are_as_high_as_their_bytes(void **unused)
+{
+    static const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 12, 59, 60, 61, 100, 239, 3000, 10000};
+    struct mt_drawing drawing;
+    struct made made;
+    size_t i, j;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(counts); i++) {
+        struct wish wish = {.steps = counts[i],
+                            .level = MT_GIB,
+                            .slope = i % 2 ? 100 * MT_KIB : 0,
+                            .noise = 30 * MT_MIB,
+                            .peak = MT_GIB,
+                            .grows = i % 3 == 1};
+        make(&made, &wish);
+        for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+            draw(&drawing, &made, &sizes[j]);
+            check_columns(&made, &drawing);
+            check_trend_line(&made, &drawing);
+            mt_drawing_release(&drawing);
+        }
+        unmake(&made);
+    }
+}
+
+static void anything_can_be_drawn(void **unused)
+{
+    struct mt_drawing drawing;
+    struct made made;
+    size_t i, j;
+
+    (void)unused;
+    for (i = 0; i < 60; i++) {
+        struct wish wish = {.steps = 1 + (uint32_t)dice(i % 5 == 0 ? 300 : 20),
+                            .level = dice(2) ? UINT64_C(1) << dice(46) : 0,
+                            .slope = UINT64_C(1) << dice(34),
+                            .noise = UINT64_C(1) << dice(40),
+                            .peak = UINT64_C(1) << dice(44),
+                            .grows = i % 2,
+                            .random = true,
+                            .cut = dice(2),
+                            .first_number = i % 7 == 0 ? -5 : (int64_t)dice(100000),
+                            .number_step = (uint32_t)dice(4)};
+        make(&made, &wish);
+        for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+            draw(&drawing, &made, &sizes[j]);
+            mt_drawing_release(&drawing);
+        }
+        unmake(&made);
+    }
+}
+
+static void huge_numbers_are_drawn(void **unused)
+{
+    struct wish wish = {.steps = 20, .level = UINT64_MAX - 1, .grows = true};
+    struct mt_drawing drawing;
+    struct made made;
+    size_t j;
+
+    (void)unused;
+    make(&made, &wish);
+    made.device.steps[4].exit.allocated = 0;
+    made.device.steps[7].peak.reserved = UINT64_MAX;
+    for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+        draw(&drawing, &made, &sizes[j]);
+        mt_drawing_release(&drawing);
+    }
+    unmake(&made);
+}
+
+/* ---- words ---- */
+
+static void expect_verdict(const struct wish *wish, const char *verdict)
+{
+    struct mt_drawing drawing;
+    struct made made;
+    size_t j;
+
+    make(&made, wish);
+    for (j = 0; j < 2; j++) {
+        draw(&drawing, &made, &sizes[j]);
+        if (!strstr(words_of(&drawing, "tile-value"), verdict))
+            fail_msg("%s, not %s", words_of(&drawing, "tile-value"), verdict);
+        if (wish->grows) {
+            assert_string_equal(words_of(&drawing, "verdict"),
+                                "2.00 MiB more after each step, since step 3: all from keep "
+                                "train.py:7 ");
+            assert_non_null(strstr(words_of(&drawing, "evidence"), evidence[1]));
+            assert_non_null(strstr(words_of(&drawing, "evidence"), evidence[2]));
+            assert_non_null(strstr(words_of(&drawing, "evidence"), "clear it"));
+        }
+        mt_drawing_release(&drawing);
+    }
+    unmake(&made);
+}
+
+/* The finding decides, not the slope: growth takes evidence, too. */
+static void the_verdict_is_that_of_the_finding(void **unused)
+{
+    struct wish wish = {.steps = 20, .level = MT_GIB, .slope = 2 * MT_MIB, .peak = MT_MIB};
+
+    (void)unused;
+    expect_verdict(&wish, "no growth");
+    wish.grows = true;
+    expect_verdict(&wish, "growth ");
+    wish.grows = false;
+    wish.steps = 7;
+    expect_verdict(&wish, "not judged");
+    wish.steps = 4;
+    expect_verdict(&wish, "not enough steps");
+    wish.steps = 1;
+    expect_verdict(&wish, "not enough steps");
+}
+
+static void a_small_slope_is_enlarged(void **unused)
+{
+    struct wish wish = {.steps = 12, .level = MT_GIB, .slope = MT_MIB, .peak = MT_MIB};
+    struct mt_drawing drawing;
+    struct chart_scale scale;
+    struct made made;
+    const struct mt_op *line;
+    size_t i;
+
+    (void)unused;
+    make(&made, &wish);
+    draw(&drawing, &made, &sizes[0]);
+    scale = chart_scale_of(&drawing, "tick-level");
+    assert_non_null(strstr(words_of(&drawing, "heading"), "this axis starts at "));
+    for (i = 0, line = NULL; i < drawing.op_count; i++)
+        if (drawing_is(&drawing.ops[i], "trend"))
+            line = &drawing.ops[i]; /* the last: that of the panel */
+    assert_true(fabs((line->points[0].y - line->points[1].y) * scale.bytes_per_pixel -
+                     8 * (double)MT_MIB) < scale.bytes_per_pixel);
+    assert_true(scale.bytes_per_pixel * 50 < 8 * (double)MT_MIB);
+    mt_drawing_release(&drawing);
+    unmake(&made);
+}
+
+static void no_steps_say_so(void **unused)
+{
+    struct wish wish = {.steps = 0};
+    struct mt_drawing drawing;
+    struct made made;
+    size_t j;
+
+    (void)unused;
+    make(&made, &wish);
+    for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
+        draw(&drawing, &made, &sizes[j]);
+        assert_non_null(strstr(words_of(&drawing, "nothing"), "No steps"));
+        mt_drawing_release(&drawing);
+        assert_int_equal(mt_trend_draw(&made.report, NULL, &sizes[j], &drawing, NULL), MT_OK);
+        assert_null(drawing_fault(&drawing));
+        mt_drawing_release(&drawing);
+    }
+    unmake(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_as_high_as_their_bytes),
+        cmocka_unit_test(anything_can_be_drawn),
+        cmocka_unit_test(huge_numbers_are_drawn),
+        cmocka_unit_test(the_verdict_is_that_of_the_finding),
+        cmocka_unit_test(a_small_slope_is_enlarged),
+        cmocka_unit_test(no_steps_say_so),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
