@@ -1,0 +1,254 @@
+/* How large blocks are and how long they live: churn, and what the pools make of
+ * it (render notes 4(i)). */
+#include "scatter_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define SIDE_WIDTH      196.0
+#define BESIDE_WIDTH    92.0
+#define ABOVE_HEIGHT    64.0
+#define BAND            20.0 /* above the plot: names of the lines */
+#define AXIS_HEIGHT     44.0
+#define END_GAP         8.0 /* between what was freed and what was not */
+#define LEGEND_HEIGHT   24.0
+#define STANDARD_HEIGHT 680.0
+#define LEAST_PLOT      90.0
+#define LEAST_CELL      6.0
+#define MOST_CELL_WIDE  24.0
+#define MOST_CELL_HIGH  20.0
+
+enum { MOST_CELLS = 1500 };
+
+/* ---- tiles ---- */
+
+static const char *percent_of(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whole)
+{
+    return mt_format_percent(text, whole ? (double)part / (double)whole : 0);
+}
+
+static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *lifetimes, double y)
+{
+    const struct mt_lifetime_sum *all = &lifetimes->all;
+    char n[8][MT_UNITS_TEXT], notes[4][MT_UNITS_TEXT + 24];
+    struct mt_tile tiles[4] = {
+        {"Allocations", mt_format_count(n[0], all->blocks), notes[0], MT_COLOR_TEXT, NULL},
+        {"At most 1 MiB", percent_of(n[1], lifetimes->small.blocks, all->blocks), notes[1],
+         MT_COLOR_FAINT, NULL},
+        {"Lived less than 1 ms", percent_of(n[2], lifetimes->brief.blocks, all->blocks), notes[2],
+         mt_role_color(MT_ROLE_TEMPORARIES), NULL},
+        {"Never freed", mt_format_count(n[3], lifetimes->until_end.blocks), notes[3],
+         mt_role_color(MT_ROLE_PARAMETERS), NULL}};
+
+    snprintf(notes[0], sizeof notes[0], "%s in all", mt_format_bytes(n[4], all->bytes));
+    snprintf(notes[1], sizeof notes[1], "%s of the bytes",
+             percent_of(n[5], lifetimes->small.bytes, all->bytes));
+    snprintf(notes[2], sizeof notes[2], "%s of churn",
+             mt_format_bytes(n[6], lifetimes->brief.bytes));
+    snprintf(notes[3], sizeof notes[3], "%s", mt_format_bytes(n[7], lifetimes->until_end.bytes));
+    return mt_frame_tiles(drawing, y, tiles, 4);
+}
+
+/* ---- grid ---- */
+
+/* What is used of the model's rows and columns, in coarse units. */
+static void set_ranges(struct mt_scatter_plan *plan, uint32_t coarse)
+{
+    const struct mt_lifetimes *lifetimes = plan->lifetimes;
+    uint32_t i, columns[2] = {UINT32_MAX, 0}, rows[2] = {UINT32_MAX, 0};
+
+    for (i = 0; i < lifetimes->cell_count; i++) {
+        const struct mt_lifetime_cell *cell = &lifetimes->cells[i];
+
+        columns[0] = cell->size < columns[0] ? cell->size : columns[0];
+        columns[1] = cell->size > columns[1] ? cell->size : columns[1];
+        if (cell->life == MT_LIFE_UNTIL_END)
+            continue;
+        rows[0] = cell->life < rows[0] ? cell->life : rows[0];
+        rows[1] = cell->life > rows[1] ? cell->life : rows[1];
+    }
+    if (rows[0] > rows[1]) /* nothing was freed */
+        rows[0] = rows[1] = MT_LIVES_PER_DECADE * 6;
+    plan->coarse = coarse;
+    plan->first_column = columns[0] / coarse;
+    plan->columns = columns[1] / coarse - plan->first_column + 1;
+    plan->first_row = rows[0] / coarse;
+    plan->rows = rows[1] / coarse - plan->first_row + 1;
+}
+
+static uint32_t fill_cells(struct mt_scatter_plan *plan)
+{
+    const struct mt_lifetimes *lifetimes = plan->lifetimes;
+    uint32_t i, role, used = 0;
+
+    memset(plan->cells, 0, (size_t)(plan->rows + 1) * plan->columns * sizeof *plan->cells);
+    for (i = 0; i < lifetimes->cell_count; i++) {
+        const struct mt_lifetime_cell *from = &lifetimes->cells[i];
+        uint32_t column = from->size / plan->coarse - plan->first_column;
+        uint32_t row = from->life == MT_LIFE_UNTIL_END
+                           ? plan->rows
+                           : from->life / plan->coarse - plan->first_row;
+        struct mt_scatter_cell *cell = &plan->cells[(size_t)row * plan->columns + column];
+
+        used += !cell->blocks;
+        cell->blocks += from->blocks;
+        cell->bytes += from->bytes;
+        for (role = 0; role < MT_ROLE_COUNT; role++)
+            cell->role_bytes[role] += from->role_bytes[role];
+    }
+    return used;
+}
+
+enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_plan *plan,
+                               uint32_t most_columns, uint32_t most_rows)
+{
+    uint32_t coarse;
+
+    set_ranges(plan, 1);
+    plan->cells = mt_arena_array(&drawing->arena, (size_t)(plan->rows + 1) * plan->columns,
+                                 sizeof *plan->cells);
+    if (!plan->cells)
+        return MT_ERR_MEMORY;
+    for (coarse = 1;; coarse++) {
+        set_ranges(plan, coarse);
+        if (fill_cells(plan) <= MOST_CELLS && plan->columns <= most_columns &&
+            plan->rows <= most_rows)
+            return MT_OK;
+    }
+}
+
+enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *cell)
+{
+    enum mt_role role, most = MT_ROLE_OTHER;
+
+    for (role = 0; role < MT_ROLE_COUNT; role++)
+        if (cell->role_bytes[role] > cell->role_bytes[most])
+            most = role;
+    return most;
+}
+
+/* ---- places ---- */
+
+static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+{
+    char blocks[MT_UNITS_TEXT];
+    const char *text = mt_arena_printf(
+        &drawing->arena, "bytes = what was asked for, each time that it was asked for%s%s%s%s",
+        plan->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "",
+        plan->lifetimes->older.blocks ? " \xC2\xB7 " : "",
+        plan->lifetimes->older.blocks ? mt_format_count(blocks, plan->lifetimes->older.blocks) : "",
+        plan->lifetimes->older.blocks
+            ? " blocks are older than the recorded history: they lived longer than shown"
+            : "");
+
+    return text ? text : "";
+}
+
+/* Right and lower edge of what is left for grid and sums. */
+struct room {
+    double top, right, bottom;
+};
+
+static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_plan *plan, double y)
+{
+    bool narrow = drawing->width < MT_NARROW_WIDTH;
+    struct room room = {y + 8, drawing->width - MT_MARGIN, drawing->height - 10};
+    double least = LEAST_PLOT + BAND + AXIS_HEIGHT;
+
+    if (room.bottom - y - 34 - least >= 40)
+        room.bottom = mt_frame_footnote(drawing, footnote(drawing, plan)) - 6;
+    if (room.bottom - y - 76 - least >= 0)
+        room.top = draw_tiles(drawing, plan->lifetimes, y) + 24;
+    plan->side_x = room.right - SIDE_WIDTH;
+    plan->side_y = room.top + 10;
+    plan->side_width = narrow ? 0 : SIDE_WIDTH;
+    room.right -= narrow ? 0 : SIDE_WIDTH + 30;
+    if (narrow && room.bottom - room.top - least - LEGEND_HEIGHT >= 0) {
+        plan->legend_y = room.bottom - 6;
+        room.bottom -= LEGEND_HEIGHT;
+    }
+    if (room.bottom - room.top - least - ABOVE_HEIGHT - 18 >= 60)
+        plan->above.height = ABOVE_HEIGHT;
+    if (room.right - MT_MARGIN > 600)
+        plan->beside.width = BESIDE_WIDTH;
+    return room;
+}
+
+/* Cells are whole pixels, so that none is blurred. */
+static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_plan *plan, double y)
+{
+    struct room room = place_around(drawing, plan, y);
+    double left =
+        round(MT_MARGIN + 22 + 1.05 * mt_text_width("never freed", MT_SIZE_AXIS, MT_REGULAR) + 9);
+    double top = room.top + (plan->above.height > 0 ? plan->above.height + 18 : 0) + BAND;
+    double width = room.right - left - (plan->beside.width > 0 ? plan->beside.width + 12 : 0);
+    double height = room.bottom - AXIS_HEIGHT - top;
+    double rows_height;
+
+    if (mt_scatter_fill(drawing, plan, (uint32_t)(width / LEAST_CELL),
+                        (uint32_t)((height - END_GAP) / LEAST_CELL) - 1))
+        return MT_ERR_MEMORY;
+    plan->cell_width = fmin(floor(width / plan->columns), MOST_CELL_WIDE);
+    plan->cell_height = fmin(floor((height - END_GAP) / (plan->rows + 1)), MOST_CELL_HIGH);
+    rows_height = plan->rows * plan->cell_height;
+    plan->end_y = round(room.bottom - AXIS_HEIGHT - rows_height - END_GAP - plan->cell_height);
+    plan->plot = (struct mt_box){left, plan->end_y + plan->cell_height + END_GAP,
+                                 plan->columns * plan->cell_width, rows_height};
+    plan->above.x = left;
+    plan->above.y = plan->end_y - BAND - plan->above.height;
+    plan->above.width = plan->plot.width;
+    plan->beside.x = left + plan->plot.width + 12;
+    plan->beside.y = plan->end_y;
+    plan->beside.height = plan->plot.y + plan->plot.height - plan->end_y;
+    return MT_OK;
+}
+
+/* ---- picture ---- */
+
+static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
+                         const struct mt_device_report *device, const char *title)
+{
+    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device));
+
+    mt_frame_nothing(drawing, y + 8, "No allocations",
+                     "The trace holds no block of device memory.");
+}
+
+static void draw(struct mt_drawing *drawing, struct mt_scatter_plan *plan, const char *title)
+{
+    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, plan->report, plan->device));
+
+    if (place(drawing, plan, y)) {
+        drawing->failed = true;
+        return;
+    }
+    mt_scatter_draw_plot(drawing, plan);
+    mt_scatter_draw_sums(drawing, plan);
+    mt_scatter_draw_legend(drawing, plan);
+}
+
+enum mt_status mt_scatter_draw(const struct mt_report *report,
+                               const struct mt_device_report *device,
+                               const struct mt_chart_options *options, struct mt_drawing *drawing,
+                               struct mt_error *error)
+{
+    struct mt_scatter_plan plan = {.report = report, .device = device};
+    const char *title;
+
+    mt_drawing_init(drawing, mt_frame_width(options->width),
+                    mt_frame_height(options->height, STANDARD_HEIGHT), "scatter");
+    title = mt_frame_title(drawing, report, device, "size and lifetime of every allocation");
+    mt_frame_describe(drawing, report, device, title);
+    plan.lifetimes = device ? device->lifetimes : NULL;
+    if (plan.lifetimes && plan.lifetimes->cell_count)
+        draw(drawing, &plan, title);
+    else
+        draw_nothing(drawing, report, device, title);
+    if (drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the lifetimes");
+    return MT_OK;
+}

@@ -1,0 +1,184 @@
+/* Sums of the chart of sizes and lifetimes by column and by row, and its legend. */
+#include "scatter_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define ROW 22.0
+
+/* ---- sums ---- */
+
+static struct mt_lifetime_sum sum_of(const struct mt_scatter_plan *plan, uint32_t first_row,
+                                     uint32_t rows, uint32_t first_column, uint32_t columns)
+{
+    struct mt_lifetime_sum sum = {0, 0};
+    uint32_t row, column;
+
+    for (row = first_row; row < first_row + rows; row++) {
+        for (column = first_column; column < first_column + columns; column++) {
+            sum.blocks += mt_scatter_at(plan, row, column)->blocks;
+            sum.bytes += mt_scatter_at(plan, row, column)->bytes;
+        }
+    }
+    return sum;
+}
+
+static struct mt_lifetime_sum sum_of_column(const struct mt_scatter_plan *plan, uint32_t column)
+{
+    return sum_of(plan, 0, plan->rows + 1, column, 1);
+}
+
+static struct mt_lifetime_sum sum_of_row(const struct mt_scatter_plan *plan, uint32_t row)
+{
+    return sum_of(plan, row, 1, 0, plan->columns);
+}
+
+static const char *sum_title(struct mt_drawing *drawing, struct mt_lifetime_sum sum)
+{
+    char n[2][MT_UNITS_TEXT];
+
+    return mt_arena_printf(&drawing->arena, "%s B in %s block%s", mt_format_count(n[0], sum.bytes),
+                           mt_format_count(n[1], sum.blocks), sum.blocks == 1 ? "" : "s");
+}
+
+static void draw_above(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+{
+    const struct mt_box *box = &plan->above;
+    const struct mt_paint paint = {.fill = MT_COLOR_LEVEL_RANGE};
+    char text[MT_UNITS_TEXT + 40], bytes[MT_UNITS_TEXT];
+    uint64_t most = 1;
+    uint32_t i;
+
+    for (i = 0; i < plan->columns; i++)
+        most = mt_max_u64(most, sum_of_column(plan, i).bytes);
+    for (i = 0; i < plan->columns; i++) {
+        struct mt_lifetime_sum sum = sum_of_column(plan, i);
+        double height = box->height * ((double)sum.bytes / (double)most);
+
+        if (sum.blocks)
+            mt_draw_rect(drawing, box->x + i * plan->cell_width, box->y + box->height - height,
+                         plan->cell_width - 1, height, &paint, sum_title(drawing, sum), "by-size");
+    }
+    snprintf(text, sizeof text, "bytes by size, at most %s", mt_format_bytes(bytes, most));
+    mt_frame_text(drawing, box->x, box->y - 6,
+                  mt_text_fit(drawing, text, 12.5, MT_REGULAR, box->width, false), 12.5, MT_REGULAR,
+                  MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
+}
+
+static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+{
+    const struct mt_box *box = &plan->beside;
+    const struct mt_paint paint = {.fill = MT_COLOR_LEVEL_RANGE};
+    uint64_t most = 1;
+    uint32_t i;
+
+    for (i = 0; i <= plan->rows; i++)
+        most = mt_max_u64(most, sum_of_row(plan, i).blocks);
+    for (i = 0; i <= plan->rows; i++) {
+        struct mt_lifetime_sum sum = sum_of_row(plan, i);
+        double width = box->width * ((double)sum.blocks / (double)most);
+
+        if (sum.blocks)
+            mt_draw_rect(drawing, box->x, mt_scatter_row_y(plan, i), width, plan->cell_height - 1,
+                         &paint, sum_title(drawing, sum), "by-life");
+    }
+    mt_frame_text(
+        drawing, box->x, box->y - 6,
+        mt_text_fit(drawing, "blocks by lifetime", 12.5, MT_REGULAR, fmax(box->width, 120), false),
+        12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
+}
+
+void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+{
+    if (plan->above.height > 0)
+        draw_above(drawing, plan);
+    if (plan->beside.width > 0)
+        draw_beside(drawing, plan);
+}
+
+/* ---- legend ---- */
+
+struct total {
+    enum mt_role role;
+    uint64_t bytes;
+};
+
+/* Roles by bytes, largest first; how many have any. */
+static size_t totals_of(const struct mt_scatter_plan *plan, struct total totals[MT_ROLE_COUNT])
+{
+    size_t count = 0, at;
+    uint32_t role, i;
+
+    for (role = 0; role < MT_ROLE_COUNT; role++) {
+        struct total total = {(enum mt_role)role, 0};
+
+        for (i = 0; i < plan->lifetimes->cell_count; i++)
+            total.bytes += plan->lifetimes->cells[i].role_bytes[role];
+        if (!total.bytes)
+            continue;
+        for (at = count++; at && totals[at - 1].bytes < total.bytes; at--)
+            totals[at] = totals[at - 1];
+        totals[at] = total;
+    }
+    return count;
+}
+
+static void draw_strengths(struct mt_drawing *drawing, double x, double y)
+{
+    struct mt_paint paint = {.fill = mt_role_color(MT_ROLE_ACTIVATIONS)};
+    uint32_t i;
+
+    for (i = 0; i < 5; i++) {
+        paint.opacity = 0.28 + 0.72 * i / 4;
+        mt_draw_rect(drawing, x + i * 15, y - 11, 13, 13, &paint, NULL, "swatch");
+    }
+    mt_frame_text(drawing, x + 82, y, "more bytes", MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_START, "legend");
+}
+
+static void draw_side(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+{
+    struct total totals[MT_ROLE_COUNT];
+    size_t count = totals_of(plan, totals), i;
+    double x = plan->side_x, y = plan->side_y, right = x + plan->side_width;
+    char bytes[MT_UNITS_TEXT];
+
+    mt_frame_text(drawing, x, y, "Main role", 14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START,
+                  "heading");
+    mt_frame_text(drawing, right, y, "all bytes", MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_END, "heading");
+    for (i = 0, y += ROW + 2; i < count; i++, y += ROW) {
+        const struct mt_paint paint = {.fill = mt_role_color(totals[i].role), .radius = 2.5};
+
+        mt_draw_rect(drawing, x, y - 11, 13, 13, &paint, NULL, "swatch");
+        mt_frame_text(drawing, x + 20, y, mt_role_title(totals[i].role), MT_SIZE_BODY, MT_REGULAR,
+                      MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
+        mt_frame_text(drawing, right, y, mt_format_bytes(bytes, totals[i].bytes), MT_SIZE_BODY,
+                      MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "legend-value");
+    }
+    if (y + 14 < drawing->height - 60)
+        draw_strengths(drawing, x, y + 8);
+}
+
+void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+{
+    struct mt_swatch swatches[MT_ROLE_COUNT];
+    struct total totals[MT_ROLE_COUNT];
+    size_t count = totals_of(plan, totals), i;
+
+    if (plan->side_width > 0) {
+        draw_side(drawing, plan);
+        return;
+    }
+    if (plan->legend_y <= 0)
+        return;
+    for (i = 0; i < count; i++)
+        swatches[i] =
+            (struct mt_swatch){mt_role_title(totals[i].role), mt_role_color(totals[i].role)};
+    mt_frame_swatches(drawing, MT_MARGIN, plan->legend_y, drawing->width - MT_MARGIN, swatches,
+                      count);
+}
