@@ -6,8 +6,6 @@
 #include "buf.h"
 #include "util.h"
 
-static const uint64_t MIN_LARGE_REQUEST = 10 * MT_MIB; /* from here a segment of its own */
-
 void mt_pytorch_config_defaults(struct mt_pytorch_config *config)
 {
     memset(config, 0, sizeof *config);
@@ -438,7 +436,7 @@ uint64_t mt_pytorch_segment_size(const struct mt_pytorch_config *config, uint64_
 {
     if (rounded_bytes <= MT_PYTORCH_SMALL_LIMIT)
         return MT_PYTORCH_SMALL_SEGMENT;
-    if (rounded_bytes < MIN_LARGE_REQUEST)
+    if (rounded_bytes < MT_PYTORCH_OWN_SEGMENT)
         return config->large_segment_bytes;
     return mt_round_up(rounded_bytes, 2 * MT_MIB);
 }

@@ -48,7 +48,8 @@ uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t 
 /* Bytes of the segment that a miss of this rounded size asks for. */
 uint64_t mt_pytorch_segment_size(const struct mt_pytorch_config *config, uint64_t rounded_bytes);
 
-#define MT_PYTORCH_SMALL_LIMIT   ((uint64_t)1 << 20) /* largest size of the small pool */
+#define MT_PYTORCH_SMALL_LIMIT   ((uint64_t)1 << 20)  /* largest size of the small pool */
+#define MT_PYTORCH_OWN_SEGMENT   ((uint64_t)10 << 20) /* from here a segment of its own size */
 #define MT_PYTORCH_SMALL_SEGMENT ((uint64_t)2 << 20)
 #define MT_PYTORCH_MIN_BLOCK     ((uint64_t)512)
 

@@ -143,11 +143,11 @@ static int by_place(const void *a, const void *b)
     return x->life != y->life ? (int)x->life - (int)y->life : (int)x->size - (int)y->size;
 }
 
-enum mt_status mt_lifetimes_builder_finish(struct mt_lifetimes_builder *builder,
-                                           struct mt_lifetimes **lifetimes)
+struct mt_lifetimes *mt_lifetimes_builder_finish(struct mt_lifetimes_builder *builder)
 {
-    *lifetimes = builder->lifetimes;
-    if ((*lifetimes)->cell_count)
-        qsort((*lifetimes)->cells, (*lifetimes)->cell_count, sizeof *(*lifetimes)->cells, by_place);
-    return MT_OK;
+    struct mt_lifetimes *lifetimes = builder->lifetimes;
+
+    if (lifetimes->cell_count)
+        qsort(lifetimes->cells, lifetimes->cell_count, sizeof *lifetimes->cells, by_place);
+    return lifetimes;
 }

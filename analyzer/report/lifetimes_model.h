@@ -61,7 +61,6 @@ enum mt_status mt_lifetimes_builder_new(struct mt_arena *arena,
 enum mt_status mt_lifetimes_builder_add(struct mt_lifetimes_builder *builder,
                                         const struct mt_lifetime *life) MT_MUST_USE;
 /* The model, in the arena of the builder. */
-enum mt_status mt_lifetimes_builder_finish(struct mt_lifetimes_builder *builder,
-                                           struct mt_lifetimes **lifetimes) MT_MUST_USE;
+struct mt_lifetimes *mt_lifetimes_builder_finish(struct mt_lifetimes_builder *builder);
 
 #endif

@@ -12,4 +12,9 @@ enum mt_status mt_blocks_feed_finish(struct mt_analysis *analysis, void *builder
 /* The event after which it wants to know all that is alive; MT_PLAN_NOTHING = none. */
 uint64_t mt_blocks_feed_instant(const struct mt_analysis *analysis, uint32_t slot);
 
+enum mt_status mt_lifetimes_feed_begin(struct mt_analysis *analysis, uint32_t slot,
+                                       struct mt_model_feed *feed) MT_MUST_USE;
+enum mt_status mt_lifetimes_feed_finish(struct mt_analysis *analysis, void *builder,
+                                        struct mt_device_report *out) MT_MUST_USE;
+
 #endif

@@ -122,6 +122,7 @@ static const struct {
     {MT_MODEL_TIMELINE, begin_timeline, finish_timeline},
     {MT_MODEL_FLAMECHART, begin_flamechart, finish_flamechart},
     {MT_MODEL_BLOCKS, mt_blocks_feed_begin, mt_blocks_feed_finish},
+    {MT_MODEL_LIFETIMES, mt_lifetimes_feed_begin, mt_lifetimes_feed_finish},
 };
 
 _Static_assert(MT_ARRAY_LEN(models) <= MT_MODELS_MAX, "a feed for each model");

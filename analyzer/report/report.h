@@ -359,6 +359,7 @@ struct mt_finding {
 struct mt_timeline;   /* timeline_model.h */
 struct mt_flamechart; /* flamechart_model.h */
 struct mt_blocks;     /* blocks_model.h */
+struct mt_lifetimes;  /* lifetimes_model.h */
 
 struct mt_device_report {
     uint16_t device;
@@ -405,6 +406,7 @@ struct mt_device_report {
     struct mt_timeline *timeline;     /* NULL unless asked for */
     struct mt_flamechart *flamechart; /* NULL unless asked for */
     struct mt_blocks *blocks;         /* NULL unless asked for */
+    struct mt_lifetimes *lifetimes;   /* NULL unless asked for */
 };
 
 struct mt_report {
@@ -452,7 +454,12 @@ struct mt_analyze_progress {
 };
 
 /* Models of a device that pictures need (models.h): built only if asked for. */
-enum mt_model_bit { MT_MODEL_TIMELINE = 1, MT_MODEL_FLAMECHART = 2, MT_MODEL_BLOCKS = 4 };
+enum mt_model_bit {
+    MT_MODEL_TIMELINE = 1,
+    MT_MODEL_FLAMECHART = 2,
+    MT_MODEL_BLOCKS = 4,
+    MT_MODEL_LIFETIMES = 32
+};
 
 /* Of what part of the run the models that show a part are: of nothing said, of the
  * step with the allocated peak. */

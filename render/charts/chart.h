@@ -47,6 +47,12 @@ enum mt_status mt_timeline_draw(const struct mt_report *report,
                                 const struct mt_device_report *device,
                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
                                 struct mt_error *error);
+/* So many blocks that their crowd says more than each of them. */
+bool mt_scatter_called_for(const struct mt_report *report, const struct mt_device_report *device);
+enum mt_status mt_scatter_draw(const struct mt_report *report,
+                               const struct mt_device_report *device,
+                               const struct mt_chart_options *options, struct mt_drawing *drawing,
+                               struct mt_error *error);
 /* Five steps or more. */
 bool mt_trend_called_for(const struct mt_report *report, const struct mt_device_report *device);
 enum mt_status mt_trend_draw(const struct mt_report *report, const struct mt_device_report *device,

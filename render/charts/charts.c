@@ -18,6 +18,8 @@ const struct mt_chart mt_charts[] = {
     {"blocks", "every large block of one step as a shape of its own, from birth to end",
      MT_MODEL_TIMELINE | MT_MODEL_BLOCKS, has_steps, mt_blocks_draw},
     {"trend", "memory from step to step: does it grow?", 0, mt_trend_called_for, mt_trend_draw},
+    {"scatter", "size and lifetime of every allocation", MT_MODEL_LIFETIMES, mt_scatter_called_for,
+     mt_scatter_draw},
     {NULL, NULL, 0, NULL, NULL},
 };
 

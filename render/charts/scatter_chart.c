@@ -22,7 +22,7 @@
 #define MOST_CELL_WIDE  24.0
 #define MOST_CELL_HIGH  20.0
 
-enum { MOST_CELLS = 1500 };
+enum { MOST_CELLS = 1500, CROWD = 1000 };
 
 /* ---- tiles ---- */
 
@@ -36,7 +36,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
     const struct mt_lifetime_sum *all = &lifetimes->all;
     char n[8][MT_UNITS_TEXT], notes[4][MT_UNITS_TEXT + 24];
     struct mt_tile tiles[4] = {
-        {"Allocations", mt_format_count(n[0], all->blocks), notes[0], MT_COLOR_TEXT, NULL},
+        {"Blocks", mt_format_count(n[0], all->blocks), notes[0], MT_COLOR_TEXT, NULL},
         {"At most 1 MiB", percent_of(n[1], lifetimes->small.blocks, all->blocks), notes[1],
          MT_COLOR_FAINT, NULL},
         {"Lived less than 1 ms", percent_of(n[2], lifetimes->brief.blocks, all->blocks), notes[2],
@@ -55,6 +55,18 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
 
 /* ---- grid ---- */
 
+/* What is too small to be told apart in a useful way is one column, or row: most
+ * allocators round up to 256 or 512 B, and few clocks tell times below 1 us. */
+static uint32_t column_of(const struct mt_lifetime_cell *cell)
+{
+    return cell->size > MT_SCATTER_LEAST_SIZE ? cell->size : MT_SCATTER_LEAST_SIZE;
+}
+
+static uint32_t row_of(const struct mt_lifetime_cell *cell)
+{
+    return cell->life > MT_SCATTER_LEAST_LIFE ? cell->life : MT_SCATTER_LEAST_LIFE;
+}
+
 /* What is used of the model's rows and columns, in coarse units. */
 static void set_ranges(struct mt_scatter_plan *plan, uint32_t coarse)
 {
@@ -64,12 +76,12 @@ static void set_ranges(struct mt_scatter_plan *plan, uint32_t coarse)
     for (i = 0; i < lifetimes->cell_count; i++) {
         const struct mt_lifetime_cell *cell = &lifetimes->cells[i];
 
-        columns[0] = cell->size < columns[0] ? cell->size : columns[0];
-        columns[1] = cell->size > columns[1] ? cell->size : columns[1];
+        columns[0] = column_of(cell) < columns[0] ? column_of(cell) : columns[0];
+        columns[1] = column_of(cell) > columns[1] ? column_of(cell) : columns[1];
         if (cell->life == MT_LIFE_UNTIL_END)
             continue;
-        rows[0] = cell->life < rows[0] ? cell->life : rows[0];
-        rows[1] = cell->life > rows[1] ? cell->life : rows[1];
+        rows[0] = row_of(cell) < rows[0] ? row_of(cell) : rows[0];
+        rows[1] = row_of(cell) > rows[1] ? row_of(cell) : rows[1];
     }
     if (rows[0] > rows[1]) /* nothing was freed */
         rows[0] = rows[1] = MT_LIVES_PER_DECADE * 6;
@@ -88,10 +100,10 @@ static uint32_t fill_cells(struct mt_scatter_plan *plan)
     memset(plan->cells, 0, (size_t)(plan->rows + 1) * plan->columns * sizeof *plan->cells);
     for (i = 0; i < lifetimes->cell_count; i++) {
         const struct mt_lifetime_cell *from = &lifetimes->cells[i];
-        uint32_t column = from->size / plan->coarse - plan->first_column;
+        uint32_t column = column_of(from) / plan->coarse - plan->first_column;
         uint32_t row = from->life == MT_LIFE_UNTIL_END
                            ? plan->rows
-                           : from->life / plan->coarse - plan->first_row;
+                           : row_of(from) / plan->coarse - plan->first_row;
         struct mt_scatter_cell *cell = &plan->cells[(size_t)row * plan->columns + column];
 
         used += !cell->blocks;
@@ -199,7 +211,10 @@ static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_plan *
     plan->plot = (struct mt_box){left, plan->end_y + plan->cell_height + END_GAP,
                                  plan->columns * plan->cell_width, rows_height};
     plan->above.x = left;
-    plan->above.y = plan->end_y - BAND - plan->above.height;
+    if (plan->above.height > 0) {
+        plan->above.y = room.top + 18;
+        plan->above.height = plan->end_y - BAND - plan->above.y;
+    }
     plan->above.width = plan->plot.width;
     plan->beside.x = left + plan->plot.width + 12;
     plan->beside.y = plan->end_y;
@@ -229,6 +244,12 @@ static void draw(struct mt_drawing *drawing, struct mt_scatter_plan *plan, const
     mt_scatter_draw_plot(drawing, plan);
     mt_scatter_draw_sums(drawing, plan);
     mt_scatter_draw_legend(drawing, plan);
+}
+
+bool mt_scatter_called_for(const struct mt_report *report, const struct mt_device_report *device)
+{
+    (void)report;
+    return device && device->allocations >= CROWD;
 }
 
 enum mt_status mt_scatter_draw(const struct mt_report *report,

@@ -17,7 +17,7 @@ static double column_from(const struct mt_scatter_plan *plan, uint32_t column)
 {
     uint32_t first = (plan->first_column + column) * plan->coarse;
 
-    return first ? mt_size_edge(first - 1) : 0;
+    return first > MT_SCATTER_LEAST_SIZE ? mt_size_edge(first - 1) : 0;
 }
 
 static double column_to(const struct mt_scatter_plan *plan, uint32_t column)
@@ -31,7 +31,7 @@ static uint64_t row_from(const struct mt_scatter_plan *plan, uint32_t row)
 {
     uint32_t first = (plan->first_row + row) * plan->coarse;
 
-    return first ? (uint64_t)ceil(mt_life_edge(first)) : 0;
+    return first > MT_SCATTER_LEAST_LIFE ? (uint64_t)ceil(mt_life_edge(first)) : 0;
 }
 
 static uint64_t row_to(const struct mt_scatter_plan *plan, uint32_t row)
@@ -65,6 +65,9 @@ static const char *life_words(struct mt_drawing *drawing, const struct mt_scatte
 
     if (row == plan->rows)
         return "never freed";
+    if (!row_from(plan, row))
+        return mt_arena_printf(&drawing->arena, "lived less than %s",
+                               mt_format_duration(to, row_to(plan, row)));
     return mt_arena_printf(&drawing->arena, "lived %s to %s",
                            mt_format_duration(from, row_from(plan, row)),
                            mt_format_duration(to, row_to(plan, row)));
@@ -206,13 +209,14 @@ static void draw_limit(struct mt_drawing *drawing, const struct mt_scatter_plan 
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.3, .dashed = true};
     double x = bytes ? x_of(plan, (double)bytes) : 0, width, left = plan->plot.x;
     double right = left + plan->plot.width;
+    double end = plan->side_width > 0 ? plan->side_x - 8 : drawing->width - MT_MARGIN;
     struct mt_point points[2] = {{x, plan->end_y - 4}, {x, plan->plot.y + plan->plot.height}};
 
     if (!bytes || x <= left || x >= right)
         return;
     mt_draw_path(drawing, points, 2, false, false, &line, text, "limit");
     width = 1.05 * mt_text_width(text, MT_SIZE_SMALL, MT_REGULAR) + 6;
-    if (on_left ? x - width < left - 20 : x + width > fmax(right, drawing->width - MT_MARGIN - 220))
+    if (on_left ? x - width < left - 20 : x + width > end)
         return;
     mt_frame_text(drawing, x + (on_left ? -6 : 6), plan->end_y - 6, text, MT_SIZE_SMALL, MT_REGULAR,
                   MT_COLOR_LIMIT, on_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:limit");

@@ -87,7 +87,7 @@ static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_plan
                          &paint, sum_title(drawing, sum), "by-life");
     }
     mt_frame_text(
-        drawing, box->x, box->y - 6,
+        drawing, box->x, box->y + box->height + 38,
         mt_text_fit(drawing, "blocks by lifetime", 12.5, MT_REGULAR, fmax(box->width, 120), false),
         12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
 }

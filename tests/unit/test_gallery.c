@@ -161,9 +161,9 @@ static void files_are_named_by_chart_and_device(void **state)
     size_t i, charts = 0;
 
     (void)state;
-    while (mt_charts[charts].name)
-        charts++;
     synthetic_report(&report, &options);
+    for (i = 0; mt_charts[i].name; i++)
+        charts += !mt_charts[i].called_for || mt_charts[i].called_for(&report, &report.devices[0]);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
     assert_int_equal(gallery.count, 2 * charts * (mt_png_available() ? 2 : 1));
     snprintf(want, sizeof want, "%s/%s.device0.svg", directory, mt_charts[0].name);

@@ -49,8 +49,7 @@ struct wish {
 static const char *const evidence[] = {
     "26.0 MiB that steps 5 to 17 left behind are still there when step 19 begins",
     "+2.00 MiB a step from keep train.py:7: 1 block of 1 stack",
-    "if it goes on like that, the 140 GiB of the device are full after at most 71,653 more steps "
-    "(3 h)"};
+    "if it goes on like that, the 140 GiB of the device are full after at most 71,653 more steps"};
 
 static void make(struct made *made, const struct wish *wish)
 {

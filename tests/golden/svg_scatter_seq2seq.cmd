@@ -1,0 +1,1 @@
+memtrace render scatter captures/seq2seq.pickle.zst -o -

@@ -1,0 +1,1 @@
+memtrace render trend captures/gpt_default.pickle.zst -o -
