@@ -98,12 +98,11 @@ const struct mt_command mt_commands[] = {
      "tape (TRACE.tape) lies beside the trace.",
      mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
-     "CHART is timeline (memory over time by role), icicle (who holds the memory at the peak),\n"
-     "flamechart (which call grew or shrank it) or blocks (every large block of one step).\n"
      "CHART is\n"
      "  timeline    memory over time by role\n"
      "  icicle      who holds the memory at the peak\n"
      "  flamechart  which call grew or shrank it\n"
+     "  blocks      every large block of one step\n"
      "  trend       memory from step to step: does it grow?\n"
      "  scatter     size and lifetime of every allocation\n"
      "\n"

@@ -40,9 +40,6 @@ enum mt_color {
     MT_COLOR_CURVE_FILL,
     MT_COLOR_ROOT,
     MT_COLOR_STEP_TINT,
-    MT_COLOR_LEVEL, /* what is left when a step ends */
-    MT_COLOR_LEVEL_RANGE,
-    MT_COLOR_LEVEL_PEAK, /* and the most that there was in it */
     MT_COLOR_ROLE_0, /* + enum mt_role, 9 of them */
     MT_COLOR_ROLE_LAST = MT_COLOR_ROLE_0 + 8,
     MT_COLOR_ORIGIN_0, /* + enum mt_origin, 6 of them */
@@ -52,6 +49,9 @@ enum mt_color {
     MT_COLOR_CHANGE_0, /* diverging: 0 = most shrunk (blue), 8 = none, 16 = most
                           grown (orange) */
     MT_COLOR_CHANGE_LAST = MT_COLOR_CHANGE_0 + 16,
+    MT_COLOR_LEVEL, /* what is left when a step ends */
+    MT_COLOR_LEVEL_RANGE,
+    MT_COLOR_LEVEL_PEAK, /* and the most that there was in it */
     MT_COLOR_COUNT
 };
 
