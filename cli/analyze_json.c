@@ -186,6 +186,23 @@ static void add_steps(struct mt_json *json, const struct mt_report *report,
     mt_json_array_end(json);
 }
 
+static void add_idle(struct mt_json *json, const struct mt_report *report,
+                     const struct mt_device_report *device)
+{
+    mt_json_array_begin(json, "idle");
+    for (uint32_t i = 0; i < device->idle_count; i++) {
+        const struct mt_idle_use *idle = &device->idle[i];
+
+        mt_json_row_begin(json);
+        mt_json_text(json, "phase", mt_json_path_of(report, idle->phase));
+        mt_json_text(json, "role", mt_role_name(idle->role));
+        mt_json_u64(json, "bytes", idle->bytes);
+        mt_json_u64(json, "movable_bytes", idle->movable_bytes);
+        mt_json_row_end(json);
+    }
+    mt_json_array_end(json);
+}
+
 static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
@@ -385,6 +402,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_roles(json, device);
     add_origins(json, report, device);
     add_steps(json, report, device);
+    add_idle(json, report, device);
     add_ooms(json, arena, report, device);
     mt_json_oom_answer(json, device);
     add_explanations(json, report, device);

@@ -26,6 +26,7 @@ struct mt_detail {
     uint32_t explanations, contributions; /* of each; 0 = not even a table */
     uint32_t steps, phases, holders, stacks, findings;
     uint32_t chart_rows; /* 0 = no chart */
+    bool idle;
 };
 
 struct mt_teller {
@@ -81,6 +82,8 @@ bool mt_tell_is_large(struct mt_largest *largest, uint64_t value);
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
+/* What stays through each phase, and how much of it is not used there. */
+void mt_tell_idle(const struct mt_teller *teller);
 /* What would have helped a run that died: in a line or two; "out_of_memory", which is
  * null for others. */
 void mt_tell_oom_help(const struct mt_teller *teller);

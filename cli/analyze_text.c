@@ -322,6 +322,7 @@ static void tell_device(const struct mt_teller *teller)
     mt_tell_findings(teller);
     mt_tell_explanations(teller);
     mt_tell_phases(teller);
+    mt_tell_idle(teller);
     mt_tell_sites(teller);
     mt_tell_driver(teller);
     tell_trust(teller);

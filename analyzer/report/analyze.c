@@ -132,6 +132,22 @@ static void shorten(struct mt_plan *plan, const struct mt_survey_device *device)
         plan->explanation_count = (uint32_t)(most / 2);
 }
 
+static enum mt_status watch_idle(struct mt_analysis *analysis)
+{
+    const struct mt_survey *survey = &analysis->survey;
+    struct mt_idle_watch *watches =
+        mt_arena_array(&analysis->report->arena, (size_t)survey->device_count + 1, sizeof *watches);
+
+    if (!watches)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < survey->device_count; i++) {
+        analysis->holders.devices[i].idle = &watches[i];
+        if (!analysis->options->question)
+            mt_idle_choose(&watches[i], survey, &survey->devices[i], analysis->is_main);
+    }
+    return MT_OK;
+}
+
 static enum mt_status make_plans(struct mt_analysis *analysis)
 {
     struct mt_survey *survey = &analysis->survey;
@@ -151,6 +167,8 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     holders->snapshots = mt_arena_array(arena, most + 1, sizeof *holders->snapshots);
     if (!analysis->plans || !holders->snapshots ||
         mt_plan_main_phases(arena, &survey->phases, &analysis->is_main))
+        return MT_ERR_MEMORY;
+    if (watch_idle(analysis))
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < survey->device_count; i++) {
         struct mt_plan *plan = &analysis->plans[i];

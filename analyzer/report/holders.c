@@ -102,6 +102,8 @@ static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_hold
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = WAITING;
+    if (device->idle->open_count)
+        mt_idle_leave(device->idle, block);
     if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
         struct mt_life life = life_of(block, event->seq);
         status = mt_lives_add(&device->lives, &life);
@@ -463,18 +465,35 @@ static enum mt_status on_memory(struct mt_holders *holders, const struct mt_even
     return !status && device->models.count ? tell_state(device, event, phase, before) : status;
 }
 
-static enum mt_status on_event(struct mt_holders *holders, const struct mt_event *event)
+static enum mt_status on_push(struct mt_holders *holders, const struct mt_event *event)
 {
     int32_t phase;
+    enum mt_status status = mt_phases_push(&holders->survey->phases, event, &phase);
 
+    if (status == MT_OK && phase != MT_NO_PHASE)
+        mt_idle_begin(holders, phase);
+    return status;
+}
+
+static void on_pop(struct mt_holders *holders, const struct mt_event *event)
+{
+    const struct mt_phases *phases = &holders->survey->phases;
+
+    mt_phases_pop(&holders->survey->phases, event);
+    for (uint32_t i = 0; i < phases->ended_count; i++)
+        mt_idle_end(holders, phases->ended[i]);
+}
+
+static enum mt_status on_event(struct mt_holders *holders, const struct mt_event *event)
+{
     if (holders->next_event < event->seq && take_due(holders, event->seq))
         return MT_ERR_MEMORY;
     if (mt_event_is_memory(event))
         return on_memory(holders, event);
     if (event->kind == MT_EVENT_PHASE_PUSH)
-        return mt_phases_push(&holders->survey->phases, event, &phase);
+        return on_push(holders, event);
     if (event->kind == MT_EVENT_PHASE_POP)
-        mt_phases_pop(&holders->survey->phases, event);
+        on_pop(holders, event);
     return MT_OK;
 }
 

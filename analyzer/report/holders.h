@@ -3,6 +3,7 @@
 #ifndef MT_ANALYZER_HOLDERS_H
 #define MT_ANALYZER_HOLDERS_H
 
+#include "idle.h"
 #include "lives.h"
 #include "models.h"
 #include "pins.h"
@@ -33,8 +34,14 @@ struct mt_holder { /* a live block, or one that waits for streams */
     bool initial;
 };
 
+static inline bool mt_holder_is_live(const struct mt_holder *block, uint16_t device)
+{
+    return block->state == 1 && block->device == device;
+}
+
 struct mt_holders_device {
     uint16_t device;
+    struct mt_idle_watch *idle;
     struct mt_bytes now;
     uint64_t role_bytes[MT_ROLE_COUNT];
     struct mt_model_feeds models;

@@ -71,6 +71,14 @@ struct mt_phase_use {
     bool raises_peak;            /* the device's allocated maximum so far rose in it */
 };
 
+/* Bytes of a role that are there before a phase begins and after it ended. */
+struct mt_idle_use {
+    int32_t phase; /* of the main phases of one name: the one with the highest peak */
+    enum mt_role role;
+    uint64_t bytes;
+    uint64_t movable_bytes; /* of them: nothing in the phase uses them (idle.h) */
+};
+
 struct mt_peak {
     uint64_t bytes, t_ns, event;
     int64_t step;
@@ -390,6 +398,8 @@ struct mt_device_report {
     uint32_t explanation_count;
     struct mt_oom *oom_list;
     uint32_t oom_count;
+    struct mt_idle_use *idle; /* by phase, then role */
+    uint32_t idle_count;
     struct mt_gap *gaps; /* the longest pauses, by time */
     uint32_t gap_count;
     /* Of blocks without a stack, at the peak: in all, and by what they belong to;

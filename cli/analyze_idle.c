@@ -1,0 +1,91 @@
+/* What stays allocated through each phase, and what of it the phase does not use. */
+#include "analyze_output.h"
+#include "text_table.h"
+#include "units.h"
+
+#include <stdlib.h>
+
+enum { NAMED_ROLES = 2 };
+
+/* Of one phase: its rows are neighbours. */
+struct stay {
+    int32_t phase;
+    uint64_t bytes, movable_bytes;
+    const struct mt_idle_use *movable[NAMED_ROLES]; /* the largest of them */
+};
+
+static void note_movable(struct stay *stay, const struct mt_idle_use *idle)
+{
+    int at = NAMED_ROLES - 1;
+
+    if (stay->movable[at] && stay->movable[at]->movable_bytes >= idle->movable_bytes)
+        return;
+    for (; at > 0 &&
+           (!stay->movable[at - 1] || stay->movable[at - 1]->movable_bytes < idle->movable_bytes);
+         at--)
+        stay->movable[at] = stay->movable[at - 1];
+    stay->movable[at] = idle;
+}
+
+static struct stay stay_of(const struct mt_device_report *device, uint32_t *at)
+{
+    struct stay stay = {.phase = device->idle[*at].phase};
+
+    for (; *at < device->idle_count && device->idle[*at].phase == stay.phase; ++*at) {
+        const struct mt_idle_use *idle = &device->idle[*at];
+        stay.bytes += idle->bytes;
+        stay.movable_bytes += idle->movable_bytes;
+        if (idle->movable_bytes)
+            note_movable(&stay, idle);
+    }
+    return stay;
+}
+
+static const char *roles_of(const struct mt_teller *teller, const struct stay *stay)
+{
+    const struct mt_idle_use *const *movable = stay->movable;
+
+    if (!movable[0])
+        return "";
+    if (!movable[1])
+        return mt_role_name(movable[0]->role);
+    return mt_tell_format(teller, "%s, %s", mt_role_name(movable[0]->role),
+                          mt_role_name(movable[1]->role));
+}
+
+static void add_row(const struct mt_teller *teller, struct mt_text_table *table,
+                    const struct stay *stay)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_table_cell(table,
+                  mt_tell_where(teller, stay->phase, teller->report->phases[stay->phase].step));
+    mt_table_cell(table,
+                  mt_format_bytes(text, teller->device->phase_uses[stay->phase].peak.allocated));
+    mt_table_cell(table, mt_format_bytes(text, stay->bytes));
+    mt_table_cell(table, stay->movable_bytes ? mt_format_bytes(text, stay->movable_bytes) : "");
+    mt_table_cell(table, roles_of(teller, stay));
+}
+
+void mt_tell_idle(const struct mt_teller *teller)
+{
+    static const struct mt_text_column columns[] = {
+        {"phase", false, true},          {"peak", true, false}, {"stays through", true, false},
+        {"not used there", true, false}, {"", false, false},    {NULL, false, false}};
+    const struct mt_device_report *device = teller->device;
+    struct mt_text_table table;
+    uint64_t movable_bytes = 0;
+    uint32_t at;
+
+    for (at = 0; at < device->idle_count; at++)
+        movable_bytes += device->idle[at].movable_bytes;
+    if (!movable_bytes || !teller->detail->idle)
+        return;
+    mt_tell_heading(teller, "Idle through each phase (the instance with the highest peak)");
+    mt_table_begin(&table, columns, 2);
+    for (at = 0; at < device->idle_count;) {
+        struct stay stay = stay_of(device, &at);
+        add_row(teller, &table, &stay);
+    }
+    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+}
