@@ -71,14 +71,8 @@ static bool is_suspect(const struct look *look, const struct mt_life *life)
 
 static enum mt_status free_early(struct look *look, const struct mt_life *life)
 {
-    struct mt_event birth = {.addr = life->addr,
-                             .size_bytes = life->bytes,
-                             .stack = MT_NO_ID,
-                             .name = MT_NO_ID,
-                             .device = look->search->device->device,
-                             .heap = life->heap};
-
-    return mt_retime_free(&look->retime, look->lives->begins[life->end_step], &birth);
+    return mt_retime_free(&look->retime, look->search->device->device,
+                          look->lives->begins[life->end_step], life);
 }
 
 static enum mt_status take_suspects(struct look *look)

@@ -20,11 +20,12 @@ struct mt_device_report;
 struct mt_life {
     uint64_t addr;
     uint64_t birth_event, end_event; /* UINT64_MAX: it is there at the end */
-    uint64_t bytes;
-    uint32_t stack;      /* MT_NO_ID = none recorded */
+    uint64_t bytes, requested_bytes;
+    uint32_t stack; /* MT_NO_ID = none recorded */
+    uint32_t stream;
     uint32_t birth_step; /* index of a step */
     uint32_t end_step;   /* in which it ends: > birth_step; the number of steps if it stays */
-    uint16_t heap;
+    uint16_t heap, pool;
     uint8_t role; /* enum mt_role */
 };
 

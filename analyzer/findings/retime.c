@@ -7,36 +7,41 @@
 
 /* ---- what differs ------------------------------------------------------------------ */
 
-static enum mt_status add(struct mt_retime *retime, uint64_t before, const struct mt_event *birth,
-                          uint8_t kind)
+static enum mt_status add(struct mt_retime *retime, uint16_t device, uint64_t before,
+                          const struct mt_life *life, uint8_t kind)
 {
-    struct mt_event event = *birth;
+    const struct mt_event event = {.seq = before,
+                                   .addr = life->addr,
+                                   .size_bytes = life->requested_bytes,
+                                   .stack = life->stack,
+                                   .name = MT_NO_ID,
+                                   .stream = life->stream,
+                                   .device = device,
+                                   .heap = life->heap,
+                                   .pool = life->pool,
+                                   .kind = kind};
     enum mt_status status =
         mt_grow(&retime->events, &retime->capacity, retime->count + 1, sizeof *retime->events);
 
     if (status != MT_OK)
         return status;
-    event.seq = before;
-    event.aux_bytes = 0; /* how large the block was says nothing of the next one */
-    event.kind = kind;
-    event.flags = 0;
     retime->events[retime->count] = (struct mt_retimed){{before, event}, retime->count};
     retime->count++;
     return MT_OK;
 }
 
-enum mt_status mt_retime_free(struct mt_retime *retime, uint64_t before,
-                              const struct mt_event *birth)
+enum mt_status mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
+                              const struct mt_life *life)
 {
-    enum mt_status status = add(retime, before, birth, MT_EVENT_FREE_REQUESTED);
+    enum mt_status status = add(retime, device, before, life, MT_EVENT_FREE_REQUESTED);
 
-    return status == MT_OK ? add(retime, before, birth, MT_EVENT_FREE_COMPLETED) : status;
+    return status == MT_OK ? add(retime, device, before, life, MT_EVENT_FREE_COMPLETED) : status;
 }
 
-enum mt_status mt_retime_alloc(struct mt_retime *retime, uint64_t before,
-                               const struct mt_event *birth)
+enum mt_status mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
+                               const struct mt_life *life)
 {
-    return add(retime, before, birth, MT_EVENT_ALLOC);
+    return add(retime, device, before, life, MT_EVENT_ALLOC);
 }
 
 void mt_retime_release(struct mt_retime *retime)

@@ -2,8 +2,8 @@
  * while. What differs is laid over the source, as found ranges are (overlay.h), and
  * the run's own policy and limit are replayed.
  *
- *     mt_retime_free(&retime, before, &birth);    it ends there; its own end is passed over
- *     mt_retime_alloc(&retime, before, &birth);   it is asked for once more
+ *     mt_retime_free(&retime, device, before, life);    it ends there, its own end is passed over
+ *     mt_retime_alloc(&retime, device, before, life);   it is asked for once more
  *     mt_retime_replay(&retime, search, &peaks);
  */
 #ifndef MT_ANALYZER_RETIME_H
@@ -25,14 +25,13 @@ struct mt_retimed_peaks {
     uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* The block that the event `birth` made ends before the event number `before`. Of the
- * birth only heap, device, address and size matter. */
-enum mt_status mt_retime_free(struct mt_retime *retime, uint64_t before,
-                              const struct mt_event *birth) MT_MUST_USE;
+/* The block ends before the event number `before`. */
+enum mt_status mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
+                              const struct mt_life *life) MT_MUST_USE;
 
-/* The same request again, before that event: it is what the block's own end ends. */
-enum mt_status mt_retime_alloc(struct mt_retime *retime, uint64_t before,
-                               const struct mt_event *birth) MT_MUST_USE;
+/* It is asked for once more, before that event; its own end ends that one. */
+enum mt_status mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
+                               const struct mt_life *life) MT_MUST_USE;
 
 /* Reads the source from its start. Costs a replay. */
 enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_search *search,

@@ -86,8 +86,11 @@ static struct mt_life life_of(const struct mt_holder *block, uint64_t end_event)
                             .birth_event = block->birth_event,
                             .end_event = end_event,
                             .bytes = block->block_bytes,
+                            .requested_bytes = block->requested_bytes,
                             .stack = block->stack,
+                            .stream = block->stream,
                             .heap = block->heap,
+                            .pool = block->pool,
                             .role = block->role};
 }
 
@@ -173,6 +176,7 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
                                 .birth_event = event->seq,
                                 .stack = event->stack,
                                 .stream = event->stream,
+                                .pool = event->pool,
                                 .initial = event->flags & MT_EVENT_INITIAL,
                                 .phase = phase,
                                 .device = event->device,

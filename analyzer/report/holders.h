@@ -28,7 +28,7 @@ struct mt_holder { /* a live block, or one that waits for streams */
     uint32_t stream;
     int32_t phase;
     uint32_t next_free; /* index + 1, when unused */
-    uint16_t device, heap;
+    uint16_t device, heap, pool;
     uint8_t role, tie;
     uint8_t state; /* 0 unused, 1 live, 2 freed but waiting */
     bool initial;

@@ -186,7 +186,7 @@ static inline void phase_ends(const char *name)
 }
 
 /* That of the kind, NULL if there is none. */
-static const struct mt_finding *finding_of(const struct mt_report *report, const char *id)
+static inline const struct mt_finding *finding_of(const struct mt_report *report, const char *id)
 {
     const struct mt_device_report *device = &report->devices[0];
     uint32_t i;

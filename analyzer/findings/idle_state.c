@@ -1,0 +1,238 @@
+/* The optimizer's state on the host but for the optimizer's step: nothing else reads
+ * it. Peaks of forward and backward would be lower by it, that of the step would not;
+ * what is claimed is what a replay says in which each block of it ends when a step is
+ * over, and is asked for again before the next.
+ *
+ * Before anything is read again, the peaks of phases tell what can be saved at most:
+ * where the state has to be there, and in phases that were before it, nothing is. */
+#include "retime.h"
+
+#include <stdlib.h>
+
+#include "units.h"
+
+#define MOST_MOVES (1u << 20) /* of a block, there and back, that are replayed */
+
+struct look {
+    struct mt_finding_search *search;
+    const struct mt_phases *phases;
+    struct mt_arena *arena;
+    const struct mt_idle_use *idle; /* of the state in the peak's phase */
+    struct away {                   /* from the end of one step to the begin of the next */
+        uint64_t from, until;       /* events: away before `from`, back before `until` */
+    } * aways;
+    uint32_t away_count;
+    const struct mt_life **state; /* in order of their births */
+    uint32_t state_count;
+    uint64_t moved_bytes; /* one way, each time; where it varies the most */
+    struct mt_retime retime;
+    struct mt_retimed_peaks after;
+};
+
+/* ---- is it worth a reading? ------------------------------------------------------- */
+
+/* Of the phase that the peak is in: the row of what is idle of the state. */
+static const struct mt_idle_use *idle_at_peak(const struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_phase *phases = search->analysis->report->phases;
+    const uint64_t peak = device->allocated_peak.event;
+    uint32_t i;
+
+    for (i = 0; i < device->idle_count; i++) {
+        const struct mt_idle_use *idle = &device->idle[i];
+        const struct mt_phase *phase = &phases[idle->phase];
+        if (idle->role == MT_ROLE_OPTIMIZER_STATE && idle->movable_bytes == idle->bytes &&
+            peak >= phase->begin_event && peak <= phase->end_event)
+            return idle;
+    }
+    return NULL;
+}
+
+static bool is_optimizer(const struct look *look, uint32_t phase)
+{
+    return look->phases->facts[phase].kind == MT_PHASE_OPTIMIZER;
+}
+
+/* The highest peak of a phase in which the state is there, or not yet. */
+static uint64_t least_peak(const struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    uint64_t least = 0;
+    bool stepped = false;
+    uint32_t i;
+
+    for (i = 0; i < look->phases->count; i++) {
+        uint64_t peak = device->phase_uses[i].peak.allocated;
+        if (look->phases->phases[i].is_step || !look->search->analysis->report->main_phase[i])
+            continue;
+        stepped |= is_optimizer(look, i);
+        if ((!stepped || is_optimizer(look, i)) && peak > least)
+            least = peak;
+    }
+    return least;
+}
+
+static bool may_pay(struct look *look)
+{
+    const struct mt_finding_search *search = look->search;
+    const uint64_t peak = search->device->allocated_peak.bytes, least = least_peak(look);
+
+    look->idle = idle_at_peak(search);
+    return look->idle && peak > least && mt_finding_matters(peak - least, peak) &&
+           mt_finding_matters(look->idle->bytes, peak);
+}
+
+/* ---- what moves, and when ---------------------------------------------------------- */
+
+/* From the end of a step of the optimizer to the begin of the next, if there is a
+ * backward between them: what is stepped in pieces stays. */
+static enum mt_status note_aways(struct look *look)
+{
+    uint64_t over = 0, backward = 0;
+    uint32_t i;
+
+    look->aways = mt_arena_array(look->arena, (size_t)look->phases->count + 1, sizeof *look->aways);
+    if (!look->aways)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < look->phases->count; i++) {
+        const struct mt_phase *phase = &look->phases->phases[i];
+        if (look->phases->facts[i].kind == MT_PHASE_BACKWARD)
+            backward = phase->begin_event;
+        if (!is_optimizer(look, i))
+            continue;
+        if (over && backward >= over && phase->begin_event > backward)
+            look->aways[look->away_count++] = (struct away){over, phase->begin_event};
+        if (phase->end_event >= over)
+            over = phase->end_event + 1;
+    }
+    return MT_OK;
+}
+
+static bool is_away(const struct mt_life *life, const struct away *away)
+{
+    return life->birth_event < away->from && life->end_event >= away->until;
+}
+
+static int by_birth(const void *a, const void *b)
+{
+    const struct mt_life *const *x = a, *const *y = b;
+
+    return ((*x)->birth_event > (*y)->birth_event) - ((*x)->birth_event < (*y)->birth_event);
+}
+
+static enum mt_status gather_state(struct look *look, const struct mt_lives *lives)
+{
+    uint32_t i;
+
+    look->state = mt_arena_array(look->arena, (size_t)lives->count + 1, sizeof *look->state);
+    if (!look->state)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < lives->count; i++)
+        if (lives->lives[i].role == MT_ROLE_OPTIMIZER_STATE)
+            look->state[look->state_count++] = &lives->lives[i];
+    if (look->state_count)
+        qsort(look->state, look->state_count, sizeof *look->state, by_birth);
+    return MT_OK;
+}
+
+/* All of them leave, in order of their births, and come back in that order. */
+static enum mt_status send_away(struct look *look, const struct away *away)
+{
+    const uint16_t device = look->search->device->device;
+    enum mt_status status = MT_OK;
+    uint64_t bytes = 0;
+    uint32_t i;
+
+    for (i = 0; status == MT_OK && i < look->state_count; i++) {
+        if (!is_away(look->state[i], away))
+            continue;
+        bytes += look->state[i]->requested_bytes;
+        status = mt_retime_free(&look->retime, device, away->from, look->state[i]);
+        if (status == MT_OK)
+            status = mt_retime_alloc(&look->retime, device, away->until, look->state[i]);
+    }
+    if (bytes > look->moved_bytes)
+        look->moved_bytes = bytes;
+    return status;
+}
+
+static enum mt_status replay(struct look *look)
+{
+    const struct mt_lives *lives;
+    enum mt_status status = mt_finding_lives(look->search, &lives);
+    uint32_t i;
+
+    if (status != MT_OK || lives->too_many)
+        return status;
+    status = gather_state(look, lives);
+    if (status == MT_OK)
+        status = note_aways(look);
+    if (status != MT_OK || (uint64_t)look->state_count * look->away_count > MOST_MOVES)
+        return status;
+    for (i = 0; status == MT_OK && i < look->away_count; i++)
+        status = send_away(look, &look->aways[i]);
+    return status == MT_OK && look->moved_bytes
+               ? mt_retime_replay(&look->retime, look->search, &look->after)
+               : status;
+}
+
+/* ---- what is said ------------------------------------------------------------------- */
+
+static enum mt_status say(struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    const struct mt_phase *phase = &look->phases->phases[look->idle->phase];
+    const char *evidence[4];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "idle-state",
+        .severity = "info",
+        .bytes = device->allocated_peak.bytes - look->after.allocated_bytes,
+        .evidence = evidence,
+        .evidence_count = 4,
+        .advice = "keep it in host memory and bring it for the step, if the time for that is "
+                  "there (ZeRO-Offload, FSDP's CPUOffload, a paged optimizer)"};
+
+    finding.title = mt_arena_printf(
+        look->arena, "%s less at the peak if the optimizer's state is there for its step only",
+        mt_format_bytes(n[0], finding.bytes));
+    evidence[0] = mt_arena_printf(look->arena,
+                                  "%s of it stay through %s, where the peak is, and are not "
+                                  "used there",
+                                  mt_format_bytes(n[0], look->idle->bytes), phase->path);
+    evidence[1] = mt_arena_printf(
+        look->arena,
+        "replayed with it away from each step of the optimizer to the next: %s allocated instead "
+        "of %s",
+        mt_format_bytes(n[0], look->after.allocated_bytes),
+        mt_format_bytes(n[1], device->allocated_peak.bytes));
+    evidence[2] = mt_arena_printf(look->arena, "and %s reserved instead of %s",
+                                  mt_format_bytes(n[0], look->after.reserved_bytes),
+                                  mt_format_bytes(n[1], device->reserved_peak.bytes));
+    evidence[3] = mt_arena_printf(look->arena, "%s to be moved each way, each time",
+                                  mt_format_bytes(n[0], look->moved_bytes));
+    return mt_finding_say(look->search, &finding);
+}
+
+enum mt_status mt_find_idle_state(struct mt_finding_search *search)
+{
+    struct look look = {.search = search,
+                        .phases = &search->analysis->survey.phases,
+                        .arena = &search->analysis->report->arena};
+    const struct mt_device_report *device = search->device;
+    enum mt_status status = MT_OK;
+
+    if (!mt_finding_replayable(search) || search->analysis->source->header.starts_in_middle ||
+        !may_pay(&look))
+        return MT_OK;
+    status = replay(&look);
+    if (status == MT_OK && look.after.known &&
+        look.after.allocated_bytes < device->allocated_peak.bytes &&
+        look.after.reserved_bytes <= device->reserved_peak.bytes &&
+        mt_finding_matters(device->allocated_peak.bytes - look.after.allocated_bytes,
+                           device->allocated_peak.bytes))
+        status = say(&look);
+    mt_retime_release(&look.retime);
+    return status;
+}

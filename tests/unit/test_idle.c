@@ -1,0 +1,280 @@
+/* What stays allocated through a phase, and what of it the phase does not use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "idle.h"
+#include "step_program.h"
+#include "util.h"
+
+static const struct mt_idle_use *idle_of(const struct mt_report *report, const char *path,
+                                         enum mt_role role)
+{
+    const struct mt_device_report *device = &report->devices[0];
+    uint32_t i;
+
+    for (i = 0; i < device->idle_count; i++)
+        if (device->idle[i].role == role &&
+            strcmp(report->phases[device->idle[i].phase].path, path) == 0)
+            return &device->idle[i];
+    return NULL;
+}
+
+static void expect_idle(const struct mt_report *report, const char *path, enum mt_role role,
+                        uint64_t mib, uint64_t movable_mib)
+{
+    const struct mt_idle_use *idle = idle_of(report, path, role);
+
+    if (!idle)
+        fail_msg("%s: no %s", path, mt_role_name(role));
+    if (idle->bytes != mib * MT_MIB || idle->movable_bytes != movable_mib * MT_MIB)
+        fail_msg("%s, %s: %llu, %llu", path, mt_role_name(role), (unsigned long long)idle->bytes,
+                 (unsigned long long)idle->movable_bytes);
+}
+
+static void begin(const char *name)
+{
+    range(MT_EVENT_PHASE_PUSH, name);
+}
+
+static void end(const char *name)
+{
+    range(MT_EVENT_PHASE_POP, name);
+}
+
+/* What a part takes beside what is told of: it makes the second step the highest. */
+static void work(uint32_t step)
+{
+    give(take("model.py:work:5", (step == 1 ? 40 : 30) * MT_MIB));
+}
+
+/* One step: activations of 4 (freed in backward), 3 (freed in the loss) and 2 (the
+ * last ones, of a line) MiB, gradients of 8, state of 16. */
+static void train(uint32_t step, uint64_t *kept_gradient)
+{
+    uint64_t early, in_loss, last, other, gradient;
+
+    step_begins(step);
+    begin("forward");
+    early = take("model.py:early:3", 4 * MT_MIB);
+    work(step);
+    in_loss = take("model.py:middle:6", 3 * MT_MIB);
+    other = take("model.py:last:9", MT_MIB);
+    last = take("model.py:last:9", MT_MIB);
+    end("forward");
+    begin("loss");
+    work(step);
+    give(in_loss);
+    end("loss");
+    begin("backward");
+    work(step);
+    give(early);
+    give(other);
+    gradient = take("engine.cpp:grad:1", 8 * MT_MIB);
+    end("backward");
+    begin("optimizer");
+    if (!step)
+        (void)take("adam.py:state:2", 16 * MT_MIB);
+    work(step);
+    end("optimizer");
+    give(last);
+    if (*kept_gradient)
+        give(*kept_gradient);
+    *kept_gradient = gradient;
+    step_ends(step);
+}
+
+static struct mt_report *trained(void)
+{
+    uint64_t gradient = 0;
+    uint32_t i;
+
+    program_begin();
+    (void)take("module.py:_apply:1", 8 * MT_MIB);
+    for (i = 0; i < 4; i++)
+        train(i, &gradient);
+    return program_report();
+}
+
+static void what_a_phase_does_not_use_is_idle(void **unused)
+{
+    struct mt_report *report = trained();
+
+    (void)unused;
+    expect_idle(report, "step#1/forward", MT_ROLE_PARAMETERS, 8, 0);
+    expect_idle(report, "step#1/forward", MT_ROLE_OPTIMIZER_STATE, 16, 16);
+    expect_idle(report, "step#1/forward", MT_ROLE_GRADIENTS, 8, 8);
+    expect_idle(report, "step#1/loss", MT_ROLE_OPTIMIZER_STATE, 16, 16);
+    expect_idle(report, "step#1/loss", MT_ROLE_GRADIENTS, 8, 8);
+    expect_idle(report, "step#1/backward", MT_ROLE_OPTIMIZER_STATE, 16, 16);
+    expect_idle(report, "step#1/backward", MT_ROLE_GRADIENTS, 8, 0);
+    expect_idle(report, "step#1/backward", MT_ROLE_ACTIVATIONS, 1, 0);
+    expect_idle(report, "step#1/optimizer", MT_ROLE_OPTIMIZER_STATE, 16, 0);
+    expect_idle(report, "step#1/optimizer", MT_ROLE_GRADIENTS, 16, 0);
+    expect_idle(report, "step#1/optimizer", MT_ROLE_ACTIVATIONS, 1, 1);
+    program_end(report);
+}
+
+/* Freed in the phase, or born in it: neither stays through. */
+static void only_what_stays_through_counts(void **unused)
+{
+    struct mt_report *report = trained();
+
+    (void)unused;
+    assert_null(idle_of(report, "step#1/forward", MT_ROLE_ACTIVATIONS));
+    assert_null(idle_of(report, "step#1/forward", MT_ROLE_TEMPORARIES));
+    program_end(report);
+}
+
+/* Of 6 MiB that stay through it, the 2 of the last line may be what it reads. */
+static void a_loss_reads_what_the_model_returned(void **unused)
+{
+    struct mt_report *report = trained();
+
+    (void)unused;
+    expect_idle(report, "step#1/loss", MT_ROLE_ACTIVATIONS, 6, 4);
+    program_end(report);
+}
+
+/* One of each name: the highest. */
+static void the_highest_of_a_name_is_told(void **unused)
+{
+    struct mt_report *report = trained();
+    const struct mt_device_report *device = &report->devices[0];
+    uint32_t i;
+
+    (void)unused;
+    assert_true(device->idle_count > 0);
+    for (i = 0; i < device->idle_count; i++) {
+        assert_int_equal(report->phases[device->idle[i].phase].step, 1);
+        assert_true(!i || device->idle[i].phase > device->idle[i - 1].phase ||
+                    (device->idle[i].phase == device->idle[i - 1].phase &&
+                     device->idle[i].role > device->idle[i - 1].role));
+    }
+    program_end(report);
+}
+
+/* An optimizer that steps within backward uses its state there. */
+static void what_lies_within_a_phase_is_its_work_too(void **unused)
+{
+    struct mt_report *report;
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    (void)take("module.py:_apply:1", 8 * MT_MIB);
+    for (i = 0; i < 4; i++) {
+        uint64_t saved;
+        step_begins(i);
+        begin("forward");
+        saved = take("model.py:early:3", 4 * MT_MIB);
+        end("forward");
+        begin("backward");
+        give(saved);
+        begin("Optimizer.step#Adam.step");
+        if (!i)
+            (void)take("adam.py:state:2", 16 * MT_MIB);
+        end("Optimizer.step#Adam.step");
+        work(i);
+        end("backward");
+        step_ends(i);
+    }
+    report = program_report();
+    expect_idle(report, "step#1/backward", MT_ROLE_OPTIMIZER_STATE, 16, 0);
+    expect_idle(report, "step#1/forward", MT_ROLE_OPTIMIZER_STATE, 16, 16);
+    program_end(report);
+}
+
+/* The same blocks in a program without backward: nothing is known of uses. */
+static void without_training_nothing_is_said_to_be_idle(void **unused)
+{
+    struct mt_report *report;
+    uint64_t kept = 0;
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    (void)take("module.py:_apply:1", 8 * MT_MIB);
+    for (i = 0; i < 4; i++) {
+        step_begins(i);
+        begin("loss");
+        work(i);
+        if (kept)
+            give(kept);
+        kept = take("model.py:early:3", 4 * MT_MIB);
+        end("loss");
+        begin("zero_grad");
+        work(i);
+        end("zero_grad");
+        step_ends(i);
+    }
+    report = program_report();
+    assert_false(report->saw_backward);
+    expect_idle(report, "step#1/zero_grad", MT_ROLE_ACTIVATIONS, 4, 0);
+    program_end(report);
+}
+
+/* More names than are followed: the highest ones are. */
+static void the_highest_names_are_told(void **unused)
+{
+    struct mt_report *report;
+    const struct mt_device_report *device;
+    char name[32];
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    (void)take("module.py:_apply:1", 8 * MT_MIB);
+    for (i = 0; i < MT_IDLE_PHASES + 4; i++) {
+        snprintf(name, sizeof name, "part %c%c", (char)('a' + i / 26), (char)('a' + i % 26));
+        begin(name);
+        give(take("model.py:work:5", (i == 3 ? 15u : i > 5 ? 21u : 20u) * MT_MIB));
+        end(name);
+    }
+    report = program_report();
+    device = &report->devices[0];
+    assert_int_equal(device->idle_count, MT_IDLE_PHASES); /* a row each: of one role */
+    assert_non_null(idle_of(report, "part ag", device->idle[0].role));
+    assert_non_null(idle_of(report, "part bj", device->idle[0].role));
+    assert_null(idle_of(report, "part ad", device->idle[0].role));
+    program_end(report);
+}
+
+static void roles_are_idle_where_nothing_reads_them(void **unused)
+{
+    (void)unused;
+    assert_true(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_BACKWARD));
+    assert_true(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_ZERO_GRAD));
+    assert_true(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_DATA));
+    assert_false(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_OPTIMIZER));
+    assert_false(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_UNKNOWN));
+    assert_false(mt_role_is_idle_in(MT_ROLE_GRADIENTS, MT_PHASE_BACKWARD));
+    assert_false(mt_role_is_idle_in(MT_ROLE_GRADIENTS, MT_PHASE_ZERO_GRAD));
+    assert_true(mt_role_is_idle_in(MT_ROLE_GRADIENTS, MT_PHASE_DATA));
+    assert_false(mt_role_is_idle_in(MT_ROLE_ACTIVATIONS, MT_PHASE_BACKWARD));
+    assert_false(mt_role_is_idle_in(MT_ROLE_ACTIVATIONS, MT_PHASE_FORWARD));
+    assert_true(mt_role_is_idle_in(MT_ROLE_ACTIVATIONS, MT_PHASE_OPTIMIZER));
+    assert_true(mt_role_is_idle_in(MT_ROLE_ACTIVATIONS, MT_PHASE_ZERO_GRAD));
+    assert_true(mt_role_is_idle_in(MT_ROLE_ACTIVATIONS, MT_PHASE_DATA));
+    assert_false(mt_role_is_idle_in(MT_ROLE_PARAMETERS, MT_PHASE_LOSS));
+    assert_false(mt_role_is_idle_in(MT_ROLE_WORKSPACE, MT_PHASE_OPTIMIZER));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_phase_does_not_use_is_idle),
+        cmocka_unit_test(only_what_stays_through_counts),
+        cmocka_unit_test(a_loss_reads_what_the_model_returned),
+        cmocka_unit_test(the_highest_of_a_name_is_told),
+        cmocka_unit_test(what_lies_within_a_phase_is_its_work_too),
+        cmocka_unit_test(without_training_nothing_is_said_to_be_idle),
+        cmocka_unit_test(the_highest_names_are_told),
+        cmocka_unit_test(roles_are_idle_where_nothing_reads_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
