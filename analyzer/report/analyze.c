@@ -132,20 +132,11 @@ static void shorten(struct mt_plan *plan, const struct mt_survey_device *device)
         plan->explanation_count = (uint32_t)(most / 2);
 }
 
-static enum mt_status watch_idle(struct mt_analysis *analysis)
+static void watch_idle(struct mt_analysis *analysis)
 {
-    const struct mt_survey *survey = &analysis->survey;
-    struct mt_idle_watch *watches =
-        mt_arena_array(&analysis->report->arena, (size_t)survey->device_count + 1, sizeof *watches);
-
-    if (!watches)
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < survey->device_count; i++) {
-        analysis->holders.devices[i].idle = &watches[i];
-        if (!analysis->options->question)
-            mt_idle_choose(&watches[i], survey, &survey->devices[i], analysis->is_main);
-    }
-    return MT_OK;
+    for (uint32_t i = 0; i < analysis->survey.device_count; i++)
+        mt_idle_choose(&analysis->holders.devices[i].idle, &analysis->survey,
+                       &analysis->survey.devices[i], analysis->is_main);
 }
 
 static enum mt_status make_plans(struct mt_analysis *analysis)
@@ -168,8 +159,8 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     if (!analysis->plans || !holders->snapshots ||
         mt_plan_main_phases(arena, &survey->phases, &analysis->is_main))
         return MT_ERR_MEMORY;
-    if (watch_idle(analysis))
-        return MT_ERR_MEMORY;
+    if (!analysis->options->question)
+        watch_idle(analysis);
     for (uint32_t i = 0; i < survey->device_count; i++) {
         struct mt_plan *plan = &analysis->plans[i];
 

@@ -263,7 +263,7 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device
     if (!status)
         status = fill_explanations(analysis, out, &analysis->plans[slot]);
     if (!status)
-        status = mt_idle_fill(analysis->holders.devices[slot].idle, &analysis->report->arena,
+        status = mt_idle_fill(&analysis->holders.devices[slot].idle, &analysis->report->arena,
                               analysis->report->saw_backward, out);
     if (!status)
         status = fill_answer(analysis, out, slot);

@@ -105,8 +105,8 @@ static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_hold
     device->now.allocated -= block->block_bytes;
     device->role_bytes[block->role] -= block->block_bytes;
     block->state = WAITING;
-    if (device->idle->open_count)
-        mt_idle_leave(device->idle, block);
+    if (device->idle.open_count)
+        mt_idle_leave(&device->idle, block);
     if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
         struct mt_life life = life_of(block, event->seq);
         status = mt_lives_add(&device->lives, &life);

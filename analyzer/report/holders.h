@@ -41,7 +41,7 @@ static inline bool mt_holder_is_live(const struct mt_holder *block, uint16_t dev
 
 struct mt_holders_device {
     uint16_t device;
-    struct mt_idle_watch *idle;
+    struct mt_idle_watch idle;
     struct mt_bytes now;
     uint64_t role_bytes[MT_ROLE_COUNT];
     struct mt_model_feeds models;

@@ -147,15 +147,15 @@ void mt_idle_begin(struct mt_holders *holders, int32_t index)
     uint32_t i;
 
     for (i = 0; i < holders->survey->device_count; i++) {
-        const struct mt_holders_device *device = &holders->devices[i];
-        struct mt_idle_phase *phase = find(device->idle, index);
+        struct mt_holders_device *device = &holders->devices[i];
+        struct mt_idle_phase *phase = find(&device->idle, index);
         if (!phase)
             continue;
         memcpy(phase->bytes, device->role_bytes, sizeof phase->bytes);
         if (phase->kinds == KIND(MT_PHASE_LOSS))
             note_outputs(holders, device->device, phase);
         phase->open = true;
-        device->idle->open_count++;
+        device->idle.open_count++;
     }
 }
 
@@ -164,7 +164,7 @@ void mt_idle_end(struct mt_holders *holders, int32_t index)
     uint32_t i;
 
     for (i = 0; i < holders->survey->device_count; i++) {
-        struct mt_idle_watch *watch = holders->devices[i].idle;
+        struct mt_idle_watch *watch = &holders->devices[i].idle;
         struct mt_idle_phase *phase = find(watch, index);
         if (!phase || !phase->open)
             continue;
