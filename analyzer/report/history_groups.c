@@ -1,0 +1,275 @@
+#include "history_groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the set ------------------------------------------------------------- */
+
+static bool is_same(const struct mt_history_group *a, const struct mt_history_group *b)
+{
+    if (a->detail != b->detail || a->role != b->role)
+        return false;
+    if (a->detail == MT_HISTORY_BY_ROLE)
+        return true;
+    if (a->site != b->site || a->phase != b->phase || a->is_initial != b->is_initial ||
+        a->is_backward != b->is_backward)
+        return false;
+    if (a->detail == MT_HISTORY_BY_SITE)
+        return true;
+    return a->stack == b->stack && a->block_bytes == b->block_bytes;
+}
+
+static uint64_t hash(const struct mt_history_group *group)
+{
+    uint64_t hash = mt_hash_u64((uint64_t)group->detail << 8 | (uint64_t)group->role);
+
+    if (group->detail == MT_HISTORY_BY_ROLE)
+        return hash;
+    hash = mt_hash_u64(hash ^ (uintptr_t)group->site);
+    hash = mt_hash_u64(hash ^ (uintptr_t)group->phase ^ (group->is_initial ? 1u : 0u));
+    if (group->detail == MT_HISTORY_BY_SITE)
+        return hash;
+    return mt_hash_u64(mt_hash_u64(hash ^ group->stack) ^ group->block_bytes);
+}
+
+static enum mt_status append(struct mt_history_groups *groups, const struct mt_history_group *like)
+{
+    if (groups->count == groups->capacity) {
+        uint32_t capacity = groups->capacity ? groups->capacity * 2 : 256;
+        struct mt_history_group *bigger = realloc(groups->list, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        groups->list = bigger;
+        groups->capacity = capacity;
+    }
+    groups->list[groups->count++] = *like;
+    return MT_OK;
+}
+
+enum mt_status mt_history_groups_find(struct mt_history_groups *groups,
+                                      const struct mt_history_group *like, uint32_t *index)
+{
+    uint64_t key = hash(like);
+    enum mt_status status;
+
+    for (;; key++) {
+        uint32_t found = mt_map_get(&groups->ids, key);
+
+        if (found == MT_MAP_NONE)
+            break;
+        if (is_same(&groups->list[found], like)) {
+            *index = found;
+            return MT_OK;
+        }
+    }
+    *index = groups->count;
+    status = append(groups, like);
+    if (status)
+        return status;
+    groups->list[*index].most_bytes = 0;
+    return mt_map_set(&groups->ids, key, *index);
+}
+
+void mt_history_groups_release(struct mt_history_groups *groups)
+{
+    free(groups->list);
+    mt_map_release(&groups->ids);
+    memset(groups, 0, sizeof *groups);
+}
+
+/* ---- putting together ---------------------------------------------------- */
+
+/* The stack that both are called from. */
+static uint32_t common_stack(const struct mt_symbols *symbols, uint32_t a, uint32_t b)
+{
+    while (a != b) {
+        if (a >= symbols->stack_count || b >= symbols->stack_count)
+            return MT_NO_ID;
+        if (symbols->stacks[a].depth >= symbols->stacks[b].depth)
+            a = symbols->stacks[a].parent;
+        else
+            b = symbols->stacks[b].parent;
+    }
+    return a;
+}
+
+/* The same, told a degree less finely. */
+static struct mt_history_group coarser(const struct mt_history_group *group)
+{
+    struct mt_history_group next = *group;
+
+    next.block_bytes = 0;
+    if (group->detail == MT_HISTORY_BY_SIZE) {
+        next.detail = MT_HISTORY_BY_STACK;
+    } else if (group->detail == MT_HISTORY_BY_STACK) {
+        next.detail = MT_HISTORY_BY_SITE;
+    } else {
+        next.detail = MT_HISTORY_BY_ROLE;
+        next.site = "";
+        next.phase = NULL;
+        next.is_initial = next.is_backward = false;
+    }
+    return next;
+}
+
+static enum mt_status merge_one(struct mt_history_groups *groups, const struct mt_symbols *symbols,
+                                uint32_t *into, uint32_t index)
+{
+    struct mt_history_group like = coarser(&groups->list[index]), *parent;
+    uint32_t found, count = groups->count;
+    enum mt_status status = mt_history_groups_find(groups, &like, &found);
+
+    if (status)
+        return status;
+    if (groups->count > count)
+        into[found] = found;
+    while (into[found] != found)
+        found = into[found];
+    parent = &groups->list[found];
+    parent->stack = common_stack(symbols, parent->stack, like.stack);
+    parent->most_bytes += groups->list[index].most_bytes;
+    into[index] = found;
+    return MT_OK;
+}
+
+/* Those that were not put into others become 0, 1, ...; the rest get the number
+ * of the one that they are in. */
+static void number_anew(const struct mt_history_groups *groups, uint32_t *into, uint32_t *numbers)
+{
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < groups->count; i++)
+        if (into[i] == i)
+            numbers[i] = next++;
+    for (uint32_t i = 0; i < groups->count; i++) {
+        uint32_t end = i;
+
+        while (into[end] != end)
+            end = into[end];
+        numbers[i] = numbers[end];
+    }
+}
+
+static enum mt_status rebuild(struct mt_history_groups *groups, const uint32_t *into)
+{
+    struct mt_history_groups kept = {0};
+    enum mt_status status = MT_OK;
+    uint32_t index;
+
+    for (uint32_t i = 0; i < groups->count && !status; i++) {
+        if (into[i] != i)
+            continue;
+        status = mt_history_groups_find(&kept, &groups->list[i], &index);
+        if (!status)
+            kept.list[index].most_bytes = groups->list[i].most_bytes;
+    }
+    mt_history_groups_release(groups);
+    *groups = kept;
+    return status;
+}
+
+enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
+                                       const struct mt_symbols *symbols, uint64_t small_bytes,
+                                       uint32_t **numbers)
+{
+    /* A group makes at most one for each coarser degree. */
+    size_t most = 4 * (size_t)groups->count + 1;
+    uint32_t *into = malloc(most * sizeof *into);
+    enum mt_status status = MT_OK;
+
+    *numbers = malloc(most * sizeof **numbers);
+    if (!into || !*numbers)
+        status = MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < groups->count && !status; i++)
+        into[i] = i;
+    /* Coarser ones are appended, and looked at in turn. */
+    for (uint32_t i = 0; i < groups->count && !status; i++)
+        if (groups->list[i].detail != MT_HISTORY_BY_ROLE && into[i] == i &&
+            groups->list[i].most_bytes < small_bytes)
+            status = merge_one(groups, symbols, into, i);
+    if (!status) {
+        number_anew(groups, into, *numbers);
+        status = rebuild(groups, into);
+    }
+    free(into);
+    return status;
+}
+
+/* ---- new numbers --------------------------------------------------------- */
+
+struct sums {
+    int64_t *bytes, *blocks;
+    uint32_t *touched;
+    bool *is_touched;
+    uint32_t touched_count;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Adds the changes of a column up. */
+static void add_up(struct sums *sums, const struct mt_history_change *changes, uint32_t count,
+                   const uint32_t *into)
+{
+    sums->touched_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t group = into[changes[i].group];
+
+        if (!sums->is_touched[group])
+            sums->touched[sums->touched_count++] = group;
+        sums->is_touched[group] = true;
+        sums->bytes[group] += changes[i].bytes;
+        sums->blocks[group] += changes[i].blocks;
+    }
+    if (sums->touched_count)
+        qsort(sums->touched, sums->touched_count, sizeof *sums->touched, by_number);
+}
+
+/* Writes what is left of them, and forgets it. */
+static uint32_t tell(struct sums *sums, struct mt_history_change *changes)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < sums->touched_count; i++) {
+        uint32_t group = sums->touched[i];
+
+        if (sums->bytes[group] || sums->blocks[group])
+            changes[count++] =
+                (struct mt_history_change){group, sums->bytes[group], sums->blocks[group]};
+        sums->bytes[group] = sums->blocks[group] = 0;
+        sums->is_touched[group] = false;
+    }
+    return count;
+}
+
+enum mt_status mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
+                                   struct mt_history_change *changes, uint32_t *change_count,
+                                   const uint32_t *into, uint32_t group_count)
+{
+    size_t room = (size_t)group_count + 1;
+    struct sums sums = {calloc(room, sizeof *sums.bytes), calloc(room, sizeof *sums.blocks),
+                        calloc(room, sizeof *sums.touched), calloc(room, sizeof *sums.is_touched),
+                        0};
+    bool has_room = sums.bytes && sums.blocks && sums.touched && sums.is_touched;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; has_room && i < column_count; i++) {
+        struct mt_history_column *column = &columns[i];
+
+        add_up(&sums, &changes[column->first_change], column->change_count, into);
+        column->first_change = kept;
+        column->change_count = tell(&sums, &changes[kept]);
+        kept += column->change_count;
+    }
+    *change_count = kept;
+    free(sums.bytes);
+    free(sums.blocks);
+    free(sums.touched);
+    free(sums.is_touched);
+    return has_room ? MT_OK : MT_ERR_MEMORY;
+}

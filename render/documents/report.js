@@ -1,0 +1,841 @@
+/* report.html comes alive: a time range of a device's timeline chooses an instant,
+ * the fullest one in it; the icicle and the table show what is alive then.
+ *
+ * The data (page_data.c): for every column of time the difference to the column
+ * before, by group. `groups` have a place in a tree of call stacks, a site, a phase
+ * of birth, a role and a size. What is shown is always a sum over groups, so that
+ * all numbers are exact. Names come from a trace: they are only ever text.
+ *
+ * The address of the page says what is shown (see remember); whoever opens it
+ * sees the same. Without scripts the page shows the allocated peak. */
+(() => {
+'use strict';
+
+const data = JSON.parse(document.getElementById('mt-data').textContent);
+const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
+const LEAST_SHARE = 0.0005; // of the width: narrower cells are counted, not drawn
+const ROW_HEIGHT = 24;
+
+/* ---- words -------------------------------------------------------------- */
+
+function formatBytes(bytes) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+  let value = bytes, unit = 0;
+  if (bytes < 1000) return `${bytes} B`;
+  while (value >= 999.5 && unit + 1 < units.length) {
+    value /= 1024;
+    unit++;
+  }
+  const decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return `${value.toFixed(decimals)} ${units[unit]}`;
+}
+
+const formatCount = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+
+function formatShare(part, whole) {
+  const percent = whole ? 100 * part / whole : 0;
+  if (!percent) return '0 %';
+  return percent < 0.1 ? '<0.1 %' : `${percent.toFixed(1)} %`;
+}
+
+function formatTime(ns) {
+  const whole = data.end;
+  if (whole >= 1e9) return `${(ns / 1e9).toFixed(3)} s`;
+  return whole >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(3)} µs`;
+}
+
+function element(name, properties, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties || {})) {
+    if (key === 'class') made.className = value;
+    else if (key === 'text') made.textContent = value;
+    else if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
+    else if (key === 'style') Object.assign(made.style, value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function drawn(name, attributes) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+/* ---- a device's data ---------------------------------------------------- */
+
+const GROUP = 6; // numbers a group has
+
+class Model {
+  constructor(source) {
+    this.source = source;
+    this.columnCount = source.t.length;
+    this.groups = [];
+    for (let at = 0; at < source.groups.length; at += GROUP) {
+      const [node, site, phase, role, size, detail] = source.groups.slice(at, at + GROUP);
+      this.groups.push({
+        node, role, detail,
+        size: size * source.unit,
+        site: data.strings[site],
+        phase: phase < 0 ? 'several phases' : data.strings[phase],
+      });
+    }
+    this.parents = source.nodes.filter((_, at) => at % 2 === 0);
+    this.frames = source.nodes.filter((_, at) => at % 2 === 1);
+    this.addUp();
+  }
+
+  /* Totals of every column. */
+  addUp() {
+    let total = 0;
+    const roles = data.roles.map(() => 0);
+    this.totals = [];
+    this.roleTotals = [];
+    for (const changes of this.source.changes) {
+      for (let at = 0; at < changes.length; at += 3) {
+        const bytes = changes[at + 1] * this.source.unit;
+        total += bytes;
+        roles[this.groups[changes[at]].role] += bytes;
+      }
+      this.totals.push(total);
+      this.roleTotals.push(roles.slice());
+    }
+  }
+
+  /* Bytes and blocks of every group at the instant of a column. */
+  stateAt(column) {
+    const bytes = new Float64Array(this.groups.length);
+    const blocks = new Float64Array(this.groups.length);
+    for (let i = 0; i <= column; i++) {
+      const changes = this.source.changes[i];
+      for (let at = 0; at < changes.length; at += 3) {
+        bytes[changes[at]] += changes[at + 1] * this.source.unit;
+        blocks[changes[at]] += changes[at + 2];
+      }
+    }
+    return {bytes, blocks};
+  }
+
+  fullest(first, last) {
+    let best = first;
+    for (let i = first + 1; i <= last; i++) if (this.totals[i] > this.totals[best]) best = i;
+    return best;
+  }
+
+  nodeName(node) {
+    const [name, place] = data.frames[this.frames[node]];
+    const words = data.strings[name];
+    return place < 0 ? words : `${words} ${data.strings[place]}`;
+  }
+
+  nodeOrigin(node) {
+    return data.frames[this.frames[node]][2];
+  }
+
+  pathOf(node) {
+    const path = [];
+    for (let at = node; at >= 0; at = this.parents[at]) path.unshift(at);
+    return path;
+  }
+}
+
+/* What blocks of a group are called below their stack. */
+function leafName(group, blocks) {
+  const count = formatCount(blocks);
+  if (group.detail === 0) return `${count} × ${formatBytes(group.size)}`;
+  const what = blocks === 1 ? 'block' : 'blocks';
+  return group.detail === 1 ? `${count} ${what}` : `${count} small ${what}`;
+}
+
+/* ---- the tree at an instant --------------------------------------------- */
+
+/* Bytes below every node of the tree of stacks; blocks of one role and size
+ * become one leaf. `chosen`: the groups that a search found, or null. */
+function growTree(model, state, chosen) {
+  const sums = new Float64Array(model.parents.length);
+  const found = new Float64Array(model.parents.length);
+  const children = new Map();
+  const add = (parent, child) => {
+    if (!children.has(parent)) children.set(parent, []);
+    children.get(parent).push(child);
+  };
+  const leaves = new Map();
+  model.groups.forEach((group, index) => {
+    const bytes = state.bytes[index];
+    if (!bytes) return;
+    const key = `${group.node} ${group.role} ${group.detail} ${group.size}`;
+    const leaf = leaves.get(key) || {node: -1, group, bytes: 0, blocks: 0, found: 0};
+    const isFound = chosen ? chosen[index] : true;
+    leaf.bytes += bytes;
+    leaf.blocks += state.blocks[index];
+    leaf.found += isFound ? bytes : 0;
+    leaves.set(key, leaf);
+    for (let at = group.node; at >= 0; at = model.parents[at]) {
+      sums[at] += bytes;
+      found[at] += isFound ? bytes : 0;
+    }
+  });
+  for (const leaf of leaves.values()) add(leaf.group.node, leaf);
+  for (let node = 0; node < model.parents.length; node++) {
+    if (sums[node])
+      add(model.parents[node], {node, bytes: sums[node], found: found[node]});
+  }
+  const nameOf = (child) =>
+    child.node >= 0 ? model.nodeName(child.node) : leafName(child.group, child.blocks);
+  for (const list of children.values()) {
+    for (const child of list) child.name = nameOf(child);
+    list.sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
+  }
+  return {sums, children};
+}
+
+/* ---- one device --------------------------------------------------------- */
+
+class Explorer {
+  constructor(section, source) {
+    this.section = section;
+    this.index = source.device;
+    this.model = new Model(source);
+    this.first = 0;
+    this.last = this.model.columnCount - 1;
+    this.focus = -1;
+    this.by = 'site';
+    this.sort = {column: 'bytes', down: true};
+    this.chart = section.querySelector('[data-chart="timeline"] svg');
+    this.table = section.querySelector('table.live');
+    this.build();
+  }
+
+  build() {
+    this.when = element('p', {class: 'when', 'aria-live': 'polite'});
+    this.hover = element('p', {class: 'hover'});
+    this.crumbs = element('nav', {class: 'crumbs', 'aria-label': 'zoom of the icicle'});
+    this.ruler = element('div', {class: 'ruler', 'aria-hidden': 'true'});
+    this.cells = element('div', {
+      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'who holds memory, by call stack',
+    });
+    this.dropped = element('p', {class: 'small'});
+    const peak = element('button', {
+      type: 'button', text: 'Back to the peak', class: 'peak', onclick: () => this.reset(),
+    });
+    this.explore = element('div', {class: 'explore'},
+      element('div', {class: 'bar'}, this.when, peak), this.hover, this.crumbs, this.ruler,
+      this.cells, this.dropped);
+    const still = this.section.querySelector('[data-chart="icicle"]');
+    if (still) {
+      still.hidden = true;
+      still.before(this.explore);
+    } else {
+      this.section.querySelector('[data-chart="timeline"]').after(this.explore);
+    }
+    this.cells.addEventListener('click', (event) => {
+      const cell = event.target.closest('[data-node]');
+      if (cell) this.zoom(Number(cell.dataset.node));
+    });
+    this.section.addEventListener('pointerdown', () => { current = this; });
+    this.section.addEventListener('focusin', () => { current = this; });
+    this.buildBrush();
+    this.buildTable();
+  }
+
+  /* ---- brush ---- */
+
+  buildBrush() {
+    if (!this.chart) return;
+    const [x, y, width, height] = this.model.source.plot;
+    this.plot = {x, y, width, height};
+    this.range = drawn('rect', {class: 'mt-range', y, height, x, width: 0});
+    this.mark = drawn('line', {class: 'mt-mark', y1: y, y2: y + height, x1: x, x2: x});
+    this.cursor = drawn('line', {class: 'mt-cursor', y1: y, y2: y + height, x1: -9, x2: -9});
+    this.chart.append(this.range, this.mark, this.cursor);
+    this.chart.classList.add('mt-brushed');
+    let from = null;
+    this.chart.addEventListener('pointerdown', (event) => {
+      const column = event.button === 0 ? this.columnOf(event) : null;
+      if (column === null) return;
+      from = column;
+      this.chart.setPointerCapture(event.pointerId);
+      this.select(column, column);
+      event.preventDefault();
+    });
+    this.chart.addEventListener('pointermove', (event) => {
+      const column = this.columnOf(event, from !== null);
+      this.pointAt(column);
+      if (from !== null && column !== null)
+        this.select(Math.min(from, column), Math.max(from, column));
+    });
+    const end = () => { if (from !== null) remember(); from = null; };
+    this.chart.addEventListener('pointerup', end);
+    this.chart.addEventListener('pointercancel', end);
+    this.chart.addEventListener('pointerleave', () => this.pointAt(null));
+  }
+
+  /* The column below the pointer, null outside of the plot; `clamped`: never. */
+  columnOf(event, clamped) {
+    const point = new DOMPoint(event.clientX, event.clientY)
+      .matrixTransform(this.chart.getScreenCTM().inverse());
+    const {x, y, width, height} = this.plot;
+    const inside = point.x >= x && point.x <= x + width && point.y >= y && point.y <= y + height;
+    if (!inside && !clamped) return null;
+    const xs = this.model.source.xs;
+    let low = 0, high = this.model.columnCount - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (xs[middle] <= point.x) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  pointAt(column) {
+    if (column === null) {
+      this.cursor.setAttribute('x1', -9);
+      this.cursor.setAttribute('x2', -9);
+      this.hover.textContent = this.hint();
+      return;
+    }
+    const {xs, t, reserved} = this.model.source;
+    const x = (xs[column] + xs[column + 1]) / 2;
+    this.cursor.setAttribute('x1', x);
+    this.cursor.setAttribute('x2', x);
+    const roles = this.model.roleTotals[column]
+      .map((bytes, role) => ({bytes, role})).filter((entry) => entry.bytes > 0)
+      .sort((a, b) => b.bytes - a.bytes).slice(0, 4)
+      .map((entry) => `${data.roles[entry.role]} ${formatBytes(entry.bytes)}`);
+    const kept = reserved[column] ? ` of ${formatBytes(reserved[column])} reserved` : '';
+    this.hover.textContent =
+      `at the pointer: ${formatTime(t[column])}, ${formatBytes(this.model.totals[column])} ` +
+      `allocated${kept}${roles.length ? ': ' : ''}${roles.join(', ')}`;
+  }
+
+  hint() {
+    return 'Drag over the timeline to choose a time range; its fullest instant is shown. ' +
+      'Keys: ← → instant, shift: range, ↑ ↓ zoom, / search, Esc all of it.';
+  }
+
+  select(first, last) {
+    const most = this.model.columnCount - 1;
+    this.first = Math.max(0, Math.min(first, most));
+    this.last = Math.max(this.first, Math.min(last, most));
+    this.show();
+  }
+
+  isWhole() {
+    return this.first === 0 && this.last === this.model.columnCount - 1;
+  }
+
+  reset() {
+    this.focus = -1;
+    this.select(0, this.model.columnCount - 1);
+    remember();
+  }
+
+  step(by, extend) {
+    const at = this.model.fullest(this.first, this.last);
+    if (extend) this.select(this.first, Math.max(this.first, this.last + by));
+    else this.select(Math.max(0, at + by), Math.max(0, at + by));
+    remember();
+  }
+
+  /* ---- showing ---- */
+
+  show() {
+    this.at = this.model.fullest(this.first, this.last);
+    this.state = this.model.stateAt(this.at);
+    this.chosen = search.groupsOf(this.model);
+    this.tree = growTree(this.model, this.state, this.chosen);
+    this.showInstant();
+    this.showIcicle();
+    this.showTable();
+  }
+
+  showInstant() {
+    const {source, totals} = this.model;
+    const where = data.strings[source.where[this.at]];
+    const bytes = totals[this.at];
+    const part = this.isWhole() ? 'The allocated peak' :
+      this.first === this.last ? 'The fullest instant there' : 'The fullest instant of the range';
+    this.when.replaceChildren(
+      element('strong', {text: `${part}: ${formatBytes(bytes)}`}),
+      ` (${formatCount(bytes)} B) allocated${where ? `, ${where}` : ''}, ` +
+      `at ${formatTime(source.t[this.at])}, event ${source.event[this.at]} · `,
+      element('code', {text: `${data.live} --at ${source.event[this.at]}`}));
+    this.when.dataset.event = source.event[this.at];
+    this.when.dataset.bytes = bytes;
+    this.hover.textContent = this.hint();
+    if (!this.chart) return;
+    const {xs} = source;
+    const middle = (xs[this.at] + xs[this.at + 1]) / 2;
+    this.range.setAttribute('x', xs[this.first]);
+    this.range.setAttribute('width', this.isWhole() ? 0 : xs[this.last + 1] - xs[this.first]);
+    this.mark.setAttribute('x1', middle);
+    this.mark.setAttribute('x2', middle);
+  }
+
+  /* ---- icicle ---- */
+
+  zoom(node) {
+    this.focus = node;
+    this.showIcicle();
+    remember();
+  }
+
+  zoomIn() {
+    const inner = (this.tree.children.get(this.focus) || []).find((child) => child.node >= 0);
+    if (inner) this.zoom(inner.node);
+  }
+
+  zoomOut() {
+    if (this.focus >= 0) this.zoom(this.model.parents[this.focus]);
+  }
+
+  showIcicle() {
+    const total = this.model.totals[this.at];
+    const path = this.model.pathOf(this.focus);
+    const shown = this.focus < 0 ? total : this.tree.sums[this.focus];
+    this.width = this.cells.clientWidth || 1000;
+    this.narrow = {cells: 0, bytes: 0};
+    this.depth = 0;
+    this.showCrumbs(path, total);
+    this.showRuler(shown);
+    this.cells.replaceChildren();
+    this.addCell({node: -1, bytes: total, found: total, name: 'all'}, 0, 1, 0, this.focus >= 0);
+    path.forEach((node, row) => this.addCell(
+      {node, bytes: this.tree.sums[node], found: this.tree.sums[node],
+        name: this.model.nodeName(node)}, 0, 1, row + 1, node !== this.focus));
+    if (shown) this.addChildren(this.focus, 0, shown, path.length + 1);
+    this.cells.style.height = `${(Math.max(this.depth, path.length) + 1) * ROW_HEIGHT}px`;
+    this.dropped.textContent = !shown && this.focus >= 0
+      ? 'Nothing of this is alive then.' : this.narrow.cells
+        ? `${formatCount(this.narrow.cells)} cells too narrow to draw ` +
+          `(${formatBytes(this.narrow.bytes)}, ${formatShare(this.narrow.bytes, shown)})` : '';
+  }
+
+  /* Below a node, left edge and width as bytes of what is shown; without
+   * recursion, as stacks are as deep as a file says. */
+  addChildren(root, offset, shown, row) {
+    const waiting = [{node: root, offset, row}];
+    while (waiting.length) {
+      const parent = waiting.pop();
+      let left = parent.offset;
+      for (const child of this.tree.children.get(parent.node) || []) {
+        if (child.bytes / shown < LEAST_SHARE) {
+          this.narrow.cells++;
+          this.narrow.bytes += child.bytes;
+        } else {
+          this.addCell(child, left / shown, child.bytes / shown, parent.row, false);
+          if (child.node >= 0)
+            waiting.push({node: child.node, offset: left, row: parent.row + 1});
+        }
+        left += child.bytes;
+      }
+    }
+  }
+
+  addCell(child, left, width, row, isAbove) {
+    const isLeaf = child.node < 0 && child.group;
+    const kind = isLeaf ? `role${child.group.role}`
+      : child.node < 0 ? 'root' : `origin${this.model.nodeOrigin(child.node)}`;
+    const total = this.model.totals[this.at];
+    const role = isLeaf ? `, ${data.roles[child.group.role]}` : '';
+    const small = isLeaf && child.group.site && child.group.detail > 1 ? ` of ${child.group.site}` : '';
+    const pixels = width * this.width;
+    const cell = element('div', {
+      class: `cell ${kind}${isAbove ? ' above' : ''}${search.pattern && !child.found ? ' dim' : ''}` +
+        (search.pattern && search.pattern.test(child.name) ? ' hit' : ''),
+      title: `${child.name}${small}${role}\n${formatBytes(child.bytes)} ` +
+        `(${formatCount(child.bytes)} B), ${formatShare(child.bytes, total)}`,
+      'data-bytes': child.bytes,
+      style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * ROW_HEIGHT}px`},
+    });
+    if (!isLeaf) cell.dataset.node = child.node;
+    if (pixels > 26) cell.append(element('span', {class: 'name', text: child.name}));
+    if (pixels > 130 && !isLeaf)
+      cell.append(element('span', {class: 'size', text: formatBytes(child.bytes)}));
+    this.depth = Math.max(this.depth, row);
+    this.cells.append(cell);
+  }
+
+  showCrumbs(path, total) {
+    const buttons = [-1, ...path].map((node) => element('button', {
+      type: 'button',
+      text: node < 0 ? `all ${formatBytes(total)}` : this.model.nodeName(node),
+      onclick: () => this.zoom(node),
+    }));
+    this.crumbs.replaceChildren(...buttons);
+    this.crumbs.hidden = path.length === 0;
+  }
+
+  /* Ticks at 1, 2 or 5 times a power of two thousand and twenty-four. */
+  showRuler(shown) {
+    this.ruler.replaceChildren();
+    if (!shown) return;
+    let unit = 1;
+    while (unit * 1024 <= shown) unit *= 1024;
+    const most = Math.max(2, Math.floor(this.width / 110));
+    const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500].map((factor) => factor * unit);
+    steps.unshift(unit / 1024 * 100, unit / 1024 * 200, unit / 1024 * 500);
+    const step = steps.find((each) => shown / each <= most) || 1000 * unit;
+    for (let at = step; at < shown; at += step) {
+      this.ruler.append(element('span', {
+        text: formatBytes(at), 'data-bytes': at, style: {left: `${100 * at / shown}%`},
+      }));
+    }
+  }
+
+  /* ---- table ---- */
+
+  buildTable() {
+    this.caption = this.table.querySelector('caption') || this.table.createCaption();
+    this.choice = element('select', {
+      'aria-label': 'rows of the table',
+      onchange: () => { this.by = this.choice.value; this.showTable(); remember(); },
+    });
+    for (const [value, text] of [['site', 'by site'], ['role', 'by role'],
+      ['phase', 'by phase of birth'], ['size', 'by size of a block']])
+      this.choice.append(element('option', {value, text}));
+    const heads = this.table.tHead.rows[0].cells;
+    COLUMNS.forEach((column, index) => {
+      const button = element('button', {
+        type: 'button', text: heads[index].textContent, onclick: () => this.sortBy(column),
+      });
+      heads[index].replaceChildren(button);
+    });
+  }
+
+  sortBy(column) {
+    const down = this.sort.column === column ? !this.sort.down : COLUMNS.indexOf(column) < 3;
+    this.sort = {column, down};
+    this.showTable();
+    remember();
+  }
+
+  keyOf(group) {
+    if (this.by === 'role') return String(group.role);
+    if (this.by === 'phase') return group.phase;
+    if (this.by === 'size') return String(group.detail ? 0 : group.size);
+    return group.detail === 3 ? `small ${group.role}`
+      : `${group.role}\n${group.phase}\n${group.detail === 2 ? '' : ''}${group.site}`;
+  }
+
+  nameOf(group) {
+    if (this.by === 'role') return data.roles[group.role];
+    if (this.by === 'phase') return group.phase || 'no phase';
+    if (this.by === 'size')
+      return group.detail ? 'blocks of several sizes' : `${formatCount(group.size)} B`;
+    return group.detail === 3 ? 'small ones together' : group.site;
+  }
+
+  rows() {
+    const rows = new Map();
+    this.model.groups.forEach((group, index) => {
+      const bytes = this.state.bytes[index];
+      if (!bytes || (this.chosen && !this.chosen[index])) return;
+      const key = this.keyOf(group);
+      const row = rows.get(key) ||
+        {site: this.nameOf(group), roles: new Set(), phases: new Set(), bytes: 0, blocks: 0};
+      row.roles.add(data.roles[group.role]);
+      row.phases.add(group.phase);
+      row.bytes += bytes;
+      row.blocks += this.state.blocks[index];
+      rows.set(key, row);
+    });
+    for (const row of rows.values()) {
+      row.role = row.roles.size > 1 ? 'several' : [...row.roles][0];
+      row.phase = row.phases.size > 1 ? 'several phases' : [...row.phases][0];
+      row.share = row.bytes;
+    }
+    return [...rows.values()];
+  }
+
+  showTable() {
+    const {column, down} = this.sort;
+    const sign = down ? -1 : 1;
+    const rows = this.rows();
+    const total = this.model.totals[this.at];
+    rows.sort((a, b) => {
+      const order = typeof a[column] === 'number' ? a[column] - b[column]
+        : a[column] < b[column] ? -1 : a[column] > b[column] ? 1 : 0;
+      return sign * order || b.bytes - a.bytes || (a.site < b.site ? -1 : 1);
+    });
+    this.table.tBodies[0].replaceChildren(...rows.map((row) => tableRow(row, total)));
+    const sum = {bytes: 0, blocks: 0};
+    for (const row of rows) {
+      sum.bytes += row.bytes;
+      sum.blocks += row.blocks;
+    }
+    const foot = this.table.tFoot || this.table.createTFoot();
+    foot.replaceChildren(tableRow({...sum, role: '', phase: '', site:
+      this.chosen ? `what the search finds, of ${formatBytes(total)}` : 'in all'}, total));
+    markSorted(this.table.tHead.rows[0].cells, COLUMNS.indexOf(column), down);
+    this.choice.value = this.by;
+    this.caption.replaceChildren('Alive then, ', this.choice);
+    search.tell(this, sum);
+  }
+}
+
+function tableRow(row, total) {
+  const number = (text, value) => element('td', {class: 'number', text, 'data-v': value});
+  return element('tr', {},
+    element('td', {
+      class: 'number', text: formatBytes(row.bytes), 'data-v': row.bytes,
+      title: `${formatCount(row.bytes)} B`,
+    }),
+    number(formatShare(row.bytes, total), row.bytes), number(formatCount(row.blocks), row.blocks),
+    element('td', {text: row.role}), element('td', {text: row.phase}),
+    element('td', {class: 'site', text: row.site}));
+}
+
+function markSorted(heads, index, down) {
+  [...heads].forEach((head, at) => {
+    if (at === index) head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+    else head.removeAttribute('aria-sort');
+  });
+}
+
+/* ---- search ------------------------------------------------------------- */
+
+const search = {
+  pattern: null,
+  text: '',
+  box: element('input', {
+    type: 'search', placeholder: 'search frames and sites: regex  ( / )', spellcheck: 'false',
+    'aria-label': 'search frames and sites, as a regular expression',
+  }),
+  hits: element('span', {class: 'hits', 'aria-live': 'polite'}),
+
+  set(text) {
+    this.text = text;
+    this.pattern = null;
+    this.hits.textContent = '';
+    this.box.classList.remove('wrong');
+    if (text) {
+      try {
+        this.pattern = new RegExp(text, 'i');
+      } catch (error) {
+        this.box.classList.add('wrong');
+        this.hits.textContent = 'not a regular expression';
+      }
+    }
+    if (this.box.value !== text) this.box.value = text;
+    for (const explorer of explorers) explorer.show();
+  },
+
+  /* Whose stack, site, role or phase matches: every group counts once. */
+  groupsOf(model) {
+    if (!this.pattern) return null;
+    const nodes = model.parents.map((parent, node) => this.pattern.test(model.nodeName(node)));
+    model.parents.forEach((parent, node) => {
+      if (parent >= 0 && nodes[parent]) nodes[node] = true;
+    });
+    return model.groups.map((group) => (group.node >= 0 && nodes[group.node]) ||
+      this.pattern.test(group.site) || this.pattern.test(data.roles[group.role]));
+  },
+
+  tell(explorer, sum) {
+    if (!this.pattern || explorer !== (current || explorers[0])) return;
+    const total = explorer.model.totals[explorer.at];
+    this.hits.textContent = `${formatBytes(sum.bytes)} (${formatCount(sum.bytes)} B) in ` +
+      `${formatCount(sum.blocks)} blocks, ${formatShare(sum.bytes, total)}`;
+    this.hits.dataset.bytes = sum.bytes;
+  },
+};
+
+/* ---- tables that do not change ------------------------------------------ */
+
+const sorted = new Map(); // id of a table -> {column, down}
+
+function sortTable(table, column, down) {
+  const body = table.tBodies[0];
+  const value = (row) => {
+    const cell = row.cells[column];
+    return cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v);
+  };
+  const rows = [...body.rows].map((row) => ({row, value: value(row)}));
+  rows.sort((a, b) => (down ? -1 : 1) * (a.value < b.value ? -1 : a.value > b.value ? 1 : 0));
+  body.replaceChildren(...rows.map((entry) => entry.row));
+  markSorted(table.tHead.rows[0].cells, column, down);
+  sorted.set(table.id, {column, down});
+}
+
+function makeSortable(table) {
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const button = element('button', {
+      type: 'button', text: head.textContent,
+      onclick: () => {
+        const before = sorted.get(table.id);
+        const numbers = table.tBodies[0].rows[0] &&
+          table.tBodies[0].rows[0].cells[column].dataset.v !== undefined;
+        const down = before && before.column === column ? !before.down : Boolean(numbers);
+        sortTable(table, column, down);
+        remember();
+      },
+    });
+    head.replaceChildren(button);
+  });
+}
+
+/* ---- light and dark ------------------------------------------------------ */
+
+const DARK = /prefers-color-scheme:\s*dark/;
+const darkRules = [];
+for (const sheet of document.styleSheets)
+  for (const rule of sheet.cssRules)
+    if (rule.media && DARK.test(rule.media.mediaText)) darkRules.push(rule);
+
+let theme = ''; // '' = as the system says
+
+function setTheme(name) {
+  theme = name;
+  for (const rule of darkRules) {
+    rule.media.mediaText = name === 'dark' ? 'screen'
+      : name === 'light' ? 'not all' : '(prefers-color-scheme: dark)';
+  }
+  document.documentElement.style.colorScheme = name || '';
+}
+
+function isDark() {
+  return theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+}
+
+/* ---- the address --------------------------------------------------------- */
+
+let restoring = false;
+
+/* #r0=FIRST-LAST columns of device 0, z0=node, g0=rows, s0=sort; q=search,
+ * t=theme; s.TABLE=sort of a table that does not change. */
+function remember() {
+  if (restoring) return;
+  const parts = new URLSearchParams();
+  const order = (column, down) => `${column}${down ? '-' : '+'}`;
+  for (const explorer of explorers) {
+    const n = explorer.index;
+    if (!explorer.isWhole()) parts.set(`r${n}`, `${explorer.first}-${explorer.last}`);
+    if (explorer.focus >= 0) parts.set(`z${n}`, explorer.focus);
+    if (explorer.by !== 'site') parts.set(`g${n}`, explorer.by);
+    const {column, down} = explorer.sort;
+    if (column !== 'bytes' || !down) parts.set(`s${n}`, order(column, down));
+  }
+  for (const [id, {column, down}] of sorted) parts.set(`s.${id}`, order(column, down));
+  if (search.text) parts.set('q', search.text);
+  if (theme) parts.set('t', theme);
+  const text = parts.toString();
+  history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
+}
+
+function restoreExplorer(explorer, parts) {
+  const n = explorer.index;
+  const range = /^(\d+)-(\d+)$/.exec(parts.get(`r${n}`) || '');
+  const node = Number(parts.get(`z${n}`) || -1);
+  const by = parts.get(`g${n}`);
+  const sort = /^(\w+)([-+ ])$/.exec(parts.get(`s${n}`) || '');
+  explorer.focus = Number.isInteger(node) && node < explorer.model.parents.length ? node : -1;
+  explorer.by = [...explorer.choice.options].some((each) => each.value === by) ? by : 'site';
+  explorer.sort = sort && COLUMNS.includes(sort[1])
+    ? {column: sort[1], down: sort[2] === '-'} : {column: 'bytes', down: true};
+  explorer.first = 0;
+  explorer.last = explorer.model.columnCount - 1;
+  if (range) {
+    explorer.first = Math.min(Number(range[1]), explorer.last);
+    explorer.last = Math.min(Math.max(explorer.first, Number(range[2])), explorer.last);
+  }
+}
+
+function restore() {
+  const text = location.hash.slice(1);
+  if (text && !text.includes('=')) return; // a section of the page
+  const parts = new URLSearchParams(text);
+  restoring = true;
+  setTheme(['dark', 'light'].includes(parts.get('t')) ? parts.get('t') : '');
+  for (const explorer of explorers) restoreExplorer(explorer, parts);
+  for (const table of document.querySelectorAll('table.sortable')) {
+    const sort = /^(\d+)([-+ ])$/.exec(parts.get(`s.${table.id}`) || '');
+    if (sort && Number(sort[1]) < table.tHead.rows[0].cells.length)
+      sortTable(table, Number(sort[1]), sort[2] === '-');
+  }
+  search.set(parts.get('q') || '');
+  restoring = false;
+}
+
+/* ---- keys ----------------------------------------------------------------- */
+
+function resetAll() {
+  search.set('');
+  for (const explorer of explorers) {
+    explorer.focus = -1;
+    explorer.select(0, explorer.model.columnCount - 1);
+  }
+  document.activeElement.blur();
+  remember();
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === 'Escape') return resetAll();
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  const explorer = current || explorers[0];
+  const actions = {
+    '/': () => search.box.focus(),
+    ArrowLeft: () => explorer && explorer.step(-1, event.shiftKey),
+    ArrowRight: () => explorer && explorer.step(1, event.shiftKey),
+    ArrowUp: () => explorer && explorer.zoomOut(),
+    ArrowDown: () => explorer && explorer.zoomIn(),
+  };
+  const isScroll = event.key.startsWith('Arrow') && !(explorer && isNear(explorer));
+  if (!actions[event.key] || isScroll) return;
+  event.preventDefault();
+  actions[event.key]();
+}
+
+/* Arrows scroll the page, but where there is something that they move. */
+function isNear(explorer) {
+  const box = explorer.explore.getBoundingClientRect();
+  return explorer.section.contains(document.activeElement) ||
+    (box.top < innerHeight && box.bottom > 0);
+}
+
+/* ---- all of it ------------------------------------------------------------ */
+
+let current = null; // the device that keys are for
+const explorers = [];
+
+for (const source of data.devices) {
+  const section = document.getElementById(`device-${source.device}`);
+  if (section && section.querySelector('table.live')) explorers.push(new Explorer(section, source));
+}
+document.querySelectorAll('table.sortable').forEach(makeSortable);
+
+const tools = document.getElementById('tools');
+if (explorers.length) tools.append(search.hits, search.box);
+tools.append(element('button', {
+  type: 'button', text: 'light / dark', onclick: () => {
+    setTheme(isDark() ? 'light' : 'dark');
+    remember();
+  },
+}));
+search.box.addEventListener('input', () => {
+  search.set(search.box.value);
+  remember();
+});
+for (const link of document.querySelectorAll('a[href^="#"]')) {
+  link.addEventListener('click', (event) => { // the address keeps what is shown
+    event.preventDefault();
+    document.getElementById(link.hash.slice(1)).scrollIntoView();
+  });
+}
+addEventListener('keydown', onKey);
+addEventListener('hashchange', restore);
+addEventListener('beforeprint', () => {
+  for (const details of document.querySelectorAll('details')) details.open = true;
+});
+let resized;
+addEventListener('resize', () => {
+  clearTimeout(resized);
+  resized = setTimeout(() => explorers.forEach((explorer) => explorer.showIcicle()), 100);
+});
+restore();
+if (location.hash && !location.hash.includes('='))
+  explorers.forEach((explorer) => explorer.show());
+document.documentElement.dataset.ready = 'yes';
+})();
