@@ -124,9 +124,9 @@ static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_blo
                                struct mt_history_group *group)
 {
     bool in_phase = life->phase >= 0 && (uint32_t)life->phase < feed->phase_count;
-    struct known fresh = {
-        .origin = {life->stack, life->tied, in_phase ? feed->phase_names[life->phase] : 0,
-                   life->role, life->tie, life->birth_event < feed->attribution.first_event}};
+    struct known fresh = {.origin = {life->stack, life->tied,
+                                     in_phase ? feed->phase_names[life->phase] : 0, life->role,
+                                     life->tie, life->birth_event < feed->attribution.first_event}};
     uint64_t key = hash(&fresh.origin);
     enum mt_status status;
 
@@ -188,8 +188,10 @@ enum mt_status mt_history_feed_new(struct mt_analysis *analysis, uint32_t slot,
     return status;
 }
 
-void mt_history_feed_release(struct mt_history_feed *feed)
+void mt_history_feed_release(void *context)
 {
+    struct mt_history_feed *feed = context;
+
     if (!feed)
         return;
     mt_attribution_release(&feed->attribution);
@@ -235,7 +237,7 @@ enum mt_status mt_history_feed_finish(struct mt_history_feed *feed, struct mt_hi
     enum mt_status status = mt_history_finish(feed->builder, history);
     uint32_t share = feed->share ? feed->share : 1;
 
-    return status ? status
-                  : mt_history_reduce(*history, MT_HISTORY_GROUPS / share,
-                                      MT_HISTORY_CHANGES / share);
+    return status
+               ? status
+               : mt_history_reduce(*history, MT_HISTORY_GROUPS / share, MT_HISTORY_CHANGES / share);
 }

@@ -192,8 +192,8 @@ static enum mt_status merge_small(struct mt_history_builder *builder)
     enum mt_status status;
 
     builder->small_bytes = builder->small_bytes ? builder->small_bytes * 2 : 512;
-    status = mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes,
-                                     &into);
+    status =
+        mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes, &into);
     if (!status)
         status = renumber_tallies(builder, into, old_count);
     if (!status) {
@@ -225,8 +225,8 @@ static enum mt_status make_room(struct mt_history_builder *builder)
     if (builder->groups.count < MOST_GROUPS && builder->change_count < MOST_CHANGES)
         return MT_OK;
     note_most(builder);
-    while (!status && (builder->groups.count > MOST_GROUPS / 2 ||
-                       builder->change_count > MOST_CHANGES / 2) &&
+    while (!status &&
+           (builder->groups.count > MOST_GROUPS / 2 || builder->change_count > MOST_CHANGES / 2) &&
            builder->small_bytes <= UINT64_MAX / 2)
         status = merge_small(builder);
     return status;
@@ -333,8 +333,8 @@ static enum mt_status make_columns(struct mt_history *history)
     history->column_count = count;
     for (uint32_t i = 0; i < count; i++)
         history->columns[i].begin_t_ns =
-            time_at(&history->axis, history->axis.busy_ns / count * i +
-                                        history->axis.busy_ns % count * i / count);
+            time_at(&history->axis,
+                    history->axis.busy_ns / count * i + history->axis.busy_ns % count * i / count);
     return MT_OK;
 }
 
@@ -433,8 +433,7 @@ static enum mt_status note(struct mt_history_builder *builder, uint32_t group, i
         if (status)
             return status;
     }
-    builder->pending[builder->pending_count++] =
-        (struct pending){group, {bytes, blocks}};
+    builder->pending[builder->pending_count++] = (struct pending){group, {bytes, blocks}};
     return MT_OK;
 }
 
@@ -524,10 +523,10 @@ enum mt_status mt_history_finish(struct mt_history_builder *builder, struct mt_h
         status = close_column(builder);
     if (status)
         return status;
-    made->groups = mt_arena_array(made->arena, (size_t)builder->groups.count + 1,
-                                  sizeof *made->groups);
-    made->changes = mt_arena_array(made->arena, (size_t)builder->change_count + 1,
-                                   sizeof *made->changes);
+    made->groups =
+        mt_arena_array(made->arena, (size_t)builder->groups.count + 1, sizeof *made->groups);
+    made->changes =
+        mt_arena_array(made->arena, (size_t)builder->change_count + 1, sizeof *made->changes);
     same = calloc((size_t)builder->groups.count + 1, sizeof *same);
     if (!made->groups || !made->changes || !same) {
         free(same);

@@ -110,7 +110,7 @@ struct mt_history_feed;
 
 enum mt_status mt_history_feed_new(struct mt_analysis *analysis, uint32_t slot,
                                    struct mt_history_feed **feed) MT_MUST_USE;
-void mt_history_feed_release(struct mt_history_feed *feed);
+void mt_history_feed_release(void *feed); /* NULL is fine */
 enum mt_status mt_history_feed_birth(void *feed, const struct mt_block_life *life) MT_MUST_USE;
 enum mt_status mt_history_feed_end(void *feed, const struct mt_block_life *life) MT_MUST_USE;
 enum mt_status mt_history_feed_state(void *feed, const struct mt_model_state *state) MT_MUST_USE;

@@ -3,6 +3,7 @@
 #include "analysis.h"
 #include "flamechart_model.h"
 #include "model_feeds.h"
+#include "history_model.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -110,6 +111,29 @@ static enum mt_status finish_flamechart(struct mt_analysis *analysis, void *buil
     return mt_flamechart_builder_finish(builder, &out->flamechart);
 }
 
+/* ---- history ----------------------------------------------------------------- */
+
+static enum mt_status begin_history(struct mt_analysis *analysis, uint32_t slot,
+                                    struct mt_model_feed *feed)
+{
+    struct mt_history_feed *builder = NULL;
+    enum mt_status status = mt_history_feed_new(analysis, slot, &builder);
+
+    *feed = (struct mt_model_feed){.builder = builder,
+                                   .on_birth = mt_history_feed_birth,
+                                   .on_end = mt_history_feed_end,
+                                   .on_state = mt_history_feed_state,
+                                   .release = mt_history_feed_release};
+    return status;
+}
+
+static enum mt_status finish_history(struct mt_analysis *analysis, void *builder,
+                                     struct mt_device_report *out)
+{
+    (void)analysis;
+    return mt_history_feed_finish(builder, &out->history);
+}
+
 /* ---- all of them --------------------------------------------------------------- */
 
 static const struct {
@@ -123,6 +147,7 @@ static const struct {
     {MT_MODEL_FLAMECHART, begin_flamechart, finish_flamechart},
     {MT_MODEL_BLOCKS, mt_blocks_feed_begin, mt_blocks_feed_finish},
     {MT_MODEL_LIFETIMES, mt_lifetimes_feed_begin, mt_lifetimes_feed_finish},
+    {MT_MODEL_HISTORY, begin_history, finish_history},
 };
 
 _Static_assert(MT_ARRAY_LEN(models) <= MT_MODELS_MAX, "a feed for each model");

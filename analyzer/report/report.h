@@ -368,6 +368,7 @@ struct mt_timeline;   /* timeline_model.h */
 struct mt_flamechart; /* flamechart_model.h */
 struct mt_blocks;     /* blocks_model.h */
 struct mt_lifetimes;  /* lifetimes_model.h */
+struct mt_history;    /* history_model.h */
 
 struct mt_device_report {
     uint16_t device;
@@ -417,6 +418,7 @@ struct mt_device_report {
     struct mt_flamechart *flamechart; /* NULL unless asked for */
     struct mt_blocks *blocks;         /* NULL unless asked for */
     struct mt_lifetimes *lifetimes;   /* NULL unless asked for */
+    struct mt_history *history;       /* NULL unless asked for */
 };
 
 struct mt_report {
@@ -467,6 +469,7 @@ struct mt_analyze_progress {
 enum mt_model_bit {
     MT_MODEL_TIMELINE = 1,
     MT_MODEL_FLAMECHART = 2,
+    MT_MODEL_HISTORY = 256,
     MT_MODEL_BLOCKS = 4,
     MT_MODEL_LIFETIMES = 32
 };
