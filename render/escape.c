@@ -22,6 +22,26 @@ void mt_add_xml(struct mt_buf *out, const char *text)
     }
 }
 
+void mt_add_script_string(struct mt_buf *out, const char *text, size_t columns)
+{
+    uint32_t c;
+
+    mt_buf_add_char(out, '"');
+    for (size_t i = 0; (c = mt_utf8_next(&text)); i++) {
+        if (i == columns) {
+            mt_buf_add_text(out, "\xE2\x80\xA6");
+            break;
+        }
+        if (c < 0x20 || c == 0x7f || c == '<' || c == '>' || c == '&' || c == 0x2028 || c == 0x2029)
+            mt_buf_printf(out, "\\u%04x", (unsigned)c);
+        else if (c == '"' || c == '\\')
+            mt_buf_printf(out, "\\%c", (char)c);
+        else
+            mt_buf_add_utf8(out, c);
+    }
+    mt_buf_add_char(out, '"');
+}
+
 /* Characters that change the direction of what follows, or that nobody sees. */
 static bool is_deceptive(uint32_t c)
 {

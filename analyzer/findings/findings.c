@@ -18,8 +18,7 @@ bool mt_finding_replayable(const struct mt_finding_search *search)
            strncmp(report->policy, "pytorch", 7) == 0;
 }
 
-/* A word of a shell's line. */
-static const char *quoted(struct mt_arena *arena, const char *text)
+const char *mt_shell_word(struct mt_arena *arena, const char *text)
 {
     const char *at;
 
@@ -36,7 +35,7 @@ const char *mt_finding_command(const struct mt_finding_search *search, const cha
     const struct mt_report *report = search->analysis->report;
     struct mt_arena *arena = &search->analysis->report->arena;
     uint64_t limit_bytes = search->device->replay.limit_bytes;
-    const char *path = quoted(arena, *report->path ? report->path : "TRACE");
+    const char *path = mt_shell_word(arena, *report->path ? report->path : "TRACE");
 
     if (!path)
         path = "TRACE";

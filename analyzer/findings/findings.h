@@ -55,6 +55,10 @@ enum mt_status mt_finding_lives(struct mt_finding_search *search,
  * something else would have done to it. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
+/* Text as a word of a shell's line; NULL if that takes more than quotes, or without
+ * memory. */
+const char *mt_shell_word(struct mt_arena *arena, const char *text);
+
 /* The line of a shell that replays the run as it was and under the policy; of the
  * report's arena. */
 const char *mt_finding_command(const struct mt_finding_search *search, const char *policy);

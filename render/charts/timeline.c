@@ -292,14 +292,17 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
                      "The trace holds no allocation or release of device memory.");
 }
 
-enum mt_status mt_timeline_draw(const struct mt_report *report,
-                                const struct mt_device_report *device,
-                                const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                struct mt_error *error)
+static bool is_empty(const struct mt_device_report *device)
 {
-    struct mt_timeline_plan plan;
+    return !device || !device->timeline || !device->timeline->bin_count || !device->events;
+}
+
+bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
+                         const struct mt_chart_options *options, struct mt_drawing *drawing,
+                         struct mt_timeline_plan *plan)
+{
     double width = mt_frame_width(options->width), y;
-    bool empty = !device || !device->timeline || !device->timeline->bin_count || !device->events;
+    bool empty = is_empty(device);
     const char *title;
 
     mt_drawing_init(drawing, width,
@@ -309,15 +312,27 @@ enum mt_status mt_timeline_draw(const struct mt_report *report,
     mt_frame_describe(drawing, report, empty ? NULL : device, title);
     if (empty) {
         draw_nothing(drawing, report, device, title);
-    } else {
-        memset(&plan, 0, sizeof plan);
-        plan.report = report;
-        plan.device = device;
-        mt_time_axis_init(&plan.axis, report, device->timeline, options->event_axis);
-        y = mt_frame_header(drawing, title, facts_of(drawing, report, device));
-        place_plot(&plan, drawing, y);
-        place_top(&plan);
-        place_axes(&plan);
+        return false;
+    }
+    memset(plan, 0, sizeof *plan);
+    plan->report = report;
+    plan->device = device;
+    mt_time_axis_init(&plan->axis, report, device->timeline, options->event_axis);
+    y = mt_frame_header(drawing, title, facts_of(drawing, report, device));
+    place_plot(plan, drawing, y);
+    place_top(plan);
+    place_axes(plan);
+    return true;
+}
+
+enum mt_status mt_timeline_draw(const struct mt_report *report,
+                                const struct mt_device_report *device,
+                                const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                struct mt_error *error)
+{
+    struct mt_timeline_plan plan;
+
+    if (mt_timeline_lay_out(report, device, options, drawing, &plan)) {
         mt_timeline_make_columns(drawing, &plan);
         if (!drawing->failed) {
             draw_plot(drawing, &plan);

@@ -34,6 +34,12 @@ struct mt_timeline_plan {
 /* Roles from the base line up: what lives long first, so that it lies still. */
 extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 
+/* Where everything of the chart lies; draws its header, and what stands above and
+ * below the plot. False if there is nothing to show. */
+bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
+                         const struct mt_chart_options *options, struct mt_drawing *drawing,
+                         struct mt_timeline_plan *plan);
+
 /* y of a number of bytes, snapped to half a pixel. */
 double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes);
 

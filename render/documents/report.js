@@ -70,6 +70,7 @@ const GROUP = 6; // numbers a group has
 class Model {
   constructor(source) {
     this.source = source;
+    this.strings = source.strings;
     this.columnCount = source.t.length;
     this.groups = [];
     for (let at = 0; at < source.groups.length; at += GROUP) {
@@ -77,8 +78,8 @@ class Model {
       this.groups.push({
         node, role, detail,
         size: size * source.unit,
-        site: data.strings[site],
-        phase: phase < 0 ? 'several phases' : data.strings[phase],
+        site: this.strings[site],
+        phase: phase < 0 ? 'several phases' : this.strings[phase],
       });
     }
     this.parents = source.nodes.filter((_, at) => at % 2 === 0);
@@ -124,13 +125,13 @@ class Model {
   }
 
   nodeName(node) {
-    const [name, place] = data.frames[this.frames[node]];
-    const words = data.strings[name];
-    return place < 0 ? words : `${words} ${data.strings[place]}`;
+    const [name, place] = this.source.frames[this.frames[node]];
+    const words = this.strings[name];
+    return place < 0 ? words : `${words} ${this.strings[place]}`;
   }
 
   nodeOrigin(node) {
-    return data.frames[this.frames[node]][2];
+    return this.source.frames[this.frames[node]][2];
   }
 
   pathOf(node) {
@@ -352,7 +353,7 @@ class Explorer {
 
   showInstant() {
     const {source, totals} = this.model;
-    const where = data.strings[source.where[this.at]];
+    const where = source.strings[source.where[this.at]];
     const bytes = totals[this.at];
     const part = this.isWhole() ? 'The allocated peak' :
       this.first === this.last ? 'The fullest instant there' : 'The fullest instant of the range';
@@ -436,7 +437,7 @@ class Explorer {
   addCell(child, left, width, row, isAbove) {
     const isLeaf = child.node < 0 && child.group;
     const kind = isLeaf ? `role${child.group.role}`
-      : child.node < 0 ? 'root' : `origin${this.model.nodeOrigin(child.node)}`;
+      : child.node < 0 ? 'root0' : `origin${this.model.nodeOrigin(child.node)}`;
     const total = this.model.totals[this.at];
     const role = isLeaf ? `, ${data.roles[child.group.role]}` : '';
     const small = isLeaf && child.group.site && child.group.detail > 1 ? ` of ${child.group.site}` : '';
@@ -516,7 +517,7 @@ class Explorer {
     if (this.by === 'phase') return group.phase;
     if (this.by === 'size') return String(group.detail ? 0 : group.size);
     return group.detail === 3 ? `small ${group.role}`
-      : `${group.role}\n${group.phase}\n${group.detail === 2 ? '' : ''}${group.site}`;
+      : `${group.role}\n${group.phase}\n${group.site}`;
   }
 
   nameOf(group) {

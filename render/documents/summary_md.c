@@ -6,6 +6,7 @@
 #include "text_chart.h"
 #include "units.h"
 #include "util.h"
+#include "verdict.h"
 
 enum {
     NAME_COLUMNS = 120,
@@ -59,23 +60,14 @@ static void add_bytes(struct mt_buf *out, uint64_t bytes)
 static void add_verdict(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_gates *gates)
 {
-    static const char *const words[] = {"pass", "pass, with a warning", "FAIL", "NOT EVALUATED"};
+    struct mt_buf verdict = {0};
 
+    mt_add_verdict(&verdict, report, gates);
     mt_buf_add_text(out, "### memtrace: ");
-    if (gates && gates->count) {
-        mt_buf_printf(out, "%s: ", words[gates->verdict]);
-        if (gates->verdict == MT_GATE_PASS)
-            mt_buf_printf(out, "%zu of %zu rules hold", gates->states[MT_GATE_PASS], gates->count);
-        else
-            mt_add_markdown(out, gates->results[0].verdict, TEXT_COLUMNS);
-    } else if (report->device_count) {
-        mt_buf_add_text(out, "peak ");
-        add_bytes(out, report->devices[0].allocated_peak.bytes);
-        mt_buf_add_text(out, " allocated");
-    } else {
-        mt_buf_add_text(out, "no memory events");
-    }
+    mt_add_markdown(out, verdict.data ? verdict.data : "", TEXT_COLUMNS);
     mt_buf_add_text(out, "\n\n");
+    out->failed |= verdict.failed;
+    mt_buf_release(&verdict);
 }
 
 /* ---- peaks ------------------------------------------------------------------------- */

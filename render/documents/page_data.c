@@ -1,0 +1,335 @@
+#include "page_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "escape.h"
+#include "site.h"
+#include "speaking_stack.h"
+#include "timeline.h"
+
+enum { NAME_COLUMNS = 160, TRIES = 12 };
+
+/* A call stack of the page is a node of a tree; a frame is a name and a place. */
+struct writer {
+    const struct mt_report *report;
+    const struct mt_device_report *device;
+    const struct mt_history *history;
+    struct mt_timeline_plan plan;
+    struct mt_drawing drawing; /* that the timeline is laid out in; owns words */
+    struct mt_speaking_stack speaking;
+    struct mt_strings strings;
+    struct mt_map nodes; /* parent and frame -> node */
+    struct mt_buf node_text, frame_text, group_text;
+    struct mt_map frames; /* strings and origin -> frame */
+    uint32_t node_count, frame_count;
+    uint64_t unit;
+    enum mt_status status;
+};
+
+static uint32_t string_of(struct writer *writer, const char *text)
+{
+    uint32_t id = 0;
+
+    if (!writer->status)
+        writer->status = mt_strings_intern(&writer->strings, text, strlen(text), &id);
+    return id;
+}
+
+static void add_list(struct mt_buf *out, int64_t value)
+{
+    if (out->length && out->data[out->length - 1] != '[')
+        mt_buf_add_char(out, ',');
+    mt_buf_add_i64(out, value);
+}
+
+/* ---- stacks -------------------------------------------------------------- */
+
+#define NO_NODE UINT32_MAX
+
+static uint32_t frame_of(struct writer *writer, const char *name, const char *place,
+                         enum mt_origin origin)
+{
+    uint32_t id = string_of(writer, name);
+    uint32_t at = place && *place ? string_of(writer, place) : UINT32_MAX;
+    uint64_t key = ((uint64_t)id << 32 | at) * 8 + (uint64_t)origin;
+    uint32_t found = mt_map_get(&writer->frames, key);
+
+    if (found != MT_MAP_NONE || writer->status)
+        return found;
+    writer->status = mt_map_set(&writer->frames, key, writer->frame_count);
+    mt_buf_printf(&writer->frame_text, "%s[%u,", writer->frame_count ? "," : "", id);
+    mt_buf_add_i64(&writer->frame_text, at == UINT32_MAX ? -1 : (int64_t)at);
+    mt_buf_printf(&writer->frame_text, ",%d]", (int)origin);
+    return writer->frame_count++;
+}
+
+static uint32_t node_of(struct writer *writer, uint32_t parent, uint32_t frame)
+{
+    uint64_t key = (uint64_t)parent << 32 | frame;
+    uint32_t found = mt_map_get(&writer->nodes, key);
+
+    if (found != MT_MAP_NONE || writer->status)
+        return found;
+    writer->status = mt_map_set(&writer->nodes, key, writer->node_count);
+    add_list(&writer->node_text, parent == NO_NODE ? -1 : (int64_t)parent);
+    add_list(&writer->node_text, frame);
+    return writer->node_count++;
+}
+
+/* Where blocks without a stack hang: what is known of them below why they have none. */
+static uint32_t node_without_stack(struct writer *writer, const struct mt_history_group *group)
+{
+    const char *why = group->is_initial    ? "born before the trace"
+                      : group->is_backward ? "autograd engine"
+                                           : "no stack recorded";
+    uint32_t node;
+
+    if (group->detail == MT_HISTORY_BY_ROLE)
+        return NO_NODE;
+    node = node_of(writer, NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
+    return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
+}
+
+static uint32_t node_of_group(struct writer *writer, const struct mt_history_group *group)
+{
+    const struct mt_symbols *symbols = writer->report->symbols;
+    struct mt_arena *arena = &writer->drawing.arena;
+    uint32_t frames[MT_SPEAKING_DEPTH], count = 0, node = NO_NODE;
+
+    if (!writer->status)
+        writer->status = mt_speaking_stack_get(&writer->speaking, group->stack, frames, &count);
+    if (group->stack == MT_NO_ID && group->detail <= MT_HISTORY_BY_STACK)
+        return node_without_stack(writer, group);
+    for (uint32_t i = 0; i < count && !writer->status; i++) {
+        const char *name = mt_frame_function(arena, symbols, frames[i]);
+        const char *place = mt_frame_place(arena, symbols, frames[i]);
+
+        if (!name || !place)
+            writer->status = MT_ERR_MEMORY;
+        else
+            node = node_of(writer, node,
+                           frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
+    }
+    return node;
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+static uint64_t greatest_common(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint64_t size_of_change(int64_t bytes)
+{
+    return bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+}
+
+static uint64_t unit_of(const struct mt_history *history)
+{
+    uint64_t unit = 0;
+
+    for (uint32_t i = 0; i < history->change_count; i++)
+        unit = greatest_common(size_of_change(history->changes[i].bytes), unit);
+    for (uint32_t i = 0; i < history->group_count; i++)
+        unit = greatest_common(history->groups[i].block_bytes, unit);
+    return unit ? unit : 1;
+}
+
+static void add_groups(struct writer *writer)
+{
+    for (uint32_t i = 0; i < writer->history->group_count && !writer->status; i++) {
+        const struct mt_history_group *group = &writer->history->groups[i];
+        uint32_t node = node_of_group(writer, group);
+
+        add_list(&writer->group_text, node == NO_NODE ? -1 : (int64_t)node);
+        add_list(&writer->group_text, string_of(writer, group->site));
+        add_list(&writer->group_text, group->phase ? (int64_t)string_of(writer, group->phase) : -1);
+        add_list(&writer->group_text, group->role);
+        add_list(&writer->group_text, (int64_t)(group->block_bytes / writer->unit));
+        add_list(&writer->group_text, group->detail);
+    }
+}
+
+static void add_changes(const struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_history *history = writer->history;
+
+    mt_buf_add_text(out, ",\"changes\":[");
+    for (uint32_t i = 0; i < history->column_count; i++) {
+        const struct mt_history_column *column = &history->columns[i];
+
+        mt_buf_add_text(out, i ? ",[" : "[");
+        for (uint32_t j = 0; j < column->change_count; j++) {
+            const struct mt_history_change *change = &history->changes[column->first_change + j];
+
+            add_list(out, change->group);
+            add_list(out, change->bytes / (int64_t)writer->unit);
+            add_list(out, change->blocks);
+        }
+        mt_buf_add_char(out, ']');
+    }
+    mt_buf_add_char(out, ']');
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+static void add_decimal(struct mt_buf *out, double value)
+{
+    if (out->data[out->length - 1] != '[')
+        mt_buf_add_char(out, ',');
+    mt_buf_add_decimal(out, value, 1);
+}
+
+static void add_plot(struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_history *history = writer->history;
+    const struct mt_time_axis *axis = &writer->plan.axis;
+    const struct mt_box *plot = &writer->plan.plot;
+
+    mt_buf_add_text(out, ",\"plot\":[");
+    add_decimal(out, plot->x);
+    add_decimal(out, plot->y);
+    add_decimal(out, plot->width);
+    add_decimal(out, plot->height);
+    mt_buf_add_text(out, "],\"xs\":[");
+    for (uint32_t i = 0; i < history->column_count; i++)
+        add_decimal(out, mt_time_axis_x(axis, history->columns[i].begin_t_ns,
+                                        history->columns[i].begin_event));
+    add_decimal(out, axis->left + axis->width);
+    mt_buf_add_char(out, ']');
+}
+
+static void add_columns(struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_history *history = writer->history;
+    const struct mt_report *report = writer->report;
+
+    mt_buf_add_text(out, ",\"t\":[");
+    for (uint32_t i = 0; i < history->column_count; i++)
+        add_list(out, (int64_t)(history->columns[i].t_ns - report->first_t_ns));
+    mt_buf_add_text(out, "],\"event\":[");
+    for (uint32_t i = 0; i < history->column_count; i++)
+        add_list(out, (int64_t)history->columns[i].event);
+    mt_buf_add_text(out, "],\"reserved\":[");
+    for (uint32_t i = 0; i < history->column_count; i++)
+        add_list(out, (int64_t)history->columns[i].bytes.reserved);
+    mt_buf_add_text(out, "],\"where\":[");
+    for (uint32_t i = 0; i < history->column_count; i++) {
+        int32_t phase = history->columns[i].phase;
+        int64_t step = phase >= 0 ? report->phases[phase].step : MT_NO_STEP;
+
+        add_list(out, string_of(writer, mt_frame_where(&writer->drawing, report, phase, step)));
+    }
+    mt_buf_add_char(out, ']');
+}
+
+static void add_strings(const struct writer *writer, struct mt_buf *out)
+{
+    mt_buf_add_text(out, ",\"strings\":[");
+    for (uint32_t i = 0; i < writer->strings.count; i++) {
+        if (i)
+            mt_buf_add_char(out, ',');
+        mt_add_script_string(out, writer->strings.texts[i], NAME_COLUMNS);
+    }
+    mt_buf_add_char(out, ']');
+}
+
+static void add_part(struct mt_buf *out, const char *name, const struct mt_buf *part)
+{
+    mt_buf_printf(out, ",\"%s\":[", name);
+    mt_buf_add(out, part->data ? part->data : "", part->length);
+    mt_buf_add_char(out, ']');
+    out->failed |= part->failed;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static void release(struct writer *writer)
+{
+    mt_drawing_release(&writer->drawing);
+    mt_strings_release(&writer->strings);
+    mt_map_release(&writer->nodes);
+    mt_map_release(&writer->frames);
+    mt_buf_release(&writer->node_text);
+    mt_buf_release(&writer->frame_text);
+    mt_buf_release(&writer->group_text);
+}
+
+static enum mt_status write_history(struct mt_buf *out, const struct mt_report *report,
+                                    const struct mt_device_report *device,
+                                    const struct mt_history *history)
+{
+    const struct mt_chart_options options = {0};
+    struct writer writer = {.report = report, .device = device, .history = history};
+
+    memset(&writer.drawing, 0, sizeof writer.drawing);
+    writer.unit = unit_of(history);
+    if (!mt_timeline_lay_out(report, device, &options, &writer.drawing, &writer.plan)) {
+        release(&writer);
+        return MT_OK;
+    }
+    mt_speaking_stack_init(&writer.speaking, &writer.drawing.arena, report->symbols);
+    mt_buf_printf(out, "{\"device\":%u,\"unit\":%llu,\"small\":%llu", (unsigned)device->device,
+                  (unsigned long long)writer.unit, (unsigned long long)history->small_bytes);
+    add_plot(&writer, out);
+    add_columns(&writer, out);
+    add_groups(&writer);
+    add_part(out, "nodes", &writer.node_text);
+    add_part(out, "frames", &writer.frame_text);
+    add_part(out, "groups", &writer.group_text);
+    add_changes(&writer, out);
+    add_strings(&writer, out);
+    mt_buf_add_char(out, '}');
+    if (out->failed || writer.drawing.failed)
+        writer.status = MT_ERR_MEMORY;
+    release(&writer);
+    return writer.status;
+}
+
+/* One that may be told less finely, while the report's stays as it is. */
+static enum mt_status copy_history(struct mt_arena *arena, const struct mt_history *history,
+                                   struct mt_history *copy)
+{
+    *copy = *history;
+    copy->columns = mt_arena_array(arena, (size_t)history->column_count + 1, sizeof *copy->columns);
+    copy->groups = mt_arena_array(arena, (size_t)history->group_count + 1, sizeof *copy->groups);
+    copy->changes = mt_arena_array(arena, (size_t)history->change_count + 1, sizeof *copy->changes);
+    if (!copy->columns || !copy->groups || !copy->changes)
+        return MT_ERR_MEMORY;
+    memcpy(copy->columns, history->columns, history->column_count * sizeof *copy->columns);
+    if (history->group_count)
+        memcpy(copy->groups, history->groups, history->group_count * sizeof *copy->groups);
+    if (history->change_count)
+        memcpy(copy->changes, history->changes, history->change_count * sizeof *copy->changes);
+    return MT_OK;
+}
+
+enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
+                                const struct mt_device_report *device, size_t most_bytes)
+{
+    struct mt_arena arena = {0};
+    struct mt_buf text = {0};
+    struct mt_history history;
+    enum mt_status status = copy_history(&arena, device->history, &history);
+
+    for (int i = 0; i < TRIES && !status; i++) {
+        mt_buf_reset(&text);
+        status = write_history(&text, report, device, &history);
+        if (status || text.length <= most_bytes)
+            break;
+        status = mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
+    }
+    if (!status && text.length && text.length <= most_bytes)
+        mt_buf_add(out, text.data, text.length);
+    mt_buf_release(&text);
+    mt_arena_release(&arena);
+    return status;
+}

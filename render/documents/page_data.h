@@ -1,0 +1,22 @@
+/* What report.js reads: the history of a device as JSON, small enough for a page.
+ *
+ * {"device", "unit": bytes of which all sizes and changes are multiples,
+ *  "plot": [x, y, width, height] of the timeline chart, "xs": of the edges of
+ *  columns in it, "t", "event", "where", "reserved": of each column's instant, "strings",
+ *  "frames": [[name, place or -1, origin], ...], "nodes": [parent or -1, frame, ...],
+ *  "groups": [node or -1, site, phase or -1, role, size, detail, ...],
+ *  "changes": [[group, bytes, blocks, ...] of each column], "small": bytes}
+ * Names are numbers of strings; bytes of changes and sizes count in units. */
+#ifndef MT_RENDER_PAGE_DATA_H
+#define MT_RENDER_PAGE_DATA_H
+
+#include "buf.h"
+#include "history_model.h"
+
+/* The device has a history and a timeline. Told less finely if it would take
+ * more than `most_bytes`; nothing is added if even that is not enough. */
+enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
+                                const struct mt_device_report *device,
+                                size_t most_bytes) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,513 @@
+/* The page is made in parts. What matters most is made first and takes its room;
+ * a part for which none is left is named instead. */
+#include "report_html.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "chart.h"
+#include "escape.h"
+#include "findings.h"
+#include "frame.h"
+#include "page_data.h"
+#include "page_tables.h"
+#include "theme.h"
+#include "util.h"
+#include "verdict.h"
+
+extern const char mt_page_css[], mt_page_js[];
+
+enum {
+    DATA_BYTES = 400000, /* of the history of all devices */
+    ANSWER_BYTES = 60000,
+    END_BYTES = 16000, /* kept free for what names what is missing */
+    MOST_FINDINGS = 24,
+    MOST_RULES = 64
+};
+
+struct writer {
+    const struct mt_report_html *page;
+    const struct mt_report *report;
+    struct mt_error *error;
+    struct mt_buf main, nav, data;
+    size_t left; /* bytes that are still free */
+    uint32_t device_count;
+    enum mt_status status;
+};
+
+unsigned mt_report_html_models(void)
+{
+    return mt_charts_models() | MT_MODEL_TIMELINE | MT_MODEL_HISTORY;
+}
+
+/* Takes the room of a part, if there is so much. */
+static bool take_room(struct writer *writer, size_t bytes)
+{
+    if (bytes > writer->left)
+        return false;
+    writer->left -= bytes;
+    return true;
+}
+
+static void add_buf(struct mt_buf *out, const struct mt_buf *part)
+{
+    mt_buf_add(out, part->data ? part->data : "", part->length);
+    out->failed |= part->failed;
+}
+
+/* ---- head ---------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    enum mt_color color;
+} variables[] = {{"background", MT_COLOR_BACKGROUND},
+                 {"panel", MT_COLOR_PANEL},
+                 {"grid", MT_COLOR_GRID},
+                 {"axis", MT_COLOR_AXIS},
+                 {"text", MT_COLOR_TEXT},
+                 {"muted", MT_COLOR_MUTED},
+                 {"good", MT_COLOR_GOOD},
+                 {"warn", MT_COLOR_WARN},
+                 {"bad", MT_COLOR_BAD}};
+
+static void add_cell_color(struct mt_buf *out, const char *kind, unsigned number,
+                           enum mt_color color, enum mt_theme theme)
+{
+    mt_buf_printf(out, ".%s%u{background:#%06x;color:#%06x}", kind, number,
+                  (unsigned)mt_theme_rgb(theme, color),
+                  (unsigned)mt_theme_rgb(theme, mt_theme_text_on(color)));
+}
+
+static void add_colors(struct mt_buf *out, enum mt_theme theme)
+{
+    mt_buf_printf(out, ":root{color-scheme:%s;--link:#%s;",
+                  theme == MT_THEME_DARK ? "dark" : "light",
+                  theme == MT_THEME_DARK ? "58a6ff" : "0969da");
+    for (size_t i = 0; i < MT_ARRAY_LEN(variables); i++)
+        mt_buf_printf(out, "--%s:#%06x;", variables[i].name,
+                      (unsigned)mt_theme_rgb(theme, variables[i].color));
+    mt_buf_add_char(out, '}');
+    add_cell_color(out, "root", 0, MT_COLOR_ROOT, theme);
+    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
+        add_cell_color(out, "role", i, mt_role_color((enum mt_role)i), theme);
+    for (unsigned i = 0; i < MT_ORIGIN_COUNT; i++)
+        add_cell_color(out, "origin", i, (enum mt_color)(MT_COLOR_ORIGIN_0 + i), theme);
+}
+
+static void add_head(struct mt_buf *out, const struct mt_report *report)
+{
+    mt_buf_add_text(out,
+                    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
+                    "<title>memtrace: ");
+    mt_add_page_name(out, report->name);
+    mt_buf_add_text(out, "</title>\n<style>");
+    add_colors(out, MT_THEME_LIGHT);
+    mt_buf_add_text(out, "@media(prefers-color-scheme:dark){");
+    add_colors(out, MT_THEME_DARK);
+    mt_buf_add_text(out, "}\n");
+    mt_buf_add_text(out, mt_page_css);
+    mt_buf_add_text(out, "</style></head>\n<body>\n");
+}
+
+static void add_title(struct mt_buf *out, const struct mt_report *report)
+{
+    const struct mt_device_report *device = report->device_count == 1 ? report->devices : NULL;
+    struct mt_drawing words;
+
+    mt_drawing_init(&words, 1, 1, "words");
+    mt_buf_add_text(out, "<header class=\"page-head\"><h1>");
+    mt_add_page_name(out, report->name);
+    mt_buf_add_text(out, "</h1>\n<p class=\"facts\">");
+    mt_add_page_name(out, mt_frame_facts(&words, report, device));
+    if (report->what_if) {
+        mt_buf_add_text(out, " \xC2\xB7 simulated with ");
+        mt_add_page_name(out, report->policy);
+    }
+    mt_buf_add_text(out, "</p></header>\n");
+    mt_drawing_release(&words);
+}
+
+static void add_link(struct writer *writer, const char *id, const char *words)
+{
+    mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
+}
+
+/* ---- verdict and gates --------------------------------------------------- */
+
+static const char *state_class(enum mt_gate_state state)
+{
+    return state == MT_GATE_PASS ? "pass" : state == MT_GATE_WARN ? "warn" : "fail";
+}
+
+static void add_rule(struct mt_buf *out, const struct mt_gate_result *result)
+{
+    mt_buf_add_text(out, "<tr><td>");
+    mt_add_page_name(out, result->name);
+    mt_buf_printf(out, "</td><td class=\"state %s\">%s%s</td><td>", state_class(result->state),
+                  mt_gate_state_name(result->state), result->excused ? " (allowed)" : "");
+    mt_add_page_name(out, result->verdict);
+    mt_buf_add_text(out, "</td><td>");
+    if (result->culprit)
+        mt_add_page_name(out, result->culprit);
+    mt_buf_add_text(out, "</td><td>");
+    if (result->advice)
+        mt_add_page_name(out, result->advice);
+    mt_buf_add_text(out, "</td></tr>\n");
+}
+
+static void add_gates(struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_gates *gates = writer->page->gates;
+    struct mt_buf verdict = {0};
+    bool has_gates = gates && gates->count;
+
+    mt_add_verdict(&verdict, writer->report, gates);
+    mt_buf_printf(out, "<p id=\"verdict\" class=\"verdict %s\">",
+                  has_gates ? state_class(gates->verdict) : "");
+    mt_add_page_name(out, verdict.data ? verdict.data : "");
+    mt_buf_add_text(out, "</p>\n");
+    mt_buf_release(&verdict);
+    add_link(writer, "verdict", "Verdict");
+    if (!has_gates)
+        return;
+    mt_buf_add_text(out, "<div class=\"scroll\"><table class=\"sortable\" id=\"rules\"><thead><tr>"
+                         "<th>rule</th><th>state</th><th>measured</th><th>who</th><th>try</th>"
+                         "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < gates->count && i < MOST_RULES; i++)
+        add_rule(out, &gates->results[i]);
+    mt_buf_add_text(out, "</tbody></table></div>\n");
+    if (gates->count > MOST_RULES)
+        mt_buf_printf(out, "<p class=\"omitted\">%zu rules omitted</p>\n",
+                      gates->count - MOST_RULES);
+}
+
+/* ---- findings ------------------------------------------------------------ */
+
+static void add_finding(struct mt_buf *out, const struct mt_finding *finding)
+{
+    mt_buf_printf(out, "<li class=\"finding %s\"><h3>", finding->severity);
+    mt_add_page_name(out, finding->title);
+    mt_buf_add_text(out, "</h3>\n");
+    if (finding->evidence_count)
+        mt_buf_add_text(out, "<ul>");
+    for (uint32_t i = 0; i < finding->evidence_count; i++) {
+        mt_buf_add_text(out, "<li>");
+        mt_add_page_name(out, finding->evidence[i]);
+        mt_buf_add_text(out, "</li>");
+    }
+    if (finding->evidence_count)
+        mt_buf_add_text(out, "</ul>\n");
+    mt_buf_add_text(out, "<p class=\"do\">");
+    mt_add_page_name(out, finding->advice);
+    mt_buf_add_text(out, "</p>\n");
+    if (finding->proved_by) {
+        mt_buf_add_text(out, "<p class=\"proof\"><code>");
+        mt_add_page_name(out, finding->proved_by);
+        mt_buf_add_text(out, "</code></p>\n");
+    }
+    mt_buf_add_text(out, "</li>\n");
+}
+
+static void add_findings(struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_report *report = writer->report;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        count += report->devices[i].finding_count;
+    if (!count)
+        return;
+    add_link(writer, "findings", "What to change");
+    mt_buf_add_text(out, "<h2 id=\"findings\">What to change</h2>\n<ul class=\"findings\">\n");
+    count = 0;
+    for (uint32_t i = 0; i < report->device_count; i++)
+        for (uint32_t j = 0; j < report->devices[i].finding_count; j++)
+            if (count++ < MOST_FINDINGS)
+                add_finding(out, &report->devices[i].findings[j]);
+    mt_buf_add_text(out, "</ul>\n");
+    if (count > MOST_FINDINGS)
+        mt_buf_printf(out, "<p class=\"omitted\">%u more: report.json has them</p>\n",
+                      (unsigned)(count - MOST_FINDINGS));
+}
+
+/* ---- charts -------------------------------------------------------------- */
+
+/* The SVG alone, with ids that no other chart of the page has. */
+static enum mt_status draw(const struct writer *writer, const struct mt_chart *chart,
+                           const struct mt_device_report *device, struct mt_buf *out)
+{
+    const struct mt_chart_options options = {0};
+    struct mt_drawing drawing;
+    enum mt_status status;
+
+    memset(&drawing, 0, sizeof drawing);
+    status = chart->draw(writer->report, device, &options, &drawing, writer->error);
+    if (!status && device) {
+        drawing.id =
+            mt_arena_printf(&drawing.arena, "%s-d%u", chart->name, (unsigned)device->device);
+        status =
+            drawing.id ? mt_svg_write(&drawing, MT_THEME_AUTO, out, writer->error) : MT_ERR_MEMORY;
+    } else if (!status) {
+        status = mt_svg_write(&drawing, MT_THEME_AUTO, out, writer->error);
+    }
+    mt_drawing_release(&drawing);
+    return status;
+}
+
+static void add_chart(struct writer *writer, const struct mt_chart *chart,
+                      const struct mt_device_report *device, struct mt_buf *out)
+{
+    struct mt_buf svg = {0};
+
+    if (!writer->status)
+        writer->status = draw(writer, chart, device, &svg);
+    if (writer->status) {
+        mt_buf_release(&svg);
+        return;
+    }
+    if (take_room(writer, svg.length)) {
+        mt_buf_printf(out, "<figure class=\"chart\" id=\"%s-%u\" data-chart=\"%s\">\n", chart->name,
+                      device ? (unsigned)device->device : 0, chart->name);
+        add_buf(out, &svg);
+        mt_buf_add_text(out, "</figure>\n");
+    } else {
+        mt_buf_printf(out,
+                      "<p class=\"omitted\">The chart %s takes %zu KiB, for which this page has no "
+                      "room: memtrace render %s draws it.</p>\n",
+                      chart->name, svg.length / 1024, chart->name);
+    }
+    mt_buf_release(&svg);
+}
+
+static bool is_called_for(const struct writer *writer, const struct mt_chart *chart,
+                          const struct mt_device_report *device)
+{
+    return !chart->called_for || chart->called_for(writer->report, device);
+}
+
+static const struct mt_chart *chart_named(const char *name)
+{
+    const struct mt_chart *chart = mt_charts;
+
+    while (chart->name && strcmp(chart->name, name) != 0)
+        chart++;
+    return chart->name ? chart : NULL;
+}
+
+/* All but those that stand with the history. */
+static void add_other_charts(struct writer *writer, const struct mt_device_report *device,
+                             struct mt_buf *out)
+{
+    for (const struct mt_chart *chart = mt_charts; chart->name; chart++)
+        if (strcmp(chart->name, "timeline") != 0 && strcmp(chart->name, "icicle") != 0 &&
+            is_called_for(writer, chart, device))
+            add_chart(writer, chart, device, out);
+}
+
+/* ---- a device ------------------------------------------------------------ */
+
+static void add_history(struct writer *writer, const struct mt_device_report *device)
+{
+    struct mt_buf history = {0};
+    size_t share = DATA_BYTES / writer->device_count;
+
+    if (writer->status || !device->history || !device->timeline)
+        return;
+    writer->status = mt_add_page_data(&history, writer->report, device,
+                                      share < writer->left ? share : writer->left);
+    if (history.length && take_room(writer, history.length)) {
+        if (writer->data.length)
+            mt_buf_add_text(&writer->data, ",\n");
+        add_buf(&writer->data, &history);
+    }
+    mt_buf_release(&history);
+}
+
+static void add_tables(const struct writer *writer, const struct mt_device_report *device,
+                       struct mt_buf *out)
+{
+    mt_buf_add_text(out, "<h3>Peaks</h3>\n");
+    mt_add_peaks_table(out, writer->report, device);
+    mt_add_ooms_table(out, writer->report, device);
+    mt_add_steps_table(out, writer->report, device);
+    mt_add_phases_table(out, writer->report, device);
+}
+
+static void add_section_link(struct writer *writer, const struct mt_device_report *device)
+{
+    mt_buf_printf(&writer->nav, "<a href=\"#device-%u\">", (unsigned)device->device);
+    if (writer->report->device_count == 1)
+        mt_buf_add_text(&writer->nav, "Timeline");
+    else
+        mt_buf_printf(&writer->nav, "Device %u", (unsigned)device->device);
+    mt_buf_printf(&writer->nav, "</a>\n<a href=\"#alive-%u\">Alive</a>\n",
+                  (unsigned)device->device);
+}
+
+static void add_device(struct writer *writer, const struct mt_device_report *device)
+{
+    struct mt_buf tables = {0}, live = {0}, charts = {0}, others = {0};
+    struct mt_buf *out = &writer->main;
+    unsigned number = device->device;
+
+    add_tables(writer, device, &tables);
+    mt_add_live_table(&live, writer->report, device);
+    if (!take_room(writer, tables.length + live.length + 1000)) {
+        mt_buf_printf(out, "<p class=\"omitted\">Device %u: this page has no room for it.</p>\n",
+                      number);
+    } else {
+        add_section_link(writer, device);
+        mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
+        if (writer->report->device_count > 1)
+            mt_buf_printf(out, "<h2>Device %u</h2>\n", number);
+        add_chart(writer, chart_named("timeline"), device, &charts);
+        add_history(writer, device);
+        add_chart(writer, chart_named("icicle"), device, &charts);
+        add_buf(out, &charts);
+        mt_buf_printf(out, "<h3 id=\"alive-%u\">Alive at the allocated peak</h3>\n", number);
+        add_buf(out, &live);
+        add_other_charts(writer, device, &others);
+        add_buf(out, &others);
+        add_buf(out, &tables);
+        mt_buf_add_text(out, "</section>\n");
+    }
+    mt_buf_release(&tables);
+    mt_buf_release(&live);
+    mt_buf_release(&charts);
+    mt_buf_release(&others);
+}
+
+static int by_reserved(const void *a, const void *b)
+{
+    const struct mt_device_report *x = *(const struct mt_device_report *const *)a;
+    const struct mt_device_report *y = *(const struct mt_device_report *const *)b;
+
+    if (x->reserved_peak.bytes != y->reserved_peak.bytes)
+        return x->reserved_peak.bytes < y->reserved_peak.bytes ? 1 : -1;
+    return (int)x->device - (int)y->device;
+}
+
+/* Those that reserved most come first. */
+static void add_devices(struct writer *writer)
+{
+    const struct mt_report *report = writer->report;
+    const struct mt_device_report **devices =
+        malloc(((size_t)report->device_count + 1) * sizeof *devices);
+
+    if (!devices) {
+        writer->status = MT_ERR_MEMORY;
+        return;
+    }
+    for (uint32_t i = 0; i < report->device_count; i++)
+        devices[i] = &report->devices[i];
+    qsort(devices, report->device_count, sizeof *devices, by_reserved);
+    for (uint32_t i = 0; i < report->device_count && !writer->status; i++)
+        add_device(writer, devices[i]);
+    if (!report->device_count)
+        add_chart(writer, chart_named("timeline"), NULL, &writer->main);
+    free(devices);
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static void add_answer(struct writer *writer)
+{
+    const char *answer = writer->page->answer;
+    struct mt_buf text = {0};
+
+    if (!answer)
+        return;
+    mt_add_xml(&text, answer);
+    if (text.length <= ANSWER_BYTES && take_room(writer, text.length)) {
+        add_link(writer, "words", "In words");
+        mt_buf_add_text(&writer->main, "<h2 id=\"words\">The same in words</h2>\n<pre>");
+        add_buf(&writer->main, &text);
+        mt_buf_add_text(&writer->main, "</pre>\n");
+    }
+    mt_buf_release(&text);
+}
+
+/* A command that answers for another instant. */
+static void add_live_command(struct mt_buf *out, const struct mt_report *report)
+{
+    struct mt_arena arena = {0};
+    const char *path = report->path && *report->path ? mt_shell_word(&arena, report->path) : NULL;
+    const char *command = mt_arena_printf(&arena, "memtrace live %s", path ? path : "TRACE");
+
+    mt_add_script_string(out, command ? command : "memtrace live TRACE", 300);
+    mt_arena_release(&arena);
+}
+
+static void add_data(const struct writer *writer, struct mt_buf *out)
+{
+    const struct mt_report *report = writer->report;
+
+    mt_buf_printf(out, "<script type=\"application/json\" id=\"mt-data\">{\"end\":%llu,\"roles\":[",
+                  (unsigned long long)(report->last_t_ns - report->first_t_ns));
+    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
+        mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
+    mt_buf_add_text(out, "],\"live\":");
+    add_live_command(out, report);
+    mt_buf_add_text(out, ",\"devices\":[");
+    add_buf(out, &writer->data);
+    mt_buf_add_text(out, "]}</script>\n<script>\n");
+    mt_buf_add_text(out, mt_page_js);
+    mt_buf_add_text(out, "</script>\n");
+}
+
+static void add_footer(struct mt_buf *out, const struct mt_report *report)
+{
+    mt_buf_add_text(out, "<footer>memtrace \xC2\xB7 ");
+    mt_add_page_name(out, report->path ? report->path : report->name);
+    if (*report->sha256)
+        mt_buf_printf(out, " \xC2\xB7 sha256 %s", report->sha256);
+    mt_buf_add_text(out, " \xC2\xB7 replayed with ");
+    mt_add_page_name(out, report->policy);
+    mt_buf_add_text(out, "</footer>\n");
+}
+
+static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_buf *top)
+{
+    mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
+    add_buf(out, &writer->nav);
+    mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
+    add_title(out, writer->report);
+    mt_buf_add_text(out, "<main>\n");
+    add_buf(out, top);
+    add_buf(out, &writer->main);
+    mt_buf_add_text(out, "</main>\n");
+    add_footer(out, writer->report);
+    add_data(writer, out);
+    mt_buf_add_text(out, "</body></html>\n");
+}
+
+enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,
+                                  struct mt_error *error)
+{
+    struct writer writer = {.page = page, .report = page->report, .error = error};
+    struct mt_buf head = {0}, top = {0};
+
+    writer.device_count = page->report->device_count ? page->report->device_count : 1;
+    add_head(&head, page->report);
+    add_gates(&writer, &top);
+    add_findings(&writer, &top);
+    writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(mt_page_js);
+    if (!take_room(&writer, head.length + top.length))
+        mt_buf_reset(&top);
+    add_devices(&writer);
+    add_answer(&writer);
+    add_buf(out, &head);
+    assemble(&writer, out, &top);
+    if (!writer.status && out->failed)
+        writer.status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the page");
+    mt_buf_release(&head);
+    mt_buf_release(&top);
+    mt_buf_release(&writer.main);
+    mt_buf_release(&writer.nav);
+    mt_buf_release(&writer.data);
+    return writer.status;
+}

@@ -1,0 +1,25 @@
+/* A report as one page: charts, findings, tables, and what was alive at every time.
+ * It needs no network and works without scripts; with them a time range can be
+ * chosen, searched and zoomed. Whatever the trace, it has less than
+ * MT_REPORT_HTML_BYTES: what does not fit is named. */
+#ifndef MT_RENDER_REPORT_HTML_H
+#define MT_RENDER_REPORT_HTML_H
+
+#include "buf.h"
+#include "gate_check.h"
+
+#define MT_REPORT_HTML_BYTES 1000000
+
+/* Models of the report that the page reads: enum mt_model_bit. */
+unsigned mt_report_html_models(void);
+
+struct mt_report_html {
+    const struct mt_report *report;
+    const struct mt_gates *gates; /* NULL = none */
+    const char *answer;           /* the report in words, NULL = none */
+};
+
+enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,
+                                  struct mt_error *error) MT_MUST_USE;
+
+#endif

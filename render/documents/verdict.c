@@ -1,0 +1,23 @@
+#include "verdict.h"
+
+#include "units.h"
+
+void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
+                    const struct mt_gates *gates)
+{
+    static const char *const words[] = {"pass", "pass, with a warning", "FAIL", "NOT EVALUATED"};
+    char text[MT_UNITS_TEXT];
+
+    if (gates && gates->count) {
+        mt_buf_printf(out, "%s: ", words[gates->verdict]);
+        if (gates->verdict == MT_GATE_PASS)
+            mt_buf_printf(out, "%zu of %zu rules hold", gates->states[MT_GATE_PASS], gates->count);
+        else
+            mt_buf_add_text(out, gates->results[0].verdict);
+    } else if (report->device_count) {
+        mt_buf_printf(out, "peak %s allocated",
+                      mt_format_bytes(text, report->devices[0].allocated_peak.bytes));
+    } else {
+        mt_buf_add_text(out, "no memory events");
+    }
+}
