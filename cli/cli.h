@@ -129,6 +129,7 @@ struct mt_style {
     const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
 };
 const struct mt_style *mt_stdout_style(void);
+const struct mt_style *mt_plain_style(void); /* for files: no colours */
 
 /* What standard output can show. */
 struct mt_screen {

@@ -4,6 +4,7 @@
 #include "gallery.h"
 #include "gate_run.h"
 #include "junit.h"
+#include "report_html.h"
 #include "summary_md.h"
 #include "text_chart.h"
 
@@ -32,7 +33,7 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
     options.replay.policy = arguments->policy;
     options.replay.limit_bytes = arguments->limit_bytes;
     if (arguments->directory) {
-        options.models = mt_charts_models();
+        options.models = mt_charts_models() | mt_report_html_models();
     } else if (shows_chart(arguments)) {
         options.models = MT_MODEL_TIMELINE;
         options.bins = MT_TEXT_CHART_BINS;
@@ -87,6 +88,25 @@ static int write_document(const struct arguments *arguments, const char *name,
     return code;
 }
 
+/* The page has the whole answer, without colours. */
+static int write_page(const struct mt_report *report, const struct mt_gate_run *run,
+                      const struct arguments *arguments, struct mt_buf *names)
+{
+    struct mt_report_html page = {.report = report, .gates = mt_gate_run_gates(run)};
+    struct mt_buf answer = {0}, document = {0};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code;
+
+    mt_analyze_text(&answer, report, mt_plain_style(), NULL, true);
+    page.answer = answer.failed ? NULL : answer.data;
+    if (mt_add_report_html(&document, &page, &error) != MT_OK)
+        document.failed = true;
+    code = write_document(arguments, "report.html", &document, names);
+    mt_buf_release(&answer);
+    mt_buf_release(&document);
+    return code;
+}
+
 static int write_documents(const struct mt_report *report, const struct mt_gate_run *run,
                            const struct arguments *arguments, struct mt_buf *names)
 {
@@ -106,7 +126,7 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
     if (!code && gates)
         code = write_document(arguments, "junit.xml", &document, names);
     mt_buf_release(&document);
-    return code;
+    return code ? code : write_page(report, run, arguments, names);
 }
 
 /* "report/timeline.svg and .png": two forms of a picture in one line. */
@@ -259,7 +279,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.directory = NULL};
     const struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "DIR", "write report.json, summary.md and pictures there",
+        {"output", 'o', MT_OPTION_TEXT, "DIR", "write report.html, report.json, summary.md and pictures there",
          &arguments.directory},
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},

@@ -176,11 +176,17 @@ static bool wants_colour(void)
     return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
-const struct mt_style *mt_stdout_style(void)
+const struct mt_style *mt_plain_style(void)
 {
     static const struct mt_style plain = {"", "", "", "", "", "", ""};
+
+    return &plain;
+}
+
+const struct mt_style *mt_stdout_style(void)
+{
     static const struct mt_style colours = {"\033[1m",  "\033[2m",  "\033[31m", "\033[32m",
                                             "\033[33m", "\033[36m", "\033[0m"};
 
-    return wants_colour() ? &colours : &plain;
+    return wants_colour() ? &colours : mt_plain_style();
 }

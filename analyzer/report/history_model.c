@@ -366,7 +366,7 @@ enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_sy
     builder->history->axis.busy_ns = busy_of(axis);
     status = make_columns(builder->history);
     builder->now.bytes = *start;
-    builder->now.event = axis->first_event;
+    builder->now.event = axis->first_event ? axis->first_event - 1 : 0;
     builder->now.t_ns = axis->span_count ? axis->spans[0].begin_t_ns : 0;
     builder->now.phase = MT_NO_PHASE;
     return status;
@@ -473,11 +473,15 @@ enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t blo
     return note(builder, group, -(int64_t)bytes, -1);
 }
 
-static uint32_t column_of(const struct mt_history *history, uint64_t t_ns)
+/* The last one that has begun by then. */
+static uint32_t column_of(const struct mt_history_builder *builder, uint64_t t_ns)
 {
-    double place = mt_timeline_position(&history->axis, t_ns) * history->column_count;
+    const struct mt_history *history = builder->history;
+    uint32_t column = builder->at;
 
-    return place >= history->column_count ? history->column_count - 1 : (uint32_t)place;
+    while (column + 1 < history->column_count && t_ns >= history->columns[column + 1].begin_t_ns)
+        column++;
+    return column;
 }
 
 enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
@@ -490,7 +494,7 @@ enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_n
         status = open_column(builder, event);
     builder->begun = true;
     if (!status)
-        status = advance(builder, column_of(builder->history, t_ns), event);
+        status = advance(builder, column_of(builder, t_ns), event);
     if (!status)
         status = take_pending(builder);
     builder->now.t_ns = t_ns;

@@ -1,0 +1,339 @@
+/* The history against a slow model that copies every state: columns have their
+ * fullest instants, groups sum to them, and stay exact when they are put together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "history_model.h"
+#include "util.h"
+
+enum { SITES = 5, SIZES = 6, BLOCKS = 64, MOST_EVENTS = 4000 };
+
+static uint64_t random_state;
+
+static uint64_t random_below(uint64_t limit)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (random_state >> 33) % limit;
+}
+
+/* All live bytes and blocks by role, site and size. */
+struct sums {
+    uint64_t bytes[MT_ROLE_COUNT][SITES][SIZES], blocks[MT_ROLE_COUNT][SITES][SIZES], total;
+};
+
+struct live {
+    bool alive;
+    unsigned role, site, size;
+};
+
+struct run {
+    struct mt_arena arena;
+    struct mt_symbols symbols;
+    struct mt_history_builder *builder;
+    struct mt_history *history;
+    struct mt_span spans[2];
+    struct live blocks[BLOCKS];
+    struct sums now, before;
+    const char *sites[SITES], *phase;
+    uint64_t times[MOST_EVENTS];
+    struct sums *states; /* after each event; [0] before the first */
+    unsigned events;
+};
+
+static const char *const site_names[SITES] = {"a.py:1", "b.py:2", "c.py:3", "d.py:4", "e.py:5"};
+
+static uint64_t size_of(unsigned size)
+{
+    return UINT64_C(512) << (2 * size);
+}
+
+static void start(struct run *run, uint64_t seed)
+{
+    struct mt_timeline axis = {.spans = run->spans, .span_count = 2, .first_event = 1};
+    const struct mt_bytes nothing = {0};
+
+    memset(run, 0, sizeof *run);
+    random_state = seed;
+    run->spans[0] = (struct mt_span){1000, 51000};
+    run->spans[1] = (struct mt_span){90000, 140000}; /* a pause is folded */
+    axis.spans = run->spans;
+    axis.last_event = MOST_EVENTS;
+    assert_int_equal(mt_symbols_init(&run->symbols), MT_OK);
+    run->states = calloc(MOST_EVENTS + 1, sizeof *run->states);
+    assert_non_null(run->states);
+    assert_int_equal(
+        mt_history_builder_new(&run->arena, &run->symbols, &axis, &nothing, &run->builder), MT_OK);
+    for (unsigned i = 0; i < SITES; i++)
+        run->sites[i] = mt_history_word(run->builder, site_names[i]);
+    run->phase = mt_history_word(run->builder, "forward");
+}
+
+static void finish(struct run *run)
+{
+    mt_history_builder_release(run->builder);
+    mt_symbols_release(&run->symbols);
+    mt_arena_release(&run->arena);
+    free(run->states);
+}
+
+static void toggle(struct run *run, unsigned index)
+{
+    struct live *block = &run->blocks[index];
+    bool birth = !block->alive;
+    uint64_t bytes;
+
+    if (birth)
+        *block = (struct live){true, (unsigned)random_below(3), (unsigned)random_below(SITES),
+                               (unsigned)random_below(SIZES)};
+    block->alive = birth;
+    bytes = size_of(block->size);
+    run->now.bytes[block->role][block->site][block->size] += birth ? bytes : 0 - bytes;
+    run->now.blocks[block->role][block->site][block->size] += birth ? 1 : UINT64_MAX;
+    run->now.total += birth ? bytes : 0 - bytes;
+    if (birth) {
+        const struct mt_history_group group = {.site = run->sites[block->site],
+                                               .phase = run->phase,
+                                               .stack = MT_NO_ID,
+                                               .block_bytes = bytes,
+                                               .role = (enum mt_role)block->role};
+        assert_int_equal(mt_history_birth(run->builder, index, &group, bytes), MT_OK);
+    } else {
+        assert_int_equal(mt_history_death(run->builder, index, bytes), MT_OK);
+    }
+}
+
+/* Random events at growing times, some within the pause's edges. */
+static void play(struct run *run, unsigned events)
+{
+    uint64_t t_ns = 1000;
+
+    for (unsigned i = 0; i < events; i++) {
+        struct mt_bytes bytes;
+
+        t_ns += random_below(2 * 100000 / events + 1);
+        if (t_ns > 51000 && t_ns < 90000)
+            t_ns = 90000;
+        if (t_ns > 140000)
+            t_ns = 140000;
+        toggle(run, (unsigned)random_below(BLOCKS));
+        bytes = (struct mt_bytes){run->now.total, run->now.total, run->now.total, 1 << 30};
+        assert_int_equal(mt_history_state(run->builder, t_ns, i + 1, MT_NO_PHASE, &bytes), MT_OK);
+        run->times[i] = t_ns;
+        run->states[i + 1] = run->now;
+    }
+    run->events = events;
+    assert_int_equal(mt_history_finish(run->builder, &run->history), MT_OK);
+}
+
+/* The largest total of each column: of its events, and of what it begins with. */
+static void find_most(const struct run *run, uint64_t most[MT_HISTORY_COLUMNS])
+{
+    const struct mt_history_column *columns = run->history->columns;
+    uint64_t now = 0;
+    unsigned event = 0;
+
+    for (uint32_t i = 0; i < MT_HISTORY_COLUMNS; i++) {
+        bool is_last = i + 1 == MT_HISTORY_COLUMNS;
+
+        for (most[i] = now; event < run->events; event++) {
+            if (!is_last && run->times[event] >= columns[i + 1].begin_t_ns)
+                break;
+            now = run->states[event + 1].total;
+            most[i] = mt_max_u64(most[i], now);
+        }
+    }
+}
+
+static unsigned site_number(const struct run *run, const char *site)
+{
+    for (unsigned i = 0; i < SITES; i++)
+        if (run->sites[i] == site)
+            return i;
+    return SITES;
+}
+
+static uint64_t of_role(const struct sums *sums, unsigned role)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < SITES * SIZES; i++)
+        bytes += sums->bytes[role][i / SIZES][i % SIZES];
+    return bytes;
+}
+
+static void check_groups(const struct run *run, const int64_t *bytes, const int64_t *blocks,
+                         const struct sums *truth)
+{
+    const struct mt_history *history = run->history;
+    int64_t by_role[MT_ROLE_COUNT] = {0};
+
+    for (uint32_t i = 0; i < history->group_count; i++) {
+        const struct mt_history_group *group = &history->groups[i];
+        unsigned site = site_number(run, group->site), size = 0;
+
+        assert_true(bytes[i] >= 0 && blocks[i] >= 0);
+        assert_true((uint64_t)bytes[i] <= group->most_bytes);
+        by_role[group->role] += bytes[i];
+        if (group->detail != MT_HISTORY_BY_SIZE)
+            continue;
+        while (size_of(size) != group->block_bytes)
+            size++;
+        if (!history->small_bytes) /* later, a small one may have found its way to others */
+            assert_int_equal(bytes[i], truth->bytes[group->role][site][size]);
+        assert_int_equal(bytes[i], blocks[i] * (int64_t)group->block_bytes);
+    }
+    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
+        assert_int_equal(by_role[i], of_role(truth, i));
+}
+
+static void check(const struct run *run)
+{
+    const struct mt_history *history = run->history;
+    int64_t *bytes = calloc((size_t)history->group_count + 1, sizeof *bytes);
+    int64_t *blocks = calloc((size_t)history->group_count + 1, sizeof *blocks);
+    uint64_t most[MT_HISTORY_COLUMNS];
+
+    find_most(run, most);
+    assert_int_equal(history->column_count, MT_HISTORY_COLUMNS);
+    assert_int_equal(history->columns[0].begin_t_ns, 1000);
+    assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 4].begin_t_ns, 26000);
+    assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 2].begin_t_ns, 90000);
+    for (uint32_t i = 0; i < history->column_count; i++) {
+        const struct mt_history_column *column = &history->columns[i];
+        uint64_t total = 0;
+
+        for (uint32_t j = 0; j < column->change_count; j++) {
+            const struct mt_history_change *change = &history->changes[column->first_change + j];
+
+            assert_true(change->group < history->group_count);
+            assert_true(change->bytes || change->blocks);
+            bytes[change->group] += change->bytes;
+            blocks[change->group] += change->blocks;
+        }
+        for (uint32_t j = 0; j < history->group_count; j++)
+            total += (uint64_t)bytes[j];
+        assert_int_equal(total, column->bytes.allocated);
+        assert_int_equal(total, most[i]);
+        assert_true(column->event <= run->events);
+        check_groups(run, bytes, blocks, &run->states[column->event]);
+    }
+    free(bytes);
+    free(blocks);
+}
+
+static void random_runs(void **state)
+{
+    static const unsigned events[] = {1, 2, 10, 100, 383, 1000, MOST_EVENTS};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 28; seed++) {
+        struct run *run = malloc(sizeof *run);
+
+        start(run, seed);
+        play(run, events[seed % MT_ARRAY_LEN(events)]);
+        check(run);
+        for (uint32_t most = 40; most; most /= 2) {
+            assert_int_equal(mt_history_reduce(run->history, most, 1200 + most * 50), MT_OK);
+            assert_true(run->history->group_count <= most || most < 3);
+            assert_true(run->history->change_count <= 1200 + most * 50);
+            check(run);
+        }
+        finish(run);
+        free(run);
+    }
+}
+
+static void no_events(void **state)
+{
+    struct run *run = malloc(sizeof *run);
+
+    (void)state;
+    start(run, 1);
+    play(run, 0);
+    check(run);
+    finish(run);
+    free(run);
+}
+
+/* What the trace begins with is there before the first event, and in all of the
+ * first columns. */
+static void initial_blocks(void **state)
+{
+    struct run *run = malloc(sizeof *run);
+    struct mt_history_group group = {.stack = MT_NO_ID, .block_bytes = 512, .is_initial = true};
+    const struct mt_bytes bytes = {1024, 1024, 1024, 2048};
+
+    (void)state;
+    start(run, 1);
+    group.site = group.phase = run->phase;
+    assert_int_equal(mt_history_birth(run->builder, 0, &group, 512), MT_OK);
+    group.is_initial = false;
+    assert_int_equal(mt_history_birth(run->builder, 1, &group, 512), MT_OK);
+    assert_int_equal(mt_history_state(run->builder, 100000, 1, MT_NO_PHASE, &bytes), MT_OK);
+    assert_int_equal(mt_history_finish(run->builder, &run->history), MT_OK);
+    assert_int_equal(run->history->columns[0].change_count, 1);
+    assert_int_equal(run->history->changes[0].bytes, 512);
+    assert_int_equal(run->history->change_count, 2);
+    finish(run);
+    free(run);
+}
+
+/* Sizes without end: groups stay few, bytes exact. */
+static void many_sizes(void **state)
+{
+    struct run *run = malloc(sizeof *run);
+    uint64_t total = 0;
+
+    (void)state;
+    start(run, 1);
+    for (uint32_t i = 0; i < 40000; i++) {
+        struct mt_history_group group = {.site = run->sites[i % SITES],
+                                         .phase = run->phase,
+                                         .stack = MT_NO_ID,
+                                         .block_bytes = 512 * (i + 1)};
+        struct mt_bytes bytes;
+
+        if (i >= 16) {
+            assert_int_equal(mt_history_death(run->builder, i % 16, 512 * (uint64_t)(i - 15)),
+                             MT_OK);
+            total -= 512 * (uint64_t)(i - 15);
+        }
+        assert_int_equal(mt_history_birth(run->builder, i % 16, &group, group.block_bytes), MT_OK);
+        total += group.block_bytes;
+        bytes = (struct mt_bytes){total, total, total, total};
+        assert_int_equal(mt_history_state(run->builder, 1000 + i, i + 1, MT_NO_PHASE, &bytes),
+                         MT_OK);
+    }
+    assert_int_equal(mt_history_finish(run->builder, &run->history), MT_OK);
+    assert_true(run->history->group_count < 20000);
+    assert_int_equal(mt_history_reduce(run->history, 100, 2000), MT_OK);
+    assert_true(run->history->group_count <= 100);
+    total = 0;
+    for (uint32_t i = 0; i < MT_HISTORY_COLUMNS; i++) {
+        const struct mt_history_column *column = &run->history->columns[i];
+
+        for (uint32_t j = 0; j < column->change_count; j++)
+            total += (uint64_t)run->history->changes[column->first_change + j].bytes;
+        assert_int_equal(total, column->bytes.allocated);
+    }
+    finish(run);
+    free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_runs),
+        cmocka_unit_test(no_events),
+        cmocka_unit_test(initial_blocks),
+        cmocka_unit_test(many_sizes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
