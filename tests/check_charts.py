@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""check_charts.py PROGRAM [--update]: docs/charts.md shows every chart, as the program draws it.
+
+A line "    memtrace ..." of the page is run among the captures; what it writes is the picture of that
+name in docs/pictures. README's pictures are drawn by such lines, too."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE, PICTURES, CAPTURES = ROOT / "docs" / "charts.md", ROOT / "docs" / "pictures", ROOT / "fixtures" / "captures"
+
+
+def charts_of(program):
+    """Names in the list of `render --help`."""
+    text = subprocess.run([program, "render", "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  (\w+) +\S", text.split("CHART is\n")[1].split("\n\n")[0], re.MULTILINE)
+
+
+def draw(program, command, folder):
+    binaries = pathlib.Path(folder, "bin")
+    binaries.mkdir(exist_ok=True)
+    link = binaries / "memtrace"
+    if not link.exists():
+        link.symlink_to(program)
+    environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, check=False)
+    return f"{command}: exit {done.returncode}: {done.stderr}" if done.returncode else None
+
+
+def complaints(program, update):
+    text = PAGE.read_text(encoding="utf-8")
+    commands = re.findall(r"^    (memtrace .*)$", text, re.MULTILINE)
+    shown = set(re.findall(r"\]\(pictures/(\S+?)\)", text))
+    headings = re.findall(r"^## (\w+)$", text, re.MULTILINE)
+    for chart in charts_of(program):
+        if chart not in headings or not any(f" {chart} " in command for command in commands):
+            yield f"{PAGE.name} does not show {chart}"
+    with tempfile.TemporaryDirectory() as folder:
+        for capture in CAPTURES.glob("*.zst"):
+            pathlib.Path(folder, capture.name).symlink_to(capture)
+        for command in commands:
+            name = re.search(r" -o (\S+)", command).group(1)
+            wrong = draw(program, command, folder)
+            if wrong or name not in shown:
+                yield wrong or f"{name} is not shown"
+                continue
+            shown.discard(name)
+            if update:
+                shutil.copy(pathlib.Path(folder, name), PICTURES / name)
+            elif not (PICTURES / name).exists() or \
+                    pathlib.Path(folder, name).read_bytes() != (PICTURES / name).read_bytes():
+                yield f"docs/pictures/{name} is not what the program draws: look at it, then --update"
+    yield from (f"nothing on {PAGE.name} draws {name}" for name in sorted(shown))
+    used = text + "".join(page.read_text(encoding="utf-8")
+                          for page in [ROOT / "README.md", *(ROOT / "docs" / "commands").glob("*.md")])
+    yield from (f"docs/pictures/{path.name} is not used" for path in PICTURES.iterdir() if path.name not in used)
+
+
+def main():
+    found = list(complaints(str(pathlib.Path(sys.argv[1]).resolve()), "--update" in sys.argv))
+    print("\n".join(found) or "docs/charts.md shows every chart as it is")
+    return len(found) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
