@@ -76,10 +76,11 @@ enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_
 /* ---- all of them --------------------------------------------------------------------- */
 
 static enum mt_status (*const finders[])(struct mt_finding_search *) = {
-    mt_find_growth,          mt_find_kept_values, mt_find_settings,       mt_find_pinned_segments,
-    mt_find_optimizer_state, mt_find_loss_peak,   mt_find_foreach_peak,   mt_find_held_activations,
-    mt_find_cache_flushes,   mt_find_first_steps, mt_find_kept_gradients, mt_find_outside_memory,
-    mt_find_idle_state,
+    mt_find_growth,          mt_find_kept_values,      mt_find_settings,
+    mt_find_pinned_segments, mt_find_optimizer_state,  mt_find_loss_peak,
+    mt_find_foreach_peak,    mt_find_held_activations, mt_find_cache_flushes,
+    mt_find_first_steps,     mt_find_kept_gradients,   mt_find_outside_memory,
+    mt_find_idle_state,      mt_find_exception_frames,
 };
 
 /* "error": it ends the run if it goes on; "warning": memory is to be had; "info":

@@ -42,6 +42,7 @@ enum mt_status mt_find_cache_flushes(struct mt_finding_search *search) MT_MUST_U
 enum mt_status mt_find_first_steps(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_kept_gradients(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_idle_state(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_exception_frames(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_outside_memory(struct mt_finding_search *search) MT_MUST_USE;
 
 /* Does what lies where at the reserved peak matter? */

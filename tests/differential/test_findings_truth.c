@@ -14,6 +14,7 @@
 
 #include "import.h"
 #include "report.h"
+#include "units.h"
 #include "util.h"
 
 static struct mt_replay_summary replay;
@@ -285,6 +286,56 @@ static void values_that_end_in_time_are_not_found(void **unused)
         expect_silence("captures", captures[i], "kept-values");
 }
 
+/* ---- exceptions ------------------------------------------------------------------------- */
+
+/* `missing`: bytes that the program holds and the finding does not see. */
+static void expect_frames(const char *name, uint64_t missing, const char *title)
+{
+    struct mt_report *report = analyze("findings", name);
+    const struct mt_finding *finding = find(report, "exception-holds-frame");
+    char expected[256], n[2][MT_UNITS_TEXT];
+
+    assert_non_null(finding);
+    assert_int_equal(count_of(report, "exception-holds-frame"), 1);
+    assert_int_equal(finding->bytes, truth(name, "held") - missing);
+    assert_string_equal(finding->title, title);
+    snprintf(
+        expected, sizeof expected,
+        "replayed with their ends where the request failed: %s allocated at the peak instead of %s",
+        mt_format_bytes(n[0], truth(name, "allocated_peak_clean")),
+        mt_format_bytes(n[1], truth(name, "allocated_peak")));
+    assert_int_equal(finding->evidence_count, 3);
+    assert_string_equal(finding->evidence[2], expected);
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+/* In one run the batch is held, too, but nobody made it in forward. */
+static void what_an_exception_holds_is_what_it_held(void **unused)
+{
+    (void)unused;
+    expect_frames("tried_inside", 0,
+                  "1.55 GiB that an attempt made before it ran out of memory stay while forward "
+                  "train.py:69 runs again");
+    expect_frames("stored", 24 * 512 * 8,
+                  "1.55 GiB that an attempt made before it ran out of memory stay while w_stored "
+                  "failures.py:48 runs again");
+}
+
+/* Those who let go of it; libraries that fail and try something else; a run that dies. */
+static void who_lets_go_of_an_exception_hears_nothing(void **unused)
+{
+    static const char *const captures[] = {"resnet50_cap1900", "resnet50_cap900", "oom_adam",
+                                           "churn_split_cap",  "churn_cap",       "seq2seq_cap"};
+    size_t i;
+
+    (void)unused;
+    expect_silence("findings", "tried_outside", "exception-holds-frame");
+    expect_silence("findings", "stored_text", "exception-holds-frame");
+    for (i = 0; i < MT_ARRAY_LEN(captures); i++)
+        expect_silence("captures", captures[i], "exception-holds-frame");
+}
+
 /* ---- settings ------------------------------------------------------------------------- */
 
 static uint64_t capture_truth(const char *path, const char *key)
@@ -492,6 +543,8 @@ int main(void)
         cmocka_unit_test(what_does_not_leak_does_not_grow),
         cmocka_unit_test(what_an_earlier_del_saves_is_what_it_saved),
         cmocka_unit_test(values_that_end_in_time_are_not_found),
+        cmocka_unit_test(what_an_exception_holds_is_what_it_held),
+        cmocka_unit_test(who_lets_go_of_an_exception_hears_nothing),
         cmocka_unit_test(settings_save_what_they_saved_in_a_real_run),
         cmocka_unit_test(good_settings_are_not_found),
         cmocka_unit_test(findings_of_real_runs_read_so),

@@ -1,5 +1,5 @@
 /* A program in steps, made by hand, and what analyze finds in it. A line of it is
- * "file:function:number", called from a loop in train.py. */
+ * "file:function:number", innermost first if there are callers: "f.py:f:1 < g.py:g:2". */
 #ifndef MT_TESTS_STEP_PROGRAM_H
 #define MT_TESTS_STEP_PROGRAM_H
 
@@ -37,20 +37,30 @@ static uint32_t program_text(const char *text)
     return id;
 }
 
-static uint32_t program_stack(const char *line)
+static uint32_t program_frame(const char *line)
 {
     char file[64], function[64];
     unsigned number;
-    uint32_t frame, stack;
+    uint32_t frame;
 
-    if (!line)
-        return MT_NO_ID;
     assert_int_equal(sscanf(line, "%63[^:]:%63[^:]:%u", file, function, &number), 3);
     assert_int_equal(mt_symbols_frame(&program.source.source.symbols, program_text(function),
                                       program_text(file), number, &frame),
                      MT_OK);
-    assert_int_equal(mt_symbols_stack(&program.source.source.symbols, MT_NO_ID, frame, &stack),
-                     MT_OK);
+    return frame;
+}
+
+static uint32_t program_stack(const char *line)
+{
+    const char *caller = line ? strstr(line, " < ") : NULL;
+    uint32_t outer, stack;
+
+    if (!line)
+        return MT_NO_ID;
+    outer = caller ? program_stack(caller + 3) : MT_NO_ID;
+    assert_int_equal(
+        mt_symbols_stack(&program.source.source.symbols, outer, program_frame(line), &stack),
+        MT_OK);
     return stack;
 }
 
@@ -155,6 +165,14 @@ static void give(uint64_t addr)
             program.segments[i].taken = false;
     program_add(MT_EVENT_FREE_REQUESTED, event);
     program_add(MT_EVENT_FREE_COMPLETED, event);
+}
+
+/* A request at that line was refused. */
+static inline void refuse(const char *line, uint64_t bytes)
+{
+    program_add(
+        MT_EVENT_OOM,
+        (struct mt_event){.size_bytes = bytes, .name = MT_NO_ID, .stack = program_stack(line)});
 }
 
 static struct mt_report *program_report(void)

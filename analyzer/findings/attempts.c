@@ -1,0 +1,464 @@
+#include "attempts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "trend.h"
+#include "map.h"
+#include "roles.h"
+#include "site.h"
+#include "util.h"
+
+enum {
+    MOST_MARKS = 64, /* places of an attempt that are looked out for */
+    MOST_STEPS = 2   /* that begin after a failure, and no place was come back to: it is over */
+};
+
+struct live {
+    struct mt_life block;
+    uint32_t attempt; /* index + 1 of the one that left it, 0 = of none */
+    bool by_forward;
+};
+
+struct mark {
+    uint64_t place;
+    uint32_t stack; /* the first of that place */
+    uint32_t left;  /* so many more requests of it come without a new attempt */
+    uint64_t event;
+};
+
+/* An attempt that failed, as it is looked at. */
+struct watch {
+    struct mark marks[MOST_MARKS];
+    uint32_t mark_count;
+    uint32_t steps;   /* begun since */
+    bool over;        /* nothing is looked out for any more */
+    uint64_t ends_at; /* number of requests at its last block's end */
+    uint64_t ending_bytes;
+};
+
+struct reading {
+    struct mt_analysis *analysis;
+    const struct mt_device_report *device;
+    struct mt_attempts *attempts;
+    struct watch *watches; /* parallel to attempts */
+    struct mt_map slots;   /* address -> live block */
+    struct live *live;     /* in no order */
+    size_t live_count, live_capacity;
+    uint64_t requests;
+    uint32_t next_step; /* index of the device's */
+    bool in_step;
+    /* The attempt that goes on. */
+    uint64_t begin;
+    struct mark *births; /* the first of each place */
+    size_t birth_count, birth_capacity;
+    struct mt_map counts, counts_before; /* births by place, of the step before */
+};
+
+/* ---- the attempt that goes on -------------------------------------------------------- */
+
+/* Of a stack, its frames from the site inwards: the same for all who come there. */
+static uint64_t place_of(const struct reading *reading, uint32_t stack)
+{
+    const struct mt_symbols *symbols = &reading->analysis->source->symbols;
+    uint32_t site = mt_site_table_site(&reading->analysis->attribution.sites, stack);
+    uint64_t place = 0;
+
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
+        place = mt_hash_u64(place + symbols->stacks[stack].frame + 1);
+        if (symbols->stacks[stack].frame == site)
+            break;
+    }
+    return place;
+}
+
+static enum mt_status count_birth(struct reading *reading, const struct mt_event *event,
+                                  uint64_t place)
+{
+    uint32_t count = mt_map_get(&reading->counts, place);
+    enum mt_status status = MT_OK;
+
+    if (count == MT_MAP_NONE) {
+        status = mt_grow(&reading->births, &reading->birth_capacity, reading->birth_count + 1,
+                         sizeof *reading->births);
+        if (status != MT_OK)
+            return status;
+        reading->births[reading->birth_count++] =
+            (struct mark){.place = place, .stack = event->stack, .event = event->seq};
+        count = 0;
+    }
+    return mt_map_set(&reading->counts, place, count + 1);
+}
+
+static void begin_attempt(struct reading *reading, uint64_t event)
+{
+    reading->begin = event;
+    reading->birth_count = 0;
+    mt_map_release(&reading->counts);
+}
+
+/* Of a step that failed attempts are part of, the last attempt is what it has of each place. */
+static void begin_step(struct reading *reading, uint64_t event)
+{
+    uint32_t i;
+
+    for (i = 0; i < reading->attempts->count; i++)
+        reading->watches[i].over |= ++reading->watches[i].steps == MOST_STEPS;
+    mt_map_release(&reading->counts_before);
+    if (reading->in_step) {
+        reading->counts_before = reading->counts;
+        memset(&reading->counts, 0, sizeof reading->counts);
+    }
+    reading->in_step = true;
+    begin_attempt(reading, event);
+}
+
+/* ---- one that failed ------------------------------------------------------------------ */
+
+/* How many more of that place a step has; UINT32_MAX: that is not known. */
+static uint32_t left_of(const struct reading *reading, uint64_t place)
+{
+    uint32_t now = mt_map_get(&reading->counts, place),
+             before = mt_map_get(&reading->counts_before, place);
+
+    if (!reading->counts_before.count)
+        before = 1;
+    return before == MT_MAP_NONE || now > before ? UINT32_MAX : before - now;
+}
+
+static void set_marks(const struct reading *reading, struct watch *watch)
+{
+    size_t i;
+
+    for (i = 0; i < reading->birth_count && watch->mark_count < MOST_MARKS; i++) {
+        struct mark mark = reading->births[i];
+        mark.left = left_of(reading, mark.place);
+        if (mark.left != UINT32_MAX)
+            watch->marks[watch->mark_count++] = mark;
+    }
+}
+
+/* Blocks by stack: of the attempt, and of those that are there from before it. */
+struct held {
+    struct mt_map now, before;
+};
+
+static bool is_of_attempt(const struct reading *reading, const struct live *live)
+{
+    return !live->attempt && live->by_forward && live->block.birth_event >= reading->begin;
+}
+
+static enum mt_status count_held(const struct reading *reading, struct held *held)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < reading->live_count; i++) {
+        const struct live *live = &reading->live[i];
+        struct mt_map *map = is_of_attempt(reading, live) ? &held->now : &held->before;
+        uint32_t count = mt_map_get(map, live->block.stack);
+        if (live->by_forward && !live->attempt)
+            status = mt_map_set(map, live->block.stack, count == MT_MAP_NONE ? 1 : count + 1);
+    }
+    return status;
+}
+
+/* No failed attempt left those from before: where there are half as many, the program keeps
+ * such anyway. A single one may be a library's, which keeps what it took the first time. */
+static bool is_kept_anyway(const struct held *held, uint32_t stack)
+{
+    uint32_t now = mt_map_get(&held->now, stack), before = mt_map_get(&held->before, stack);
+
+    return before != MT_MAP_NONE && before >= (now + 1) / 2;
+}
+
+/* One that is over and showed nothing makes room. MT_ATTEMPTS_MAX = there is none. */
+static uint32_t free_place(struct reading *reading)
+{
+    struct mt_attempts *attempts = reading->attempts;
+    uint32_t place = 0;
+    size_t i;
+
+    while (place < attempts->count &&
+           (!reading->watches[place].over || attempts->attempts[place].count))
+        place++;
+    for (i = 0; place < attempts->count && i < reading->live_count; i++)
+        if (reading->live[i].attempt == place + 1)
+            reading->live[i].attempt = 0;
+    return place;
+}
+
+static void begin_watch(struct reading *reading, uint32_t place, const struct mt_event *event,
+                        const struct held *held)
+{
+    size_t i;
+
+    reading->attempts->attempts[place] =
+        (struct mt_attempt){.oom_event = event->seq, .oom_t_ns = event->t_ns};
+    memset(&reading->watches[place], 0, sizeof reading->watches[place]);
+    set_marks(reading, &reading->watches[place]);
+    reading->attempts->count += place == reading->attempts->count;
+    for (i = 0; i < reading->live_count; i++) {
+        struct live *live = &reading->live[i];
+        if (is_of_attempt(reading, live) && !is_kept_anyway(held, live->block.stack))
+            live->attempt = place + 1;
+    }
+}
+
+static enum mt_status on_oom(struct reading *reading, const struct mt_event *event)
+{
+    struct held held = {0};
+    enum mt_status status = count_held(reading, &held);
+    uint32_t place = free_place(reading);
+
+    if (status == MT_OK && place < MT_ATTEMPTS_MAX)
+        begin_watch(reading, place, event, &held);
+    mt_map_release(&held.now);
+    mt_map_release(&held.before);
+    begin_attempt(reading, event->seq + 1);
+    return status;
+}
+
+/* ---- back again ------------------------------------------------------------------------ */
+
+static enum mt_status keep_block(struct mt_attempt *attempt, size_t *capacity,
+                                 struct mt_map *stacks, const struct mt_life *block)
+{
+    enum mt_status status =
+        mt_grow(&attempt->blocks, capacity, attempt->count + 1u, sizeof *attempt->blocks);
+
+    if (status != MT_OK)
+        return status;
+    attempt->blocks[attempt->count++] = *block;
+    attempt->bytes += block->bytes;
+    return mt_map_set(stacks, block->stack, 1);
+}
+
+static enum mt_status keep_blocks(struct reading *reading, uint32_t index, uint64_t since)
+{
+    struct mt_attempt *attempt = &reading->attempts->attempts[index];
+    struct mt_map stacks = {0};
+    enum mt_status status = MT_OK;
+    size_t capacity = 0, i;
+
+    for (i = 0; status == MT_OK && i < reading->live_count; i++) {
+        struct live *live = &reading->live[i];
+        if (live->attempt != index + 1)
+            continue;
+        if (live->block.birth_event < since)
+            live->attempt = 0;
+        else
+            status = keep_block(attempt, &capacity, &stacks, &live->block);
+    }
+    attempt->stacks = (uint32_t)stacks.count;
+    mt_map_release(&stacks);
+    return status;
+}
+
+static enum mt_status look_for(struct reading *reading, uint32_t index,
+                               const struct mt_event *event, uint64_t place)
+{
+    struct mt_attempt *attempt = &reading->attempts->attempts[index];
+    struct watch *watch = &reading->watches[index];
+    uint32_t i;
+
+    for (i = 0; i < watch->mark_count; i++) {
+        if (watch->marks[i].place != place || watch->marks[i].left--)
+            continue;
+        attempt->again_event = event->seq;
+        attempt->again_stack = watch->marks[i].stack;
+        watch->over = true;
+        return keep_blocks(reading, index, watch->marks[i].event);
+    }
+    return MT_OK;
+}
+
+static enum mt_status pass_place(struct reading *reading, const struct mt_event *event)
+{
+    uint64_t place = place_of(reading, event->stack);
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    for (i = 0; status == MT_OK && i < reading->attempts->count; i++)
+        if (!reading->watches[i].over)
+            status = look_for(reading, i, event, place);
+    return status == MT_OK ? count_birth(reading, event, place) : status;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------- */
+
+/* Of an attempt whose place was come back to. */
+static void note_end(struct reading *reading, const struct live *live, uint64_t t_ns)
+{
+    struct mt_attempt *attempt;
+    struct watch *watch;
+
+    if (!live->attempt)
+        return;
+    attempt = &reading->attempts->attempts[live->attempt - 1];
+    watch = &reading->watches[live->attempt - 1];
+    if (!attempt->again_event)
+        return;
+    if (watch->ends_at != reading->requests)
+        watch->ending_bytes = 0;
+    watch->ends_at = reading->requests;
+    watch->ending_bytes += live->block.bytes;
+    if (watch->ending_bytes > attempt->together_bytes) {
+        attempt->together_bytes = watch->ending_bytes;
+        attempt->together_t_ns = t_ns;
+    }
+}
+
+static enum mt_status end_block(struct reading *reading, const struct mt_event *event)
+{
+    uint32_t slot = mt_map_take(&reading->slots, event->addr);
+
+    if (slot == MT_MAP_NONE)
+        return MT_OK;
+    note_end(reading, &reading->live[slot], event->t_ns);
+    if (slot == --reading->live_count)
+        return MT_OK;
+    reading->live[slot] = reading->live[reading->live_count];
+    return mt_map_set(&reading->slots, reading->live[slot].block.addr, slot);
+}
+
+static bool is_by_forward(const struct mt_role_clock *roles, const struct mt_event *event,
+                          uint8_t code)
+{
+    uint8_t kind = mt_stack_kind(&roles->stacks, event->stack) & MT_STACK_KIND_MASK;
+
+    if (event->stack == MT_NO_ID)
+        return false;
+    switch (mt_role_resolve(roles, code, event->stack, event->size_bytes)) {
+    case MT_ROLE_ACTIVATIONS:
+    case MT_ROLE_TEMPORARIES: return true;
+    case MT_ROLE_OTHER: return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
+    default: return false;
+    }
+}
+
+static enum mt_status add_block(struct reading *reading, const struct mt_event *event,
+                                uint64_t bytes, uint8_t code)
+{
+    enum mt_status status = mt_grow(&reading->live, &reading->live_capacity,
+                                    reading->live_count + 1, sizeof *reading->live);
+
+    if (status != MT_OK)
+        return status;
+    reading->live[reading->live_count] =
+        (struct live){.block = {.addr = event->addr,
+                                .birth_event = event->seq,
+                                .bytes = bytes,
+                                .requested_bytes = event->size_bytes,
+                                .stack = event->stack,
+                                .stream = event->stream,
+                                .heap = event->heap,
+                                .pool = event->pool},
+                      .by_forward = is_by_forward(&reading->analysis->survey.roles, event, code)};
+    return mt_map_set(&reading->slots, event->addr, (uint32_t)reading->live_count++);
+}
+
+static enum mt_status on_alloc(struct reading *reading, const struct mt_event *event)
+{
+    enum mt_status status;
+    uint64_t bytes;
+    uint8_t code;
+
+    if (!mt_alloc_log_next(&reading->analysis->survey.log, &bytes, &code) || !bytes ||
+        event->device != reading->device->device)
+        return MT_OK;
+    status = end_block(reading, event); /* its free was lost */
+    reading->requests++;
+    if (status == MT_OK && event->stack != MT_NO_ID)
+        status = pass_place(reading, event);
+    return status == MT_OK ? add_block(reading, event, bytes, code) : status;
+}
+
+/* ---- the reading ------------------------------------------------------------------------ */
+
+static void enter_steps(struct reading *reading, uint64_t event)
+{
+    const struct mt_device_report *device = reading->device;
+
+    while (reading->next_step < device->step_count &&
+           event >= mt_step_begin(reading->analysis->report, &device->steps[reading->next_step])) {
+        begin_step(reading, event);
+        reading->next_step++;
+    }
+}
+
+static enum mt_status on_event(struct reading *reading, const struct mt_event *event)
+{
+    enter_steps(reading, event->seq);
+    if (event->kind == MT_EVENT_ALLOC)
+        return on_alloc(reading, event); /* of every device: the log has them all */
+    if (event->device != reading->device->device)
+        return MT_OK;
+    switch (event->kind) {
+    case MT_EVENT_FREE_REQUESTED:
+    case MT_EVENT_FREE_COMPLETED: return end_block(reading, event);
+    case MT_EVENT_OOM: return on_oom(reading, event);
+    default: return MT_OK;
+    }
+}
+
+static enum mt_status read_events(struct reading *reading)
+{
+    struct mt_analysis *analysis = reading->analysis;
+    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
+    struct mt_event_batch batch;
+    size_t i;
+
+    mt_alloc_log_rewind(&analysis->survey.log);
+    while (status == MT_OK &&
+           (status = mt_source_next(analysis->source, &batch, analysis->error)) == MT_OK) {
+        for (i = 0; status == MT_OK && i < batch.count; i++)
+            status = on_event(reading, &batch.events[i]);
+    }
+    return status == MT_END ? MT_OK : status;
+}
+
+static void count_what_is_left(struct reading *reading)
+{
+    size_t i;
+
+    for (i = 0; i < reading->live_count; i++) {
+        const struct live *live = &reading->live[i];
+        if (live->attempt && reading->attempts->attempts[live->attempt - 1].again_event)
+            reading->attempts->attempts[live->attempt - 1].left_bytes += live->block.bytes;
+    }
+}
+
+enum mt_status mt_attempts_read(struct mt_analysis *analysis, const struct mt_device_report *device,
+                                struct mt_attempts *attempts)
+{
+    struct reading reading = {.analysis = analysis,
+                              .device = device,
+                              .attempts = attempts,
+                              .watches = calloc(MT_ATTEMPTS_MAX, sizeof *reading.watches),
+                              .next_step = mt_first_step(analysis->report, device)};
+    enum mt_status status = MT_ERR_MEMORY;
+
+    memset(attempts, 0, sizeof *attempts);
+    if (reading.watches)
+        status = read_events(&reading);
+    if (status == MT_OK)
+        count_what_is_left(&reading);
+    free(reading.watches);
+    free(reading.live);
+    free(reading.births);
+    mt_map_release(&reading.slots);
+    mt_map_release(&reading.counts);
+    mt_map_release(&reading.counts_before);
+    return status;
+}
+
+void mt_attempts_release(struct mt_attempts *attempts)
+{
+    uint32_t i;
+
+    for (i = 0; i < attempts->count; i++)
+        free(attempts->attempts[i].blocks);
+    memset(attempts, 0, sizeof *attempts);
+}

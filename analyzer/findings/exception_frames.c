@@ -1,0 +1,185 @@
+/* An exception that holds frames: memory of an attempt that failed is there while the
+ * next one runs. In an `except` block, and as long as anything holds the exception, its
+ * traceback holds the frames of all calls that it came through, and they what their
+ * names stand for. What shows it: blocks of the failed attempt are there when the
+ * program is back at a place which that attempt had passed (attempts.h), and then they
+ * end all together, or never. What somebody works with ends one by one. */
+#include "attempts.h"
+#include "findings.h"
+#include "retime.h"
+#include "site.h"
+#include "units.h"
+
+enum {
+    LEAST_BLOCKS = 3,  /* of... */
+    LEAST_STACKS = 2,  /* less is a value that is held by its name */
+    TOGETHER_PARTS = 4 /* all but one of so many parts ends together, or stays */
+};
+
+static bool is_most(uint64_t bytes, uint64_t of_bytes)
+{
+    return of_bytes - mt_min_u64(bytes, of_bytes) <= of_bytes / TOGETHER_PARTS;
+}
+
+static bool is_held(const struct mt_finding_search *search, const struct mt_attempt *attempt)
+{
+    return attempt->count >= LEAST_BLOCKS && attempt->stacks >= LEAST_STACKS &&
+           (is_most(attempt->together_bytes, attempt->bytes) ||
+            is_most(attempt->left_bytes, attempt->bytes)) &&
+           mt_finding_matters(attempt->bytes, search->device->allocated_peak.bytes);
+}
+
+/* ---- the proof ----------------------------------------------------------------------- */
+
+static enum mt_status replay_without(struct mt_finding_search *search,
+                                     const struct mt_attempts *attempts,
+                                     struct mt_retimed_peaks *peaks)
+{
+    struct mt_retime retime = {0};
+    enum mt_status status = MT_OK;
+    uint32_t i, j;
+
+    for (i = 0; i < attempts->count; i++) {
+        const struct mt_attempt *attempt = &attempts->attempts[i];
+        for (j = 0; status == MT_OK && is_held(search, attempt) && j < attempt->count; j++)
+            status = mt_retime_free(&retime, search->device->device, attempt->oom_event + 1,
+                                    &attempt->blocks[j]);
+    }
+    if (status == MT_OK)
+        status = mt_retime_replay(&retime, search, peaks);
+    mt_retime_release(&retime);
+    return status;
+}
+
+static enum mt_status tell_replay(struct mt_finding_search *search,
+                                  const struct mt_attempts *attempts, const char **text)
+{
+    const struct mt_device_report *device = search->device;
+    struct mt_retimed_peaks peaks;
+    enum mt_status status;
+    char n[2][MT_UNITS_TEXT];
+
+    *text = NULL;
+    if (!mt_finding_replayable(search))
+        return MT_OK;
+    status = replay_without(search, attempts, &peaks);
+    if (status != MT_OK || !peaks.known || peaks.allocated_bytes >= device->allocated_peak.bytes)
+        return status;
+    *text = mt_arena_printf(
+        &search->analysis->report->arena,
+        "replayed with their ends where the request failed: %s allocated at the peak instead of %s",
+        mt_format_bytes(n[0], peaks.allocated_bytes),
+        mt_format_bytes(n[1], device->allocated_peak.bytes));
+    return *text ? MT_OK : MT_ERR_MEMORY;
+}
+
+/* ---- what is said --------------------------------------------------------------------- */
+
+static bool is_before(const struct mt_life *a, const struct mt_life *b)
+{
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a->birth_event < b->birth_event;
+}
+
+static const char *tell_blocks(const struct mt_finding_search *search,
+                               const struct mt_attempt *attempt)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_life *largest = &attempt->blocks[0];
+    const char *label;
+    char n[3][MT_UNITS_TEXT];
+    uint32_t i;
+
+    for (i = 1; i < attempt->count; i++)
+        if (is_before(&attempt->blocks[i], largest))
+            largest = &attempt->blocks[i];
+    label = mt_site_label(arena, &search->analysis->source->symbols, largest->stack, false);
+    return label ? mt_arena_printf(arena, "%s blocks of %s stacks, the largest, %s, from %s",
+                                   mt_format_count(n[0], attempt->count),
+                                   mt_format_count(n[1], attempt->stacks),
+                                   mt_format_bytes(n[2], largest->bytes), label)
+                 : NULL;
+}
+
+static const char *tell_end(const struct mt_finding_search *search,
+                            const struct mt_attempt *attempt)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    char n[2][MT_UNITS_TEXT];
+
+    if (is_most(attempt->left_bytes, attempt->bytes))
+        return mt_arena_printf(arena, "%s of it are there until the trace ends",
+                               mt_format_bytes(n[0], attempt->left_bytes));
+    return mt_arena_printf(
+        arena, "%s of it end together, %s after the request failed, with no request between them",
+        mt_format_bytes(n[0], attempt->together_bytes),
+        mt_format_duration(n[1], attempt->together_t_ns - attempt->oom_t_ns));
+}
+
+static enum mt_status say(struct mt_finding_search *search, const struct mt_attempts *attempts,
+                          const struct mt_attempt *most, uint32_t held)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *evidence[4], *replayed,
+        *label = mt_site_label(arena, &search->analysis->source->symbols, most->again_stack, false);
+    enum mt_status status = tell_replay(search, attempts, &replayed);
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "exception-holds-frame",
+        .severity = "warning",
+        .bytes = most->bytes,
+        .evidence = evidence,
+        .evidence_count = 2,
+        .advice =
+            "an exception holds the frames that it came through: try again after the except block, "
+            "not in it, and keep str(e), not e (traceback.clear_frames, sys.last_value)"};
+
+    if (status != MT_OK || !label)
+        return status != MT_OK ? status : MT_ERR_MEMORY;
+    finding.title = mt_arena_printf(
+        arena, "%s that an attempt made before it ran out of memory stay while %s runs again",
+        mt_format_bytes(n[0], most->bytes), label);
+    evidence[0] = tell_blocks(search, most);
+    evidence[1] = tell_end(search, most);
+    if (replayed)
+        evidence[finding.evidence_count++] = replayed;
+    if (held > 1)
+        evidence[finding.evidence_count++] =
+            mt_arena_printf(arena, "%s more failed attempt%s left such, too",
+                            mt_format_count(n[0], held - 1), held == 2 ? "" : "s");
+    return mt_finding_say(search, &finding);
+}
+
+/* Is there a failure after which the program went on? */
+static bool may_be(const struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    uint32_t i;
+
+    for (i = 0; i < device->oom_count; i++)
+        if (!device->oom_list[i].fatal)
+            return search->analysis->report->has_stacks && !search->analysis->report->what_if;
+    return false;
+}
+
+enum mt_status mt_find_exception_frames(struct mt_finding_search *search)
+{
+    struct mt_attempts attempts = {0};
+    const struct mt_attempt *most = NULL;
+    enum mt_status status;
+    uint32_t i, held = 0;
+
+    if (!may_be(search))
+        return MT_OK;
+    status = mt_attempts_read(search->analysis, search->device, &attempts);
+    for (i = 0; status == MT_OK && i < attempts.count; i++) {
+        if (!is_held(search, &attempts.attempts[i]))
+            continue;
+        if (!most || attempts.attempts[i].bytes > most->bytes)
+            most = &attempts.attempts[i];
+        held++;
+    }
+    if (status == MT_OK && most)
+        status = say(search, &attempts, most, held);
+    mt_attempts_release(&attempts);
+    return status;
+}

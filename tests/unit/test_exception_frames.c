@@ -1,0 +1,409 @@
+/* What a failed attempt leaves behind: which blocks are its own, when it counts as
+ * tried again, and what looks like it and is something else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "step_program.h"
+#include "util.h"
+
+#define LAYERS  4
+#define BLOCK   (64 * MT_MIB)
+#define CALLED  " < train.py:run:20 < train.py:main:40"
+#define RETRIED " < train.py:run:20 < train.py:main:44"
+
+/* The blocks of a forward pass: one of its own, then two lines for each layer. */
+struct pass {
+    uint64_t blocks[1 + 2 * LAYERS];
+    uint32_t count;
+};
+
+static void made(struct pass *pass, const char *line, const char *caller)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "%s%s", line, caller);
+    pass->blocks[pass->count++] = take(text, BLOCK);
+}
+
+static void layers(struct pass *pass, uint32_t from, uint32_t to, const char *caller)
+{
+    for (; from < to; from++) {
+        made(pass, "model.py:layer:7", caller);
+        made(pass, "model.py:layer:8", caller);
+    }
+}
+
+static struct pass forward(uint32_t count, const char *caller)
+{
+    struct pass pass = {.count = 0};
+
+    phase_begins("forward");
+    made(&pass, "model.py:embed:3", caller);
+    layers(&pass, 0, count, caller);
+    phase_ends("forward");
+    return pass;
+}
+
+/* All at once. */
+static void drop(const struct pass *pass)
+{
+    for (uint32_t i = 0; i < pass->count; i++)
+        give(pass->blocks[i]);
+}
+
+/* One by one, with requests of their own. */
+static void backward(const struct pass *pass)
+{
+    phase_begins("backward");
+    for (uint32_t i = pass->count; i > 0; i--) {
+        uint64_t gradient = take(NULL, MT_MIB);
+        give(pass->blocks[i - 1]);
+        give(gradient);
+    }
+    phase_ends("backward");
+}
+
+static void good_step(unsigned number)
+{
+    struct pass pass;
+
+    step_begins(number);
+    pass = forward(LAYERS, CALLED);
+    backward(&pass);
+    step_ends(number);
+}
+
+static struct pass begin(unsigned good_steps, uint32_t failed_layers)
+{
+    struct pass failed;
+    unsigned i;
+
+    program_begin();
+    (void)take("model.py:init:1", MT_MIB);
+    for (i = 0; i < good_steps; i++)
+        good_step(i);
+    step_begins(i);
+    failed = forward(failed_layers, CALLED);
+    refuse("model.py:layer:9" CALLED, BLOCK);
+    return failed;
+}
+
+static void try_again(const char *caller)
+{
+    struct pass pass = forward(LAYERS, caller);
+
+    backward(&pass);
+}
+
+static void expect_nothing(void)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "exception-holds-frame");
+
+    if (finding)
+        fail_msg("%s", finding->title);
+    program_end(report);
+}
+
+static void expect_held(uint32_t blocks, const char *evidence)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "exception-holds-frame");
+
+    assert_non_null(finding);
+    assert_int_equal(finding->bytes, blocks * BLOCK);
+    assert_string_equal(finding->severity, "warning");
+    if (!has_evidence(finding, evidence))
+        fail_msg("%s; %s", finding->evidence[0], finding->evidence[1]);
+    program_end(report);
+}
+
+static void what_stays_while_it_is_tried_again_is_found(void **unused)
+{
+    struct pass failed = begin(2, 2);
+
+    (void)unused;
+    try_again(RETRIED);
+    drop(&failed);
+    step_ends(2);
+    good_step(3);
+    expect_held(5, "320 MiB of it end together, 67.0 µs after the request failed, with no request "
+                   "between them");
+}
+
+/* From one line, as a loop does. */
+static void the_same_stack_again_is_a_new_attempt(void **unused)
+{
+    struct pass failed = begin(2, 2);
+
+    (void)unused;
+    try_again(CALLED);
+    drop(&failed);
+    step_ends(2);
+    expect_held(5, "5 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+}
+
+static void what_is_kept_for_good_is_found(void **unused)
+{
+    (void)unused;
+    (void)begin(2, 2);
+    step_ends(2);
+    good_step(3);
+    good_step(4);
+    expect_held(5, "320 MiB of it are there until the trace ends");
+}
+
+static void in_the_first_step_a_place_that_came_once_tells(void **unused)
+{
+    struct pass failed = begin(0, 2);
+
+    (void)unused;
+    try_again(RETRIED);
+    drop(&failed);
+    step_ends(0);
+    good_step(1);
+    expect_held(5, "5 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+}
+
+/* Handled as it should be. */
+static void what_ends_before_the_next_attempt_is_not_held(void **unused)
+{
+    struct pass failed = begin(2, 2);
+
+    (void)unused;
+    drop(&failed);
+    try_again(RETRIED);
+    step_ends(2);
+    expect_nothing();
+}
+
+/* A library tries something smaller, and forward goes on: nobody was told. */
+static void a_failure_inside_a_library_is_none(void **unused)
+{
+    struct pass pass = begin(2, 2);
+
+    (void)unused;
+    phase_begins("forward");
+    layers(&pass, 2, LAYERS, CALLED);
+    phase_ends("forward");
+    backward(&pass);
+    step_ends(2);
+    good_step(3);
+    expect_nothing();
+}
+
+/* The same, and a graph that is dropped without backward, or dies with the run. */
+static void a_pass_that_goes_on_is_not_tried_again(void **unused)
+{
+    struct pass pass = begin(2, 2);
+
+    (void)unused;
+    layers(&pass, 2, LAYERS, CALLED);
+    drop(&pass);
+    step_ends(2);
+    good_step(3);
+    expect_nothing();
+
+    pass = begin(2, 2);
+    layers(&pass, 2, LAYERS, CALLED);
+    refuse("model.py:head:12" CALLED, BLOCK);
+    drop(&pass);
+    expect_nothing();
+}
+
+/* More layers than in the step before: none of them is a second attempt. */
+static void a_longer_pass_is_not_tried_again(void **unused)
+{
+    struct pass pass;
+
+    (void)unused;
+    program_begin();
+    (void)take("model.py:init:1", MT_MIB);
+    step_begins(0);
+    pass = forward(1, CALLED);
+    backward(&pass);
+    step_ends(0);
+    step_begins(1);
+    pass = forward(2, CALLED);
+    refuse("model.py:layer:9" CALLED, BLOCK);
+    layers(&pass, 2, LAYERS, CALLED);
+    drop(&pass);
+    step_ends(1);
+    expect_nothing();
+}
+
+/* Somebody works with it: a loss in parts, after the one in a piece did not fit. */
+static void what_ends_one_by_one_is_in_use(void **unused)
+{
+    struct pass failed = begin(2, 2);
+
+    (void)unused;
+    try_again(RETRIED);
+    backward(&failed);
+    step_ends(2);
+    expect_nothing();
+}
+
+/* Every step leaves its graph behind. */
+static void what_the_program_keeps_anyway_is_not_the_exceptions(void **unused)
+{
+    unsigned i;
+
+    (void)unused;
+    program_begin();
+    (void)take("model.py:init:1", MT_MIB);
+    for (i = 0; i < 5; i++) {
+        struct pass pass;
+        step_begins(i);
+        pass = forward(LAYERS, CALLED);
+        if (i == 2) {
+            refuse("model.py:layer:9" CALLED, BLOCK);
+            layers(&pass, LAYERS, LAYERS, CALLED);
+        }
+        step_ends(i);
+    }
+    expect_nothing();
+}
+
+/* A library's own block, taken at one of the lines in a step before, is no reason to doubt. */
+static void one_old_block_of_the_same_line_does_not_matter(void **unused)
+{
+    struct pass failed;
+
+    (void)unused;
+    program_begin();
+    (void)take("model.py:init:1", MT_MIB);
+    good_step(0);
+    step_begins(1);
+    phase_begins("forward");
+    (void)take("model.py:layer:7" CALLED, 3 * MT_MIB);
+    phase_ends("forward");
+    try_again(CALLED);
+    step_ends(1);
+    step_begins(2);
+    failed = forward(3, CALLED);
+    refuse("model.py:layer:9" CALLED, BLOCK);
+    try_again(RETRIED);
+    drop(&failed);
+    step_ends(2);
+    expect_held(7, "7 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+}
+
+/* Names that keep their values until the next ones are there. */
+static void few_blocks_are_values(void **unused)
+{
+    struct pass failed = begin(2, 1);
+
+    (void)unused;
+    give(failed.blocks[--failed.count]);
+    try_again(RETRIED);
+    drop(&failed);
+    step_ends(2);
+    expect_nothing();
+}
+
+/* A list of one thing. */
+static void blocks_of_one_stack_are_values(void **unused)
+{
+    struct pass failed, kept;
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    (void)take("model.py:init:1", MT_MIB);
+    good_step(0);
+    step_begins(1);
+    failed = forward(3, CALLED);
+    refuse("model.py:layer:9" CALLED, BLOCK);
+    kept =
+        (struct pass){.blocks = {failed.blocks[1], failed.blocks[3], failed.blocks[5]}, .count = 3};
+    for (i = 0; i <= 6; i += 2)
+        give(failed.blocks[i]);
+    try_again(RETRIED);
+    drop(&kept);
+    step_ends(1);
+    expect_nothing();
+}
+
+/* One step later it is another matter. */
+static void what_is_come_back_to_late_is_not_looked_for(void **unused)
+{
+    unsigned i;
+
+    (void)unused;
+    (void)begin(2, 2);
+    step_ends(2);
+    for (i = 3; i < 5; i++) {
+        step_begins(i);
+        give(take("metrics.py:count:3", BLOCK));
+        step_ends(i);
+    }
+    good_step(5);
+    expect_nothing();
+}
+
+/* What was made before the place that is come back to is the caller's. */
+static void what_was_made_before_is_not_the_attempts(void **unused)
+{
+    struct pass batch = {.count = 0}, failed;
+
+    (void)unused;
+    program_begin();
+    (void)take("model.py:init:1", MT_MIB);
+    good_step(0);
+    good_step(1);
+    step_begins(2);
+    phase_begins("forward");
+    made(&batch, "encoder.py:encode:5", " < train.py:main:30");
+    phase_ends("forward");
+    failed = forward(2, CALLED);
+    refuse("model.py:layer:9" CALLED, BLOCK);
+    try_again(RETRIED);
+    drop(&failed);
+    drop(&batch);
+    step_ends(2);
+    expect_held(5, "5 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+}
+
+/* Inside of the except block of the one before. */
+static void attempts_that_fail_one_after_another_are_all_counted(void **unused)
+{
+    struct pass first = begin(2, 3), second;
+
+    (void)unused;
+    second = forward(2, RETRIED);
+    refuse("model.py:layer:9" RETRIED, BLOCK);
+    try_again(RETRIED " < train.py:main:44");
+    drop(&second);
+    drop(&first);
+    step_ends(2);
+    expect_held(7, "1 more failed attempt left such, too");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_stays_while_it_is_tried_again_is_found),
+        cmocka_unit_test(the_same_stack_again_is_a_new_attempt),
+        cmocka_unit_test(what_is_kept_for_good_is_found),
+        cmocka_unit_test(in_the_first_step_a_place_that_came_once_tells),
+        cmocka_unit_test(what_ends_before_the_next_attempt_is_not_held),
+        cmocka_unit_test(a_failure_inside_a_library_is_none),
+        cmocka_unit_test(a_pass_that_goes_on_is_not_tried_again),
+        cmocka_unit_test(a_longer_pass_is_not_tried_again),
+        cmocka_unit_test(what_ends_one_by_one_is_in_use),
+        cmocka_unit_test(what_the_program_keeps_anyway_is_not_the_exceptions),
+        cmocka_unit_test(one_old_block_of_the_same_line_does_not_matter),
+        cmocka_unit_test(few_blocks_are_values),
+        cmocka_unit_test(blocks_of_one_stack_are_values),
+        cmocka_unit_test(what_is_come_back_to_late_is_not_looked_for),
+        cmocka_unit_test(what_was_made_before_is_not_the_attempts),
+        cmocka_unit_test(attempts_that_fail_one_after_another_are_all_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
