@@ -16,14 +16,22 @@ static void show_progress(void *progress, double share)
 int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
            struct mt_asked_report *asked)
 {
+    const struct mt_analyze_options options = {.path = path, .question = question};
+
+    return mt_ask_for(path, common, &options, asked);
+}
+
+int mt_ask_for(const char *path, const struct mt_common *common,
+               const struct mt_analyze_options *wanted, struct mt_asked_report *asked)
+{
     struct mt_progress progress = {0};
-    struct mt_analyze_options options = {
-        .path = path, .progress = {show_progress, &progress}, .question = question};
+    struct mt_analyze_options options = *wanted;
     struct mt_file_hash hash;
     struct mt_error error;
     enum mt_status status;
     int code;
 
+    options.progress = (struct mt_analyze_progress){show_progress, &progress};
     *asked = (struct mt_asked_report){.path = path};
     asked->source = mt_open_input(path, common, &code);
     if (!asked->source)
@@ -38,6 +46,22 @@ int mt_ask(const char *path, const struct mt_common *common, const struct mt_que
     }
     memcpy(asked->report->sha256, mt_file_hash_finish(&hash), sizeof asked->report->sha256);
     return -1;
+}
+
+const struct mt_device_report *mt_asked_device(const struct mt_report *report, uint64_t device)
+{
+    const struct mt_device_report *best = NULL;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        const struct mt_device_report *one = &report->devices[i];
+
+        if (device == one->device)
+            return one;
+        if (device == MT_EVERY_DEVICE &&
+            (!best || one->reserved_peak.bytes > best->reserved_peak.bytes))
+            best = one;
+    }
+    return best;
 }
 
 void mt_asked_close(struct mt_asked_report *asked)
@@ -62,7 +86,7 @@ static int say_no_device(const struct mt_asked_report *asked, uint64_t device)
     return MT_EXIT_USAGE;
 }
 
-static int say_no_phase(const struct mt_asked_report *asked, const char *phase)
+int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase)
 {
     const struct mt_report *report = asked->report;
     const char **names = calloc(2 * (size_t)report->phase_count + 1, sizeof *names), *near;
@@ -102,7 +126,7 @@ int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question
     if (!told)
         return device == MT_EVERY_DEVICE ? -1 : say_no_device(asked, device);
     if (missing == MT_NO_SUCH_PHASE)
-        return say_no_phase(asked, question->phase);
+        return mt_say_no_phase(asked, question->phase);
     mt_say("'%s': %s", asked->path, mt_no_answer_text(missing));
     return MT_EXIT_USAGE;
 }

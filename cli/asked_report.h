@@ -17,11 +17,20 @@ struct mt_asked_report {
  * mt_asked_close in either case. */
 int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
            struct mt_asked_report *asked);
+/* The same with more to be told than the answer. */
+int mt_ask_for(const char *path, const struct mt_common *common,
+               const struct mt_analyze_options *wanted, struct mt_asked_report *asked);
 void mt_asked_close(struct mt_asked_report *asked);
 
 /* -1 if `device` (or any, of MT_EVERY_DEVICE) has an answer, or if the trace has
  * no devices at all; else the exit code of having said why not. */
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
                    uint64_t device);
+
+/* Says that there is no such phase, and which is meant; the exit code. */
+int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase);
+
+/* That device, or of MT_EVERY_DEVICE the one that reserved most; NULL = none. */
+const struct mt_device_report *mt_asked_device(const struct mt_report *report, uint64_t device);
 
 #endif

@@ -2,12 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "asked_report.h"
 #include "blocks_model.h"
+#include "blocks_option.h"
 #include "chart.h"
 #include "cli.h"
 #include "flamechart_model.h"
 #include "gallery.h"
 #include "json.h"
+#include "question.h"
 #include "report.h"
 
 #define MOST_CHARTS  32
@@ -18,8 +21,10 @@
 struct arguments {
     struct mt_common common;
     const char *output, *axis, *size, *theme;
-    uint64_t device, step; /* UINT64_MAX: not said */
+    uint64_t device; /* MT_EVERY_DEVICE: not said */
     bool whole;
+    struct mt_blocks_option blocks;
+    const char *zoom; /* path of a phase: flame chart */
     const struct mt_chart *chart;
     const char *path;
     enum mt_theme theme_kind;
@@ -88,6 +93,32 @@ static bool parse_output(const char *path, bool *is_png)
     return !strcmp(path, "-") || *is_png || (dot && !strcmp(dot, ".svg"));
 }
 
+static bool is_icicle(const struct arguments *arguments)
+{
+    return arguments->chart->draw == mt_icicle_draw;
+}
+
+/* Options that only some charts have. */
+static bool check_blocks(struct arguments *arguments)
+{
+    struct mt_blocks_option *blocks = &arguments->blocks;
+
+    if (is_icicle(arguments)) {
+        arguments->options.weigh = MT_WEIGH_ALLOCATED;
+        if (!mt_blocks_option_read(blocks))
+            return false;
+        arguments->options.weigh = blocks->weigh;
+        return true;
+    }
+    if (blocks->at || blocks->of || blocks->metric) {
+        mt_say("--at, --of and --metric are for the icicle");
+        return false;
+    }
+    if (blocks->zoom)
+        arguments->zoom = mt_zoom_option_read(blocks->zoom);
+    return !blocks->zoom || arguments->zoom;
+}
+
 /* MT_EXIT_OK, or the code after a line that says what is wrong. */
 static int check(struct arguments *arguments, const char *chart)
 {
@@ -110,7 +141,7 @@ static int check(struct arguments *arguments, const char *chart)
     else if (arguments->axis && strcmp(arguments->axis, "time") &&
              strcmp(arguments->axis, "events"))
         mt_say("--x is time or events, not '%s'", arguments->axis);
-    else {
+    else if (check_blocks(arguments)) {
         arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
         return MT_EXIT_OK;
     }
@@ -119,36 +150,27 @@ static int check(struct arguments *arguments, const char *chart)
 
 /* ---- drawing ---- */
 
-/* The device asked for, else the one that reserved most. *found is false if
- * the trace has other devices only. */
-static const struct mt_device_report *choose_device(const struct mt_report *report,
-                                                    const struct arguments *arguments, bool *found)
-{
-    const struct mt_device_report *best = NULL;
-    uint32_t i;
-
-    *found = true;
-    for (i = 0; i < report->device_count; i++) {
-        const struct mt_device_report *device = &report->devices[i];
-
-        if (arguments->device != UINT64_MAX && device->device == arguments->device)
-            return device;
-        if (!best || device->reserved_peak.bytes > best->reserved_peak.bytes)
-            best = device;
-    }
-    *found = arguments->device == UINT64_MAX;
-    return best;
-}
-
 /* The analyzer falls back to the whole run. */
 static bool lacks_step(const struct mt_device_report *device, const struct arguments *arguments)
 {
-    int64_t step = (int64_t)arguments->step;
+    int64_t step = (int64_t)arguments->blocks.step;
 
-    if (arguments->step == UINT64_MAX || arguments->whole || !device)
+    if (arguments->blocks.step == UINT64_MAX || arguments->whole || !device)
         return false;
     return (device->flamechart && device->flamechart->step != step) ||
            (device->blocks && device->blocks->step != step);
+}
+
+static bool lacks_phase(const struct mt_report *report, const struct mt_device_report *device,
+                        const struct arguments *arguments)
+{
+    if (!arguments->zoom || !device)
+        return false;
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        if (mt_phase_path_matches(report->phases[i].path, arguments->zoom) &&
+            report->phases[i].end_event >= device->first_event)
+            return false;
+    return true;
 }
 
 /* What was drawn, for programs. */
@@ -177,22 +199,27 @@ static int tell(const struct arguments *arguments, const struct mt_device_report
 
 static int draw(const struct mt_report *report, const struct arguments *arguments)
 {
-    const struct mt_device_report *device;
+    const struct mt_device_report *device = mt_asked_device(report, arguments->device);
+    const struct mt_asked_report asked = {.path = arguments->path,
+                                          .report = (struct mt_report *)report};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_buf bytes = {0};
-    bool found;
     int exit_code;
 
-    device = choose_device(report, arguments, &found);
-    if (!found) {
+    if (!device && arguments->device != MT_EVERY_DEVICE) {
         mt_say("'%s': no events of device %llu", arguments->path,
                (unsigned long long)arguments->device);
         return MT_EXIT_INPUT;
     }
     if (lacks_step(device, arguments)) {
-        mt_say("'%s': no step %llu", arguments->path, (unsigned long long)arguments->step);
+        mt_say("'%s': no step %llu", arguments->path, (unsigned long long)arguments->blocks.step);
         return MT_EXIT_INPUT;
     }
+    if (lacks_phase(report, device, arguments))
+        return mt_say_no_phase(&asked, arguments->zoom);
+    if (is_icicle(arguments) &&
+        !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
+        return MT_EXIT_USAGE;
     if (mt_chart_write(arguments->chart, report, device, &arguments->options, arguments->theme_kind,
                        arguments->is_png, &bytes, &error) != MT_OK) {
         mt_say("cannot draw '%s': %s", arguments->output, error.text);
@@ -208,18 +235,29 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     return exit_code;
 }
 
+static struct mt_analyze_options options_of(const struct arguments *arguments)
+{
+    const struct mt_blocks_option *blocks = &arguments->blocks;
+    struct mt_analyze_options options = {
+        .path = arguments->path,
+        .models = arguments->chart->models,
+        .window = {.whole = arguments->whole, .phase = arguments->zoom}};
+
+    if (is_icicle(arguments))
+        return mt_blocks_analysis(blocks, arguments->path);
+    options.window.has_step = blocks->step <= INT64_MAX;
+    if (options.window.has_step)
+        options.window.step = (int64_t)blocks->step;
+    return options;
+}
+
 static int render(struct mt_source *source, const struct arguments *arguments)
 {
-    struct mt_analyze_options options = {.path = arguments->path,
-                                         .models = arguments->chart->models,
-                                         .window.whole = arguments->whole};
+    struct mt_analyze_options options = options_of(arguments);
     struct mt_report *report = NULL;
     struct mt_error error;
     int exit_code, verdict;
 
-    options.window.has_step = arguments->step <= INT64_MAX;
-    if (options.window.has_step)
-        options.window.step = (int64_t)arguments->step;
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(arguments->path, &error);
     exit_code = draw(report, arguments);
@@ -230,7 +268,7 @@ static int render(struct mt_source *source, const struct arguments *arguments)
 
 int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
 {
-    struct arguments arguments = {.device = UINT64_MAX, .step = UINT64_MAX};
+    struct arguments arguments = {.device = MT_EVERY_DEVICE, .blocks.step = UINT64_MAX};
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "FILE",
          "picture to write: .svg or .png; - is an SVG on "
@@ -244,9 +282,15 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
          &arguments.theme},
         {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
          &arguments.device},
-        {"step", 0, MT_OPTION_COUNT, "N", "flame chart, blocks: of step N, not of that with the peak",
-         &arguments.step},
-        {"whole", 0, MT_OPTION_FLAG, NULL, "flame chart, blocks: of the whole run", &arguments.whole},
+        {"step", 0, MT_OPTION_COUNT, "N",
+         "of step N: flame chart, blocks, and icicle --of kept or allocated-total",
+         &arguments.blocks.step},
+        {"zoom", 0, MT_OPTION_TEXT, "PHASE",
+         "of one phase (phase:PATH): flame chart, blocks, icicle --of allocated-total",
+         &arguments.blocks.zoom},
+        {"whole", 0, MT_OPTION_FLAG, NULL, "flame chart, blocks: of the whole run",
+         &arguments.whole},
+        MT_BLOCKS_OPTIONS(arguments.blocks),
         {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
          &arguments.options.flame},
         {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",

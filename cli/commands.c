@@ -35,6 +35,18 @@ const struct mt_command mt_commands[] = {
      "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"
      "  memtrace dump run.trace --json | jq 'select(.kind == \"oom\")'",
      mt_cmd_dump},
+    {"export", "FORMAT TRACE [--at INSTANT] [options]", "who holds memory, for other programs",
+     "FORMAT is folded (call stacks and bytes, as flame graph programs read) or speedscope.\n"
+     "INSTANT is as in live; --of takes what was allocated, what steps leave behind or what a "
+     "step\n"
+     "keeps instead; --metric counts requested bytes or blocks.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace export folded run.pickle | flamegraph.pl --countname bytes --width 1200 "
+     ">peak.svg\n"
+     "  memtrace export folded run.pickle --at phase:step#2/backward --metric count\n"
+     "  memtrace export speedscope run.trace --of allocated-total -o run.speedscope.json",
+     mt_cmd_export},
     {"fit", "TRACE [--policy P ...] [options]", "the smallest limit that serves a trace",
      "Searches the smallest memory limit under which each policy serves every request that the "
      "run\n"
@@ -100,7 +112,7 @@ const struct mt_command mt_commands[] = {
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
      "CHART is\n"
      "  timeline    memory over time by role\n"
-     "  icicle      who holds the memory at the peak\n"
+     "  icicle      who holds the memory at the peak or another instant, or who allocated it\n"
      "  flamechart  which call grew or shrank it\n"
      "  blocks      every large block of one step\n"
      "  trend       memory from step to step: does it grow?\n"

@@ -12,6 +12,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- weight ---------------------------------------------------------- */
+
+const char *mt_weigh_name(enum mt_weigh weigh)
+{
+    static const char *const names[MT_WEIGH_KINDS] = {"allocated", "requested", "count"};
+
+    return names[weigh];
+}
+
+char *mt_weigh_format(char text[MT_UNITS_TEXT], enum mt_weigh weigh, uint64_t weight)
+{
+    if (weigh != MT_WEIGH_COUNT)
+        return mt_format_bytes(text, weight);
+    return strcat(mt_format_count(text, weight), weight == 1 ? " block" : " blocks");
+}
+
+static uint64_t weight_of(const struct mt_holding *holding, enum mt_weigh weigh)
+{
+    switch (weigh) {
+    case MT_WEIGH_ALLOCATED: break;
+    case MT_WEIGH_REQUESTED: return holding->requested_bytes;
+    case MT_WEIGH_COUNT: return holding->blocks;
+    }
+    return holding->bytes;
+}
+
 /* ---- phases ---------------------------------------------------------- */
 
 static bool is_phase(uint32_t phase_count, int32_t phase)
@@ -50,6 +76,7 @@ struct tree {
     const struct mt_phase *phases;
     uint32_t phase_count;
     uint64_t first_event;
+    enum mt_weigh weigh;
     struct mt_node *nodes;
     uint32_t count, capacity;
     struct mt_map children; /* hash of (parent, identity) -> node */
@@ -125,8 +152,11 @@ static enum mt_status find_or_add(struct tree *tree, const struct mt_node *like,
     return status ? status : mt_map_set(&tree->children, key, *index);
 }
 
-static void count_in(struct mt_node *node, const struct mt_holding *holding)
+static void count_in(const struct tree *tree, uint32_t index, const struct mt_holding *holding)
 {
+    struct mt_node *node = &tree->nodes[index];
+
+    node->weight += weight_of(holding, tree->weigh);
     node->bytes += holding->bytes;
     node->blocks += holding->blocks;
     node->requested_bytes += holding->requested_bytes;
@@ -141,7 +171,7 @@ static enum mt_status descend(struct tree *tree, struct mt_node like,
     like.depth = tree->nodes[*at].depth + 1;
     status = find_or_add(tree, &like, at);
     if (!status)
-        count_in(&tree->nodes[*at], holding);
+        count_in(tree, *at, holding);
     return status;
 }
 
@@ -173,7 +203,7 @@ static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *s
                            .block_bytes = holding->block_bytes};
     enum mt_status status = mt_speaking_stack_get(speaking, holding->stack, frames, &count);
 
-    count_in(&tree->nodes[0], holding);
+    count_in(tree, 0, holding);
     if (!status && count == 0)
         status = descend(tree, no_stack_node(tree, holding), holding, &at);
     for (uint32_t i = 0; !status && i < count; i++) {
@@ -190,7 +220,7 @@ static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *s
 struct child {
     uint32_t parent, node;
     enum mt_node_kind kind;
-    uint64_t bytes, block_bytes;
+    uint64_t weight, block_bytes;
     const char *name, *file;
     uint32_t line;
     enum mt_role role;
@@ -202,7 +232,7 @@ static struct child describe(const struct tree *tree, uint32_t index)
     struct child child = {.parent = node->parent,
                           .node = index,
                           .kind = node->kind,
-                          .bytes = node->bytes,
+                          .weight = node->weight,
                           .block_bytes = node->block_bytes,
                           .role = node->role,
                           .name = "",
@@ -230,7 +260,7 @@ static int compare_children(const void *a, const void *b)
     int order;
 
     COMPARE(left->parent, right->parent);
-    COMPARE(right->bytes, left->bytes);
+    COMPARE(right->weight, left->weight);
     COMPARE(left->kind, right->kind);
     order = strcmp(left->name, right->name);
     if (!order)
@@ -288,7 +318,7 @@ static void lay_out(const struct tree *tree, const struct child *children, uint3
     icicle->nodes[0].end = icicle->count;
 }
 
-/* Left edges, depth, and what each node holds itself. `filled` counts the bytes
+/* Left edges, depth, and what each node holds itself. `filled` counts the weight
  * of the children that have their place. */
 static void measure(struct mt_icicle *icicle, uint64_t *filled)
 {
@@ -296,10 +326,11 @@ static void measure(struct mt_icicle *icicle, uint64_t *filled)
         struct mt_node *node = &icicle->nodes[i], *parent = &icicle->nodes[node->parent];
 
         node->offset = parent->offset + filled[node->parent];
-        filled[node->parent] += node->bytes;
+        filled[node->parent] += node->weight;
         if (node->depth > icicle->depth)
             icicle->depth = node->depth;
         if (node->kind == MT_NODE_BLOCKS) {
+            parent->own_weight += node->weight;
             parent->own_bytes += node->bytes;
             parent->own_blocks += node->blocks;
         }
@@ -354,7 +385,8 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
                         .symbols = symbols,
                         .phases = phases,
                         .phase_count = phase_count,
-                        .first_event = options ? options->first_event : 0};
+                        .first_event = options ? options->first_event : 0,
+                        .weigh = options ? options->weigh : MT_WEIGH_ALLOCATED};
     struct mt_node root = {.kind = MT_NODE_ROOT, .frame = MT_NO_ID, .phase = MT_NO_PHASE};
     struct mt_icicle *icicle = mt_arena_alloc(arena, sizeof *icicle);
     struct mt_speaking_stack speaking;
@@ -367,8 +399,10 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
         status = finish(&tree, icicle);
     mt_map_release(&tree.children);
     free(tree.nodes);
-    if (!status)
+    if (!status) {
+        icicle->weigh = tree.weigh;
         *out = icicle;
+    }
     return status;
 }
 
@@ -397,6 +431,8 @@ const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbo
     case MT_NODE_NO_STACK: return no_stack_label(arena, node);
     case MT_NODE_BLOCKS: break;
     }
+    if (!node->block_bytes)
+        return mt_arena_printf(arena, "%s", mt_weigh_format(count, MT_WEIGH_COUNT, node->blocks));
     return mt_arena_printf(arena, "%s × %s", mt_format_count(count, node->blocks),
                            mt_format_bytes(size, node->block_bytes));
 }
@@ -427,14 +463,14 @@ void mt_icicle_fold(const struct mt_icicle *icicle, const struct mt_symbols *sym
 {
     for (uint32_t i = 1; i < icicle->count; i++) {
         const struct mt_node *node = &icicle->nodes[i];
-        uint64_t bytes = with_blocks ? 0 : node->own_bytes;
+        uint64_t weight = with_blocks ? 0 : node->own_weight;
 
         if (with_blocks && node->kind == MT_NODE_BLOCKS)
-            bytes = node->bytes;
-        if (bytes == 0)
+            weight = node->weight;
+        if (weight == 0)
             continue;
         add_path(icicle, symbols, i, out);
-        mt_buf_add_u64(out, bytes);
+        mt_buf_add_u64(out, weight);
         mt_buf_add_char(out, '\n');
     }
 }

@@ -7,6 +7,7 @@
 
 #include "buf.h"
 #include "report.h"
+#include "units.h"
 
 enum mt_node_kind {
     MT_NODE_ROOT,
@@ -14,6 +15,15 @@ enum mt_node_kind {
     MT_NODE_NO_STACK, /* `phase` has the name, MT_NO_PHASE: outside of any */
     MT_NODE_BLOCKS    /* a leaf: blocks of one size and role, of one parent */
 };
+
+/* What width is. */
+enum mt_weigh { MT_WEIGH_ALLOCATED, MT_WEIGH_REQUESTED, MT_WEIGH_COUNT };
+#define MT_WEIGH_KINDS 3
+
+/* "allocated", "requested", "count". */
+const char *mt_weigh_name(enum mt_weigh weigh);
+/* "6.45 GiB", "692 blocks". Returns `text`. */
+char *mt_weigh_format(char text[MT_UNITS_TEXT], enum mt_weigh weigh, uint64_t weight);
 
 struct mt_node {
     enum mt_node_kind kind;
@@ -26,21 +36,24 @@ struct mt_node {
     bool is_engine;         /* NO_STACK: in backward, so the autograd engine's */
     bool is_initial;        /* NO_STACK: there when the trace began */
     enum mt_role role;      /* BLOCKS: theirs; else that of most of its own bytes */
-    uint64_t block_bytes;   /* BLOCKS: of each */
-    uint64_t offset;        /* bytes to the left of it, from the root's left edge */
+    uint64_t block_bytes;   /* BLOCKS: of each; 0 = of several sizes */
     uint64_t bytes, blocks, requested_bytes;
     uint64_t own_bytes, own_blocks; /* of BLOCKS directly below */
+    uint64_t weight, own_weight;    /* what its width says, by the options */
+    uint64_t offset;                /* weight to the left of it, from the root's left edge */
 };
 
 struct mt_icicle {
     struct mt_node *nodes; /* the root first, each before what is below it;
-                              siblings by bytes descending, then name */
+                              siblings by weight descending, then name */
     uint32_t count;
     uint32_t depth; /* of the deepest node */
+    enum mt_weigh weigh;
 };
 
 struct mt_icicle_options {
-    bool reversed;        /* innermost frame first, its callers below it */
+    bool reversed; /* innermost frame first, its callers below it */
+    enum mt_weigh weigh;
     uint64_t first_event; /* what was born before was there when the trace began */
 };
 
@@ -52,12 +65,12 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
                                struct mt_icicle **icicle) MT_MUST_USE;
 
 /* What a node is called: "forward train.py:47", "autograd engine", "no stack, in
- * warm-up", "born before the trace", "30 × 16.0 MiB", "all". */
+ * warm-up", "born before the trace", "30 × 16.0 MiB", "30 blocks", "all". */
 const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbols,
                           const struct mt_node *node);
 
-/* Folded stacks, one line for each node with bytes of its own (or, with
- * blocks, for each leaf): names from the root joined by ';', a space, bytes. A
+/* Folded stacks, one line for each node with blocks of its own (or, with
+ * blocks, for each leaf): names from the root joined by ';', a space, weight. A
  * ';' within a name becomes ':'. */
 void mt_icicle_fold(const struct mt_icicle *icicle, const struct mt_symbols *symbols,
                     bool with_blocks, struct mt_buf *out);

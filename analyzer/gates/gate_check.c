@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fit.h"
+#include "trend.h"
 #include "util.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -209,7 +210,7 @@ static void check_growth(struct mt_gate_work *work, struct mt_gate_result *resul
     const struct mt_device_report *device = mt_gate_device(work, result);
     const struct mt_integrity *integrity = &work->check->report->integrity;
     uint32_t first = first_covered(work->check->report, device);
-    uint32_t count = device->step_count - first, warm_up = count / 4 > 2 ? count / 4 : 2;
+    uint32_t count = device->step_count - first, warm_up = mt_warm_up_steps(count);
     const char *doubt = NULL;
 
     if (!device->step_count || count < warm_up + LEAST_STEPS) {

@@ -4,6 +4,7 @@
 #include "flamechart_model.h"
 #include "model_feeds.h"
 #include "history_model.h"
+#include "population.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -16,24 +17,60 @@ static uint32_t bins_of(const struct mt_analysis *analysis)
 
 /* ---- windows --------------------------------------------------------------- */
 
+/* Of several phases of that path the one with the largest peak, the first of equal
+ * ones; MT_NO_PHASE without any. */
+static int32_t find_phase(const struct mt_survey *survey, uint32_t slot, const char *path)
+{
+    const struct mt_survey_device *device = &survey->devices[slot];
+    int32_t found = MT_NO_PHASE;
+
+    for (uint32_t i = 0; i < survey->phases.count; i++) {
+        const struct mt_phase *phase = &survey->phases.phases[i];
+
+        if (!mt_phase_path_matches(phase->path, path) || phase->end_event < device->first_event)
+            continue;
+        if (found == MT_NO_PHASE ||
+            device->uses[i].peak.allocated > device->uses[found].peak.allocated)
+            found = (int32_t)i;
+    }
+    return found;
+}
+
+static int32_t find_step(const struct mt_phases *phases, int64_t step)
+{
+    for (uint32_t i = 0; i < phases->count; i++)
+        if (phases->phases[i].is_step && phases->phases[i].step == step)
+            return (int32_t)i;
+    return MT_NO_PHASE;
+}
+
 struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint32_t slot)
 {
     const struct mt_window_wish *wish = &analysis->options->window;
     const struct mt_survey_device *device = &analysis->survey.devices[slot];
-    const struct mt_phases *phases = &analysis->survey.phases;
-    struct mt_model_window window = {device->first_t_ns, device->last_t_ns, device->first_event,
-                                     device->last_event, MT_NO_STEP};
+    struct mt_model_window window = {.begin_t_ns = device->first_t_ns,
+                                     .end_t_ns = device->last_t_ns,
+                                     .begin_event = device->first_event,
+                                     .end_event = device->last_event,
+                                     .step = MT_NO_STEP,
+                                     .phase = MT_NO_PHASE};
     int64_t step = wish->has_step ? wish->step : analysis->plans[slot].instants[0].step;
+    const struct mt_phase *phase;
 
-    if (wish->whole || step == MT_NO_STEP)
+    if (wish->phase)
+        window.phase = find_phase(&analysis->survey, slot, wish->phase);
+    else if (!wish->whole && step != MT_NO_STEP)
+        window.phase = find_step(&analysis->survey.phases, step);
+    window.missing =
+        window.phase == MT_NO_PHASE && (wish->phase || (wish->has_step && !wish->whole));
+    if (window.phase == MT_NO_PHASE)
         return window;
-    for (uint32_t i = 0; i < phases->count; i++) {
-        const struct mt_phase *phase = &phases->phases[i];
-
-        if (phase->is_step && phase->step == step)
-            return (struct mt_model_window){phase->begin_t_ns, phase->end_t_ns, phase->begin_event,
-                                            phase->end_event, step};
-    }
+    phase = &analysis->survey.phases.phases[window.phase];
+    window.begin_t_ns = phase->begin_t_ns;
+    window.end_t_ns = phase->end_t_ns;
+    window.begin_event = phase->begin_event;
+    window.end_event = phase->end_event;
+    window.step = phase->step;
     return window;
 }
 
@@ -148,6 +185,7 @@ static const struct {
     {MT_MODEL_BLOCKS, mt_blocks_feed_begin, mt_blocks_feed_finish},
     {MT_MODEL_LIFETIMES, mt_lifetimes_feed_begin, mt_lifetimes_feed_finish},
     {MT_MODEL_HISTORY, begin_history, finish_history},
+    {MT_MODEL_POPULATION, mt_population_begin, mt_population_finish},
 };
 
 _Static_assert(MT_ARRAY_LEN(models) <= MT_MODELS_MAX, "a feed for each model");

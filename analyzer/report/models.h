@@ -55,6 +55,8 @@ struct mt_model_feeds {
 struct mt_model_window {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* ends inclusive */
     int64_t step;                                          /* MT_NO_STEP = the whole run */
+    int32_t phase;                                         /* that it is, or MT_NO_PHASE */
+    bool missing; /* the part that was asked for does not exist: the whole run instead */
 };
 
 /* As the options wish; the whole run if that part does not exist. */

@@ -175,7 +175,7 @@ void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey,
 {
     struct mt_survey_device *device = &survey->devices[slot];
 
-    *answer = (struct mt_answer){.asked_phase = MT_NO_PHASE};
+    *answer = (struct mt_answer){.question = watch->question, .asked_phase = MT_NO_PHASE};
     answer->instant.phase = MT_NO_PHASE;
     switch (watch->question->at) {
     case MT_AT_PEAK:

@@ -206,6 +206,7 @@ enum mt_no_answer {
  * the replay, its rows from the blocks: rows sum to allocated; allocated and
  * what waits to active; requested of both to requested. */
 struct mt_answer {
+    const struct mt_question *question; /* the asker's */
     enum mt_no_answer missing;
     struct mt_instant instant;          /* MT_INSTANT_ASKED */
     int32_t asked_phase;                /* PHASE: the instance with the largest peak of those */
@@ -364,6 +365,30 @@ struct mt_finding {
     const char *proved_by; /* the command that shows the saving, NULL = none */
 };
 
+/* Blocks that are not those of one instant. */
+enum mt_population_of {
+    MT_POPULATION_ALLOCATED, /* all that were allocated, each as often as it was */
+    MT_POPULATION_GREW,      /* born after the warm-up, but not in the last two steps, and
+                                still there when the last step begins */
+    MT_POPULATION_KEPT       /* born in one step, and still there when the next begins */
+};
+#define MT_POPULATION_KINDS 3
+
+/* "allocated-total", "grew", "kept". */
+const char *mt_population_name(enum mt_population_of of);
+
+struct mt_population {
+    enum mt_population_of of;
+    bool missing; /* there are not enough steps, or not that step or phase */
+    /* Born from the first event on, before the second, and still there after the third. */
+    uint64_t from_event, until_event, alive_event;
+    int64_t first_step, last_step; /* MT_NO_STEP: not of steps */
+    int32_t phase;                 /* ALLOCATED: in this alone, or MT_NO_PHASE */
+    struct mt_holding *holdings;   /* in no order; `phase` is one of its name */
+    uint32_t holding_count;
+    uint64_t bytes, requested_bytes, blocks;
+};
+
 struct mt_timeline;   /* timeline_model.h */
 struct mt_flamechart; /* flamechart_model.h */
 struct mt_blocks;     /* blocks_model.h */
@@ -419,6 +444,7 @@ struct mt_device_report {
     struct mt_blocks *blocks;         /* NULL unless asked for */
     struct mt_lifetimes *lifetimes;   /* NULL unless asked for */
     struct mt_history *history;       /* NULL unless asked for */
+    struct mt_population *population; /* NULL unless asked for */
 };
 
 struct mt_report {
@@ -471,7 +497,8 @@ enum mt_model_bit {
     MT_MODEL_FLAMECHART = 2,
     MT_MODEL_HISTORY = 256,
     MT_MODEL_BLOCKS = 4,
-    MT_MODEL_LIFETIMES = 32
+    MT_MODEL_LIFETIMES = 32,
+    MT_MODEL_POPULATION = 512
 };
 
 /* Of what part of the run the models that show a part are: of nothing said, of the
@@ -479,6 +506,8 @@ enum mt_model_bit {
 struct mt_window_wish {
     bool has_step, whole; /* the step of that number; the whole trace */
     int64_t step;
+    const char *phase; /* NULL, or a path as in questions: of several, that with the
+                          largest peak */
 };
 
 struct mt_analyze_options {
@@ -489,6 +518,7 @@ struct mt_analyze_options {
     unsigned models;                 /* that pictures need: enum mt_model_bit */
     uint32_t bins;                   /* resolution of the models, 0 = 4096 */
     struct mt_window_wish window;
+    enum mt_population_of population; /* that its model is of */
     /* Only this, and peaks and phases: no explanations, no findings, nothing of
      * what is beside the framework. NULL = the whole report. */
     const struct mt_question *question;

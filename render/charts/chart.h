@@ -4,6 +4,7 @@
 #define MT_RENDER_CHART_H
 
 #include "draw.h"
+#include "icicle.h"
 #include "report.h"
 
 struct mt_chart_options {
@@ -11,6 +12,7 @@ struct mt_chart_options {
     bool event_axis;      /* --x=events */
     bool flame;           /* icicle: root at the bottom */
     bool reversed;        /* icicle: innermost frames first */
+    enum mt_weigh weigh;  /* icicle: what width is */
 };
 
 struct mt_chart {

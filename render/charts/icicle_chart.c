@@ -22,9 +22,22 @@ enum { HOLDERS = 8, MAX_CELLS = 320 };
 #define LEAST_CELL  1.2  /* narrower ones are drawn as their sum */
 #define LEAST_REST  0.35 /* a sum narrower than this is not drawn */
 
-double mt_icicle_pixels(const struct mt_icicle_view *view, uint64_t bytes)
+double mt_icicle_pixels(const struct mt_icicle_view *view, uint64_t weight)
 {
-    return (double)bytes * view->scale;
+    return (double)weight * view->scale;
+}
+
+const char *mt_icicle_exact(const struct mt_icicle_view *view, uint64_t weight)
+{
+    char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+    const char *said;
+
+    mt_weigh_format(text, view->icicle->weigh, weight);
+    said = view->icicle->weigh == MT_WEIGH_COUNT
+               ? mt_arena_printf(&view->drawing->arena, "%s", text)
+               : mt_arena_printf(&view->drawing->arena, "%s (%s B)", text,
+                                 mt_format_count(exact, weight));
+    return said ? said : "";
 }
 
 static double row_y(const struct mt_icicle_view *view, uint32_t depth)
@@ -46,9 +59,9 @@ enum mt_color mt_icicle_color(const struct mt_icicle_view *view, const struct mt
 }
 
 static struct mt_cell_box cell_box(const struct mt_icicle_view *view, const struct mt_node *node,
-                                   uint64_t bytes)
+                                   uint64_t weight)
 {
-    double width = mt_icicle_pixels(view, bytes);
+    double width = mt_icicle_pixels(view, weight);
     double gap = width > 2.5 ? 1 : width > 1 ? 0.5 : 0;
     struct mt_cell_box box = {.x = view->x + mt_icicle_pixels(view, node->offset),
                               .y = row_y(view, node->depth),
@@ -69,27 +82,32 @@ static uint8_t node_shade(const struct mt_node *node)
 static const char *node_title(const struct mt_icicle_view *view, const struct mt_node *node)
 {
     struct mt_arena *arena = &view->drawing->arena;
-    char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
-    const char *label =
-        node->kind == MT_NODE_ROOT ? "all live blocks" : mt_node_label(arena, view->symbols, node);
+    char other[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    const char *label = node->kind == MT_NODE_ROOT ? view->subject->root
+                                                   : mt_node_label(arena, view->symbols, node);
     const char *role = node->kind == MT_NODE_BLOCKS ? mt_role_title(node->role) : "";
 
+    if (view->icicle->weigh == MT_WEIGH_COUNT)
+        mt_format_bytes(other, node->bytes);
+    else
+        mt_weigh_format(other, MT_WEIGH_COUNT, node->blocks);
     return mt_arena_printf(
-        arena, "%s%s%s: %s (%s B), %s, %s %s", label ? label : "", *role ? ", " : "", role,
-        mt_format_bytes(size, node->bytes), mt_format_count(exact, node->bytes),
-        mt_format_percent(share, (double)node->bytes / (double)view->icicle->nodes[0].bytes),
-        mt_format_count(blocks, node->blocks), node->blocks == 1 ? "block" : "blocks");
+        arena, "%s%s%s: %s, %s, %s", label ? label : "", *role ? ", " : "", role,
+        mt_icicle_exact(view, node->weight),
+        mt_format_percent(share, (double)node->weight / (double)view->icicle->nodes[0].weight),
+        other);
 }
 
 static const char *blocks_text(const struct mt_icicle_view *view, const struct mt_node *node,
                                double room)
 {
-    char size[MT_UNITS_TEXT];
+    char amount[MT_UNITS_TEXT];
     const char *label = mt_node_label(&view->drawing->arena, view->symbols, node);
 
     if (node->blocks > 1 && label && 1.06 * mt_text_width(label, MT_CELL_TEXT, MT_REGULAR) <= room)
         return label;
-    return mt_arena_printf(&view->drawing->arena, "%s", mt_format_bytes(size, node->bytes));
+    return mt_arena_printf(&view->drawing->arena, "%s",
+                           mt_weigh_format(amount, view->icicle->weigh, node->weight));
 }
 
 /* "no stack, in warm-up", else "in warm-up". */
@@ -110,7 +128,7 @@ static const char *node_text(const struct mt_icicle_view *view, const struct mt_
     const char *text = "";
 
     switch (node->kind) {
-    case MT_NODE_ROOT: text = "peak allocated"; break;
+    case MT_NODE_ROOT: text = view->subject->root; break;
     case MT_NODE_FRAME: return mt_cell_frame_text(view->drawing, view->symbols, node->frame, room);
     case MT_NODE_NO_STACK: text = no_stack_text(view, node, room); break;
     case MT_NODE_BLOCKS:
@@ -127,7 +145,7 @@ static const char *const cell_roles[] = {"cell:root", "cell:frame", "cell:no-sta
 
 static void draw_node(const struct mt_icicle_view *view, const struct mt_node *node)
 {
-    struct mt_cell_box box = cell_box(view, node, node->bytes);
+    struct mt_cell_box box = cell_box(view, node, node->weight);
     struct mt_paint paint = {
         .fill = box.fill, .shade = node_shade(node), .radius = box.width > 6 ? 2 : 0};
     char amount[MT_UNITS_TEXT];
@@ -136,7 +154,7 @@ static void draw_node(const struct mt_icicle_view *view, const struct mt_node *n
                  cell_roles[node->kind]);
     if (box.height >= MT_CELL_TEXT + 2)
         mt_cell_write(view->drawing, &box, node_text(view, node, mt_cell_room(&box)),
-                      mt_format_bytes(amount, node->bytes));
+                      mt_weigh_format(amount, view->icicle->weigh, node->weight));
 }
 
 /* This node and its younger siblings, all narrow, as one cell: of their role or
@@ -145,31 +163,32 @@ static uint32_t draw_rest(struct mt_icicle_view *view, uint32_t first)
 {
     const struct mt_node *nodes = view->icicle->nodes, *node = &nodes[first];
     uint32_t end = nodes[node->parent].end, siblings = 0;
-    uint64_t bytes = 0, blocks = 0;
+    uint64_t weight = 0, blocks = 0;
     struct mt_paint paint = {.fill = mt_icicle_color(view, node)};
     struct mt_cell_box box;
-    char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    char count[MT_UNITS_TEXT];
     const char *title;
 
     for (uint32_t i = first; i < end; i = nodes[i].end) {
-        bytes += nodes[i].bytes;
+        weight += nodes[i].weight;
         blocks += nodes[i].blocks;
         siblings++;
         if (mt_icicle_color(view, &nodes[i]) != paint.fill)
             paint.fill = MT_COLOR_UNUSED;
     }
-    if (mt_icicle_pixels(view, bytes) < LEAST_REST) {
+    if (mt_icicle_pixels(view, weight) < LEAST_REST) {
         view->dropped_groups += end - first;
-        view->dropped_bytes += bytes;
+        view->dropped_weight += weight;
         return end;
     }
     view->summed_groups += end - first;
-    view->summed_bytes += bytes;
-    box = cell_box(view, node, bytes);
-    title = mt_arena_printf(&view->drawing->arena, "%u narrow %s: %s (%s B), %s %s", siblings,
-                            siblings == 1 ? "group" : "groups", mt_format_bytes(size, bytes),
-                            mt_format_count(exact, bytes), mt_format_count(count, blocks),
-                            blocks == 1 ? "block" : "blocks");
+    view->summed_weight += weight;
+    box = cell_box(view, node, weight);
+    title = mt_arena_printf(
+        &view->drawing->arena, "%u narrow %s: %s%s%s", siblings, siblings == 1 ? "group" : "groups",
+        mt_icicle_exact(view, weight), view->icicle->weigh == MT_WEIGH_COUNT ? "" : ", ",
+        view->icicle->weigh == MT_WEIGH_COUNT ? ""
+                                              : mt_weigh_format(count, MT_WEIGH_COUNT, blocks));
     mt_draw_rect(view->drawing, box.x, box.y, box.width, box.height, &paint, title, "cell:rest");
     return end;
 }
@@ -183,7 +202,7 @@ static void draw_cells(struct mt_icicle_view *view)
         if (nodes[i].depth >= view->rows) { /* the picture is too low for it */
             view->dropped_groups += nodes[i].end - i;
             i = nodes[i].end;
-        } else if (nodes[i].depth && mt_icicle_pixels(view, nodes[i].bytes) < view->least) {
+        } else if (nodes[i].depth && mt_icicle_pixels(view, nodes[i].weight) < view->least) {
             i = draw_rest(view, i);
         } else {
             draw_node(view, &nodes[i++]);
@@ -199,7 +218,7 @@ static uint32_t count_cells(const struct mt_icicle_view *view, uint32_t *rows)
 
     *rows = 1;
     while (i < view->icicle->count) {
-        bool narrow = mt_icicle_pixels(view, nodes[i].bytes) < view->least;
+        bool narrow = mt_icicle_pixels(view, nodes[i].weight) < view->least;
 
         if (nodes[i].depth >= *rows)
             *rows = nodes[i].depth + 1;
@@ -211,20 +230,19 @@ static uint32_t count_cells(const struct mt_icicle_view *view, uint32_t *rows)
 
 /* ---- the whole picture ----------------------------------------------- */
 
-static const char *facts(const struct mt_icicle_view *view, const struct mt_instant *instant)
+static const char *facts(const struct mt_icicle_view *view)
 {
-    struct mt_drawing *drawing = view->drawing;
+    static const char *const widths[MT_WEIGH_KINDS] = {"bytes", "requested bytes", "blocks"};
     const struct mt_node *root = &view->icicle->nodes[0];
-    const char *where = mt_frame_where(drawing, view->report, instant->phase, instant->step);
-    const char *text;
-    char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
+    char blocks[MT_UNITS_TEXT];
+    bool counts = view->icicle->weigh == MT_WEIGH_COUNT;
+    const char *text = mt_arena_printf(
+        &view->drawing->arena, "%s %s%s%s%s%s%s · width = %s · framework plumbing hidden",
+        mt_icicle_exact(view, root->weight),
+        view->icicle->weigh == MT_WEIGH_REQUESTED ? "requested, " : "", view->subject->verb,
+        counts ? "" : " in ", counts ? "" : mt_weigh_format(blocks, MT_WEIGH_COUNT, root->blocks),
+        *view->subject->facts ? " " : "", view->subject->facts, widths[view->icicle->weigh]);
 
-    text = mt_arena_printf(
-        &drawing->arena,
-        "%s (%s B) live in %s %s at t = %s%s%s · width = bytes · framework plumbing hidden",
-        mt_format_bytes(size, root->bytes), mt_format_count(exact, root->bytes),
-        mt_format_count(blocks, root->blocks), root->blocks == 1 ? "block" : "blocks",
-        mt_frame_when(drawing, view->report, instant->t_ns), *where ? ", " : "", where);
     return text ? text : "";
 }
 
@@ -236,12 +254,12 @@ static bool has_engine(const struct mt_icicle *icicle)
     return false;
 }
 
-static void add_share(struct mt_buf *out, const struct mt_icicle_view *view, uint64_t bytes)
+static void add_share(struct mt_buf *out, const struct mt_icicle_view *view, uint64_t weight)
 {
-    char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    char amount[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, " (%s, %s)", mt_format_bytes(size, bytes),
-                  mt_format_percent(share, (double)bytes / (double)view->icicle->nodes[0].bytes));
+    mt_buf_printf(out, " (%s, %s)", mt_weigh_format(amount, view->icicle->weigh, weight),
+                  mt_format_percent(share, (double)weight / (double)view->icicle->nodes[0].weight));
 }
 
 static void draw_footnote(const struct mt_icicle_view *view)
@@ -255,13 +273,13 @@ static void draw_footnote(const struct mt_icicle_view *view)
         mt_buf_add_decimal(&number, view->least, 1);
         mt_buf_printf(&text, "%s cells narrower than %s px are drawn as their sum",
                       mt_format_count(least, view->summed_groups), number.data ? number.data : "");
-        add_share(&text, view, view->summed_bytes);
+        add_share(&text, view, view->summed_weight);
         mt_buf_release(&number);
     }
     if (view->dropped_groups) {
         mt_buf_printf(&text, "%s%s too narrow to draw", text.length ? ", " : "",
                       mt_format_count(least, view->dropped_groups));
-        add_share(&text, view, view->dropped_bytes);
+        add_share(&text, view, view->dropped_weight);
     }
     if (has_engine(view->icicle))
         mt_buf_printf(&text, "%sthe autograd thread records no Python frames",
@@ -301,15 +319,15 @@ static size_t fit_height(struct mt_icicle_view *view, double wish)
     return holders;
 }
 
-static void draw_picture(struct mt_icicle_view *view, const struct mt_instant *instant,
-                         const char *title, const struct mt_chart_options *options)
+static void draw_picture(struct mt_icicle_view *view, const char *title,
+                         const struct mt_chart_options *options)
 {
-    double y = mt_frame_header(view->drawing, title, facts(view, instant));
+    double y = mt_frame_header(view->drawing, title, facts(view));
     size_t holders;
 
     y = mt_icicle_draw_legend(view, y) + 26;
     view->top = y + 8;
-    view->scale = view->width / (double)view->icicle->nodes[0].bytes;
+    view->scale = view->width / (double)view->icicle->nodes[0].weight;
     for (view->least = LEAST_CELL; count_cells(view, &view->rows) > MAX_CELLS;)
         view->least *= 1.25;
     view->holders = mt_icicle_find_holders(view, &view->holder_count);
@@ -320,28 +338,32 @@ static void draw_picture(struct mt_icicle_view *view, const struct mt_instant *i
     draw_footnote(view);
 }
 
-static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
-                         const struct mt_device_report *device, const char *title)
+static void draw_nothing(const struct mt_icicle_view *view, const struct mt_device_report *device,
+                         const char *title)
 {
+    struct mt_drawing *drawing = view->drawing;
+
     drawing->height = 320;
-    mt_frame_nothing(drawing,
-                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
-                     device ? "No block was alive" : "No allocator events",
-                     "There is nothing that could hold memory.");
+    mt_frame_nothing(
+        drawing,
+        mt_frame_header(drawing, title, mt_frame_facts(drawing, view->report, device)) + 10,
+        view->subject->why_nothing, view->subject->about_nothing);
 }
 
 enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_device_report *device,
                               const struct mt_chart_options *options, struct mt_drawing *drawing,
                               struct mt_error *error)
 {
+    const struct mt_icicle_options shape = {.reversed = options->reversed,
+                                            .weigh = options->weigh,
+                                            .first_event = device ? device->first_event : 0};
+    struct mt_icicle_subject subject;
     struct mt_icicle_view view = {.drawing = drawing,
                                   .report = report,
+                                  .subject = &subject,
                                   .symbols = report->symbols,
                                   .flame = options->flame,
                                   .reversed = options->reversed};
-    const struct mt_icicle_options shape = {.reversed = options->reversed,
-                                            .first_event = device ? device->first_event : 0};
-    const struct mt_instant *instant = device && device->instant_count ? device->instants : NULL;
     struct mt_icicle *icicle = NULL;
     const char *title;
     enum mt_status status = MT_OK;
@@ -350,19 +372,20 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
                     "icicle");
     view.x = MT_MARGIN;
     view.width = drawing->width - 2 * MT_MARGIN;
-    title = mt_frame_title(drawing, report, device, "who holds memory at the peak");
+    subject = mt_icicle_subject(drawing, report, device, options->weigh);
+    title = mt_frame_title(drawing, report, device, subject.title);
     mt_frame_describe(drawing, report, device, title);
-    if (instant)
+    if (subject.holdings)
         status =
-            mt_icicle_build(&drawing->arena, instant->holdings, instant->holding_count,
+            mt_icicle_build(&drawing->arena, subject.holdings, subject.holding_count,
                             report->phases, report->phase_count, report->symbols, &shape, &icicle);
     if (status)
         return mt_fail(error, status, MT_NO_OFFSET, "no memory for the icicle");
     view.icicle = icicle;
-    if (icicle && icicle->nodes[0].bytes)
-        draw_picture(&view, instant, title, options);
+    if (icicle && icicle->nodes[0].weight)
+        draw_picture(&view, title, options);
     else
-        draw_nothing(drawing, report, device, title);
+        draw_nothing(&view, device, title);
     return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the icicle")
                            : MT_OK;
 }

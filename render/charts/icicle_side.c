@@ -13,21 +13,35 @@
 
 /* ---- ruler and legend ------------------------------------------------ */
 
+static void draw_tick(const struct mt_icicle_view *view, double y, uint64_t weight,
+                      const char *label)
+{
+    const struct mt_paint tick = {.stroke = MT_COLOR_AXIS};
+    double x = view->x + mt_icicle_pixels(view, weight);
+
+    mt_draw_line(view->drawing, x, y - 5, x, y + 4, &tick);
+    mt_frame_text(view->drawing, x - 5, y - 5, label, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_END, "tick-x");
+}
+
 void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y)
 {
-    const struct mt_paint line = {.stroke = MT_COLOR_GRID}, tick = {.stroke = MT_COLOR_AXIS};
-    uint64_t total = view->icicle->nodes[0].bytes;
+    const struct mt_paint line = {.stroke = MT_COLOR_GRID};
+    uint64_t total = view->icicle->nodes[0].weight, step;
+    size_t most = view->width < 900 ? 6 : 9;
     struct mt_ticks ticks;
+    char label[MT_UNITS_TEXT];
 
-    mt_byte_ticks(&ticks, total, total, view->width < 900 ? 6 : 9);
     mt_draw_line(view->drawing, view->x, y, view->x + view->width, y, &line);
-    for (size_t i = 1; i < ticks.count; i++) {
-        double x = view->x + mt_icicle_pixels(view, ticks.ticks[i].value);
-
-        mt_draw_line(view->drawing, x, y - 5, x, y + 4, &tick);
-        mt_frame_text(view->drawing, x - 5, y - 5, ticks.ticks[i].label, MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_END, "tick-x");
+    if (view->icicle->weigh == MT_WEIGH_COUNT) {
+        step = mt_count_step((double)total / (double)most);
+        for (uint64_t at = step; at <= total && at >= step; at += step)
+            draw_tick(view, y, at, mt_format_count(label, at));
+        return;
     }
+    mt_byte_ticks(&ticks, total, total, most);
+    for (size_t i = 1; i < ticks.count; i++)
+        draw_tick(view, y, ticks.ticks[i].value, ticks.ticks[i].label);
 }
 
 struct legend {
@@ -127,8 +141,8 @@ static int compare_holders(const void *a, const void *b)
 {
     const struct mt_holder *left = a, *right = b;
 
-    if (left->bytes != right->bytes)
-        return left->bytes > right->bytes ? -1 : 1;
+    if (left->weight != right->weight)
+        return left->weight > right->weight ? -1 : 1;
     return left->node < right->node ? -1 : left->node > right->node; /* picture order */
 }
 
@@ -164,10 +178,10 @@ struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size
 
         if (view->reversed && node->depth == 1)
             holders[(*count)++] =
-                (struct mt_holder){node, node->bytes, node->blocks, role_below(icicle, node)};
-        else if (!view->reversed && node->own_bytes)
+                (struct mt_holder){node, node->weight, node->blocks, role_below(icicle, node)};
+        else if (!view->reversed && node->own_weight)
             holders[(*count)++] =
-                (struct mt_holder){node, node->own_bytes, node->own_blocks, node->role};
+                (struct mt_holder){node, node->own_weight, node->own_blocks, node->role};
     }
     if (*count)
         qsort(holders, *count, sizeof *holders, compare_holders);
@@ -247,9 +261,13 @@ static void draw_holder(const struct mt_icicle_view *view, const struct mt_holde
     if (*path)
         mt_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
                       MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");
-    mt_frame_text(drawing, columns.bytes, y, mt_format_bytes(text, holder->bytes), 13, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_END, "holder-bytes");
-    mt_format_percent(text, (double)holder->bytes / (double)view->icicle->nodes[0].bytes);
+    if (view->icicle->weigh == MT_WEIGH_COUNT) /* the last column says so already */
+        mt_format_bytes(text, view->reversed ? holder->node->bytes : holder->node->own_bytes);
+    else
+        mt_format_bytes(text, holder->weight);
+    mt_frame_text(drawing, columns.bytes, y, text, 13, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END,
+                  "holder-bytes");
+    mt_format_percent(text, (double)holder->weight / (double)view->icicle->nodes[0].weight);
     mt_frame_text(drawing, columns.share, y, text, 13, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END,
                   "holder-share");
     mt_frame_text(drawing, columns.blocks, y, mt_format_count(text, holder->blocks), 13, MT_REGULAR,
@@ -261,12 +279,14 @@ static void draw_holder(const struct mt_icicle_view *view, const struct mt_holde
 
 void mt_icicle_draw_table(const struct mt_icicle_view *view, double y, size_t most)
 {
-    static const char *const headings[] = {"bytes", "of peak", "blocks"};
+    const char *const headings[] = {view->icicle->weigh == MT_WEIGH_REQUESTED ? "requested"
+                                                                              : "bytes",
+                                    view->subject->share, "blocks"};
     const struct mt_paint line = {.stroke = MT_COLOR_GRID};
     struct columns columns = table_columns(view);
     const double ends[] = {columns.bytes, columns.share, columns.blocks};
 
-    mt_frame_text(view->drawing, view->x, y, "Largest holders", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
+    mt_frame_text(view->drawing, view->x, y, view->subject->heading, 14, MT_SEMIBOLD, MT_COLOR_TEXT,
                   MT_ANCHOR_START, "heading");
     for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
         mt_frame_text(view->drawing, ends[i], y, headings[i], MT_SIZE_SMALL, MT_REGULAR,

@@ -15,16 +15,33 @@
  * all that its innermost frame allocated. */
 struct mt_holder {
     const struct mt_node *node;
-    uint64_t bytes, blocks;
+    uint64_t weight, blocks;
     enum mt_role role;
 };
+
+/* What a picture is of: blocks, and words for them. */
+struct mt_icicle_subject {
+    const struct mt_holding *holdings; /* NULL = there is nothing to be drawn */
+    uint32_t holding_count;
+    const char *title;           /* "who holds memory at the peak" */
+    const char *root;            /* "peak allocated" */
+    const char *facts;           /* "at t = 3.76 s, backward of step 1": behind how much it is */
+    const char *verb;            /* "live", "allocated", "kept" */
+    const char *heading, *share; /* of the table: "Largest holders", "of peak" */
+    const char *why_nothing, *about_nothing;
+};
+struct mt_icicle_subject mt_icicle_subject(struct mt_drawing *drawing,
+                                           const struct mt_report *report,
+                                           const struct mt_device_report *device,
+                                           enum mt_weigh weigh);
 
 struct mt_icicle_view {
     struct mt_drawing *drawing;
     const struct mt_report *report;
     const struct mt_icicle *icicle;
+    const struct mt_icicle_subject *subject;
     const struct mt_symbols *symbols;
-    double x, width, scale;    /* pixels a byte */
+    double x, width, scale;    /* pixels a unit of weight */
     double top, pitch;         /* of the rows */
     double least;              /* narrower cells are drawn as one */
     uint32_t rows;             /* of cells that are drawn */
@@ -32,11 +49,14 @@ struct mt_icicle_view {
     struct mt_holder *holders; /* largest first */
     size_t holder_count;
     /* what was not drawn by itself */
-    uint64_t summed_groups, summed_bytes, dropped_groups, dropped_bytes;
+    uint64_t summed_groups, summed_weight, dropped_groups, dropped_weight;
 };
 
-double mt_icicle_pixels(const struct mt_icicle_view *view, uint64_t bytes);
+double mt_icicle_pixels(const struct mt_icicle_view *view, uint64_t weight);
 enum mt_color mt_icicle_color(const struct mt_icicle_view *view, const struct mt_node *node);
+
+/* "6.45 GiB (6,923,509,248 B)", "692 blocks", in the arena of the drawing. */
+const char *mt_icicle_exact(const struct mt_icicle_view *view, uint64_t weight);
 
 /* Bytes along the upper edge of the cells. */
 void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y);

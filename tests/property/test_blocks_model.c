@@ -227,7 +227,7 @@ static void the_largest_are_kept_and_nothing_is_lost(void **state)
 /* Ten million blocks leave no more behind than ten thousand. */
 static void size_does_not_depend_on_length(void **state)
 {
-    const struct mt_model_window window = {0, 1000000, 0, 1000000, MT_NO_STEP};
+    const struct mt_model_window window = {0, 1000000, 0, 1000000, MT_NO_STEP, MT_NO_PHASE, false};
     size_t used[2];
 
     (void)state;

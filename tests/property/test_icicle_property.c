@@ -20,7 +20,7 @@ struct world {
     struct mt_phase phases[PHASES];
     struct mt_holding holdings[MAX_HOLDINGS];
     uint32_t count;
-    uint64_t bytes, blocks;
+    uint64_t bytes, requested_bytes, blocks;
 };
 
 static uint64_t random_state;
@@ -87,13 +87,14 @@ static void make_world(struct world *world)
         holding->first_birth_event = 1 + random_below(40);
         holding->requested_bytes = holding->bytes - random_below(512);
         world->bytes += holding->bytes;
+        world->requested_bytes += holding->requested_bytes;
         world->blocks += holding->blocks;
     }
 }
 
-static struct mt_icicle *build(struct world *world, bool reversed)
+static struct mt_icicle *build(struct world *world, bool reversed, enum mt_weigh weigh)
 {
-    struct mt_icicle_options options = {.reversed = reversed, .first_event = 7};
+    struct mt_icicle_options options = {.reversed = reversed, .weigh = weigh, .first_event = 7};
     struct mt_icicle *icicle;
 
     assert_int_equal(mt_icicle_build(&world->arena, world->holdings, world->count, world->phases,
@@ -106,21 +107,27 @@ static struct mt_icicle *build(struct world *world, bool reversed)
 static void check_node(const struct mt_icicle *icicle, uint32_t index)
 {
     const struct mt_node *node = &icicle->nodes[index], *before = NULL;
-    uint64_t bytes = 0, blocks = 0, own = 0;
+    const uint64_t weights[] = {node->bytes, node->requested_bytes, node->blocks};
+    uint64_t bytes = 0, blocks = 0, own = 0, weight = 0, own_weight = 0;
+
+    assert_int_equal(node->weight, weights[icicle->weigh]);
 
     for (uint32_t i = index + 1; i < node->end; i = icicle->nodes[i].end) {
         const struct mt_node *child = &icicle->nodes[i];
 
         assert_int_equal(child->parent, index);
         assert_int_equal(child->depth, node->depth + 1);
-        assert_int_equal(child->offset, node->offset + bytes);
-        assert_true(!before || before->bytes >= child->bytes);
+        assert_int_equal(child->offset, node->offset + weight);
+        assert_true(!before || before->weight >= child->weight);
+        weight += child->weight;
+        own_weight += child->kind == MT_NODE_BLOCKS ? child->weight : 0;
         bytes += child->bytes;
         blocks += child->blocks;
         own += child->kind == MT_NODE_BLOCKS ? child->bytes : 0;
         before = child;
     }
     assert_int_equal(node->own_bytes, own);
+    assert_int_equal(node->own_weight, own_weight);
     if (node->kind == MT_NODE_BLOCKS) {
         assert_int_equal(node->end, index + 1);
         assert_int_equal(node->bytes, node->blocks * node->block_bytes);
@@ -205,7 +212,7 @@ static void check_folded(struct world *world, const struct mt_icicle *icicle, bo
         if (icicle->nodes[i].kind == MT_NODE_BLOCKS && !with_blocks)
             continue;
         for (uint32_t j = 1; j < icicle->count; j++)
-            wanted += !strcmp(paths[i], paths[j]) ? icicle->nodes[j].bytes : 0;
+            wanted += !strcmp(paths[i], paths[j]) ? icicle->nodes[j].weight : 0;
         assert_int_equal(folded_width(folded.data, paths[i]), wanted);
     }
     mt_buf_release(&folded);
@@ -220,8 +227,12 @@ static void random_holdings_add_up(void **state)
         random_state = seed;
         make_world(&world);
         for (int reversed = 0; reversed < 2; reversed++) {
-            struct mt_icicle *icicle = build(&world, reversed);
+            enum mt_weigh weigh = (enum mt_weigh)(seed % MT_WEIGH_KINDS);
+            struct mt_icicle *icicle = build(&world, reversed, weigh);
+            const uint64_t totals[] = {world.bytes, world.requested_bytes, world.blocks};
 
+            assert_int_equal(icicle->weigh, weigh);
+            assert_int_equal(icicle->nodes[0].weight, totals[weigh]);
             assert_int_equal(icicle->nodes[0].bytes, world.bytes);
             assert_int_equal(icicle->nodes[0].blocks, world.blocks);
             assert_int_equal(icicle->nodes[0].end, icicle->count);
@@ -247,14 +258,14 @@ static void order_of_holdings_does_not_matter(void **state)
     (void)state;
     random_state = 5;
     make_world(&world);
-    mt_icicle_fold(build(&world, false), &world.symbols, true, &first);
+    mt_icicle_fold(build(&world, false, MT_WEIGH_ALLOCATED), &world.symbols, true, &first);
     for (uint32_t i = 0; i < world.count / 2; i++) {
         struct mt_holding swap = world.holdings[i];
 
         world.holdings[i] = world.holdings[world.count - 1 - i];
         world.holdings[world.count - 1 - i] = swap;
     }
-    mt_icicle_fold(build(&world, false), &world.symbols, true, &second);
+    mt_icicle_fold(build(&world, false, MT_WEIGH_ALLOCATED), &world.symbols, true, &second);
     assert_true(first.length > 0);
     assert_string_equal(first.data, second.data);
     mt_buf_release(&first);
@@ -279,22 +290,22 @@ static void phases_name_what_has_no_stack(void **state)
     world.holdings[0].stack = MT_NO_ID;
     world.holdings[0].first_birth_event = 7;
     world.holdings[0].phase = 4;
-    assert_string_equal(
-        mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),
-        "autograd engine");
+    assert_string_equal(mt_node_label(&world.arena, &world.symbols,
+                                      &build(&world, false, MT_WEIGH_ALLOCATED)->nodes[1]),
+                        "autograd engine");
     world.holdings[0].phase = 1;
-    assert_string_equal(
-        mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),
-        "no stack, in forward");
+    assert_string_equal(mt_node_label(&world.arena, &world.symbols,
+                                      &build(&world, false, MT_WEIGH_ALLOCATED)->nodes[1]),
+                        "no stack, in forward");
     world.holdings[0].first_birth_event = 6;
-    assert_string_equal(
-        mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),
-        "born before the trace");
+    assert_string_equal(mt_node_label(&world.arena, &world.symbols,
+                                      &build(&world, false, MT_WEIGH_ALLOCATED)->nodes[1]),
+                        "born before the trace");
     world.holdings[0].first_birth_event = 7;
     world.holdings[0].phase = MT_NO_PHASE;
-    assert_string_equal(
-        mt_node_label(&world.arena, &world.symbols, &build(&world, false)->nodes[1]),
-        "no stack recorded");
+    assert_string_equal(mt_node_label(&world.arena, &world.symbols,
+                                      &build(&world, false, MT_WEIGH_ALLOCATED)->nodes[1]),
+                        "no stack recorded");
     mt_symbols_release(&world.symbols);
     mt_arena_release(&world.arena);
 }

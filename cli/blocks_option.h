@@ -1,0 +1,47 @@
+/* Which blocks an icicle is of, and what it weighs: --at, --of, --metric, --zoom,
+ * --step, of render and export. */
+#ifndef MT_CLI_BLOCKS_OPTION_H
+#define MT_CLI_BLOCKS_OPTION_H
+
+#include "icicle.h"
+
+struct mt_blocks_option {
+    const char *at, *of, *metric, *zoom; /* as given, NULL = not */
+    uint64_t step;                       /* UINT64_MAX = not given */
+    /* what that means */
+    struct mt_question question;
+    bool is_population; /* of no instant */
+    enum mt_population_of population;
+    enum mt_weigh weigh;
+};
+
+/* Their lines in a table of options; --step is the command's own. */
+/* clang-format off */
+#define MT_BLOCKS_OPTIONS(blocks)                                                                  \
+    {"at", 0, MT_OPTION_TEXT, "INSTANT",                                                           \
+     "icicle: peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &(blocks).at},          \
+    {"of", 0, MT_OPTION_TEXT, "BLOCKS",                                                            \
+     "icicle: live, allocated-total, grew (left by steps), kept (by one step)", &(blocks).of},     \
+    {"metric", 0, MT_OPTION_TEXT, "METRIC", "icicle: allocated, requested or count",               \
+     &(blocks).metric}
+/* clang-format on */
+
+/* The index of a word, or -1 after a line that says what there is: "--metric is one
+ * of allocated, requested, count, not 'x'". */
+int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
+
+/* Fills the meaning; false after a line that says what is wrong. */
+bool mt_blocks_option_read(struct mt_blocks_option *blocks);
+
+/* "phase:PATH" -> PATH; NULL after a line that says what is wrong. */
+const char *mt_zoom_option_read(const char *text);
+
+/* A report of nothing but those blocks. */
+struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *blocks,
+                                             const char *path);
+
+/* True if the device has them; else says why not. */
+bool mt_blocks_found(const struct mt_blocks_option *blocks, const struct mt_report *report,
+                     const struct mt_device_report *device, const char *path);
+
+#endif

@@ -1,0 +1,197 @@
+/* memtrace export: who holds (or allocated) memory, as other programs read it. */
+#include <string.h>
+
+#include "asked_report.h"
+#include "blocks_option.h"
+#include "cli.h"
+#include "export_output.h"
+#include "json.h"
+
+enum { MOST_FORMATS = 16 };
+
+struct arguments {
+    struct mt_common common;
+    const struct mt_export_format *format;
+    const char *path, *output;
+    uint64_t device; /* MT_EVERY_DEVICE: not said */
+    struct mt_blocks_option blocks;
+    bool reversed, with_blocks;
+};
+
+static const struct mt_export_format *find_format(const char *name)
+{
+    const char *names[MOST_FORMATS];
+    size_t count = 0;
+    int found;
+
+    for (; mt_export_formats[count].name && count < MOST_FORMATS; count++)
+        names[count] = mt_export_formats[count].name;
+    found = mt_find_word("FORMAT", name, names, count);
+    return found < 0 ? NULL : &mt_export_formats[found];
+}
+
+/* ---- what is exported ------------------------------------------------------------ */
+
+/* Of a device that has nothing, or of no device: an empty tree. */
+static enum mt_status grow(struct mt_arena *arena, const struct arguments *arguments,
+                           const struct mt_report *report, const struct mt_device_report *device,
+                           struct mt_icicle **icicle)
+{
+    const struct mt_icicle_options shape = {.reversed = arguments->reversed,
+                                            .weigh = arguments->blocks.weigh,
+                                            .first_event = device ? device->first_event : 0};
+    const struct mt_holding *holdings = NULL;
+    uint32_t count = 0;
+
+    if (device && arguments->blocks.is_population) {
+        holdings = device->population->holdings;
+        count = device->population->holding_count;
+    } else if (device) {
+        holdings = device->answer->instant.holdings;
+        count = device->answer->instant.holding_count;
+    }
+    return mt_icicle_build(arena, holdings, count, report->phases, report->phase_count,
+                           report->symbols, &shape, icicle);
+}
+
+static const char *title_of(struct mt_arena *arena, const struct arguments *arguments,
+                            const struct mt_report *report)
+{
+    const struct mt_blocks_option *blocks = &arguments->blocks;
+    const char *title;
+
+    if (blocks->is_population)
+        title = mt_arena_printf(arena, "%s: %s", report->name, blocks->of);
+    else
+        title = mt_arena_printf(arena, "%s: live at %s", report->name,
+                                blocks->at ? blocks->at : "peak");
+    return title ? title : "";
+}
+
+/* What was written, for programs. */
+static int tell(const struct arguments *arguments, const struct mt_device_report *device,
+                const struct mt_icicle *icicle, size_t bytes)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+    int code;
+
+    mt_json_init(&json, &out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.export/1");
+    mt_json_text(&json, "format", arguments->format->name);
+    mt_json_text(&json, "path", arguments->output);
+    mt_json_u64(&json, "bytes", bytes);
+    if (device)
+        mt_json_u64(&json, "device", device->device);
+    else
+        mt_json_null(&json, "device");
+    mt_json_text(&json, "metric", mt_weigh_name(icicle->weigh));
+    mt_json_u64(&json, "total", icicle->nodes[0].weight);
+    mt_json_object_end(&json);
+    code = mt_print(&out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int write_out(const struct arguments *arguments, const struct mt_report *report,
+                     const struct mt_device_report *device, const struct mt_icicle *icicle,
+                     struct mt_arena *arena)
+{
+    const struct mt_export what = {.report = report,
+                                   .icicle = icicle,
+                                   .title = title_of(arena, arguments, report),
+                                   .exporter = "memtrace",
+                                   .with_blocks = arguments->with_blocks};
+    struct mt_buf out = {0};
+    int code;
+
+    arguments->format->add(&out, &what);
+    if (!arguments->output || !strcmp(arguments->output, "-") || out.failed)
+        code = mt_print(&out);
+    else
+        code = mt_write_file(arguments->output, out.data ? out.data : "", out.length);
+    if (code == MT_EXIT_OK && arguments->common.json)
+        code = tell(arguments, device, icicle, out.length);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int export(const struct mt_asked_report *asked, const struct arguments *arguments)
+{
+    const struct mt_report *report = asked->report;
+    const struct mt_device_report *device = mt_asked_device(report, arguments->device);
+    struct mt_icicle *icicle = NULL;
+    struct mt_arena arena = {0};
+    int code = MT_EXIT_INPUT;
+
+    if (!device && arguments->device != MT_EVERY_DEVICE) {
+        mt_say("'%s': no events of device %llu", arguments->path,
+               (unsigned long long)arguments->device);
+        return MT_EXIT_INPUT;
+    }
+    if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))
+        return MT_EXIT_USAGE;
+    if (grow(&arena, arguments, report, device, &icicle) == MT_OK)
+        code = write_out(arguments, report, device, icicle, &arena);
+    else
+        mt_say("out of memory");
+    mt_arena_release(&arena);
+    return code;
+}
+
+/* ---- the command ------------------------------------------------------------------ */
+
+static int check(struct arguments *arguments, const char *format)
+{
+    arguments->format = find_format(format);
+    if (!arguments->format)
+        return MT_EXIT_USAGE;
+    if (arguments->common.json && (!arguments->output || !strcmp(arguments->output, "-")))
+        mt_say("--json says what was written: it needs -o FILE");
+    else if (mt_blocks_option_read(&arguments->blocks))
+        return MT_EXIT_OK;
+    return MT_EXIT_USAGE;
+}
+
+int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
+{
+    struct arguments arguments = {.device = MT_EVERY_DEVICE, .blocks.step = UINT64_MAX};
+    const struct mt_option options[] = {
+        {"output", 'o', MT_OPTION_TEXT, "FILE", "file to write, not standard output",
+         &arguments.output},
+        MT_BLOCKS_OPTIONS(arguments.blocks),
+        {"step", 0, MT_OPTION_COUNT, "N", "--of kept or allocated-total: of step N",
+         &arguments.blocks.step},
+        {"zoom", 0, MT_OPTION_TEXT, "PHASE", "--of allocated-total: of one phase (phase:PATH)",
+         &arguments.blocks.zoom},
+        {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
+         &arguments.device},
+        {"reverse", 0, MT_OPTION_FLAG, NULL, "innermost frames first, their callers behind them",
+         &arguments.reversed},
+        {"blocks", 0, MT_OPTION_FLAG, NULL, "a leaf for each size and role of blocks",
+         &arguments.with_blocks},
+        MT_COMMON_OPTIONS(arguments.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_analyze_options wanted;
+    struct mt_asked_report asked;
+    char **positional;
+    int count, code, verdict;
+
+    code = mt_options_parse(command, options, argc, argv, 2, 2, &positional, &count);
+    if (code >= 0)
+        return code;
+    code = check(&arguments, positional[0]);
+    if (code != MT_EXIT_OK)
+        return code;
+    arguments.path = positional[1];
+    wanted = mt_blocks_analysis(&arguments.blocks, arguments.path);
+    code = mt_ask_for(arguments.path, &arguments.common, &wanted, &asked);
+    if (code < 0) {
+        code = export(&asked, &arguments);
+        verdict = mt_input_verdict(asked.source, arguments.path, &arguments.common);
+        code = code ? code : verdict;
+    }
+    mt_asked_close(&asked);
+    return code;
+}

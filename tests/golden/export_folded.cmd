@@ -1,0 +1,1 @@
+memtrace export folded captures/leak.pickle.zst --at end
