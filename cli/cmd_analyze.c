@@ -279,8 +279,8 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.directory = NULL};
     const struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "DIR", "write report.html, report.json, summary.md and pictures there",
-         &arguments.directory},
+        {"output", 'o', MT_OPTION_TEXT, "DIR",
+         "write report.html, report.json, summary.md and pictures there", &arguments.directory},
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device of this size",

@@ -361,7 +361,7 @@ class Explorer {
       element('strong', {text: `${part}: ${formatBytes(bytes)}`}),
       ` (${formatCount(bytes)} B) allocated${where ? `, ${where}` : ''}, ` +
       `at ${formatTime(source.t[this.at])}, event ${source.event[this.at]} · `,
-      element('code', {text: `${data.live} --at ${source.event[this.at]}`}));
+      element('code', {text: this.command()}));
     this.when.dataset.event = source.event[this.at];
     this.when.dataset.bytes = bytes;
     this.hover.textContent = this.hint();
@@ -372,6 +372,11 @@ class Explorer {
     this.range.setAttribute('width', this.isWhole() ? 0 : xs[this.last + 1] - xs[this.first]);
     this.mark.setAttribute('x1', middle);
     this.mark.setAttribute('x2', middle);
+  }
+
+  command() {
+    const device = data.devices.length > 1 ? ` --device ${this.index}` : '';
+    return `${data.live} --at ${this.model.source.event[this.at]}${device}`;
   }
 
   /* ---- icicle ---- */

@@ -1,0 +1,139 @@
+"""A real browser for tests: headless Chromium, driven through chromedriver
+(WebDriver over HTTP). Nothing that a page asks for may leave the machine."""
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.request
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+def missing():
+    """Why there is no browser, or None."""
+    for name in ("chromedriver", "chromium"):
+        if not shutil.which(name):
+            return f"no {name}"
+    return None
+
+
+class Browser:
+    """with Browser() as browser: browser.open(path)"""
+
+    def __init__(self, width=1280, height=900):
+        self.size = (width, height)
+
+    def __enter__(self):
+        self.home = tempfile.TemporaryDirectory(prefix="memtrace-browser-")
+        self.driver = subprocess.Popen(
+            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env={**os.environ, "HOME": self.home.name})
+        for line in self.driver.stdout:
+            found = re.search(r"started successfully on port (\d+)", line)
+            if found:
+                self.address = f"http://127.0.0.1:{found.group(1)}"
+                break
+        else:
+            raise RuntimeError("chromedriver did not start")
+        width, height = self.size
+        arguments = ["--headless=new", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
+                     "--disable-dev-shm-usage", "--disable-background-networking",
+                     "--host-resolver-rules=MAP * ~NOTFOUND", f"--window-size={width},{height}",
+                     f"--user-data-dir={self.home.name}/profile"]
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")
+        options = {"args": arguments, "binary": shutil.which("chromium")}
+        wanted = {"browserName": "chrome", "goog:chromeOptions": options,
+                  "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+        self.session = ""
+        answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        self.session = f"/session/{answer['sessionId']}"
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.ask("DELETE", "")
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
+            self.driver.stdout.close()
+            self.home.cleanup()
+
+    def ask(self, method, path, body=None):
+        """One command of WebDriver; its value."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + (self.session or "") + path, data, method=method,
+                                         headers={"Content-Type": "application/json"})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=60) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{method} {path}: {error.read().decode()[:2000]}") from None
+
+    def open(self, path, state=""):
+        """A file, loaded anew, with what its address says beside its name."""
+        self.ask("POST", "/url", {"url": "about:blank"})
+        self.ask("POST", "/url", {"url": f"file://{path}{state}"})
+
+    def run(self, script, *arguments):
+        """Runs the body of a function in the page."""
+        return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def devtools(self, command, **parameters):
+        return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def elements(self, selector):
+        found = self.ask("POST", "/elements", {"using": "css selector", "value": selector})
+        return [element[ELEMENT] for element in found]
+
+    def rectangle(self, selector):
+        """Of the first such element, in the page; works without scripts."""
+        return self.ask("GET", f"/element/{self.elements(selector)[0]}/rect")
+
+    def click(self, selector):
+        self.ask("POST", f"/element/{self.elements(selector)[0]}/click", {})
+
+    def keys(self, *keys):
+        """Pressed one after the other, wherever the focus is; ("Shift", key) together."""
+        names = {"Escape": "\ue00c", "Left": "\ue012", "Up": "\ue013", "Right": "\ue014",
+                 "Down": "\ue015", "Enter": "\ue007", "Shift": "\ue008"}
+        actions = []
+        for key in keys:
+            together = [names.get(each, each) for each in ([key] if isinstance(key, str) else key)]
+            actions += [{"type": "keyDown", "value": each} for each in together]
+            actions += [{"type": "keyUp", "value": each} for each in reversed(together)]
+        self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+
+    def drag(self, start, end):
+        """From one point of the window to another, as a mouse does."""
+        moves = [{"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y)}
+                 for x, y in (start, ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2), end)]
+        actions = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:],
+                   {"type": "pointerUp", "button": 0}]
+        self.ask("POST", "/actions", {"actions": [
+            {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
+             "actions": actions}]})
+
+    def complaints(self):
+        """What the page wrote to the console since the last question."""
+        return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"})]
+
+    def requests(self):
+        """Addresses that were asked for since the last question."""
+        found = []
+        for entry in self.ask("POST", "/se/log", {"type": "performance"}):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                found.append(message["params"]["request"]["url"])
+        return found
+
+    def screenshot(self, path, width=1280, height=900):
+        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                      deviceScaleFactor=1, mobile=False)
+        shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=False)
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(shot["data"]))

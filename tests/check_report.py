@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""check_report.py PROGRAM: report.html does in a real browser what it says. No
+request leaves, nothing complains, every number is the one of `memtrace live`, a link
+shows what it was taken of, all is there without scripts, and whatever a name says, it
+stays text. Without a browser: skipped, but not in CI."""
+import json
+import os
+import pathlib
+import pickle
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+import browser as driver
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CAPTURES = ROOT / "fixtures" / "captures"
+MOST_BYTES = 1_000_000
+SKIPPED = 77
+
+# What a page shows: the instant, the rows of the table, the cells of the icicle.
+VIEW = """
+const table = document.querySelector('table.live');
+const text = (row) => [...row.cells].map((cell) => cell.textContent);
+return {
+  device: Number(document.querySelector('section').id.replace('device-', '')),
+  when: document.querySelector('.when').textContent,
+  event: Number(document.querySelector('.when').dataset.event),
+  bytes: Number(document.querySelector('.when').dataset.bytes),
+  rows: [...table.tBodies[0].rows].map((row) => [Number(row.cells[0].dataset.v),
+    Number(row.cells[2].dataset.v), ...text(row).slice(3)]),
+  sum: Number(table.tFoot.rows[0].cells[0].dataset.v),
+  cells: [...document.querySelectorAll('.icicle .cell')].map((cell) =>
+    [cell.title, cell.style.left, cell.style.width, cell.style.top, cell.className]),
+  ruler: [...document.querySelectorAll('.ruler span')].map((tick) => Number(tick.dataset.bytes)),
+  hits: document.querySelector('.hits').textContent,
+  dark: getComputedStyle(document.body).backgroundColor,
+  sorts: [...document.querySelectorAll('th[aria-sort]')].map((head) => head.textContent),
+};
+"""
+
+
+class Check:
+    def __init__(self, program, folder, browser):
+        self.program = program
+        self.folder = pathlib.Path(folder)
+        self.browser = browser
+        self.failures = []
+
+    def expect(self, condition, words):
+        if not condition:
+            self.failures.append(words)
+            print(f"FAILED: {words}")
+
+    # ---- what the program says --------------------------------------------
+
+    def analyze(self, trace, name, *options):
+        folder = self.folder / name
+        subprocess.run([self.program, "analyze", "-q", trace, "-o", folder, *options],
+                       stdout=subprocess.DEVNULL, check=False)
+        return folder / "report.html"
+
+    def live(self, trace, view, by="site"):
+        done = subprocess.run([self.program, "live", trace, "--at", str(view["event"]), "--by", by,
+                               "--device", str(view["device"]), "--json"],
+                              stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)["devices"][0]
+
+    # ---- what the page shows ----------------------------------------------
+
+    def view(self):
+        return self.browser.run(VIEW)
+
+    def open(self, page, state=""):
+        self.browser.open(page, state)
+        self.expect(self.browser.run("return document.documentElement.dataset.ready") == "yes",
+                    f"{page.parent.name}: the script has run to its end")
+
+    def is_quiet(self, what):
+        complaints = self.browser.complaints()
+        self.expect(not complaints, f"{what}: nothing on the console, not {complaints[:3]}")
+        asked = [url for url in self.browser.requests()
+                 if not url.startswith(("file:", "about:", "data:", "chrome:"))]
+        self.expect(not asked, f"{what}: no request, not {asked[:3]}")
+
+    def same_as_live(self, trace, what, grouped=True):
+        """The table is that of `memtrace live` at the same event, to the byte."""
+        view = self.view()
+        live = self.live(trace, view, "site" if grouped else "role")
+        self.expect(view["bytes"] == live["bytes"]["allocated"] == view["sum"],
+                    f"{what}: {view['bytes']} B in all, as live says")
+        wanted, found = {}, {}
+        for row in live["rows"]:
+            key = (row["group"], row["phase"] or "", row["role"]) if grouped else row["role"]
+            old = wanted.get(key, (0, 0))
+            wanted[key] = (old[0] + row["bytes"], old[1] + row["blocks"])
+        for size, blocks, role, phase, site in view["rows"]:
+            key = (site, phase, role) if grouped else role
+            old = found.get(key, (0, 0))
+            found[key] = (old[0] + size, old[1] + blocks)
+        self.expect(wanted == found, f"{what}: rows as live tells them; "
+                    f"{list(wanted.items() - found.items())[:3]} became "
+                    f"{list(found.items() - wanted.items())[:3]}")
+        return view
+
+    def drag(self, start, end):
+        """Over the plot of the timeline; start and end are shares of its width."""
+        self.browser.run("document.querySelector('[data-chart=timeline]').scrollIntoView()")
+        left, right, middle = self.browser.run(r"""
+            const data = JSON.parse(document.getElementById('mt-data').textContent).devices[0];
+            const svg = document.querySelector('[data-chart=timeline] svg');
+            const [x, y, width, height] = data.plot;
+            const at = (x, y) => new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
+            const a = at(x, y + height / 2), b = at(x + width, y);
+            return [a.x, b.x, a.y];""")
+        place = lambda share: (left + share * (right - left), middle)
+        self.browser.drag(place(start), place(end))
+
+
+# ---- one by one ---------------------------------------------------------------
+
+
+def check_brush(check, trace, page):
+    check.open(page)
+    report = json.loads((page.parent / "report.json").read_text())
+    peak = report["devices"][0]["summary"]["allocated_peak"]
+    view = check.same_as_live(trace, "at first")
+    check.expect((view["event"], view["bytes"]) == (peak["event"], peak["bytes"]),
+                 "the page begins with the allocated peak")
+    events = {view["event"]}
+    for start, end in ((0.05, 0.2), (0.6, 0.9), (0.97, 0.5), (0.4, 0.4)):
+        check.drag(start, end)
+        view = check.same_as_live(trace, f"brushed from {start} to {end}")
+        leaves = sum(cell[4].startswith("cell role") for cell in view["cells"])
+        check.expect(leaves > 0, "the icicle has blocks")
+        events.add(view["event"])
+    check.expect(len(events) > 3, "ranges have instants of their own")
+    check.browser.keys("Escape")
+    check.expect(check.view()["event"] == peak["event"], "Esc leads back to the peak")
+    check.browser.keys("Left")
+    check.same_as_live(trace, "an instant before the peak")
+    check.is_quiet("brush")
+
+
+def check_sort(check, page):
+    check.open(page)
+    for column, key in ((0, 0), (2, 1)):
+        check.browser.run("document.querySelectorAll('table.live th button')[arguments[0]].click()",
+                          column)
+        values = [row[key] for row in check.view()["rows"]]
+        check.expect(values == sorted(values, reverse=column == 2), f"sorted by column {column}")
+    check.browser.run("document.querySelectorAll('table.live th button')[5].click()")
+    sites = [row[4] for row in check.view()["rows"]]
+    check.expect(sites == sorted(sites), "sorted by site")
+    column = """return [...document.querySelector('#steps-0').tBodies[0].rows].map((row) =>
+        Number(row.cells[2].dataset.v));"""
+    before = check.browser.run(column)
+    check.browser.run("document.querySelectorAll('#steps-0 th button')[2].click()")
+    after = check.browser.run(column)
+    check.expect(after == sorted(before, reverse=True) != before, "steps sorted by their peak")
+    for by in ("role", "phase", "size"):
+        check.browser.run("""const select = document.querySelector('caption select');
+            select.value = arguments[0]; select.dispatchEvent(new Event('change'));""", by)
+        view = check.view()
+        check.expect(sum(row[0] for row in view["rows"]) == view["bytes"], f"rows by {by} add up")
+    check.is_quiet("sort")
+
+
+def check_search(check, trace, page):
+    check.open(page)
+    check.browser.keys("/", *r"linear\.py")
+    view = check.view()
+    live = check.live(trace, view, "stack")
+    frame = re.compile(r"linear\.py", re.IGNORECASE)
+    wanted = sum(row["bytes"] for row in live["rows"]
+                 if frame.search(row["group"]) or frame.search(row["site"]))
+    found = int(check.browser.run("return document.querySelector('.hits').dataset.bytes"))
+    check.expect(found == wanted > 0, f"search finds {wanted} B, not {found}")
+    check.expect(sum(row[0] for row in view["rows"]) == wanted, "rows that are found add up")
+    check.expect(any("dim" in cell[4] for cell in view["cells"]) and
+                 any("hit" in cell[4] for cell in view["cells"]), "cells are dimmed and marked")
+    check.browser.run("""const box = document.querySelector('input');
+        box.value = '(['; box.dispatchEvent(new Event('input'));""")
+    check.expect("not a regular" in check.view()["hits"], "a pattern that is none is said to be")
+    check.browser.keys("Escape")
+    check.expect(check.view()["hits"] == "", "Esc ends the search")
+    check.is_quiet("search")
+
+
+def check_zoom(check, page):
+    check.open(page)
+    whole = check.view()
+    check.browser.run("""
+        const inner = [...document.querySelectorAll('.icicle .cell[data-node]')]
+          .filter((cell) => parseFloat(cell.style.width) < 50);
+        inner[0].click();""")
+    view = check.view()
+    size = lambda cell: int(re.search(r"\(([\d,]+) B\)", cell[0]).group(1).replace(",", ""))
+    focus = max((cell for cell in view["cells"] if "above" not in cell[4] and cell[2] == "100%"),
+                key=size)
+    check.expect(size(focus) < whole["bytes"] / 2, "zoomed into less than half")
+    check.expect(view["ruler"] and max(view["ruler"]) < size(focus) < max(whole["ruler"]),
+                 "the ruler counts bytes of the cell")
+    below = [cell for cell in view["cells"]
+             if float(cell[3][:-2]) == float(focus[3][:-2]) + 24]
+    check.expect(below and sum(map(size, below)) <= size(focus), "children are within")
+    check.browser.run("document.querySelector('.icicle').scrollIntoView()")
+    check.browser.keys("Up", "Up", "Up", "Up", "Up", "Up", "Up", "Up")
+    check.expect(check.view()["cells"] == whole["cells"], "zoomed out, it is as before")
+    check.browser.keys("Down", "Down")
+    check.expect(check.view()["cells"] != whole["cells"], "arrows zoom in")
+    check.browser.keys("Escape")
+    check.expect(check.view()["cells"] == whole["cells"], "Esc zooms out")
+    check.is_quiet("zoom")
+
+
+def check_links(check, page):
+    check.open(page)
+    check.drag(0.55, 0.8)
+    check.browser.keys("/", *"forward")
+    check.browser.run("""document.activeElement.blur();
+        document.querySelectorAll('table.live th button')[2].click();
+        document.querySelectorAll('#steps-0 th button')[6].click();
+        [...document.querySelectorAll('.icicle .cell[data-node]')].at(3).click();
+        document.querySelector('#tools button').click();""")
+    view = check.view()
+    state = check.browser.run("return location.hash")
+    check.open(page, state)
+    again = check.view()
+    for key, value in view.items():
+        check.expect(again[key] == value, f"{state} shows the same {key}")
+    check.browser.keys("Escape")
+    check.expect(check.browser.run("return location.hash").count("r0") == 0, "Esc empties the link")
+    for wrong in ("#r0=9999-1", "#r0=-1-x&z0=99999&s0=%3Cb&g0=no", "#q=(((", "#z0=1e9", "#steps-0",
+                  "#s.steps-0=99-&t=<script>"):
+        check.open(page, wrong)
+        check.expect(check.view()["rows"] is not None, f"{wrong} is no harm")
+    check.is_quiet("links")
+
+
+def check_still(check, page):
+    """Without scripts, on paper, and in the dark."""
+    browser = check.browser
+    browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
+    browser.open(page)
+    for name in ("timeline", "icicle", "flamechart"):
+        box = browser.rectangle(f"[data-chart={name}] svg")
+        check.expect(box["width"] > 700 and box["height"] > 200, f"{name} without scripts: {box}")
+        check.expect(browser.elements(f"[data-chart={name}] svg title"), f"{name} has tooltips")
+    check.expect(browser.rectangle("table.live tbody tr")["height"] > 10, "rows without scripts")
+    check.expect(not browser.elements("#tools *"), "no buttons that do nothing")
+    browser.devtools("Emulation.setScriptExecutionDisabled", value=False)
+    check.open(page)
+    browser.devtools("Emulation.setEmulatedMedia", media="print")
+    check.expect(browser.run("return getComputedStyle(document.querySelector('.page-nav')).display")
+                 == "none", "no bar on paper")
+    check.expect(browser.run("""return [...document.querySelectorAll('.scroll, .chart')].every(
+        (each) => getComputedStyle(each).overflow === 'visible')"""), "nothing is cut on paper")
+    paper = browser.devtools("Page.printToPDF")["data"]
+    check.expect(len(paper) > 50_000, "it prints")
+    light, dark = "rgb(255, 255, 255)", "rgb(13, 17, 23)"
+    for scheme, color, other in (("light", light, dark), ("dark", dark, light)):
+        browser.devtools("Emulation.setEmulatedMedia", media="",
+                         features=[{"name": "prefers-color-scheme", "value": scheme}])
+        check.open(page)
+        check.expect(check.view()["dark"] == color, f"{scheme}: {check.view()['dark']}")
+        browser.run("document.querySelector('#tools button').click()")
+        ground = browser.run("""return getComputedStyle(
+            document.querySelector('[data-chart=timeline] svg rect')).fill""")
+        check.expect(check.view()["dark"] == ground == other, f"{scheme}: the button changes it")
+    browser.devtools("Emulation.setEmulatedMedia", media="", features=[])
+    check.is_quiet("still")
+
+
+# ---- traces that somebody made up -----------------------------------------------
+
+HOSTILE = ["</script><script>window.hacked = 1</script>", "<!--<script>", "-->", "]]>", "&lt;b&gt;",
+           '"><img src=x onerror="window.hacked=1">', "' onmouseover='window.hacked=1", "\u2028\u2029",
+           "${window.hacked=1}", "`", "\\", "\\u003c", "</style>", "</title>", "</pre></main>", "%3Cscript%3E",
+           "javascript:window.hacked=1", "__proto__", "constructor", "\x00nul", "\x1b[31m", "\u202egnp.exe",
+           "x" * 5000, "𝕏" * 300, "", " ", "a;b", "(.*)*$", "NaN"]
+
+
+def made_up(names, count, seed):
+    """A snapshot of a program whose functions and files have those names."""
+    chance = random.Random(seed)
+    trace, alive = [], []
+    for i in range(count):
+        if alive and chance.random() < 0.45:
+            old = alive.pop(chance.randrange(len(alive)))
+            for action in ("free_requested", "free_completed"):
+                trace.append({**old, "action": action, "time_us": 1000 + 10 * i, "frames": []})
+            continue
+        frames = [{"filename": f"{chance.choice(names)}.py", "name": chance.choice(names),
+                   "line": chance.randrange(1, 99)} for _ in range(chance.randrange(1, 6))]
+        event = {"action": "alloc", "addr": (i + 1) << 24, "size": 512 * chance.randrange(1, 4000),
+                 "stream": 0, "time_us": 1000 + 10 * i, "frames": frames}
+        alive.append(event)
+        trace.append(event)
+    return {"segments": [], "device_traces": [trace], "external_annotations": []}
+
+
+def check_made_up(check, name, names, count):
+    trace = check.folder / f"{name}.pickle"
+    trace.write_bytes(pickle.dumps(made_up(names, count, 7)))
+    page = check.analyze(trace, name)
+    check.expect(page.stat().st_size < MOST_BYTES, f"{name}: {page.stat().st_size} B")
+    check.open(page)
+    check.same_as_live(trace, name, grouped=False)
+    small = check.browser.run("""
+        return JSON.parse(document.getElementById('mt-data').textContent).devices[0].small""")
+    check.expect((small > 0) == (name == "many"), f"{name}: groups put together below {small} B")
+    check.browser.run("""const select = document.querySelector('caption select');
+        select.value = 'role'; select.dispatchEvent(new Event('change'));""")
+    for start, end in ((0.1, 0.3), (0.3, 0.9)):
+        check.drag(start, end)
+        view = check.view()
+        live = check.live(trace, view, "role")
+        check.expect(view["bytes"] == live["bytes"]["allocated"] and
+                     {row[4]: row[0] for row in view["rows"]} ==
+                     {row["group"]: row["bytes"] for row in live["rows"]},
+                     f"{name}: roles at event {view['event']} as live tells them")
+    check.expect(check.browser.run("return window.hacked === undefined"), f"{name}: names are text")
+    check.is_quiet(name)
+
+
+def check_all(check):
+    trace = CAPTURES / "gpt_split64.pickle.zst"
+    page = check.analyze(trace, "gpt_split64", "--max-peak", "reserved=10GiB")
+    check_brush(check, trace, page)
+    check_sort(check, page)
+    check_search(check, trace, page)
+    check_zoom(check, page)
+    check_links(check, page)
+    check_still(check, page)
+    for name in ("oom_adam", "twogpu", "churn_noframes", "leakval_ring"):
+        other = check.analyze(CAPTURES / f"{name}.pickle.zst", name)
+        check.expect(other.stat().st_size < MOST_BYTES, f"{name}: {other.stat().st_size} B")
+        check.open(other)
+        check.same_as_live(CAPTURES / f"{name}.pickle.zst", name)
+        check.is_quiet(name)
+    check_made_up(check, "hostile", HOSTILE, 600)
+    check_made_up(check, "many", [f"function_{i}" for i in range(400)], 6000)
+
+
+def main():
+    why = driver.missing()
+    if why:
+        print(f"SKIP: {why}" if not os.environ.get("CI") else f"FAILED: {why}")
+        return 1 if os.environ.get("CI") else SKIPPED
+    with tempfile.TemporaryDirectory(prefix="memtrace-report-") as folder, driver.Browser() as browser:
+        check = Check(sys.argv[1], folder, browser)
+        check_all(check)
+    print("report.html: as it should be" if not check.failures else f"{len(check.failures)} failures")
+    return 1 if check.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
