@@ -15,19 +15,19 @@ const data = JSON.parse(document.getElementById('mt-data').textContent);
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
 const LEAST_SHARE = 0.0005; // of the width: narrower cells are counted, not drawn
 const ROW_HEIGHT = 24;
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
 /* ---- words -------------------------------------------------------------- */
 
 function formatBytes(bytes) {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
   let value = bytes, unit = 0;
   if (bytes < 1000) return `${bytes} B`;
-  while (value >= 999.5 && unit + 1 < units.length) {
+  while (value >= 999.5 && unit + 1 < UNITS.length) {
     value /= 1024;
     unit++;
   }
   const decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return `${value.toFixed(decimals)} ${units[unit]}`;
+  return `${value.toFixed(decimals)} ${UNITS[unit]}`;
 }
 
 const formatCount = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
@@ -205,6 +205,7 @@ class Explorer {
     this.sort = {column: 'bytes', down: true};
     this.chart = section.querySelector('[data-chart="timeline"] svg');
     this.table = section.querySelector('table.live');
+    this.heading = section.querySelector('.alive');
     this.build();
   }
 
@@ -312,7 +313,7 @@ class Explorer {
 
   hint() {
     return 'Drag over the timeline to choose a time range; its fullest instant is shown. ' +
-      'Keys: ← → instant, shift: range, ↑ ↓ zoom, / search, Esc all of it.';
+      'Keys: ← → instant, with shift the range, ↑ ↓ zoom, / search, Esc back to the peak.';
   }
 
   select(first, last) {
@@ -362,6 +363,7 @@ class Explorer {
       ` (${formatCount(bytes)} B) allocated${where ? `, ${where}` : ''}, ` +
       `at ${formatTime(source.t[this.at])}, event ${source.event[this.at]} · `,
       element('code', {text: this.command()}));
+    this.heading.textContent = `Alive at ${part[0].toLowerCase()}${part.slice(1)}`;
     this.when.dataset.event = source.event[this.at];
     this.when.dataset.bytes = bytes;
     this.hover.textContent = this.hint();
@@ -473,19 +475,23 @@ class Explorer {
     this.crumbs.hidden = path.length === 0;
   }
 
-  /* Ticks at 1, 2 or 5 times a power of two thousand and twenty-four. */
+  /* Ticks at 1, 2 or 5 times a power of ten of a unit, and in that unit. */
   showRuler(shown) {
     this.ruler.replaceChildren();
-    if (!shown) return;
-    let unit = 1;
-    while (unit * 1024 <= shown) unit *= 1024;
-    const most = Math.max(2, Math.floor(this.width / 110));
-    const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500].map((factor) => factor * unit);
-    steps.unshift(unit / 1024 * 100, unit / 1024 * 200, unit / 1024 * 500);
-    const step = steps.find((each) => shown / each <= most) || 1000 * unit;
-    for (let at = step; at < shown; at += step) {
+    const most = Math.max(3, Math.floor(this.width / 110));
+    let unit = 0, factor = 1;
+    const step = () => factor * 1024 ** unit;
+    while (shown / step() > most) {
+      factor = String(factor).startsWith('2') ? factor / 2 * 5 : factor * 2;
+      if (factor >= 1000) {
+        factor = 1;
+        unit++;
+      }
+    }
+    for (let at = step(), number = factor; at < shown; at += step(), number += factor) {
       this.ruler.append(element('span', {
-        text: formatBytes(at), 'data-bytes': at, style: {left: `${100 * at / shown}%`},
+        text: `${formatCount(number)} ${UNITS[unit]}`, 'data-bytes': at,
+        style: {left: `${100 * at / shown}%`},
       }));
     }
   }
@@ -606,7 +612,7 @@ const search = {
   pattern: null,
   text: '',
   box: element('input', {
-    type: 'search', placeholder: 'search frames and sites: regex  ( / )', spellcheck: 'false',
+    type: 'search', placeholder: 'search: a regex  ( / )', spellcheck: 'false',
     'aria-label': 'search frames and sites, as a regular expression',
   }),
   hits: element('span', {class: 'hits', 'aria-live': 'polite'}),

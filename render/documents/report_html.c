@@ -187,10 +187,13 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
 
 /* ---- findings ------------------------------------------------------------ */
 
-static void add_finding(struct mt_buf *out, const struct mt_finding *finding)
+static void add_finding(struct mt_buf *out, const struct mt_report *report,
+                        const struct mt_device_report *device, const struct mt_finding *finding)
 {
     mt_buf_printf(out, "<li class=\"finding %s\"><h3>", finding->severity);
     mt_add_page_name(out, finding->title);
+    if (report->device_count > 1)
+        mt_buf_printf(out, " <span class=\"device\">device %u</span>", (unsigned)device->device);
     mt_buf_add_text(out, "</h3>\n");
     if (finding->evidence_count)
         mt_buf_add_text(out, "<ul>");
@@ -227,7 +230,7 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
     for (uint32_t i = 0; i < report->device_count; i++)
         for (uint32_t j = 0; j < report->devices[i].finding_count; j++)
             if (count++ < MOST_FINDINGS)
-                add_finding(out, &report->devices[i].findings[j]);
+                add_finding(out, report, &report->devices[i], &report->devices[i].findings[j]);
     mt_buf_add_text(out, "</ul>\n");
     if (count > MOST_FINDINGS)
         mt_buf_printf(out, "<p class=\"omitted\">%u more: report.json has them</p>\n",
@@ -330,22 +333,25 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
 static void add_tables(const struct writer *writer, const struct mt_device_report *device,
                        struct mt_buf *out)
 {
-    mt_buf_add_text(out, "<h3>Peaks</h3>\n");
+    mt_buf_printf(out, "<h3 id=\"tables-%u\">Peaks</h3>\n", (unsigned)device->device);
     mt_add_peaks_table(out, writer->report, device);
     mt_add_ooms_table(out, writer->report, device);
     mt_add_steps_table(out, writer->report, device);
     mt_add_phases_table(out, writer->report, device);
 }
 
-static void add_section_link(struct writer *writer, const struct mt_device_report *device)
+/* Of one device its parts have links, of several the devices. */
+static void add_section_links(struct writer *writer, const struct mt_device_report *device)
 {
-    mt_buf_printf(&writer->nav, "<a href=\"#device-%u\">", (unsigned)device->device);
-    if (writer->report->device_count == 1)
-        mt_buf_add_text(&writer->nav, "Timeline");
+    unsigned number = device->device;
+
+    if (writer->report->device_count > 1)
+        mt_buf_printf(&writer->nav, "<a href=\"#device-%u\">Device %u</a>\n", number, number);
     else
-        mt_buf_printf(&writer->nav, "Device %u", (unsigned)device->device);
-    mt_buf_printf(&writer->nav, "</a>\n<a href=\"#alive-%u\">Alive</a>\n",
-                  (unsigned)device->device);
+        mt_buf_printf(&writer->nav,
+                      "<a href=\"#device-%u\">Timeline</a>\n<a href=\"#alive-%u\">Alive</a>\n"
+                      "<a href=\"#tables-%u\">Tables</a>\n",
+                      number, number, number);
 }
 
 static void add_device(struct writer *writer, const struct mt_device_report *device)
@@ -360,7 +366,7 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
         mt_buf_printf(out, "<p class=\"omitted\">Device %u: this page has no room for it.</p>\n",
                       number);
     } else {
-        add_section_link(writer, device);
+        add_section_links(writer, device);
         mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
         if (writer->report->device_count > 1)
             mt_buf_printf(out, "<h2>Device %u</h2>\n", number);
@@ -368,7 +374,8 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
         add_history(writer, device);
         add_chart(writer, chart_named("icicle"), device, &charts);
         add_buf(out, &charts);
-        mt_buf_printf(out, "<h3 id=\"alive-%u\">Alive at the allocated peak</h3>\n", number);
+        mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
+                      number);
         add_buf(out, &live);
         add_other_charts(writer, device, &others);
         add_buf(out, &others);
