@@ -148,6 +148,15 @@ static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_blo
 
 /* ---- feeding ------------------------------------------------------------- */
 
+/* What matters is at its end then, where events are many and time is short. */
+static bool died(const struct mt_survey_device *device)
+{
+    for (uint32_t i = 0; i < device->oom_count; i++)
+        if (device->oom_list[i].fatal)
+            return true;
+    return false;
+}
+
 static enum mt_status begin(struct mt_history_feed *feed, struct mt_analysis *analysis,
                             uint32_t slot)
 {
@@ -169,8 +178,8 @@ static enum mt_status begin(struct mt_history_feed *feed, struct mt_analysis *an
                                    device->gap_count, analysis->survey.phases.phases,
                                    analysis->survey.phases.count, &axis.spans, &axis.span_count);
     if (!status)
-        status = mt_history_builder_new(arena, &analysis->source->symbols, &axis, &device->start,
-                                        &feed->builder);
+        status = mt_history_builder_new(arena, &analysis->source->symbols, &axis, died(device),
+                                        &device->start, &feed->builder);
     return status;
 }
 

@@ -272,15 +272,16 @@ static enum mt_status tell_settled(struct mt_history_builder *builder)
     return status;
 }
 
-/* Of the column that begins: the state that it begins with is an instant of it. */
-static enum mt_status open_column(struct mt_history_builder *builder, uint64_t begin_event)
+/* Of the column that begins with an event, or before it: the state that it begins
+ * with is an instant of it. */
+static enum mt_status open_column(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
 {
     struct mt_history_column *column = &builder->history->columns[builder->at];
-    uint64_t begin_t_ns = column->begin_t_ns;
+    struct mt_history_column begun = builder->now;
 
-    *column = builder->now;
-    column->begin_t_ns = begin_t_ns;
-    column->begin_event = begin_event;
+    begun.begin_t_ns = builder->history->by_event ? t_ns : column->begin_t_ns;
+    begun.begin_event = builder->history->by_event ? column->begin_event : event;
+    *column = begun;
     return settle(builder);
 }
 
@@ -296,14 +297,15 @@ static enum mt_status close_column(struct mt_history_builder *builder)
     return status ? status : make_room(builder);
 }
 
-static enum mt_status advance(struct mt_history_builder *builder, uint32_t column, uint64_t event)
+static enum mt_status advance(struct mt_history_builder *builder, uint32_t column, uint64_t t_ns,
+                              uint64_t event)
 {
     enum mt_status status = MT_OK;
 
     while (builder->at < column && !status) {
         status = close_column(builder);
         if (!status)
-            status = open_column(builder, event);
+            status = open_column(builder, t_ns, event);
     }
     return status;
 }
@@ -323,18 +325,26 @@ static uint64_t time_at(const struct mt_timeline *axis, uint64_t busy_ns)
     return 0;
 }
 
+/* So much of a whole as i is of all columns. */
+static uint64_t part(uint64_t whole, uint32_t i)
+{
+    return whole / MT_HISTORY_COLUMNS * i + whole % MT_HISTORY_COLUMNS * i / MT_HISTORY_COLUMNS;
+}
+
+/* Where they begin, along the axis. */
 static enum mt_status make_columns(struct mt_history *history)
 {
-    uint32_t count = MT_HISTORY_COLUMNS;
+    const struct mt_timeline *axis = &history->axis;
 
-    history->columns = mt_arena_array(history->arena, count, sizeof *history->columns);
+    history->columns = mt_arena_array(history->arena, MT_HISTORY_COLUMNS, sizeof *history->columns);
     if (!history->columns)
         return MT_ERR_MEMORY;
-    history->column_count = count;
-    for (uint32_t i = 0; i < count; i++)
-        history->columns[i].begin_t_ns =
-            time_at(&history->axis,
-                    history->axis.busy_ns / count * i + history->axis.busy_ns % count * i / count);
+    history->column_count = MT_HISTORY_COLUMNS;
+    for (uint32_t i = 0; i < history->column_count; i++) {
+        history->columns[i].begin_t_ns = time_at(axis, part(axis->busy_ns, i));
+        history->columns[i].begin_event =
+            axis->first_event + part(axis->last_event - axis->first_event + 1, i);
+    }
     return MT_OK;
 }
 
@@ -348,7 +358,8 @@ static uint64_t busy_of(const struct mt_timeline *axis)
 }
 
 enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
-                                      const struct mt_timeline *axis, const struct mt_bytes *start,
+                                      const struct mt_timeline *axis, bool by_event,
+                                      const struct mt_bytes *start,
                                       struct mt_history_builder **made)
 {
     struct mt_history_builder *builder = calloc(1, sizeof *builder);
@@ -363,6 +374,7 @@ enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_sy
     builder->history->arena = arena;
     builder->history->symbols = symbols;
     builder->history->axis = *axis;
+    builder->history->by_event = by_event;
     builder->history->axis.busy_ns = busy_of(axis);
     status = make_columns(builder->history);
     builder->now.bytes = *start;
@@ -474,13 +486,18 @@ enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t blo
 }
 
 /* The last one that has begun by then. */
-static uint32_t column_of(const struct mt_history_builder *builder, uint64_t t_ns)
+static uint32_t column_of(const struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
 {
     const struct mt_history *history = builder->history;
     uint32_t column = builder->at;
 
-    while (column + 1 < history->column_count && t_ns >= history->columns[column + 1].begin_t_ns)
+    while (column + 1 < history->column_count) {
+        const struct mt_history_column *next = &history->columns[column + 1];
+
+        if (history->by_event ? event < next->begin_event : t_ns < next->begin_t_ns)
+            break;
         column++;
+    }
     return column;
 }
 
@@ -491,10 +508,10 @@ enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_n
     enum mt_status status = MT_OK;
 
     if (!builder->begun)
-        status = open_column(builder, event);
+        status = open_column(builder, t_ns, event);
     builder->begun = true;
     if (!status)
-        status = advance(builder, column_of(builder, t_ns), event);
+        status = advance(builder, column_of(builder, t_ns, event), t_ns, event);
     if (!status)
         status = take_pending(builder);
     builder->now.t_ns = t_ns;
@@ -520,9 +537,10 @@ enum mt_status mt_history_finish(struct mt_history_builder *builder, struct mt_h
     if (!builder->begun)
         status = take_pending(builder);
     if (!status && !builder->begun)
-        status = open_column(builder, made->axis.first_event);
+        status = open_column(builder, builder->now.t_ns, made->axis.first_event);
     if (!status)
-        status = advance(builder, made->column_count - 1, builder->now.event + 1);
+        status =
+            advance(builder, made->column_count - 1, builder->now.t_ns, builder->now.event + 1);
     if (!status)
         status = close_column(builder);
     if (status)

@@ -1,8 +1,8 @@
 /* What was alive, by whom, at every time: the trace cut into columns of equal
- * busy time, each with the state at its fullest instant, as differences between
- * neighbours. Exact to the byte whatever the trace; what a page cannot hold is
- * not left out but told less finely: groups that never held much are put
- * together, first over sizes, then over stacks, then over sites.
+ * busy time, or of equally many events, each with the state at its fullest instant, as differences
+ * between neighbours. Exact to the byte whatever the trace; what a page cannot hold is not left out
+ * but told less finely: groups that never held much are put together, first over sizes, then over
+ * stacks, then over sites.
  *
  * Built in one pass; size does not depend on the length of the trace. */
 #ifndef MT_ANALYZER_HISTORY_MODEL_H
@@ -10,7 +10,7 @@
 
 #include "timeline_model.h"
 
-#define MT_HISTORY_COLUMNS 384u
+#define MT_HISTORY_COLUMNS 512u
 /* What is left when it is finished, of all devices together. */
 #define MT_HISTORY_GROUPS  2000u
 #define MT_HISTORY_CHANGES 20000u
@@ -53,6 +53,7 @@ struct mt_history_column {
 
 struct mt_history {
     struct mt_arena *arena;
+    bool by_event; /* columns have equally many events, not equal time */
     const struct mt_symbols *symbols;
     struct mt_timeline axis; /* its spans: where time is folded; no bins */
     struct mt_history_column *columns;
@@ -75,7 +76,8 @@ struct mt_history_builder;
 
 /* `start`: before the first event. */
 enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
-                                      const struct mt_timeline *axis, const struct mt_bytes *start,
+                                      const struct mt_timeline *axis, bool by_event,
+                                      const struct mt_bytes *start,
                                       struct mt_history_builder **builder) MT_MUST_USE;
 void mt_history_builder_release(struct mt_history_builder *builder);
 

@@ -267,7 +267,7 @@ static enum mt_status write_history(struct mt_buf *out, const struct mt_report *
                                     const struct mt_device_report *device,
                                     const struct mt_history *history)
 {
-    const struct mt_chart_options options = {0};
+    const struct mt_chart_options options = {.event_axis = history->by_event};
     struct writer writer = {.report = report, .device = device, .history = history};
 
     memset(&writer.drawing, 0, sizeof writer.drawing);

@@ -243,7 +243,8 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
 static enum mt_status draw(const struct writer *writer, const struct mt_chart *chart,
                            const struct mt_device_report *device, struct mt_buf *out)
 {
-    const struct mt_chart_options options = {0};
+    const struct mt_chart_options options = {.event_axis = device && device->history &&
+                                                           device->history->by_event};
     struct mt_drawing drawing;
     enum mt_status status;
 

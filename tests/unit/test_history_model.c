@@ -53,7 +53,7 @@ static uint64_t size_of(unsigned size)
     return UINT64_C(512) << (2 * size);
 }
 
-static void start(struct run *run, uint64_t seed)
+static void start(struct run *run, uint64_t seed, bool by_event)
 {
     struct mt_timeline axis = {.spans = run->spans, .span_count = 2, .first_event = 1};
     const struct mt_bytes nothing = {0};
@@ -67,8 +67,9 @@ static void start(struct run *run, uint64_t seed)
     assert_int_equal(mt_symbols_init(&run->symbols), MT_OK);
     run->states = calloc(MOST_EVENTS + 1, sizeof *run->states);
     assert_non_null(run->states);
-    assert_int_equal(
-        mt_history_builder_new(&run->arena, &run->symbols, &axis, &nothing, &run->builder), MT_OK);
+    assert_int_equal(mt_history_builder_new(&run->arena, &run->symbols, &axis, by_event, &nothing,
+                                            &run->builder),
+                     MT_OK);
     for (unsigned i = 0; i < SITES; i++)
         run->sites[i] = mt_history_word(run->builder, site_names[i]);
     run->phase = mt_history_word(run->builder, "forward");
@@ -142,7 +143,9 @@ static void find_most(const struct run *run, uint64_t most[MT_HISTORY_COLUMNS])
         bool is_last = i + 1 == MT_HISTORY_COLUMNS;
 
         for (most[i] = now; event < run->events; event++) {
-            if (!is_last && run->times[event] >= columns[i + 1].begin_t_ns)
+            if (!is_last &&
+                (run->history->by_event ? event + 1 >= columns[i + 1].begin_event
+                                        : run->times[event] >= columns[i + 1].begin_t_ns))
                 break;
             now = run->states[event + 1].total;
             most[i] = mt_max_u64(most[i], now);
@@ -201,9 +204,14 @@ static void check(const struct run *run)
 
     find_most(run, most);
     assert_int_equal(history->column_count, MT_HISTORY_COLUMNS);
-    assert_int_equal(history->columns[0].begin_t_ns, 1000);
-    assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 4].begin_t_ns, 26000);
-    assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 2].begin_t_ns, 90000);
+    if (history->by_event) {
+        assert_int_equal(history->columns[0].begin_event, 1);
+        assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 2].begin_event, 2001);
+    } else {
+        assert_int_equal(history->columns[0].begin_t_ns, 1000);
+        assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 4].begin_t_ns, 26000);
+        assert_int_equal(history->columns[MT_HISTORY_COLUMNS / 2].begin_t_ns, 90000);
+    }
     for (uint32_t i = 0; i < history->column_count; i++) {
         const struct mt_history_column *column = &history->columns[i];
         uint64_t total = 0;
@@ -235,7 +243,7 @@ static void random_runs(void **state)
     for (uint64_t seed = 1; seed <= 28; seed++) {
         struct run *run = malloc(sizeof *run);
 
-        start(run, seed);
+        start(run, seed, seed % 2);
         play(run, events[seed % MT_ARRAY_LEN(events)]);
         check(run);
         for (uint32_t most = 40; most; most /= 2) {
@@ -254,7 +262,7 @@ static void no_events(void **state)
     struct run *run = malloc(sizeof *run);
 
     (void)state;
-    start(run, 1);
+    start(run, 1, false);
     play(run, 0);
     check(run);
     finish(run);
@@ -270,7 +278,7 @@ static void initial_blocks(void **state)
     const struct mt_bytes bytes = {1024, 1024, 1024, 2048};
 
     (void)state;
-    start(run, 1);
+    start(run, 1, false);
     group.site = group.phase = run->phase;
     assert_int_equal(mt_history_birth(run->builder, 0, &group, 512), MT_OK);
     group.is_initial = false;
@@ -291,7 +299,7 @@ static void many_sizes(void **state)
     uint64_t total = 0;
 
     (void)state;
-    start(run, 1);
+    start(run, 1, false);
     for (uint32_t i = 0; i < 40000; i++) {
         struct mt_history_group group = {.site = run->sites[i % SITES],
                                          .phase = run->phase,
