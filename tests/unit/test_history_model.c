@@ -247,9 +247,10 @@ static void random_runs(void **state)
         play(run, events[seed % MT_ARRAY_LEN(events)]);
         check(run);
         for (uint32_t most = 40; most; most /= 2) {
-            assert_int_equal(mt_history_reduce(run->history, most, 1200 + most * 50), MT_OK);
+            assert_int_equal(
+                mt_history_reduce(run->history, most, 3 * MT_HISTORY_COLUMNS + most * 50), MT_OK);
             assert_true(run->history->group_count <= most || most < 3);
-            assert_true(run->history->change_count <= 1200 + most * 50);
+            assert_true(run->history->change_count <= 3 * MT_HISTORY_COLUMNS + most * 50);
             check(run);
         }
         finish(run);
