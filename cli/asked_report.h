@@ -3,9 +3,8 @@
 #define MT_CLI_ASKED_REPORT_H
 
 #include "cli.h"
+#include "diff.h"
 #include "report.h"
-
-#define MT_EVERY_DEVICE UINT64_MAX
 
 struct mt_asked_report {
     const char *path;

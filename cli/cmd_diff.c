@@ -1,168 +1,69 @@
 /* memtrace diff: what another run holds more, or less. */
 #include "diff_output.h"
+#include "diff_picture.h"
 #include "instant_option.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct arguments {
     struct mt_common common;
     struct mt_question question;
+    struct mt_picture picture;
     uint64_t device;
     const char *a, *b;
 };
 
-/* ---- the runs themselves --------------------------------------------------- */
-
-static void add_run(struct mt_diff_output *diff, const char *what, const char *a, const char *b)
+static int print(struct mt_diff_run *run, const struct arguments *arguments)
 {
-    const char *of_a = a && *a ? a : "none", *of_b = b && *b ? b : "none";
-
-    if (strcmp(of_a, of_b) != 0 && diff->run_count < MT_RUN_DIFFERENCES)
-        diff->runs[diff->run_count++] = (struct mt_run_difference){what, of_a, of_b};
-}
-
-static void add_counted(struct mt_diff_output *diff, const char *what, int64_t a, int64_t b)
-{
-    add_run(diff, what, mt_arena_printf(diff->arena, "%lld", (long long)a),
-            mt_arena_printf(diff->arena, "%lld", (long long)b));
-}
-
-static const char *device_name(const struct mt_report *report)
-{
-    return report->device_count ? report->devices[0].name : NULL;
-}
-
-static const char *level(const struct mt_report *report)
-{
-    return report->is_driver_level ? "the driver's" : "the framework's";
-}
-
-static const char *start(const struct mt_report *report)
-{
-    return report->starts_in_middle ? "in the middle of the run" : "at its beginning";
-}
-
-/* Whatever may be why memory differs, or makes the comparison lame. */
-static void compare_runs(struct mt_diff_output *diff)
-{
-    const struct mt_report *a = diff->a, *b = diff->b;
-
-    add_counted(diff, "the number of steps", a->step_count, b->step_count);
-    add_counted(diff, "the number of devices", a->device_count, b->device_count);
-    add_run(diff, "the kind of device", device_name(a), device_name(b));
-    add_run(diff, "the framework's version", a->framework, b->framework);
-    add_run(diff, "options of the allocator", a->options, b->options);
-    add_run(diff, "the level that is analysed", level(a), level(b));
-    add_run(diff, "where the trace begins", start(a), start(b));
-}
-
-/* ---- devices --------------------------------------------------------------- */
-
-static const struct mt_device_report *find_device(const struct mt_report *report, uint16_t device)
-{
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (report->devices[i].device == device)
-            return &report->devices[i];
-    return NULL;
-}
-
-/* Devices of the same number; those of two runs with one device each, whatever
- * their numbers. */
-static const struct mt_device_report *partner(const struct mt_diff_output *diff,
-                                              const struct mt_device_report *device)
-{
-    if (diff->a->device_count == 1 && diff->b->device_count == 1)
-        return &diff->b->devices[0];
-    return find_device(diff->b, device->device);
-}
-
-static enum mt_status compare_devices(struct mt_diff_output *diff)
-{
-    enum mt_status status = MT_OK;
-
-    diff->devices =
-        mt_arena_array(diff->arena, (size_t)diff->a->device_count + 1, sizeof *diff->devices);
-    if (!diff->devices)
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < diff->a->device_count && !status; i++) {
-        const struct mt_device_report *a = &diff->a->devices[i], *b = partner(diff, a);
-
-        if (!b || a->answer->missing || b->answer->missing ||
-            (diff->only != MT_EVERY_DEVICE && diff->only != a->device))
-            continue;
-        diff->devices[diff->device_count] = (struct mt_device_diff){.a = a, .b = b};
-        status =
-            mt_diff_devices(diff->arena, diff->a, diff->b, &diff->devices[diff->device_count++]);
-    }
-    return status;
-}
-
-/* ---- the command ----------------------------------------------------------- */
-
-static int print(const struct mt_diff_output *diff, const struct arguments *arguments)
-{
+    const struct mt_diff_output output = {&run->diff, &arguments->question, &run->arena};
     struct mt_buf out = {0};
     int code;
 
     if (arguments->common.json)
-        mt_diff_json(&out, diff);
+        mt_diff_json(&out, &output);
     else
-        mt_diff_text(&out, diff, mt_stdout_style());
+        mt_diff_text(&out, &output, mt_stdout_style());
     code = mt_print(&out);
     mt_buf_release(&out);
     return code;
 }
 
-static int compare(const struct mt_asked_report *a, const struct mt_asked_report *b,
-                   const struct arguments *arguments)
+/* The answer is one document: that a picture was written is not told, too. */
+static int draw(const struct mt_diff_run *run, const struct arguments *arguments)
 {
-    struct mt_arena arena = {0};
-    struct mt_diff_output diff = {.a = a->report,
-                                  .b = b->report,
-                                  .question = &arguments->question,
-                                  .only = arguments->device,
-                                  .arena = &arena};
-    bool are_single = a->report->device_count == 1 && b->report->device_count == 1;
-    int code = mt_asked_check(a, &arguments->question, arguments->device);
+    const struct mt_common unasked = {0};
 
-    if (code < 0)
-        code = mt_asked_check(b, &arguments->question,
-                              are_single ? MT_EVERY_DEVICE : arguments->device);
-    if (code < 0) {
-        compare_runs(&diff);
-        code = MT_EXIT_OUTPUT;
-        if (compare_devices(&diff))
-            mt_say("out of memory while comparing");
-        else
-            code = print(&diff, arguments);
-    }
-    mt_arena_release(&arena);
-    return code;
-}
-
-static int verdict(const struct mt_asked_report *asked, const struct arguments *arguments, int code)
-{
-    int of_input = mt_input_verdict(asked->source, asked->path, &arguments->common);
-
-    return code ? code : of_input;
+    return mt_diff_picture(run, &arguments->question, &arguments->picture, &unasked);
 }
 
 static int diff(const struct arguments *arguments)
 {
-    struct mt_asked_report a, b = {0};
-    int code = mt_ask(arguments->a, &arguments->common, &arguments->question, &a);
+    const struct mt_diff_wish wish = {arguments->a, arguments->b, &arguments->question,
+                                      arguments->device};
+    struct mt_diff_run run;
+    int code = mt_diff_run_open(&wish, &arguments->common, &run);
 
-    if (code < 0)
-        code = mt_ask(arguments->b, &arguments->common, &arguments->question, &b);
     if (code < 0) {
-        code = compare(&a, &b, arguments);
-        code = verdict(&a, arguments, code);
-        code = verdict(&b, arguments, code);
+        code = print(&run, arguments);
+        if (code == MT_EXIT_OK && arguments->picture.output)
+            code = draw(&run, arguments);
+        code = mt_diff_run_verdict(&run, &arguments->common, code);
     }
-    mt_asked_close(&a);
-    mt_asked_close(&b);
+    mt_diff_run_close(&run);
     return code;
+}
+
+static bool check_picture(struct arguments *arguments)
+{
+    struct mt_picture *picture = &arguments->picture;
+
+    if (picture->output && !strcmp(picture->output, "-"))
+        mt_say("diff: -o names a file; 'memtrace render diff A B -o -' writes to standard output");
+    else if (!picture->output && (picture->size || picture->theme))
+        mt_say("diff: --size and --theme are for the picture of -o FILE");
+    else
+        return !picture->output || mt_picture_read(picture, &arguments->common);
+    return false;
 }
 
 int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
@@ -173,6 +74,9 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         {"at", 0, MT_OPTION_TEXT, "INSTANT",
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
         {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
+        {"output", 'o', MT_OPTION_TEXT, "FILE", "draw it, too: .svg or .png",
+         &arguments.picture.output},
+        MT_PICTURE_SIZE_OPTIONS(arguments.picture),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     char **paths;
@@ -180,7 +84,7 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
 
     if (code >= 0)
         return code;
-    if (!mt_question_option_read(at, NULL, &arguments.question))
+    if (!mt_question_option_read(at, NULL, &arguments.question) || !check_picture(&arguments))
         return MT_EXIT_USAGE;
     arguments.a = paths[0];
     arguments.b = paths[1];

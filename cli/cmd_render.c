@@ -7,90 +7,85 @@
 #include "blocks_option.h"
 #include "chart.h"
 #include "cli.h"
+#include "diff_picture.h"
 #include "flamechart_model.h"
-#include "gallery.h"
-#include "json.h"
+#include "instant_option.h"
+#include "picture_option.h"
 #include "question.h"
 #include "report.h"
+#include "util.h"
 
-#define MOST_CHARTS  32
-#define LEAST_WIDTH  480
-#define LEAST_HEIGHT 320
-#define MOST_SIDE    8192
+#define MOST_CHARTS 32
 
 struct arguments {
     struct mt_common common;
-    const char *output, *axis, *size, *theme;
+    struct mt_picture picture;
+    const char *axis;
     uint64_t device; /* MT_EVERY_DEVICE: not said */
     bool whole;
     struct mt_blocks_option blocks;
     const char *zoom; /* path of a phase: flame chart */
     const struct mt_chart *chart;
     const char *path;
-    enum mt_theme theme_kind;
-    bool is_png;
     struct mt_chart_options options;
 };
 
 /* ---- what was asked for ---- */
 
+static int render_diff(const struct arguments *arguments, char **paths)
+{
+    struct mt_question question = {.at = MT_AT_PEAK};
+    const struct mt_diff_wish wish = {
+        .a = paths[0], .b = paths[1], .question = &question, .device = arguments->device};
+
+    if (!mt_question_option_read(arguments->blocks.at, NULL, &question))
+        return MT_EXIT_USAGE;
+    if (!strcmp(paths[0], "-") && !strcmp(paths[1], "-")) {
+        mt_say("render: only one of the two can be standard input");
+        return MT_EXIT_USAGE;
+    }
+    return mt_diff_render(&wish, &arguments->picture, &arguments->common);
+}
+
+/* Charts that are not made of the report of one trace. */
+struct other_chart {
+    const char *name;
+    int traces;
+    int (*render)(const struct arguments *arguments, char **paths);
+};
+
+static const struct other_chart others[] = {
+    {"diff", 2, render_diff},
+};
+
+static const struct other_chart *find_other(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(others); i++)
+        if (!strcmp(others[i].name, name))
+            return &others[i];
+    return NULL;
+}
+
 static const struct mt_chart *find_chart(const char *name)
 {
     const char *names[MOST_CHARTS], *near;
-    size_t i;
+    size_t count = 0, i;
 
-    for (i = 0; mt_charts[i].name && i < MOST_CHARTS; i++) {
+    for (i = 0; i < MT_ARRAY_LEN(others); i++)
+        names[count++] = others[i].name;
+    for (i = 0; mt_charts[i].name && count < MOST_CHARTS; i++) {
         if (!strcmp(mt_charts[i].name, name))
             return &mt_charts[i];
-        names[i] = mt_charts[i].name;
+        names[count++] = mt_charts[i].name;
     }
-    near = mt_did_you_mean(name, names, i);
+    near = mt_did_you_mean(name, names, count);
     if (near)
         mt_say("there is no chart '%s': did you mean '%s'?", name, near);
     else
         mt_say("there is no chart '%s': 'memtrace render --help' lists them", name);
     return NULL;
-}
-
-/* "1200x680". Smaller than LEAST is no chart any more, and PNGs end at twice
- * MOST. */
-static bool parse_size(const char *text, struct mt_chart_options *options)
-{
-    char *end;
-    unsigned long width = strtoul(text, &end, 10), height;
-
-    if (end == text || *text == '-' || (*end != 'x' && *end != 'X'))
-        return false;
-    text = end + 1;
-    height = strtoul(text, &end, 10);
-    if (end == text || *text == '-' || *end || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
-        width > MOST_SIDE || height > MOST_SIDE)
-        return false;
-    options->width = (double)width;
-    options->height = (double)height;
-    return true;
-}
-
-static bool parse_theme(const char *text, enum mt_theme *theme)
-{
-    static const char *const names[] = {"auto", "light", "dark"};
-    size_t i;
-
-    for (i = 0; i < 3; i++) {
-        if (!strcmp(text, names[i])) {
-            *theme = (enum mt_theme)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool parse_output(const char *path, bool *is_png)
-{
-    const char *dot = strrchr(path, '.');
-
-    *is_png = dot && !strcmp(dot, ".png");
-    return !strcmp(path, "-") || *is_png || (dot && !strcmp(dot, ".svg"));
 }
 
 static bool is_icicle(const struct arguments *arguments)
@@ -119,32 +114,36 @@ static bool check_blocks(struct arguments *arguments)
     return !blocks->zoom || arguments->zoom;
 }
 
-/* MT_EXIT_OK, or the code after a line that says what is wrong. */
-static int check(struct arguments *arguments, const char *chart)
+/* Of a chart that is made of a report. */
+static bool check_report_chart(struct arguments *arguments)
 {
-    arguments->chart = find_chart(chart);
-    if (!arguments->chart)
-        return MT_EXIT_USAGE;
-    if (!arguments->output)
-        mt_say("say where to with -o FILE.svg or -o FILE.png");
-    else if (!parse_output(arguments->output, &arguments->is_png))
-        mt_say("'%s': the name has to end in .svg or .png", arguments->output);
-    else if (arguments->is_png && !mt_png_available())
-        mt_say("this memtrace was built without cairo and libpng: write an .svg instead");
-    else if (arguments->size && !parse_size(arguments->size, &arguments->options))
-        mt_say("--size is WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as 1200x680, not '%s'",
-               LEAST_WIDTH, LEAST_HEIGHT, MOST_SIDE, MOST_SIDE, arguments->size);
-    else if (arguments->common.json && arguments->output && !strcmp(arguments->output, "-"))
-        mt_say("--json and -o - both want standard output");
-    else if (arguments->theme && !parse_theme(arguments->theme, &arguments->theme_kind))
-        mt_say("--theme is auto, light or dark, not '%s'", arguments->theme);
-    else if (arguments->axis && strcmp(arguments->axis, "time") &&
-             strcmp(arguments->axis, "events"))
+    if (arguments->axis && strcmp(arguments->axis, "time") && strcmp(arguments->axis, "events")) {
         mt_say("--x is time or events, not '%s'", arguments->axis);
-    else if (check_blocks(arguments)) {
-        arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
-        return MT_EXIT_OK;
+        return false;
     }
+    arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
+    arguments->options.width = arguments->picture.width;
+    arguments->options.height = arguments->picture.height;
+    return check_blocks(arguments);
+}
+
+/* MT_EXIT_OK, or the code after a line that says what is wrong. */
+static int check(struct arguments *arguments, char **words, int traces)
+{
+    const struct other_chart *other = find_other(words[0]);
+    int wanted = other ? other->traces : 1;
+
+    arguments->chart = other ? NULL : find_chart(words[0]);
+    if (!other && !arguments->chart)
+        return MT_EXIT_USAGE;
+    if (traces != wanted)
+        mt_say("render %s: %s", words[0],
+               wanted == 1 ? "one trace, not two" : "two traces, A and B");
+    else if (!arguments->picture.output)
+        mt_say("say where to with -o FILE.svg or -o FILE.png");
+    else if (mt_picture_read(&arguments->picture, &arguments->common) &&
+             (other || check_report_chart(arguments)))
+        return MT_EXIT_OK;
     return MT_EXIT_USAGE;
 }
 
@@ -173,37 +172,14 @@ static bool lacks_phase(const struct mt_report *report, const struct mt_device_r
     return true;
 }
 
-/* What was drawn, for programs. */
-static int tell(const struct arguments *arguments, const struct mt_device_report *device,
-                size_t bytes)
-{
-    struct mt_buf out = {0};
-    struct mt_json json;
-    int exit_code;
-
-    mt_json_init(&json, &out, true);
-    mt_json_object_begin(&json, NULL);
-    mt_json_text(&json, "schema", "memtrace.render/1");
-    mt_json_text(&json, "chart", arguments->chart->name);
-    mt_json_text(&json, "path", arguments->output);
-    mt_json_u64(&json, "bytes", bytes);
-    if (device)
-        mt_json_u64(&json, "device", device->device);
-    else
-        mt_json_null(&json, "device");
-    mt_json_object_end(&json);
-    exit_code = mt_print(&out);
-    mt_buf_release(&out);
-    return exit_code;
-}
-
 static int draw(const struct mt_report *report, const struct arguments *arguments)
 {
     const struct mt_device_report *device = mt_asked_device(report, arguments->device);
     const struct mt_asked_report asked = {.path = arguments->path,
                                           .report = (struct mt_report *)report};
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    struct mt_buf bytes = {0};
+    struct mt_drawing drawing;
+    size_t bytes = 0;
     int exit_code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
@@ -220,18 +196,16 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     if (is_icicle(arguments) &&
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    if (mt_chart_write(arguments->chart, report, device, &arguments->options, arguments->theme_kind,
-                       arguments->is_png, &bytes, &error) != MT_OK) {
-        mt_say("cannot draw '%s': %s", arguments->output, error.text);
+    if (arguments->chart->draw(report, device, &arguments->options, &drawing, &error) != MT_OK) {
+        mt_say("cannot draw '%s': %s", arguments->picture.output, error.text);
         exit_code = MT_EXIT_OUTPUT;
-    } else if (!strcmp(arguments->output, "-")) {
-        exit_code = mt_print(&bytes);
     } else {
-        exit_code = mt_write_file(arguments->output, bytes.data, bytes.length);
-        if (exit_code == MT_EXIT_OK && arguments->common.json)
-            exit_code = tell(arguments, device, bytes.length);
+        exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
     }
-    mt_buf_release(&bytes);
+    mt_drawing_release(&drawing);
+    if (exit_code == MT_EXIT_OK && arguments->common.json)
+        exit_code = mt_picture_tell(&arguments->picture, arguments->chart->name,
+                                    device ? device->device : -1, bytes);
     return exit_code;
 }
 
@@ -273,13 +247,10 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
         {"output", 'o', MT_OPTION_TEXT, "FILE",
          "picture to write: .svg or .png; - is an SVG on "
          "standard output",
-         &arguments.output},
+         &arguments.picture.output},
         {"x", 0, MT_OPTION_TEXT, "AXIS", "time (idle gaps folded) or events (equal widths)",
          &arguments.axis},
-        {"size", 0, MT_OPTION_TEXT, "WxH", "logical pixels; a PNG has twice as many each way",
-         &arguments.size},
-        {"theme", 0, MT_OPTION_TEXT, "NAME", "auto (follows the viewer, SVG only), light or dark",
-         &arguments.theme},
+        MT_PICTURE_SIZE_OPTIONS(arguments.picture),
         {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
          &arguments.device},
         {"step", 0, MT_OPTION_COUNT, "N",
@@ -301,12 +272,14 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
     char **positional;
     int count, exit_code;
 
-    exit_code = mt_options_parse(command, options, argc, argv, 2, 2, &positional, &count);
+    exit_code = mt_options_parse(command, options, argc, argv, 2, 3, &positional, &count);
     if (exit_code >= 0)
         return exit_code;
-    exit_code = check(&arguments, positional[0]);
+    exit_code = check(&arguments, positional, count - 1);
     if (exit_code != MT_EXIT_OK)
         return exit_code;
+    if (!arguments.chart)
+        return find_other(positional[0])->render(&arguments, positional + 1);
     arguments.path = positional[1];
     source = mt_open_input(arguments.path, &arguments.common, &exit_code);
     if (!source)

@@ -9,7 +9,7 @@ static void add_change(struct mt_json *json, uint64_t a, uint64_t b)
     mt_json_i64(json, "change", (int64_t)(b - a));
 }
 
-static void add_runs(struct mt_json *json, const struct mt_diff_output *diff)
+static void add_runs(struct mt_json *json, const struct mt_diff *diff)
 {
     mt_json_array_begin(json, "run_differences");
     for (size_t i = 0; i < diff->run_count; i++) {
@@ -98,8 +98,9 @@ static void add_rows(struct mt_json *json, const struct mt_device_diff *diff)
     mt_json_array_end(json);
 }
 
-void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *diff)
+void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output)
 {
+    const struct mt_diff *diff = output->diff;
     struct mt_json json;
 
     mt_json_init(&json, out, true);
@@ -114,7 +115,7 @@ void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *diff)
     mt_json_text(&json, "policy", diff->b->policy);
     mt_json_object_end(&json);
     mt_json_bool(&json, "roles_inferred", diff->a->roles_inferred || diff->b->roles_inferred);
-    mt_json_question(&json, diff->question);
+    mt_json_question(&json, output->question);
     add_runs(&json, diff);
     mt_json_array_begin(&json, "devices");
     for (size_t i = 0; i < diff->device_count; i++) {

@@ -21,7 +21,7 @@ static const char *exact_change(char text[MT_UNITS_TEXT + 4], uint64_t a, uint64
 
 /* ---- what was read --------------------------------------------------------- */
 
-static void tell_inputs(const struct mt_teller *teller, const struct mt_diff_output *diff)
+static void tell_inputs(const struct mt_teller *teller, const struct mt_diff *diff)
 {
     struct mt_teller one = *teller;
 
@@ -41,7 +41,7 @@ static void tell_inputs(const struct mt_teller *teller, const struct mt_diff_out
 }
 
 static void tell_instant(const struct mt_teller *teller, const char *side,
-                         const struct mt_diff_output *diff, const struct mt_report *report,
+                         const struct mt_question *question, const struct mt_report *report,
                          const struct mt_device_report *device)
 {
     struct mt_teller one = *teller;
@@ -50,7 +50,7 @@ static void tell_instant(const struct mt_teller *teller, const char *side,
     one.report = report;
     one.device = device;
     mt_buf_printf(&line, "%s: ", side);
-    mt_add_instant(&line, &one, diff->question);
+    mt_add_instant(&line, &one, question);
     if (line.data)
         mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
@@ -248,8 +248,8 @@ static void tell_sites(const struct mt_teller *teller, const struct mt_diff_rows
 
 /* ---- all of it ------------------------------------------------------------- */
 
-static const char *why_left_out(const struct mt_diff_output *diff,
-                                const struct mt_device_report *device, bool of_a)
+static const char *why_left_out(const struct mt_diff *diff, const struct mt_device_report *device,
+                                bool of_a)
 {
     const struct mt_report *other = of_a ? diff->b : diff->a;
 
@@ -262,8 +262,7 @@ static const char *why_left_out(const struct mt_diff_output *diff,
 }
 
 /* Devices of one side that have no partner, or no such instant. */
-static void tell_left_out(const struct mt_teller *teller, const struct mt_diff_output *diff,
-                          bool of_a)
+static void tell_left_out(const struct mt_teller *teller, const struct mt_diff *diff, bool of_a)
 {
     const struct mt_report *report = of_a ? diff->a : diff->b;
 
@@ -291,17 +290,18 @@ static bool is_same(const struct mt_device_diff *device)
            (!device->sites.count || !mt_diff_change(&device->sites.rows[0]));
 }
 
-static void tell_device(const struct mt_teller *teller, const struct mt_diff_output *diff,
+static void tell_device(const struct mt_teller *teller, const struct mt_diff_output *output,
                         const struct mt_device_diff *device)
 {
+    const struct mt_diff *diff = output->diff;
     bool has_reserved = !diff->a->is_driver_level && !diff->b->is_driver_level;
 
     if (diff->device_count > 1 || device->a->device != device->b->device)
         mt_buf_printf(teller->out, "\n%sDevice %u of A, device %u of B%s\n", teller->style->bold,
                       device->a->device, device->b->device, teller->style->reset);
     tell_headline(teller, device, has_reserved);
-    tell_instant(teller, "A", diff, diff->a, device->a);
-    tell_instant(teller, "B", diff, diff->b, device->b);
+    tell_instant(teller, "A", output->question, diff->a, device->a);
+    tell_instant(teller, "B", output->question, diff->b, device->b);
     if (is_same(device)) {
         mt_tell_line(teller, 0, "Nothing differs.");
         return;
@@ -311,10 +311,11 @@ static void tell_device(const struct mt_teller *teller, const struct mt_diff_out
     tell_sites(teller, &device->sites);
 }
 
-void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *diff,
+void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *output,
                   const struct mt_style *style)
 {
-    struct mt_teller teller = {out, diff->a, NULL, style, diff->arena, &mt_detail_all, NULL};
+    const struct mt_diff *diff = output->diff;
+    struct mt_teller teller = {out, diff->a, NULL, style, output->arena, &mt_detail_all, NULL};
 
     tell_inputs(&teller, diff);
     if (!diff->device_count)
@@ -322,5 +323,5 @@ void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *diff,
     tell_left_out(&teller, diff, true);
     tell_left_out(&teller, diff, false);
     for (size_t i = 0; i < diff->device_count; i++)
-        tell_device(&teller, diff, &diff->devices[i]);
+        tell_device(&teller, output, &diff->devices[i]);
 }

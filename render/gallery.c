@@ -23,6 +23,13 @@ struct work {
 
 /* ---- one file ---- */
 
+enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
+                                struct mt_buf *out, struct mt_error *error)
+{
+    return is_png ? mt_png_write(drawing, theme, MT_PNG_SCALE, out, error)
+                  : mt_svg_write(drawing, theme, out, error);
+}
+
 enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_report *report,
                               const struct mt_device_report *device,
                               const struct mt_chart_options *options, enum mt_theme theme,
@@ -33,10 +40,8 @@ enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_repo
 
     memset(&drawing, 0, sizeof drawing);
     status = chart->draw(report, device, options, &drawing, error);
-    if (status == MT_OK && is_png)
-        status = mt_png_write(&drawing, theme, MT_PNG_SCALE, out, error);
-    else if (status == MT_OK)
-        status = mt_svg_write(&drawing, theme, out, error);
+    if (status == MT_OK)
+        status = mt_drawing_write(&drawing, theme, is_png, out, error);
     mt_drawing_release(&drawing);
     return status;
 }

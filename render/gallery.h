@@ -38,6 +38,10 @@ enum mt_status mt_gallery_write(const struct mt_report *report,
                                 struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
 void mt_gallery_release(struct mt_gallery *gallery);
 
+/* A picture as bytes; is_png as in a gallery. */
+enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
+                                struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
+
 /* One chart as bytes; is_png as in a gallery. */
 enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_report *report,
                               const struct mt_device_report *device,

@@ -31,6 +31,30 @@ struct mt_device_diff {
 enum mt_status mt_diff_devices(struct mt_arena *arena, const struct mt_report *a,
                                const struct mt_report *b, struct mt_device_diff *diff) MT_MUST_USE;
 
+/* Something about the runs themselves, that a difference of memory may come from. */
+struct mt_run_difference {
+    const char *what; /* "the number of steps", "options of the allocator", ... */
+    const char *a, *b;
+};
+
+#define MT_RUN_DIFFERENCES 16
+#define MT_EVERY_DEVICE    UINT64_MAX
+
+struct mt_diff {
+    const struct mt_report *a, *b;
+    uint64_t only;                  /* as asked for */
+    struct mt_device_diff *devices; /* of the same number, or the only one of each */
+    uint32_t device_count;
+    struct mt_run_difference runs[MT_RUN_DIFFERENCES];
+    uint32_t run_count;
+};
+
+/* Both reports answered a question BY_SITE. `only`: a device of A, or MT_EVERY_DEVICE.
+ * What *diff points to lives in the arena and in the reports. */
+enum mt_status mt_diff_reports(struct mt_arena *arena, const struct mt_report *a,
+                               const struct mt_report *b, uint64_t only,
+                               struct mt_diff *diff) MT_MUST_USE;
+
 static inline int64_t mt_diff_change(const struct mt_diff_row *row)
 {
     return (int64_t)(row->b_bytes - row->a_bytes);

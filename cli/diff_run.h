@@ -1,0 +1,27 @@
+/* Two traces, asked the same and compared: for diff, render and analyze. */
+#ifndef MT_CLI_DIFF_RUN_H
+#define MT_CLI_DIFF_RUN_H
+
+#include "asked_report.h"
+
+struct mt_diff_wish {
+    const char *a, *b; /* paths */
+    const struct mt_question *question;
+    uint64_t device; /* of A, or MT_EVERY_DEVICE */
+};
+
+struct mt_diff_run {
+    struct mt_asked_report a, b;
+    struct mt_arena arena;
+    struct mt_diff diff;
+};
+
+/* -1, or the exit code of having said what is wrong. Closed with mt_diff_run_close
+ * in either case. */
+int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
+                     struct mt_diff_run *run);
+/* `code`, or, if that is 0, what the inputs are worth. */
+int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code);
+void mt_diff_run_close(struct mt_diff_run *run);
+
+#endif

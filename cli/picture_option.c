@@ -1,0 +1,113 @@
+#include "picture_option.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends.h"
+#include "gallery.h"
+#include "json.h"
+
+#define LEAST_WIDTH  480
+#define LEAST_HEIGHT 320
+#define MOST_SIDE    8192
+
+/* "1200x680". Smaller than LEAST is no chart any more, and PNGs end at twice
+ * MOST. */
+static bool parse_size(const char *text, struct mt_picture *picture)
+{
+    char *end;
+    unsigned long width = strtoul(text, &end, 10), height;
+
+    if (end == text || *text == '-' || (*end != 'x' && *end != 'X'))
+        return false;
+    text = end + 1;
+    height = strtoul(text, &end, 10);
+    if (end == text || *text == '-' || *end || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
+        width > MOST_SIDE || height > MOST_SIDE)
+        return false;
+    picture->width = (double)width;
+    picture->height = (double)height;
+    return true;
+}
+
+static bool parse_theme(const char *text, enum mt_theme *theme)
+{
+    static const char *const names[] = {"auto", "light", "dark"};
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        if (!strcmp(text, names[i])) {
+            *theme = (enum mt_theme)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_output(const char *path, bool *is_png)
+{
+    const char *dot = strrchr(path, '.');
+
+    *is_png = dot && !strcmp(dot, ".png");
+    return !strcmp(path, "-") || *is_png || (dot && !strcmp(dot, ".svg"));
+}
+
+bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
+{
+    if (!parse_output(picture->output, &picture->is_png))
+        mt_say("'%s': the name has to end in .svg or .png", picture->output);
+    else if (picture->is_png && !mt_png_available())
+        mt_say("this memtrace was built without cairo and libpng: write an .svg instead");
+    else if (picture->size && !parse_size(picture->size, picture))
+        mt_say("--size is WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as 1200x680, not '%s'",
+               LEAST_WIDTH, LEAST_HEIGHT, MOST_SIDE, MOST_SIDE, picture->size);
+    else if (common->json && !strcmp(picture->output, "-"))
+        mt_say("--json and -o - both want standard output");
+    else if (picture->theme && !parse_theme(picture->theme, &picture->theme_kind))
+        mt_say("--theme is auto, light or dark, not '%s'", picture->theme);
+    else
+        return true;
+    return false;
+}
+
+int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
+                     size_t *bytes)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf out = {0};
+    int code;
+
+    if (mt_drawing_write(drawing, picture->theme_kind, picture->is_png, &out, &error) != MT_OK) {
+        mt_say("cannot draw '%s': %s", picture->output, error.text);
+        code = MT_EXIT_OUTPUT;
+    } else if (!strcmp(picture->output, "-")) {
+        code = mt_print(&out);
+    } else {
+        code = mt_write_file(picture->output, out.data, out.length);
+    }
+    *bytes = out.length;
+    mt_buf_release(&out);
+    return code;
+}
+
+int mt_picture_tell(const struct mt_picture *picture, const char *chart, long device, size_t bytes)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+    int code;
+
+    mt_json_init(&json, &out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.render/1");
+    mt_json_text(&json, "chart", chart);
+    mt_json_text(&json, "path", picture->output);
+    mt_json_u64(&json, "bytes", bytes);
+    if (device >= 0)
+        mt_json_u64(&json, "device", (uint64_t)device);
+    else
+        mt_json_null(&json, "device");
+    mt_json_object_end(&json);
+    code = mt_print(&out);
+    mt_buf_release(&out);
+    return code;
+}

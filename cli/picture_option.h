@@ -1,0 +1,35 @@
+/* A picture as a file: where to, how large, in which colours; for the commands that
+ * draw one. */
+#ifndef MT_CLI_PICTURE_OPTION_H
+#define MT_CLI_PICTURE_OPTION_H
+
+#include "chart.h"
+#include "cli.h"
+
+struct mt_picture {
+    const char *output, *size, *theme; /* as said; NULL = not */
+    /* what that means */
+    double width, height;
+    enum mt_theme theme_kind;
+    bool is_png;
+};
+
+#define MT_PICTURE_SIZE_OPTIONS(picture)                                                           \
+    {"size",         0, MT_OPTION_TEXT, "WxH", "logical pixels; a PNG has twice as many each way", \
+     &(picture).size},                                                                             \
+    {                                                                                              \
+        "theme", 0, MT_OPTION_TEXT, "NAME", "auto (follows the viewer, SVG only), light or dark",  \
+            &(picture).theme                                                                       \
+    }
+
+/* Says what is wrong and returns false, or fills the rest. There is an output. */
+bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common);
+
+/* Writes the drawing, and says what is wrong; enum mt_exit. *bytes: size of the file. */
+int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
+                     size_t *bytes);
+
+/* What was drawn, for programs: "memtrace.render/1". device < 0: of none. */
+int mt_picture_tell(const struct mt_picture *picture, const char *chart, long device, size_t bytes);
+
+#endif

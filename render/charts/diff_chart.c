@@ -1,0 +1,262 @@
+/* What another run holds more or less, at the same instant of both (render notes
+ * 4(h)). A's bytes and all changes sum to B's, in the waterfall and in the table. */
+#include "diff_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "buf.h"
+#include "units.h"
+#include "util.h"
+
+#define STANDARD_HEIGHT 680.0
+#define NARROW_FALLS    360.0 /* of a narrow picture, whose table is below */
+#define FALLS_WIDTH     560.0
+#define LEAST_FALLS     190.0
+#define WARNING_PITCH   19.0
+
+enum { MOST_WARNINGS = 3 };
+
+struct mt_paint mt_diff_paint(enum mt_color color, bool grew)
+{
+    return (struct mt_paint){
+        .fill = color, .hatched = !grew, .stroke = grew ? MT_COLOR_NONE : color};
+}
+
+const char *mt_diff_exact(struct mt_drawing *drawing, const struct mt_diff_row *row)
+{
+    char n[5][MT_UNITS_TEXT];
+
+    return mt_arena_printf(&drawing->arena, "%s B in %s block%s, then %s B in %s (%s%s B)",
+                           mt_format_count(n[0], row->a_bytes),
+                           mt_format_count(n[1], row->a_blocks), row->a_blocks == 1 ? "" : "s",
+                           mt_format_count(n[2], row->b_bytes),
+                           mt_format_count(n[3], row->b_blocks),
+                           row->b_bytes > row->a_bytes   ? "+"
+                           : row->b_bytes < row->a_bytes ? "\xE2\x88\x92"
+                                                         : "",
+                           mt_format_count(n[4], mt_diff_size(row)));
+}
+
+/* ---- words ---- */
+
+static const char *name_of(struct mt_drawing *drawing, const struct mt_report *report)
+{
+    return mt_frame_short(drawing, report->name && *report->name ? report->name : "trace", 90);
+}
+
+static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_view *view)
+{
+    const char *a = name_of(drawing, view->diff->a), *b = name_of(drawing, view->diff->b);
+    const char *title;
+
+    if (view->device && view->diff->device_count > 1)
+        title = mt_arena_printf(&drawing->arena, "%s \xE2\x86\x92 %s, device %u", a, b,
+                                (unsigned)view->device->b->device);
+    else
+        title = mt_arena_printf(&drawing->arena, "%s \xE2\x86\x92 %s", a, b);
+    return title ? title : "";
+}
+
+static const char *instant_words(const struct mt_question *question)
+{
+    switch (question->at) {
+    case MT_AT_PEAK: return "at the allocated peak of each run";
+    case MT_AT_RESERVED_PEAK: return "at the reserved peak of each run";
+    case MT_AT_OOM: return "when each run met the end of its memory";
+    case MT_AT_END: return "at the end of each run";
+    case MT_AT_TIME: return "at the same time of each run";
+    case MT_AT_EVENT: return "at the event of that number in each run";
+    case MT_AT_PHASE: break;
+    }
+    return "at the peak within the same phase of each run";
+}
+
+static const char *where(struct mt_drawing *drawing, const struct mt_report *report,
+                         const struct mt_device_report *device)
+{
+    const struct mt_instant *instant = &device->answer->instant;
+    const char *text = mt_frame_where(drawing, report, instant->phase, instant->step);
+
+    return *text ? text : "outside of steps";
+}
+
+static const char *facts_of(struct mt_drawing *drawing, const struct mt_diff_view *view)
+{
+    const struct mt_device_diff *device = view->device;
+    const char *facts;
+
+    if (!device)
+        return "no device has memory events in both runs";
+    facts = mt_arena_printf(&drawing->arena, "live bytes %s \xC2\xB7 base: %s \xC2\xB7 new: %s",
+                            instant_words(view->question), where(drawing, view->diff->a, device->a),
+                            where(drawing, view->diff->b, device->b));
+    return facts ? facts : "";
+}
+
+/* ---- warnings ---- */
+
+/* What makes a comparison lame; returns the y below. */
+static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *diff, double y)
+{
+    const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
+    const struct mt_paint edge = {.fill = MT_COLOR_WARN, .radius = 2};
+    uint32_t shown = diff->run_count > MOST_WARNINGS ? MOST_WARNINGS : diff->run_count, i;
+    double height = shown * WARNING_PITCH + 10, room = drawing->width - 2 * MT_MARGIN - 28;
+
+    if (!shown)
+        return y;
+    mt_draw_rect(drawing, MT_MARGIN, y, drawing->width - 2 * MT_MARGIN, height, &panel, NULL,
+                 "warning-panel");
+    mt_draw_rect(drawing, MT_MARGIN, y, 4, height, &edge, NULL, NULL);
+    for (i = 0; i < shown; i++) {
+        const struct mt_run_difference *run = &diff->runs[i];
+        uint32_t more = i + 1 == shown ? diff->run_count - shown : 0;
+        const char *text = mt_arena_printf(&drawing->arena, "the runs differ in %s: %s, then %s",
+                                           run->what, mt_frame_short(drawing, run->a, 80),
+                                           mt_frame_short(drawing, run->b, 80));
+
+        if (text && more)
+            text = mt_arena_printf(&drawing->arena, "%s, and in %u more", text, (unsigned)more);
+        mt_frame_text(drawing, MT_MARGIN + 14, y + 18 + i * WARNING_PITCH,
+                      mt_text_fit(drawing, text ? text : "", 12.5, MT_SEMIBOLD, room, false), 12.5,
+                      MT_SEMIBOLD, MT_COLOR_WARN, MT_ANCHOR_START, "warning");
+    }
+    return y + height + 10;
+}
+
+/* ---- tiles ---- */
+
+/* "−1.92 GiB (−29.8 %)" */
+static const char *change_words(struct mt_drawing *drawing, uint64_t a, uint64_t b)
+{
+    char change[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    const char *text;
+
+    mt_format_change(change, (int64_t)(b - a));
+    mt_format_percent(share, a ? ((double)b - (double)a) / (double)a : 0);
+    text = a && a != b
+               ? mt_arena_printf(&drawing->arena, "%s (%s%s)", change, b > a ? "+" : "", share)
+               : mt_arena_printf(&drawing->arena, "%s", change);
+    return text ? text : "";
+}
+
+static enum mt_color edge_of(uint64_t a, uint64_t b)
+{
+    return b > a ? MT_COLOR_CHANGE_LAST : b < a ? MT_COLOR_CHANGE_0 : MT_COLOR_FAINT;
+}
+
+static double unused_share(const struct mt_bytes *bytes)
+{
+    return bytes->reserved ? 1 - (double)bytes->allocated / (double)bytes->reserved : 0;
+}
+
+static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *view, double y)
+{
+    const struct mt_bytes *a = &view->device->a->answer->instant.bytes;
+    const struct mt_bytes *b = &view->device->b->answer->instant.bytes;
+    const struct mt_diff_rows *sites = &view->device->sites;
+    char values[4][MT_UNITS_TEXT], was[MT_UNITS_TEXT];
+    const struct mt_diff_row *most = sites->count ? &sites->rows[0] : NULL;
+    bool has_reserved = a->reserved && b->reserved;
+    const char *unused =
+        mt_arena_printf(&drawing->arena, "was %s", mt_format_percent(was, unused_share(a)));
+    struct mt_tile tiles[4] = {
+        {"Allocated", mt_format_bytes(values[0], b->allocated),
+         change_words(drawing, a->allocated, b->allocated), edge_of(a->allocated, b->allocated),
+         NULL},
+        {"Largest change of one site", mt_format_change(values[1], most ? mt_diff_change(most) : 0),
+         !most || !mt_diff_size(most) ? "nothing differs"
+         : !most->a_blocks            ? "new"
+         : !most->b_blocks            ? "gone"
+                                      : "it was there before",
+         most ? edge_of(most->a_bytes, most->b_bytes) : MT_COLOR_FAINT, "Largest change"},
+        {"Reserved then", mt_format_bytes(values[2], b->reserved),
+         change_words(drawing, a->reserved, b->reserved), edge_of(a->reserved, b->reserved), NULL},
+        {"Unused of it", mt_format_percent(values[3], unused_share(b)), unused ? unused : "",
+         MT_COLOR_FAINT, NULL}};
+
+    return mt_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
+}
+
+/* ---- plan ---- */
+
+static uint32_t count_changed(const struct mt_diff_rows *rows)
+{
+    uint32_t count = 0;
+
+    while (count < rows->count && mt_diff_size(&rows->rows[count]))
+        count++;
+    return count;
+}
+
+static void place(struct mt_drawing *drawing, struct mt_diff_plan *plan, double y)
+{
+    bool narrow = drawing->width < MT_NARROW_WIDTH;
+    const struct mt_report *b = plan->view->diff->b;
+    double bottom = drawing->height - 10, top = y, table;
+
+    if (bottom - y - 40 >= LEAST_FALLS + 60)
+        bottom = mt_frame_footnote(drawing, b->roles_inferred
+                                                ? "hatched = less than before \xC2\xB7 roles are "
+                                                  "inferred \xC2\xB7 sites match after lines moved"
+                                                : "hatched = less than before \xC2\xB7 sites match "
+                                                  "after lines moved") -
+                 6;
+    if (bottom - y - 78 >= LEAST_FALLS)
+        top = draw_tiles(drawing, plan->view, y) + 24;
+    plan->falls = (struct mt_box){MT_MARGIN, top, drawing->width - 2 * MT_MARGIN, bottom - top};
+    plan->table_x = MT_MARGIN + FALLS_WIDTH + 30;
+    plan->table_y = top;
+    plan->table_width = drawing->width - MT_MARGIN - plan->table_x;
+    plan->table_bottom = bottom;
+    if (!narrow) {
+        plan->falls.width = FALLS_WIDTH;
+        return;
+    }
+    table = fmin(mt_diff_table_height(plan), bottom - top - LEAST_FALLS - 20);
+    plan->table_x = MT_MARGIN;
+    plan->table_width = table >= 60 ? drawing->width - 2 * MT_MARGIN : 0;
+    if (table >= 60) {
+        plan->table_y = bottom - table;
+        plan->falls.height = plan->table_y - 20 - top;
+    }
+}
+
+/* ---- picture ---- */
+
+static void draw(struct mt_drawing *drawing, struct mt_diff_plan *plan, double y)
+{
+    place(drawing, plan, y);
+    mt_diff_draw_falls(drawing, plan);
+    mt_diff_draw_table(drawing, plan);
+}
+
+enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options *options,
+                            struct mt_drawing *drawing, struct mt_error *error)
+{
+    struct mt_diff_plan plan = {.view = view};
+    double width = mt_frame_width(options->width), height = STANDARD_HEIGHT, y;
+    const char *title;
+
+    if (view->device)
+        plan.changed_sites = count_changed(&view->device->sites);
+    if (width < MT_NARROW_WIDTH && view->device)
+        height = 200 + view->diff->run_count * WARNING_PITCH + NARROW_FALLS +
+                 mt_diff_table_height(&plan);
+    mt_drawing_init(drawing, width, mt_frame_height(options->height, height), "diff");
+    title = title_of(drawing, view);
+    mt_frame_describe(drawing, view->diff->b, view->device ? view->device->b : NULL, title);
+    y = mt_frame_header(drawing, title, facts_of(drawing, view));
+    if (drawing->height - y > LEAST_FALLS + 100)
+        y = draw_warnings(drawing, view->diff, y);
+    if (view->device)
+        draw(drawing, &plan, y);
+    else
+        mt_frame_nothing(drawing, y + 8, "Nothing to compare",
+                         "No device has memory events in both runs.");
+    if (drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the difference");
+    return MT_OK;
+}

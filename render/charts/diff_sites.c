@@ -1,0 +1,169 @@
+/* Call sites by their change: a bar to the left or to the right of a line. */
+#include "diff_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define ROW        29.0
+#define HEAD       34.0
+#define FOOT       26.0
+#define BAR_HEIGHT 11.0
+#define CHANGE     80.0 /* widths of columns, from the right */
+#define NEW        104.0
+
+/* ---- rows ---- */
+
+static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_row *row)
+{
+    const char *exact = mt_diff_exact(drawing, row);
+
+    return mt_arena_printf(
+        &drawing->arena, "%s%s%s%s%s: %s", mt_frame_short(drawing, row->label, 200),
+        *row->phase ? ", born in " : "", mt_frame_short(drawing, row->phase, 60),
+        row->label_a ? ", was " : "",
+        row->label_a ? mt_frame_short(drawing, row->label_a, 200) : "", exact ? exact : "");
+}
+
+/* "forward train.py:47" keeps its end. */
+static const char *fit_label(struct mt_drawing *drawing, const char *label, double width)
+{
+    return mt_text_fit(drawing, mt_frame_short(drawing, label, 300), MT_SIZE_BODY, MT_REGULAR,
+                       width, true);
+}
+
+struct columns {
+    double label_x, label_width, zero_x, side; /* side: pixels of the largest change */
+    double change_right, new_right;
+};
+
+static struct columns columns_of(const struct mt_diff_plan *plan)
+{
+    struct columns columns = {.label_x = plan->table_x + 17,
+                              .new_right = plan->table_x + plan->table_width};
+    const struct mt_diff_rows *rows = &plan->view->device->sites;
+    uint64_t up = 0, down = 0;
+    double bars = plan->table_width > 600 ? 130 : 90, whole;
+    uint32_t i;
+
+    for (i = 0; i < rows->count; i++) {
+        if (mt_diff_change(&rows->rows[i]) > 0)
+            up = mt_max_u64(up, mt_diff_size(&rows->rows[i]));
+        else
+            down = mt_max_u64(down, mt_diff_size(&rows->rows[i]));
+    }
+    whole = fmax((double)up + (double)down, 1);
+    columns.change_right = columns.new_right - NEW;
+    columns.zero_x = round(columns.change_right - CHANGE - 8 - bars * ((double)up / whole));
+    columns.side = bars / whole;
+    columns.label_width = columns.zero_x - bars * ((double)down / whole) - 10 - columns.label_x;
+    return columns;
+}
+
+static const char *new_words(char text[MT_UNITS_TEXT + 8], const struct mt_diff_row *row)
+{
+    char bytes[MT_UNITS_TEXT];
+
+    if (!row->b_blocks)
+        return "gone";
+    snprintf(text, MT_UNITS_TEXT + 8, "%s%s", row->a_blocks ? "" : "new \xC2\xB7 ",
+             mt_format_bytes(bytes, row->b_bytes));
+    return text;
+}
+
+static void draw_row(struct mt_drawing *drawing, const struct columns *columns,
+                     const struct mt_diff_row *row, double y)
+{
+    bool grew = row->b_bytes > row->a_bytes;
+    struct mt_paint paint = mt_diff_paint(grew ? MT_COLOR_CHANGE_LAST : MT_COLOR_CHANGE_0, grew);
+    const struct mt_paint dot = {.fill = mt_role_color(row->role)};
+    double width = fmax(columns->side * (double)mt_diff_size(row), 1);
+    char change[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 8];
+
+    mt_draw_group_begin(drawing, title_of(drawing, row), "site");
+    mt_draw_circle(drawing, columns->label_x - 11, y - 4.5, 4, &dot, NULL, "swatch");
+    mt_frame_text(drawing, columns->label_x, y,
+                  fit_label(drawing, row->label, columns->label_width), MT_SIZE_BODY, MT_REGULAR,
+                  MT_COLOR_TEXT, MT_ANCHOR_START, "site-name");
+    mt_draw_rect(drawing, grew ? columns->zero_x : columns->zero_x - width,
+                 y - 4.5 - BAR_HEIGHT / 2, width, BAR_HEIGHT, &paint, NULL, "site-bar");
+    mt_frame_text(drawing, columns->change_right, y, mt_format_change(change, mt_diff_change(row)),
+                  MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "site-change");
+    mt_frame_text(drawing, columns->new_right, y, new_words(text, row), MT_SIZE_AXIS, MT_REGULAR,
+                  MT_COLOR_MUTED, MT_ANCHOR_END, "site-new");
+    mt_draw_group_end(drawing);
+}
+
+/* ---- table ---- */
+
+static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_plan *plan,
+                         const struct columns *columns)
+{
+    double y = plan->table_y + 12;
+
+    mt_frame_text(drawing, plan->table_x, y,
+                  plan->changed_sites ? "Call sites that changed" : "No call site changed", 14,
+                  MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    if (!plan->changed_sites)
+        return;
+    mt_frame_text(drawing, columns->change_right, y, "change", MT_SIZE_AXIS, MT_REGULAR,
+                  MT_COLOR_MUTED, MT_ANCHOR_END, "heading");
+    mt_frame_text(drawing, columns->new_right, y, "now", MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
+                  MT_ANCHOR_END, "heading");
+}
+
+/* What is not in a row of its own: its sum, and how many did not change. */
+static void draw_rest(struct mt_drawing *drawing, const struct mt_diff_plan *plan, uint32_t shown,
+                      double y)
+{
+    const struct mt_diff_rows *rows = &plan->view->device->sites;
+    uint32_t same = rows->count - plan->changed_sites, i;
+    char change[MT_UNITS_TEXT], n[2][MT_UNITS_TEXT], text[240] = "";
+    int64_t sum = 0;
+    size_t length;
+
+    for (i = shown; i < plan->changed_sites; i++)
+        sum += mt_diff_change(&rows->rows[i]);
+    if (shown < plan->changed_sites)
+        snprintf(text, sizeof text, "%s other%s: %s together",
+                 mt_format_count(n[0], plan->changed_sites - shown),
+                 plan->changed_sites - shown == 1 ? "" : "s", mt_format_change(change, sum));
+    length = strlen(text);
+    if (same)
+        snprintf(text + length, sizeof text - length, "%s%s call site%s unchanged, not listed",
+                 length ? " \xC2\xB7 " : "", mt_format_count(n[1], same), same == 1 ? "" : "s");
+    mt_frame_text(drawing, plan->table_x, y,
+                  mt_text_fit(drawing, text, 12.5, MT_REGULAR, plan->table_width, false), 12.5,
+                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "sites-rest");
+}
+
+double mt_diff_table_height(const struct mt_diff_plan *plan)
+{
+    return HEAD + FOOT + ROW * fmin(plan->changed_sites, 14);
+}
+
+void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_plan *plan)
+{
+    const struct mt_paint rule = {.stroke = MT_COLOR_GRID}, zero = {.stroke = MT_COLOR_AXIS};
+    double y = plan->table_y + HEAD, room = plan->table_bottom - FOOT - y;
+    uint32_t most = room > 0 ? (uint32_t)(room / ROW) : 0, i;
+    uint32_t shown = plan->changed_sites < most ? plan->changed_sites : most;
+    struct columns columns;
+
+    if (plan->table_width <= 0)
+        return;
+    columns = columns_of(plan);
+    draw_heading(drawing, plan, &columns);
+    for (i = 0; i < shown; i++, y += ROW) {
+        mt_draw_line(drawing, plan->table_x, y - 8, plan->table_x + plan->table_width, y - 8,
+                     &rule);
+        draw_row(drawing, &columns, &plan->view->device->sites.rows[i], y + 11);
+    }
+    if (shown)
+        mt_draw_line(drawing, columns.zero_x, plan->table_y + HEAD - 4, columns.zero_x, y - 12,
+                     &zero);
+    draw_rest(drawing, plan, shown, y + 12);
+}
