@@ -1,5 +1,6 @@
 /* memtrace analyze: the whole report of one trace. */
 #include "analyze_output.h"
+#include "extra_pictures.h"
 #include "file_hash.h"
 #include "gallery.h"
 #include "gate_run.h"
@@ -190,6 +191,10 @@ static int write_pictures(const struct mt_report *report, const char *directory,
 static int write_files(const struct mt_report *report, const struct mt_gate_run *run,
                        const struct arguments *arguments)
 {
+    /* the base as it was has nothing to say of what might have been */
+    const struct mt_extra_pictures extra = {arguments->directory, report->path,
+                                            report->what_if ? NULL : run->base_trace,
+                                            &arguments->common};
     struct mt_buf names = {0};
     int code = make_directory(arguments->directory);
 
@@ -199,6 +204,8 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     }
     if (!code) {
         code = write_pictures(report, arguments->directory, &names);
+        if (!code)
+            code = mt_extra_pictures_write(&extra, &names);
         if (!arguments->common.json) {
             int printed = mt_print(&names);
 

@@ -39,7 +39,7 @@ static int draw(const struct mt_diff_run *run, const struct arguments *arguments
 static int diff(const struct arguments *arguments)
 {
     const struct mt_diff_wish wish = {arguments->a, arguments->b, &arguments->question,
-                                      arguments->device};
+                                      arguments->device, false};
     struct mt_diff_run run;
     int code = mt_diff_run_open(&wish, &arguments->common, &run);
 

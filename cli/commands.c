@@ -15,7 +15,7 @@ const struct mt_command mt_commands[] = {
      "  memtrace analyze run.pickle --json | jq .devices[0].summary\n"
      "  memtrace analyze run.pickle --max-peak reserved=10GiB --max-growth 1MiB/step",
      mt_cmd_analyze},
-    {"diff", "A B [--at INSTANT] [options]", "what another run holds more, or less",
+    {"diff", "A B [--at INSTANT] [-o FILE] [options]", "what another run holds more, or less",
      "From what A holds at its peak to what B holds at its own: by role, by phase of birth, by\n"
      "site, and what the allocator holds unused. A and the changes sum to B, to the byte.\n"
      "INSTANT is as in live, and is looked up in each. Sites match if their functions and files\n"
@@ -117,6 +117,7 @@ const struct mt_command mt_commands[] = {
      "  blocks      every large block of one step\n"
      "  trend       memory from step to step: does it grow?\n"
      "  scatter     size and lifetime of every allocation\n"
+     "  diff        what changed from one run to another: two traces\n"
      "\n"
      "Examples:\n"
      "  memtrace render timeline run.pickle -o timeline.svg\n"

@@ -13,25 +13,32 @@ static const struct mt_device_diff *choose(const struct mt_diff *diff)
     return best;
 }
 
+int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
+                     const struct mt_picture *picture, struct mt_drawing *drawing)
+{
+    const struct mt_chart_options options = {.width = picture ? picture->width : 0,
+                                             .height = picture ? picture->height : 0};
+    const struct mt_diff_view view = {&run->diff, choose(&run->diff), question};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_diff_draw(&view, &options, drawing, &error) == MT_OK)
+        return MT_EXIT_OK;
+    mt_say("cannot draw what changed: %s", error.text);
+    return MT_EXIT_OUTPUT;
+}
+
 int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
                     const struct mt_picture *picture, const struct mt_common *common)
 {
-    const struct mt_chart_options options = {.width = picture->width, .height = picture->height};
-    const struct mt_diff_view view = {&run->diff, choose(&run->diff), question};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
+    const struct mt_device_diff *device = choose(&run->diff);
     struct mt_drawing drawing;
     size_t bytes;
-    int code;
+    int code = mt_diff_run_draw(run, question, picture, &drawing);
 
-    if (mt_diff_draw(&view, &options, &drawing, &error) != MT_OK) {
-        mt_say("cannot draw '%s': %s", picture->output, error.text);
-        code = MT_EXIT_OUTPUT;
-    } else {
+    if (code == MT_EXIT_OK)
         code = mt_picture_write(picture, &drawing, &bytes);
-        if (code == MT_EXIT_OK && common->json)
-            code =
-                mt_picture_tell(picture, "diff", view.device ? view.device->b->device : -1, bytes);
-    }
+    if (code == MT_EXIT_OK && common->json)
+        code = mt_picture_tell(picture, "diff", device ? device->b->device : -1, bytes);
     mt_drawing_release(&drawing);
     return code;
 }

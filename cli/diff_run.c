@@ -19,10 +19,13 @@ static int compare(const struct mt_diff_wish *wish, struct mt_diff_run *run)
 int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
                      struct mt_diff_run *run)
 {
+    struct mt_common of_a = *common;
     int code;
 
     memset(run, 0, sizeof *run);
-    code = mt_ask(wish->a, common, wish->question, &run->a);
+    if (wish->finds_format_of_a)
+        of_a.format = NULL;
+    code = mt_ask(wish->a, &of_a, wish->question, &run->a);
     if (code < 0)
         code = mt_ask(wish->b, common, wish->question, &run->b);
     return code < 0 ? compare(wish, run) : code;

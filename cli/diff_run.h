@@ -7,7 +7,8 @@
 struct mt_diff_wish {
     const char *a, *b; /* paths */
     const struct mt_question *question;
-    uint64_t device; /* of A, or MT_EVERY_DEVICE */
+    uint64_t device;        /* of A, or MT_EVERY_DEVICE */
+    bool finds_format_of_a; /* --format is B's alone */
 };
 
 struct mt_diff_run {

@@ -129,7 +129,8 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
 static int open_base(struct mt_gate_run *run, const char *path, const struct mt_common *common)
 {
     run->has_base = true;
-    return is_document(path) ? base_of_document(run, path) : base_of_trace(run, path, common);
+    run->base_trace = is_document(path) ? NULL : path;
+    return !run->base_trace ? base_of_document(run, path) : base_of_trace(run, path, common);
 }
 
 /* ---- rules ------------------------------------------------------------------------- */

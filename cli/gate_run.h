@@ -42,7 +42,8 @@ struct mt_gate_run {
     struct mt_baseline base;
     struct mt_gates gates;
     bool has_base;
-    bool is_checked; /* there are rules, and gates tells of them */
+    const char *base_trace; /* the path of a base that is a trace, else NULL */
+    bool is_checked;        /* there are rules, and gates tells of them */
 };
 
 /* Reads budget and base, before anything else is done. Exit code; what is wrong

@@ -1,0 +1,17 @@
+/* The pictures of `analyze -o DIR` that take more than the report of the trace. */
+#ifndef MT_CLI_EXTRA_PICTURES_H
+#define MT_CLI_EXTRA_PICTURES_H
+
+#include "cli.h"
+#include "draw.h"
+
+struct mt_extra_pictures {
+    const char *directory, *path; /* where to; the trace */
+    const char *base;             /* a trace to compare with, NULL = none */
+    const struct mt_common *common;
+};
+
+/* Writes them, and their names as the others' are. Says what is wrong; enum mt_exit. */
+int mt_extra_pictures_write(const struct mt_extra_pictures *pictures, struct mt_buf *names);
+
+#endif

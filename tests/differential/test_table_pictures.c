@@ -1,0 +1,278 @@
+/* Charts of steps, of sizes and lifetimes, and of differences on every capture: in
+ * order at each size, levels as PyTorch counted them, growth where there is some. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <jansson.h>
+
+#include "../unit/drawing_checks.h"
+#include "chart.h"
+#include "diff_chart.h"
+#include "import.h"
+#include "units.h"
+#include "util.h"
+
+#define MOST_SVG_BYTES (150 * 1024)
+
+static const struct mt_chart_options sizes[] = {
+    {.width = 0}, {.width = 830}, {.width = 830, .height = 500}, {.width = 500, .height = 330}};
+
+/* ---- captures -------------------------------------------------------------------- */
+
+enum { MOST_CAPTURES = 100 };
+
+static char names[MOST_CAPTURES][80];
+static size_t name_count;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int list_captures(void **unused)
+{
+    DIR *entries = opendir(MEMTRACE_FIXTURES "/captures");
+    struct dirent *entry;
+
+    (void)unused;
+    while (entries && (entry = readdir(entries)) && name_count < MOST_CAPTURES) {
+        char *ending = strstr(entry->d_name, ".pickle.zst");
+
+        if (ending)
+            snprintf(names[name_count++], sizeof names[0], "%.*s", (int)(ending - entry->d_name),
+                     entry->d_name);
+    }
+    if (entries)
+        closedir(entries);
+    qsort(names, name_count, sizeof names[0], by_name);
+    return name_count < 30;
+}
+
+struct loaded {
+    struct mt_source *source;
+    struct mt_report *report;
+};
+
+static struct loaded load(const char *name, const struct mt_question *question)
+{
+    struct mt_analyze_options options = {.models = question ? 0 : MT_MODEL_LIFETIMES,
+                                         .question = question};
+    struct loaded loaded = {NULL, NULL};
+    struct mt_error error = {0};
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
+    options.path = path;
+    if (mt_open_any(path, NULL, &loaded.source, &error) != MT_OK ||
+        mt_analyze(loaded.source, &options, &loaded.report, &error) != MT_OK)
+        fail_msg("%s: %s", path, error.text);
+    return loaded;
+}
+
+static void unload(struct loaded *loaded)
+{
+    mt_report_release(loaded->report);
+    mt_source_close(loaded->source);
+}
+
+/* ---- in order -------------------------------------------------------------------- */
+
+static void check_drawing(const struct mt_drawing *drawing, const char *name)
+{
+    const char *fault = drawing_fault(drawing);
+    struct mt_buf svg = {0};
+
+    if (fault)
+        fail_msg("%s, %d wide: %s", name, (int)drawing->width, fault);
+    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
+    if (svg.length > MOST_SVG_BYTES || strstr(svg.data, "nan") || strstr(svg.data, "inf,"))
+        fail_msg("%s: %zu bytes of SVG", name, svg.length);
+    mt_buf_release(&svg);
+}
+
+static void charts_of_every_capture_are_in_order(void **unused)
+{
+    struct mt_drawing drawing;
+    size_t i, s;
+    uint32_t d;
+
+    (void)unused;
+    for (i = 0; i < name_count; i++) {
+        struct loaded loaded = load(names[i], NULL);
+
+        for (d = 0; d < loaded.report->device_count; d++) {
+            for (s = 0; s < MT_ARRAY_LEN(sizes); s++) {
+                assert_int_equal(mt_trend_draw(loaded.report, &loaded.report->devices[d], &sizes[s],
+                                               &drawing, NULL),
+                                 MT_OK);
+                check_drawing(&drawing, names[i]);
+                mt_drawing_release(&drawing);
+                assert_int_equal(mt_scatter_draw(loaded.report, &loaded.report->devices[d],
+                                                 &sizes[s], &drawing, NULL),
+                                 MT_OK);
+                check_drawing(&drawing, names[i]);
+                mt_drawing_release(&drawing);
+            }
+        }
+        unload(&loaded);
+    }
+}
+
+/* ---- levels ---------------------------------------------------------------------- */
+
+/* The bytes in brackets before some words of a title. */
+static uint64_t exact_before(const char *title, const char *words)
+{
+    const char *at = strstr(title, words);
+    char plain[40];
+    size_t n = 0;
+
+    assert_non_null(at);
+    while (at > title && *at != '(')
+        at--;
+    for (at++; *at == ',' || (*at >= '0' && *at <= '9'); at++)
+        if (*at != ',')
+            plain[n++] = *at;
+    plain[n] = '\0';
+    return strtoull(plain, NULL, 10);
+}
+
+/* What PyTorch counted as allocated after the last phase of each step. */
+static void check_levels(const char *name, const struct mt_drawing *drawing)
+{
+    char path[600], words[60];
+    json_t *truth, *row, *next;
+    size_t i, checked = 0;
+
+    snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
+    truth = json_load_file(path, 0, NULL);
+    assert_non_null(truth);
+    json_array_foreach(json_object_get(truth, "rows"), i, row)
+    {
+        json_int_t step = json_integer_value(json_object_get(row, "step"));
+        size_t op;
+
+        next = json_array_get(json_object_get(truth, "rows"), i + 1);
+        if (step < 0 || !next || json_integer_value(json_object_get(next, "step")) == step)
+            continue;
+        snprintf(words, sizeof words, "step %lld:", (long long)step);
+        for (op = 0; op < drawing->op_count; op++) {
+            if (!drawing_is(&drawing->ops[op], "column") ||
+                strncmp(drawing->ops[op].title, words, strlen(words)) != 0)
+                continue;
+            assert_int_equal(exact_before(drawing->ops[op].title, " still allocated"),
+                             json_integer_value(json_object_get(row, "allocated")));
+            checked++;
+        }
+    }
+    json_decref(truth);
+    assert_true(checked >= 6);
+}
+
+static void levels_are_those_that_pytorch_counted(void **unused)
+{
+    static const char *const whole[] = {"gpt_default", "gpt_split64", "gpt_round4"};
+    struct mt_drawing drawing;
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(whole); i++) {
+        struct loaded loaded = load(whole[i], NULL);
+
+        assert_int_equal(
+            mt_trend_draw(loaded.report, &loaded.report->devices[0], &sizes[0], &drawing, NULL),
+            MT_OK);
+        check_levels(whole[i], &drawing);
+        mt_drawing_release(&drawing);
+        unload(&loaded);
+    }
+}
+
+/* ---- growth ---------------------------------------------------------------------- */
+
+static bool says(const struct mt_drawing *drawing, const char *text)
+{
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++)
+        if (drawing->ops[i].kind == MT_OP_TEXT && strstr(drawing->ops[i].text, text))
+            return true;
+    return false;
+}
+
+static void expect(const char *name, const char *verdict, const char *words)
+{
+    struct loaded loaded = load(name, NULL);
+    struct mt_drawing drawing;
+
+    assert_int_equal(
+        mt_trend_draw(loaded.report, &loaded.report->devices[0], &sizes[0], &drawing, NULL), MT_OK);
+    if (!says(&drawing, verdict) || !says(&drawing, words))
+        fail_msg("%s: not \"%s\", \"%s\"", name, verdict, words);
+    mt_drawing_release(&drawing);
+    unload(&loaded);
+}
+
+static void growth_is_where_there_is_some(void **unused)
+{
+    (void)unused;
+    expect("keeps", "growth", "w_keeps questions.py:20");
+    expect("keeps", "growth", "+0.98 MiB");
+    expect("leakval", "growth", "train.py:128");
+    expect("leak", "no growth",
+           "\xC2\xB1"
+           "0");
+    expect("gpt_default", "no growth",
+           "\xE2\x88\x92"
+           "15.8 MiB");
+    expect("seq2seq", "not enough steps", "3 of 5");
+}
+
+/* ---- differences ------------------------------------------------------------------ */
+
+static void differences_of_captures_are_in_order(void **unused)
+{
+    const struct mt_question at_peak = {.at = MT_AT_PEAK};
+    size_t i, s;
+
+    (void)unused;
+    for (i = 0; i + 1 < name_count; i += 2) {
+        struct loaded a = load(names[i], &at_peak), b = load(names[i + 1], &at_peak);
+        struct mt_arena arena = {0};
+        struct mt_diff diff;
+        struct mt_drawing drawing;
+
+        assert_int_equal(mt_diff_reports(&arena, a.report, b.report, MT_EVERY_DEVICE, &diff),
+                         MT_OK);
+        for (s = 0; s < MT_ARRAY_LEN(sizes); s++) {
+            const struct mt_diff_view view = {&diff, diff.device_count ? &diff.devices[0] : NULL,
+                                              &at_peak};
+
+            assert_int_equal(mt_diff_draw(&view, &sizes[s], &drawing, NULL), MT_OK);
+            check_drawing(&drawing, names[i]);
+            assert_int_equal(drawing_find(&drawing, "warning") != NULL,
+                             diff.run_count > 0 && (s < 2 || drawing_find(&drawing, "warning")));
+            mt_drawing_release(&drawing);
+        }
+        mt_arena_release(&arena);
+        unload(&a);
+        unload(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(charts_of_every_capture_are_in_order),
+        cmocka_unit_test(levels_are_those_that_pytorch_counted),
+        cmocka_unit_test(growth_is_where_there_is_some),
+        cmocka_unit_test(differences_of_captures_are_in_order),
+    };
+
+    return cmocka_run_group_tests(tests, list_captures, NULL);
+}

@@ -1,0 +1,1 @@
+memtrace render diff captures/leak.pickle.zst -o -

@@ -1,0 +1,1 @@
+memtrace render trend captures/leak.pickle.zst captures/keeps.pickle.zst -o -
