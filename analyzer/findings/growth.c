@@ -1,9 +1,9 @@
 /* Growth: every step leaves memory behind that nothing gives back. Asked for are
  * both: evidence, blocks born in one step after another at one line of the program
  * that are all still there when the last step begins; and the trend, memory before
- * a step rises with the steps. Blocks that are replaced (a buffer that grows, the
- * output of a longer batch) are evidence of nothing, nor are those that a queue of
- * some steps gives back later.
+ * a step rises with the steps. Blocks that are replaced are evidence if the new one is
+ * made of the old one (replaced.h), else of nothing (the output of a longer batch), nor
+ * are those that a queue of some steps gives back later.
  *
  * Steps in which a program warms up count neither for the rate nor against it. Of
  * the last two steps it is not known yet what they leave behind. */
@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "replaced.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -18,9 +19,10 @@
 enum {
     MOST_LINES = 16, /* lines that grow, of which the largest are named */
     NAMED_LINES = 3,
-    GRAPH_BLOCKS = 3, /* a step, of... */
-    GRAPH_STACKS = 2, /* in one line: more than one value that somebody keeps */
-    FAR_STEPS = 10000 /* growth that does not add a peak in so many is none */
+    GRAPH_BLOCKS = 3,  /* a step, of... */
+    GRAPH_STACKS = 2,  /* in one line: more than one value that somebody keeps */
+    FAR_STEPS = 10000, /* growth that does not add a peak in so many is none */
+    LEAST_BYTES = 1 << 20
 };
 
 struct line {
@@ -31,6 +33,9 @@ struct line {
     uint32_t blocks;      /* left by the last of them */
     uint32_t stacks;      /* and from how many */
     uint32_t activations; /* of its blocks, those that forward made */
+    /* Replaced by longer ones: left by the step before those that are told from, and by
+     * the last of these; 0 if they are left for good. */
+    uint64_t old_bytes, new_bytes;
 };
 
 struct look {
@@ -44,8 +49,9 @@ struct look {
     uint32_t left_count;
     struct line lines[MOST_LINES]; /* that grow; largest first */
     uint32_t line_count;
-    uint64_t bytes_per_step, gathered_bytes;
-    bool even; /* each step left as much */
+    uint64_t bytes_per_step, gathered_bytes; /* of all lines */
+    uint64_t left_bytes;                     /* of those that are not replaced */
+    bool even;                               /* each step left as much */
 };
 
 /* ---- the trend -------------------------------------------------------------------- */
@@ -204,6 +210,32 @@ static void judge_lines(struct look *look)
     }
 }
 
+static enum mt_status add_replaced(struct look *look)
+{
+    const struct mt_replaced_question question = {.device = look->search->device,
+                                                  .lives = look->lives,
+                                                  .begin = look->begin,
+                                                  .end = look->end,
+                                                  .least_bytes = LEAST_BYTES};
+    struct mt_replaced found[MT_REPLACED_MAX];
+    uint32_t i, count;
+    enum mt_status status = mt_replaced_find(look->search->analysis, &question, found, &count);
+
+    for (i = 0; status == MT_OK && i < count; i++) {
+        const struct line line = {.frame = found[i].frame,
+                                  .stack = found[i].stack,
+                                  .bytes = found[i].new_bytes - found[i].old_bytes,
+                                  .first_step = found[i].first_step,
+                                  .blocks = found[i].blocks,
+                                  .stacks = found[i].stacks,
+                                  .old_bytes = found[i].old_bytes,
+                                  .new_bytes = found[i].new_bytes};
+        add_line(look, &line);
+        look->even = look->even && found[i].even;
+    }
+    return status;
+}
+
 /* ---- in all ------------------------------------------------------------------------ */
 
 static bool is_growing_line(const struct look *look, uint32_t frame)
@@ -211,7 +243,7 @@ static bool is_growing_line(const struct look *look, uint32_t frame)
     uint32_t i;
 
     for (i = 0; i < look->line_count; i++)
-        if (look->lines[i].frame == frame)
+        if (look->lines[i].frame == frame && !look->lines[i].new_bytes)
             return true;
     return false;
 }
@@ -226,11 +258,14 @@ static enum mt_status add_up(struct look *look)
     for (i = 0; i < look->left_count; i++)
         if (is_growing_line(look, look->left[i].end_step))
             by_step[look->left[i].birth_step] += look->left[i].bytes;
-    look->even = true;
     for (i = look->begin; i < look->end; i++) {
         look->gathered_bytes += by_step[i];
         look->even = look->even && by_step[i] == by_step[look->begin];
     }
+    look->left_bytes = look->gathered_bytes;
+    for (i = 0; i < look->line_count; i++)
+        if (look->lines[i].new_bytes)
+            look->gathered_bytes += look->lines[i].bytes;
     look->bytes_per_step = (look->gathered_bytes + steps / 2) / steps;
     free(by_step);
     return MT_OK;
@@ -239,7 +274,7 @@ static enum mt_status add_up(struct look *look)
 /* A scalar kept for each step is nobody's trouble. */
 static bool matters(const struct look *look)
 {
-    return look->gathered_bytes >= MT_MIB &&
+    return look->gathered_bytes >= LEAST_BYTES &&
            look->bytes_per_step >= look->search->device->allocated_peak.bytes / FAR_STEPS;
 }
 
@@ -256,12 +291,29 @@ static int64_t number_of(const struct look *look, uint32_t step)
     return look->search->device->steps[look->offset + step].step;
 }
 
+static const char *tell_replaced(const struct look *look, const struct line *line,
+                                 const char *label)
+{
+    char n[4][MT_UNITS_TEXT];
+
+    return mt_arena_printf(
+        look->arena,
+        "%s a step from %s: each replaces %s block%s by longer, of the old and something new, "
+        "%s after step %lld, %s after step %lld",
+        mt_format_change(n[0], (int64_t)(line->bytes / (look->end - look->begin))), label,
+        mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s",
+        mt_format_bytes(n[2], line->old_bytes), (long long)number_of(look, look->begin - 1),
+        mt_format_bytes(n[3], line->new_bytes), (long long)number_of(look, look->end - 1));
+}
+
 static const char *tell_line(const struct look *look, const struct line *line)
 {
     uint32_t steps = look->end - look->begin;
     const char *label = label_of(look, line);
     char n[3][MT_UNITS_TEXT];
 
+    if (label && line->new_bytes)
+        return tell_replaced(look, line, label);
     return !label
                ? NULL
                : mt_arena_printf(look->arena, "%s a step from %s: %s block%s of %s stack%s",
@@ -326,11 +378,13 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
 
     if (!evidence)
         return MT_ERR_MEMORY;
-    evidence[count++] = mt_arena_printf(
-        look->arena, "%s that steps %lld to %lld left behind are still there when step %lld begins",
-        mt_format_bytes(n, look->gathered_bytes), (long long)number_of(look, look->begin),
-        (long long)number_of(look, look->end - 1),
-        (long long)number_of(look, look->lives->step_count - 1));
+    if (look->left_bytes)
+        evidence[count++] = mt_arena_printf(
+            look->arena,
+            "%s that steps %lld to %lld left behind are still there when step %lld begins",
+            mt_format_bytes(n, look->left_bytes), (long long)number_of(look, look->begin),
+            (long long)number_of(look, look->end - 1),
+            (long long)number_of(look, look->lives->step_count - 1));
     for (i = 0; i < look->line_count && i < NAMED_LINES; i++)
         evidence[count++] = tell_line(look, &look->lines[i]);
     if (is_graph(&look->lines[0]))
@@ -368,7 +422,10 @@ static enum mt_status say(struct look *look)
                               : mt_format_bytes(n[1], most->bytes / (look->end - look->begin)),
         label);
     finding->advice =
-        is_graph(most)
+        most->new_bytes
+            ? "torch.cat, stack or append makes it longer in each step: keep a window of "
+              "it, what it is for (a sum, a count), or put it on the host"
+        : is_graph(most)
             ? "keep loss.item() or loss.detach() instead of a value with its graph (total += "
               "loss), "
               "and run what needs no backward under torch.no_grad()"
@@ -383,7 +440,8 @@ enum mt_status mt_find_growth(struct mt_finding_search *search)
     struct look look = {.search = search,
                         .arena = &search->analysis->report->arena,
                         .symbols = &search->analysis->source->symbols,
-                        .offset = mt_first_step(search->analysis->report, device)};
+                        .offset = mt_first_step(search->analysis->report, device),
+                        .even = true};
     enum mt_status status;
 
     if (device->step_count - look.offset < MT_GROWTH_LEAST_STEPS)
@@ -400,8 +458,10 @@ enum mt_status mt_find_growth(struct mt_finding_search *search)
     status = take_left(&look);
     if (status == MT_OK) {
         judge_lines(&look);
-        status = add_up(&look);
+        status = add_replaced(&look);
     }
+    if (status == MT_OK)
+        status = add_up(&look);
     if (status == MT_OK && look.line_count && matters(&look) &&
         rises(&look, (double)look.bytes_per_step))
         status = say(&look);

@@ -219,6 +219,31 @@ static void growth_is_found_to_the_byte_and_with_its_line(void **unused)
                   "a list, dict or attribute keeps");
 }
 
+static void expect_longer_buffer(const char *name, const char *title)
+{
+    struct mt_report *report = analyze("findings", name);
+    const struct mt_finding *growth = find(report, "growth");
+
+    assert_int_equal(count_of(report, "growth"), 1);
+    assert_int_equal(growth->bytes_per_step, truth(name, "requested_per_step"));
+    assert_string_equal(growth->title, title);
+    assert_memory_equal(growth->advice, "torch.cat", strlen("torch.cat"));
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+/* Outputs of all steps in one tensor; keys and values that no request ends. */
+static void buffers_that_are_joined_with_something_new_grow(void **unused)
+{
+    (void)unused;
+    expect_longer_buffer("joined", "0.98 MiB more after each step, since step 0: all from w_joined "
+                                   "grows.py:25");
+    expect_longer_buffer("endless",
+                         "8.63 MiB more after each step on average, since step 0: all from "
+                         "w_endless grows.py:41");
+    expect_silence("findings", "longer", "growth"); /* and longer batches do not */
+}
+
 static void what_does_not_leak_does_not_grow(void **unused)
 {
     static const char *const captures[] = {
@@ -540,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_pool_that_does_not_help_is_not_claimed),
         cmocka_unit_test(programs_without_such_blocks_hear_nothing),
         cmocka_unit_test(growth_is_found_to_the_byte_and_with_its_line),
+        cmocka_unit_test(buffers_that_are_joined_with_something_new_grow),
         cmocka_unit_test(what_does_not_leak_does_not_grow),
         cmocka_unit_test(what_an_earlier_del_saves_is_what_it_saved),
         cmocka_unit_test(values_that_end_in_time_are_not_found),

@@ -56,6 +56,154 @@ static void a_list_that_keeps_grows(void **unused)
     program_end(report);
 }
 
+/* ---- buffers that are replaced ------------------------------------------------------- */
+
+enum gone { NOTHING, THE_OLD, THE_NEW };
+
+/* x = torch.cat([x, new]): a buffer of one part of 2 MiB more in each step, but in the one after
+ * `without`; what is new is `bytes` long. What is given back before the buffer is made? */
+static void replace(uint64_t bytes, enum gone gone, uint32_t without)
+{
+    uint64_t old = 0;
+    uint32_t i, parts = 1;
+
+    program_begin();
+    for (i = 0; i < STEPS; i++) {
+        uint64_t new, buffer;
+        step_begins(i);
+        give(take("model.py:forward:3", 64 * MT_MIB));
+        new = take("model.py:embed:5", bytes);
+        if (gone == THE_OLD && i)
+            give(old);
+        if (gone == THE_NEW)
+            give(new);
+        buffer = take("train.py:join:9", 2 * parts * MT_MIB);
+        if (gone != THE_OLD && i)
+            give(old);
+        if (gone != THE_NEW)
+            give(new);
+        old = buffer;
+        parts += i != without;
+        step_ends(i);
+    }
+}
+
+static void expect_growth(uint64_t bytes_per_step, const char *evidence)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "growth");
+
+    assert_non_null(finding);
+    assert_int_equal(finding->bytes_per_step, bytes_per_step);
+    assert_int_equal(finding->bytes, 13 * bytes_per_step); /* of steps 5 to 17 */
+    assert_true(strstr(finding->title, "more after each step, since step 0: all from join "
+                                       "train.py:9") != NULL);
+    if (!has_evidence(finding, evidence))
+        fail_msg("%s", finding->evidence[0]);
+    program_end(report);
+}
+
+static void a_buffer_that_is_joined_with_something_new_grows(void **unused)
+{
+    (void)unused;
+    replace(2 * MT_MIB, NOTHING, STEPS);
+    expect_growth(2 * MT_MIB,
+                  "+2.00 MiB a step from join train.py:9: each replaces 1 block by longer, of the "
+                  "old and something new, 10.0 MiB after step 4, 36.0 MiB after step 17");
+    replace(6 * MT_MIB, NOTHING, STEPS); /* a third of it */
+    expect_growth(2 * MT_MIB,
+                  "+2.00 MiB a step from join train.py:9: each replaces 1 block by longer, of the "
+                  "old and something new, 10.0 MiB after step 4, 36.0 MiB after step 17");
+}
+
+static void longer_and_longer_batches_are_no_growth(void **unused)
+{
+    (void)unused;
+    replace(3 * MT_MIB, NOTHING, STEPS);
+    expect_nothing();
+    replace(2 * MT_MIB, THE_OLD, STEPS);
+    expect_nothing();
+    replace(2 * MT_MIB, THE_NEW, STEPS);
+    expect_nothing();
+}
+
+static void a_buffer_that_stays_once_is_no_growth(void **unused)
+{
+    (void)unused;
+    replace(2 * MT_MIB, NOTHING, 12);
+    expect_nothing();
+}
+
+/* In each step the output is longer than the last one by another part of the input. */
+static void what_grows_with_the_input_is_no_growth(void **unused)
+{
+    uint64_t old = 0;
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    for (i = 0; i < STEPS; i++) {
+        uint64_t input, output;
+        step_begins(i);
+        input = take("data.py:fetch:2", (i + 1) * MT_MIB);
+        output = take("model.py:forward:3", (i + 1) * MT_MIB);
+        if (i)
+            give(old);
+        give(input);
+        old = output;
+        step_ends(i);
+    }
+    expect_nothing();
+}
+
+/* It has the right size, but was made in the first step. */
+static void what_is_there_all_the_time_is_nothing_new(void **unused)
+{
+    uint64_t old = 0;
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    for (i = 0; i < STEPS; i++) {
+        uint64_t output;
+        step_begins(i);
+        if (!i)
+            (void)take("model.py:init:1", 2 * MT_MIB);
+        output = take("model.py:forward:3", (2 * i + 2) * MT_MIB);
+        if (i)
+            give(old);
+        old = output;
+        step_ends(i);
+    }
+    expect_nothing();
+}
+
+/* A list of all that there was counts once. */
+static void longer_buffers_that_stay_grow(void **unused)
+{
+    struct mt_report *report;
+    const struct mt_finding *finding;
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    for (i = 0; i < STEPS; i++) {
+        uint64_t new;
+        step_begins(i);
+        new = take("model.py:embed:5", 2 * MT_MIB);
+        (void)take("train.py:join:9", 2 * (i + 1) * MT_MIB);
+        give(new);
+        step_ends(i);
+    }
+    report = program_report();
+    finding = finding_of(report, "growth");
+    assert_non_null(finding);
+    assert_int_equal(finding->bytes_per_step, 24 * MT_MIB); /* of 12, 14, ... 36 */
+    program_end(report);
+}
+
+/* ---- what is none -------------------------------------------------------------------- */
+
 /* As the output of batches that get longer. */
 static void what_is_replaced_by_more_is_no_growth(void **unused)
 {
@@ -143,6 +291,25 @@ static void what_comes_for_something_that_goes_is_no_growth(void **unused)
     expect_nothing();
 }
 
+/* Most of it, so that memory does rise, but not as that says. */
+static void what_comes_for_most_of_what_goes_is_no_growth(void **unused)
+{
+    uint64_t old[STEPS];
+    uint32_t i;
+
+    (void)unused;
+    program_begin();
+    for (i = 0; i < STEPS; i++)
+        old[i] = take("model.py:init:3", 2 * MT_MIB);
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        (void)take("model.py:convert:9", 3 * MT_MIB);
+        give(old[i]);
+        step_ends(i);
+    }
+    expect_nothing();
+}
+
 /* A loss for each step, as a tensor. */
 static void scalars_are_nobodys_trouble(void **unused)
 {
@@ -177,11 +344,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_that_keeps_grows),
+        cmocka_unit_test(a_buffer_that_is_joined_with_something_new_grows),
+        cmocka_unit_test(longer_and_longer_batches_are_no_growth),
+        cmocka_unit_test(a_buffer_that_stays_once_is_no_growth),
+        cmocka_unit_test(what_grows_with_the_input_is_no_growth),
+        cmocka_unit_test(what_is_there_all_the_time_is_nothing_new),
+        cmocka_unit_test(longer_buffers_that_stay_grow),
         cmocka_unit_test(what_is_replaced_by_more_is_no_growth),
         cmocka_unit_test(a_queue_of_some_steps_is_no_growth),
         cmocka_unit_test(a_cache_that_fills_is_no_growth),
         cmocka_unit_test(a_cache_that_is_emptied_is_no_growth),
         cmocka_unit_test(what_comes_for_something_that_goes_is_no_growth),
+        cmocka_unit_test(what_comes_for_most_of_what_goes_is_no_growth),
         cmocka_unit_test(scalars_are_nobodys_trouble),
         cmocka_unit_test(few_steps_tell_nothing),
     };

@@ -1,0 +1,334 @@
+#include "replaced.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "map.h"
+#include "roles.h"
+#include "site.h"
+#include "util.h"
+
+enum { MOST_PARTS = 8 }; /* that the new bytes may be one of */
+
+/* What one line left in the steps [begin - 1, end), by step, then birth. */
+struct chain {
+    const struct mt_life *lives;
+    uint32_t count;
+    uint32_t frame;
+    uint32_t parts; /* bit n: each was longer by one nth of something, so far */
+    bool even;      /* see struct mt_replaced */
+};
+
+struct look {
+    struct mt_analysis *analysis;
+    const struct mt_replaced_question *question;
+    struct mt_life *lives; /* that end in the step after their own, by line and step */
+    uint32_t life_count;
+    struct chain chains[MT_REPLACED_MAX];
+    uint32_t chain_count;
+};
+
+/* ---- lines that leave more in each step ------------------------------------------------ */
+
+/* Order by line, then step. The line is kept in end_step, which says nothing any more. */
+static int by_line(const void *a, const void *b)
+{
+    const struct mt_life *x = a, *y = b;
+
+    if (x->end_step != y->end_step)
+        return x->end_step < y->end_step ? -1 : 1;
+    return (x->birth_event > y->birth_event) - (x->birth_event < y->birth_event);
+}
+
+static enum mt_status take_lives(struct look *look)
+{
+    const struct mt_lives *lives = look->question->lives;
+    uint32_t i;
+
+    look->lives = calloc((size_t)lives->count + 1, sizeof *look->lives);
+    if (!look->lives)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < lives->count; i++) {
+        struct mt_life life = lives->lives[i];
+        if (life.end_step != life.birth_step + 1 || life.birth_step >= look->question->end ||
+            life.stack == MT_NO_ID || life.role == MT_ROLE_WORKSPACE)
+            continue;
+        life.end_step =
+            mt_site_table_site(&look->analysis->attribution.sites, lives->lives[i].stack);
+        look->lives[look->life_count++] = life;
+    }
+    if (look->life_count)
+        qsort(look->lives, look->life_count, sizeof *look->lives, by_line);
+    return MT_OK;
+}
+
+static uint64_t bytes_of_step(const struct chain *chain, uint32_t step)
+{
+    uint64_t bytes = 0;
+    uint32_t i;
+
+    for (i = 0; i < chain->count; i++)
+        if (chain->lives[i].birth_step == step)
+            bytes += chain->lives[i].bytes;
+    return bytes;
+}
+
+/* In the steps that are asked about, and the one before them. */
+static bool rises(const struct look *look, struct chain *chain)
+{
+    const uint32_t first = look->question->begin - 1;
+    uint64_t last = 0, change = 0;
+    uint32_t step, i = 0;
+
+    chain->even = true;
+    for (step = first; step < look->question->end; step++) {
+        uint64_t bytes = 0;
+        for (; i < chain->count && chain->lives[i].birth_step <= step; i++)
+            bytes += chain->lives[i].birth_step == step ? chain->lives[i].bytes : 0;
+        if (bytes <= last)
+            return false;
+        chain->even = chain->even && (step < first + 2 || bytes - last == change);
+        change = bytes - last;
+        last = bytes;
+    }
+    return true;
+}
+
+static uint64_t growth_of(const struct look *look, const struct chain *chain)
+{
+    return bytes_of_step(chain, look->question->end - 1) -
+           bytes_of_step(chain, look->question->begin - 1);
+}
+
+static void add_chain(struct look *look, const struct chain *chain)
+{
+    uint64_t bytes = growth_of(look, chain);
+    uint32_t at = look->chain_count;
+
+    if (at == MT_REPLACED_MAX && growth_of(look, &look->chains[--at]) >= bytes)
+        return;
+    for (; at > 0 && growth_of(look, &look->chains[at - 1]) < bytes; at--)
+        look->chains[at] = look->chains[at - 1];
+    look->chains[at] = *chain;
+    look->chain_count += look->chain_count < MT_REPLACED_MAX;
+}
+
+static void find_chains(struct look *look)
+{
+    uint32_t i, begin = 0;
+
+    for (i = 1; i <= look->life_count; i++) {
+        struct chain chain = {look->lives + begin, i - begin, look->lives[begin].end_step,
+                              UINT32_MAX, false};
+        if (i < look->life_count && look->lives[i].end_step == chain.frame)
+            continue;
+        if (rises(look, &chain))
+            add_chain(look, &chain);
+        begin = i;
+    }
+}
+
+/* ---- how they are made ------------------------------------------------------------------- */
+
+struct live {
+    uint64_t addr, requested_bytes;
+    uint32_t chain;  /* index + 1 of the one whose line it is of; 0 = of none */
+    bool is_of_step; /* born in the step that goes on */
+};
+
+struct reading {
+    struct look *look;
+    struct mt_map slots; /* address -> live block */
+    struct live *live;   /* in no order */
+    size_t live_count, live_capacity;
+    struct mt_map sizes; /* requested bytes -> live blocks of the step that goes on */
+    struct mt_map line_sizes[MT_REPLACED_MAX]; /* ... of each line */
+    uint32_t next[MT_REPLACED_MAX];            /* link of each chain that is born next */
+    uint32_t step;                             /* that begins next */
+};
+
+static enum mt_status one_more(struct mt_map *sizes, uint64_t bytes)
+{
+    uint32_t count = mt_map_get(sizes, bytes);
+
+    return mt_map_set(sizes, bytes, count == MT_MAP_NONE ? 1 : count + 1);
+}
+
+static enum mt_status one_less(struct mt_map *sizes, uint64_t bytes)
+{
+    uint32_t count = mt_map_take(sizes, bytes);
+
+    return count == MT_MAP_NONE || count == 1 ? MT_OK : mt_map_set(sizes, bytes, count - 1);
+}
+
+static void enter_steps(struct reading *reading, uint64_t event)
+{
+    const struct mt_lives *lives = reading->look->question->lives;
+    size_t i;
+
+    if (reading->step == lives->step_count || event < lives->begins[reading->step])
+        return;
+    while (reading->step < lives->step_count && event >= lives->begins[reading->step])
+        reading->step++;
+    for (i = 0; i < reading->live_count; i++)
+        reading->live[i].is_of_step = false;
+    mt_map_release(&reading->sizes);
+}
+
+static enum mt_status end_block(struct reading *reading, uint64_t addr)
+{
+    uint32_t slot = mt_map_take(&reading->slots, addr);
+    enum mt_status status = MT_OK;
+
+    if (slot == MT_MAP_NONE)
+        return MT_OK;
+    if (reading->live[slot].is_of_step)
+        status = one_less(&reading->sizes, reading->live[slot].requested_bytes);
+    if (status == MT_OK && reading->live[slot].chain)
+        status = one_less(&reading->line_sizes[reading->live[slot].chain - 1],
+                          reading->live[slot].requested_bytes);
+    if (status != MT_OK || slot == --reading->live_count)
+        return status;
+    reading->live[slot] = reading->live[reading->live_count];
+    return mt_map_set(&reading->slots, reading->live[slot].addr, slot);
+}
+
+/* Bit n: the block is longer than another of its line by one nth of something new. */
+static uint32_t parts_of(const struct reading *reading, uint32_t chain, uint64_t bytes)
+{
+    const struct mt_map *line = &reading->line_sizes[chain];
+    uint32_t parts = 0, n;
+    size_t i;
+
+    for (i = 0; line->slots && i <= line->mask; i++) {
+        if (line->slots[i].value == MT_MAP_NONE || line->slots[i].key >= bytes)
+            continue;
+        for (n = 1; n <= MOST_PARTS; n++)
+            if (mt_map_get(&reading->sizes, n * (bytes - line->slots[i].key)) != MT_MAP_NONE)
+                parts |= 1u << n;
+    }
+    return parts;
+}
+
+/* Number + 1 of the chain whose line it is, and what that says of it. */
+static uint32_t link_of(struct reading *reading, const struct mt_event *event)
+{
+    struct look *look = reading->look;
+    uint32_t frame = mt_site_table_site(&look->analysis->attribution.sites, event->stack), i;
+
+    for (i = 0; i < look->chain_count && look->chains[i].frame != frame; i++)
+        ;
+    if (i == look->chain_count)
+        return 0;
+    if (reading->next[i] < look->chains[i].count &&
+        look->chains[i].lives[reading->next[i]].birth_event == event->seq) {
+        if (look->chains[i].lives[reading->next[i]++].birth_step >= look->question->begin)
+            look->chains[i].parts &= parts_of(reading, i, event->size_bytes);
+    }
+    return i + 1;
+}
+
+static enum mt_status on_alloc(struct reading *reading, const struct mt_event *event)
+{
+    enum mt_status status = end_block(reading, event->addr); /* its free was lost */
+    uint32_t chain;
+
+    if (status == MT_OK)
+        status = mt_grow(&reading->live, &reading->live_capacity, reading->live_count + 1,
+                         sizeof *reading->live);
+    if (status != MT_OK)
+        return status;
+    chain = event->stack == MT_NO_ID ? 0 : link_of(reading, event);
+    reading->live[reading->live_count] =
+        (struct live){event->addr, event->size_bytes, chain, reading->step > 0};
+    status = mt_map_set(&reading->slots, event->addr, (uint32_t)reading->live_count++);
+    if (status == MT_OK && reading->step)
+        status = one_more(&reading->sizes, event->size_bytes);
+    if (status == MT_OK && chain)
+        status = one_more(&reading->line_sizes[chain - 1], event->size_bytes);
+    return status;
+}
+
+static enum mt_status on_event(struct reading *reading, const struct mt_event *event)
+{
+    enter_steps(reading, event->seq);
+    if (event->device != reading->look->question->device->device)
+        return MT_OK;
+    switch (event->kind) {
+    case MT_EVENT_ALLOC: return on_alloc(reading, event);
+    case MT_EVENT_FREE_REQUESTED:
+    case MT_EVENT_FREE_COMPLETED: return end_block(reading, event->addr);
+    default: return MT_OK;
+    }
+}
+
+static enum mt_status see_how_they_are_made(struct look *look)
+{
+    struct mt_analysis *analysis = look->analysis;
+    struct reading reading = {.look = look};
+    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
+    struct mt_event_batch batch;
+    size_t i;
+
+    while (status == MT_OK &&
+           (status = mt_source_next(analysis->source, &batch, analysis->error)) == MT_OK) {
+        for (i = 0; status == MT_OK && i < batch.count; i++)
+            status = on_event(&reading, &batch.events[i]);
+    }
+    mt_map_release(&reading.slots);
+    mt_map_release(&reading.sizes);
+    for (i = 0; i < MT_REPLACED_MAX; i++)
+        mt_map_release(&reading.line_sizes[i]);
+    free(reading.live);
+    return status == MT_END ? MT_OK : status;
+}
+
+/* ---- what is found ------------------------------------------------------------------------ */
+
+static struct mt_replaced replaced_of(const struct look *look, const struct chain *chain)
+{
+    struct mt_replaced found = {.frame = chain->frame,
+                                .stack = chain->lives[0].stack,
+                                .first_step = chain->lives[0].birth_step,
+                                .even = chain->even,
+                                .old_bytes = bytes_of_step(chain, look->question->begin - 1),
+                                .new_bytes = bytes_of_step(chain, look->question->end - 1)};
+    uint32_t i, last = MT_NO_ID;
+
+    for (i = 0; i < chain->count; i++) {
+        const struct mt_life *life = &chain->lives[i];
+        if (i && life->birth_step > chain->lives[i - 1].birth_step + 1)
+            found.first_step = life->birth_step;
+        if (life->birth_step != look->question->end - 1)
+            continue;
+        found.blocks++;
+        found.stacks += life->stack != last;
+        last = life->stack;
+    }
+    return found;
+}
+
+enum mt_status mt_replaced_find(struct mt_analysis *analysis,
+                                const struct mt_replaced_question *question,
+                                struct mt_replaced *lines, uint32_t *count)
+{
+    struct look look = {.analysis = analysis, .question = question};
+    enum mt_status status = take_lives(&look);
+    uint64_t bytes = 0;
+    uint32_t i;
+
+    *count = 0;
+    if (status == MT_OK)
+        find_chains(&look);
+    for (i = 0; i < look.chain_count; i++)
+        bytes += growth_of(&look, &look.chains[i]);
+    if (status == MT_OK && look.chain_count && bytes >= question->least_bytes) {
+        status = see_how_they_are_made(&look);
+        for (i = 0; status == MT_OK && i < look.chain_count; i++)
+            if (look.chains[i].parts)
+                lines[(*count)++] = replaced_of(&look, &look.chains[i]);
+    }
+    free(look.lives);
+    return status;
+}

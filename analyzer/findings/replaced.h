@@ -1,0 +1,36 @@
+/* Buffers that each step replaces by a longer one, x = torch.cat([x, new]): of one
+ * line of the program, what each step leaves ends in the next one, and that leaves
+ * more. So do longer and longer batches. What tells them apart is how the new one is
+ * made: while the old one is there, and longer than that by as much as something that
+ * the step made before, or a part of it that is the same in each step (one of three,
+ * for keys and values that were computed together). */
+#ifndef MT_ANALYZER_REPLACED_H
+#define MT_ANALYZER_REPLACED_H
+
+#include "analysis.h"
+#include "lives.h"
+
+#define MT_REPLACED_MAX 8 /* lines; the largest */
+
+struct mt_replaced {
+    uint32_t frame, stack;         /* the line, and one stack of it */
+    uint32_t first_step;           /* that left some, and each after it more */
+    uint32_t blocks, stacks;       /* left by the last of the steps; from how many */
+    bool even;                     /* each left as much more */
+    uint64_t old_bytes, new_bytes; /* left by the step before `begin`, by the last one */
+};
+
+/* Those of the steps [begin, end) of the lives, begin > 0. Reads the source, from its start to its
+ * end, if there is a line that leaves more in each step, `least` bytes in all of them. `lines` has
+ * room for MT_REPLACED_MAX. */
+struct mt_replaced_question {
+    const struct mt_device_report *device;
+    const struct mt_lives *lives;
+    uint32_t begin, end;
+    uint64_t least_bytes;
+};
+enum mt_status mt_replaced_find(struct mt_analysis *analysis,
+                                const struct mt_replaced_question *question,
+                                struct mt_replaced *lines, uint32_t *count) MT_MUST_USE;
+
+#endif
