@@ -145,24 +145,45 @@ static void set_high(struct mt_highs *window, uint64_t value, const struct mt_by
     window->top.then = *now;
 }
 
+static inline void note_reserved(struct mt_survey_device *device, const struct mt_event *event,
+                                 const struct mt_bytes *now, int32_t phase)
+{
+    uint64_t unused = now->reserved - now->allocated;
+
+    if (mt_highs_is_higher(&device->high[MT_HIGH_RESERVED], now->reserved))
+        set_high(&device->high[MT_HIGH_RESERVED], now->reserved, now, event, phase);
+    if (unused > device->worst_unused && now->reserved >= now->allocated) {
+        device->worst_unused = unused;
+        device->worst_unused_t_ns = event->t_ns;
+    }
+}
+
+/* Between a segment and the block that it was made for lies no state that a program
+ * could see: what is reserved counts when the request is served. */
 static inline void note_levels(struct mt_survey_device *device, const struct mt_event *event,
                                const struct mt_bytes *now, int32_t phase)
 {
     struct mt_highs *high = device->high;
-    uint64_t unused = now->reserved - now->allocated;
 
+    device->waits_for_block = mt_event_is_segment(event);
+    if (device->waits_for_block)
+        return;
     if (mt_highs_is_higher(&high[MT_HIGH_REQUESTED], now->requested))
         set_high(&high[MT_HIGH_REQUESTED], now->requested, now, event, phase);
     if (mt_highs_is_higher(&high[MT_HIGH_ALLOCATED], now->allocated))
         set_high(&high[MT_HIGH_ALLOCATED], now->allocated, now, event, phase);
     if (mt_highs_is_higher(&high[MT_HIGH_ACTIVE], now->active))
         set_high(&high[MT_HIGH_ACTIVE], now->active, now, event, phase);
-    if (mt_highs_is_higher(&high[MT_HIGH_RESERVED], now->reserved))
-        set_high(&high[MT_HIGH_RESERVED], now->reserved, now, event, phase);
-    if (unused > device->worst_unused && now->reserved >= now->allocated) {
-        device->worst_unused = unused;
-        device->worst_unused_t_ns = event->t_ns;
-    }
+    note_reserved(device, event, now, phase);
+}
+
+/* A trace that ends there. */
+static void note_last_level(struct mt_survey_device *device)
+{
+    const struct mt_event end = {.seq = device->last_event, .t_ns = device->last_t_ns};
+
+    if (device->waits_for_block)
+        note_reserved(device, &end, &device->now, MT_NO_PHASE);
 }
 
 /* ---- pauses -------------------------------------------------------------- */
@@ -481,6 +502,7 @@ static void finish_device(struct mt_survey *survey, struct mt_survey_device *dev
 {
     if (device->has_failure && device->first_failure.phase != MT_NO_PHASE)
         device->first_failure.step = survey->phases.phases[device->first_failure.phase].step;
+    note_last_level(device);
     for (uint32_t i = 0; i < survey->phases.count && i < device->use_capacity; i++)
         end_use(survey, device, (int32_t)i);
     qsort(device->gaps, device->gap_count, sizeof *device->gaps, by_begin);

@@ -28,8 +28,9 @@ struct mt_survey_before {
 
 struct mt_survey_device {
     uint16_t device;
-    bool begun;     /* an event that is not initial state was seen */
-    bool unwinding; /* between an OOM and the next allocation */
+    bool begun;           /* an event that is not initial state was seen */
+    bool unwinding;       /* between an OOM and the next allocation */
+    bool waits_for_block; /* a segment was made, or given back: its request goes on */
     struct mt_bytes now, start;
     struct mt_highs high[MT_HIGH_COUNT];
     struct mt_phase_use *uses;        /* parallel to phases, use_capacity of them */
