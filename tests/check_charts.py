@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """check_charts.py PROGRAM [--update]: docs/charts.md shows every chart, as the program draws it.
 
-A line "    memtrace ..." of the page is run among the captures; what it writes is the picture of that
-name in docs/pictures. README's pictures are drawn by such lines, too."""
+A line "    memtrace ..." of the page is run among the recordings of fixtures/captures and
+fixtures/findings; what it writes is the picture of that name in docs/pictures. README's pictures
+are drawn by such lines, too."""
 import os
 import pathlib
 import re
@@ -12,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE, PICTURES, CAPTURES = ROOT / "docs" / "charts.md", ROOT / "docs" / "pictures", ROOT / "fixtures" / "captures"
+PAGE, PICTURES = ROOT / "docs" / "charts.md", ROOT / "docs" / "pictures"
 
 
 def charts_of(program):
@@ -42,8 +43,9 @@ def complaints(program, update):
         if chart not in headings or not any(f" {chart} " in command for command in commands):
             yield f"{PAGE.name} does not show {chart}"
     with tempfile.TemporaryDirectory() as folder:
-        for capture in CAPTURES.glob("*.zst"):
-            pathlib.Path(folder, capture.name).symlink_to(capture)
+        for kind in ("captures", "findings"):
+            for recording in (ROOT / "fixtures" / kind).glob("*.pickle.zst"):
+                pathlib.Path(folder, recording.name).symlink_to(recording)
         for command in commands:
             name = re.search(r" -o (\S+)", command).group(1)
             wrong = draw(program, command, folder)
