@@ -26,37 +26,13 @@ enum { LEAST_SHARE = 10 }; /* of the reserved peak: a setting may cost time */
 
 struct trial {
     bool made;
+    bool known;  /* it was made to its end: the bytes are those of the whole run */
     bool serves; /* all that the run was granted */
     uint64_t reserved_bytes;
     const char *doubt; /* NULL: exact */
 };
 
-static enum mt_status replay(struct mt_finding_search *search, const char *policy,
-                             struct trial *trial)
-{
-    struct mt_analysis *analysis = search->analysis;
-    const struct mt_replay_options options = {.policy = policy,
-                                              .limit_bytes = search->device->replay.limit_bytes};
-    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
-    uint32_t i;
-
-    *trial = (struct trial){.made = true};
-    if (!summary)
-        return MT_ERR_MEMORY;
-    if (status == MT_OK)
-        status = mt_replay_run(analysis->source, &options, NULL, summary, analysis->error);
-    for (i = 0; status == MT_OK && i < summary->device_count; i++) {
-        const struct mt_replay_result *result = &summary->devices[i];
-        if (result->device != search->device->device)
-            continue;
-        trial->serves = !result->failed_requests;
-        trial->reserved_bytes = result->counters.reserved.peak;
-        trial->doubt = result->policy_exact ? NULL : result->policy_doubt;
-    }
-    free(summary);
-    return status;
-}
+/* ---- whether to ask ------------------------------------------------------------ */
 
 /* Is it what the run had? */
 static bool is_own(const struct mt_finding_search *search, const struct setting *setting)
@@ -66,6 +42,96 @@ static bool is_own(const struct mt_finding_search *search, const struct setting 
     return strcmp(own, setting->policy) == 0 ||
            (strcmp(own, "pytorch") == 0 && strcmp(setting->policy, "pytorch:") == 0);
 }
+
+static bool may_be_asked(const struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+
+    return mt_finding_replayable(search) &&
+           device->reserved_peak.bytes > device->allocated_peak.bytes &&
+           mt_finding_matters(device->reserved_peak.bytes - device->allocated_peak.bytes,
+                              device->reserved_peak.bytes);
+}
+
+/* A setting under which more is reserved is not worth a word. */
+static uint64_t most_reserved(const struct mt_finding_search *search)
+{
+    const uint64_t before = search->device->reserved_peak.bytes;
+
+    return before - mt_max_u64(mt_finding_least(before), before / LEAST_SHARE);
+}
+
+/* The first setting to try goes along with the second reading. */
+void mt_ask_settings(struct mt_finding_search *search)
+{
+    struct mt_trial *trial = &search->analysis->trial;
+    const uint64_t limit_bytes = search->device->replay.limit_bytes;
+
+    if (!may_be_asked(search))
+        return;
+    if (!trial->policy) {
+        trial->policy = settings[is_own(search, &settings[0])].policy;
+        trial->limit_bytes = limit_bytes;
+    }
+    if (trial->limit_bytes == limit_bytes)
+        trial->most_reserved_bytes[search->device->device] = most_reserved(search);
+}
+
+/* ---- replays ------------------------------------------------------------------- */
+
+static void read_result(const struct mt_finding_search *search,
+                        const struct mt_replay_summary *summary, struct trial *trial)
+{
+    uint32_t i;
+
+    *trial = (struct trial){.made = true};
+    for (i = 0; i < summary->device_count; i++) {
+        const struct mt_replay_result *result = &summary->devices[i];
+        if (result->device != search->device->device)
+            continue;
+        trial->serves = !result->failed_requests;
+        trial->known = !result->given_up || !trial->serves;
+        trial->reserved_bytes = result->counters.reserved.peak;
+        trial->doubt = result->policy_exact ? NULL : result->policy_doubt;
+    }
+}
+
+/* As far as it takes to know if less than `most_bytes` are reserved. */
+static enum mt_status replay(struct mt_finding_search *search, const char *policy,
+                             uint64_t most_bytes, struct trial *trial)
+{
+    struct mt_analysis *analysis = search->analysis;
+    uint64_t most_reserved_bytes[MT_MAX_DEVICES] = {0};
+    const struct mt_replay_options options = {.policy = policy,
+                                              .limit_bytes = search->device->replay.limit_bytes,
+                                              .most_reserved_bytes = most_reserved_bytes};
+    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
+
+    if (!summary)
+        return MT_ERR_MEMORY;
+    most_reserved_bytes[search->device->device] = most_bytes;
+    if (status == MT_OK)
+        status = mt_replay_run(analysis->source, &options, NULL, summary, analysis->error);
+    if (status == MT_OK)
+        read_result(search, summary, trial);
+    free(summary);
+    return status;
+}
+
+static enum mt_status try(struct mt_finding_search *search, const char *policy, struct trial *trial)
+{
+    const struct mt_trial *made = &search->analysis->trial;
+
+    if (made->summary && made->policy == policy &&
+        made->limit_bytes == search->device->replay.limit_bytes) {
+        read_result(search, made->summary, trial);
+        return MT_OK;
+    }
+    return replay(search, policy, most_reserved(search), trial);
+}
+
+/* ---- what is said ---------------------------------------------------------------- */
 
 static enum mt_status tell_evidence(struct mt_finding_search *search, const struct trial *trials,
                                     struct mt_finding *finding)
@@ -125,21 +191,22 @@ static enum mt_status say(struct mt_finding_search *search, const struct trial *
                                                 : MT_ERR_MEMORY;
 }
 
-static bool may_be_asked(const struct mt_finding_search *search)
+/* What is said of a setting is the whole truth, even if it is not the best. */
+static enum mt_status finish_trials(struct mt_finding_search *search, struct trial *trials)
 {
-    const struct mt_device_report *device = search->device;
+    enum mt_status status = MT_OK;
+    size_t i;
 
-    return mt_finding_replayable(search) &&
-           device->reserved_peak.bytes > device->allocated_peak.bytes &&
-           mt_finding_matters(device->reserved_peak.bytes - device->allocated_peak.bytes,
-                              device->reserved_peak.bytes);
+    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(settings); i++)
+        if (trials[i].made && !trials[i].known)
+            status = replay(search, settings[i].policy, UINT64_MAX, &trials[i]);
+    return status;
 }
 
 enum mt_status mt_find_settings(struct mt_finding_search *search)
 {
-    const uint64_t before = search->device->reserved_peak.bytes;
     struct trial trials[MT_ARRAY_LEN(settings)] = {{0}};
-    uint64_t least = before;
+    uint64_t least = UINT64_MAX;
     enum mt_status status = MT_OK;
     size_t i, best = 0;
 
@@ -148,14 +215,15 @@ enum mt_status mt_find_settings(struct mt_finding_search *search)
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(settings); i++) {
         if (is_own(search, &settings[i]))
             continue;
-        status = replay(search, settings[i].policy, &trials[i]);
-        if (status != MT_OK || !trials[i].serves || trials[i].reserved_bytes >= least)
+        status = try(search, settings[i].policy, &trials[i]);
+        if (status != MT_OK || !trials[i].known || !trials[i].serves ||
+            trials[i].reserved_bytes >= least)
             continue;
         least = trials[i].reserved_bytes;
         best = i;
     }
-    if (status == MT_OK && mt_finding_matters(before - least, before) &&
-        before - least >= before / LEAST_SHARE)
-        status = say(search, trials, best);
-    return status;
+    if (status != MT_OK || least > most_reserved(search))
+        return status;
+    status = finish_trials(search, trials);
+    return status == MT_OK ? say(search, trials, best) : status;
 }

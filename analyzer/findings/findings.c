@@ -136,6 +136,7 @@ enum mt_status mt_findings_begin(struct mt_analysis *analysis)
                                 mt_first_step(report, search.device),
                                 MT_LIVES_MAX / report->device_count);
         mt_ask_pins(&search);
+        mt_ask_settings(&search);
     }
     return status;
 }

@@ -48,6 +48,9 @@ enum mt_status mt_find_outside_memory(struct mt_finding_search *search) MT_MUST_
 /* Does what lies where at the reserved peak matter? */
 void mt_ask_pins(struct mt_finding_search *search);
 
+/* Would other settings reserve less? */
+void mt_ask_settings(struct mt_finding_search *search);
+
 /* What outlives its step on that device. */
 enum mt_status mt_finding_lives(struct mt_finding_search *search,
                                 const struct mt_lives **lives) MT_MUST_USE;
@@ -69,9 +72,14 @@ bool mt_finding_is_loss(const struct mt_symbols *symbols, uint32_t stack);
 
 /* Are bytes worth a word, or a change of the program? Of a peak of so many; less
  * may be an accident of one run, too. */
+static inline uint64_t mt_finding_least(uint64_t peak_bytes)
+{
+    return mt_max_u64(64 * MT_MIB, peak_bytes / 20);
+}
+
 static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
 {
-    return bytes >= 64 * MT_MIB && bytes >= peak_bytes / 20;
+    return bytes >= mt_finding_least(peak_bytes);
 }
 
 /* One more, if there is room: a copy, with a copy of its evidence, in the report's

@@ -26,10 +26,16 @@ static enum mt_status ask(struct mt_lane *lane, const struct mt_event *event,
                           struct mt_policy_block *block)
 {
     struct mt_policy_request request = request_of(lane, event);
+    enum mt_status status;
 
     lane->device.planned =
         lane->foresight ? mt_step_plan_of(&lane->foresight->plan, event->seq) : 0;
-    return lane->ops->alloc(lane->policy, &request, block);
+    status = lane->ops->alloc(lane->policy, &request, block);
+    if (lane->watches_reserved)
+        lane->given_up =
+            (status == MT_ERR_DEVICE_OOM && event->kind == MT_EVENT_ALLOC) ||
+            lane->ops->counters(lane->policy)->reserved.peak > lane->most_reserved_bytes;
+    return status;
 }
 
 static void show(const struct mt_lane *lane, struct mt_replay_view *view)

@@ -25,9 +25,11 @@ struct mt_lane {
     struct mt_device_model device;
     struct mt_live_table live;
     struct mt_replay_result *result;
-    bool follows_options;                 /* simulates the options of the recorded run */
-    bool completes_at_request;            /* the trace has no free_completed events */
-    bool restoring;                       /* INITIAL events come in */
+    bool follows_options;            /* simulates the options of the recorded run */
+    bool completes_at_request;       /* the trace has no free_completed events */
+    bool restoring;                  /* INITIAL events come in */
+    bool watches_reserved, given_up; /* see most_reserved_bytes */
+    uint64_t most_reserved_bytes;
     const struct mt_lost_pools *pools;    /* NULL = those of the trace */
     const struct mt_foresight *foresight; /* NULL = none */
 

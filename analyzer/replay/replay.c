@@ -133,6 +133,9 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,
                    result->recorded_addresses);
     mt_lane_let_complete(lane);
+    lane->watches_reserved = replay->options->most_reserved_bytes != NULL;
+    if (lane->watches_reserved)
+        lane->most_reserved_bytes = replay->options->most_reserved_bytes[device];
     if (replay->foresight)
         lane->device.plan = &replay->foresight->plan.devices[device];
     return replay->policy.ops->create(replay->policy.options, &replay->source->header, symbols,
@@ -163,6 +166,7 @@ static void close_lane(struct mt_lane *lane)
         lane->result->counters = *lane->ops->counters(lane->policy);
         lane->ops->destroy(lane->policy);
     }
+    lane->result->given_up = lane->given_up;
     lane->result->limit_bytes = lane->device.limit_bytes;
     lane->result->address_ties = mt_device_open_ties(&lane->device);
     mt_lane_tell_plan(lane);
@@ -257,6 +261,32 @@ static bool watch_limit(struct replay *replay, const struct mt_event *event)
     return replay->stopped;
 }
 
+/* What the event does to the simulated device. Looking ahead moves the window: then
+ * *event becomes `copy`. */
+static enum mt_status simulate(struct replay *replay, struct mt_event **event,
+                               struct mt_event *copy, struct mt_replay_view *view,
+                               struct mt_error *error)
+{
+    struct mt_lane *lane = replay->lanes[(*event)->device];
+    enum mt_status status = MT_OK;
+    bool is_flush = (*event)->kind == MT_EVENT_EMPTY_CACHE;
+
+    if (!lane) {
+        status = open_lane(replay, (*event)->device, error);
+        lane = replay->lanes[(*event)->device];
+    }
+    if (status != MT_OK || lane->given_up)
+        return status;
+    if (is_flush || (mt_event_is_segment(*event) && !lane->group_open)) {
+        *copy = **event;
+        *event = copy;
+    }
+    if (!is_flush)
+        return replay_memory(replay, *event, lane, view, error);
+    view->counters = &lane->before_group;
+    return resolve_group(replay, lane, *event, error);
+}
+
 static enum mt_status replay_event(struct replay *replay, struct mt_event *event,
                                    struct mt_error *error)
 {
@@ -264,30 +294,14 @@ static enum mt_status replay_event(struct replay *replay, struct mt_event *event
     struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION};
     struct mt_event copy;
     enum mt_status status = MT_OK;
-    struct mt_lane *lane;
-    bool is_flush = event->kind == MT_EVENT_EMPTY_CACHE;
 
     if (replay->restoring && !(event->flags & MT_EVENT_INITIAL))
         status = finish_restoring(replay);
-    if (status == MT_OK && (mt_event_is_memory(event) || is_flush) &&
-        event->device < MT_MAX_DEVICES) {
+    if (status == MT_OK && event->device < MT_MAX_DEVICES &&
+        (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)) {
         if (replay->watching && watch_limit(replay, event))
             return MT_END;
-        if (!replay->lanes[event->device])
-            status = open_lane(replay, event->device, error);
-        if (status != MT_OK)
-            return status;
-        lane = replay->lanes[event->device];
-        if (is_flush || (mt_event_is_segment(event) && !lane->group_open)) {
-            copy = *event; /* looking ahead moves the window */
-            event = &copy;
-        }
-        if (is_flush) {
-            status = resolve_group(replay, lane, event, error);
-            view.counters = &lane->before_group;
-        } else {
-            status = replay_memory(replay, event, lane, &view, error);
-        }
+        status = simulate(replay, &event, &copy, &view, error);
     }
     if (status == MT_OK && replay->observer)
         status = replay->observer->event(replay->observer->context, event, &view);

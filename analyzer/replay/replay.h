@@ -8,6 +8,9 @@
 #include "foresight.h"
 #include "source.h"
 
+/* One device has at most this many simulated instances: devices 0..63. */
+#define MT_MAX_DEVICES 64
+
 /* One policy as a user spells it: "pytorch", "recorded",
  * "pytorch:expandable_segments:True,max_split_size_mb:64" (or with '='). A bare
  * "pytorch" means the options that the trace recorded. Behind the options of
@@ -24,6 +27,9 @@ struct mt_replay_options {
     /* For `policy`, made before: for those who replay often. NULL: made here, in a
      * reading more. */
     const struct mt_foresight *foresight;
+    /* MT_MAX_DEVICES of them, by device: one that reserves more, or fails a request that
+     * was served, is not simulated any further (given_up). NULL: all are, to the end. */
+    const uint64_t *most_reserved_bytes;
 };
 
 /* What went to a pool that the run did not have. */
@@ -80,6 +86,7 @@ struct mt_replay_result {
     uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
     uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */
     uint64_t orphan_frees;    /* frees of addresses that were not live */
+    bool given_up;            /* nothing here tells of what came later: see most_reserved_bytes */
 };
 
 /* State after one event, as the observer sees it. */
@@ -94,7 +101,8 @@ struct mt_replay_view {
 };
 #define MT_NO_ALLOCATION UINT64_MAX
 
-/* Called for every event of the trace in order, phases and marks included.
+/* Called for every event of the trace in order, phases and marks included; what
+ * device is not simulated any further has no view.
  * MT_END stops the replay early, and in order: the summary tells of what was
  * replayed. */
 struct mt_replay_observer {
@@ -105,9 +113,6 @@ struct mt_replay_observer {
      * try is the only one, and lost pools stay lost. */
     enum mt_status (*restart)(void *context);
 };
-
-/* One device has at most this many simulated instances: devices 0..63. */
-#define MT_MAX_DEVICES 64
 
 struct mt_replay_summary {
     char policy[MT_POLICY_TEXT]; /* canonical spelling: what was really simulated */

@@ -8,6 +8,14 @@
 #include "plan.h"
 #include "question.h"
 
+/* A replay that goes along with the second reading, which decodes the trace anyhow. */
+struct mt_trial {
+    const char *policy; /* NULL = none is wanted */
+    uint64_t limit_bytes;
+    uint64_t most_reserved_bytes[MT_MAX_DEVICES]; /* see struct mt_replay_options */
+    struct mt_replay_summary *summary;            /* after it */
+};
+
 struct mt_analysis {
     struct mt_source *source;
     const struct mt_analyze_options *options;
@@ -15,6 +23,7 @@ struct mt_analysis {
     struct mt_replay_summary *summary;
     struct mt_survey survey;
     struct mt_holders holders;
+    struct mt_trial trial;
     struct mt_attribution attribution;
     struct mt_driver_ledger ledger;
     struct mt_watch watch;

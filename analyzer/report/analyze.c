@@ -184,6 +184,31 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
 
 /* ---- second reading ------------------------------------------------------ */
 
+static enum mt_status hold(void *context, const struct mt_event *event,
+                           const struct mt_replay_view *view)
+{
+    (void)view;
+    return mt_holders_event(context, event);
+}
+
+/* The second reading, of which the trial is told, too. */
+static enum mt_status read_with_trial(struct mt_analysis *analysis)
+{
+    struct mt_trial *trial = &analysis->trial;
+    const struct mt_replay_options options = {.policy = trial->policy,
+                                              .limit_bytes = trial->limit_bytes,
+                                              .most_reserved_bytes = trial->most_reserved_bytes};
+    const struct mt_replay_observer observer = {&analysis->holders, hold, NULL};
+    enum mt_status status;
+
+    trial->summary = calloc(1, sizeof *trial->summary);
+    if (!trial->summary)
+        return MT_ERR_MEMORY;
+    mt_holders_begin(&analysis->holders, analysis->source);
+    status = mt_replay_run(analysis->source, &options, &observer, trial->summary, analysis->error);
+    return status ? status : mt_holders_finish(&analysis->holders);
+}
+
 static enum mt_status read_again(struct mt_analysis *analysis)
 {
     enum mt_status status;
@@ -202,9 +227,11 @@ static enum mt_status read_again(struct mt_analysis *analysis)
         status = mt_models_begin(analysis, i, &analysis->holders.devices[i].models);
     if (!status)
         status = mt_source_rewind(analysis->source, analysis->error);
-    if (!status)
-        status = mt_holders_read(&analysis->holders, analysis->source, analysis->error);
-    return status;
+    if (status)
+        return status;
+    return analysis->trial.policy
+               ? read_with_trial(analysis)
+               : mt_holders_read(&analysis->holders, analysis->source, analysis->error);
 }
 
 /* ---- beside the framework ------------------------------------------------- */
@@ -275,6 +302,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     mt_watch_release(&analysis.watch);
     free(analysis.plans);
     free(analysis.summary);
+    free(analysis.trial.summary);
     if (status == MT_OK)
         *report = analysis.report;
     else

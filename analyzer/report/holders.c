@@ -488,8 +488,19 @@ static void on_pop(struct mt_holders *holders, const struct mt_event *event)
         mt_idle_end(holders, phases->ended[i]);
 }
 
-static enum mt_status on_event(struct mt_holders *holders, const struct mt_event *event)
+static void tell_progress(const struct mt_holders *holders, uint64_t event)
 {
+    const struct mt_survey *survey = holders->survey;
+
+    if (survey->progress.tell && survey->last_event)
+        survey->progress.tell(survey->progress.context,
+                              0.5 + 0.5 * (double)event / (double)survey->last_event);
+}
+
+enum mt_status mt_holders_event(struct mt_holders *holders, const struct mt_event *event)
+{
+    if (holders->events++ % MT_SURVEY_PACE == 0)
+        tell_progress(holders, event->seq);
     if (holders->next_event < event->seq && take_due(holders, event->seq))
         return MT_ERR_MEMORY;
     if (mt_event_is_memory(event))
@@ -501,45 +512,39 @@ static enum mt_status on_event(struct mt_holders *holders, const struct mt_event
     return MT_OK;
 }
 
-static enum mt_status begin(struct mt_holders *holders)
+void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source)
 {
     uint32_t count = holders->survey->device_count;
 
+    holders->has_stacks = holders->survey->roles.has_stacks;
+    holders->completes_at_request = !source->header.has_free_completed;
     mt_phases_rewind(&holders->survey->phases);
     mt_alloc_log_rewind(&holders->survey->log);
     holders->next_event = holders->snapshot_count ? holders->snapshots[0].event : UINT64_MAX;
     for (uint32_t i = 0; i < count; i++)
         holders->devices[i].device = holders->survey->devices[i].device;
-    return MT_OK;
 }
 
-static void tell_progress(const struct mt_holders *holders, uint64_t event)
+enum mt_status mt_holders_finish(struct mt_holders *holders)
 {
-    const struct mt_survey *survey = holders->survey;
+    enum mt_status status = take_due(holders, UINT64_MAX);
 
-    if (survey->progress.tell && survey->last_event)
-        survey->progress.tell(survey->progress.context,
-                              0.5 + 0.5 * (double)event / (double)survey->last_event);
+    return status ? status : tell_rest(holders);
 }
 
 enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
                                struct mt_error *error)
 {
     struct mt_event_batch batch;
-    enum mt_status status = begin(holders);
+    enum mt_status status = MT_OK;
 
-    holders->has_stacks = holders->survey->roles.has_stacks;
-    holders->completes_at_request = !source->header.has_free_completed;
+    mt_holders_begin(holders, source);
     while (!status) {
         status = mt_source_next(source, &batch, error);
-        if (status == MT_OK)
-            tell_progress(holders, batch.events[0].seq);
         for (size_t i = 0; status == MT_OK && i < batch.count; i++)
-            status = on_event(holders, &batch.events[i]);
+            status = mt_holders_event(holders, &batch.events[i]);
     }
-    if (status == MT_END)
-        status = take_due(holders, UINT64_MAX);
-    return status ? status : tell_rest(holders);
+    return status == MT_END ? mt_holders_finish(holders) : status;
 }
 
 void mt_holders_release(struct mt_holders *holders)

@@ -62,6 +62,7 @@ struct mt_holders {
 
     struct mt_snapshot *snapshots; /* sorted by event */
     uint32_t snapshot_count, next_snapshot;
+    uint64_t events;     /* so far */
     uint64_t next_event; /* of the next snapshot, UINT64_MAX = none */
     struct mt_holding *scratch;
     size_t scratch_capacity;
@@ -71,6 +72,11 @@ struct mt_holders {
  * and pins that have begun; the rest is zero. Fills and feeds them. */
 enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
                                struct mt_error *error) MT_MUST_USE;
+/* The same, event by event, for a reading that serves somebody else, too. */
+void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source);
+enum mt_status mt_holders_event(struct mt_holders *holders,
+                                const struct mt_event *event) MT_MUST_USE;
+enum mt_status mt_holders_finish(struct mt_holders *holders) MT_MUST_USE;
 void mt_holders_release(struct mt_holders *holders);
 
 #endif
