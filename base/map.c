@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SMALL_SLOTS = 1 << 14 };
+
 uint64_t mt_hash_bytes(const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
@@ -21,7 +23,7 @@ uint64_t mt_hash_bytes(const void *bytes, size_t length)
     return mt_hash_u64(hash);
 }
 
-static size_t slot_of(const struct mt_map *map, uint64_t key)
+static inline size_t slot_of(const struct mt_map *map, uint64_t key)
 {
     size_t i = (size_t)mt_hash_u64(key) & map->mask;
 
@@ -30,10 +32,16 @@ static size_t slot_of(const struct mt_map *map, uint64_t key)
     return i;
 }
 
+/* The same, of the key that was looked for last without looking. */
+static inline size_t slot_of_last(const struct mt_map *map, uint64_t key)
+{
+    return map->last_is_known && map->last_key == key ? map->last_slot : slot_of(map, key);
+}
+
 static enum mt_status grow(struct mt_map *map)
 {
     size_t capacity = map->slots ? (map->mask + 1) * 2 : 64;
-    struct mt_map bigger = {NULL, map->count, capacity - 1};
+    struct mt_map bigger = {.count = map->count, .mask = capacity - 1};
     size_t i;
 
     if (capacity > SIZE_MAX / sizeof *bigger.slots)
@@ -52,22 +60,38 @@ static enum mt_status grow(struct mt_map *map)
     return MT_OK;
 }
 
+static inline bool is_full(const struct mt_map *map)
+{
+    return map->count * (map->mask < SMALL_SLOTS ? 4 : 2) > map->mask;
+}
+
 uint32_t mt_map_get(const struct mt_map *map, uint64_t key)
 {
     return map->slots ? map->slots[slot_of(map, key)].value : MT_MAP_NONE;
+}
+
+uint32_t mt_map_find(struct mt_map *map, uint64_t key)
+{
+    if (!map->slots)
+        return MT_MAP_NONE;
+    map->last_slot = slot_of_last(map, key);
+    map->last_key = key;
+    map->last_is_known = true;
+    return map->slots[map->last_slot].value;
 }
 
 enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value)
 {
     struct mt_map_slot *slot;
 
-    if (!map->slots || map->count * 2 > map->mask) {
+    if (!map->slots || is_full(map)) {
         enum mt_status status = grow(map);
         if (status != MT_OK)
             return status;
     }
-    slot = &map->slots[slot_of(map, key)];
+    slot = &map->slots[slot_of_last(map, key)];
     map->count += slot->value == MT_MAP_NONE;
+    map->last_is_known = false;
     slot->key = key;
     slot->value = value;
     return MT_OK;
@@ -80,11 +104,12 @@ uint32_t mt_map_take(struct mt_map *map, uint64_t key)
 
     if (!map->slots)
         return MT_MAP_NONE;
-    hole = slot_of(map, key);
+    hole = slot_of_last(map, key);
     value = map->slots[hole].value;
     if (value == MT_MAP_NONE)
         return MT_MAP_NONE;
     map->count--;
+    map->last_is_known = false;
     for (i = (hole + 1) & map->mask; map->slots[i].value != MT_MAP_NONE; i = (i + 1) & map->mask) {
         size_t home = (size_t)mt_hash_u64(map->slots[i].key) & map->mask;
         if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {

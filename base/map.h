@@ -3,6 +3,7 @@
 #ifndef MT_BASE_MAP_H
 #define MT_BASE_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,15 +18,23 @@ struct mt_map_slot {
     uint32_t padding;
 };
 
-/* Zeroed memory is an empty map. Load factor <= 1/2, linear probing, deletion
- * by moving the followers back (no tombstones: churn does not slow it). */
+/* Zeroed memory is an empty map. Load factor <= 1/2, <= 1/4 while it is small (wrong
+ * guesses of the processor cost more than memory then), linear probing, deletion by
+ * moving the followers back (no tombstones: churn does not slow it). */
 struct mt_map {
     struct mt_map_slot *slots;
     size_t count, mask;
+    /* PRIVATE: where the key is, or would be, that was looked for last */
+    uint64_t last_key;
+    size_t last_slot;
+    bool last_is_known;
 };
 
 /* Value of key, or MT_MAP_NONE. O(1). */
 uint32_t mt_map_get(const struct mt_map *map, uint64_t key);
+
+/* The same; what is done with this key next, set or take, is not looked for again. */
+uint32_t mt_map_find(struct mt_map *map, uint64_t key);
 
 /* Sets key to value (!= MT_MAP_NONE), replacing what was there. */
 enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value) MT_MUST_USE;

@@ -8,6 +8,8 @@ endfunction()
 mt_optional(CAIRO "PNG pictures through cairo and libpng")
 mt_optional(LIBDW "Names of native frames in recorded traces through libdw (elfutils)")
 
+mt_optional(LTO "Optimise the program as a whole; AUTO: release builds without tests")
+
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
 option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(MEMTRACE_FUZZ "Build libFuzzer targets (clang only)" OFF)

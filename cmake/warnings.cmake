@@ -1,3 +1,16 @@
+# Optimising across files is worth a tenth of the time of a replay, and makes every link
+# slow: not for the programs of the tests.
+if(MEMTRACE_LTO STREQUAL "ON" OR
+   (MEMTRACE_LTO STREQUAL "AUTO" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT BUILD_TESTING))
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT supported OUTPUT why LANGUAGES C)
+  if(NOT supported AND MEMTRACE_LTO STREQUAL "ON")
+    message(FATAL_ERROR "MEMTRACE_LTO: ${why}")
+  endif()
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${supported})
+  message(STATUS "optimised as a whole: ${supported}")
+endif()
+
 # Everything that all our own targets are compiled with...
 add_library(mt_plain_flags INTERFACE)
 target_compile_definitions(mt_plain_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)

@@ -5,9 +5,9 @@
 
 #include "grow.h"
 
-struct mt_live *mt_live_find(const struct mt_live_table *table, uint64_t addr)
+struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr)
 {
-    uint32_t slot = mt_map_get(&table->ids, addr);
+    uint32_t slot = mt_map_find(&table->ids, addr);
 
     return slot == MT_MAP_NONE ? NULL : &table->slots[slot];
 }

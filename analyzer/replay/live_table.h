@@ -27,7 +27,7 @@ struct mt_live_table {
 };
 
 /* The live allocation at an address, NULL if none. */
-struct mt_live *mt_live_find(const struct mt_live_table *table, uint64_t addr);
+struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr);
 
 /* Adds one at an address where none is. */
 enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr,

@@ -162,8 +162,8 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
 
     if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code) || !block_bytes)
         return MT_OK;
-    old = mt_map_take(&holders->slots, key_of(event));
-    if (old != MT_MAP_NONE) /* its free was lost */
+    old = mt_map_find(&holders->slots, key_of(event));
+    if (old != MT_MAP_NONE) /* its free was lost: the new one takes its place */
         status = drop(holders, device, old, event);
     index = take_slot(holders);
     if (index == NO_BLOCK || mt_map_set(&holders->slots, key_of(event), index))
@@ -199,7 +199,7 @@ static enum mt_status on_free_requested(struct mt_holders *holders,
                                         struct mt_holders_device *device,
                                         const struct mt_event *event)
 {
-    uint32_t index = mt_map_get(&holders->slots, key_of(event));
+    uint32_t index = mt_map_find(&holders->slots, key_of(event));
 
     return index == MT_MAP_NONE ? MT_OK : leave_allocated(holders, device, index, event);
 }
