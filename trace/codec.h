@@ -159,6 +159,7 @@ struct mt_decoded {
     uint64_t invalid;        /* refer to definitions that were lost */
     uint64_t dropped;        /* sum of DROPPED events */
     bool closed;             /* holds an END event */
+    uint32_t only_heap;      /* see struct mt_event_batch */
 };
 
 enum mt_status mt_block_decode(struct mt_decoder *decoder, const struct mt_block *block,

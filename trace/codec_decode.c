@@ -127,18 +127,22 @@ enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block
  * have made already. */
 static bool build_events(struct mt_decoding *job)
 {
-    struct mt_decoder *decoder = job->decoder;
+    const struct mt_decoder *decoder = job->decoder;
+    const struct mt_decoder_form *forms = decoder->forms;
+    const uint16_t *form_index = decoder->form_index;
     const uint16_t *address_index = decoder->address_index, *back = decoder->back;
     const uint16_t *size_index = decoder->size_index, *aux_index = decoder->aux_index;
     const uint16_t *stack_index = decoder->stack_index, *name_index = decoder->name_index;
-    const uint64_t *gap = decoder->gaps;
+    const uint64_t *times = decoder->times, *gap = decoder->gaps;
+    const uint64_t *addresses = decoder->addresses, *sizes = decoder->sizes;
+    struct mt_decoder_place *places = decoder->places;
+    struct mt_event *event = decoder->events;
     uint64_t seq = job->block->header.first_seq, t_ns = job->block->header.base_t_ns;
-    uint32_t place_count = 0, last_place = 0, last_stack = MT_NO_ID, i;
+    uint32_t place_count = 0, last_place = 0, last_stack = MT_NO_ID, i, count = job->count;
     bool sound = true;
 
-    for (i = 0; i < job->count; i++) {
-        const struct mt_decoder_form *form = &decoder->forms[decoder->form_index[i]];
-        struct mt_event *event = &decoder->events[i];
+    for (i = 0; i < count; i++, event++) {
+        const struct mt_decoder_form *form = &forms[form_index[i]];
         unsigned fields = form->fields;
 
         *event = form->of;
@@ -147,17 +151,17 @@ static bool build_events(struct mt_decoding *job)
             seq += *gap++;
         }
         event->seq = seq++;
-        sound &= decoder->times[i] <= UINT64_MAX - t_ns;
-        t_ns += decoder->times[i];
+        sound &= times[i] <= UINT64_MAX - t_ns;
+        t_ns += times[i];
         event->t_ns = t_ns;
         if (fields & MT_FIELD_SIZE)
-            event->size_bytes = decoder->sizes[*size_index++];
+            event->size_bytes = sizes[*size_index++];
         switch (fields & MT_FIELD_PLACE) {
         case MT_FIELD_PLACE_NONE: break;
         case MT_FIELD_PLACE_NEW:
-            event->addr = decoder->addresses[*address_index++];
+            event->addr = addresses[*address_index++];
             last_place = place_count++;
-            decoder->places[last_place] = (struct mt_decoder_place){event->addr, event->size_bytes};
+            places[last_place] = (struct mt_decoder_place){event->addr, event->size_bytes};
             break;
         case MT_FIELD_PLACE_BACK:
             last_place = place_count - 1 - *back++; /* may wrap: caught below */
@@ -165,13 +169,13 @@ static bool build_events(struct mt_decoding *job)
         case MT_FIELD_PLACE_SAME:
             if (last_place >= place_count)
                 return false;
-            event->addr = decoder->places[last_place].addr;
+            event->addr = places[last_place].addr;
             if (!(fields & MT_FIELD_SIZE))
-                event->size_bytes = decoder->places[last_place].size_bytes;
+                event->size_bytes = places[last_place].size_bytes;
             break;
         }
         if (fields & MT_FIELD_AUX)
-            event->aux_bytes = decoder->sizes[*aux_index++];
+            event->aux_bytes = sizes[*aux_index++];
         if (fields & MT_FIELD_STACK)
             last_stack = decoder->stacks[*stack_index++];
         if (fields & (MT_FIELD_STACK | MT_FIELD_STACK_SAME))
@@ -248,6 +252,7 @@ enum mt_status mt_block_decode(struct mt_decoder *decoder, const struct mt_block
     if (status != MT_OK)
         return status;
     decoded->count = job.count;
+    decoded->only_heap = job.only_heap == UINT32_MAX ? 0 : job.only_heap;
     if (job.any_lost)
         decoded->invalid = count_invalid(&job);
     if (job.any_special)

@@ -196,18 +196,29 @@ static enum mt_status read_form(struct mt_decoding *job, struct mt_decoder_form 
     return status == MT_OK ? form_device(job, device, form) : status;
 }
 
+static void note_heap(struct mt_decoding *job, const struct mt_event *form)
+{
+    uint32_t heap = form->kind == MT_EVENT_MEMORY_SAMPLE ? 0 : form->heap + 1u;
+
+    if (!mt_event_kind_has_heap(form->kind) && heap)
+        return;
+    job->only_heap = job->only_heap == UINT32_MAX || job->only_heap == heap ? heap : 0;
+}
+
 static enum mt_status read_forms(struct mt_decoding *job)
 {
     struct mt_cursor *in = &job->columns[MT_COLUMN_FORMS];
     uint32_t i;
 
     job->form_count = (uint32_t)mt_cursor_bounded(in, job->count);
+    job->only_heap = UINT32_MAX;
     for (i = 0; i < job->form_count; i++) {
         struct mt_decoder_form *form = &job->decoder->forms[i];
         enum mt_status status = read_form(job, form);
         if (status != MT_OK)
             return status;
         job->any_lost |= form->lost;
+        note_heap(job, &form->of);
         job->any_special |= !mt_kind_is_known(form->of.kind) || form->of.kind == MT_EVENT_DROPPED ||
                             form->of.kind == MT_EVENT_END;
     }
@@ -231,14 +242,15 @@ static void count_fields(struct mt_decoding *job, uint32_t uses, unsigned fields
 /* How many values each column has to have. */
 static void count_uses(struct mt_decoding *job)
 {
-    struct mt_decoder *decoder = job->decoder;
-    uint32_t i;
+    const uint16_t *form_index = job->decoder->form_index;
+    uint32_t *uses = job->decoder->form_uses;
+    uint32_t i, count = job->count;
 
-    memset(decoder->form_uses, 0, job->form_count * sizeof decoder->form_uses[0]);
-    for (i = 0; i < job->count; i++)
-        decoder->form_uses[decoder->form_index[i]]++;
+    memset(uses, 0, job->form_count * sizeof *uses);
+    for (i = 0; i < count; i++)
+        uses[form_index[i]]++;
     for (i = 0; i < job->form_count; i++)
-        count_fields(job, decoder->form_uses[i], decoder->forms[i].fields);
+        count_fields(job, uses[i], job->decoder->forms[i].fields);
 }
 
 static enum mt_status read_symbol_columns(struct mt_decoding *job, const char **reason)

@@ -42,6 +42,7 @@ struct mt_decoding {
     uint32_t count, form_count, address_count, size_count, stack_count, name_count;
     /* how many events have a value in each column, by their forms */
     uint32_t new_places, back_places, sized, auxed, stacked, named, gapped, paid;
+    uint32_t only_heap;         /* see struct mt_event_batch; UINT32_MAX = none so far */
     bool any_lost, any_special; /* special: counted one by one afterwards */
 };
 

@@ -82,6 +82,13 @@ static inline int mt_event_is_memory(const struct mt_event *event)
     return event->kind >= MT_EVENT_ALLOC && event->kind <= MT_EVENT_ALLOC_FAILED;
 }
 
+/* Kinds that are of one heap. */
+static inline int mt_event_kind_has_heap(unsigned kind)
+{
+    return (kind >= MT_EVENT_ALLOC && kind <= MT_EVENT_ALLOC_FAILED) ||
+           kind == MT_EVENT_EMPTY_CACHE;
+}
+
 /* "alloc", "free_requested", ...: the words of dump, JSON and documents;
  * "unknown" for other numbers. */
 const char *mt_event_kind_name(unsigned kind);

@@ -12,20 +12,9 @@
 
 enum { NOT_LOOKED_AT, IN_VIEW, OUT_OF_VIEW };
 
-#define BIT(kind) (UINT32_C(1) << (kind))
-
-/* Kinds that belong to one heap. */
-static const uint32_t heap_kinds = BIT(MT_EVENT_ALLOC) | BIT(MT_EVENT_FREE_REQUESTED) |
-                                   BIT(MT_EVENT_FREE_COMPLETED) | BIT(MT_EVENT_SEGMENT_ALLOC) |
-                                   BIT(MT_EVENT_SEGMENT_FREE) | BIT(MT_EVENT_SEGMENT_MAP) |
-                                   BIT(MT_EVENT_SEGMENT_UNMAP) | BIT(MT_EVENT_OOM) |
-                                   BIT(MT_EVENT_ALLOC_FAILED) | BIT(MT_EVENT_EMPTY_CACHE);
-
-_Static_assert(MT_EVENT_KIND_COUNT <= 32, "kinds are bits of a word");
-
 static inline bool is_of_heap(const struct mt_event *event)
 {
-    return event->kind < MT_EVENT_KIND_COUNT && (heap_kinds & BIT(event->kind));
+    return mt_event_kind_has_heap(event->kind);
 }
 
 /* ---- choosing ----------------------------------------------------------------- */
@@ -184,6 +173,8 @@ static size_t plain_events(const struct mt_heap_view *view, const struct mt_even
 
     if (view->level != MT_VIEW_FRAMEWORK)
         return 0;
+    if (batch->only_heap == view->heap + 1u)
+        return batch->count;
     while (i < batch->count) {
         const struct mt_event *event = &batch->events[i];
 

@@ -164,7 +164,7 @@ static enum mt_status trace_next(struct mt_source *base, struct mt_event_batch *
         if (!decoded.count)
             continue;
         source->last_t_ns = decoded.events[decoded.count - 1].t_ns;
-        *batch = (struct mt_event_batch){decoded.events, decoded.count};
+        *batch = (struct mt_event_batch){decoded.events, decoded.count, decoded.only_heap};
         skip_events(source, batch);
         if (batch->count)
             return MT_OK;

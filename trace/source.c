@@ -4,8 +4,7 @@ static enum mt_status take(struct mt_source *source, struct mt_event_batch *batc
                            struct mt_error *error)
 {
     *batch = source->unread;
-    source->unread.events = NULL;
-    source->unread.count = 0;
+    source->unread = (struct mt_event_batch){0};
     return batch->count ? MT_OK : source->ops->next(source, batch, error);
 }
 

@@ -223,6 +223,7 @@ static enum mt_status finish_restoring(struct replay *replay)
     return status;
 }
 
+/* Memory events that are not of a block of the run. */
 static enum mt_status replay_memory(struct replay *replay, struct mt_event *event,
                                     struct mt_lane *lane, struct mt_replay_view *view,
                                     struct mt_error *error)
@@ -240,13 +241,23 @@ static enum mt_status replay_memory(struct replay *replay, struct mt_event *even
         }
         return mt_lane_segment(lane, event, view);
     }
-    switch (event->kind) {
-    case MT_EVENT_ALLOC: return mt_lane_alloc(lane, event, replay->allocations++, view);
-    case MT_EVENT_FREE_REQUESTED:
-    case MT_EVENT_FREE_COMPLETED: return mt_lane_free(lane, event, view);
-    case MT_EVENT_OOM: return mt_lane_oom(lane, event, view);
-    default: view->counters = lane->ops->counters(lane->policy); return MT_OK;
-    }
+    if (event->kind == MT_EVENT_OOM)
+        return mt_lane_oom(lane, event, view);
+    view->counters = lane->ops->counters(lane->policy);
+    return MT_OK;
+}
+
+/* Most events: a block begins or ends. */
+static inline bool is_block(const struct mt_event *event)
+{
+    return event->kind <= MT_EVENT_FREE_COMPLETED && !(event->flags & MT_EVENT_INITIAL);
+}
+
+static inline enum mt_status replay_block(struct replay *replay, const struct mt_event *event,
+                                          struct mt_lane *lane, struct mt_replay_view *view)
+{
+    return event->kind == MT_EVENT_ALLOC ? mt_lane_alloc(lane, event, replay->allocations++, view)
+                                         : mt_lane_free(lane, event, view);
 }
 
 /* Where a limit shows, a run without one is over for those who observe it. */
@@ -277,6 +288,8 @@ static enum mt_status simulate(struct replay *replay, struct mt_event **event,
     }
     if (status != MT_OK || lane->given_up)
         return status;
+    if (is_block(*event))
+        return replay_block(replay, *event, lane, view);
     if (is_flush || (mt_event_is_segment(*event) && !lane->group_open)) {
         *copy = **event;
         *event = copy;

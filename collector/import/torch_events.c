@@ -224,6 +224,7 @@ enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *ba
     source->integrity.events_read = mt_max_u64(source->integrity.events_read, torch->next_seq);
     batch->events = torch->batch;
     batch->count = count;
+    batch->only_heap = torch->heap + 1u;
     return count ? MT_OK : MT_END;
 }
 

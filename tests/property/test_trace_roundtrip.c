@@ -14,6 +14,16 @@ static void check_event(const struct mt_event *got, const struct mt_event *expec
                  got->kind);
 }
 
+/* What a batch says of all its heaps has to be so of each event. */
+static void check_heap(const struct mt_event_batch *batch, const struct mt_event *event)
+{
+    if (!batch->only_heap)
+        return;
+    assert_int_not_equal(event->kind, MT_EVENT_MEMORY_SAMPLE);
+    if (mt_event_kind_has_heap(event->kind))
+        assert_int_equal(event->heap + 1u, batch->only_heap);
+}
+
 /* Reads on to the end; the first event has to be made->events[from]. */
 static void check_rest(struct mt_source *source, const struct made_trace *made, size_t from)
 {
@@ -26,6 +36,7 @@ static void check_rest(struct mt_source *source, const struct made_trace *made, 
     while ((status = mt_source_next(source, &batch, &error)) == MT_OK) {
         assert_true(batch.count > 0);
         for (i = 0; i < batch.count; i++) {
+            check_heap(&batch, &batch.events[i]);
             assert_false(ended);
             ended = batch.events[i].kind == MT_EVENT_END;
             if (!ended) {

@@ -15,6 +15,7 @@ static void empty_map(void **state)
 
     (void)state;
     assert_int_equal(mt_map_get(&map, 0), MT_MAP_NONE);
+    assert_int_equal(mt_map_find(&map, 0), MT_MAP_NONE);
     assert_int_equal(mt_map_take(&map, 7), MT_MAP_NONE);
     mt_map_release(&map);
 }
@@ -86,6 +87,10 @@ static void one_operation(struct mt_map *map, struct oracle *oracle, uint64_t ra
     size_t i = (size_t)(random >> 8) % KEY_COUNT;
     uint32_t value = (uint32_t)(random >> 32) & 0xffffff;
 
+    if (random % 7 < 3) /* what comes next may be of the same key, or of another */
+        assert_int_equal(mt_map_find(map, oracle->key[i]), oracle->value[i]);
+    if (random % 11 == 0)
+        i = (i + 1) % KEY_COUNT;
     if (random % 5 < 3) {
         oracle->count += oracle->value[i] == MT_MAP_NONE;
         oracle->value[i] = value;

@@ -171,6 +171,106 @@ static void limits_are_kept_to_the_byte(void **unused)
     assert_int_equal(result->failed_requests, 2);
 }
 
+/* What needs more than it is given is left alone from there on; others are not. */
+static void who_reserves_too_much_is_given_up(void **unused)
+{
+    uint64_t most[MT_MAX_DEVICES] = {20 * MT_MIB, 40 * MT_MIB};
+    struct mt_replay_options options = {.policy = "pytorch:", .most_reserved_bytes = most};
+    struct mt_event events[] = {event(MT_EVENT_ALLOC, BASE, 4 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE, 4 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 30 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE + 128 * MT_MIB, 512),
+                                event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 512)};
+
+    (void)unused;
+    events[1].device = events[4].device = 1;
+    (void)replay(events, 5, 64, &options);
+    assert_true(summary.devices[0].given_up);
+    assert_int_equal(summary.devices[0].counters.reserved.peak, 50 * MT_MIB);
+    assert_int_equal(summary.devices[0].counters.allocations, 2); /* not the third */
+    assert_false(summary.devices[1].given_up);
+    assert_int_equal(summary.devices[1].counters.allocations, 2);
+    most[0] = 50 * MT_MIB; /* so much is allowed */
+    (void)replay(events, 5, 64, &options);
+    assert_true(summary.devices[0].given_up); /* the small segment is too much */
+    assert_int_equal(summary.devices[0].counters.reserved.peak, 52 * MT_MIB);
+    most[0] = UINT64_MAX;
+    (void)replay(events, 5, 64, &options);
+    assert_false(summary.devices[0].given_up);
+    options.limit_bytes = 40 * MT_MIB; /* a request that fails settles it, too */
+    (void)replay(events, 5, 64, &options);
+    assert_true(summary.devices[0].given_up);
+    assert_int_equal(summary.devices[0].failed_requests, 1);
+    assert_int_equal(summary.devices[0].counters.allocations, 1);
+}
+
+/* An observer sees the run under the limit that its events tell of, from its start:
+ * what it was shown before it has to forget. */
+struct observed {
+    size_t events, restarts;
+    uint64_t reserved_bytes;
+};
+
+static enum mt_status observe(void *context, const struct mt_event *at,
+                              const struct mt_replay_view *view)
+{
+    struct observed *observed = context;
+
+    (void)at;
+    observed->events++;
+    observed->reserved_bytes = view->counters->reserved.now;
+    return MT_OK;
+}
+
+static enum mt_status forget(void *context)
+{
+    struct observed *observed = context;
+
+    observed->events = 0;
+    observed->restarts++;
+    return MT_OK;
+}
+
+static void replay_observed(struct mt_event *events, size_t count, struct observed *observed)
+{
+    const struct mt_replay_options options = {.policy = "pytorch", .verify = true};
+    const struct mt_replay_observer observer = {observed, observe, forget};
+    struct memory_source source;
+    struct mt_error error;
+
+    memset(observed, 0, sizeof *observed);
+    memory_source_init(&source, events, count, 3);
+    assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
+    assert_int_equal(mt_replay_run(&source.source, &options, &observer, &summary, &error), MT_OK);
+    memory_source_release(&source);
+}
+
+static void observers_see_one_run(void **unused)
+{
+    struct mt_event retry[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MT_MIB),
+                               event(MT_EVENT_ALLOC, BASE, 4 * MT_MIB),
+                               event(MT_EVENT_FREE_REQUESTED, BASE, 4 * MT_MIB),
+                               event(MT_EVENT_FREE_COMPLETED, BASE, 4 * MT_MIB),
+                               event(MT_EVENT_SEGMENT_FREE, BASE, 20 * MT_MIB),
+                               event(MT_EVENT_SEGMENT_ALLOC, BASE + 64 * MT_MIB, 30 * MT_MIB),
+                               event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 30 * MT_MIB),
+                               event(MT_EVENT_MARK, 0, 0)};
+    struct observed observed;
+
+    (void)unused;
+    replay_observed(retry, 4, &observed);
+    assert_int_equal(observed.restarts, 0);
+    assert_int_equal(observed.events, 4);
+    replay_observed(retry, MT_ARRAY_LEN(retry), &observed);
+    assert_int_equal(observed.restarts, 1);
+    assert_int_equal(observed.events, MT_ARRAY_LEN(retry));
+    assert_true(summary.devices[0].verify.exact);
+    assert_true(summary.devices[0].limit_inferred);
+    assert_int_equal(summary.devices[0].limit_low_bytes, 30 * MT_MIB);
+    assert_int_equal(summary.devices[0].limit_high_bytes, 50 * MT_MIB);
+    assert_int_equal(summary.devices[0].counters.retries, 1);
+}
+
 static void ooms_bound_the_limit(void **unused)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
@@ -295,6 +395,8 @@ int main(void)
         cmocka_unit_test(lost_events_are_counted_not_fatal),
         cmocka_unit_test(absurd_sizes_run_out_of_memory),
         cmocka_unit_test(limits_are_kept_to_the_byte),
+        cmocka_unit_test(who_reserves_too_much_is_given_up),
+        cmocka_unit_test(observers_see_one_run),
         cmocka_unit_test(ooms_bound_the_limit),
         cmocka_unit_test(traces_without_completions_complete_at_the_request),
         cmocka_unit_test(state_at_the_start_is_restored),
