@@ -80,7 +80,8 @@ static enum mt_status (*const finders[])(struct mt_finding_search *) = {
     mt_find_pinned_segments, mt_find_optimizer_state,  mt_find_loss_peak,
     mt_find_foreach_peak,    mt_find_held_activations, mt_find_cache_flushes,
     mt_find_first_steps,     mt_find_kept_gradients,   mt_find_outside_memory,
-    mt_find_idle_state,      mt_find_exception_frames,
+    mt_find_idle_state,      mt_find_exception_frames, mt_find_large_layer,
+    mt_find_dtype_copies,    mt_find_cast_weights,
 };
 
 /* "error": it ends the run if it goes on; "warning": memory is to be had; "info":

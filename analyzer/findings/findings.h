@@ -43,6 +43,9 @@ enum mt_status mt_find_first_steps(struct mt_finding_search *search) MT_MUST_USE
 enum mt_status mt_find_kept_gradients(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_idle_state(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_exception_frames(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_large_layer(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_dtype_copies(struct mt_finding_search *search) MT_MUST_USE;
+enum mt_status mt_find_cast_weights(struct mt_finding_search *search) MT_MUST_USE;
 enum mt_status mt_find_outside_memory(struct mt_finding_search *search) MT_MUST_USE;
 
 /* Does what lies where at the reserved peak matter? */

@@ -1,0 +1,321 @@
+/* A model that is on the device twice while it is set up, in two dtypes: halved after
+ * it was moved there, or read there and then copied. If the peak is in set-up, what is
+ * there and gone when the first phase begins is held against what stays: is nearly all
+ * of it twice, or half, as large as blocks that stay, one for one, then the ones are
+ * copies of the others. Looked at are first those blocks that modules made when they
+ * were moved or converted, which can be nothing else; then all others, which have to
+ * be many and of several sizes. What is claimed is what a replay saves in which each
+ * of them ends as soon as it is born. */
+#include "retime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "map.h"
+#include "site.h"
+#include "stack_kinds.h"
+#include "units.h"
+
+enum {
+    PAIRED_PARTS = 10, /* all but this part has to be paired, in bytes */
+    LEAST_PAIRS = 4,   /* of what may be anything: */
+    LEAST_SIZES = 3    /* that are different */
+};
+
+#define MOST_BLOCKS (1u << 20) /* in set-up */
+
+struct setup {
+    struct mt_finding_search *search;
+    uint64_t until; /* the last event of set-up */
+    struct mt_life *blocks;
+    size_t count, capacity;
+    struct mt_map slots; /* address -> live block */
+
+    bool moved;                     /* looked at is what modules moved or converted */
+    struct mt_life **gone, **stays; /* of that, by size */
+    size_t gone_count, stay_count;
+    uint64_t gone_bytes; /* at the peak */
+};
+
+/* Blocks that are gone, each with one that stays. */
+struct pairs {
+    struct mt_life **gone;
+    const struct mt_life *stays; /* of the largest */
+    uint64_t bytes;              /* of those there at the peak */
+    uint32_t count, at_peak, sizes;
+};
+
+/* ---- what there is in set-up ------------------------------------------------------- */
+
+static enum mt_status on_event(struct setup *setup, const struct mt_event *event)
+{
+    uint32_t slot;
+
+    if (event->device != setup->search->device->device)
+        return MT_OK;
+    if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED) {
+        slot = mt_map_take(&setup->slots, event->addr);
+        if (slot != MT_MAP_NONE)
+            setup->blocks[slot].end_event = event->seq;
+        return MT_OK;
+    }
+    if (event->kind != MT_EVENT_ALLOC || setup->count == MOST_BLOCKS)
+        return MT_OK;
+    if (mt_grow(&setup->blocks, &setup->capacity, setup->count + 1, sizeof *setup->blocks))
+        return MT_ERR_MEMORY;
+    setup->blocks[setup->count] = (struct mt_life){.addr = event->addr,
+                                                   .birth_event = event->seq,
+                                                   .end_event = UINT64_MAX,
+                                                   .requested_bytes = event->size_bytes,
+                                                   .stack = event->stack,
+                                                   .stream = event->stream,
+                                                   .heap = event->heap,
+                                                   .pool = event->pool};
+    return mt_map_set(&setup->slots, event->addr, (uint32_t)setup->count++);
+}
+
+static enum mt_status read_setup(struct setup *setup)
+{
+    struct mt_analysis *analysis = setup->search->analysis;
+    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
+    struct mt_event_batch batch = {0};
+    bool over = false;
+    size_t i;
+
+    while (status == MT_OK && !over) {
+        status = mt_source_next(analysis->source, &batch, analysis->error);
+        for (i = 0; status == MT_OK && i < batch.count && !over; i++) {
+            over = batch.events[i].seq > setup->until;
+            if (!over)
+                status = on_event(setup, &batch.events[i]);
+        }
+    }
+    return status == MT_END ? MT_OK : status;
+}
+
+static bool is_there(const struct setup *setup, const struct mt_life *block)
+{
+    const uint64_t peak = setup->search->device->allocated_peak.event;
+
+    return block->birth_event <= peak && block->end_event > peak;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct mt_life *const *x = a, *const *y = b;
+
+    if ((*x)->requested_bytes != (*y)->requested_bytes)
+        return (*x)->requested_bytes < (*y)->requested_bytes ? -1 : 1;
+    return ((*x)->birth_event > (*y)->birth_event) - ((*x)->birth_event < (*y)->birth_event);
+}
+
+static bool was_moved(const struct setup *setup, const struct mt_life *block)
+{
+    const struct mt_stack_kinds *kinds = &setup->search->analysis->survey.roles.stacks;
+
+    return mt_stack_kind(kinds, block->stack) & MT_STACK_MOVES;
+}
+
+/* What is looked at: gone, or there when set-up is over. */
+static void divide(struct setup *setup)
+{
+    size_t i;
+
+    setup->gone_count = setup->stay_count = 0;
+    setup->gone_bytes = 0;
+    for (i = 0; i < setup->count; i++) {
+        struct mt_life *block = &setup->blocks[i];
+        bool stays = block->end_event == UINT64_MAX;
+        if (was_moved(setup, block) != setup->moved && (setup->moved || !stays))
+            continue;
+        if (stays) {
+            setup->stays[setup->stay_count++] = block;
+            continue;
+        }
+        setup->gone[setup->gone_count++] = block;
+        setup->gone_bytes += is_there(setup, block) ? block->requested_bytes : 0;
+    }
+    if (setup->gone_count)
+        qsort(setup->gone, setup->gone_count, sizeof *setup->gone, by_size);
+    if (setup->stay_count)
+        qsort(setup->stays, setup->stay_count, sizeof *setup->stays, by_size);
+}
+
+/* ---- pairs ------------------------------------------------------------------------- */
+
+static void add_pair(const struct setup *setup, struct pairs *pairs, struct mt_life *gone,
+                     const struct mt_life *stays)
+{
+    if (!pairs->count || pairs->gone[pairs->count - 1]->requested_bytes != gone->requested_bytes)
+        pairs->sizes++;
+    if (is_there(setup, gone)) {
+        pairs->bytes += gone->requested_bytes;
+        pairs->at_peak++;
+    }
+    pairs->gone[pairs->count++] = gone;
+    pairs->stays = stays;
+}
+
+/* One for one: a block that is gone, so many times, is as large as one that stays, so
+ * many times. */
+static void pair(const struct setup *setup, uint64_t gone_times, uint64_t stay_times,
+                 struct pairs *pairs)
+{
+    size_t i = 0, j = 0;
+
+    *pairs = (struct pairs){.gone = pairs->gone};
+    while (i < setup->gone_count && j < setup->stay_count) {
+        uint64_t gone = setup->gone[i]->requested_bytes, stays = setup->stays[j]->requested_bytes;
+        uint64_t gone_whole = gone / stay_times, stays_whole = stays / gone_times;
+        if (gone_whole == stays_whole && gone % stay_times == 0 && stays % gone_times == 0)
+            add_pair(setup, pairs, setup->gone[i], setup->stays[j]);
+        i += gone_whole <= stays_whole;
+        j += stays_whole <= gone_whole;
+    }
+}
+
+static bool are_copies(const struct setup *setup, const struct pairs *pairs)
+{
+    const struct mt_finding_search *search = setup->search;
+
+    return (setup->moved || (pairs->at_peak >= LEAST_PAIRS && pairs->sizes >= LEAST_SIZES)) &&
+           setup->gone_bytes - pairs->bytes <= setup->gone_bytes / PAIRED_PARTS &&
+           mt_finding_matters(pairs->bytes, search->device->allocated_peak.bytes);
+}
+
+/* ---- what is said ------------------------------------------------------------------- */
+
+static const char *advice_for(const struct setup *setup)
+{
+    return setup->moved
+               ? "make the model in its last dtype before it is on the device: to(device, dtype) "
+                 "in one call, torch_dtype=..., torch.set_default_dtype; or make it under "
+                 "torch.device('meta') and call to_empty"
+               : "read it to the host (map_location='cpu'), or in the model's dtype and handed "
+                 "over instead of copied (load_state_dict with assign=True)";
+}
+
+static enum mt_status say(const struct setup *setup, const struct pairs *pairs,
+                          const struct mt_retimed_peaks *after)
+{
+    const struct mt_device_report *device = setup->search->device;
+    const struct mt_symbols *symbols = &setup->search->analysis->source->symbols;
+    struct mt_arena *arena = &setup->search->analysis->report->arena;
+    const struct mt_life *largest = pairs->gone[pairs->count - 1];
+    const char *gone = mt_site_label(arena, symbols, largest->stack, false),
+               *stays = mt_site_label(arena, symbols, pairs->stays->stack, false), *evidence[4];
+    char n[3][MT_UNITS_TEXT];
+    struct mt_finding finding = {.id = "dtype-copies",
+                                 .severity = "warning",
+                                 .bytes = device->allocated_peak.bytes - after->allocated_bytes,
+                                 .evidence = evidence,
+                                 .evidence_count = 4,
+                                 .advice = advice_for(setup)};
+
+    if (!gone || !stays)
+        return MT_ERR_MEMORY;
+    finding.title = mt_arena_printf(
+        arena, "%s less at the peak if set-up does not have the model in two dtypes at once",
+        mt_format_bytes(n[0], finding.bytes));
+    evidence[0] = mt_arena_printf(
+        arena,
+        "at the peak, before the first phase, %s blocks, %s, are there that end in set-up, and are "
+        "%s as large as blocks that stay, one for one",
+        mt_format_count(n[0], pairs->at_peak), mt_format_bytes(n[1], pairs->bytes),
+        largest->requested_bytes > pairs->stays->requested_bytes ? "twice" : "half");
+    evidence[1] = mt_arena_printf(arena, "made by %s; those that stay by %s", gone, stays);
+    evidence[2] = mt_arena_printf(
+        arena, "replayed, each of them ended as soon as it is born: %s allocated instead of %s",
+        mt_format_bytes(n[0], after->allocated_bytes),
+        mt_format_bytes(n[1], device->allocated_peak.bytes));
+    evidence[3] = mt_arena_printf(arena, "and %s reserved instead of %s",
+                                  mt_format_bytes(n[0], after->reserved_bytes),
+                                  mt_format_bytes(n[1], device->reserved_peak.bytes));
+    return mt_finding_say(setup->search, &finding);
+}
+
+static enum mt_status prove(const struct setup *setup, const struct pairs *pairs)
+{
+    const struct mt_device_report *device = setup->search->device;
+    struct mt_retime retime = {0};
+    struct mt_retimed_peaks after;
+    enum mt_status status = MT_OK;
+    uint32_t i;
+
+    for (i = 0; status == MT_OK && i < pairs->count; i++)
+        status = mt_retime_free(&retime, device->device, pairs->gone[i]->birth_event + 1,
+                                pairs->gone[i]);
+    if (status == MT_OK)
+        status = mt_retime_replay(&retime, setup->search, &after);
+    if (status == MT_OK && after.known && after.allocated_bytes < device->allocated_peak.bytes &&
+        after.reserved_bytes <= device->reserved_peak.bytes &&
+        mt_finding_matters(device->allocated_peak.bytes - after.allocated_bytes,
+                           device->allocated_peak.bytes))
+        status = say(setup, pairs, &after);
+    mt_retime_release(&retime);
+    return status;
+}
+
+/* In one dtype and then in one of half its size, or the other way. */
+static bool find_copies(struct setup *setup, bool moved, struct pairs *pairs)
+{
+    setup->moved = moved;
+    divide(setup);
+    pair(setup, 1, 2, pairs);
+    if (are_copies(setup, pairs))
+        return true;
+    pair(setup, 2, 1, pairs);
+    return are_copies(setup, pairs);
+}
+
+static enum mt_status look_at(struct setup *setup)
+{
+    struct pairs pairs = {0};
+    enum mt_status status = read_setup(setup);
+
+    if (status != MT_OK || setup->count == MOST_BLOCKS)
+        return status;
+    setup->gone = calloc(setup->count + 1, sizeof *setup->gone);
+    setup->stays = calloc(setup->count + 1, sizeof *setup->stays);
+    pairs.gone = calloc(setup->count + 1, sizeof *pairs.gone);
+    if (!setup->gone || !setup->stays || !pairs.gone)
+        status = MT_ERR_MEMORY;
+    else if (find_copies(setup, true, &pairs) || find_copies(setup, false, &pairs))
+        status = prove(setup, &pairs);
+    free(pairs.gone);
+    return status;
+}
+
+/* The peak is in set-up, and later ones are well below it. */
+static bool may_pay(const struct mt_finding_search *search)
+{
+    const struct mt_report *report = search->analysis->report;
+    const uint64_t peak = search->device->allocated_peak.bytes;
+    uint64_t most = 0;
+    uint32_t i;
+
+    if (!report->phase_count ||
+        search->device->allocated_peak.event >= report->phases[0].begin_event)
+        return false;
+    for (i = 0; i < report->phase_count; i++)
+        most = mt_max_u64(most, search->device->phase_uses[i].peak.allocated);
+    return most < peak && mt_finding_matters(peak - most, peak);
+}
+
+enum mt_status mt_find_dtype_copies(struct mt_finding_search *search)
+{
+    struct setup setup = {.search = search};
+    enum mt_status status;
+
+    if (!mt_finding_replayable(search) || search->analysis->source->header.starts_in_middle ||
+        !may_pay(search))
+        return MT_OK;
+    setup.until = mt_phase_eve(&search->analysis->report->phases[0]);
+    status = look_at(&setup);
+    mt_map_release(&setup.slots);
+    free(setup.blocks);
+    free(setup.gone);
+    free(setup.stays);
+    return status;
+}

@@ -1,0 +1,181 @@
+/* A layer that is most of the model: one or two parameters of a size, with what else
+ * of that size lies there at the peak for them, gradients, the optimizer's state and
+ * its temporaries. Sizes are all that ties them, so they are counted, not called its
+ * own; what the layer puts out is no part of it: a trace has no shapes. */
+#include "findings.h"
+
+#include <string.h>
+
+#include "site.h"
+#include "units.h"
+#include "util.h"
+
+enum {
+    LEAST_SHARE = 4,      /* of the peak */
+    PARAMETERS_SHARE = 2, /* of all parameters: the model is not made of such */
+    MOST_PARAMETERS = 2,  /* of one size: an embedding, and an output layer as large, */
+    LEAST_OTHERS = 8      /* with layers between them: parameters of other sizes */
+};
+
+/* What lies there of one size. */
+struct layer {
+    uint64_t each_bytes; /* requested */
+    uint64_t bytes, parameter_bytes;
+    uint64_t blocks[MT_ROLE_COUNT];
+    uint64_t others; /* parameters of other sizes */
+    uint32_t stack;  /* of the parameters */
+};
+
+static uint64_t each_of(const struct mt_holding *holding)
+{
+    return holding->requested_bytes / holding->blocks;
+}
+
+static bool is_counted(enum mt_role role)
+{
+    return role == MT_ROLE_PARAMETERS || role == MT_ROLE_GRADIENTS ||
+           role == MT_ROLE_OPTIMIZER_STATE || role == MT_ROLE_TEMPORARIES;
+}
+
+static struct layer layer_of(const struct mt_instant *peak, uint64_t each_bytes)
+{
+    struct layer layer = {.each_bytes = each_bytes, .stack = MT_NO_ID};
+    uint32_t i;
+
+    for (i = 0; i < peak->holding_count; i++) {
+        const struct mt_holding *holding = &peak->holdings[i];
+        if (each_of(holding) != each_bytes) {
+            layer.others += holding->role == MT_ROLE_PARAMETERS ? holding->blocks : 0;
+            continue;
+        }
+        if (!is_counted(holding->role))
+            continue;
+        layer.bytes += holding->bytes;
+        layer.blocks[holding->role] += holding->blocks;
+        if (holding->role != MT_ROLE_PARAMETERS)
+            continue;
+        layer.parameter_bytes += holding->bytes;
+        layer.stack = holding->stack;
+    }
+    return layer;
+}
+
+/* The largest of the parameters there. */
+static struct layer largest_layer(const struct mt_instant *peak)
+{
+    uint64_t most = 0;
+    uint32_t i;
+
+    for (i = 0; i < peak->holding_count; i++)
+        if (peak->holdings[i].role == MT_ROLE_PARAMETERS)
+            most = mt_max_u64(most, each_of(&peak->holdings[i]));
+    return layer_of(peak, most);
+}
+
+/* The class that made the parameter, if the stack has its __init__: where it was made
+ * on the device, not moved there. */
+static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
+{
+    static const struct {
+        const char *file, *kind;
+    } kinds[] = {{"torch/nn/modules/sparse.py", "an embedding"},
+                 {"torch/nn/modules/linear.py", "a linear layer"}};
+    size_t i;
+
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
+        const char *file = mt_symbols_text(symbols, frame->file);
+        for (i = 0; i < MT_ARRAY_LEN(kinds); i++)
+            if (strstr(file, kinds[i].file) &&
+                strcmp(mt_symbols_text(symbols, frame->function), "__init__") == 0)
+                return kinds[i].kind;
+    }
+    return NULL;
+}
+
+static const char *advice_for(const char *kind)
+{
+    if (kind && strcmp(kind, "an embedding") == 0)
+        return "gradients of the rows that are used alone (sparse=True, with SGD or SparseAdam), "
+               "fewer or shorter rows, or the table shared by the ranks (TorchRec, FSDP)";
+    if (kind)
+        return "a shorter row for each output (adaptive or sampled softmax, a low rank), the "
+               "weight of the embedding, if they are as large, or its parts shared by the ranks";
+    return "if it is an embedding: gradients of the used rows alone (sparse=True, with SGD or "
+           "SparseAdam); an output layer: the embedding's weight, adaptive or sampled softmax; "
+           "either: its parts shared by the ranks (FSDP, TorchRec)";
+}
+
+static const char *tell_blocks(struct mt_arena *arena, const struct layer *layer)
+{
+    const uint64_t *blocks = layer->blocks;
+    char n[4][MT_UNITS_TEXT];
+
+    return mt_arena_printf(arena,
+                           "blocks of this size, by role: parameters %s, gradients %s, state of "
+                           "the optimizer %s, temporaries %s",
+                           mt_format_count(n[0], blocks[MT_ROLE_PARAMETERS]),
+                           mt_format_count(n[1], blocks[MT_ROLE_GRADIENTS]),
+                           mt_format_count(n[2], blocks[MT_ROLE_OPTIMIZER_STATE]),
+                           mt_format_count(n[3], blocks[MT_ROLE_TEMPORARIES]));
+}
+
+static const char *tell_origin(const struct mt_finding_search *search, const struct layer *layer,
+                               const char *kind)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *label =
+        mt_site_label(arena, &search->analysis->source->symbols, layer->stack, false);
+
+    if (!label)
+        return NULL;
+    return kind ? mt_arena_printf(arena, "%s made it: %s", kind, label)
+                : mt_arena_printf(arena,
+                                  "which module made it does not show; it came to the "
+                                  "device at %s",
+                                  label);
+}
+
+/* One parameter, or the two ends of a model. */
+static bool is_layer(const struct layer *layer)
+{
+    const uint64_t parameters = layer->blocks[MT_ROLE_PARAMETERS];
+
+    return parameters == 1 || (parameters == MOST_PARAMETERS && layer->others >= LEAST_OTHERS);
+}
+
+enum mt_status mt_find_large_layer(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const uint64_t peak = device->allocated_peak.bytes,
+                   parameters = device->peak_role_bytes[MT_ROLE_PARAMETERS];
+    const char *evidence[3], *kind;
+    char n[3][MT_UNITS_TEXT];
+    struct layer layer;
+    bool is_one;
+    struct mt_finding finding = {
+        .id = "large-layer", .severity = "info", .evidence = evidence, .evidence_count = 3};
+
+    if (!search->analysis->report->saw_backward || !device->instant_count)
+        return MT_OK;
+    layer = largest_layer(&device->instants[0]);
+    if (!is_layer(&layer) || layer.parameter_bytes < parameters / PARAMETERS_SHARE ||
+        !mt_finding_matters(layer.bytes, peak) || layer.bytes < peak / LEAST_SHARE)
+        return MT_OK;
+    kind = kind_of(&search->analysis->source->symbols, layer.stack);
+    finding.bytes = layer.bytes;
+    finding.advice = advice_for(kind);
+    is_one = layer.blocks[MT_ROLE_PARAMETERS] == 1;
+    finding.title =
+        mt_arena_printf(arena, "%s of the peak, %s, are the %s and blocks of %s size, %s each",
+                        mt_format_bytes(n[0], layer.bytes),
+                        mt_format_percent(n[1], (double)layer.bytes / (double)peak),
+                        is_one ? "largest parameter" : "two largest parameters",
+                        is_one ? "its" : "their", mt_format_bytes(n[2], layer.each_bytes));
+    evidence[0] = tell_blocks(arena, &layer);
+    evidence[1] = tell_origin(search, &layer, kind);
+    evidence[2] =
+        mt_arena_printf(arena, "all parameters take %s", mt_format_bytes(n[0], parameters));
+    return mt_finding_say(search, &finding);
+}
