@@ -219,7 +219,8 @@ enum mt_status mt_history_feed_birth(void *context, const struct mt_block_life *
 
     group.block_bytes = life->block_bytes;
     return status ? status
-                  : mt_history_birth(feed->builder, life->block, &group, life->block_bytes);
+                  : mt_history_birth(feed->builder, life->block, &group, life->block_bytes,
+                                     life->birth_event < feed->attribution.first_event);
 }
 
 enum mt_status mt_history_feed_end(void *context, const struct mt_block_life *life)
@@ -228,7 +229,8 @@ enum mt_status mt_history_feed_end(void *context, const struct mt_block_life *li
 
     return life->end_event == UINT64_MAX
                ? MT_OK
-               : mt_history_death(feed->builder, life->block, life->block_bytes);
+               : mt_history_death(feed->builder, life->block, life->block_bytes,
+                                  life->end_event < feed->attribution.first_event);
 }
 
 enum mt_status mt_history_feed_state(void *context, const struct mt_model_state *state)

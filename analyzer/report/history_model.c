@@ -1,10 +1,9 @@
-/* Between two instants only differences are kept. `settled` is what changed from
- * the instant of the last finished column to the fullest one of this column so
- * far, `later` what changed since that one. A new maximum settles what came
- * later; a finished column writes what is settled, and what came later is the
- * state that the next one begins with. Every change is moved at most twice, so
- * an event costs O(1). */
+/* Between two instants only differences are kept (history_sums.h): a new maximum
+ * settles what came later; a finished column writes what is settled, and what came
+ * later is the state that the next one begins with. Every change is moved at most
+ * twice, so an event costs O(1). */
 #include "history_groups.h"
+#include "history_sums.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -14,34 +13,16 @@
 #define MOST_GROUPS  16384u
 #define MOST_CHANGES (1u << 19)
 
-struct delta {
-    int64_t bytes, blocks;
-};
-
-/* What is being added up for each group. */
-struct tally {
-    int64_t told_bytes; /* at the instant of the last finished column */
-    struct delta settled, later;
-    bool in_settled, in_later; /* listed below */
-};
-
-struct list {
-    uint32_t *groups;
-    uint32_t count, capacity;
-};
-
 /* Of the event whose state is not known yet. */
 struct pending {
     uint32_t group;
-    struct delta delta;
+    struct mt_history_delta delta;
 };
 
 struct mt_history_builder {
     struct mt_history *history; /* columns in the arena; the rest is put there at the end */
     struct mt_history_groups groups;
-    struct tally *tallies; /* parallel to the groups */
-    uint32_t tally_capacity;
-    struct list settled, later;
+    struct mt_history_sums sums; /* of the groups */
     struct mt_strings words;
     const char **texts; /* of words, in the arena */
     uint32_t text_capacity;
@@ -81,100 +62,18 @@ const char *mt_history_word(struct mt_history_builder *builder, const char *text
     return builder->texts[id];
 }
 
-/* ---- sums ---------------------------------------------------------------- */
-
-static enum mt_status list_add(struct list *list, uint32_t group)
-{
-    if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
-        uint32_t *bigger = realloc(list->groups, capacity * sizeof *bigger);
-
-        if (!bigger)
-            return MT_ERR_MEMORY;
-        list->groups = bigger;
-        list->capacity = capacity;
-    }
-    list->groups[list->count++] = group;
-    return MT_OK;
-}
-
-static enum mt_status add_later(struct mt_history_builder *builder, uint32_t group,
-                                struct delta delta)
-{
-    struct tally *tally = &builder->tallies[group];
-
-    tally->later.bytes += delta.bytes;
-    tally->later.blocks += delta.blocks;
-    if (tally->in_later)
-        return MT_OK;
-    tally->in_later = true;
-    return list_add(&builder->later, group);
-}
-
-/* Up to now is up to the fullest instant. */
-static enum mt_status settle(struct mt_history_builder *builder)
-{
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < builder->later.count && !status; i++) {
-        struct tally *tally = &builder->tallies[builder->later.groups[i]];
-
-        tally->settled.bytes += tally->later.bytes;
-        tally->settled.blocks += tally->later.blocks;
-        tally->later = (struct delta){0, 0};
-        tally->in_later = false;
-        if (!tally->in_settled)
-            status = list_add(&builder->settled, builder->later.groups[i]);
-        tally->in_settled = true;
-    }
-    builder->later.count = 0;
-    return status;
-}
-
 static enum mt_status take_pending(struct mt_history_builder *builder)
 {
     enum mt_status status = MT_OK;
 
     for (unsigned i = 0; i < builder->pending_count && !status; i++)
-        status = add_later(builder, builder->pending[i].group, builder->pending[i].delta);
+        status = mt_history_sums_add(&builder->sums, builder->pending[i].group,
+                                     builder->pending[i].delta);
     builder->pending_count = 0;
     return status;
 }
 
 /* ---- putting small groups together --------------------------------------- */
-
-/* Sums of those that became one. */
-static enum mt_status renumber_tallies(struct mt_history_builder *builder, const uint32_t *into,
-                                       uint32_t old_count)
-{
-    struct tally *fresh = calloc(builder->tally_capacity, sizeof *fresh);
-    enum mt_status status = MT_OK;
-
-    if (!fresh)
-        return MT_ERR_MEMORY;
-    builder->settled.count = builder->later.count = 0;
-    for (uint32_t i = 0; i < old_count; i++) {
-        const struct tally *old = &builder->tallies[i];
-        struct tally *tally = &fresh[into[i]];
-
-        tally->told_bytes += old->told_bytes;
-        tally->settled.bytes += old->settled.bytes;
-        tally->settled.blocks += old->settled.blocks;
-        tally->later.bytes += old->later.bytes;
-        tally->later.blocks += old->later.blocks;
-        tally->in_settled |= old->in_settled;
-        tally->in_later |= old->in_later;
-    }
-    free(builder->tallies);
-    builder->tallies = fresh;
-    for (uint32_t i = 0; i < builder->groups.count && !status; i++) {
-        if (fresh[i].in_settled)
-            status = list_add(&builder->settled, i);
-        if (!status && fresh[i].in_later)
-            status = list_add(&builder->later, i);
-    }
-    return status;
-}
 
 static void renumber_blocks(struct mt_history_builder *builder, const uint32_t *into)
 {
@@ -195,7 +94,7 @@ static enum mt_status merge_small(struct mt_history_builder *builder)
     status =
         mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes, &into);
     if (!status)
-        status = renumber_tallies(builder, into, old_count);
+        status = mt_history_sums_renumber(&builder->sums, into, old_count, builder->groups.count);
     if (!status) {
         renumber_blocks(builder, into);
         status = mt_history_renumber(history->columns, builder->at, builder->changes,
@@ -209,7 +108,7 @@ static enum mt_status merge_small(struct mt_history_builder *builder)
 static void note_most(struct mt_history_builder *builder)
 {
     for (uint32_t i = 0; i < builder->groups.count; i++) {
-        const struct tally *tally = &builder->tallies[i];
+        const struct mt_history_tally *tally = &builder->sums.tallies[i];
         int64_t now = tally->told_bytes + tally->settled.bytes + tally->later.bytes;
         struct mt_history_group *group = &builder->groups.list[i];
 
@@ -235,7 +134,7 @@ static enum mt_status make_room(struct mt_history_builder *builder)
 /* ---- columns ------------------------------------------------------------- */
 
 static enum mt_status tell_change(struct mt_history_builder *builder, uint32_t group,
-                                  struct delta delta)
+                                  struct mt_history_delta delta)
 {
     if (builder->change_count == builder->change_capacity) {
         uint32_t capacity = builder->change_capacity ? builder->change_capacity * 2 : 1024;
@@ -255,9 +154,9 @@ static enum mt_status tell_settled(struct mt_history_builder *builder)
 {
     enum mt_status status = MT_OK;
 
-    for (uint32_t i = 0; i < builder->settled.count && !status; i++) {
-        uint32_t index = builder->settled.groups[i];
-        struct tally *tally = &builder->tallies[index];
+    for (uint32_t i = 0; i < builder->sums.settled.count && !status; i++) {
+        uint32_t index = builder->sums.settled.groups[i];
+        struct mt_history_tally *tally = &builder->sums.tallies[index];
         struct mt_history_group *group = &builder->groups.list[index];
 
         tally->told_bytes += tally->settled.bytes;
@@ -265,10 +164,10 @@ static enum mt_status tell_settled(struct mt_history_builder *builder)
             group->most_bytes = mt_max_u64(group->most_bytes, (uint64_t)tally->told_bytes);
         if (tally->settled.bytes || tally->settled.blocks)
             status = tell_change(builder, index, tally->settled);
-        tally->settled = (struct delta){0, 0};
+        tally->settled = (struct mt_history_delta){0, 0};
         tally->in_settled = false;
     }
-    builder->settled.count = 0;
+    builder->sums.settled.count = 0;
     return status;
 }
 
@@ -282,7 +181,7 @@ static enum mt_status open_column(struct mt_history_builder *builder, uint64_t t
     begun.begin_t_ns = builder->history->by_event ? t_ns : column->begin_t_ns;
     begun.begin_event = builder->history->by_event ? column->begin_event : event;
     *column = begun;
-    return settle(builder);
+    return mt_history_sums_settle(&builder->sums);
 }
 
 static enum mt_status close_column(struct mt_history_builder *builder)
@@ -378,6 +277,7 @@ enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_sy
     builder->history->axis.busy_ns = busy_of(axis);
     status = make_columns(builder->history);
     builder->now.bytes = *start;
+    builder->now.bytes.allocated = 0; /* until its blocks are told of */
     builder->now.event = axis->first_event ? axis->first_event - 1 : 0;
     builder->now.t_ns = axis->span_count ? axis->spans[0].begin_t_ns : 0;
     builder->now.phase = MT_NO_PHASE;
@@ -392,28 +292,9 @@ void mt_history_builder_release(struct mt_history_builder *builder)
     mt_strings_release(&builder->words);
     free(builder->blocks);
     free(builder->texts);
-    free(builder->tallies);
-    free(builder->settled.groups);
-    free(builder->later.groups);
+    mt_history_sums_release(&builder->sums);
     free(builder->changes);
     free(builder);
-}
-
-static enum mt_status room_for_tallies(struct mt_history_builder *builder)
-{
-    uint32_t capacity = builder->groups.capacity;
-    struct tally *bigger;
-
-    if (builder->groups.count <= builder->tally_capacity)
-        return MT_OK;
-    bigger = realloc(builder->tallies, capacity * sizeof *bigger);
-    if (!bigger)
-        return MT_ERR_MEMORY;
-    memset(&bigger[builder->tally_capacity], 0,
-           (capacity - builder->tally_capacity) * sizeof *bigger);
-    builder->tallies = bigger;
-    builder->tally_capacity = capacity;
-    return MT_OK;
 }
 
 static enum mt_status room_for_block(struct mt_history_builder *builder, uint32_t block)
@@ -435,22 +316,25 @@ static enum mt_status room_for_block(struct mt_history_builder *builder, uint32_
     return MT_OK;
 }
 
-/* Until its state is told, an event may be of a column that is not open yet. */
-static enum mt_status note(struct mt_history_builder *builder, uint32_t group, int64_t bytes,
-                           int64_t blocks)
+/* Until its state is told, an event may be of a column that is not open yet; the
+ * state that the trace begins with is before all of them. */
+static enum mt_status note(struct mt_history_builder *builder, uint32_t group,
+                           struct mt_history_delta delta, bool at_start)
 {
-    if (builder->pending_count == MT_ARRAY_LEN(builder->pending)) {
-        enum mt_status status = take_pending(builder);
+    enum mt_status status = MT_OK;
 
-        if (status)
-            return status;
+    if (at_start) {
+        builder->now.bytes.allocated += (uint64_t)delta.bytes;
+        return mt_history_sums_add(&builder->sums, group, delta);
     }
-    builder->pending[builder->pending_count++] = (struct pending){group, {bytes, blocks}};
-    return MT_OK;
+    if (builder->pending_count == MT_ARRAY_LEN(builder->pending))
+        status = take_pending(builder);
+    builder->pending[builder->pending_count++] = (struct pending){group, delta};
+    return status;
 }
 
 enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t block,
-                                const struct mt_history_group *group, uint64_t bytes)
+                                const struct mt_history_group *group, uint64_t bytes, bool at_start)
 {
     struct mt_history_group like = *group;
     uint32_t index;
@@ -463,26 +347,25 @@ enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t blo
     }
     status = mt_history_groups_find(&builder->groups, &like, &index);
     if (!status)
-        status = room_for_tallies(builder);
+        status = mt_history_sums_room(&builder->sums, builder->groups.count);
     if (!status)
         status = room_for_block(builder, block);
     if (!status)
         builder->blocks[block] = index;
-    if (!status && like.is_initial) /* no event of its own */
-        status = add_later(builder, index, (struct delta){(int64_t)bytes, 1});
-    else if (!status)
-        status = note(builder, index, (int64_t)bytes, 1);
+    if (!status)
+        status = note(builder, index, (struct mt_history_delta){(int64_t)bytes, 1}, at_start);
     return status ? status : make_room(builder);
 }
 
-enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes)
+enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
+                                bool at_start)
 {
     uint32_t group = block < builder->block_capacity ? builder->blocks[block] : MT_MAP_NONE;
 
     if (group == MT_MAP_NONE)
         return MT_OK;
     builder->blocks[block] = MT_MAP_NONE;
-    return note(builder, group, -(int64_t)bytes, -1);
+    return note(builder, group, (struct mt_history_delta){-(int64_t)bytes, -1}, at_start);
 }
 
 /* The last one that has begun by then. */
@@ -525,7 +408,7 @@ enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_n
     column->event = event;
     column->phase = phase;
     column->bytes = *bytes;
-    return settle(builder);
+    return mt_history_sums_settle(&builder->sums);
 }
 
 enum mt_status mt_history_finish(struct mt_history_builder *builder, struct mt_history **history)

@@ -74,7 +74,8 @@ enum mt_status mt_history_reduce(struct mt_history *history, uint32_t most_group
 
 struct mt_history_builder;
 
-/* `start`: before the first event. */
+/* `start`: before the first event; its allocated bytes are those of the blocks that
+ * are born at_start. */
 enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
                                       const struct mt_timeline *axis, bool by_event,
                                       const struct mt_bytes *start,
@@ -85,11 +86,13 @@ void mt_history_builder_release(struct mt_history_builder *builder);
 const char *mt_history_word(struct mt_history_builder *builder, const char *text);
 
 /* A block is allocated, or not any more; no two that live at the same time have
- * the same number. `group` has words of the builder. */
+ * the same number. `group` has words of the builder. at_start: by what tells of the
+ * state that the trace begins with. */
 enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t block,
-                                const struct mt_history_group *group, uint64_t bytes) MT_MUST_USE;
-enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block,
-                                uint64_t bytes) MT_MUST_USE;
+                                const struct mt_history_group *group, uint64_t bytes,
+                                bool at_start) MT_MUST_USE;
+enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
+                                bool at_start) MT_MUST_USE;
 
 /* After an event, with all that was born and died in it; in order. Births
  * before the first are what the trace begins with. */

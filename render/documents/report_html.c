@@ -9,17 +9,16 @@
 #include "chart.h"
 #include "escape.h"
 #include "findings.h"
-#include "frame.h"
+#include "page_assets.h"
 #include "page_data.h"
+#include "page_head.h"
 #include "page_tables.h"
-#include "theme.h"
 #include "util.h"
 #include "verdict.h"
 
-extern const char mt_page_css[], mt_page_js[];
-
 enum {
-    DATA_BYTES = 400000, /* of the history of all devices */
+    DATA_BYTES = 400000,      /* of the history of all devices */
+    LEAST_DATA_BYTES = 60000, /* of one: what is much less is of no use */
     ANSWER_BYTES = 60000,
     END_BYTES = 16000, /* kept free for what names what is missing */
     MOST_FINDINGS = 24,
@@ -31,8 +30,9 @@ struct writer {
     const struct mt_report *report;
     struct mt_error *error;
     struct mt_buf main, nav, data;
-    size_t left; /* bytes that are still free */
-    uint32_t device_count;
+    size_t left;           /* bytes that are still free */
+    size_t data_left;      /* of them, for the history of devices */
+    uint32_t devices_left; /* that are still to be told of */
     enum mt_status status;
 };
 
@@ -54,81 +54,6 @@ static void add_buf(struct mt_buf *out, const struct mt_buf *part)
 {
     mt_buf_add(out, part->data ? part->data : "", part->length);
     out->failed |= part->failed;
-}
-
-/* ---- head ---------------------------------------------------------------- */
-
-static const struct {
-    const char *name;
-    enum mt_color color;
-} variables[] = {{"background", MT_COLOR_BACKGROUND},
-                 {"panel", MT_COLOR_PANEL},
-                 {"grid", MT_COLOR_GRID},
-                 {"axis", MT_COLOR_AXIS},
-                 {"text", MT_COLOR_TEXT},
-                 {"muted", MT_COLOR_MUTED},
-                 {"good", MT_COLOR_GOOD},
-                 {"warn", MT_COLOR_WARN},
-                 {"bad", MT_COLOR_BAD}};
-
-static void add_cell_color(struct mt_buf *out, const char *kind, unsigned number,
-                           enum mt_color color, enum mt_theme theme)
-{
-    mt_buf_printf(out, ".%s%u{background:#%06x;color:#%06x}", kind, number,
-                  (unsigned)mt_theme_rgb(theme, color),
-                  (unsigned)mt_theme_rgb(theme, mt_theme_text_on(color)));
-}
-
-static void add_colors(struct mt_buf *out, enum mt_theme theme)
-{
-    mt_buf_printf(out, ":root{color-scheme:%s;--link:#%s;",
-                  theme == MT_THEME_DARK ? "dark" : "light",
-                  theme == MT_THEME_DARK ? "58a6ff" : "0969da");
-    for (size_t i = 0; i < MT_ARRAY_LEN(variables); i++)
-        mt_buf_printf(out, "--%s:#%06x;", variables[i].name,
-                      (unsigned)mt_theme_rgb(theme, variables[i].color));
-    mt_buf_add_char(out, '}');
-    add_cell_color(out, "root", 0, MT_COLOR_ROOT, theme);
-    for (unsigned i = 0; i < MT_ROLE_COUNT; i++)
-        add_cell_color(out, "role", i, mt_role_color((enum mt_role)i), theme);
-    for (unsigned i = 0; i < MT_ORIGIN_COUNT; i++)
-        add_cell_color(out, "origin", i, (enum mt_color)(MT_COLOR_ORIGIN_0 + i), theme);
-}
-
-static void add_head(struct mt_buf *out, const struct mt_report *report)
-{
-    mt_buf_add_text(out,
-                    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
-                    "<title>memtrace: ");
-    mt_add_page_name(out, report->name);
-    mt_buf_add_text(out, "</title>\n<style>");
-    add_colors(out, MT_THEME_LIGHT);
-    mt_buf_add_text(out, "@media(prefers-color-scheme:dark){");
-    add_colors(out, MT_THEME_DARK);
-    mt_buf_add_text(out, "}\n");
-    mt_buf_add_text(out, mt_page_css);
-    mt_buf_add_text(out, "</style></head>\n<body>\n");
-}
-
-static void add_title(struct mt_buf *out, const struct mt_report *report)
-{
-    const struct mt_device_report *device = report->device_count == 1 ? report->devices : NULL;
-    struct mt_drawing words;
-
-    mt_drawing_init(&words, 1, 1, "words");
-    mt_buf_add_text(out, "<header class=\"page-head\"><h1>");
-    mt_add_page_name(out, report->name);
-    mt_buf_add_text(out, "</h1>\n<p class=\"facts\">");
-    mt_add_page_name(out, mt_frame_facts(&words, report, device));
-    if (report->what_if) {
-        mt_buf_add_text(out, " \xC2\xB7 simulated with ");
-        mt_add_page_name(out, report->policy);
-    }
-    mt_buf_add_text(out, "</p></header>\n");
-    mt_drawing_release(&words);
 }
 
 static void add_link(struct writer *writer, const char *id, const char *words)
@@ -314,19 +239,24 @@ static void add_other_charts(struct writer *writer, const struct mt_device_repor
 
 /* ---- a device ------------------------------------------------------------ */
 
-static void add_history(struct writer *writer, const struct mt_device_report *device)
+static void add_history(struct writer *writer, const struct mt_device_report *device,
+                        struct mt_buf *out)
 {
     struct mt_buf history = {0};
-    size_t share = DATA_BYTES / writer->device_count;
+    size_t share = mt_max_u64(writer->data_left / writer->devices_left, LEAST_DATA_BYTES);
 
     if (writer->status || !device->history || !device->timeline)
         return;
-    writer->status = mt_add_page_data(&history, writer->report, device,
-                                      share < writer->left ? share : writer->left);
+    share = mt_min_u64(share, mt_min_u64(writer->data_left, writer->left));
+    writer->status = mt_add_page_data(&history, writer->report, device, share);
     if (history.length && take_room(writer, history.length)) {
         if (writer->data.length)
             mt_buf_add_text(&writer->data, ",\n");
         add_buf(&writer->data, &history);
+        writer->data_left -= history.length;
+    } else if (!writer->status) {
+        mt_buf_add_text(out, "<p class=\"omitted\">This page has no room for what was alive at "
+                             "other times: memtrace live tells it.</p>\n");
     }
     mt_buf_release(&history);
 }
@@ -372,7 +302,7 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
         if (writer->report->device_count > 1)
             mt_buf_printf(out, "<h2>Device %u</h2>\n", number);
         add_chart(writer, chart_named("timeline"), device, &charts);
-        add_history(writer, device);
+        add_history(writer, device, &charts);
         add_chart(writer, chart_named("icicle"), device, &charts);
         add_buf(out, &charts);
         mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
@@ -413,8 +343,10 @@ static void add_devices(struct writer *writer)
     for (uint32_t i = 0; i < report->device_count; i++)
         devices[i] = &report->devices[i];
     qsort(devices, report->device_count, sizeof *devices, by_reserved);
-    for (uint32_t i = 0; i < report->device_count && !writer->status; i++)
+    for (uint32_t i = 0; i < report->device_count && !writer->status; i++) {
+        writer->devices_left = report->device_count - i;
         add_device(writer, devices[i]);
+    }
     if (!report->device_count)
         add_chart(writer, chart_named("timeline"), NULL, &writer->main);
     free(devices);
@@ -483,7 +415,7 @@ static void assemble(struct writer *writer, struct mt_buf *out, const struct mt_
     mt_buf_add_text(out, "<nav class=\"page-nav\"><div>");
     add_buf(out, &writer->nav);
     mt_buf_add_text(out, "<span id=\"tools\"></span></div></nav>\n");
-    add_title(out, writer->report);
+    mt_add_page_title(out, writer->report);
     mt_buf_add_text(out, "<main>\n");
     add_buf(out, top);
     add_buf(out, &writer->main);
@@ -499,8 +431,8 @@ enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_htm
     struct writer writer = {.page = page, .report = page->report, .error = error};
     struct mt_buf head = {0}, top = {0};
 
-    writer.device_count = page->report->device_count ? page->report->device_count : 1;
-    add_head(&head, page->report);
+    writer.data_left = DATA_BYTES;
+    mt_add_page_head(&head, page->report);
     add_gates(&writer, &top);
     add_findings(&writer, &top);
     writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(mt_page_js);

@@ -103,9 +103,9 @@ static void toggle(struct run *run, unsigned index)
                                                .stack = MT_NO_ID,
                                                .block_bytes = bytes,
                                                .role = (enum mt_role)block->role};
-        assert_int_equal(mt_history_birth(run->builder, index, &group, bytes), MT_OK);
+        assert_int_equal(mt_history_birth(run->builder, index, &group, bytes, false), MT_OK);
     } else {
-        assert_int_equal(mt_history_death(run->builder, index, bytes), MT_OK);
+        assert_int_equal(mt_history_death(run->builder, index, bytes, false), MT_OK);
     }
 }
 
@@ -281,9 +281,9 @@ static void initial_blocks(void **state)
     (void)state;
     start(run, 1, false);
     group.site = group.phase = run->phase;
-    assert_int_equal(mt_history_birth(run->builder, 0, &group, 512), MT_OK);
+    assert_int_equal(mt_history_birth(run->builder, 0, &group, 512, true), MT_OK);
     group.is_initial = false;
-    assert_int_equal(mt_history_birth(run->builder, 1, &group, 512), MT_OK);
+    assert_int_equal(mt_history_birth(run->builder, 1, &group, 512, false), MT_OK);
     assert_int_equal(mt_history_state(run->builder, 100000, 1, MT_NO_PHASE, &bytes), MT_OK);
     assert_int_equal(mt_history_finish(run->builder, &run->history), MT_OK);
     assert_int_equal(run->history->columns[0].change_count, 1);
@@ -309,11 +309,12 @@ static void many_sizes(void **state)
         struct mt_bytes bytes;
 
         if (i >= 16) {
-            assert_int_equal(mt_history_death(run->builder, i % 16, 512 * (uint64_t)(i - 15)),
-                             MT_OK);
+            assert_int_equal(
+                mt_history_death(run->builder, i % 16, 512 * (uint64_t)(i - 15), false), MT_OK);
             total -= 512 * (uint64_t)(i - 15);
         }
-        assert_int_equal(mt_history_birth(run->builder, i % 16, &group, group.block_bytes), MT_OK);
+        assert_int_equal(mt_history_birth(run->builder, i % 16, &group, group.block_bytes, false),
+                         MT_OK);
         total += group.block_bytes;
         bytes = (struct mt_bytes){total, total, total, total};
         assert_int_equal(mt_history_state(run->builder, 1000 + i, i + 1, MT_NO_PHASE, &bytes),

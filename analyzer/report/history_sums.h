@@ -1,0 +1,46 @@
+/* What is being added up for each group of a history while it is built; for
+ * history_*.c alone. */
+#ifndef MT_ANALYZER_HISTORY_SUMS_H
+#define MT_ANALYZER_HISTORY_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "status.h"
+
+struct mt_history_delta {
+    int64_t bytes, blocks;
+};
+
+struct mt_history_tally {
+    int64_t told_bytes;              /* at the instant of the last finished column */
+    struct mt_history_delta settled; /* from there to the fullest instant of this one so far */
+    struct mt_history_delta later;   /* since that instant */
+    bool in_settled, in_later;       /* listed below */
+};
+
+struct mt_history_list {
+    uint32_t *groups;
+    uint32_t count, capacity;
+};
+
+/* Zeroed memory has no groups. */
+struct mt_history_sums {
+    struct mt_history_tally *tallies; /* by group */
+    uint32_t capacity;
+    struct mt_history_list settled, later; /* groups with any */
+};
+
+/* For so many groups. */
+enum mt_status mt_history_sums_room(struct mt_history_sums *sums, uint32_t group_count) MT_MUST_USE;
+/* To what came later. */
+enum mt_status mt_history_sums_add(struct mt_history_sums *sums, uint32_t group,
+                                   struct mt_history_delta delta) MT_MUST_USE;
+/* Up to now is up to the fullest instant. */
+enum mt_status mt_history_sums_settle(struct mt_history_sums *sums) MT_MUST_USE;
+/* `into`: of old_count groups their new numbers, below new_count. */
+enum mt_status mt_history_sums_renumber(struct mt_history_sums *sums, const uint32_t *into,
+                                        uint32_t old_count, uint32_t new_count) MT_MUST_USE;
+void mt_history_sums_release(struct mt_history_sums *sums);
+
+#endif

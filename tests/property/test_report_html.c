@@ -1,0 +1,222 @@
+/* The page of random and hostile traces: it stays below its limit, its data can be
+ * read, and says of every instant what a question about that instant says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "fake_trace.h"
+#include "history_model.h"
+#include "report_html.h"
+
+/* ---- the page -------------------------------------------------------------- */
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+
+    while ((text = strstr(text, part))) {
+        count++;
+        text += strlen(part);
+    }
+    return count;
+}
+
+static json_t *data_of(const char *page)
+{
+    static const char begin[] = "<script type=\"application/json\" id=\"mt-data\">";
+    const char *at = strstr(page, begin), *end;
+    json_error_t error;
+    json_t *data;
+
+    assert_non_null(at);
+    at += strlen(begin);
+    end = strstr(at, "</script>");
+    assert_non_null(end);
+    data = json_loadb(at, (size_t)(end - at), 0, &error);
+    if (!data)
+        print_error("%s at %d\n", error.text, error.position);
+    assert_non_null(data);
+    return data;
+}
+
+/* Changes add up to what was allocated. */
+static void check_device(const json_t *told, const struct mt_device_report *device)
+{
+    const json_t *changes = json_object_get(told, "changes"),
+                 *groups = json_object_get(told, "groups");
+    const json_t *nodes = json_object_get(told, "nodes"), *event = json_object_get(told, "event");
+    json_int_t unit = json_integer_value(json_object_get(told, "unit"));
+    uint64_t total = 0;
+
+    assert_int_equal(json_array_size(changes), device->history->column_count);
+    assert_int_equal(json_array_size(json_object_get(told, "xs")), json_array_size(changes) + 1);
+    assert_int_equal(json_array_size(groups) % 6, 0);
+    for (size_t i = 0; i < json_array_size(nodes); i += 2)
+        assert_true(json_integer_value(json_array_get(nodes, i)) < (json_int_t)(i / 2));
+    for (size_t i = 0; i < json_array_size(changes); i++) {
+        const json_t *list = json_array_get(changes, i);
+
+        for (size_t j = 0; j < json_array_size(list); j += 3) {
+            assert_true(json_integer_value(json_array_get(list, j)) <
+                        (json_int_t)json_array_size(groups) / 6);
+            total += (uint64_t)(json_integer_value(json_array_get(list, j + 1)) * unit);
+        }
+        assert_int_equal(total, device->history->columns[i].bytes.allocated);
+        assert_int_equal(json_integer_value(json_array_get(event, i)),
+                         device->history->columns[i].event);
+    }
+}
+
+static void check_page(const struct mt_report *report)
+{
+    const struct mt_report_html page = {.report = report, .answer = "</pre><script>a"};
+    struct mt_error error = {.status = MT_OK};
+    struct mt_buf out = {0};
+    json_t *data, *devices;
+
+    assert_int_equal(mt_add_report_html(&out, &page, &error), MT_OK);
+    assert_false(out.failed);
+    assert_true(out.length < MT_REPORT_HTML_BYTES);
+    assert_int_equal(strlen(out.data), out.length);
+    assert_int_equal(count_of(out.data, "<script"), 2);
+    assert_int_equal(count_of(out.data, "</script"), 2);
+    assert_int_equal(count_of(out.data, " src="), 0);
+    data = data_of(out.data);
+    devices = json_object_get(data, "devices");
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *told = json_array_get(devices, i);
+        json_int_t number = json_integer_value(json_object_get(told, "device"));
+
+        for (uint32_t j = 0; j < report->device_count; j++)
+            if (report->devices[j].device == number)
+                check_device(told, &report->devices[j]);
+    }
+    json_decref(data);
+    mt_buf_release(&out);
+}
+
+/* ---- the history ------------------------------------------------------------ */
+
+/* Bytes of groups with the words and role of a row. */
+static uint64_t bytes_like(const struct mt_history *history, const int64_t *bytes, const char *site,
+                           enum mt_role role)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < history->group_count; i++)
+        if (history->groups[i].role == role && !strcmp(history->groups[i].site, site))
+            sum += (uint64_t)bytes[i];
+    return sum;
+}
+
+static void check_answer(const struct mt_history *history, const struct mt_history_column *column,
+                         const int64_t *bytes, const struct mt_answer *answer)
+{
+    assert_int_equal(answer->missing, MT_ANSWERED);
+    assert_int_equal(answer->instant.bytes.allocated, column->bytes.allocated);
+    assert_int_equal(answer->instant.bytes.requested, column->bytes.requested);
+    assert_int_equal(answer->instant.bytes.active, column->bytes.active);
+    assert_int_equal(answer->instant.bytes.reserved, column->bytes.reserved);
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        const struct mt_live_row *row = &answer->rows[i];
+        uint64_t wanted = 0;
+
+        for (uint32_t j = 0; j < answer->row_count; j++)
+            if (answer->rows[j].role == row->role && !strcmp(answer->rows[j].label, row->label))
+                wanted += answer->rows[j].bytes;
+        assert_int_equal(bytes_like(history, bytes, row->label, row->role), wanted);
+    }
+}
+
+/* Of one column, chosen at random: what a question about its instant says. */
+static void ask(struct fake *fake, const struct mt_device_report *device, uint32_t at)
+{
+    const struct mt_history *history = device->history;
+    const struct mt_question question = {
+        .at = MT_AT_EVENT, .value = history->columns[at].event, .by = MT_BY_SITE};
+    struct mt_analyze_options options = {.path = "random", .question = &question};
+    int64_t *bytes = calloc((size_t)history->group_count + 1, sizeof *bytes);
+    struct mt_report *report;
+    struct mt_error error;
+
+    for (uint32_t i = 0; i < history->columns[at].first_change + history->columns[at].change_count;
+         i++)
+        bytes[history->changes[i].group] += history->changes[i].bytes;
+    options.replay.policy = "recorded";
+    assert_int_equal(mt_source_rewind(&fake->source, &error), MT_OK);
+    assert_int_equal(mt_analyze(&fake->source, &options, &report, &error), MT_OK);
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (report->devices[i].device == device->device)
+            check_answer(history, &history->columns[at], bytes, report->devices[i].answer);
+    mt_report_release(report);
+    free(bytes);
+}
+
+static void run(uint64_t round, bool middle)
+{
+    struct mt_analyze_options options = {.path = "random", .models = mt_report_html_models()};
+    struct mt_report *report;
+    struct mt_error error;
+    static struct fake fake;
+
+    seed = 77172645463325252u + round * 7919 + middle;
+    make(&fake, false, middle, false);
+    options.replay.policy = "recorded";
+    assert_int_equal(mt_analyze(&fake.source, &options, &report, &error), MT_OK);
+    check_page(report);
+    for (uint32_t i = 0; i < report->device_count; i++)
+        for (int j = 0; j < 3; j++)
+            ask(&fake, &report->devices[i], (uint32_t)below(MT_HISTORY_COLUMNS));
+    mt_report_release(report);
+    unmake(&fake);
+}
+
+static void random_traces(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 16; round++)
+        run(round, false);
+}
+
+static void random_rings(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 16; round++)
+        run(round, true);
+}
+
+static void wild_traces(void **state)
+{
+    static struct fake fake;
+
+    (void)state;
+    for (uint64_t round = 0; round < 24; round++) {
+        struct mt_analyze_options options = {.path = "wild</script>",
+                                             .models = mt_report_html_models()};
+        struct mt_report *report;
+        struct mt_error error;
+
+        seed = 89172645463325252u + round * 104729;
+        make(&fake, true, round % 3 == 0, round % 5 > 2);
+        if (!mt_analyze(&fake.source, &options, &report, &error)) {
+            check_page(report);
+            mt_report_release(report);
+        }
+        unmake(&fake);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_traces),
+                                       cmocka_unit_test(random_rings),
+                                       cmocka_unit_test(wild_traces)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
