@@ -169,18 +169,19 @@ def check_sort(check, page):
 
 
 def check_search(check, trace, page):
-    check.open(page)
-    check.browser.keys("/", *r"linear\.py")
-    view = check.view()
-    live = check.live(trace, view, "stack")
-    frame = re.compile(r"linear\.py", re.IGNORECASE)
-    wanted = sum(row["bytes"] for row in live["rows"]
-                 if frame.search(row["group"]) or frame.search(row["site"]))
-    found = int(check.browser.run("return document.querySelector('.hits').dataset.bytes"))
-    check.expect(found == wanted > 0, f"search finds {wanted} B, not {found}")
-    check.expect(sum(row[0] for row in view["rows"]) == wanted, "rows that are found add up")
-    check.expect(any("dim" in cell[4] for cell in view["cells"]) and
-                 any("hit" in cell[4] for cell in view["cells"]), "cells are dimmed and marked")
+    """Innermost frames, frames in the middle, several of a stack at once."""
+    for text in (r"linear\.py", r"train\.py:65", "forward|train"):
+        check.open(page)
+        check.browser.keys("/", *text)
+        view = check.view()
+        frame = re.compile(text, re.IGNORECASE)
+        wanted = sum(row["bytes"] for row in check.live(trace, view, "stack")["rows"]
+                     if frame.search(row["group"]) or frame.search(row["site"]))
+        found = int(check.browser.run("return document.querySelector('.hits').dataset.bytes"))
+        check.expect(view["bytes"] > found == wanted > 0, f"{text} is found in {wanted} B, not {found}")
+        check.expect(sum(row[0] for row in view["rows"]) == wanted, f"rows with {text} add up")
+        check.expect(any("dim" in cell[4] for cell in view["cells"]) and
+                     any("hit" in cell[4] for cell in view["cells"]), "cells are dimmed and marked")
     check.browser.run("""const box = document.querySelector('input');
         box.value = '(['; box.dispatchEvent(new Event('input'));""")
     check.expect("not a regular" in check.view()["hits"], "a pattern that is none is said to be")
