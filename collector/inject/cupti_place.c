@@ -5,7 +5,8 @@
  * Wishes are kept for the domains that the collector listens to. There CUPTI is
  * told of each callback by itself, never of the whole domain: after a domain that
  * was enabled as a whole has been disabled callback by callback, CUPTI 13.0 takes
- * it for enabled still, and enabling it again does nothing. */
+ * it for enabled still, and enabling it again does nothing. Nor is it told of callback
+ * 0, which is no call: disabling that mutes all others of its domain. */
 #include "cupti_place.h"
 
 #include <sched.h>
@@ -142,6 +143,12 @@ static _Atomic uint8_t *wishes_of(uint32_t domain, uint32_t cbid)
     }
 }
 
+/* What only a wish is remembered of (see above). */
+static bool is_no_call(uint32_t cbid)
+{
+    return cbid == 0;
+}
+
 /* Tells CUPTI what both wish, again if that changed meanwhile. */
 static int settle(const _Atomic uint8_t *wishes, uint32_t domain, uint32_t cbid)
 {
@@ -167,6 +174,8 @@ int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, u
     if (!wishes)
         return place.library.enable(enable, mt_cupti_place_subscriber(), domain, cbid);
     uint8_t before = note(wishes, side, enable);
+    if (is_no_call(cbid))
+        return MT_CUPTI_SUCCESS;
     int result = settle(wishes, domain, cbid);
     if (result != MT_CUPTI_SUCCESS)
         (void)note(wishes, side, before & side); /* as it was */
@@ -206,7 +215,8 @@ int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t do
     if (!place.library.state)
         return MT_CUPTI_NOT_INITIALIZED;
     int result = place.library.state(enabled, mt_cupti_place_subscriber(), domain, cbid);
-    if (result == MT_CUPTI_SUCCESS && wishes && (atomic_load(wishes) & ~(unsigned)side))
+    if (result == MT_CUPTI_SUCCESS && wishes &&
+        (is_no_call(cbid) || (atomic_load(wishes) & ~(unsigned)side)))
         *enabled = (atomic_load(wishes) & side) != 0;
     return result;
 }

@@ -1,6 +1,6 @@
 """Programs that do what real ones do beside allocating. Each prints what must be the same with and without memtrace.
 
-    beside.py profiler [detached] | subscriber | loader | processes | exit CODE | quick CODE | segv | abort | error"""
+    beside.py profiler [once] | subscriber | loader | processes | exit CODE | quick CODE | segv | abort | error"""
 import ctypes
 import glob
 import multiprocessing
@@ -30,7 +30,8 @@ def profiler():
     train(1)
     profile()
     train(1)
-    profile()
+    if "once" not in sys.argv:
+        profile()
 
 
 def profile():

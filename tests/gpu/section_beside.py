@@ -7,9 +7,10 @@ import subprocess
 import time
 
 from section_truth import fresh
-from session import HERE, ROOT, WORKLOADS
+from session import HERE, ROOT, TIMED_OUT, WORKLOADS
 
 TORCH_KILLS = 10
+LONGEST_S = 90
 
 
 def last_words(done):
@@ -31,8 +32,10 @@ def ends(session):
 def beside(session):
     for way in ("profiler", "subscriber", "loader", "processes"):
         compare(session, "beside", (way,))
-    compare(session, "beside", ("profiler", "detached"), TEARDOWN_CUPTI="1")
-    compare(session, "beside", ("jax's", "profiler"), [session.python, HERE / "frameworks.py", "jax_profiled"])
+    for way in ("once", "twice"):
+        compare(session, "beside", ("profiler", way), TEARDOWN_CUPTI="1")
+    # it asks dlsym for CUPTI's functions, so that the place cannot be shared with it
+    compare(session, "beside", ("jax's", "profiler"), [session.python, HERE / "frameworks.py", "jax_profiled"], MEMTRACE_CUPTI="none")
     guests(session)
 
 
@@ -48,9 +51,12 @@ def compare(session, section, way, command=None, **environment):
     """Same output and status with and without; every trace whole; nothing else left."""
     command = command or [session.python, HERE / "beside.py", *way]
     name = " ".join(way)
-    alone = session.run(command, f"{section}_{'_'.join(way)}_alone.txt", **environment)
+    alone = session.run(command, f"{section}_{'_'.join(way)}_alone.txt", timeout=LONGEST_S, **environment)
+    if alone.returncode == TIMED_OUT:
+        session.add(section, name, None, f"does not end within {LONGEST_S} s, without memtrace")
+        return
     folder = fresh(session, f"{section}_{'_'.join(way)}")
-    done, document = session.record(folder, command, log=f"{section}_{'_'.join(way)}.txt", **environment)
+    done, document = session.record(folder, command, log=f"{section}_{'_'.join(way)}.txt", timeout=LONGEST_S, **environment)
     session.add(section, f"{name}: as without", (done.returncode, done.stdout) == (alone.returncode, alone.stdout),
                 f"status {done.returncode}, without {alone.returncode}; {done.stdout.strip()[-80:]}")
     states = [trace["state"] for trace in document["traces"]]

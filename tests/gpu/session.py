@@ -8,6 +8,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = ROOT / "tests" / "gpu"
 WORKLOADS = ROOT / "fixtures" / "workloads"
+TIMED_OUT = 124
 
 
 class Session:
@@ -22,17 +23,21 @@ class Session:
         self.failed = False
 
     def run(self, command, log=None, cwd=None, timeout=900, **environment):
-        """Runs it; what it wrote is kept in FOLDER/log."""
-        done = subprocess.run([str(word) for word in command], cwd=cwd or self.out, capture_output=True, text=True, timeout=timeout,
-                              env=os.environ | environment, errors="replace", check=False)
+        """Runs it; what it wrote is kept in FOLDER/log. Status 124: it did not end in time."""
+        try:
+            done = subprocess.run([str(word) for word in command], cwd=cwd or self.out, capture_output=True, text=True, timeout=timeout,
+                                  env=os.environ | environment, errors="replace", check=False)
+        except subprocess.TimeoutExpired as late:
+            said = [(text or b"").decode(errors="replace") for text in (late.stdout, late.stderr)]
+            done = subprocess.CompletedProcess(late.cmd, TIMED_OUT, *said)
         if log:
             (self.out / log).write_text(f"$ {' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}\nstatus {done.returncode}\n")
         return done
 
-    def record(self, folder, command, options=(), log=None, cwd=None, **environment):
+    def record(self, folder, command, options=(), log=None, cwd=None, timeout=900, **environment):
         """Under `memtrace record`: (the run, the document of --json with its traces)."""
         folder.mkdir(parents=True, exist_ok=True)
-        done = self.run([self.memtrace, "record", "--json", "-o", f"{folder}/", *options, "--", *command], log, cwd, **environment)
+        done = self.run([self.memtrace, "record", "--json", "-o", f"{folder}/", *options, "--", *command], log, cwd, timeout, **environment)
         lines = [line for line in done.stderr.splitlines() if line.startswith('{"schema":')]
         return done, json.loads(lines[-1]) if lines else {"traces": [], "exit_status": done.returncode}
 
