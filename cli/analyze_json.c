@@ -140,8 +140,7 @@ static void add_roles(struct mt_json *json, const struct mt_device_report *devic
 }
 
 /* The same with what each rests on, and how much nobody knows the origin of. */
-static void add_origins(struct mt_json *json, const struct mt_report *report,
-                        const struct mt_device_report *device)
+static void add_origins(struct mt_json *json, const struct mt_device_report *device)
 {
     mt_json_array_begin(json, "roles_at_peak");
     for (int role = 0; role < MT_ROLE_COUNT; role++) {
@@ -150,7 +149,9 @@ static void add_origins(struct mt_json *json, const struct mt_report *report,
         mt_json_row_begin(json);
         mt_json_text(json, "role", mt_role_name((enum mt_role)role));
         mt_json_u64(json, "bytes", device->peak_role_bytes[role]);
-        mt_json_bool(json, "inferred", report->roles_inferred);
+        mt_json_bool(json, "inferred",
+                     device->peak_recorded_role_bytes[role] < device->peak_role_bytes[role]);
+        mt_json_u64(json, "recorded_bytes", device->peak_recorded_role_bytes[role]);
         mt_json_row_end(json);
     }
     mt_json_array_end(json);
@@ -400,7 +401,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_phases(json, report, device);
     add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);
     add_roles(json, device);
-    add_origins(json, report, device);
+    add_origins(json, device);
     add_steps(json, report, device);
     add_idle(json, report, device);
     add_ooms(json, arena, report, device);

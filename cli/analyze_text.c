@@ -283,6 +283,28 @@ static void tell_missing(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+static void tell_where_roles_are_from(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    char recorded[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+    uint64_t bytes = 0;
+
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        bytes += device->peak_recorded_role_bytes[role];
+    if (!teller->report->roles_inferred) {
+        mt_tell_line(teller, 2, "roles are those that were recorded");
+        return;
+    }
+    if (bytes)
+        mt_buf_printf(&line, "of %s at the peak the role was recorded, other ",
+                      mt_format_bytes(recorded, bytes));
+    mt_buf_add_text(&line, "roles are inferred from where blocks were born and freed");
+    mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
 static void tell_trust(const struct mt_teller *teller)
 {
     const struct mt_report *report = teller->report;
@@ -297,11 +319,14 @@ static void tell_trust(const struct mt_teller *teller)
         mt_tell_line(teller, 2,
                      "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
     tell_missing(teller);
+    if (!report->has_segments && !report->is_driver_level)
+        mt_tell_line(teller, 2,
+                     "segments were not recorded: of what was reserved only the blocks are known");
     if (!report->step_count)
         mt_tell_line(teller, 2, "no steps were named or found");
     tell_found(teller);
-    mt_tell_line(teller, 2, "roles are inferred from where blocks were born and freed");
-    if (!report->saw_backward && !device->ooms)
+    tell_where_roles_are_from(teller);
+    if (report->roles_inferred && !report->saw_backward && !device->ooms)
         mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
     if (teller->detail->holders)
         tell_frameless(teller);

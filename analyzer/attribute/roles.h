@@ -1,5 +1,5 @@
 /* Roles of blocks from where they were born and where they ended (render notes
- * 4.0). They are inferred, always: say so.
+ * 4.0). They are inferred: say so. What the trace itself says (recorded_roles.h) wins.
  *
  * The first reading of a trace settles a code per allocation at the moment its
  * block ends; what needs knowledge of the whole trace or of the stack becomes a
@@ -28,8 +28,22 @@ enum mt_role_code {
     MT_ROLE_CODE_INITIAL_FREED,
     MT_ROLE_CODE_OVER_CALLS = 32, /* plus a role: alive while the model was called again and
                                      again; without backward that is a cache */
+    MT_ROLE_CODE_RECORDED = 64,   /* plus a role: the trace says so; lives, */
+    MT_ROLE_CODE_ENDED = 96,      /* ... or has ended */
     MT_ROLE_CODE_OPEN = 255       /* the block has not ended yet */
 };
+
+static inline bool mt_role_code_is_recorded(uint8_t code)
+{
+    return code >= MT_ROLE_CODE_RECORDED && code < MT_ROLE_CODE_ENDED + MT_ROLE_COUNT;
+}
+
+/* Of a block that lives. */
+static inline bool mt_role_code_is_open(uint8_t code)
+{
+    return code == MT_ROLE_CODE_OPEN ||
+           (code >= MT_ROLE_CODE_RECORDED && code < MT_ROLE_CODE_ENDED);
+}
 
 /* Where in the program's loop something happened. */
 struct mt_moment {

@@ -124,6 +124,8 @@ static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_devi
     peak = &out->instants[0];
     for (uint32_t i = 0; i < peak->holding_count; i++) {
         out->peak_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
+        if (peak->holdings[i].role_recorded)
+            out->peak_recorded_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
         if (peak->holdings[i].stack != MT_NO_ID)
             continue;
         out->frameless_peak_bytes += peak->holdings[i].bytes;
@@ -342,9 +344,10 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->first_t_ns = analysis->survey.first_t_ns;
     report->last_t_ns = analysis->survey.last_t_ns;
     report->symbols = &source->symbols;
-    report->roles_inferred = true;
+    report->roles_inferred = analysis->survey.infers_roles;
     report->what_if = is_what_if(&analysis->options->replay);
     report->has_stacks = source->header.has_stacks;
+    report->has_segments = source->header.has_segments;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);
     return report->path && report->name ? MT_OK : MT_ERR_MEMORY;

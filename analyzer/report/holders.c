@@ -183,6 +183,7 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
                                 .heap = event->heap,
                                 .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
                                                                  event->stack, event->size_bytes),
+                                .role_recorded = mt_role_code_is_recorded(code),
                                 .state = LIVE};
     device->now.allocated += block_bytes;
     device->now.active += block_bytes;
@@ -215,6 +216,13 @@ static enum mt_status on_free_completed(struct mt_holders *holders,
 
 /* ---- snapshots ----------------------------------------------------------- */
 
+static int by_role(const struct mt_holding *x, const struct mt_holding *y)
+{
+    if (x->role != y->role)
+        return x->role < y->role ? -1 : 1;
+    return (int)x->role_recorded - (int)y->role_recorded;
+}
+
 static int by_tie(const struct mt_holding *x, const struct mt_holding *y)
 {
     if (x->tie != y->tie)
@@ -232,8 +240,8 @@ static int by_group(const void *a, const void *b)
         return x->stack < y->stack ? -1 : 1;
     if (x->phase != y->phase)
         return x->phase < y->phase ? -1 : 1;
-    if (x->role != y->role)
-        return x->role < y->role ? -1 : 1;
+    if (by_role(x, y))
+        return by_role(x, y);
     if (by_tie(x, y))
         return by_tie(x, y);
     return (x->first_birth_event > y->first_birth_event) -
@@ -250,8 +258,8 @@ static int by_bytes(const void *a, const void *b)
         return x->stack < y->stack ? -1 : 1;
     if (x->phase != y->phase)
         return x->phase < y->phase ? -1 : 1;
-    if (x->role != y->role)
-        return x->role < y->role ? -1 : 1;
+    if (by_role(x, y))
+        return by_role(x, y);
     if (by_tie(x, y))
         return by_tie(x, y);
     return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
@@ -260,7 +268,7 @@ static int by_bytes(const void *a, const void *b)
 static bool same_group(const struct mt_holding *a, const struct mt_holding *b)
 {
     return a->block_bytes == b->block_bytes && a->stack == b->stack && a->phase == b->phase &&
-           a->role == b->role && by_tie(a, b) == 0;
+           by_role(a, b) == 0 && by_tie(a, b) == 0;
 }
 
 static void count_waiting(struct mt_snapshot *snapshot, const struct mt_holder *block)
@@ -296,6 +304,7 @@ static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
                                                         .tie = (enum mt_tie)block->tie,
                                                         .phase = block->phase,
                                                         .role = (enum mt_role)block->role,
+                                                        .role_recorded = block->role_recorded,
                                                         .block_bytes = block->block_bytes,
                                                         .blocks = 1,
                                                         .bytes = block->block_bytes,

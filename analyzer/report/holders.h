@@ -32,6 +32,7 @@ struct mt_holder { /* a live block, or one that waits for streams */
     uint8_t role, tie;
     uint8_t state; /* 0 unused, 1 live, 2 freed but waiting */
     bool initial;
+    bool role_recorded;
 };
 
 static inline bool mt_holder_is_live(const struct mt_holder *block, uint16_t device)

@@ -109,6 +109,7 @@ struct mt_holding {
     enum mt_tie tie;
     int32_t phase; /* of birth */
     enum mt_role role;
+    bool role_recorded;   /* the trace says so, else it is inferred */
     uint64_t block_bytes; /* of each */
     uint64_t blocks, bytes, requested_bytes;
     uint64_t first_birth_t_ns, first_birth_event;
@@ -417,7 +418,7 @@ struct mt_device_report {
     uint32_t step_count;
     struct mt_site_use *peak_sites; /* at the allocated peak, largest first */
     uint32_t peak_site_count;
-    uint64_t peak_role_bytes[MT_ROLE_COUNT];
+    uint64_t peak_role_bytes[MT_ROLE_COUNT], peak_recorded_role_bytes[MT_ROLE_COUNT];
     struct mt_instant *instants; /* [0] is the allocated peak if any event */
     uint32_t instant_count;
     struct mt_explanation *explanations;
@@ -466,8 +467,9 @@ struct mt_report {
     uint32_t phase_count;
     uint64_t phases_not_recorded; /* too deep or too many */
     int64_t step_count;
-    bool roles_inferred;
+    bool roles_inferred;            /* of some blocks at least */
     bool has_stacks;                /* any were recorded */
+    bool has_segments;              /* else reserved is the sum of what lived */
     bool saw_backward;              /* or an optimizer: else roles are by call site */
     char policy[MT_POLICY_TEXT];    /* what the replay simulated */
     bool what_if;                   /* asked for: not what the program ran under */

@@ -1,5 +1,7 @@
 #include "survey.h"
 
+#include "recorded_roles.h"
+
 #include "util.h"
 
 #include <stdlib.h>
@@ -344,6 +346,18 @@ static void note_failure(struct mt_survey_device *device, const struct mt_event 
     device->first_failure = oom_of(device, event, phase);
 }
 
+/* A role that the trace tells is settled. */
+static uint8_t first_code(struct mt_survey *survey, const struct mt_event *event)
+{
+    enum mt_role role;
+
+    if (!mt_recorded_role(survey->symbols, event->name, &role)) {
+        survey->infers_roles = true;
+        return MT_ROLE_CODE_OPEN;
+    }
+    return (uint8_t)(MT_ROLE_CODE_RECORDED + role);
+}
+
 static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device *device,
                                const struct mt_event *event, const struct mt_replay_view *view,
                                int32_t phase)
@@ -366,18 +380,24 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
     } else if (event->size_bytes && !device->has_failure)
         note_failure(device, event, phase);
     device->allocations += !initial;
-    return mt_alloc_log_add(&survey->log, view->block_bytes, MT_ROLE_CODE_OPEN);
+    return mt_alloc_log_add(&survey->log, view->block_bytes, first_code(survey, event));
 }
 
 static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
                     const struct mt_replay_view *view, int32_t phase)
 {
-    if (view->allocation >= survey->log.count ||
-        survey->log.roles[view->allocation] != MT_ROLE_CODE_OPEN)
+    uint8_t *code;
+
+    if (view->allocation >= survey->log.count)
         return;
-    survey->log.roles[view->allocation] =
-        mt_role_clock_end(&survey->roles, phase, view->allocation,
-                          device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
+    code = &survey->log.roles[view->allocation];
+    if (!mt_role_code_is_open(*code))
+        return;
+    if (mt_role_code_is_recorded(*code))
+        *code += MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED;
+    else
+        *code = mt_role_clock_end(&survey->roles, phase, view->allocation,
+                                  device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
     if (survey->log.sizes[view->allocation] && device->live_blocks)
         device->live_blocks--; /* it was served */
     device->frees++;

@@ -63,6 +63,7 @@ struct mt_survey {
     uint64_t first_event; /* that is not initial state */
     bool begun;           /* an event that is not initial state was seen */
     bool dropped;         /* the recorder said that it lost events */
+    bool infers_roles;    /* the trace does not tell the role of each allocation */
 };
 
 void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,

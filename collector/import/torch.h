@@ -29,7 +29,8 @@ struct mt_torch {
     uint32_t device_count;
     struct mt_torch_segment *segments; /* by device, then by address */
     size_t segment_count;
-    bool has_segments;                       /* the file lists them, be it none */
+    bool has_segments; /* the file lists them, be it none */
+    bool is_profile;   /* made from torch.profiler's: tensors, no times, no segments */
     struct mt_torch_annotation *annotations; /* in file order, matched */
     size_t annotation_count;
     struct mt_torch_options options;

@@ -37,7 +37,7 @@ static inline void put_memory_event(struct mt_event *event, const struct mt_torc
     event->size_bytes = entry->size_bytes;
     event->aux_bytes = oom ? entry->addr : 0;
     event->stack = entry->stack;
-    event->name = MT_NO_ID;
+    event->name = entry->category ? torch->records.categories[entry->category] : MT_NO_ID;
     event->stream = entry->stream;
     event->thread = 0;
     event->device = (uint16_t)device;

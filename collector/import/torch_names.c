@@ -39,6 +39,57 @@ enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pic
     return MT_OK;
 }
 
+/* "<built-in method mm of type object at 0x7f...>", "<built-in function linear>". */
+static bool built_in_name(char *name)
+{
+    static const char *const kinds[] = {"<built-in method ", "<built-in function "};
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(kinds); i++) {
+        size_t length = strlen(kinds[i]);
+        if (strncmp(name, kinds[i], length) == 0) {
+            memmove(name, name + length, strlen(name + length) + 1);
+            name[strcspn(name, " >")] = 0;
+            return name[0] != 0;
+        }
+    }
+    return false;
+}
+
+/* "file.py(7): function": where the line's digits begin, NULL if it is none such. */
+static char *line_of(char *name, char **close)
+{
+    char *digit;
+
+    *close = strstr(name, "): ");
+    for (digit = *close; digit && digit > name && digit[-1] >= '0' && digit[-1] <= '9'; digit--)
+        ;
+    return digit && digit != *close && *close - digit < 10 && digit > name && digit[-1] == '('
+               ? digit
+               : NULL;
+}
+
+/* A frame of torch.profiler's is all in its name, and its file is "none". */
+static enum mt_status split_profiler_frame(struct mt_symbols *symbols, uint32_t *function,
+                                           uint32_t *file, uint32_t *line)
+{
+    char name[1024], *close, *digit;
+    enum mt_status status;
+
+    *file = 0;
+    if (strlen(mt_symbols_text(symbols, *function)) >= sizeof name)
+        return MT_OK;
+    strcpy(name, mt_symbols_text(symbols, *function));
+    digit = line_of(name, &close);
+    if (!digit)
+        return built_in_name(name) ? mt_symbols_string(symbols, name, strlen(name), function)
+                                   : MT_OK;
+    *line = (uint32_t)strtoul(digit, NULL, 10);
+    status = mt_symbols_string(symbols, name, (size_t)(digit - 1 - name), file);
+    close += strlen("): ");
+    return status == MT_OK ? mt_symbols_string(symbols, close, strlen(close), function) : status;
+}
+
 enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pickle,
                               const struct mt_pickle_value *items, size_t count,
                               struct mt_pickle_value *value)
@@ -57,6 +108,8 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
         default: break;
         }
     }
+    if (status == MT_OK && !line && !strcmp(mt_symbols_text(r->symbols, file), "none"))
+        status = split_profiler_frame(r->symbols, &function, &file, &line);
     if (status == MT_OK)
         status = mt_symbols_frame(r->symbols, function, file, line, &id);
     if (status == MT_OK)

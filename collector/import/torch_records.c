@@ -121,6 +121,7 @@ static void plan_entry(struct mt_torch_entry_plan *plan, const struct mt_pickle_
         case MT_WORD_STREAM: plan->stream = at; break;
         case MT_WORD_POOL_ID:
         case MT_WORD_SEGMENT_POOL_ID: plan->pool = at; break;
+        case MT_WORD_CATEGORY: plan->category = at; break;
         default: break;
         }
     }
@@ -129,6 +130,30 @@ static void plan_entry(struct mt_torch_entry_plan *plan, const struct mt_pickle_
 static inline uint64_t field_number(const struct mt_pickle_value *items, uint8_t field)
 {
     return field == NO_FIELD ? 0 : mt_torch_number(items[field]);
+}
+
+/* Of more words than there are places the last ones are left out: nobody has so many. */
+static enum mt_status find_category(struct mt_torch_records *r, struct mt_pickle *pickle,
+                                    const struct mt_pickle_value *value,
+                                    struct mt_torch_entry *entry)
+{
+    enum mt_status status;
+    uint32_t id, i = 1;
+
+    if (value->kind != MT_PICKLE_TEXT || mt_torch_word_of(value) == MT_WORD_UNKNOWN)
+        return MT_OK;
+    status = mt_torch_string(r, pickle, value, &id);
+    if (status != MT_OK)
+        return status;
+    while (i <= r->category_count && r->categories[i] != id)
+        i++;
+    if (i == MT_TORCH_CATEGORIES)
+        return MT_OK;
+    r->categories[i] = id;
+    if (i > r->category_count)
+        r->category_count = i;
+    entry->category = i & (MT_TORCH_CATEGORIES - 1);
+    return MT_OK;
 }
 
 static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *pickle,
@@ -144,7 +169,7 @@ static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *p
     entry->time_us =
         mt_min_u64(field_number(items, plan->time_us), MT_TORCH_MAX_TIME_US) & MT_TORCH_MAX_TIME_US;
     entry->stack = plan->frames == NO_FIELD ? MT_NO_ID : stack_of(&items[plan->frames]);
-    entry->kind = plan->action == NO_FIELD ? 0 : kind_of_action(&items[plan->action]);
+    entry->kind = (plan->action == NO_FIELD ? 0u : kind_of_action(&items[plan->action])) & 0x7fu;
     if (plan->stream != NO_FIELD)
         status = mt_torch_stream(r, &items[plan->stream], &stream);
     if (stream > UINT16_MAX)
@@ -152,6 +177,8 @@ static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *p
     entry->stream = (uint16_t)stream;
     if (plan->pool != NO_FIELD && status == MT_OK)
         status = mt_torch_pool(r, pickle, &items[plan->pool], &entry->pool, &has_pool);
+    if (plan->category != NO_FIELD && status == MT_OK)
+        status = find_category(r, pickle, &items[plan->category], entry);
     entry->flags = has_pool ? MT_TORCH_HAS_POOL : 0;
     return status;
 }

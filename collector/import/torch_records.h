@@ -21,13 +21,15 @@ enum mt_torch_entry_flags {
 struct mt_torch_entry {
     uint64_t addr; /* oom: free bytes of the device */
     uint64_t size_bytes;
-    uint64_t time_us : 54; /* widen before you calculate with it */
-    uint64_t kind : 8;
+    uint64_t time_us : 52; /* widen before you calculate with it */
+    uint64_t kind : 7;
     uint64_t flags : 2;
+    uint64_t category : 3; /* records.categories; 0 = none recorded */
     uint32_t stack;        /* symbols */
     uint16_t stream, pool; /* symbols */
 };
-#define MT_TORCH_MAX_TIME_US ((UINT64_C(1) << 54) - 1) /* in the year 2540 */
+#define MT_TORCH_MAX_TIME_US ((UINT64_C(1) << 52) - 1) /* in the year 2112 */
+#define MT_TORCH_CATEGORIES  8                         /* torch.profiler knows 7 */
 
 /* Records [first .. first + count) of one kind: a list in the file. A list that
  * shares or reorders its records has more than one piece. */
@@ -89,6 +91,7 @@ enum mt_torch_word {
     MT_WORD_FRAMES,
     MT_WORD_DEVICE_FREE,
     MT_WORD_POOL_ID,
+    MT_WORD_CATEGORY,
     MT_WORD_SEGMENT_POOL_ID,
     MT_WORD_DEVICE,
     MT_WORD_ADDRESS,
@@ -118,6 +121,7 @@ enum mt_torch_word {
     MT_WORD_SNAPSHOT,
     MT_WORD_ANNOTATE,
     MT_WORD_USER_DEFINED,
+    MT_WORD_UNKNOWN,
     MT_WORD_ACTIVE_ALLOCATED,
     MT_WORD_ACTIVE_PENDING_FREE,
     MT_WORD_ACTIVE_AWAITING_FREE,
@@ -131,7 +135,7 @@ extern const char *const mt_torch_words[MT_WORD_COUNT];
 /* Where an entry's fields are among the items of its dictionary. */
 struct mt_torch_entry_plan {
     uint64_t shape; /* of the dictionary; 0 = none */
-    uint8_t action, addr, size, stream, time_us, frames, pool;
+    uint8_t action, addr, size, stream, time_us, frames, pool, category;
 };
 
 /* Growable arrays: zeroed memory is empty. */
@@ -153,6 +157,8 @@ struct mt_torch_records {
     struct mt_torch_entry_plan entry_plan;
     uint64_t last_stream_handle, last_pool[2];
     uint32_t last_stream, last_pool_id;
+    /* what blocks are for, in the profiler's words: string ids; the first is no one's */
+    uint32_t categories[MT_TORCH_CATEGORIES], category_count;
 };
 
 /* The `complete` hook; its context is a struct mt_torch_records. */

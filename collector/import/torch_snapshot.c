@@ -108,6 +108,7 @@ static enum mt_status take_devices(struct mt_torch *torch, struct mt_pickle *pic
 struct census {
     size_t of_kind[256];
     size_t odd_sizes, stacks;
+    uint64_t latest_us;
 };
 
 /* Times of a device never run backwards: the order of its list is the truth. */
@@ -125,6 +126,7 @@ static void look_at_entries(struct mt_torch *torch, const struct mt_torch_device
         latest_us = mt_max_u64(latest_us, entry->time_us);
         entry->time_us = latest_us & MT_TORCH_MAX_TIME_US;
     }
+    census->latest_us = mt_max_u64(census->latest_us, latest_us);
 }
 
 static void look_at_annotations(struct mt_torch *torch)
@@ -159,7 +161,7 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     uint32_t i;
 
     header->framework = "PyTorch";
-    header->sources = "pytorch-snapshot";
+    header->sources = torch->is_profile ? "pytorch-profiler" : "pytorch-snapshot";
     header->allocator_options = torch->allocator_options.data;
     header->settings = torch->settings.data;
     header->rank = header->world_size = -1;
@@ -167,14 +169,32 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
         header->starts_in_middle |= !torch->devices[i].complete;
     header->sizes_rounded = of_kind[MT_EVENT_ALLOC] >= ROUNDED_SAMPLE && !census->odd_sizes;
     header->has_stacks = census->stacks > 0;
-    header->has_segments = torch->segment_count || of_kind[MT_EVENT_SEGMENT_ALLOC] ||
-                           of_kind[MT_EVENT_SEGMENT_MAP] || of_kind[MT_EVENT_SEGMENT_FREE] ||
-                           of_kind[MT_EVENT_SEGMENT_UNMAP];
+    header->has_segments = (torch->segment_count && !torch->is_profile) ||
+                           of_kind[MT_EVENT_SEGMENT_ALLOC] || of_kind[MT_EVENT_SEGMENT_MAP] ||
+                           of_kind[MT_EVENT_SEGMENT_FREE] || of_kind[MT_EVENT_SEGMENT_UNMAP];
     header->has_free_requested = of_kind[MT_EVENT_FREE_REQUESTED] > 0;
     header->has_free_completed = of_kind[MT_EVENT_FREE_COMPLETED] > 0;
     header->never_refused = !of_kind[MT_EVENT_OOM] && !of_kind[MT_EVENT_SEGMENT_FREE] &&
                             !of_kind[MT_EVENT_SEGMENT_UNMAP];
     torch->source.integrity.events_unknown += of_kind[MT_TORCH_UNKNOWN];
+}
+
+/* What torch.cuda._memory_viz makes of a profile says what tensors are for, and when
+ * nothing happened; its segments are from the lowest address to the highest. The last
+ * device is the host. */
+static enum mt_status look_for_profile(struct mt_torch *torch, const struct census *census)
+{
+    struct mt_symbols *symbols = &torch->source.symbols;
+    enum mt_status status;
+    uint32_t name;
+
+    torch->is_profile = torch->records.category_count && !census->latest_us &&
+                        !census->of_kind[MT_EVENT_SEGMENT_ALLOC] &&
+                        !census->of_kind[MT_EVENT_SEGMENT_MAP];
+    if (!torch->is_profile)
+        return MT_OK;
+    status = mt_symbols_string(symbols, "host memory", strlen("host memory"), &name);
+    return status ? status : mt_symbols_device(symbols, torch->device_count - 1, name, 0);
 }
 
 static enum mt_status infer(struct mt_torch *torch)
@@ -188,6 +208,9 @@ static enum mt_status infer(struct mt_torch *torch)
     for (i = 0; i < torch->device_count; i++)
         look_at_entries(torch, &torch->devices[i], &census);
     look_at_annotations(torch);
+    status = look_for_profile(torch, &census);
+    if (status != MT_OK)
+        return status;
     if (census.of_kind[MT_TORCH_USER_DEFINED]) {
         status = mt_torch_inline_phases(torch, &unmatched);
         if (status != MT_OK)

@@ -343,7 +343,7 @@ static enum mt_status add_events(struct mt_torch_start *start)
     enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; i < start->segment_count && status == MT_OK; i++) {
+    for (i = 0; i < start->segment_count && status == MT_OK && !start->torch->is_profile; i++) {
         const struct mt_start_segment *segment = &start->segments[i];
         status =
             add_event(start->torch,

@@ -4,8 +4,8 @@
     run.py PROGRAM [--update] [CASE...]
 
 A case is CASE.cmd, a line or more of shell in which `memtrace` is the program,
-run in an empty folder that holds `captures`, `findings` and `recorded` (of the fixtures). What it writes is
-compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its
+run in an empty folder that holds `captures`, `categories`, `findings` and
+`recorded` (of the fixtures). What it writes is compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its
 status with CASE.exit (missing = 0). --update writes what came out instead:
 read the difference before you commit it.
 """
@@ -25,7 +25,7 @@ def run(program, script):
     """(stdout, stderr, status) of one case."""
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        for name in ("captures", "findings", "recorded"):
+        for name in ("captures", "categories", "findings", "recorded"):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
         (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())

@@ -1,0 +1,13 @@
+/* Roles as the trace has them: the name of an allocation is what its recorder says
+ * the block is for. */
+#ifndef MT_ANALYZER_RECORDED_ROLES_H
+#define MT_ANALYZER_RECORDED_ROLES_H
+
+#include "report.h"
+#include "symbols.h"
+
+/* Words of torch.profiler's categories and our own; false for others and for
+ * MT_NO_ID: then the role is inferred. */
+bool mt_recorded_role(const struct mt_symbols *symbols, uint32_t name, enum mt_role *role);
+
+#endif

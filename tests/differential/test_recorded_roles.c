@@ -1,0 +1,196 @@
+/* Roles that the trace tells: those of PyTorch's own profiler, summed up in Python
+ * (fixtures/categories), to the byte; and what it does not tell is inferred. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "import.h"
+#include "recorded_roles.h"
+#include "report.h"
+#include "util.h"
+
+static struct mt_source *source;
+static struct mt_report *report;
+
+static void analyze(const char *path)
+{
+    struct mt_analyze_options options = {.path = path};
+    struct mt_error error = {0};
+
+    if (mt_open_any(path, NULL, &source, &error) != MT_OK ||
+        mt_analyze(source, &options, &report, &error) != MT_OK)
+        fail_msg("%s: %s", path, error.text);
+}
+
+static void finish(void)
+{
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+static json_t *truth_of(const char *name, const char *key)
+{
+    char path[512];
+    json_error_t error;
+    json_t *root, *value;
+
+    snprintf(path, sizeof path, "%s/categories/%s.truth.json", MEMTRACE_FIXTURES, name);
+    root = json_load_file(path, 0, &error);
+    assert_non_null(root);
+    value = json_incref(json_object_get(root, key));
+    json_decref(root);
+    assert_non_null(value);
+    return value;
+}
+
+static uint64_t number_of(const char *name, const char *key)
+{
+    json_t *value = truth_of(name, key);
+    uint64_t number = (uint64_t)json_integer_value(value);
+
+    json_decref(value);
+    return number;
+}
+
+/* What the truth's categories come to, as roles. */
+static void roles_of(json_t *categories, uint64_t *recorded, uint64_t *rest)
+{
+    static const struct {
+        const char *category;
+        enum mt_role role;
+    } known[] = {{"parameter", MT_ROLE_PARAMETERS},  {"optimizer_state", MT_ROLE_OPTIMIZER_STATE},
+                 {"gradient", MT_ROLE_GRADIENTS},    {"activation", MT_ROLE_ACTIVATIONS},
+                 {"temporary", MT_ROLE_TEMPORARIES}, {"autograd_detail", MT_ROLE_TEMPORARIES},
+                 {"input", MT_ROLE_INPUTS}};
+    size_t i, found = json_object_get(categories, "none") != NULL;
+
+    memset(recorded, 0, MT_ROLE_COUNT * sizeof *recorded);
+    *rest = (uint64_t)json_integer_value(json_object_get(categories, "none"));
+    for (i = 0; i < MT_ARRAY_LEN(known); i++) {
+        json_t *bytes = json_object_get(categories, known[i].category);
+        recorded[known[i].role] += (uint64_t)json_integer_value(bytes);
+        found += bytes != NULL;
+    }
+    assert_int_equal(found, json_object_size(categories));
+}
+
+/* At the allocated peak, in requested bytes. */
+static void expect_roles(const char *name, const char *key)
+{
+    const struct mt_device_report *device = &report->devices[0];
+    const struct mt_instant *peak = &device->instants[0];
+    uint64_t recorded[MT_ROLE_COUNT], got[MT_ROLE_COUNT] = {0}, blocks[MT_ROLE_COUNT] = {0};
+    uint64_t rest, got_rest = 0;
+    json_t *truth = truth_of(name, key);
+    uint32_t i;
+
+    roles_of(truth, recorded, &rest);
+    json_decref(truth);
+    for (i = 0; i < peak->holding_count; i++) {
+        const struct mt_holding *holding = &peak->holdings[i];
+        got[holding->role] += holding->role_recorded ? holding->requested_bytes : 0;
+        blocks[holding->role] += holding->role_recorded ? holding->bytes : 0;
+        got_rest += holding->role_recorded ? 0 : holding->requested_bytes;
+    }
+    assert_memory_equal(got, recorded, sizeof got);
+    assert_memory_equal(blocks, device->peak_recorded_role_bytes, sizeof blocks);
+    assert_int_equal(got_rest, rest);
+}
+
+static void expect_program(const char *name)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/categories/%s.pickle.zst", MEMTRACE_FIXTURES, name);
+    analyze(path);
+    assert_int_equal(report->devices[0].allocated_peak.bytes, number_of(name, "allocated_peak"));
+    assert_null(report->pytorch_difference);
+    assert_true(report->roles_inferred); /* workspaces are no tensors */
+    assert_true(report->devices[0].peak_role_bytes[MT_ROLE_WORKSPACE] > 60 * MT_MIB);
+    expect_roles(name, "requested_at_peak");
+    finish();
+}
+
+static void roles_are_those_of_the_profiler(void **unused)
+{
+    (void)unused;
+    expect_program("mlp");
+    expect_program("gpt");
+}
+
+static void expect_profile(const char *name, bool all)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/categories/%s_profile.pickle.zst", MEMTRACE_FIXTURES, name);
+    analyze(path);
+    assert_string_equal(source->header.sources, "pytorch-profiler");
+    assert_int_equal(report->devices[0].allocated_peak.bytes, number_of(name, "profile_peak"));
+    assert_int_equal(report->roles_inferred, !all);
+    assert_false(report->has_segments);
+    expect_roles(name, "profile_at_peak");
+    finish();
+}
+
+/* Tensors alone, without times and segments; the host is a device there. */
+static void a_profile_alone_has_them_too(void **unused)
+{
+    (void)unused;
+    expect_profile("mlp", true);
+    expect_profile("gpt", false);
+}
+
+/* A memtrace trace keeps them. */
+static void an_imported_trace_has_them(void **unused)
+{
+    char path[] = "/tmp/memtrace-roles-XXXXXX", command[1536];
+    int file = mkstemp(path);
+
+    (void)unused;
+    assert_true(file >= 0);
+    close(file);
+    snprintf(command, sizeof command, "'%s' import -q -o %s '%s/categories/mlp.pickle.zst'",
+             MEMTRACE_PROGRAM, path, MEMTRACE_FIXTURES);
+    assert_int_equal(system(command), 0);
+    analyze(path);
+    expect_roles("mlp", "requested_at_peak");
+    finish();
+    unlink(path);
+}
+
+static void words_are_those_of_torch_and_our_own(void **unused)
+{
+    struct mt_symbols symbols = {0};
+    enum mt_role role = MT_ROLE_OTHER;
+    uint32_t id;
+
+    (void)unused;
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    assert_int_equal(mt_symbols_string(&symbols, "KV cache", 8, &id), MT_OK);
+    assert_true(mt_recorded_role(&symbols, id, &role));
+    assert_int_equal(role, MT_ROLE_KV_CACHE);
+    assert_int_equal(mt_symbols_string(&symbols, "Parameter", 9, &id), MT_OK);
+    assert_false(mt_recorded_role(&symbols, id, &role));
+    assert_false(mt_recorded_role(&symbols, MT_NO_ID, &role));
+    mt_symbols_release(&symbols);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(roles_are_those_of_the_profiler),
+        cmocka_unit_test(a_profile_alone_has_them_too),
+        cmocka_unit_test(an_imported_trace_has_them),
+        cmocka_unit_test(words_are_those_of_torch_and_our_own),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1 @@
+memtrace analyze categories/mlp.pickle.zst

@@ -1,0 +1,1 @@
+memtrace analyze categories/gpt_profile.pickle.zst
