@@ -140,7 +140,7 @@ static void drain(struct mt_source *source)
 static void test_lost_definition(void **state)
 {
     struct sample sample;
-    struct mt_event_batch batch = {NULL, 0};
+    struct mt_event_batch batch = {0};
     struct mt_source *source;
 
     (void)state;
@@ -165,7 +165,7 @@ static void test_lost_definition(void **state)
 
 static void expect_first(struct mt_source *source, uint64_t target, bool by_time, uint64_t seq)
 {
-    struct mt_event_batch batch = {NULL, 0};
+    struct mt_event_batch batch = {0};
     struct mt_error error;
 
     assert_int_equal(source->ops->seek(source, target, by_time, &error), MT_OK);
@@ -213,7 +213,7 @@ static void test_seek_between_frames(void **state)
 static void test_seek_brings_definitions(void **state)
 {
     struct sample sample;
-    struct mt_event_batch batch = {NULL, 0};
+    struct mt_event_batch batch = {0};
     struct mt_source *source;
     struct mt_error error;
 
