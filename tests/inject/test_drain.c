@@ -117,7 +117,7 @@ static struct mt_source *read_back(struct tape *t, struct mt_event_batch *all)
     enum mt_status status;
     char path[64];
 
-    *all = (struct mt_event_batch){events, 0};
+    *all = (struct mt_event_batch){.events = events};
     assert_int_equal(mt_writer_finish(t->writer, &error), MT_OK);
     snprintf(path, sizeof path, "/proc/self/fd/%d", t->trace_fd);
     assert_int_equal(mt_trace_open(path, &source, &error), MT_OK);
