@@ -20,7 +20,7 @@
 struct arguments {
     struct mt_common common;
     struct mt_picture picture;
-    const char *axis;
+    const char *axis, *order;
     uint64_t device; /* MT_EVERY_DEVICE: not said */
     bool whole;
     struct mt_blocks_option blocks;
@@ -114,11 +114,30 @@ static bool check_blocks(struct arguments *arguments)
     return !blocks->zoom || arguments->zoom;
 }
 
+static bool parse_order(const char *text, enum mt_address_order *order)
+{
+    static const char *const names[MT_ADDRESS_ORDERS] = {"creation", "address", "size", "pool",
+                                                         "stream"};
+    int i;
+
+    for (i = 0; i < MT_ADDRESS_ORDERS; i++) {
+        if (!strcmp(text, names[i])) {
+            *order = (enum mt_address_order)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Of a chart that is made of a report. */
 static bool check_report_chart(struct arguments *arguments)
 {
     if (arguments->axis && strcmp(arguments->axis, "time") && strcmp(arguments->axis, "events")) {
         mt_say("--x is time or events, not '%s'", arguments->axis);
+        return false;
+    }
+    if (arguments->order && !parse_order(arguments->order, &arguments->options.address_order)) {
+        mt_say("--order is creation, address, size, pool or stream, not '%s'", arguments->order);
         return false;
     }
     arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
@@ -266,6 +285,10 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
          &arguments.options.flame},
         {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",
          &arguments.options.reversed},
+        {"order", 0, MT_OPTION_TEXT, "NAME",
+         "address: segments by creation, address, size, pool or stream", &arguments.order},
+        {"force", 0, MT_OPTION_FLAG, NULL, "also a PNG of more pixels than most viewers can show",
+         &arguments.options.huge},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

@@ -118,6 +118,7 @@ const struct mt_command mt_commands[] = {
      "  trend       memory from step to step: does it grow?\n"
      "  scatter     size and lifetime of every allocation\n"
      "  diff        what changed from one run to another: two traces\n"
+     "  address     what lies in which segment, over time\n"
      "\n"
      "Examples:\n"
      "  memtrace render timeline run.pickle -o timeline.svg\n"

@@ -105,6 +105,24 @@ void mt_draw_rect(struct mt_drawing *drawing, double x, double y, double width, 
     op->height = height;
 }
 
+void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
+                   const struct mt_grid_cell *cells, size_t count, const struct mt_paint *paint,
+                   const char *role)
+{
+    struct mt_op *op =
+        count <= UINT32_MAX ? add_shape(drawing, MT_OP_CELLS, paint, NULL, role) : NULL;
+
+    if (!op)
+        return;
+    op->x = grid->x;
+    op->y = grid->y;
+    op->width = grid->width;
+    op->height = grid->height;
+    op->unit = grid->unit;
+    op->cells = cells;
+    op->cell_count = (uint32_t)count;
+}
+
 static void set_points(struct mt_drawing *drawing, struct mt_op *op, const struct mt_point *points,
                        size_t count)
 {

@@ -75,6 +75,8 @@ struct mt_paint {
     bool dashed, dotted;
     bool hatched;  /* fill is drawn as a hatch on the background */
     uint8_t shade; /* 0..3: slight variation to tell neighbours apart */
+    uint8_t tint;  /* 1..16: (tint - 1) / 15 of the fill over the colour of free memory */
+    bool unseen;   /* draws nothing: only there to be pointed at */
     double radius; /* of rect corners */
 };
 
@@ -88,19 +90,29 @@ enum mt_op_kind {
     MT_OP_LINE,
     MT_OP_TEXT,
     MT_OP_CIRCLE,
+    MT_OP_CELLS,
     MT_OP_GROUP_BEGIN,
     MT_OP_GROUP_END
+};
+
+/* A rectangle on a grid. */
+struct mt_grid_cell {
+    uint16_t x, y, width, height;
 };
 
 struct mt_op {
     enum mt_op_kind kind;
     struct mt_paint paint;
-    double x, y, width, height; /* RECT; CIRCLE: centre and width = radius; TEXT: x, baseline y */
+    double x, y, width, height; /* RECT; CIRCLE: centre and width = radius; TEXT: x, baseline y;
+                                   CELLS: all of the grid */
     struct mt_point *points;    /* PATH, LINE: polyline */
     uint32_t point_count;
-    bool closed, stepped; /* PATH closed; stepped: only horizontal and
-                             vertical moves (written as h/v) */
-    const char *text;     /* TEXT */
+    bool closed, stepped;             /* PATH closed; stepped: only horizontal and
+                                         vertical moves (written as h/v) */
+    const struct mt_grid_cell *cells; /* CELLS */
+    uint32_t cell_count;
+    double unit;      /* CELLS: pixels of the grid */
+    const char *text; /* TEXT */
     struct mt_text_style style;
     double text_width; /* TEXT: advance width, for layout tests */
     const char *title; /* hover text (SVG <title>), NULL = none */
@@ -120,6 +132,7 @@ struct mt_drawing {
     } metadata[8]; /* PNG tEXt */
     size_t metadata_count;
     bool failed; /* host memory ran out: do not write it */
+    bool huge;   /* a PNG may have more pixels than most viewers can show */
 };
 
 /* Zeroes and sets the size. Everything that is passed below is copied. */
@@ -143,6 +156,14 @@ void mt_draw_circle(struct mt_drawing *drawing, double x, double y, double radiu
 /* Returns the advance width. */
 double mt_draw_text(struct mt_drawing *drawing, double x, double y, const char *text,
                     const struct mt_text_style *style, const char *role);
+/* Rectangles of one paint, sorted by y and x, on a grid of `unit` pixels whose corner
+ * and size are `grid`. The array is borrowed: it lives as long as the drawing. */
+struct mt_grid {
+    double x, y, width, height, unit;
+};
+void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
+                   const struct mt_grid_cell *cells, size_t count, const struct mt_paint *paint,
+                   const char *role);
 /* A group carries one hover title for all that it holds. */
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);

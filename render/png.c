@@ -69,7 +69,7 @@ static void add_text(png_text *texts, int *count, const char *key, const char *v
 }
 
 static void set_header(png_structp png, png_infop info, const struct mt_drawing *drawing,
-                       cairo_surface_t *surface, double scale)
+                       const struct mt_raster *raster, double scale)
 {
     png_uint_32 pixels_per_metre = (png_uint_32)lround(72 * scale / 0.0254);
     png_text texts[MAX_TEXTS];
@@ -77,9 +77,9 @@ static void set_header(png_structp png, png_infop info, const struct mt_drawing 
     size_t i;
 
     memset(texts, 0, sizeof texts);
-    png_set_IHDR(png, info, (png_uint_32)cairo_image_surface_get_width(surface),
-                 (png_uint_32)cairo_image_surface_get_height(surface), 8, PNG_COLOR_TYPE_RGB,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, (png_uint_32)mt_raster_width(raster),
+                 (png_uint_32)mt_raster_height(raster), 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_sRGB(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
     png_set_pHYs(png, info, pixels_per_metre, pixels_per_metre, PNG_RESOLUTION_METER);
     add_text(texts, &count, "Title", drawing->title);
@@ -101,64 +101,79 @@ static void convert_row(const uint32_t *words, png_bytep bytes, int width)
     }
 }
 
-static void write_rows(png_structp png, cairo_surface_t *surface, png_bytep row)
+/* A band at a time, so that a large picture needs no more than a small one. */
+static enum mt_status write_rows(png_structp png, struct mt_raster *raster, png_bytep row,
+                                 struct mt_error *error)
 {
-    const unsigned char *data = cairo_image_surface_get_data(surface);
-    int width = cairo_image_surface_get_width(surface);
-    int height = cairo_image_surface_get_height(surface);
-    size_t stride = (size_t)cairo_image_surface_get_stride(surface);
+    struct mt_raster_band band;
+    enum mt_status status;
     int y;
 
-    for (y = 0; y < height; y++) {
-        convert_row((const uint32_t *)(const void *)(data + (size_t)y * stride), row, width);
-        png_write_row(png, row);
-    }
+    while (!(status = mt_raster_next(raster, &band, error)) && band.rows)
+        for (y = 0; y < band.rows; y++) {
+            convert_row(band.words + (size_t)y * band.stride, row, mt_raster_width(raster));
+            png_write_row(png, row);
+        }
+    return status;
 }
 
-static bool encode(png_structp png, png_infop info, const struct mt_drawing *drawing,
-                   cairo_surface_t *surface, double scale, png_bytep row)
+/* What was drawn, and how; the answer stays valid where libpng jumps out. */
+struct job {
+    const struct mt_drawing *drawing;
+    struct mt_raster *raster;
+    double scale;
+    png_bytep row;
+    enum mt_status status;
+    struct mt_error *error;
+};
+
+static bool encode(png_structp png, png_infop info, struct job *job)
 {
     if (setjmp(png_jmpbuf(png)))
         return false;
     png_set_compression_level(png, COMPRESSION_LEVEL);
     png_set_filter(png, 0, PNG_FILTER_NONE);
-    set_header(png, info, drawing, surface, scale);
+    set_header(png, info, job->drawing, job->raster, job->scale);
     png_write_info(png, info);
-    write_rows(png, surface, row);
+    job->status = write_rows(png, job->raster, job->row, job->error);
+    if (job->status)
+        return true;
     png_write_end(png, NULL);
     return true;
 }
 
-static bool write_surface(const struct mt_drawing *drawing, cairo_surface_t *surface, double scale,
-                          struct mt_buf *out)
+static enum mt_status write_picture(struct job *job, struct mt_buf *out)
 {
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, jump_out, silent);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     struct mt_buf row = {0};
     bool ok = false;
 
-    if (info && mt_buf_reserve(&row, (size_t)cairo_image_surface_get_width(surface) * 3)) {
+    if (info && mt_buf_reserve(&row, (size_t)mt_raster_width(job->raster) * 3)) {
         png_set_write_fn(png, out, append, nothing_to_flush);
-        ok = encode(png, info, drawing, surface, scale, (png_bytep)row.data);
+        job->row = (png_bytep)row.data;
+        ok = encode(png, info, job);
     }
     mt_buf_release(&row);
     png_destroy_write_struct(&png, &info);
-    return ok && !out->failed;
+    if (job->status)
+        return job->status;
+    return ok && !out->failed
+               ? MT_OK
+               : mt_fail(job->error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot pack the PNG");
 }
 
 enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                             struct mt_buf *out, struct mt_error *error)
 {
-    cairo_surface_t *surface = NULL;
+    struct job job = {.drawing = drawing, .scale = scale, .error = error};
     enum mt_status status;
 
     if (drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
-    status = mt_raster_draw(drawing, theme, scale, &surface, error);
-    if (status != MT_OK)
-        return status;
-    if (!write_surface(drawing, surface, scale, out))
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot pack the PNG");
-    cairo_surface_destroy(surface);
+    status = mt_raster_open(drawing, theme, scale, &job.raster, error);
+    if (status == MT_OK)
+        status = write_picture(&job, out);
+    mt_raster_close(job.raster);
     return status;
 }

@@ -1,18 +1,25 @@
 #include "raster.h"
 
+#include <cairo.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "glyph_cache.h"
 #include "glyph_path.h"
 #include "theme.h"
+#include "util.h"
 
+#define BAND_PIXELS  1000000 /* of a band of a picture that is drawn in bands */
+#define WHOLE_PIXELS 4000000 /* up to so many a picture is one band */
+
+/* What is drawn on: rows [top, top + height) of the picture. */
 struct canvas {
     cairo_t *cairo;
     cairo_surface_t *surface;
     uint32_t *pixels; /* of the surface, 0x00RRGGBB */
     size_t stride;    /* pixels from row to row */
-    int width, height;
+    int width, height, top;
     struct mt_glyph_cache cache;
     bool failed; /* the host had no memory */
     double scale;
@@ -57,6 +64,13 @@ static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color co
 
 /* ---- shapes ---- */
 
+static uint32_t fill_color(const struct canvas *canvas, const struct mt_paint *paint)
+{
+    if (paint->tint)
+        return mt_theme_tint(canvas->theme, paint->fill, (paint->tint - 1u) % MT_TINTS);
+    return mt_theme_shade(canvas->theme, paint->fill, paint->shade);
+}
+
 static void set_fill(struct canvas *canvas, const struct mt_paint *paint)
 {
     if (paint->hatched) {
@@ -64,8 +78,7 @@ static void set_fill(struct canvas *canvas, const struct mt_paint *paint)
             canvas->hatches[paint->fill] = make_hatch(canvas, paint->fill);
         cairo_set_source(canvas->cairo, canvas->hatches[paint->fill]);
     } else {
-        set_rgb(canvas->cairo, mt_theme_shade(canvas->theme, paint->fill, paint->shade),
-                paint->opacity);
+        set_rgb(canvas->cairo, fill_color(canvas, paint), paint->opacity);
     }
 }
 
@@ -231,7 +244,7 @@ static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
 static void blend_mask(const struct canvas *canvas, const struct mt_glyph_mask *mask, int pen_x,
                        int pen_y, uint32_t color)
 {
-    int left = pen_x + mask->left, top = pen_y + mask->top, x, y;
+    int left = pen_x + mask->left, top = pen_y + mask->top - canvas->top, x, y;
     int from_x = left < 0 ? -left : 0, from_y = top < 0 ? -top : 0;
     int to_x = left + mask->width > canvas->width ? canvas->width - left : mask->width;
     int to_y = top + mask->height > canvas->height ? canvas->height - top : mask->height;
@@ -314,15 +327,92 @@ static void draw_text(struct canvas *canvas, const struct mt_op *op)
     cairo_surface_mark_dirty(canvas->surface);
 }
 
+/* ---- cells ---- */
+
+/* Edge of a grid in pixels of the picture, kept within [low, high]. */
+static int grid_pixel(const struct canvas *canvas, double origin, double unit, unsigned at, int low,
+                      int high)
+{
+    double pixel = round((origin + unit * at) * canvas->scale);
+
+    return (int)fmin(fmax(pixel, low), high);
+}
+
+static void draw_cells(const struct canvas *canvas, const struct mt_op *op)
+{
+    uint32_t color = fill_color(canvas, &op->paint);
+    double first = floor((canvas->top / canvas->scale - op->y) / op->unit) - 1;
+
+    cairo_surface_flush(canvas->surface);
+    for (uint32_t i = 0; i < op->cell_count; i++) {
+        const struct mt_grid_cell *cell = &op->cells[i];
+        unsigned below = cell->y + (unsigned)cell->height, beyond = cell->x + (unsigned)cell->width;
+        int bottom = canvas->top + canvas->height, top, end, left, right;
+
+        if (below < first)
+            continue;
+        top = grid_pixel(canvas, op->y, op->unit, cell->y, canvas->top, bottom);
+        end = grid_pixel(canvas, op->y, op->unit, below, canvas->top, bottom);
+        left = grid_pixel(canvas, op->x, op->unit, cell->x, 0, canvas->width);
+        right = grid_pixel(canvas, op->x, op->unit, beyond, 0, canvas->width);
+        if (top == bottom)
+            break; /* they are sorted: the rest lies below, too */
+        for (int y = top; y < end; y++) {
+            uint32_t *row = canvas->pixels + (size_t)(y - canvas->top) * canvas->stride;
+
+            for (int x = left; x < right; x++)
+                row[x] = color;
+        }
+    }
+    cairo_surface_mark_dirty(canvas->surface);
+}
+
 /* ---- all of it ---- */
+
+/* Rows of the picture that an operation may touch, generously. */
+static void reach(const struct mt_op *op, double *top, double *bottom)
+{
+    double margin = 4 + op->paint.stroke_width;
+
+    *top = op->y;
+    *bottom = op->y + op->height;
+    if (op->kind == MT_OP_CIRCLE) {
+        *top = op->y - op->width;
+        *bottom = op->y + op->width;
+    } else if (op->kind == MT_OP_TEXT) {
+        margin += 2 * op->style.size + (op->style.vertical ? op->text_width : 0);
+        *bottom = op->y;
+    } else if (op->kind == MT_OP_PATH || op->kind == MT_OP_LINE) {
+        *top = HUGE_VAL;
+        *bottom = -HUGE_VAL;
+        for (uint32_t i = 0; i < op->point_count; i++) {
+            *top = fmin(*top, op->points[i].y);
+            *bottom = fmax(*bottom, op->points[i].y);
+        }
+    }
+    *top -= margin;
+    *bottom += margin;
+}
+
+static bool is_outside(const struct canvas *canvas, const struct mt_op *op)
+{
+    double top, bottom;
+
+    reach(op, &top, &bottom);
+    return bottom * canvas->scale < canvas->top ||
+           top * canvas->scale > canvas->top + canvas->height;
+}
 
 static void draw_operation(struct canvas *canvas, const struct mt_op *op)
 {
+    if (op->paint.unseen || is_outside(canvas, op))
+        return;
     switch (op->kind) {
     case MT_OP_RECT: draw_rect(canvas, op); break;
     case MT_OP_CIRCLE: draw_circle(canvas, op); break;
     case MT_OP_PATH:
     case MT_OP_LINE: draw_path(canvas, op); break;
+    case MT_OP_CELLS: draw_cells(canvas, op); break;
     case MT_OP_TEXT: draw_text(canvas, op); break;
     case MT_OP_GROUP_BEGIN:
     case MT_OP_GROUP_END: break;
@@ -333,50 +423,101 @@ static void draw_operations(struct canvas *canvas, const struct mt_drawing *draw
 {
     size_t i;
 
+    cairo_identity_matrix(canvas->cairo);
+    cairo_translate(canvas->cairo, 0, -canvas->top);
     cairo_set_line_join(canvas->cairo, CAIRO_LINE_JOIN_MITER);
     cairo_set_tolerance(canvas->cairo, 0.15);
     set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, MT_COLOR_BACKGROUND), 1);
     cairo_paint(canvas->cairo);
     for (i = 0; i < drawing->op_count; i++)
         draw_operation(canvas, &drawing->ops[i]);
-    for (i = 0; i < MT_COLOR_COUNT; i++) {
-        if (canvas->hatches[i])
-            cairo_pattern_destroy(canvas->hatches[i]);
-    }
 }
 
-enum mt_status mt_raster_draw(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
-                              cairo_surface_t **surface, struct mt_error *error)
+/* ---- bands ---- */
+
+struct mt_raster {
+    const struct mt_drawing *drawing;
+    struct canvas canvas;
+    int height; /* of the picture */
+};
+
+enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
+                              struct mt_raster **out, struct mt_error *error)
 {
     double width = round(drawing->width * scale), height = round(drawing->height * scale);
-    struct canvas canvas;
-    cairo_status_t status;
+    struct mt_raster *raster;
+    struct canvas *canvas;
+    double rows;
 
     if (!(width >= 1 && height >= 1 && width <= MT_RASTER_MAX_SIDE &&
-          height <= MT_RASTER_MAX_SIDE && width * height <= MT_RASTER_MAX_PIXELS))
+          height <= MT_RASTER_MAX_SIDE &&
+          (drawing->huge || width * height <= MT_RASTER_MAX_PIXELS)))
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "a picture may have %d pixels a side and %d in all", MT_RASTER_MAX_SIDE,
                        MT_RASTER_MAX_PIXELS);
-    memset(&canvas, 0, sizeof canvas);
-    canvas.scale = scale;
-    canvas.theme = theme;
-    canvas.width = (int)width;
-    canvas.height = (int)height;
-    *surface = canvas.surface =
-        cairo_image_surface_create(CAIRO_FORMAT_RGB24, canvas.width, canvas.height);
-    canvas.cairo = cairo_create(*surface);
-    canvas.pixels = (uint32_t *)(void *)cairo_image_surface_get_data(*surface);
-    canvas.stride = (size_t)cairo_image_surface_get_stride(*surface) / sizeof *canvas.pixels;
-    if (canvas.pixels)
-        draw_operations(&canvas, drawing);
-    status = canvas.failed ? CAIRO_STATUS_NO_MEMORY : cairo_status(canvas.cairo);
-    cairo_destroy(canvas.cairo);
-    mt_glyph_cache_release(&canvas.cache);
-    cairo_surface_flush(*surface);
+    raster = calloc(1, sizeof *raster);
+    if (!raster)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
+    rows = width * height <= WHOLE_PIXELS ? height : fmax(16, floor(BAND_PIXELS / width));
+    raster->drawing = drawing;
+    raster->height = (int)height;
+    canvas = &raster->canvas;
+    canvas->scale = scale;
+    canvas->theme = theme;
+    canvas->width = (int)width;
+    canvas->height = (int)fmin(rows, height);
+    canvas->top = -canvas->height;
+    canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, canvas->width, canvas->height);
+    canvas->cairo = cairo_create(canvas->surface);
+    canvas->pixels = (uint32_t *)(void *)cairo_image_surface_get_data(canvas->surface);
+    canvas->stride =
+        (size_t)cairo_image_surface_get_stride(canvas->surface) / sizeof *canvas->pixels;
+    *out = raster;
+    return MT_OK;
+}
+
+int mt_raster_width(const struct mt_raster *raster)
+{
+    return raster->canvas.width;
+}
+
+int mt_raster_height(const struct mt_raster *raster)
+{
+    return raster->height;
+}
+
+enum mt_status mt_raster_next(struct mt_raster *raster, struct mt_raster_band *band,
+                              struct mt_error *error)
+{
+    struct canvas *canvas = &raster->canvas;
+    cairo_status_t status;
+
+    canvas->top += canvas->height;
+    band->words = canvas->pixels;
+    band->stride = canvas->stride;
+    band->rows =
+        canvas->top >= raster->height
+            ? 0
+            : (int)mt_min_u64((uint64_t)canvas->height, (uint64_t)(raster->height - canvas->top));
+    if (band->rows && canvas->pixels)
+        draw_operations(canvas, raster->drawing);
+    cairo_surface_flush(canvas->surface);
+    status = canvas->failed ? CAIRO_STATUS_NO_MEMORY : cairo_status(canvas->cairo);
     if (status == CAIRO_STATUS_SUCCESS)
         return MT_OK;
-    cairo_surface_destroy(*surface);
-    *surface = NULL;
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot draw: %s",
                    cairo_status_to_string(status));
+}
+
+void mt_raster_close(struct mt_raster *raster)
+{
+    if (!raster)
+        return;
+    for (size_t i = 0; i < MT_COLOR_COUNT; i++)
+        if (raster->canvas.hatches[i])
+            cairo_pattern_destroy(raster->canvas.hatches[i]);
+    cairo_destroy(raster->canvas.cairo);
+    cairo_surface_destroy(raster->canvas.surface);
+    mt_glyph_cache_release(&raster->canvas.cache);
+    free(raster);
 }

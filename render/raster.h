@@ -4,16 +4,30 @@
 #ifndef MT_RENDER_RASTER_H
 #define MT_RENDER_RASTER_H
 
-#include <cairo.h>
-
 #include "draw.h"
 
 #define MT_RASTER_MAX_SIDE   16384
-#define MT_RASTER_MAX_PIXELS 40000000
+#define MT_RASTER_MAX_PIXELS 40000000 /* but for pictures that are said to be huge */
 
-/* RGB24 surface of width*scale x height*scale pixels; the caller destroys it.
- * MT_ERR_UNSUPPORTED beyond the limits above. */
-enum mt_status mt_raster_draw(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
-                              cairo_surface_t **surface, struct mt_error *error) MT_MUST_USE;
+/* A picture of width*scale x height*scale pixels, a band of rows at a time: what it
+ * needs does not grow with its height. */
+struct mt_raster;
+
+/* MT_ERR_UNSUPPORTED beyond the limits above. */
+enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
+                              struct mt_raster **raster, struct mt_error *error) MT_MUST_USE;
+int mt_raster_width(const struct mt_raster *raster);
+int mt_raster_height(const struct mt_raster *raster);
+
+/* The next rows, from the top down, as words 0x00RRGGBB; *rows is 0 behind the last.
+ * They are there until the next call. */
+struct mt_raster_band {
+    const uint32_t *words;
+    size_t stride; /* words from row to row */
+    int rows;
+};
+enum mt_status mt_raster_next(struct mt_raster *raster, struct mt_raster_band *band,
+                              struct mt_error *error) MT_MUST_USE;
+void mt_raster_close(struct mt_raster *raster);
 
 #endif

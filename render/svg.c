@@ -16,6 +16,7 @@
 /* Which classes the drawing needs. */
 struct usage {
     bool fill[MT_COLOR_COUNT][SHADES];
+    bool tint[MT_COLOR_COUNT][MT_TINTS];
     bool stroke[MT_COLOR_COUNT];
     bool hatch[MT_COLOR_COUNT];
     bool halo, hover;
@@ -57,6 +58,8 @@ static void note_usage(struct usage *usage, const struct mt_op *op)
         usage->hover = true;
     if (paint->fill && paint->hatched)
         usage->hatch[paint->fill] = true;
+    else if (paint->fill && paint->tint)
+        usage->tint[paint->fill][(paint->tint - 1) % MT_TINTS] = true;
     else if (paint->fill)
         usage->fill[paint->fill][paint->shade & 3] = true;
     if (paint->stroke)
@@ -82,6 +85,10 @@ static void add_rules(struct mt_buf *out, const struct usage *usage, enum mt_the
             add_fill_class(out, color, shade);
             mt_buf_printf(out, "{fill:#%06x}", mt_theme_shade(theme, color, shade));
         }
+        for (shade = 0; shade < MT_TINTS; shade++)
+            if (usage->tint[color][shade])
+                mt_buf_printf(out, ".f%ut%u{fill:#%06x}", color, shade,
+                              mt_theme_tint(theme, color, shade));
         if (usage->stroke[color])
             mt_buf_printf(out, ".s%u{stroke:#%06x}", color, mt_theme_rgb(theme, color));
         if (usage->hatch[color])
@@ -134,7 +141,9 @@ static void add_paint(struct mt_buf *out, const struct mt_op *op, const char *id
     bool plain_fill = paint->fill && !paint->hatched;
 
     mt_buf_add_text(out, " class=\"");
-    if (plain_fill)
+    if (plain_fill && paint->tint)
+        mt_buf_printf(out, "f%ut%u", (unsigned)paint->fill, (paint->tint - 1u) % MT_TINTS);
+    else if (plain_fill)
         add_fill_class(out, paint->fill, paint->shade);
     else if (!paint->fill)
         mt_buf_add_char(out, 'n');
@@ -145,6 +154,8 @@ static void add_paint(struct mt_buf *out, const struct mt_op *op, const char *id
     mt_buf_add_char(out, '"');
     if (paint->fill && paint->hatched)
         mt_buf_printf(out, " fill=\"url(#%s-h%u)\"", id, (unsigned)paint->fill);
+    if (paint->unseen)
+        mt_buf_add_text(out, " fill-opacity=\"0\"");
     if (paint->stroke && paint->stroke_width > 0 && paint->stroke_width != 1)
         add_attribute(out, "stroke-width", paint->stroke_width);
     if (paint->dashed)
@@ -286,6 +297,37 @@ static void add_path(struct mt_buf *out, const struct mt_op *op, const char *id)
     end_shape(out, op, "path");
 }
 
+/* Whole numbers on the grid, each rectangle from the corner of the one before. */
+static void add_cells(struct mt_buf *out, const struct mt_op *op, const char *id)
+{
+    int x = 0, y = 0;
+
+    if (!op->cell_count)
+        return;
+    mt_buf_add_text(out, "<path transform=\"translate(");
+    add_number(out, op->x);
+    mt_buf_add_char(out, ' ');
+    add_number(out, op->y);
+    mt_buf_add_char(out, ')');
+    if (op->unit != 1) {
+        mt_buf_add_text(out, "scale(");
+        add_number(out, op->unit);
+        mt_buf_add_char(out, ')');
+    }
+    mt_buf_add_text(out, "\" d=\"M0 0");
+    for (uint32_t i = 0; i < op->cell_count; i++) {
+        const struct mt_grid_cell *cell = &op->cells[i];
+
+        mt_buf_printf(out, "m%d %dh%uv%uh-%uz", cell->x - x, cell->y - y, cell->width, cell->height,
+                      cell->width);
+        x = cell->x;
+        y = cell->y;
+    }
+    mt_buf_add_char(out, '"');
+    add_paint(out, op, id);
+    end_shape(out, op, "path");
+}
+
 static void add_text(struct mt_buf *out, const struct mt_op *op)
 {
     static const char *const anchors[] = {"", " m", " e"};
@@ -320,6 +362,7 @@ static void add_operation(struct mt_buf *out, const struct mt_op *op, const char
     case MT_OP_CIRCLE: add_circle(out, op, id); break;
     case MT_OP_PATH:
     case MT_OP_LINE: add_path(out, op, id); break;
+    case MT_OP_CELLS: add_cells(out, op, id); break;
     case MT_OP_TEXT: add_text(out, op); break;
     case MT_OP_GROUP_BEGIN:
         mt_buf_add_text(out, "<g>");

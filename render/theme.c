@@ -109,6 +109,12 @@ uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color)
     return mix(mt_theme_rgb(theme, MT_COLOR_BACKGROUND), mt_theme_rgb(theme, color), 0.37);
 }
 
+uint32_t mt_theme_tint(enum mt_theme theme, enum mt_color color, unsigned level)
+{
+    return mix(mt_theme_hatch_ground(theme, MT_COLOR_UNUSED), mt_theme_rgb(theme, color),
+               (double)level / (MT_TINTS - 1));
+}
+
 /* Relative luminance as WCAG defines it. */
 static double luminance(uint32_t rgb)
 {

@@ -10,6 +10,10 @@ uint32_t mt_theme_rgb(enum mt_theme theme, enum mt_color color);
 /* `color` in one of four slight variations; 0 is the colour itself. */
 uint32_t mt_theme_shade(enum mt_theme theme, enum mt_color color, unsigned shade);
 
+/* `level` 15ths of `color` over the colour of memory that is reserved and free. */
+uint32_t mt_theme_tint(enum mt_theme theme, enum mt_color color, unsigned level);
+#define MT_TINTS 16
+
 /* What lies between the lines of a hatch in `color`. */
 uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color);
 

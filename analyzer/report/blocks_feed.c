@@ -15,13 +15,9 @@ static uint64_t peak_event(const struct mt_analysis *analysis, uint32_t slot,
                            const struct mt_model_window *window)
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
-    const struct mt_phases *phases = &analysis->survey.phases;
 
-    for (uint32_t i = 0; i < phases->count && i < device->use_capacity; i++)
-        if (window->step != MT_NO_STEP && phases->phases[i].is_step &&
-            phases->phases[i].begin_event == window->begin_event &&
-            phases->phases[i].end_event == window->end_event)
-            return device->uses[i].peak_allocated_event;
+    if (window->phase != MT_NO_PHASE && (uint32_t)window->phase < device->use_capacity)
+        return device->uses[window->phase].peak_allocated_event;
     return mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->event;
 }
 

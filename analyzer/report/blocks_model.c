@@ -67,6 +67,7 @@ enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_mod
     builder->arena = arena;
     builder->blocks = blocks;
     blocks->step = window->step;
+    blocks->phase = window->phase;
     status = set_init(&builder->sets[0], arena, window, false, bins);
     if (!status)
         status = set_init(&builder->sets[1], arena, window, true, bins);

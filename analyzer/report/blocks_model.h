@@ -48,7 +48,8 @@ struct mt_block_group {
 };
 
 struct mt_blocks {
-    int64_t step; /* MT_NO_STEP: the whole run */
+    int64_t step;  /* that the window lies in, MT_NO_STEP */
+    int32_t phase; /* that the window is, MT_NO_PHASE: the whole run */
     uint64_t peak_allocated, peak_t_ns, peak_event;
     uint64_t events;                                /* of the window, that concern memory */
     struct mt_block_set time, event;                /* the window, by either axis */

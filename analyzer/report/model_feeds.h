@@ -5,6 +5,11 @@
 
 #include "analysis.h"
 
+enum mt_status mt_address_feed_begin(struct mt_analysis *analysis, uint32_t slot,
+                                     struct mt_model_feed *feed) MT_MUST_USE;
+enum mt_status mt_address_feed_finish(struct mt_analysis *analysis, void *builder,
+                                      struct mt_device_report *out) MT_MUST_USE;
+
 enum mt_status mt_blocks_feed_begin(struct mt_analysis *analysis, uint32_t slot,
                                     struct mt_model_feed *feed) MT_MUST_USE;
 enum mt_status mt_blocks_feed_finish(struct mt_analysis *analysis, void *builder,

@@ -186,6 +186,7 @@ static const struct {
     {MT_MODEL_LIFETIMES, mt_lifetimes_feed_begin, mt_lifetimes_feed_finish},
     {MT_MODEL_HISTORY, begin_history, finish_history},
     {MT_MODEL_POPULATION, mt_population_begin, mt_population_finish},
+    {MT_MODEL_ADDRESS, mt_address_feed_begin, mt_address_feed_finish},
 };
 
 _Static_assert(MT_ARRAY_LEN(models) <= MT_MODELS_MAX, "a feed for each model");
@@ -202,6 +203,8 @@ enum mt_status mt_models_begin(struct mt_analysis *analysis, uint32_t slot,
             continue;
         *feed = (struct mt_model_feed){0};
         status = models[i].begin(analysis, slot, feed);
+        if (!feed->builder)
+            continue; /* it has nothing to say of this device */
         feeds->wants_lives |= feed->on_birth || feed->on_end;
         feeds->rows[feeds->count++] = (uint8_t)i;
     }

@@ -395,6 +395,7 @@ struct mt_flamechart; /* flamechart_model.h */
 struct mt_blocks;     /* blocks_model.h */
 struct mt_lifetimes;  /* lifetimes_model.h */
 struct mt_history;    /* history_model.h */
+struct mt_address;    /* address_model.h */
 
 struct mt_device_report {
     uint16_t device;
@@ -446,6 +447,7 @@ struct mt_device_report {
     struct mt_lifetimes *lifetimes;   /* NULL unless asked for */
     struct mt_history *history;       /* NULL unless asked for */
     struct mt_population *population; /* NULL unless asked for */
+    struct mt_address *address;       /* NULL unless asked for and recorded */
 };
 
 struct mt_report {
@@ -500,7 +502,8 @@ enum mt_model_bit {
     MT_MODEL_HISTORY = 256,
     MT_MODEL_BLOCKS = 4,
     MT_MODEL_LIFETIMES = 32,
-    MT_MODEL_POPULATION = 512
+    MT_MODEL_POPULATION = 512,
+    MT_MODEL_ADDRESS = 8
 };
 
 /* Of what part of the run the models that show a part are: of nothing said, of the

@@ -50,23 +50,38 @@ static enum mt_status cut_report(const struct plan *plan, const struct mt_report
         main_phase[i] = report->main_phase[i] && report->phases[i].end_event > set->begin_event &&
                         report->phases[i].begin_event < set->end_event;
     out->main_phase = main_phase;
-    if (plan->blocks->step != MT_NO_STEP)
+    if (plan->blocks->phase != MT_NO_PHASE)
         out->first_t_ns = set->begin_t_ns;
     return MT_OK;
 }
 
 /* ---- words ---- */
 
-static const char *chart_name(struct mt_drawing *drawing, const struct mt_blocks *blocks)
+static bool is_whole(const struct mt_blocks *blocks)
 {
-    char number[MT_UNITS_TEXT];
-    const char *name = "every large block";
+    return blocks->phase == MT_NO_PHASE;
+}
 
-    if (blocks && blocks->step != MT_NO_STEP)
-        name = mt_arena_printf(&drawing->arena, "every large block of step %s%s",
-                               blocks->step < 0 ? "−" : "",
-                               mt_format_count(number, blocks->step < 0 ? 0 - (uint64_t)blocks->step
-                                                                        : (uint64_t)blocks->step));
+/* "step " for the peak of a step. */
+static const char *kind_of_peak(const struct plan *plan)
+{
+    int32_t phase = plan->blocks->phase;
+
+    return phase >= 0 && (uint32_t)phase < plan->report->phase_count &&
+                   plan->report->phases[phase].is_step
+               ? "step "
+               : "";
+}
+
+static const char *chart_name(struct mt_drawing *drawing, const struct mt_report *report,
+                              const struct mt_blocks *blocks)
+{
+    const char *where = blocks && !is_whole(blocks)
+                            ? mt_frame_where(drawing, report, blocks->phase, blocks->step)
+                            : "";
+    const char *name =
+        mt_arena_printf(&drawing->arena, "every large block%s%s", *where ? " of " : "", where);
+
     return name ? name : "";
 }
 
@@ -77,12 +92,11 @@ static const char *facts_of(const struct plan *plan)
     char exact[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
         &plan->drawing->arena,
-        "%s blocks drawn one by one (largest bytes × %s), %s smaller ones as one grey layer (at "
-        "most %s) · %speak %s (%s B)",
-        mt_format_count(drawn, stack->band_count), stack->axis.by_event ? "events" : "time",
-        mt_format_count(rest, stack->rest_count), mt_format_bytes(most, stack->rest_most),
-        plan->blocks->step == MT_NO_STEP ? "" : "step ",
-        mt_format_bytes(peak, plan->blocks->peak_allocated),
+        "%s blocks drawn one by one · %s smaller ones (by bytes × %s) summed, at most %s · %speak "
+        "%s (%s B)",
+        mt_format_count(drawn, stack->band_count), mt_format_count(rest, stack->rest_count),
+        stack->axis.by_event ? "events" : "time", mt_format_bytes(most, stack->rest_most),
+        kind_of_peak(plan), mt_format_bytes(peak, plan->blocks->peak_allocated),
         mt_format_count(exact, plan->blocks->peak_allocated));
 
     return text ? text : "";
@@ -110,7 +124,7 @@ static const char *small_print(const struct plan *plan)
 
 static double rows_height(const struct plan *plan)
 {
-    bool steps = plan->blocks->step == MT_NO_STEP && plan->device->step_count;
+    bool steps = is_whole(plan->blocks) && plan->device->step_count;
 
     return 6 + (steps ? 18 : 0) + (plan->stack.axis.row_count ? 18 : 0) + 26;
 }
@@ -170,7 +184,21 @@ static void place_plot(struct plan *plan, double y)
 
 /* ---- parts ---- */
 
-static double draw_legend(const struct plan *plan, double y)
+/* In two rows, if they do not fit into one and there is room for two. */
+static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_swatch *swatches,
+                          size_t count)
+{
+    double right = drawing->width - MT_MARGIN;
+    size_t fit = mt_frame_swatches_fit(swatches, count, right - MT_MARGIN);
+
+    if (drawing->width >= ONE_LINE)
+        fit = count;
+    mt_frame_swatches(drawing, MT_MARGIN, y, right, swatches, fit);
+    if (fit < count)
+        mt_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
+}
+
+static void draw_legend(const struct plan *plan, double y)
 {
     struct mt_swatch swatches[MT_ROLE_COUNT + 1];
     bool present[MT_ROLE_COUNT] = {false};
@@ -183,9 +211,7 @@ static double draw_legend(const struct plan *plan, double y)
         if (present[mt_timeline_stack[i]])
             swatches[count++] = (struct mt_swatch){mt_role_title(mt_timeline_stack[i]),
                                                    mt_role_color(mt_timeline_stack[i])};
-    mt_frame_swatches(plan->drawing, MT_MARGIN, y + 12, plan->drawing->width - MT_MARGIN, swatches,
-                      count);
-    return y + 18;
+    draw_swatches(plan->drawing, y + 12, swatches, count);
 }
 
 static void draw_peak(const struct plan *plan)
@@ -199,8 +225,7 @@ static void draw_peak(const struct plan *plan)
                     stack->plot.x + stack->plot.width);
     double y = mt_block_stack_y(stack, plan->blocks->peak_allocated), width;
     char size[MT_UNITS_TEXT];
-    const char *label = mt_arena_printf(&plan->drawing->arena, "%speak %s",
-                                        plan->blocks->step == MT_NO_STEP ? "" : "step ",
+    const char *label = mt_arena_printf(&plan->drawing->arena, "%speak %s", kind_of_peak(plan),
                                         mt_format_bytes(size, plan->blocks->peak_allocated));
 
     mt_draw_circle(plan->drawing, x, y, 4.4, &ring, label, "ring:peak");
@@ -218,7 +243,7 @@ static void draw_rows(const struct plan *plan)
     struct mt_time_axis axis = plan->stack.axis;
     double y = plot->y + plot->height + 6;
 
-    if (plan->blocks->step == MT_NO_STEP && plan->device->step_count) {
+    if (is_whole(plan->blocks) && plan->device->step_count) {
         mt_time_axis_draw_steps(plan->drawing, &axis, plan->device, y);
         y += 18;
     }
@@ -266,7 +291,7 @@ static enum mt_status draw_picture(struct plan *plan, const struct mt_report *re
 {
     const struct mt_block_set *set = set_of(plan->blocks, options->event_axis);
     const struct mt_axis_window window = {set->begin_t_ns, set->end_t_ns, set->begin_event,
-                                          set->end_event, plan->blocks->step == MT_NO_STEP};
+                                          set->end_event, is_whole(plan->blocks)};
     struct mt_report cut;
     struct mt_timeline timeline;
     double y;
@@ -278,10 +303,12 @@ static enum mt_status draw_picture(struct plan *plan, const struct mt_report *re
     plan->stack = (struct mt_block_stack){
         .drawing = plan->drawing, .report = &cut, .set = set, .most_corners = MOST_CORNERS};
     mt_time_axis_init(&plan->stack.axis, &cut, &timeline, options->event_axis);
-    plan->stack.axis.name = window.is_whole ? NULL : "time since the step began";
+    plan->stack.axis.name = window.is_whole       ? NULL
+                            : *kind_of_peak(plan) ? "time since the step began"
+                                                  : "time since the phase began";
     /* The facts need the stack, which needs the plot. */
     y = plan->drawing->width < ONE_LINE ? 97 : 78;
-    place_plot(plan, y + 18 + 18);
+    place_plot(plan, y + 18 + (plan->drawing->width < ONE_LINE ? 38 : 18));
     place_axes(plan);
     mt_block_stack_build(&plan->stack);
     if (plan->drawing->failed)
@@ -320,7 +347,7 @@ enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_de
     const char *title;
 
     mt_drawing_init(drawing, width, mt_frame_height(options->height, standard), "blocks");
-    title = mt_frame_title(drawing, report, device, chart_name(drawing, plan.blocks));
+    title = mt_frame_title(drawing, report, device, chart_name(drawing, report, plan.blocks));
     mt_frame_describe(drawing, report, device, title);
     if (plan.blocks && plan.blocks->peak_allocated)
         status = draw_picture(&plan, report, title, options);

@@ -7,12 +7,23 @@
 #include "icicle.h"
 #include "report.h"
 
+enum mt_address_order {
+    MT_ADDRESS_BY_CREATION,
+    MT_ADDRESS_BY_ADDRESS,
+    MT_ADDRESS_BY_SIZE,
+    MT_ADDRESS_BY_POOL,
+    MT_ADDRESS_BY_STREAM
+};
+#define MT_ADDRESS_ORDERS 5
+
 struct mt_chart_options {
     double width, height; /* logical pixels; 0 = the chart's own choice */
     bool event_axis;      /* --x=events */
     bool flame;           /* icicle: root at the bottom */
     bool reversed;        /* icicle: innermost frames first */
     enum mt_weigh weigh;  /* icicle: what width is */
+    enum mt_address_order address_order;
+    bool huge; /* a PNG may have more pixels than most viewers can show */
 };
 
 struct mt_chart {
@@ -35,6 +46,10 @@ unsigned mt_charts_models(void);
 /* The charts' draw functions. `device` may be NULL for an empty trace: the
  * chart says so, sensibly. Each initialises *drawing, whatever it returns; the
  * caller releases it. */
+enum mt_status mt_address_draw(const struct mt_report *report,
+                               const struct mt_device_report *device,
+                               const struct mt_chart_options *options, struct mt_drawing *drawing,
+                               struct mt_error *error);
 enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_device_report *device,
                               const struct mt_chart_options *options, struct mt_drawing *drawing,
                               struct mt_error *error);

@@ -8,6 +8,15 @@ static bool has_steps(const struct mt_report *report, const struct mt_device_rep
     return device && device->step_count;
 }
 
+/* Enough to look where it lies: over 15 %, or over 1 GiB. */
+static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
+{
+    (void)report;
+    return device && device->address &&
+           (device->fragmentation_at_reserved_peak > 0.15 ||
+            device->worst_unused_bytes > UINT64_C(1) << 30);
+}
+
 const struct mt_chart mt_charts[] = {
     {"timeline", "memory over time by role, with what is reserved", MT_MODEL_TIMELINE, NULL,
      mt_timeline_draw},
@@ -20,6 +29,8 @@ const struct mt_chart mt_charts[] = {
     {"trend", "memory from step to step: does it grow?", 0, mt_trend_called_for, mt_trend_draw},
     {"scatter", "size and lifetime of every allocation", MT_MODEL_LIFETIMES, mt_scatter_called_for,
      mt_scatter_draw},
+    {"address", "segments over time: what is in them, and what is reserved and idle",
+     MT_MODEL_TIMELINE | MT_MODEL_ADDRESS, wastes_memory, mt_address_draw},
     {NULL, NULL, 0, NULL, NULL},
 };
 

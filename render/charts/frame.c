@@ -267,10 +267,31 @@ void mt_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
     }
 }
 
+#define SWATCH     12.0
+#define SWATCH_GAP 20.0
+
+static double swatch_width(const struct mt_swatch *swatch)
+{
+    return SWATCH + 5 + 1.05 * mt_text_width(swatch->text, 12.5, MT_REGULAR);
+}
+
+size_t mt_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        width -= swatch_width(&swatches[i]);
+        if (width < 0)
+            break;
+        width -= SWATCH_GAP;
+    }
+    return i;
+}
+
 double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
                          const struct mt_swatch *swatches, size_t count)
 {
-    const double gap = 20, box = 12, rest_width = 60;
+    const double gap = SWATCH_GAP, box = SWATCH, rest_width = 60;
     const char *rest;
     size_t i;
 

@@ -51,12 +51,14 @@ double mt_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile
 void mt_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
                         const struct mt_ticks *ticks, uint64_t top);
 
-/* Swatches with names in a row; leaves out what does not fit before max_x and
- * says how many. y is the baseline. Returns the x behind the last. */
 struct mt_swatch {
     const char *text;
     enum mt_color color;
 };
+/* How many of them fit into a row of `width`. */
+size_t mt_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width);
+/* Swatches with names in a row; leaves out what does not fit before max_x and
+ * says how many. y is the baseline. Returns the x behind the last. */
 double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
                          const struct mt_swatch *swatches, size_t count);
 

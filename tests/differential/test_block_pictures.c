@@ -1,5 +1,5 @@
-/* The charts of single blocks and of addresses, drawn of every capture at hand: in
- * order at every size, small, and true to what PyTorch counted. */
+/* The charts of single blocks and of addresses are true to what PyTorch counted, and
+ * their areas to what is allocated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,16 +10,12 @@
 #include <jansson.h>
 
 #include "../unit/drawing_checks.h"
+#include "address_model.h"
 #include "blocks_model.h"
 #include "chart.h"
 #include "import.h"
 #include "units.h"
 #include "util.h"
-
-#define MOST_BLOCKS_SVG (250 * 1024)
-
-static const struct mt_chart_options sizes[] = {
-    {.width = 0}, {.width = 830}, {.event_axis = true}, {.width = 500, .height = 330}};
 
 struct loaded {
     struct mt_source *source;
@@ -28,7 +24,8 @@ struct loaded {
 
 static struct loaded load(const char *name, const struct mt_window_wish *window)
 {
-    struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS};
+    struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS |
+                                                   MT_MODEL_ADDRESS};
     struct loaded loaded = {NULL, NULL};
     struct mt_error error;
     char path[600];
@@ -68,20 +65,6 @@ static uint64_t true_peak(const char *name, const char *counter)
     return (uint64_t)peak;
 }
 
-static size_t svg_bytes(const struct mt_drawing *drawing)
-{
-    struct mt_buf once = {0}, again = {0};
-    size_t bytes;
-
-    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &once, NULL), MT_OK);
-    assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &again, NULL), MT_OK);
-    assert_string_equal(once.data, again.data);
-    bytes = once.length;
-    mt_buf_release(&once);
-    mt_buf_release(&again);
-    return bytes;
-}
-
 /* ---- of every capture ---- */
 
 static void with_every_capture(void (*check)(const char *name, const struct loaded *loaded,
@@ -110,31 +93,6 @@ static void with_every_capture(void (*check)(const char *name, const struct load
         free(entries[i]);
     }
     free(entries);
-}
-
-static void check_blocks(const char *name, const struct loaded *loaded,
-                         const struct mt_device_report *device)
-{
-    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
-        struct mt_drawing drawing;
-        const char *fault;
-        size_t bytes;
-
-        assert_int_equal(mt_blocks_draw(loaded->report, device, &sizes[i], &drawing, NULL), MT_OK);
-        fault = drawing_fault(&drawing);
-        if (fault)
-            fail_msg("%s, size %zu: %s", name, i, fault);
-        bytes = i ? 0 : svg_bytes(&drawing);
-        if (bytes > MOST_BLOCKS_SVG)
-            fail_msg("%s: %zu bytes of SVG", name, bytes);
-        mt_drawing_release(&drawing);
-    }
-}
-
-static void blocks_of_every_capture_are_in_order(void **state)
-{
-    (void)state;
-    with_every_capture(check_blocks);
 }
 
 /* ---- what it shows ---- */
@@ -167,6 +125,173 @@ static struct scale read_scale(const struct mt_drawing *drawing)
     }
     return scale;
 }
+
+/* ---- addresses ---- */
+
+/* Bytes of the model's rows in a column: covered, or reserved. */
+static double column_sum(const struct mt_address *address, const struct mt_address_axis *axis,
+                         uint32_t column, bool reserved)
+{
+    double unit = (double)address->bytes_per_row / 65535, sum = 0;
+
+    for (uint32_t row = 0; row < address->row_count; row++)
+        for (uint32_t i = axis->first_run[row]; i < axis->first_run[row + 1]; i++)
+            if (axis->runs[i].begin <= column && column < axis->runs[i].end)
+                sum += unit * (reserved ? axis->runs[i].cell.reserved : axis->runs[i].cell.covered);
+    return sum;
+}
+
+static void check_sums(const char *name, const struct mt_address *address,
+                       const struct mt_address_axis *axis)
+{
+    /* Half a unit a row, or a whole one where next to nothing is in it. */
+    double slack = (double)address->bytes_per_row / 65535 * address->row_count;
+
+    for (uint32_t column = 0; column < axis->column_count; column += 331) {
+        const struct mt_mosaic_column *state = &axis->columns[column];
+        double covered = column_sum(address, axis, column, false);
+        double reserved = column_sum(address, axis, column, true);
+
+        if (fabs(covered - (double)state->allocated) > slack + 0.001 * (double)state->allocated)
+            fail_msg("%s, column %u: %.0f bytes lie somewhere, %llu are allocated", name, column,
+                     covered, (unsigned long long)state->allocated);
+        if (fabs(reserved - (double)state->reserved) > slack)
+            fail_msg("%s, column %u: rows for %.0f bytes, %llu are reserved", name, column,
+                     reserved, (unsigned long long)state->reserved);
+    }
+}
+
+/* Area of the cells that cover pixel column x, in bytes; tints count for their share. */
+static double painted(const struct mt_drawing *drawing, double x, double bytes_per_pixel,
+                      double *highest)
+{
+    double sum = 0;
+
+    *highest = HUGE_VAL;
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+        bool covers = drawing_is(op, "map");
+
+        if (!covers && !drawing_is(op, "map:free"))
+            continue;
+        for (uint32_t j = 0; j < op->cell_count; j++) {
+            double left = op->x + op->cells[j].x * op->unit;
+
+            if (x < left || x >= left + op->cells[j].width * op->unit)
+                continue;
+            *highest = fmin(*highest, op->y + op->cells[j].y * op->unit);
+            sum += covers ? op->cells[j].height * op->unit * (op->paint.tint - 1) / 15 : 0;
+        }
+    }
+    return sum * bytes_per_pixel;
+}
+
+/* The event axis has no folds: every pixel column is one of the model's. */
+static void check_picture(const char *name, const struct loaded *loaded,
+                          const struct mt_device_report *device)
+{
+    const struct mt_chart_options options = {.event_axis = true};
+    const struct mt_address_axis *axis = &device->address->event;
+    const struct mt_op *grid;
+    struct mt_drawing drawing;
+    struct scale scale;
+    uint32_t around;
+
+    assert_int_equal(mt_address_draw(loaded->report, device, &options, &drawing, NULL), MT_OK);
+    grid = drawing_find(&drawing, "map:free");
+    grid = grid ? grid : drawing_find(&drawing, "map");
+    assert_non_null(grid);
+    scale = read_scale(&drawing);
+    around = 1 + (uint32_t)(axis->column_count * grid->unit / grid->width);
+    for (double share = 0.03; share < 0.98; share += 0.0607) {
+        uint32_t column = (uint32_t)(share * axis->column_count), near = column;
+        double x = grid->x + share * grid->width, top, area, error = HUGE_VAL;
+
+        area = painted(&drawing, x, scale.bytes_per_pixel, &top);
+        /* Which of the columns under it a pixel shows is its own choice. */
+        for (uint32_t i = column - around; i <= column + around; i++)
+            if (fabs(area - (double)axis->columns[i].allocated) < error) {
+                error = fabs(area - (double)axis->columns[i].allocated);
+                near = i;
+            }
+        if (error > 0.01 * (double)device->reserved_peak.bytes)
+            fail_msg("%s at %.2f: %.0f bytes are painted, %llu are allocated", name, share, area,
+                     (unsigned long long)axis->columns[near].allocated);
+    }
+    mt_drawing_release(&drawing);
+}
+
+static void check_address(const char *name, const struct loaded *loaded,
+                          const struct mt_device_report *device)
+{
+    if (!device->address)
+        return;
+    check_sums(name, device->address, &device->address->time);
+    check_sums(name, device->address, &device->address->event);
+    assert_true(device->address->reserved_end == device->end.reserved);
+    assert_true(device->address->allocated_end + device->address->outside_bytes >=
+                device->end.allocated);
+    check_picture(name, loaded, device);
+}
+
+/* That charts are in order at every size is test_pictures' business. */
+static void addresses_hold_what_is_allocated(void **state)
+{
+    (void)state;
+    with_every_capture(check_address);
+}
+
+/* Nothing was given back: the upper edge of the map is what is reserved. */
+static void the_upper_edge_is_what_is_reserved(void **state)
+{
+    static const char *const names[] = {"gpt_split64", "seq2seq"};
+    const struct mt_chart_options options = {.event_axis = true};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
+        struct loaded loaded = load(names[i], NULL);
+        const struct mt_device_report *device = &loaded.report->devices[0];
+        const struct mt_address_axis *axis = &device->address->event;
+        struct mt_drawing drawing;
+        const struct mt_op *grid;
+        struct scale scale;
+
+        assert_true(device->address->reserved_end == true_peak(names[i], "reserved_peak"));
+        assert_int_equal(mt_address_draw(loaded.report, device, &options, &drawing, NULL), MT_OK);
+        scale = read_scale(&drawing);
+        grid = drawing_find(&drawing, "map:free");
+        for (double share = 0.05; share < 1; share += 0.05) {
+            double x = grid->x + share * grid->width, top;
+            uint32_t column = (uint32_t)(share * axis->column_count);
+            bool found = false;
+
+            (void)painted(&drawing, x, 1, &top);
+            for (uint32_t j = column - 3; j <= column + 3; j++)
+                found |= fabs((scale.base_y - top) * scale.bytes_per_pixel -
+                              (double)axis->columns[j].reserved) <= 1.01 * scale.bytes_per_pixel;
+            if (!found)
+                fail_msg("%s at %.2f: the map ends elsewhere", names[i], share);
+        }
+        mt_drawing_release(&drawing);
+        unload(&loaded);
+    }
+}
+
+static void tiles_say_what_is_idle(void **state)
+{
+    struct loaded loaded = load("gpt_split64", NULL);
+    const struct mt_address *address = loaded.report->devices[0].address;
+
+    (void)state;
+    assert_int_equal(address->segments_end, 196);
+    assert_int_equal(address->idle_segments, 74);
+    assert_true(address->idle_bytes > UINT64_C(15) << 30);
+    assert_true(address->once_segments > 20 && address->once_bytes <= address->idle_bytes);
+    assert_true(address->used / address->held > 0.15 && address->used / address->held < 0.25);
+    unload(&loaded);
+}
+
+/* ---- blocks ---- */
 
 static void check_top(const struct mt_drawing *drawing, uint64_t peak)
 {
@@ -297,7 +422,6 @@ static void a_window_is_what_was_asked_for(void **state)
 
         assert_true(device->blocks->step == MT_NO_STEP);
         assert_true(device->blocks->peak_allocated == device->allocated_peak.bytes);
-        check_blocks("gpt_split64, whole", &loaded, device);
         unload(&loaded);
     }
 }
@@ -305,7 +429,9 @@ static void a_window_is_what_was_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_of_every_capture_are_in_order),
+        cmocka_unit_test(addresses_hold_what_is_allocated),
+        cmocka_unit_test(the_upper_edge_is_what_is_reserved),
+        cmocka_unit_test(tiles_say_what_is_idle),
         cmocka_unit_test(the_peak_is_the_one_that_pytorch_counted),
         cmocka_unit_test(a_window_is_what_was_asked_for),
     };

@@ -198,7 +198,7 @@ static void the_largest_are_kept_and_nothing_is_lost(void **state)
 
     (void)state;
     for (int round = 0; round < 60; round++) {
-        struct mt_model_window window = {.step = 3};
+        struct mt_model_window window = {.step = 3, .phase = 5};
         struct mt_arena arena = {0};
         struct mt_blocks *blocks;
         uint64_t peak, event;

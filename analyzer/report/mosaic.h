@@ -1,0 +1,102 @@
+/* Rows of memory over time, as a picture that grows from left to right. A row knows
+ * how many of its bytes are reserved, and how many are covered by blocks of which
+ * role. A column shows the state at its fullest instant: that of most allocated bytes,
+ * where the state that it begins with counts, too.
+ *
+ * Bounded: a row is stored as runs of equal columns; once there are MT_MOSAIC_RUNS of
+ * them, columns are joined by two, of which the fuller one stays. An event costs its
+ * rows; a column costs the rows that changed in it. */
+#ifndef MT_ANALYZER_MOSAIC_H
+#define MT_ANALYZER_MOSAIC_H
+
+#include "report.h"
+
+#include <stddef.h>
+
+#define MT_MOSAIC_RUNS (1u << 20)
+#define MT_MOSAIC_LOG  (1u << 14) /* changes that are remembered one by one */
+
+/* Both in 65535ths of a row's bytes, at least 1 if there is any. */
+struct mt_mosaic_cell {
+    uint16_t covered, reserved;
+    uint8_t role; /* of most of what covers it */
+};
+
+struct mt_mosaic_run {
+    uint16_t row, begin, end; /* columns */
+    struct mt_mosaic_cell cell;
+};
+
+struct mt_mosaic_column {
+    uint64_t t_ns, event, allocated, reserved; /* of its instant */
+};
+
+/* What the rows hold now; shared by the mosaics of one device. */
+struct mt_mosaic_row {
+    uint64_t reserved, covered, role_bytes[MT_ROLE_COUNT];
+};
+struct mt_mosaic_rows {
+    struct mt_mosaic_row *rows;
+    uint32_t count;
+    size_t capacity;
+    uint64_t bytes_per_row;
+};
+
+/* PRIVATE to mosaic.c, but for the columns; who wants other bounds sets most_runs and
+ * most_log after mt_mosaic_init. */
+struct mt_mosaic {
+    const struct mt_mosaic_rows *rows;
+    struct mt_mosaic_column *columns, now;
+    uint32_t column_count, at; /* at: the open one */
+    bool started;
+    uint8_t *picks;      /* by pair of columns that were joined: the second stayed */
+    uint64_t length;     /* of the axis, divided between the columns */
+    uint64_t column_end; /* first place that is not in the open column */
+
+    struct mt_mosaic_run *runs; /* as they ended */
+    size_t run_count, run_capacity, most_runs;
+
+    struct mt_mosaic_track { /* by row */
+        struct mt_mosaic_cell cell, frozen;
+        uint16_t since;
+        bool is_changed;
+    } * tracks;
+    uint32_t track_count;
+    size_t track_capacity;
+    uint32_t *changed; /* rows with a mark */
+    size_t changed_count, changed_capacity;
+    struct mt_mosaic_change *log; /* since the fullest instant */
+    size_t log_count, log_capacity, most_log;
+    bool is_frozen; /* the log was too long: cells of that instant are kept */
+};
+
+/* One row's change of bytes; role MT_ROLE_COUNT: of reserved ones. */
+struct mt_mosaic_change {
+    uint32_t row;
+    uint8_t role;
+    int64_t bytes;
+};
+
+/* `length`: places 0 .. length - 1; columns: rounded up to a power of two, at most
+ * 32768. */
+enum mt_status mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows,
+                              uint64_t length, uint32_t columns) MT_MUST_USE;
+
+/* Before any change at `place`, which never decreases. */
+enum mt_status mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place) MT_MUST_USE;
+/* A row of `rows` was changed. */
+enum mt_status mt_mosaic_change(struct mt_mosaic *mosaic,
+                                const struct mt_mosaic_change *change) MT_MUST_USE;
+/* After the changes of an event: is this the fullest instant of the column? */
+void mt_mosaic_state(struct mt_mosaic *mosaic, const struct mt_mosaic_column *state);
+
+/* Closes all columns. Runs by row and column into the arena; those of row r begin at
+ * first_run[r], and end at first_run[r + 1]. Columns without a run are white. */
+enum mt_status mt_mosaic_finish(struct mt_mosaic *mosaic, struct mt_arena *arena,
+                                struct mt_mosaic_run **runs, uint32_t **first_run) MT_MUST_USE;
+void mt_mosaic_release(struct mt_mosaic *mosaic);
+
+/* What a row would look like. */
+struct mt_mosaic_cell mt_mosaic_cell_of(const struct mt_mosaic_row *row, uint64_t bytes_per_row);
+
+#endif

@@ -1,0 +1,53 @@
+/* Parts of the address map, which share one plan of the picture. */
+#ifndef MT_RENDER_ADDRESS_H
+#define MT_RENDER_ADDRESS_H
+
+#include "address_model.h"
+#include "chart.h"
+#include "time_axis.h"
+
+#define MT_ADDRESS_GRID 16.0 /* pixels: width and height of the map are multiples of it */
+
+/* A place in the picture, from the base line up. */
+struct mt_address_slot {
+    const struct mt_address_place *place;
+    uint64_t begin; /* bytes below it */
+};
+
+struct mt_address_plan {
+    struct mt_drawing *drawing;
+    const struct mt_report *report;
+    const struct mt_device_report *device;
+    const struct mt_address *address;
+    const struct mt_address_axis *model; /* by time, or by event */
+    struct mt_time_axis axis;
+    struct mt_box plot;
+    struct mt_ticks ticks;
+    uint64_t top;   /* bytes at the upper edge of the plot */
+    uint64_t bytes; /* of all places together */
+    struct mt_address_slot *slots;
+    uint32_t slot_count;
+    bool roles[MT_ROLE_COUNT];  /* that show */
+    double unit;                /* pixels of a cell of the map; set by mt_address_draw_map */
+    double bar_left, bar_width; /* occupancy */
+    double legend_left;         /* 0 = a row of swatches instead */
+    bool has_tail, narrow;
+};
+
+/* Sorts places as the options wish. The drawing says if there was no memory. */
+void mt_address_plan_slots(struct mt_address_plan *plan, enum mt_address_order order);
+
+double mt_address_y(const struct mt_address_plan *plan, uint64_t bytes);
+
+/* What is in memory, lines between segments, what to point at. */
+void mt_address_draw_map(struct mt_address_plan *plan);
+void mt_address_draw_borders(const struct mt_address_plan *plan);
+void mt_address_draw_titles(const struct mt_address_plan *plan);
+
+/* How full each segment was. */
+void mt_address_draw_bars(const struct mt_address_plan *plan);
+/* Colours and how to read them: beside the map, or as a row on baseline y. */
+void mt_address_draw_legend(const struct mt_address_plan *plan);
+void mt_address_draw_legend_row(const struct mt_address_plan *plan, double y);
+
+#endif

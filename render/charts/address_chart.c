@@ -1,0 +1,259 @@
+/* Address space over time (render notes 4(e)): holes, segments that are never used
+ * again, and what keeps a segment from going back. */
+#include "address.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define STANDARD_HEIGHT 760.0
+#define LEAST_PLOT      120.0
+#define BAR_WIDTH       100.0
+#define NARROW_BARS     70.0
+#define LEGEND_WIDTH    148.0
+#define TILES           68.0 /* height of two-line tiles */
+#define ABOVE           28.0 /* between tiles and map */
+
+/* ---- tiles ---- */
+
+static enum mt_color verdict(double share, double good, double bad)
+{
+    return share <= good ? MT_COLOR_GOOD : share <= bad ? MT_COLOR_WARN : MT_COLOR_BAD;
+}
+
+static double share_of(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static void count_segments(char text[MT_UNITS_TEXT + 16], uint64_t count)
+{
+    char number[MT_UNITS_TEXT];
+
+    snprintf(text, MT_UNITS_TEXT + 16, "%s %s", mt_format_count(number, count),
+             count == 1 ? "segment" : "segments");
+}
+
+static double draw_tiles(const struct mt_address_plan *plan, double y)
+{
+    const struct mt_address *address = plan->address;
+    char values[4][MT_UNITS_TEXT], notes[3][MT_UNITS_TEXT + 16], bytes[MT_UNITS_TEXT];
+    double occupancy = address->held > 0 ? fmin(address->used / address->held, 1) : 0;
+    uint64_t peak = plan->device->reserved_peak.bytes;
+    struct mt_tile tiles[4] = {
+        {"Reserved at the end", mt_format_bytes(values[0], address->reserved_end), notes[0],
+         MT_COLOR_RESERVED, "Reserved at end"},
+        {"Mean occupancy", mt_format_percent(values[1], occupancy),
+         address->has_steps ? "bytes × time, from step 0" : "bytes × time",
+         verdict(1 - occupancy, 0.3, 0.6), NULL},
+        {"Segments used at most once", mt_format_count(values[2], address->once_segments), notes[1],
+         verdict(share_of(address->once_bytes, peak), 0.02, 0.15), "Used at most once"},
+        {address->has_steps ? "Idle during the last step" : "Empty at the end",
+         mt_format_bytes(values[3], address->idle_bytes), notes[2],
+         verdict(share_of(address->idle_bytes, peak), 0.05, 0.25), "Idle in last step"}};
+
+    count_segments(notes[0], address->segments_end);
+    snprintf(notes[1], sizeof notes[1], "%s, never again",
+             mt_format_bytes(bytes, address->once_bytes));
+    count_segments(notes[2], address->idle_segments);
+    if (!address->has_steps)
+        tiles[3].short_label = NULL;
+    return mt_frame_tiles(plan->drawing, y, tiles, 4);
+}
+
+/* ---- words ---- */
+
+static const char *const order_names[MT_ADDRESS_ORDERS] = {
+    "in order of creation", "in order of address", "by size", "by pool", "by stream"};
+
+static const char *facts_of(const struct mt_address_plan *plan, enum mt_address_order order)
+{
+    char row[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    const char *options = plan->report->options;
+    const char *text =
+        mt_arena_printf(&plan->drawing->arena,
+                        "a row of pixels is %s of device memory · segments stacked %s · %s · %s %s",
+                        mt_format_bytes(row, (uint64_t)((double)plan->top / plan->plot.height)),
+                        order_names[order], options && *options ? options : "default allocator",
+                        mt_format_count(count, plan->address->place_count),
+                        plan->address->place_count == 1 ? "place" : "places");
+
+    return text ? text : "";
+}
+
+static const char *small_print(const struct mt_address_plan *plan)
+{
+    const struct mt_address *address = plan->address;
+    char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT], outside[MT_UNITS_TEXT], unit[MT_UNITS_TEXT];
+    const char *homeless = "", *beside = "", *coarse = "", *text;
+
+    if (address->homeless_segments)
+        homeless = mt_arena_printf(&plan->drawing->arena, " · %s segments (%s) had no room here",
+                                   mt_format_count(count, address->homeless_segments),
+                                   mt_format_bytes(bytes, address->homeless_bytes));
+    if (address->outside_bytes)
+        beside = mt_arena_printf(&plan->drawing->arena, " · %s of blocks lie in no known segment",
+                                 mt_format_bytes(outside, address->outside_bytes));
+    if (plan->unit > 1)
+        coarse = mt_arena_printf(&plan->drawing->arena, " · cells of %s pixels: very many",
+                                 mt_format_count(unit, (uint64_t)plan->unit));
+    text = mt_arena_printf(
+        &plan->drawing->arena,
+        "every column shows its fullest instant · a segment that is given back leaves a white "
+        "place, which the next one of its size takes%s%s%s%s",
+        plan->report->roles_inferred ? " · roles are inferred" : "", homeless ? homeless : "",
+        beside ? beside : "", coarse ? coarse : "");
+    return text ? text : "";
+}
+
+/* ---- places ---- */
+
+static double rows_height(const struct mt_address_plan *plan)
+{
+    return 6 + (plan->device->step_count ? 18 : 0) + (plan->axis.row_count ? 18 : 0) + 26;
+}
+
+static double down_to_grid(double pixels)
+{
+    return fmax(floor(pixels / MT_ADDRESS_GRID), 1) * MT_ADDRESS_GRID;
+}
+
+/* Room for labels left of the plot, bars and legend right of it. */
+static void place_width(struct mt_address_plan *plan)
+{
+    double right = plan->drawing->width - MT_MARGIN, widest = 0;
+
+    if (!plan->narrow) {
+        plan->legend_left = right - LEGEND_WIDTH;
+        right = plan->legend_left - 20;
+    }
+    plan->bar_width = plan->narrow ? NARROW_BARS : BAR_WIDTH;
+    plan->bar_left = right - plan->bar_width - 14;
+    mt_byte_ticks(&plan->ticks, plan->bytes, plan->bytes ? plan->top : 0,
+                  (size_t)fmin(fmax(plan->plot.height / 36, 2), 7));
+    for (size_t i = 0; i < plan->ticks.count; i++)
+        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    plan->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    plan->plot.width = down_to_grid(plan->bar_left - 16 - plan->plot.x);
+    plan->axis.left = plan->plot.x;
+    plan->axis.width = plan->plot.width;
+}
+
+/* What lies below the map, from the bottom edge up; returns its upper edge. */
+static double place_tail(struct mt_address_plan *plan, double y)
+{
+    double below = rows_height(plan), bottom = plan->drawing->height - 10;
+    double tail = 26 + 36 + (plan->narrow ? 44 : 0);
+
+    plan->has_tail = bottom - y - TILES - below - tail - ABOVE >= LEAST_PLOT;
+    return bottom - below - (plan->has_tail ? tail : 0);
+}
+
+/* ---- the picture ---- */
+
+static void draw_rows(struct mt_address_plan *plan)
+{
+    double y = plan->plot.y + plan->plot.height + 6;
+
+    if (plan->device->step_count) {
+        mt_time_axis_draw_steps(plan->drawing, &plan->axis, plan->device, y);
+        y += 18;
+    }
+    if (plan->axis.row_count) {
+        mt_time_axis_draw_phases(plan->drawing, &plan->axis, y);
+        y += 18;
+    }
+    mt_time_axis_draw_ticks(plan->drawing, &plan->axis, y + 2);
+    if (!plan->has_tail)
+        return;
+    mt_time_axis_draw_legend(plan->drawing, &plan->axis, y + 44, plan->drawing->width - MT_MARGIN);
+    if (plan->narrow)
+        mt_address_draw_legend_row(plan, y + 66);
+}
+
+static void draw_plot(struct mt_address_plan *plan)
+{
+    const struct mt_box *plot = &plan->plot;
+    const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
+
+    mt_frame_byte_axis(plan->drawing, plot, &plan->ticks, plan->top);
+    mt_address_draw_map(plan);
+    mt_address_draw_borders(plan);
+    mt_time_axis_draw_step_starts(plan->drawing, &plan->axis, plan->device, plot);
+    mt_draw_line(plan->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
+                 plot->y + plot->height, &base);
+    mt_time_axis_draw_folds(plan->drawing, &plan->axis, plot->y, plot->height);
+    mt_address_draw_bars(plan);
+    mt_address_draw_titles(plan);
+}
+
+static void draw_picture(struct mt_address_plan *plan, const char *title,
+                         const struct mt_chart_options *options)
+{
+    struct mt_drawing *drawing = plan->drawing;
+    double y, bottom;
+
+    plan->model = options->event_axis ? &plan->address->event : &plan->address->time;
+    mt_address_plan_slots(plan, options->address_order);
+    if (drawing->failed)
+        return;
+    plan->top = mt_max_u64((uint64_t)((double)plan->bytes * 1.04), 1);
+    mt_time_axis_init(&plan->axis, plan->report, plan->device->timeline, options->event_axis);
+    plan->narrow = drawing->width < MT_NARROW_WIDTH;
+    y = plan->narrow ? 97 : 78;
+    bottom = place_tail(plan, y);
+    if (bottom - y - TILES - ABOVE >= LEAST_PLOT)
+        y = draw_tiles(plan, y);
+    plan->plot.height = down_to_grid(bottom - y - ABOVE);
+    plan->plot.y = bottom - plan->plot.height;
+    place_width(plan);
+    mt_frame_header(drawing, title, facts_of(plan, options->address_order));
+    draw_plot(plan);
+    if (drawing->failed)
+        return;
+    draw_rows(plan);
+    if (!plan->narrow)
+        mt_address_draw_legend(plan);
+    if (plan->has_tail)
+        mt_frame_footnote(drawing, small_print(plan));
+}
+
+static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
+                         const struct mt_device_report *device, const char *title)
+{
+    const char *reason = "The trace tells of no segments: there are no addresses to lay out.";
+
+    if (report && report->what_if)
+        reason = "Addresses are those of the run; under another policy there are none.";
+    drawing->height = 320;
+    mt_frame_nothing(drawing,
+                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
+                     device ? "No address map" : "No allocator events", reason);
+}
+
+enum mt_status mt_address_draw(const struct mt_report *report,
+                               const struct mt_device_report *device,
+                               const struct mt_chart_options *options, struct mt_drawing *drawing,
+                               struct mt_error *error)
+{
+    struct mt_address_plan plan = {.drawing = drawing,
+                                   .report = report,
+                                   .device = device,
+                                   .address = device ? device->address : NULL};
+    const char *title;
+
+    mt_drawing_init(drawing, mt_frame_width(options->width),
+                    mt_frame_height(options->height, STANDARD_HEIGHT), "address");
+    title = mt_frame_title(drawing, report, device, "address space over time");
+    mt_frame_describe(drawing, report, device, title);
+    if (plan.address && plan.address->place_count && device->timeline)
+        draw_picture(&plan, title, options);
+    else
+        draw_nothing(drawing, report, device, title);
+    if (drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the address map");
+    return MT_OK;
+}

@@ -1,0 +1,378 @@
+/* The map itself. A row of pixels gathers what the rows of the model hold of its
+ * bytes; a column of pixels shows the fullest of the model's columns that fall into
+ * it. Equal neighbours become one rectangle. */
+#include "address.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "theme.h"
+#include "util.h"
+
+#define FULL         65535.0
+#define FREE         0xFE /* reserved, nothing in it */
+#define WHITE        0xFF
+#define CELLS        8000 /* of a picture of the usual size: about 15 bytes each in SVG */
+#define USUAL_AREA   900e3
+#define MOST_CELLS   400000
+#define LEAST_BORDER 3.0 /* pixels of a segment that gets a line */
+
+double mt_address_y(const struct mt_address_plan *plan, uint64_t bytes)
+{
+    return plan->plot.y + plan->plot.height * (1 - (double)bytes / (double)plan->top);
+}
+
+/* ---- order ---- */
+
+static int by_creation(const void *a, const void *b)
+{
+    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
+    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
+
+    return (x > y) - (x < y); /* so they lie in the model */
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
+    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
+
+    return x->base != y->base ? (x->base > y->base ? 1 : -1) : by_creation(a, b);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
+    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
+
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : by_creation(a, b);
+}
+
+static int by_pool(const void *a, const void *b)
+{
+    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
+    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
+
+    return x->pool != y->pool ? (x->pool > y->pool ? 1 : -1) : by_creation(a, b);
+}
+
+static int by_stream(const void *a, const void *b)
+{
+    const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
+    const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
+
+    return x->stream != y->stream ? (x->stream > y->stream ? 1 : -1) : by_creation(a, b);
+}
+
+void mt_address_plan_slots(struct mt_address_plan *plan, enum mt_address_order order)
+{
+    static int (*const orders[])(const void *,
+                                 const void *) = {[MT_ADDRESS_BY_CREATION] = by_creation,
+                                                  [MT_ADDRESS_BY_ADDRESS] = by_address,
+                                                  [MT_ADDRESS_BY_SIZE] = by_size,
+                                                  [MT_ADDRESS_BY_POOL] = by_pool,
+                                                  [MT_ADDRESS_BY_STREAM] = by_stream};
+    const struct mt_address *address = plan->address;
+
+    plan->slots = mt_arena_array(&plan->drawing->arena, (size_t)address->place_count + 1,
+                                 sizeof *plan->slots);
+    if (!plan->slots) {
+        plan->drawing->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < address->place_count; i++)
+        plan->slots[i].place = &address->places[i];
+    plan->slot_count = address->place_count;
+    qsort(plan->slots, plan->slot_count, sizeof *plan->slots, orders[order]);
+    for (uint32_t i = 0; i < plan->slot_count; i++) {
+        plan->slots[i].begin = plan->bytes;
+        plan->bytes += plan->slots[i].place->bytes;
+    }
+}
+
+/* ---- columns ---- */
+
+/* The fullest of the model's columns whose middle lies in [from, to), all 0..1; the one
+ * around the middle if there is none. */
+static uint32_t fullest(const struct mt_address_axis *model, double from, double to)
+{
+    double count = model->column_count;
+    double first = ceil(from * count - 0.5), end = ceil(to * count - 0.5);
+    uint32_t best;
+
+    if (end <= first) {
+        first = floor((from + to) / 2 * count);
+        end = first + 1;
+    }
+    first = fmin(fmax(first, 0), count - 1);
+    end = fmin(fmax(end, first + 1), count);
+    best = (uint32_t)first;
+    for (uint32_t i = best + 1; i < (uint32_t)end; i++)
+        if (model->columns[i].allocated > model->columns[best].allocated)
+            best = i;
+    return best;
+}
+
+/* Position 0..1 on the axis of a pixel; folds are the edge of what follows. */
+static double position(const struct mt_address_plan *plan, double x)
+{
+    const struct mt_timeline *timeline = plan->axis.timeline;
+    uint32_t spans = mt_time_axis_spans(&plan->axis);
+
+    if (plan->axis.by_event)
+        return (x - plan->axis.left) / plan->axis.width;
+    for (uint32_t i = spans; i > 0; i--) {
+        double left = mt_time_axis_span_left(&plan->axis, i - 1);
+        double right = mt_time_axis_span_right(&plan->axis, i - 1), from, to;
+
+        if (x < left && i > 1)
+            continue;
+        from = mt_timeline_position(timeline, timeline->spans[i - 1].begin_t_ns);
+        to = mt_timeline_position(timeline, timeline->spans[i - 1].end_t_ns);
+        return right > left ? from + (to - from) * fmin(fmax((x - left) / (right - left), 0), 1)
+                            : from;
+    }
+    return 0;
+}
+
+/* ---- pixels ---- */
+
+/* What a row of pixels holds in one column of the model, in bytes. */
+struct sum {
+    float reserved, covered, of_role[MT_ROLE_COUNT];
+};
+
+struct painter {
+    struct mt_address_plan *plan;
+    uint32_t width, height; /* of the grid */
+    uint32_t *columns;      /* of the model, by column of the grid */
+    struct sum *sums;       /* by column of the model */
+    uint8_t *row, *below;   /* values of this and the row before */
+    uint32_t *open;         /* by column of the grid: rectangle that could grow, + 1 */
+    struct mt_grid_cell *cells;
+    uint8_t *values; /* of the cells */
+    uint32_t count, capacity;
+    uint32_t slot; /* that the row begins in */
+};
+
+static void add_row(struct painter *painter, uint32_t row, double share)
+{
+    const struct mt_address_axis *model = painter->plan->model;
+    double bytes = share * (double)painter->plan->address->bytes_per_row / FULL;
+
+    for (uint32_t i = model->first_run[row]; i < model->first_run[row + 1]; i++) {
+        const struct mt_mosaic_run *run = &model->runs[i];
+        float reserved = (float)(bytes * run->cell.reserved);
+        float covered = (float)(bytes * run->cell.covered);
+
+        for (uint32_t column = run->begin; column < run->end; column++) {
+            painter->sums[column].reserved += reserved;
+            painter->sums[column].covered += covered;
+            painter->sums[column].of_role[run->cell.role] += covered;
+        }
+    }
+}
+
+/* Rows of a place that share bytes [low, high) of the picture. */
+static void add_slot(struct painter *painter, const struct mt_address_slot *slot, double low,
+                     double high)
+{
+    const struct mt_address_place *place = slot->place;
+    double per_row = (double)painter->plan->address->bytes_per_row;
+    double from = fmax(low - (double)slot->begin, 0);
+    double to = fmin(high - (double)slot->begin, (double)place->bytes);
+
+    for (uint32_t i = (uint32_t)(from / per_row); i < place->row_count; i++) {
+        double begin = i * per_row, end = fmin(begin + per_row, (double)place->bytes);
+        double shared = fmin(end, to) - fmax(begin, from);
+
+        if (begin >= to)
+            break;
+        if (shared > 0)
+            add_row(painter, place->rows[i], shared / (end - begin));
+    }
+}
+
+static uint8_t value_of(const struct sum *sum, double bytes)
+{
+    unsigned best = 0, tint;
+
+    if (sum->covered <= 0)
+        return sum->reserved >= 0.5 * bytes ? FREE : WHITE;
+    for (unsigned role = 1; role < MT_ROLE_COUNT; role++)
+        if (sum->of_role[role] > sum->of_role[best])
+            best = role;
+    tint = (unsigned)fmin(fmax(floor((double)sum->covered / bytes * (MT_TINTS - 1) + 0.5), 1),
+                          MT_TINTS - 1);
+    return (uint8_t)(best * MT_TINTS + tint);
+}
+
+/* Row `y` of the grid, counted from its upper edge. */
+static void fill_row(struct painter *painter, uint32_t y)
+{
+    struct mt_address_plan *plan = painter->plan;
+    double per_pixel = (double)plan->top / painter->height;
+    double low = per_pixel * (painter->height - 1 - y), high = low + per_pixel;
+    uint32_t i = painter->slot;
+
+    memset(painter->sums, 0, plan->model->column_count * sizeof *painter->sums);
+    while (i > 0 && (double)plan->slots[i].begin > low)
+        i--;
+    painter->slot = i;
+    for (; i < plan->slot_count && (double)plan->slots[i].begin < high; i++)
+        add_slot(painter, &plan->slots[i], low, high);
+    for (uint32_t x = 0; x < painter->width; x++)
+        painter->row[x] = value_of(&painter->sums[painter->columns[x]], per_pixel);
+}
+
+/* One more run of equal pixels: the rectangle above it grows, or a new one begins. */
+static void add_cell(struct painter *painter, uint32_t x, uint32_t width, uint32_t y)
+{
+    uint32_t above = painter->open[x];
+    struct mt_grid_cell *cell = above ? &painter->cells[above - 1] : NULL;
+
+    if (cell && cell->x == x && cell->width == width && cell->y + (uint32_t)cell->height == y &&
+        painter->values[above - 1] == painter->row[x]) {
+        cell->height++;
+        return;
+    }
+    if (painter->count == painter->capacity) {
+        painter->count++; /* too many */
+        return;
+    }
+    painter->cells[painter->count] =
+        (struct mt_grid_cell){(uint16_t)x, (uint16_t)y, (uint16_t)width, 1};
+    painter->values[painter->count++] = painter->row[x];
+    painter->open[x] = painter->count;
+}
+
+/* false once there are more rectangles than there is room for. */
+static bool paint(struct painter *painter)
+{
+    painter->count = 0;
+    painter->slot = painter->plan->slot_count ? painter->plan->slot_count - 1 : 0;
+    memset(painter->open, 0, painter->width * sizeof *painter->open);
+    for (uint32_t y = 0; y < painter->height; y++) {
+        fill_row(painter, y);
+        for (uint32_t x = 0, end; x < painter->width; x = end) {
+            for (end = x + 1; end < painter->width && painter->row[end] == painter->row[x]; end++)
+                ;
+            if (painter->row[x] != WHITE)
+                add_cell(painter, x, end - x, y);
+            if (painter->count > painter->capacity)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ---- drawing ---- */
+
+static bool make_painter(struct mt_address_plan *plan, struct painter *painter)
+{
+    struct mt_arena *arena = &plan->drawing->arena;
+    size_t width = (size_t)ceil(plan->plot.width * 2) + 1;
+    double area = plan->plot.width * plan->plot.height;
+
+    painter->plan = plan;
+    painter->capacity = (uint32_t)fmin(fmax(CELLS, CELLS * area / USUAL_AREA), MOST_CELLS);
+    painter->columns = mt_arena_array(arena, width, sizeof *painter->columns);
+    painter->row = mt_arena_array(arena, width, sizeof *painter->row);
+    painter->open = mt_arena_array(arena, width, sizeof *painter->open);
+    painter->sums = mt_arena_array(arena, plan->model->column_count, sizeof *painter->sums);
+    painter->cells = mt_arena_array(arena, painter->capacity, sizeof *painter->cells);
+    painter->values = mt_arena_array(arena, painter->capacity, sizeof *painter->values);
+    if (painter->columns && painter->row && painter->open && painter->sums && painter->cells &&
+        painter->values)
+        return true;
+    plan->drawing->failed = true;
+    return false;
+}
+
+static void set_grid(struct painter *painter)
+{
+    struct mt_address_plan *plan = painter->plan;
+
+    painter->width = (uint32_t)fmax(1, floor(plan->plot.width / plan->unit));
+    painter->height = (uint32_t)fmax(1, floor(plan->plot.height / plan->unit));
+    for (uint32_t x = 0; x < painter->width; x++) {
+        double left = plan->plot.x + plan->plot.width * x / painter->width;
+
+        painter->columns[x] = fullest(plan->model, position(plan, left),
+                                      position(plan, left + plan->plot.width / painter->width));
+    }
+}
+
+/* The cells of one value, in their order, as one operation. */
+static void draw_value(const struct painter *painter, uint8_t value, struct mt_grid_cell *cells)
+{
+    const struct mt_address_plan *plan = painter->plan;
+    struct mt_grid grid = {plan->plot.x, plan->plot.y, painter->width * plan->unit,
+                           painter->height * plan->unit, plan->unit};
+    struct mt_paint paint = {.fill = mt_role_color((enum mt_role)(value / MT_TINTS)),
+                             .tint = (uint8_t)(value % MT_TINTS + 1)};
+    size_t count = 0;
+
+    if (value == FREE)
+        paint = (struct mt_paint){.fill = MT_COLOR_UNUSED, .tint = 1};
+    for (uint32_t i = 0; i < painter->count; i++)
+        if (painter->values[i] == value)
+            cells[count++] = painter->cells[i];
+    if (count)
+        mt_draw_cells(plan->drawing, &grid, cells, count, &paint,
+                      value == FREE ? "map:free" : "map");
+}
+
+static void draw_values(const struct painter *painter)
+{
+    struct mt_arena *arena = &painter->plan->drawing->arena;
+    uint32_t counts[256] = {0};
+
+    for (uint32_t i = 0; i < painter->count; i++)
+        counts[painter->values[i]]++;
+    for (unsigned value = 0; value < WHITE; value++) {
+        struct mt_grid_cell *cells = NULL;
+
+        if (!counts[value])
+            continue;
+        cells = mt_arena_array(arena, counts[value], sizeof *cells);
+        if (!cells) {
+            painter->plan->drawing->failed = true;
+            return;
+        }
+        if (value != FREE)
+            painter->plan->roles[value / MT_TINTS] = true;
+        draw_value(painter, (uint8_t)value, cells);
+    }
+}
+
+void mt_address_draw_map(struct mt_address_plan *plan)
+{
+    struct painter painter = {0};
+
+    if (!make_painter(plan, &painter))
+        return;
+    /* Device pixels of a picture at scale 2; coarser only if there were too many cells.
+     * The coarsest has fewer cells than there is room for. */
+    for (plan->unit = 0.5; plan->unit <= MT_ADDRESS_GRID; plan->unit *= 2) {
+        set_grid(&painter);
+        if (paint(&painter))
+            break;
+    }
+    draw_values(&painter);
+}
+
+void mt_address_draw_borders(const struct mt_address_plan *plan)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 0.5};
+
+    for (uint32_t i = 1; i < plan->slot_count; i++) {
+        double y = mt_address_y(plan, plan->slots[i].begin);
+        double below = mt_address_y(plan, plan->slots[i - 1].begin) - y;
+        double above = y - mt_address_y(plan, plan->slots[i].begin + plan->slots[i].place->bytes);
+
+        if (fmin(below, above) >= LEAST_BORDER)
+            mt_draw_line(plan->drawing, plan->plot.x, y, plan->plot.x + plan->plot.width, y, &line);
+    }
+}

@@ -1,0 +1,1 @@
+memtrace render address captures/churn_gc.pickle.zst -o -

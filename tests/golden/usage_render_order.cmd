@@ -1,0 +1,1 @@
+memtrace render address captures/churn.pickle.zst -o a.svg --order=random

@@ -1,0 +1,376 @@
+/* The model of addresses and its chart, on small histories made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "address_model.h"
+#include "chart.h"
+#include "drawing_checks.h"
+#include "units.h"
+#include "util.h"
+
+#define MIB  (UINT64_C(1) << 20)
+#define BASE UINT64_C(0x7f0000000000)
+
+/* A device whose events are made one after the other, a microsecond apart. */
+static struct {
+    struct mt_arena arena;
+    struct mt_address_builder *builder;
+    struct mt_span span;
+    struct mt_bytes now;
+    uint64_t event;
+    struct mt_block_life lives[64];
+    uint32_t life_count;
+} device;
+
+#define LAST 1000
+
+static void begin(uint64_t reserved_peak)
+{
+    struct mt_address_wish wish = {.reserved_peak_bytes = reserved_peak,
+                                   .columns = 1024,
+                                   .first_t_ns = 1000,
+                                   .last_t_ns = 1000 * LAST,
+                                   .first_event = 1,
+                                   .last_event = LAST,
+                                   .span_count = 1,
+                                   .count_from_t_ns = 1000,
+                                   .last_step_event = 500};
+
+    memset(&device, 0, sizeof device);
+    device.span = (struct mt_span){1000, 1000 * LAST};
+    wish.spans = &device.span;
+    assert_int_equal(mt_address_builder_new(&device.arena, &wish, &device.builder), MT_OK);
+}
+
+static void tell(uint8_t kind, uint64_t addr, uint64_t bytes)
+{
+    struct mt_event event = {.seq = device.event,
+                             .t_ns = 1000 * device.event,
+                             .addr = addr,
+                             .size_bytes = bytes,
+                             .kind = kind};
+    struct mt_model_state state = {.event = &event, .now = &device.now};
+
+    assert_int_equal(mt_address_builder_state(device.builder, &state), MT_OK);
+}
+
+static void at(uint64_t event)
+{
+    device.event = event;
+}
+
+static void segment(uint8_t kind, uint64_t addr, uint64_t bytes)
+{
+    bool takes = kind == MT_EVENT_SEGMENT_ALLOC || kind == MT_EVENT_SEGMENT_MAP;
+
+    device.event++;
+    device.now.reserved += takes ? bytes : 0 - bytes;
+    tell(kind, addr, bytes);
+}
+
+static uint32_t take(uint64_t addr, uint64_t bytes, enum mt_role role)
+{
+    struct mt_block_life *life = &device.lives[device.life_count];
+
+    device.event++;
+    *life = (struct mt_block_life){.addr = addr,
+                                   .block_bytes = bytes,
+                                   .birth_t_ns = 1000 * device.event,
+                                   .birth_event = device.event,
+                                   .block = device.life_count,
+                                   .role = (uint8_t)role};
+    assert_int_equal(mt_address_builder_birth(device.builder, life), MT_OK);
+    device.now.allocated += bytes;
+    tell(MT_EVENT_ALLOC, addr, bytes);
+    return device.life_count++;
+}
+
+static void give(uint32_t number)
+{
+    struct mt_block_life *life = &device.lives[number];
+
+    device.event++;
+    life->end_t_ns = 1000 * device.event;
+    life->end_event = device.event;
+    assert_int_equal(mt_address_builder_end(device.builder, life), MT_OK);
+    device.now.allocated -= life->block_bytes;
+    tell(MT_EVENT_FREE_REQUESTED, life->addr, life->block_bytes);
+}
+
+static struct mt_address *end(void)
+{
+    struct mt_address *address = NULL;
+
+    assert_int_equal(mt_address_builder_finish(device.builder, &address), MT_OK);
+    mt_address_builder_release(device.builder);
+    return address;
+}
+
+/* What a row of a place looks like in the column of an event. */
+static struct mt_mosaic_cell cell(const struct mt_address *address, uint32_t place, uint32_t row,
+                                  uint64_t event)
+{
+    const struct mt_address_axis *axis = &address->event;
+    uint32_t number = address->places[place].rows[row];
+    uint32_t column = (uint32_t)((event - 1) * axis->column_count / LAST);
+    struct mt_mosaic_cell nothing = {0, 0, 0};
+
+    for (uint32_t i = axis->first_run[number]; i < axis->first_run[number + 1]; i++)
+        if (axis->runs[i].begin <= column && column < axis->runs[i].end)
+            return axis->runs[i].cell;
+    return nothing;
+}
+
+static void what_is_given_back_turns_white(void **state)
+{
+    struct mt_address *address;
+    uint32_t block;
+
+    (void)state;
+    begin(40 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
+    block = take(BASE, 20 * MIB, MT_ROLE_ACTIVATIONS);
+    at(100);
+    give(block);
+    at(200);
+    segment(MT_EVENT_SEGMENT_FREE, BASE, 20 * MIB);
+    at(300);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE + 500 * MIB, 20 * MIB);
+    address = end();
+    assert_int_equal(address->place_count, 1); /* the second takes the place of the first */
+    assert_int_equal(address->places[0].segments, 2);
+    assert_true(address->places[0].base == BASE + 500 * MIB);
+    assert_true(cell(address, 0, 0, 50).covered > 65000);
+    assert_int_equal(cell(address, 0, 0, 50).role, MT_ROLE_ACTIVATIONS);
+    assert_int_equal(cell(address, 0, 0, 150).covered, 0);
+    assert_true(cell(address, 0, 0, 150).reserved > 65000);
+    assert_int_equal(cell(address, 0, 0, 250).reserved, 0);
+    assert_true(cell(address, 0, 0, 350).reserved > 65000);
+    assert_true(address->reserved_end == 20 * MIB && address->segments_end == 1);
+    mt_arena_release(&device.arena);
+}
+
+static void an_expandable_segment_is_one_band_that_grows(void **state)
+{
+    struct mt_address *address;
+    uint32_t rows;
+
+    (void)state;
+    begin(2048 * MIB);
+    for (uint64_t i = 0; i < 64; i++) {
+        segment(MT_EVENT_SEGMENT_MAP, BASE + 20 * MIB * i, 20 * MIB);
+        if (i == 3)
+            segment(MT_EVENT_SEGMENT_ALLOC, BASE - 4096 * MIB, 2 * MIB);
+    }
+    at(500);
+    segment(MT_EVENT_SEGMENT_UNMAP, BASE + 20 * MIB * 10, 20 * MIB);
+    at(600);
+    segment(MT_EVENT_SEGMENT_MAP, BASE + 20 * MIB * 10, 20 * MIB);
+    address = end();
+    assert_int_equal(address->place_count, 2);
+    assert_true(address->places[0].is_expandable && !address->places[1].is_expandable);
+    assert_true(address->places[0].bytes == 64 * 20 * MIB);
+    assert_true(address->places[0].reserved_end == 64 * 20 * MIB);
+    rows = address->places[0].row_count;
+    assert_true(rows * address->bytes_per_row >= 64 * 20 * MIB);
+    assert_int_equal(cell(address, 0, rows - 1, 20).reserved, 0); /* not mapped yet */
+    assert_true(cell(address, 0, rows - 1, 400).reserved > 0);
+    assert_int_equal(cell(address, 0, (uint32_t)(210 * MIB / address->bytes_per_row), 550).reserved,
+                     0);
+    assert_true(cell(address, 0, (uint32_t)(210 * MIB / address->bytes_per_row), 700).reserved >
+                65000);
+    mt_arena_release(&device.arena);
+}
+
+/* Bytes x time, and who was idle. */
+static void occupancy_is_what_the_blocks_say(void **state)
+{
+    struct mt_address *address;
+    uint32_t once, often;
+
+    (void)state;
+    begin(100 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 40 * MIB);              /* event 1 */
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE + 100 * MIB, 60 * MIB);  /* event 2 */
+    once = take(BASE, 10 * MIB, MT_ROLE_TEMPORARIES);             /* event 3 */
+    often = take(BASE + 100 * MIB, 60 * MIB, MT_ROLE_PARAMETERS); /* event 4 */
+    at(102);
+    give(once); /* event 103 */
+    at(503);
+    give(often); /* event 504 */
+    address = end();
+    assert_true(fabs(address->places[0].used - 10.0 * (double)MIB * 100e-6) < 1);
+    assert_true(fabs(address->places[0].held - 40.0 * (double)MIB * 999e-6) < 1);
+    assert_true(fabs(address->places[1].used - 60.0 * (double)MIB * 500e-6) < 1);
+    assert_true(fabs(address->places[1].held - 60.0 * (double)MIB * 998e-6) < 1);
+    assert_true(fabs(address->used - address->places[0].used - address->places[1].used) < 1);
+    assert_int_equal(address->idle_segments, 1); /* the other was in use in the last step */
+    assert_true(address->idle_bytes == 40 * MIB && address->places[0].was_idle);
+    assert_int_equal(address->once_segments, 1);
+    assert_true(address->reserved_end == 100 * MIB && !address->allocated_end);
+    mt_arena_release(&device.arena);
+}
+
+/* Frees of nothing, blocks outside of everything, segments over others, sizes beyond
+ * the end of all addresses. */
+static void damaged_input_is_counted_not_believed(void **state)
+{
+    struct mt_address *address;
+    uint32_t outside, beyond;
+
+    (void)state;
+    begin(64 * MIB);
+    segment(MT_EVENT_SEGMENT_FREE, BASE, 0);
+    segment(MT_EVENT_SEGMENT_UNMAP, BASE, 5 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 2 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, UINT64_MAX - 100, 2 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, 5, UINT64_MAX / 2);
+    outside = take(BASE + 900 * MIB, MIB, MT_ROLE_OTHER);
+    beyond = take(BASE + MIB, 64 * MIB, MT_ROLE_OTHER);
+    segment(MT_EVENT_SEGMENT_MAP, BASE + 10 * MIB, 2 * MIB);
+    segment(MT_EVENT_SEGMENT_UNMAP, BASE + 10 * MIB, 200 * MIB);
+    segment(MT_EVENT_SEGMENT_UNMAP, BASE + 10 * MIB, 2 * MIB);
+    segment(MT_EVENT_SEGMENT_FREE, BASE, 2 * MIB);
+    give(outside);
+    give(beyond);
+    give(beyond);
+    address = end();
+    assert_int_equal(address->outside_blocks, 1);
+    assert_true(address->outside_bytes == MIB + 63 * MIB);
+    assert_true(address->allocated_end == 0);
+    for (uint32_t i = 0; i < address->event.first_run[address->row_count]; i++)
+        assert_true(address->event.runs[i].row < address->row_count);
+    mt_arena_release(&device.arena);
+}
+
+/* Of more segments than there are rows the rest is counted. */
+static void rows_are_bounded(void **state)
+{
+    struct mt_address *address;
+
+    (void)state;
+    begin(16 * MIB);
+    for (uint64_t i = 0; i < 2 * MT_ADDRESS_ROWS; i++) {
+        device.event = i * LAST / (2 * MT_ADDRESS_ROWS);
+        segment(MT_EVENT_SEGMENT_ALLOC, BASE + i * 4 * MIB, 512 * (1 + i % 7));
+    }
+    address = end();
+    assert_true(address->row_count <= MT_ADDRESS_ROWS);
+    assert_int_equal(address->place_count + address->homeless_segments, 2 * MT_ADDRESS_ROWS);
+    assert_true(address->homeless_segments > 0 && address->homeless_bytes > 0);
+    mt_arena_release(&device.arena);
+}
+
+/* ---- the picture ---- */
+
+static void draw(struct mt_address *address, const struct mt_chart_options *options,
+                 struct mt_drawing *drawing)
+{
+    static struct mt_report report;
+    static struct mt_timeline timeline;
+    struct mt_device_report of = {.address = address, .timeline = &timeline};
+    const char *fault;
+
+    timeline = (struct mt_timeline){.spans = &device.span,
+                                    .span_count = 1,
+                                    .busy_ns = device.span.end_t_ns - device.span.begin_t_ns,
+                                    .first_event = 1,
+                                    .last_event = LAST};
+    report = (struct mt_report){
+        .name = "made by hand", .first_t_ns = 1000, .last_t_ns = 1000 * LAST, .device_count = 1};
+    of.reserved_peak.bytes = address->reserved_end;
+    assert_int_equal(mt_address_draw(&report, &of, options, drawing, NULL), MT_OK);
+    fault = drawing_fault(drawing);
+    if (fault)
+        fail_msg("%s", fault);
+}
+
+static uint64_t tinted(const struct mt_drawing *drawing)
+{
+    uint64_t cells = 0;
+
+    for (size_t i = 0; i < drawing->op_count; i++)
+        if (drawing_is(&drawing->ops[i], "map"))
+            cells += drawing->ops[i].cell_count;
+    return cells;
+}
+
+/* 512 bytes in 2 MiB among 64 GiB of which a row of pixels is 60 MiB. */
+static void the_smallest_block_tints_its_pixel(void **state)
+{
+    struct mt_chart_options options = {.width = 0};
+    struct mt_drawing drawing;
+    struct mt_address *address;
+
+    (void)state;
+    begin(64 * 1024 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 32 * 1024 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE - 100 * MIB, 2 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE + 70000 * MIB, 32 * 1024 * MIB);
+    at(400);
+    take(BASE - 100 * MIB, 512, MT_ROLE_GRADIENTS);
+    address = end();
+    assert_true(cell(address, 1, 0, 500).covered == 1);
+    for (int i = 0; i < 2; i++) {
+        options.event_axis = i;
+        draw(address, &options, &drawing);
+        assert_int_equal(tinted(&drawing), 1);
+        mt_drawing_release(&drawing);
+    }
+    mt_arena_release(&device.arena);
+}
+
+static void every_order_draws_the_same_memory(void **state)
+{
+    struct mt_address *address;
+    double first = -1;
+
+    (void)state;
+    begin(600 * MIB);
+    for (uint64_t i = 0; i < 20; i++)
+        segment(MT_EVENT_SEGMENT_ALLOC, BASE + (i * 7 % 20) * 100 * MIB, (2 + i % 5 * 10) * MIB);
+    for (uint64_t i = 0; i < 20; i++) {
+        at(100 + i * 20);
+        take(BASE + (i * 7 % 20) * 100 * MIB, (1 + i % 5 * 5) * MIB,
+             (enum mt_role)(i % MT_ROLE_COUNT));
+    }
+    address = end();
+    for (int order = 0; order < MT_ADDRESS_ORDERS; order++) {
+        struct mt_chart_options options = {.address_order = (enum mt_address_order)order};
+        struct mt_drawing drawing;
+        double area = 0;
+
+        draw(address, &options, &drawing);
+        for (size_t i = 0; i < drawing.op_count; i++)
+            for (uint32_t j = 0;
+                 drawing_is(&drawing.ops[i], "map") && j < drawing.ops[i].cell_count; j++)
+                area += (double)drawing.ops[i].cells[j].width * drawing.ops[i].cells[j].height *
+                        (drawing.ops[i].paint.tint - 1) / 15 * drawing.ops[i].unit *
+                        drawing.ops[i].unit;
+        first = first < 0 ? area : first;
+        assert_true(fabs(area - first) < 0.02 * first);
+        mt_drawing_release(&drawing);
+    }
+    mt_arena_release(&device.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_given_back_turns_white),
+        cmocka_unit_test(an_expandable_segment_is_one_band_that_grows),
+        cmocka_unit_test(occupancy_is_what_the_blocks_say),
+        cmocka_unit_test(damaged_input_is_counted_not_believed),
+        cmocka_unit_test(rows_are_bounded),
+        cmocka_unit_test(the_smallest_block_tints_its_pixel),
+        cmocka_unit_test(every_order_draws_the_same_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
