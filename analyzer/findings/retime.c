@@ -87,8 +87,13 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
 {
     struct mt_analysis *analysis = search->analysis;
     struct mt_source *source = analysis->source;
-    struct mt_replay_options options = {.policy = analysis->report->policy,
-                                        .limit_bytes = search->device->replay.limit_bytes};
+    uint64_t most_reserved_bytes[MT_MAX_DEVICES] = {0}; /* other devices do not matter */
+    /* What the run did says nothing here: there is nothing to be learned of it. */
+    const struct mt_replay_options options = {.policy = analysis->report->policy,
+                                              .limit_bytes = search->device->replay.limit_bytes,
+                                              .no_inferred_limit = true,
+                                              .no_inferred_pools = true,
+                                              .most_reserved_bytes = most_reserved_bytes};
     struct mt_replay_summary *trial = calloc(1, sizeof *trial);
     struct mt_overlay old = source->overlay;
     struct mt_overlay merged = {0};
@@ -96,6 +101,7 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     uint32_t i;
 
     memset(peaks, 0, sizeof *peaks);
+    most_reserved_bytes[search->device->device] = UINT64_MAX;
     if (retime->count)
         qsort(retime->events, retime->count, sizeof *retime->events, by_place);
     if (trial && merge(retime, &old, &merged)) {
