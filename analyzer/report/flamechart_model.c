@@ -56,9 +56,12 @@ static bool in_window(const struct mt_flamechart_window *window, const struct mt
     return phase->begin_event <= window->end_event && phase->end_event >= window->begin_event;
 }
 
+/* A phase that is looked at for itself is shown, and no step that it is in. */
 static bool surrounds(const struct mt_flamechart_window *window, const struct mt_phase *phase)
 {
-    return !phase->is_step && phase->begin_event <= window->begin_event &&
+    if (phase == window->zoom)
+        return false;
+    return (window->zoom || !phase->is_step) && phase->begin_event <= window->begin_event &&
            phase->end_event >= window->end_event;
 }
 
@@ -70,6 +73,8 @@ static uint16_t thread_of_rows(const struct mt_flamechart_window *window,
     uint64_t longest = 0;
     uint16_t thread = 0;
 
+    if (window->zoom)
+        return window->zoom->thread;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t length = phases[i].end_t_ns - phases[i].begin_t_ns;
 
@@ -432,6 +437,8 @@ enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builde
     chart->begin_event = builder->window.begin_event;
     chart->end_event = builder->window.end_event;
     chart->step = builder->window.step;
+    chart->phase =
+        builder->window.zoom ? (int32_t)(builder->window.zoom - builder->phases) : MT_NO_PHASE;
     chart->frame_row = builder->frame_row;
     chart->row_count = chart->cell_count ? chart->cells[chart->cell_count - 1].row + 1 : 0;
     chart->common_rows = common_rows(builder);

@@ -36,8 +36,9 @@ struct mt_curve_bin {
 
 struct mt_flamechart {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* window */
-    int64_t step;                                          /* MT_NO_STEP = whole trace */
-    struct mt_cell *cells;                                 /* by row, then begin */
+    int64_t step;          /* MT_NO_STEP = whole trace, or the phase is in none */
+    int32_t phase;         /* the window is this phase and no step, or MT_NO_PHASE */
+    struct mt_cell *cells; /* by row, then begin */
     uint32_t cell_count, row_count;
     uint32_t frame_row; /* first row of call stacks; the one before is that of
                            cells without a stack */
@@ -57,7 +58,9 @@ struct mt_flamechart_builder;
 struct mt_flamechart_window {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* ends inclusive */
     int64_t step;
-    uint32_t bins; /* 0 = 2048; at most 8192 */
+    uint32_t bins;               /* 0 = 2048; at most 8192 */
+    const struct mt_phase *zoom; /* of `phases`: the window is this phase; NULL = it is none,
+                                    or a step */
 };
 
 /* Phases are the report's, complete; symbols the source's, which may grow. All

@@ -129,8 +129,13 @@ static enum mt_status begin_flamechart(struct mt_analysis *analysis, uint32_t sl
                                        struct mt_model_feed *feed)
 {
     struct mt_model_window part = mt_model_window(analysis, slot);
-    struct mt_flamechart_window window = {part.begin_t_ns, part.end_t_ns, part.begin_event,
-                                          part.end_event,  part.step,     bins_of(analysis)};
+    const struct mt_phase *zoom =
+        part.phase == MT_NO_PHASE || analysis->report->phases[part.phase].is_step
+            ? NULL
+            : &analysis->report->phases[part.phase];
+    struct mt_flamechart_window window = {
+        part.begin_t_ns,   part.end_t_ns, part.begin_event, part.end_event, part.step,
+        bins_of(analysis), zoom};
     struct mt_flamechart_builder *builder = NULL;
     enum mt_status status;
 

@@ -22,7 +22,8 @@ static enum mt_status make_timeline(const struct mt_flame_plan *plan, struct mt_
 {
     const struct mt_flamechart *chart = plan->chart;
     const struct mt_axis_window window = {chart->begin_t_ns, chart->end_t_ns, chart->begin_event,
-                                          chart->end_event, chart->step == MT_NO_STEP};
+                                          chart->end_event,
+                                          chart->step == MT_NO_STEP && chart->phase == MT_NO_PHASE};
 
     return mt_time_axis_window(plan->drawing, plan->device, &window, axis);
 }
@@ -123,12 +124,16 @@ static void draw_footnote(const struct mt_flame_plan *plan)
     mt_buf_release(&text);
 }
 
-static const char *chart_name(struct mt_drawing *drawing, const struct mt_flamechart *chart)
+static const char *chart_name(struct mt_drawing *drawing, const struct mt_report *report,
+                              const struct mt_flamechart *chart)
 {
     char number[MT_UNITS_TEXT];
     const char *name = "memory flame chart";
 
-    if (chart && chart->step != MT_NO_STEP)
+    if (chart && chart->phase != MT_NO_PHASE)
+        name = mt_arena_printf(&drawing->arena, "memory flame chart, %s",
+                               report->phases[chart->phase].path);
+    else if (chart && chart->step != MT_NO_STEP)
         name = mt_arena_printf(&drawing->arena, "memory flame chart, step %s%s",
                                chart->step < 0 ? "−" : "",
                                mt_format_count(number, chart->step < 0 ? 0 - (uint64_t)chart->step
@@ -193,7 +198,7 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
         status = mt_flame_plan_rows(plan);
     if (status)
         return status;
-    plan->zero_t_ns = plan->chart->step == MT_NO_STEP
+    plan->zero_t_ns = plan->chart->step == MT_NO_STEP && plan->chart->phase == MT_NO_PHASE
                           ? mt_min_u64(plan->report->first_t_ns, plan->chart->begin_t_ns)
                           : plan->chart->begin_t_ns;
     since_zero.first_t_ns = plan->zero_t_ns;
@@ -244,7 +249,7 @@ enum mt_status mt_flamechart_draw(const struct mt_report *report,
 
     mt_drawing_init(drawing, mt_frame_width(options->width), mt_frame_height(options->height, 640),
                     "flamechart");
-    title = mt_frame_title(drawing, report, device, chart_name(drawing, plan.chart));
+    title = mt_frame_title(drawing, report, device, chart_name(drawing, report, plan.chart));
     mt_frame_describe(drawing, report, device, title);
     if (plan.chart && plan.chart->events)
         status = draw_picture(&plan, title, options);

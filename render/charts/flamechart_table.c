@@ -30,10 +30,13 @@ struct table {
 
 /* Directly in the step, or at the top where there is no step; what the
  * framework inserted is looked through. */
-static bool is_outermost(const struct mt_report *report, const struct mt_phase *phase)
+static bool is_outermost(const struct mt_report *report, const struct mt_flamechart *chart,
+                         const struct mt_phase *phase)
 {
     int32_t around = mt_shown_phase(report->phases, report->phase_count, phase->parent);
 
+    if (chart->phase != MT_NO_PHASE)
+        return around == chart->phase;
     return around == MT_NO_PHASE || report->phases[around].is_step;
 }
 
@@ -41,7 +44,7 @@ static bool is_outermost(const struct mt_report *report, const struct mt_phase *
  * phases that begin before or end after did all they did in there. */
 static bool is_inside(const struct mt_flamechart *chart, const struct mt_phase *phase)
 {
-    if (chart->step == MT_NO_STEP)
+    if (chart->step == MT_NO_STEP && chart->phase == MT_NO_PHASE)
         return phase->begin_event <= chart->end_event && phase->end_event >= chart->begin_event;
     return phase->begin_event >= chart->begin_event && phase->end_event <= chart->end_event;
 }
@@ -53,7 +56,7 @@ static bool is_listed(const struct mt_flame_plan *plan, const struct mt_phase *p
         phase->begin_event <= chart->begin_event && phase->end_event >= chart->end_event;
 
     return !phase->is_step && !phase->is_plumbing && !surrounds && is_inside(chart, phase) &&
-           is_outermost(plan->report, phase);
+           is_outermost(plan->report, chart, phase);
 }
 
 /* The column of that name; the last one takes all names that come too late. */
@@ -121,7 +124,9 @@ static void add_totals(const struct mt_flame_plan *plan, struct table *table, ui
         table->columns[table->count++] =
             (struct column){.name = "between", .count = 1, .net = net - table->net};
     table->columns[table->count++] =
-        (struct column){.name = chart->step == MT_NO_STEP ? "whole run" : "whole step",
+        (struct column){.name = chart->phase != MT_NO_PHASE ? "whole phase"
+                                : chart->step == MT_NO_STEP ? "whole run"
+                                                            : "whole step",
                         .count = 1,
                         .net = net,
                         .peak = chart->peak_allocated,

@@ -122,15 +122,13 @@ static void release_world(struct world *world)
     mt_arena_release(&world->arena);
 }
 
-static struct mt_flamechart *build(struct world *world, uint64_t begin_event, uint64_t end_event,
-                                   uint64_t begin_t_ns, uint64_t end_t_ns, uint32_t bins)
+static struct mt_flamechart *build_window(struct world *world,
+                                          const struct mt_flamechart_window *window)
 {
-    struct mt_flamechart_window window = {begin_t_ns, end_t_ns,   begin_event,
-                                          end_event,  MT_NO_STEP, bins};
     struct mt_flamechart_builder *builder;
     struct mt_flamechart *chart;
 
-    assert_int_equal(mt_flamechart_builder_new(&world->arena, &window, world->phases,
+    assert_int_equal(mt_flamechart_builder_new(&world->arena, window, world->phases,
                                                world->phase_count, &world->symbols, &builder),
                      MT_OK);
     for (size_t i = 0; i < world->count; i++)
@@ -140,6 +138,29 @@ static struct mt_flamechart *build(struct world *world, uint64_t begin_event, ui
                          MT_OK);
     assert_int_equal(mt_flamechart_builder_finish(builder, &chart), MT_OK);
     return chart;
+}
+
+static struct mt_flamechart *build(struct world *world, uint64_t begin_event, uint64_t end_event,
+                                   uint64_t begin_t_ns, uint64_t end_t_ns, uint32_t bins)
+{
+    const struct mt_flamechart_window window = {begin_t_ns, end_t_ns, begin_event, end_event,
+                                                MT_NO_STEP, bins,     NULL};
+
+    return build_window(world, &window);
+}
+
+static struct mt_flamechart *build_zoomed(struct world *world, const struct mt_phase *phase,
+                                          uint32_t bins)
+{
+    const struct mt_flamechart_window window = {phase->begin_t_ns,
+                                                phase->end_t_ns,
+                                                phase->begin_event,
+                                                phase->end_event,
+                                                MT_NO_STEP,
+                                                bins,
+                                                phase};
+
+    return build_window(world, &window);
 }
 
 static struct mt_flamechart *build_whole(struct world *world, uint32_t bins)
@@ -427,11 +448,75 @@ static void windows_cut_what_they_do_not_hold(void **state)
     }
 }
 
+/* Zoomed to a phase: it is the only cell that is not within it, it spans the window,
+ * and its net is that of the curve: what lies directly in it, and what happened
+ * between those. */
+static void check_zoom(struct world *world, uint32_t index)
+{
+    const struct mt_phase *phase = &world->phases[index];
+    struct mt_flamechart *chart = build_zoomed(world, phase, 1u << 13);
+    int64_t net = (int64_t)(chart->exit_allocated - chart->enter_allocated), inner = 0;
+    const struct mt_cell *own = NULL;
+
+    assert_int_equal(chart->phase, index);
+    check_order(chart);
+    check_nesting(chart, 1u << 13);
+    assert_int_equal(chart->enter_allocated, level_before(world, phase->begin_event));
+    assert_int_equal(chart->exit_allocated, level_before(world, phase->end_event + 1));
+    for (uint32_t i = 0; i < chart->cell_count && chart->cells[i].row + 1 < chart->frame_row; i++) {
+        const struct mt_cell *cell = &chart->cells[i];
+
+        if (own && cell->merged == 1)
+            assert_true(cell->row > own->row &&
+                        world->phases[cell->phase].begin_event >= phase->begin_event);
+        own = own ? own : cell;
+        if (cell->row == own->row + 1)
+            inner += cell->net_bytes;
+    }
+    assert_non_null(own);
+    assert_int_equal(own->phase, index);
+    assert_int_equal(own->begin_event, phase->begin_event);
+    assert_int_equal(own->net_bytes, net);
+    assert_int_equal(own->peak_allocated, chart->peak_allocated);
+    for (size_t e = 0; e < world->count; e++) { /* in no cell of the row below */
+        bool inside =
+            world->events[e].seq < phase->begin_event || world->events[e].seq > phase->end_event;
+
+        for (uint32_t i = 0; i < chart->cell_count && !inside; i++)
+            inside = chart->cells[i].row == own->row + 1 &&
+                     chart->cells[i].row + 1 < chart->frame_row &&
+                     world->events[e].seq >= chart->cells[i].begin_event &&
+                     world->events[e].seq < chart->cells[i].end_event;
+        inner += inside ? 0 : world->delta[e];
+    }
+    assert_int_equal(inner, net);
+}
+
+static void a_phase_is_looked_at_for_itself(void **state)
+{
+    static struct world world;
+    unsigned looked_at = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        random_state = seed;
+        make_world(&world, true);
+        for (uint32_t i = 0; i < world.phase_count; i++)
+            if (!world.phases[i].is_plumbing && !world.phases[i].is_step) {
+                check_zoom(&world, i);
+                looked_at++;
+            }
+        release_world(&world);
+    }
+    assert_true(looked_at > 300);
+}
+
 static void size_depends_on_the_resolution_alone(void **state)
 {
     enum { EVENTS = 1000000, BINS = 256 };
     static struct world world;
-    struct mt_flamechart_window window = {0, (uint64_t)EVENTS * 10, 0, EVENTS, MT_NO_STEP, BINS};
+    struct mt_flamechart_window window = {0,   (uint64_t)EVENTS * 10, 0, EVENTS, MT_NO_STEP, BINS,
+                                          NULL};
     struct mt_flamechart_builder *builder;
     struct mt_flamechart *chart;
     uint64_t allocated = 1u << 30, merged = 0;
@@ -470,6 +555,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_traces_agree_with_the_naive_model),
         cmocka_unit_test(windows_cut_what_they_do_not_hold),
+        cmocka_unit_test(a_phase_is_looked_at_for_itself),
         cmocka_unit_test(size_depends_on_the_resolution_alone),
     };
 

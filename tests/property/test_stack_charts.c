@@ -461,7 +461,7 @@ static void little_to_show_is_shown(void **state)
                                  .bytes = 512,
                                  .requested_bytes = 4};
     struct mt_instant instant = {.phase = MT_NO_PHASE, .step = MT_NO_STEP, .t_ns = 5};
-    struct mt_flamechart_window window = {5, 5, 0, 0, MT_NO_STEP, 0};
+    struct mt_flamechart_window window = {5, 5, 0, 0, MT_NO_STEP, 0, NULL};
     struct mt_event event = {.kind = MT_EVENT_ALLOC, .t_ns = 5, .stack = MT_NO_ID};
     struct mt_flamechart_builder *builder;
     struct mt_arena arena = {0};
@@ -497,7 +497,7 @@ static void much_to_show_is_bounded(void **state)
     struct mt_device_report device = {.instant_count = 1};
     struct mt_instant instant = {
         .holdings = holdings, .holding_count = HOLDINGS, .phase = MT_NO_PHASE, .step = MT_NO_STEP};
-    struct mt_flamechart_window window = {0, HOLDINGS * 10, 0, HOLDINGS, MT_NO_STEP, 0};
+    struct mt_flamechart_window window = {0, HOLDINGS * 10, 0, HOLDINGS, MT_NO_STEP, 0, NULL};
     struct mt_flamechart_builder *builder;
     struct mt_arena arena = {0};
     uint64_t seed = 3, allocated = 0;

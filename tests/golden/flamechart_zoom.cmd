@@ -1,0 +1,1 @@
+for zoom in phase:step#3/backward phase:forward phase:step#2; do memtrace render flamechart captures/leak.pickle.zst -o - --zoom $zoom | grep -o -e "<title id.*" -e "<title>[a-z ]*[0-9]*: [^<]*"  -e "from [^<]* to [^<]*"; done
