@@ -25,6 +25,8 @@ struct arguments {
     bool whole;
     struct mt_blocks_option blocks;
     const char *zoom; /* path of a phase: flame chart */
+    const char *by;
+    enum mt_layer_by layer_by;
     const struct mt_chart *chart;
     const char *path;
     struct mt_chart_options options;
@@ -93,11 +95,31 @@ static bool is_icicle(const struct arguments *arguments)
     return arguments->chart->draw == mt_icicle_draw;
 }
 
+static bool read_by(struct arguments *arguments)
+{
+    const char *names[MT_LAYER_BY_COUNT];
+    int found;
+
+    for (int i = 0; i < MT_LAYER_BY_COUNT; i++)
+        names[i] = mt_layer_by_name((enum mt_layer_by)i);
+    if (arguments->chart->draw != mt_timeline_draw) {
+        mt_say("--by is for the timeline");
+        return false;
+    }
+    found = mt_find_word("--by", arguments->by, names, MT_LAYER_BY_COUNT);
+    arguments->layer_by = found < 0 ? MT_LAYERS_BY_ROLE : (enum mt_layer_by)found;
+    return found >= 0;
+}
+
 /* Options that only some charts have. */
 static bool check_blocks(struct arguments *arguments)
 {
     struct mt_blocks_option *blocks = &arguments->blocks;
 
+    if (is_icicle(arguments) && arguments->by) {
+        mt_say("--by is for the timeline");
+        return false;
+    }
     if (is_icicle(arguments)) {
         arguments->options.weigh = MT_WEIGH_ALLOCATED;
         if (!mt_blocks_option_read(blocks))
@@ -109,6 +131,8 @@ static bool check_blocks(struct arguments *arguments)
         mt_say("--at, --of and --metric are for the icicle");
         return false;
     }
+    if (arguments->by && !read_by(arguments))
+        return false;
     if (blocks->zoom)
         arguments->zoom = mt_zoom_option_read(blocks->zoom);
     return !blocks->zoom || arguments->zoom;
@@ -234,6 +258,7 @@ static struct mt_analyze_options options_of(const struct arguments *arguments)
     struct mt_analyze_options options = {
         .path = arguments->path,
         .models = arguments->chart->models,
+        .layer_by = arguments->layer_by,
         .window = {.whole = arguments->whole, .phase = arguments->zoom}};
 
     if (is_icicle(arguments))
@@ -270,6 +295,8 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
         {"x", 0, MT_OPTION_TEXT, "AXIS", "time (idle gaps folded) or events (equal widths)",
          &arguments.axis},
         MT_PICTURE_SIZE_OPTIONS(arguments.picture),
+        {"by", 0, MT_OPTION_TEXT, "GROUP", "timeline: layers by role, phase, site or stream",
+         &arguments.by},
         {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
          &arguments.device},
         {"step", 0, MT_OPTION_COUNT, "N",

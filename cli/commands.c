@@ -111,7 +111,7 @@ const struct mt_command mt_commands[] = {
      mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
      "CHART is\n"
-     "  timeline    memory over time by role\n"
+     "  timeline    memory over time by role, phase, site or stream\n"
      "  icicle      who holds the memory at the peak or another instant, or who allocated it\n"
      "  flamechart  which call grew or shrank it\n"
      "  blocks      every large block of one step\n"

@@ -2,6 +2,7 @@
 
 #include "analysis.h"
 #include "flamechart_model.h"
+#include "layers_model.h"
 #include "model_feeds.h"
 #include "history_model.h"
 #include "population.h"
@@ -76,12 +77,41 @@ struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint3
 
 /* ---- timeline ---------------------------------------------------------------- */
 
-static enum mt_status feed_timeline(void *builder, const struct mt_model_state *state)
+struct timeline_feed {
+    struct mt_timeline_builder *builder;
+    struct mt_layers_builder *layers; /* NULL: by role */
+    bool begun;                       /* the first event of the recorded history was seen */
+};
+
+static enum mt_status feed_timeline(void *context, const struct mt_model_state *state)
 {
-    if (!(state->event->flags & MT_EVENT_INITIAL))
-        mt_timeline_builder_add(builder, state->event->t_ns, state->event->seq, state->now,
+    struct timeline_feed *feed = context;
+
+    bool initial = state->event->flags & MT_EVENT_INITIAL;
+
+    if (!initial)
+        mt_timeline_builder_add(feed->builder, state->event->t_ns, state->event->seq, state->now,
                                 state->role_bytes);
+    else if (!feed->begun)
+        mt_timeline_builder_start(feed->builder, state->event->seq, state->now, state->role_bytes);
+    feed->begun |= !initial;
     return MT_OK;
+}
+
+static enum mt_status feed_birth(void *context, const struct mt_block_life *life)
+{
+    return mt_layers_birth(((struct timeline_feed *)context)->layers, life);
+}
+
+static enum mt_status feed_end(void *context, const struct mt_block_life *life)
+{
+    return mt_layers_end(((struct timeline_feed *)context)->layers, life);
+}
+
+static void release_timeline(void *context)
+{
+    if (context)
+        mt_layers_release(((struct timeline_feed *)context)->layers);
 }
 
 static enum mt_status begin_timeline(struct mt_analysis *analysis, uint32_t slot,
@@ -89,27 +119,44 @@ static enum mt_status begin_timeline(struct mt_analysis *analysis, uint32_t slot
 {
     const struct mt_survey_device *device = &analysis->survey.devices[slot];
     struct mt_arena *arena = &analysis->report->arena;
-    struct mt_timeline_builder *builder = NULL;
+    struct timeline_feed *made = mt_arena_alloc(arena, sizeof *made);
     struct mt_span *spans;
     uint32_t span_count;
     enum mt_status status;
 
+    *feed = (struct mt_model_feed){
+        .builder = made, .on_state = feed_timeline, .release = release_timeline};
+    if (!made)
+        return MT_ERR_MEMORY;
     status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
                                device->gap_count, analysis->survey.phases.phases,
                                analysis->survey.phases.count, &spans, &span_count);
     if (!status)
         status = mt_timeline_builder_new(arena, spans, span_count, device->first_event,
-                                         device->last_event, bins_of(analysis), &builder);
-    *feed = (struct mt_model_feed){.builder = builder, .on_state = feed_timeline};
+                                         device->last_event, bins_of(analysis), &made->builder);
+    if (status || analysis->options->layer_by == MT_LAYERS_BY_ROLE)
+        return status;
+    feed->on_birth = feed_birth;
+    feed->on_end = feed_end;
+    status = mt_layers_builder_new(analysis, &made->layers);
+    if (!status)
+        mt_timeline_builder_follow(made->builder, made->layers);
     return status;
 }
 
-static enum mt_status finish_timeline(struct mt_analysis *analysis, void *builder,
+static enum mt_status finish_timeline(struct mt_analysis *analysis, void *context,
                                       struct mt_device_report *out)
 {
+    struct timeline_feed *feed = context;
+    struct mt_layers *layers = NULL;
+    enum mt_status status = MT_OK;
+
     (void)analysis;
-    out->timeline = mt_timeline_builder_finish(builder);
-    return MT_OK;
+    out->timeline = mt_timeline_builder_finish(feed->builder);
+    if (feed->layers)
+        status = mt_layers_finish(feed->layers, out->timeline, out->allocated_peak.event, &layers);
+    out->timeline->layers = layers;
+    return status;
 }
 
 /* ---- flame chart ------------------------------------------------------------- */

@@ -506,6 +506,18 @@ enum mt_model_bit {
     MT_MODEL_ADDRESS = 8
 };
 
+/* What the layers of a timeline are. */
+enum mt_layer_by {
+    MT_LAYERS_BY_ROLE,
+    MT_LAYERS_BY_PHASE, /* of birth */
+    MT_LAYERS_BY_SITE,
+    MT_LAYERS_BY_STREAM
+};
+#define MT_LAYER_BY_COUNT 4
+
+/* "role", "phase", "site", "stream". */
+const char *mt_layer_by_name(enum mt_layer_by by);
+
 /* Of what part of the run the models that show a part are: of nothing said, of the
  * step with the allocated peak. */
 struct mt_window_wish {
@@ -524,6 +536,7 @@ struct mt_analyze_options {
     uint32_t bins;                   /* resolution of the models, 0 = 4096 */
     struct mt_window_wish window;
     enum mt_population_of population; /* that its model is of */
+    enum mt_layer_by layer_by;        /* of the timeline */
     /* Only this, and peaks and phases: no explanations, no findings, nothing of
      * what is beside the framework. NULL = the whole report. */
     const struct mt_question *question;

@@ -3,6 +3,8 @@
  * falls into still shows what was alive, and every event costs O(1). */
 #include "timeline_model.h"
 
+#include "layers_model.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -141,7 +143,9 @@ struct axis {
     struct mt_bin *bins;
     uint32_t count, at;
     uint64_t length;
-    uint64_t end; /* of bin `at`, along the axis */
+    uint64_t end;                     /* of bin `at`, along the axis */
+    struct mt_layers_builder *layers; /* that follow it, or NULL */
+    int number;                       /* theirs of this axis */
 };
 
 struct mt_timeline_builder {
@@ -182,6 +186,8 @@ static void axis_advance(struct axis *axis, uint64_t place, const struct mt_bin 
     while (place >= axis->end) {
         axis->at++;
         axis->bins[axis->at] = *state;
+        if (axis->layers)
+            mt_layers_next_bin(axis->layers, axis->number);
         set_end(axis);
     }
 }
@@ -192,8 +198,11 @@ static void axis_add(struct axis *axis, const struct mt_bin *state)
     uint64_t reserved_max = mt_max_u64(bin->reserved_max, state->reserved_max);
     uint64_t allocated_min = mt_min_u64(bin->allocated_min, state->allocated_min);
 
-    if (state->allocated > bin->allocated)
+    if (state->allocated > bin->allocated) {
         *bin = *state;
+        if (axis->layers)
+            mt_layers_keep(axis->layers, axis->number);
+    }
     bin->reserved_max = reserved_max;
     bin->allocated_min = allocated_min;
 }
@@ -225,6 +234,14 @@ enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *s
                      &made->state);
 }
 
+void mt_timeline_builder_follow(struct mt_timeline_builder *builder,
+                                struct mt_layers_builder *layers)
+{
+    builder->time.layers = builder->event.layers = layers;
+    builder->time.number = MT_LAYERS_TIME;
+    builder->event.number = MT_LAYERS_EVENTS;
+}
+
 static uint64_t time_offset(struct mt_timeline_builder *builder, uint64_t t_ns)
 {
     const struct mt_timeline *timeline = builder->timeline;
@@ -242,6 +259,30 @@ static uint64_t time_offset(struct mt_timeline_builder *builder, uint64_t t_ns)
     return builder->span_offset + (t_ns - span->begin_t_ns);
 }
 
+static void set_state(struct mt_bin *state, uint64_t event, const struct mt_bytes *bytes,
+                      const uint64_t *role_bytes)
+{
+    state->event = event;
+    memcpy(state->role_bytes, role_bytes, sizeof state->role_bytes);
+    state->allocated = state->allocated_min = bytes->allocated;
+    state->requested = bytes->requested;
+    state->reserved_max = bytes->reserved;
+}
+
+void mt_timeline_builder_start(struct mt_timeline_builder *builder, uint64_t event,
+                               const struct mt_bytes *bytes, const uint64_t *role_bytes)
+{
+    struct mt_layers_builder *layers = builder->time.layers;
+
+    set_state(&builder->state, event, bytes, role_bytes);
+    builder->time.bins[0] = builder->event.bins[0] = builder->state;
+    if (!layers)
+        return;
+    mt_layers_happen(layers);
+    mt_layers_keep(layers, builder->time.number);
+    mt_layers_keep(layers, builder->event.number);
+}
+
 void mt_timeline_builder_add(struct mt_timeline_builder *builder, uint64_t t_ns, uint64_t event,
                              const struct mt_bytes *bytes, const uint64_t *role_bytes)
 {
@@ -251,12 +292,10 @@ void mt_timeline_builder_add(struct mt_timeline_builder *builder, uint64_t t_ns,
 
     axis_advance(&builder->time, time_offset(builder, t_ns), state);
     axis_advance(&builder->event, place > first ? place - first : 0, state);
+    if (builder->time.layers)
+        mt_layers_happen(builder->time.layers);
     state->t_ns = t_ns;
-    state->event = event;
-    memcpy(state->role_bytes, role_bytes, sizeof state->role_bytes);
-    state->allocated = state->allocated_min = bytes->allocated;
-    state->requested = bytes->requested;
-    state->reserved_max = bytes->reserved;
+    set_state(state, event, bytes, role_bytes);
     axis_add(&builder->time, state);
     axis_add(&builder->event, state);
 }

@@ -28,6 +28,7 @@ struct mt_timeline {
     uint32_t span_count;
     uint64_t busy_ns; /* sum of spans */
     uint64_t first_event, last_event;
+    const struct mt_layers *layers; /* NULL: by role, as the bins have it */
 };
 
 /* Spans left after folding the gaps that exceed a tenth of the busy time (inside
@@ -43,11 +44,21 @@ double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns);
 
 /* ---- building ---- */
 struct mt_timeline_builder;
+struct mt_layers_builder; /* layers_model.h */
 
 enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *spans,
                                        uint32_t span_count, uint64_t first_event,
                                        uint64_t last_event, uint32_t bin_count,
                                        struct mt_timeline_builder **builder) MT_MUST_USE;
+
+/* Before the first event: tells who follows the layers of each bin. */
+void mt_timeline_builder_follow(struct mt_timeline_builder *builder,
+                                struct mt_layers_builder *layers);
+
+/* What was there when the history began: the bins begin with it. Before the first
+ * event; the last call counts. */
+void mt_timeline_builder_start(struct mt_timeline_builder *builder, uint64_t event,
+                               const struct mt_bytes *bytes, const uint64_t *role_bytes);
 
 /* State after an event; in order. O(1). */
 void mt_timeline_builder_add(struct mt_timeline_builder *builder, uint64_t t_ns, uint64_t event,

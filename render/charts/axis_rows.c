@@ -173,8 +173,7 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
 
 /* ---- row of phases ---- */
 
-/* The entry of a name, made at its first sight; NULL if there are too many. */
-static struct mt_axis_name *find_name(struct mt_time_axis *axis, const char *text)
+struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text)
 {
     struct mt_axis_name *name;
     unsigned unknown = 0;
@@ -217,7 +216,7 @@ static void flush_crowd(struct mt_drawing *drawing, struct crowd *crowd, double 
 static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
                        const struct mt_phase *phase, double left, double right, double y)
 {
-    struct mt_axis_name *name = find_name(axis, phase->name);
+    struct mt_axis_name *name = mt_time_axis_name(axis, phase->name);
     char length[MT_UNITS_TEXT];
     struct cell cell = {.left = left,
                         .right = right - left > 4 ? right - 0.5 : right,

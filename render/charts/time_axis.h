@@ -74,6 +74,10 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
                              const struct mt_device_report *device, double y);
 void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *axis, double y);
 
+/* The entry of a name in the row of phases, made at its first sight; NULL if there
+ * are too many. */
+struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text);
+
 /* What the axis is, and colours and short names of the phases that were drawn,
  * on baseline y. */
 void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,

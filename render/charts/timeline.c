@@ -135,12 +135,13 @@ static bool is_of_driver(const struct mt_report *report)
 
 static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
 {
+    const char *layers = mt_timeline_layers_text(drawing, plan);
     const char *text = mt_arena_printf(
-        &drawing->arena, "%s%s \xC2\xB7 every column shows its fullest instant",
+        &drawing->arena, "%s%s%s \xC2\xB7 every column shows its fullest instant",
         is_of_driver(plan->report) ? "allocated = what the driver was asked for, all heaps together"
                                    : "fragmentation = 1 \xE2\x88\x92 allocated \xC3\xB7 "
                                      "reserved, both at the instant of the reserved peak",
-        plan->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "");
+        layers ? " \xC2\xB7 " : "", layers ? layers : "");
 
     return text ? text : "";
 }
@@ -170,7 +171,7 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
     top += plan->device->oom_count ? 14 : 0;
     plan->plot = (struct mt_box){0, top, plan->side_left - 26, bottom - top};
     if (plan->narrow) {
-        side = mt_timeline_side_height(plan->device);
+        side = mt_timeline_side_height(plan);
         plan->plot.width = drawing->width - MT_MARGIN - 8;
         plan->side_left = MT_MARGIN;
         plan->side_width = drawing->width - 2 * MT_MARGIN;
@@ -277,10 +278,21 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
     return longer ? longer : facts;
 }
 
-static double standard_height(const struct mt_device_report *device, double width)
+static double standard_height(const struct mt_timeline_plan *plan, double width)
 {
-    return width < MT_NARROW_WIDTH && device ? 560 + 40 + mt_timeline_side_height(device)
-                                             : STANDARD_HEIGHT;
+    return width < MT_NARROW_WIDTH && plan ? 560 + 40 + mt_timeline_side_height(plan)
+                                           : STANDARD_HEIGHT;
+}
+
+static const char *chart_name(struct mt_drawing *drawing, const struct mt_timeline *timeline)
+{
+    static const char name[] = "GPU memory timeline";
+    const char *longer = NULL;
+
+    if (timeline && timeline->layers)
+        longer = mt_arena_printf(&drawing->arena, "%s by %s", name,
+                                 mt_layer_by_name(timeline->layers->by));
+    return longer ? longer : name;
 }
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
@@ -305,19 +317,23 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
     bool empty = is_empty(device);
     const char *title;
 
+    memset(plan, 0, sizeof *plan);
+    plan->report = report;
+    plan->device = device;
+    if (!empty) {
+        mt_time_axis_init(&plan->axis, report, device->timeline, options->event_axis);
+        mt_timeline_make_layers(plan);
+    }
     mt_drawing_init(drawing, width,
-                    mt_frame_height(options->height, standard_height(empty ? NULL : device, width)),
+                    mt_frame_height(options->height, standard_height(empty ? NULL : plan, width)),
                     "timeline");
-    title = mt_frame_title(drawing, report, device, "GPU memory timeline");
+    title = mt_frame_title(drawing, report, device,
+                           chart_name(drawing, empty ? NULL : device->timeline));
     mt_frame_describe(drawing, report, empty ? NULL : device, title);
     if (empty) {
         draw_nothing(drawing, report, device, title);
         return false;
     }
-    memset(plan, 0, sizeof *plan);
-    plan->report = report;
-    plan->device = device;
-    mt_time_axis_init(&plan->axis, report, device->timeline, options->event_axis);
     y = mt_frame_header(drawing, title, facts_of(drawing, report, device));
     place_plot(plan, drawing, y);
     place_top(plan);

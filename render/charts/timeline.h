@@ -3,6 +3,7 @@
 #define MT_RENDER_TIMELINE_H
 
 #include "chart.h"
+#include "layers_model.h"
 #include "time_axis.h"
 
 /* One strip of the plot: its fullest instant. */
@@ -13,13 +14,22 @@ struct mt_column {
     uint64_t lowest;   /* least allocated in the strip */
 };
 
+/* A layer of the plot. */
+struct mt_timeline_layer {
+    const char *name, *tag; /* "Parameters"; what tests look for */
+    struct mt_paint paint;
+    uint64_t peak_bytes; /* at the allocated peak */
+};
+
 struct mt_timeline_plan {
     const struct mt_report *report;
     const struct mt_device_report *device;
     struct mt_time_axis axis;
     struct mt_box plot;
-    struct mt_ticks ticks; /* of the byte axis */
-    uint64_t top;          /* bytes at the upper edge of the plot */
+    struct mt_ticks ticks;                          /* of the byte axis */
+    uint64_t top;                                   /* bytes at the upper edge of the plot */
+    struct mt_timeline_layer layers[MT_ROLE_COUNT]; /* from the base line up */
+    int layer_count;
     struct mt_column *columns;
     uint32_t column_count;
     double column_width;
@@ -33,6 +43,15 @@ struct mt_timeline_plan {
 
 /* Roles from the base line up: what lives long first, so that it lies still. */
 extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
+
+/* Fills plan->layers; its report, device and axis are set. */
+void mt_timeline_make_layers(struct mt_timeline_plan *plan);
+/* What a layer holds in a bin of the axis. */
+uint64_t mt_timeline_layer_bytes(const struct mt_timeline_plan *plan, const struct mt_bin *bin,
+                                 int layer);
+/* What the layers are, in words: "roles are inferred". NULL = nothing to be said. */
+const char *mt_timeline_layers_text(struct mt_drawing *drawing,
+                                    const struct mt_timeline_plan *plan);
 
 /* Where everything of the chart lies; draws its header, and what stands above and
  * below the plot. False if there is nothing to show. */
@@ -63,7 +82,7 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
 /* What the peak is made of, and the largest groups of live blocks. */
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
 /* Its height below a narrow plot. */
-double mt_timeline_side_height(const struct mt_device_report *device);
+double mt_timeline_side_height(const struct mt_timeline_plan *plan);
 /* Instead of it where there is no room: names and colours only, on baseline y. */
 void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
                                double y);

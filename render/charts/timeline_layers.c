@@ -4,11 +4,14 @@
 #include "timeline.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "units.h"
 #include "util.h"
 
 #define MANY_CHANGES 5000 /* corners of all outlines: about 9 bytes each in SVG */
+
+/* ---- what the layers are ---- */
 
 const enum mt_role mt_timeline_stack[MT_ROLE_COUNT] = {
     MT_ROLE_PARAMETERS, MT_ROLE_OPTIMIZER_STATE, MT_ROLE_WORKSPACE,
@@ -16,10 +19,114 @@ const enum mt_role mt_timeline_stack[MT_ROLE_COUNT] = {
     MT_ROLE_GRADIENTS,  MT_ROLE_ACTIVATIONS,     MT_ROLE_TEMPORARIES};
 
 /* What tests look for, by role. */
-static const char *const layer_names[MT_ROLE_COUNT] = {
+static const char *const role_tags[MT_ROLE_COUNT] = {
     "layer:parameters",  "layer:optimizer state", "layer:gradients",
     "layer:activations", "layer:temporaries",     "layer:workspace",
     "layer:inputs",      "layer:KV cache",        "layer:other"};
+static const char *const tags[MT_LAYERS_MAX] = {"layer:0", "layer:1", "layer:2", "layer:3",
+                                                "layer:4", "layer:5", "layer:6", "layer:7"};
+
+uint64_t mt_timeline_layer_bytes(const struct mt_timeline_plan *plan, const struct mt_bin *bin,
+                                 int layer)
+{
+    const struct mt_timeline *timeline = plan->device->timeline;
+    const struct mt_layers *layers = timeline->layers;
+
+    if (!layers)
+        return bin->role_bytes[mt_timeline_stack[layer]];
+    if (bin >= timeline->time_bins && bin < timeline->time_bins + timeline->bin_count)
+        return layers
+            ->time_bytes[(size_t)(bin - timeline->time_bins) * layers->count + (size_t)layer];
+    return layers
+        ->event_bytes[(size_t)(bin - timeline->event_bins) * layers->count + (size_t)layer];
+}
+
+static void make_roles(struct mt_timeline_plan *plan)
+{
+    plan->layer_count = MT_ROLE_COUNT;
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
+        plan->layers[i] =
+            (struct mt_timeline_layer){mt_role_title(mt_timeline_stack[i]),
+                                       role_tags[mt_timeline_stack[i]],
+                                       {.fill = mt_role_color(mt_timeline_stack[i])},
+                                       plan->device->peak_role_bytes[mt_timeline_stack[i]]};
+}
+
+/* As the row of phases below the plot has it. */
+static enum mt_color phase_color(struct mt_timeline_plan *plan, const char *name, unsigned *greys,
+                                 uint8_t *shade)
+{
+    const struct mt_report *report = plan->report;
+
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_axis_name *known;
+
+        if (!report->main_phase[i] || strcmp(report->phases[i].name, name) != 0)
+            continue;
+        known = mt_time_axis_name(&plan->axis, name);
+        return known ? known->color : mt_phase_color(name, 0);
+    }
+    *shade = (uint8_t)((*greys)++ % 4);
+    return MT_COLOR_ROOT;
+}
+
+/* Layers of one role differ in shade; neighbours always do. */
+static void paint_layers(struct mt_timeline_plan *plan, const struct mt_layers *layers)
+{
+    unsigned roles[MT_ROLE_COUNT] = {0}, greys = 0;
+
+    for (uint32_t i = 0; i < plan->report->phase_count; i++)
+        if (plan->report->main_phase[i]) /* colours in order of first sight, as in the row */
+            (void)mt_time_axis_name(&plan->axis, plan->report->phases[i].name);
+    for (uint32_t i = 0; i < layers->count; i++) {
+        const struct mt_layer *layer = &layers->layers[i];
+        struct mt_paint *paint = &plan->layers[i].paint;
+        bool is_rest = layers->other_groups && i + 1 == layers->count;
+
+        if (is_rest || layers->by == MT_LAYERS_BY_ROLE || layers->by == MT_LAYERS_BY_SITE) {
+            paint->fill = mt_role_color(layer->role);
+            paint->shade = (uint8_t)(roles[layer->role]++ % 4);
+        } else if (layers->by == MT_LAYERS_BY_PHASE) {
+            paint->fill = phase_color(plan, layer->name, &greys, &paint->shade);
+        } else {
+            paint->fill = MT_COLOR_STREAM_0 + i % 7;
+        }
+    }
+}
+
+void mt_timeline_make_layers(struct mt_timeline_plan *plan)
+{
+    const struct mt_layers *layers = plan->device->timeline->layers;
+
+    if (!layers) {
+        make_roles(plan);
+        return;
+    }
+    plan->layer_count = (int)layers->count;
+    for (uint32_t i = 0; i < layers->count; i++) {
+        plan->layers[i].name = layers->layers[i].name;
+        plan->layers[i].tag = tags[i];
+        plan->layers[i].peak_bytes = layers->layers[i].peak_bytes;
+    }
+    paint_layers(plan, layers);
+}
+
+const char *mt_timeline_layers_text(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+{
+    static const char *const words[MT_LAYER_BY_COUNT] = {
+        [MT_LAYERS_BY_ROLE] = "layers: roles",
+        [MT_LAYERS_BY_PHASE] = "layers: the phase that blocks were born in",
+        [MT_LAYERS_BY_SITE] = "layers: call sites, in the colour of their main role",
+        [MT_LAYERS_BY_STREAM] = "layers: streams"};
+    const struct mt_layers *layers = plan->device->timeline->layers;
+
+    if (!layers)
+        return plan->report->roles_inferred ? "roles are inferred" : NULL;
+    if (!layers->other_groups)
+        return words[layers->by];
+    return mt_arena_printf(&drawing->arena, "%s, %u more together", words[layers->by],
+                           layers->other_groups);
+}
 
 double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes)
 {
@@ -31,13 +138,13 @@ double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes)
 /* ---- columns ---- */
 
 /* Bytes below the upper edge of the first `layers` layers. */
-static uint64_t stacked(const struct mt_bin *bin, int layers)
+static uint64_t stacked(const struct mt_timeline_plan *plan, const struct mt_bin *bin, int layers)
 {
     uint64_t sum = 0;
     int i;
 
     for (i = 0; i < layers; i++)
-        sum += bin->role_bytes[mt_timeline_stack[i]];
+        sum += mt_timeline_layer_bytes(plan, bin, i);
     return sum;
 }
 
@@ -107,11 +214,11 @@ static uint32_t count_changes(const struct mt_timeline_plan *plan)
 
         if (a->bin == b->bin && a->reserved == b->reserved)
             continue;
-        for (layer = 1; layer <= MT_ROLE_COUNT; layer++) {
-            if (!b->bin->role_bytes[mt_timeline_stack[layer - 1]])
+        for (layer = 1; layer <= plan->layer_count; layer++) {
+            if (!mt_timeline_layer_bytes(plan, b->bin, layer - 1))
                 continue;
-            changes += mt_timeline_y(plan, stacked(a->bin, layer)) !=
-                       mt_timeline_y(plan, stacked(b->bin, layer));
+            changes += mt_timeline_y(plan, stacked(plan, a->bin, layer)) !=
+                       mt_timeline_y(plan, stacked(plan, b->bin, layer));
         }
         if (mt_timeline_y(plan, a->reserved) != mt_timeline_y(plan, b->reserved))
             changes += 2; /* the line and the area below it */
@@ -216,8 +323,7 @@ static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_pla
 static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_plan *plan, int layer,
                        struct outline *outline)
 {
-    enum mt_role role = mt_timeline_stack[layer];
-    struct mt_paint paint = {.fill = mt_role_color(role)};
+    const struct mt_timeline_layer *of = &plan->layers[layer];
     double base = plan->plot.y + plan->plot.height;
     char bytes[MT_UNITS_TEXT];
     const char *title;
@@ -225,14 +331,14 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_plan
 
     outline->count = 0;
     for (i = 0; i < plan->column_count; i++) {
-        double upper = mt_timeline_y(plan, stacked(plan->columns[i].bin, layer + 1));
-        double lower = mt_timeline_y(plan, stacked(plan->columns[i].bin, layer));
+        double upper = mt_timeline_y(plan, stacked(plan, plan->columns[i].bin, layer + 1));
+        double lower = mt_timeline_y(plan, stacked(plan, plan->columns[i].bin, layer));
 
         step_to(outline, plan->columns[i].x, upper < lower ? upper : base);
     }
-    mt_format_bytes(bytes, plan->device->peak_role_bytes[role]);
-    title = mt_arena_printf(&drawing->arena, "%s: %s at the peak", mt_role_title(role), bytes);
-    draw_area(drawing, plan, outline, &paint, title, layer_names[role]);
+    mt_format_bytes(bytes, of->peak_bytes);
+    title = mt_arena_printf(&drawing->arena, "%s: %s at the peak", of->name, bytes);
+    draw_area(drawing, plan, outline, &of->paint, title, of->tag);
 }
 
 static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
@@ -269,7 +375,7 @@ void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timelin
     }
     if (plan->device->reserved_peak.bytes)
         draw_unused(drawing, plan, &outline);
-    for (layer = MT_ROLE_COUNT - 1; layer >= 0; layer--)
+    for (layer = plan->layer_count - 1; layer >= 0; layer--)
         draw_layer(drawing, plan, layer, &outline);
     if (plan->has_lowest)
         draw_curve(drawing, plan, &outline, true);

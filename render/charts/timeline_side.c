@@ -14,33 +14,46 @@
 #define MAX_GROUPS 6
 #define HEAD       40.0 /* heading and bar */
 
-/* Is its layer to be seen anywhere in the plot? */
-static bool is_seen(const struct mt_device_report *device, enum mt_role role)
+/* Is it to be seen anywhere in the plot? */
+static bool is_seen(const struct mt_timeline_plan *plan, int layer)
 {
+    const struct mt_device_report *device = plan->device;
     const struct mt_timeline *timeline = device->timeline;
     uint64_t least = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes) / 400;
 
-    for (uint32_t i = 0; timeline && i < timeline->bin_count; i++)
-        if (timeline->time_bins[i].role_bytes[role] > least ||
-            timeline->event_bins[i].role_bytes[role] > least)
+    for (uint32_t i = 0; i < timeline->bin_count; i++)
+        if (mt_timeline_layer_bytes(plan, &timeline->time_bins[i], layer) > least ||
+            mt_timeline_layer_bytes(plan, &timeline->event_bins[i], layer) > least)
             return true;
     return false;
 }
 
-/* Roles alive at the peak, largest first, then those that are only seen elsewhere. */
-static size_t roles_by_size(const struct mt_device_report *device,
-                            enum mt_role roles[MT_ROLE_COUNT])
+/* Of equal ones the first by role, else from the base line up. */
+static int rank_of(const struct mt_timeline_plan *plan, int layer)
+{
+    const enum mt_color fill = plan->layers[layer].paint.fill;
+
+    return plan->device->timeline->layers ? layer : (int)fill;
+}
+
+static bool goes_before(const struct mt_timeline_plan *plan, int layer, int other)
+{
+    uint64_t bytes = plan->layers[layer].peak_bytes, others = plan->layers[other].peak_bytes;
+
+    return bytes != others ? bytes > others : rank_of(plan, layer) < rank_of(plan, other);
+}
+
+/* Layers alive at the peak, largest first, then those that are only seen elsewhere. */
+static size_t layers_by_size(const struct mt_timeline_plan *plan, int layers[MT_ROLE_COUNT])
 {
     size_t count = 0, i;
-    int role;
 
-    for (role = 0; role < MT_ROLE_COUNT; role++) {
-        if (!device->peak_role_bytes[role] && !is_seen(device, (enum mt_role)role))
+    for (int layer = 0; layer < plan->layer_count; layer++) {
+        if (!plan->layers[layer].peak_bytes && !is_seen(plan, layer))
             continue;
-        for (i = count++;
-             i > 0 && device->peak_role_bytes[roles[i - 1]] < device->peak_role_bytes[role]; i--)
-            roles[i] = roles[i - 1];
-        roles[i] = (enum mt_role)role;
+        for (i = count++; i > 0 && goes_before(plan, layer, layers[i - 1]); i--)
+            layers[i] = layers[i - 1];
+        layers[i] = layer;
     }
     return count;
 }
@@ -65,16 +78,15 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_plan *
     char bytes[MT_UNITS_TEXT];
     int i;
 
-    for (i = 0; i < MT_ROLE_COUNT; i++) {
-        enum mt_role role = mt_timeline_stack[i];
-        struct mt_paint paint = {.fill = mt_role_color(role)};
-        double part = (double)device->peak_role_bytes[role] / fmax(whole, 1) * width;
+    for (i = 0; i < plan->layer_count; i++) {
+        const struct mt_timeline_layer *layer = &plan->layers[i];
+        double part = (double)layer->peak_bytes / fmax(whole, 1) * width;
 
         if (part <= 0)
             continue;
-        mt_draw_rect(drawing, x, y, part, 10, &paint,
-                     mt_arena_printf(&drawing->arena, "%s %s", mt_role_title(role),
-                                     mt_format_bytes(bytes, device->peak_role_bytes[role])),
+        mt_draw_rect(drawing, x, y, part, 10, &layer->paint,
+                     mt_arena_printf(&drawing->arena, "%s %s", layer->name,
+                                     mt_format_bytes(bytes, layer->peak_bytes)),
                      "bar");
         x += part;
     }
@@ -83,6 +95,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_plan *
 struct row {
     const char *name, *value, *note;
     struct mt_paint swatch;
+    bool is_place; /* shortened in the middle */
 };
 
 static void draw_row(struct mt_drawing *drawing, double x, double y, double width,
@@ -93,9 +106,10 @@ static void draw_row(struct mt_drawing *drawing, double x, double y, double widt
         value_right - x - 20 - 1.05 * mt_text_width(row->value, MT_SIZE_BODY, MT_SEMIBOLD);
 
     mt_draw_rect(drawing, x, y - 11, 13, 13, &row->swatch, NULL, "swatch");
-    mt_frame_text(drawing, x + 20, y,
-                  mt_text_fit(drawing, row->name, MT_SIZE_BODY, MT_REGULAR, room - 6, false),
-                  MT_SIZE_BODY, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
+    mt_frame_text(
+        drawing, x + 20, y,
+        mt_text_fit(drawing, row->name, MT_SIZE_BODY, MT_REGULAR, room - 6, row->is_place),
+        MT_SIZE_BODY, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
     mt_frame_text(drawing, value_right, y, row->value, MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT,
                   MT_ANCHOR_END, "legend-value");
     mt_frame_text(drawing, x + width, y, row->note, MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED,
@@ -109,8 +123,8 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
     const struct mt_device_report *device = plan->device;
     const struct mt_bytes *then = &device->allocated_peak.then;
     char value[MT_UNITS_TEXT], note[MT_UNITS_TEXT];
-    enum mt_role roles[MT_ROLE_COUNT];
-    size_t count = roles_by_size(device, roles), i;
+    int layers[MT_ROLE_COUNT];
+    size_t count = layers_by_size(plan, layers), i;
     struct row row;
 
     mt_frame_text(drawing, x, y + 10, "At peak allocated", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
@@ -120,20 +134,22 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
     draw_bar(drawing, plan, x, y + 20, width);
     y += HEAD + 12;
     for (i = 0; i < count; i++, y += ROW) {
-        uint64_t bytes = device->peak_role_bytes[roles[i]];
+        const struct mt_timeline_layer *layer = &plan->layers[layers[i]];
 
-        whole_percent(note, bytes, device->allocated_peak.bytes);
-        row = (struct row){mt_role_title(roles[i]),
-                           mt_format_bytes(value, bytes),
-                           note,
-                           {.fill = mt_role_color(roles[i]), .radius = 2.5}};
+        whole_percent(note, layer->peak_bytes, device->allocated_peak.bytes);
+        row =
+            (struct row){layer->name, mt_format_bytes(value, layer->peak_bytes), note, layer->paint,
+                         plan->device->timeline->layers &&
+                             plan->device->timeline->layers->by == MT_LAYERS_BY_SITE};
+        row.swatch.radius = 2.5;
         draw_row(drawing, x, y, width, &row);
     }
     if (then->reserved > then->allocated) {
         row = (struct row){"Reserved, unused",
                            mt_format_bytes(value, then->reserved - then->allocated),
                            "",
-                           {.fill = MT_COLOR_UNUSED, .hatched = true, .radius = 2.5}};
+                           {.fill = MT_COLOR_UNUSED, .hatched = true, .radius = 2.5},
+                           false};
         draw_row(drawing, x, y + 2, width, &row);
         y += ROW + 2;
     }
@@ -184,11 +200,11 @@ static void draw_groups(struct mt_drawing *drawing, const struct mt_timeline_pla
         draw_group(drawing, x, y, width, &plan->device->peak_sites[i]);
 }
 
-double mt_timeline_side_height(const struct mt_device_report *device)
+double mt_timeline_side_height(const struct mt_timeline_plan *plan)
 {
-    enum mt_role roles[MT_ROLE_COUNT];
-    double left = HEAD + 12 + ROW * (double)(roles_by_size(device, roles) + 1);
-    double right = 32 + GROUP_ROW * (double)group_count(device);
+    int layers[MT_ROLE_COUNT];
+    double left = HEAD + 12 + ROW * (double)(layers_by_size(plan, layers) + 1);
+    double right = 32 + GROUP_ROW * (double)group_count(plan->device);
 
     return fmax(left, right) + 4;
 }
@@ -215,13 +231,13 @@ void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_
 void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
                                double y)
 {
-    enum mt_role roles[MT_ROLE_COUNT];
+    int layers[MT_ROLE_COUNT];
     struct mt_swatch swatches[MT_ROLE_COUNT];
-    size_t count = roles_by_size(plan->device, roles), i;
+    size_t count = layers_by_size(plan, layers), i;
 
     for (i = 0; i < count; i++) {
-        swatches[i].text = mt_role_title(roles[i]);
-        swatches[i].color = mt_role_color(roles[i]);
+        swatches[i].text = plan->layers[layers[i]].name;
+        swatches[i].color = plan->layers[layers[i]].paint.fill;
     }
     mt_frame_swatches(drawing, plan->plot.x, y, drawing->width - MT_MARGIN, swatches, count);
 }

@@ -9,6 +9,7 @@
 #include "chart.h"
 #include "chart_scale.h"
 #include "drawing_checks.h"
+#include "layers_model.h"
 #include "synthetic_report.h"
 #include "units.h"
 
@@ -412,12 +413,122 @@ static void same_report_same_bytes(void **state)
     free(svgs[1]);
 }
 
+/* ---- layers by phase, site, stream ---- */
+
+/* Each bin's allocated, dealt out among so many layers. */
+static void deal(struct mt_report *report, struct mt_layers *layers, uint32_t count,
+                 enum mt_layer_by by)
+{
+    static const char *const names[] = {
+        "forward", "backward", "no phase", "step model_with_a_very_long_name.py:1234",
+        "a",       "b",        "c",        "all others"};
+    struct mt_timeline *timeline = report->devices[0].timeline;
+    uint64_t dice = count;
+
+    *layers = (struct mt_layers){.by = by, .count = count, .other_groups = count == 8 ? 5 : 0};
+    layers->time_bytes =
+        mt_arena_array(&report->arena, timeline->bin_count * count + 1, sizeof(uint64_t));
+    layers->event_bytes =
+        mt_arena_array(&report->arena, timeline->bin_count * count + 1, sizeof(uint64_t));
+    for (uint32_t i = 0; i < 2 * timeline->bin_count; i++) {
+        bool by_event = i >= timeline->bin_count;
+        uint32_t at = by_event ? i - timeline->bin_count : i;
+        uint64_t left = (by_event ? timeline->event_bins : timeline->time_bins)[at].allocated;
+
+        for (uint32_t j = 0; j < count; j++) {
+            uint64_t part = j + 1 == count ? left : left / 8 * (synthetic_random(&dice) % 5);
+
+            (by_event ? layers->event_bytes : layers->time_bytes)[at * count + j] = part;
+            left -= part;
+        }
+    }
+    for (uint32_t j = 0; j < count; j++)
+        layers->layers[j] =
+            (struct mt_layer){names[count == 8 ? j : j % 4], (enum mt_role)(j % MT_ROLE_COUNT),
+                              report->devices[0].allocated_peak.bytes / count};
+    timeline->layers = layers;
+}
+
+/* From the top down every layer is as thick as its bytes, in the middle of a bin. */
+static void check_dealt(const struct mt_drawing *drawing, const struct chart_scale *scale, double x,
+                        const struct mt_layers *layers, const uint64_t *bytes)
+{
+    double below = scale->base_y;
+
+    for (uint32_t j = 0; j < layers->count; j++) {
+        char tag[32];
+        const struct mt_op *op;
+        double top;
+
+        snprintf(tag, sizeof tag, "layer:%u", j);
+        op = drawing_find(drawing, tag);
+        top = op ? fmin(drawing_y_at(op, x, scale->base_y), below) : below;
+        assert_true(fabs((below - top) * scale->bytes_per_pixel - (double)bytes[j]) <=
+                    scale->bytes_per_pixel);
+        below = top;
+    }
+}
+
+static void other_layers_sum_to_allocated(void **state)
+{
+    static const struct mt_chart_options events = {.event_axis = true};
+    struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3, .bins = 90};
+
+    (void)state;
+    for (; options.seed < 12; options.seed++) {
+        struct mt_report report;
+        struct mt_drawing drawing;
+        struct mt_layers layers;
+        struct chart_scale scale;
+        struct mt_box line;
+
+        synthetic_report(&report, &options);
+        deal(&report, &layers, 8, MT_LAYERS_BY_SITE);
+        draw(&drawing, &report, &events);
+        scale = chart_scale_of(&drawing, "tick-y");
+        line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
+        for (double x = 0.5; x < 90; x++)
+            check_dealt(&drawing, &scale, line.x + x * line.width / 90, &layers,
+                        &layers.event_bytes[(uint32_t)x * layers.count]);
+        mt_drawing_release(&drawing);
+        synthetic_release(&report);
+    }
+}
+
+/* Nothing overlaps or leaves the frame, however many they are, at every size; the
+ * peak is as tall as ever. */
+static void other_layers_at_every_size(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 24; round++) {
+        struct synthetic_options options = {.kind =
+                                                round % 2 ? SYNTHETIC_TRAINING : SYNTHETIC_RANDOM,
+                                            .steps = round,
+                                            .seed = round + 1};
+        struct mt_report report;
+        struct mt_layers layers;
+
+        synthetic_report(&report, &options);
+        deal(&report, &layers, 1 + round % 8, (enum mt_layer_by)(1 + round % 3));
+        for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+            struct mt_drawing drawing;
+
+            draw(&drawing, &report, &sizes[i]);
+            free(svg_of(&drawing));
+            mt_drawing_release(&drawing);
+        }
+        synthetic_release(&report);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peak_is_drawn_where_it_is),
         cmocka_unit_test(svg_reaches_the_ring),
         cmocka_unit_test(layers_sum_to_allocated_in_every_column),
+        cmocka_unit_test(other_layers_sum_to_allocated),
+        cmocka_unit_test(other_layers_at_every_size),
         cmocka_unit_test(reserved_line_and_hatch_are_the_reserved_bytes),
         cmocka_unit_test(every_trace_gives_a_sensible_picture),
         cmocka_unit_test(random_reports_never_overlap),

@@ -1,0 +1,1 @@
+for by in role phase site stream; do memtrace render timeline captures/streams.pickle.zst --by $by -o - | grep -o -e "<title[^<]* at the peak" -e "<title id[^<]*" -e "layers: [^<]*"; done; memtrace render timeline captures/churn.pickle.zst --by line -o -; memtrace render icicle captures/churn.pickle.zst --by site -o -
