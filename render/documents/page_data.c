@@ -87,6 +87,8 @@ static uint32_t node_without_stack(struct writer *writer, const struct mt_histor
 
     if (group->detail == MT_HISTORY_BY_ROLE)
         return NO_NODE;
+    if (strncmp(group->site, why, strlen(why)) == 0) /* all that is known */
+        return node_of(writer, NO_NODE, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
     node = node_of(writer, NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
     return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
 }
