@@ -77,6 +77,10 @@ class Check:
         self.browser.open(page, state)
         self.expect(self.browser.run("return document.documentElement.dataset.ready") == "yes",
                     f"{page.parent.name}: the script has run to its end")
+        twice = self.browser.run("""const seen = new Set();
+            return [...document.querySelectorAll('[id]')].map((each) => each.id)
+              .filter((id) => seen.size === seen.add(id).size);""")
+        self.expect(not twice, f"{page.parent.name}: ids are unique, not {twice[:3]}")
 
     def is_quiet(self, what):
         complaints = self.browser.complaints()
