@@ -1,60 +1,355 @@
 /* A peak in the optimizer's step, made by temporaries of all parameters at once: the
- * foreach implementation of torch.optim. */
+ * foreach implementation of torch.optim makes lists of them. What the step would take
+ * for one parameter after the other is what a replay says in which each temporary ends
+ * before the next one is made. How many there are at a time is not known of a loop that
+ * did not run: as many as foreach has lists at a time; one more, because what foreach
+ * does in place the loop may not (Adam's root, and that divided); and the last one of
+ * the parameter before, which its name keeps. So the least that is saved is claimed. */
 #include "findings.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+#include "map.h"
+#include "retime.h"
 #include "units.h"
 
-enum { LEAST_SHARE = 10 }; /* of the peak */
+enum {
+    LEAST_SHARE = 10,   /* of the peak */
+    BEYOND_LISTS = 2,   /* see above */
+    MOST_LISTS = 8,     /* at a time */
+    MOST_MADE = 1 << 18 /* temporaries of a run that is replayed */
+};
 
-static bool is_foreach(const struct mt_symbols *symbols, uint32_t stack)
+#define COPY_ADDRESSES (UINT64_C(1) << 62) /* no block of the run is there */
+
+static const char *const has_fused[] = {"_multi_tensor_adam", "_multi_tensor_adamw",
+                                        "_multi_tensor_sgd"};
+
+/* The function of torch.optim that makes lists, NULL if there is none in the stack. */
+static const char *foreach_of(const struct mt_symbols *symbols, uint32_t stack)
 {
     static const char prefix[] = "_multi_tensor_";
 
     for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
-        uint32_t function = symbols->frames[symbols->stacks[stack].frame].function;
-        if (strncmp(mt_symbols_text(symbols, function), prefix, sizeof prefix - 1) == 0)
-            return true;
+        const char *function =
+            mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].function);
+        if (strncmp(function, prefix, sizeof prefix - 1) == 0)
+            return function;
     }
+    return NULL;
+}
+
+/* ---- the peak -------------------------------------------------------------------------- */
+
+struct look {
+    struct mt_finding_search *search;
+    const struct mt_symbols *symbols;
+    uint64_t bytes, blocks; /* at the peak */
+    const char *function;   /* that makes them */
+
+    struct mt_life *made; /* temporaries of foreach, in order of their births */
+    size_t made_count, made_capacity;
+    bool too_many;
+    uint32_t lists;                        /* at a time */
+    struct mt_retimed_peaks loop, nothing; /* with that of a loop; with one at a time */
+};
+
+static void look_at_peak(struct look *look)
+{
+    const struct mt_device_report *device = look->search->device;
+    uint32_t i;
+
+    for (i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+        const char *function =
+            holding->role == MT_ROLE_TEMPORARIES ? foreach_of(look->symbols, holding->stack) : NULL;
+        if (!function)
+            continue;
+        look->function = function;
+        look->bytes += holding->bytes;
+        look->blocks += holding->blocks;
+    }
+}
+
+/* ---- all that foreach makes in the run ---------------------------------------------------- */
+
+struct reading {
+    struct look *look;
+    uint8_t *is_foreach;    /* by stack: 1 = not, 2 = it is, 0 = not looked at yet */
+    uint64_t *alive_bytes;  /* by stack: of its temporaries */
+    struct mt_map slots;    /* address -> index of what was made */
+    uint64_t now_bytes;     /* alive, of all stacks */
+    uint64_t most_bytes;    /* at most */
+    uint64_t longest_bytes; /* at most, of one stack: a list */
+};
+
+static bool is_foreach(struct reading *reading, uint32_t stack)
+{
+    if (stack >= reading->look->symbols->stack_count)
+        return false;
+    if (!reading->is_foreach[stack])
+        reading->is_foreach[stack] = foreach_of(reading->look->symbols, stack) ? 2 : 1;
+    return reading->is_foreach[stack] == 2;
+}
+
+static enum mt_status add_made(struct reading *reading, const struct mt_event *event,
+                               uint64_t bytes)
+{
+    struct look *look = reading->look;
+    uint64_t *alive = &reading->alive_bytes[event->stack];
+    enum mt_status status;
+
+    look->too_many = look->made_count == MOST_MADE;
+    if (look->too_many)
+        return MT_END;
+    status = mt_grow(&look->made, &look->made_capacity, look->made_count + 1, sizeof *look->made);
+    if (status != MT_OK)
+        return status;
+    look->made[look->made_count] = (struct mt_life){.addr = event->addr,
+                                                    .birth_event = event->seq,
+                                                    .bytes = bytes,
+                                                    .requested_bytes = event->size_bytes,
+                                                    .stack = event->stack,
+                                                    .stream = event->stream,
+                                                    .heap = event->heap,
+                                                    .pool = event->pool};
+    *alive += bytes;
+    reading->now_bytes += bytes;
+    reading->most_bytes = mt_max_u64(reading->most_bytes, reading->now_bytes);
+    reading->longest_bytes = mt_max_u64(reading->longest_bytes, *alive);
+    return mt_map_set(&reading->slots, event->addr, (uint32_t)look->made_count++);
+}
+
+static void end_made(struct reading *reading, uint64_t addr)
+{
+    uint32_t slot = mt_map_take(&reading->slots, addr);
+
+    if (slot == MT_MAP_NONE)
+        return;
+    reading->now_bytes -= reading->look->made[slot].bytes;
+    reading->alive_bytes[reading->look->made[slot].stack] -= reading->look->made[slot].bytes;
+}
+
+static enum mt_status on_event(struct reading *reading, const struct mt_event *event)
+{
+    struct mt_survey *survey = &reading->look->search->analysis->survey;
+    bool is_here = event->device == reading->look->search->device->device;
+    uint64_t bytes;
+    uint8_t code;
+
+    if (is_here &&
+        (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
+        end_made(reading, event->addr);
+    if (event->kind != MT_EVENT_ALLOC)
+        return MT_OK;
+    if (!mt_alloc_log_next(&survey->log, &bytes, &code) || !bytes || !is_here)
+        return MT_OK; /* the log has those of every device */
+    if (!is_foreach(reading, event->stack) ||
+        mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes) !=
+            MT_ROLE_TEMPORARIES)
+        return MT_OK;
+    end_made(reading, event->addr); /* its free was lost */
+    return add_made(reading, event, bytes);
+}
+
+static enum mt_status read_events(struct reading *reading)
+{
+    struct mt_analysis *analysis = reading->look->search->analysis;
+    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
+    struct mt_event_batch batch;
+    size_t i;
+
+    mt_alloc_log_rewind(&analysis->survey.log);
+    while (status == MT_OK &&
+           (status = mt_source_next(analysis->source, &batch, analysis->error)) == MT_OK) {
+        for (i = 0; status == MT_OK && i < batch.count; i++)
+            status = on_event(reading, &batch.events[i]);
+    }
+    return status == MT_END ? MT_OK : status;
+}
+
+static enum mt_status read_all(struct look *look)
+{
+    const size_t stacks = (size_t)look->symbols->stack_count + 1;
+    struct reading reading = {.look = look,
+                              .is_foreach = calloc(stacks, sizeof *reading.is_foreach),
+                              .alive_bytes = calloc(stacks, sizeof *reading.alive_bytes)};
+    enum mt_status status = MT_ERR_MEMORY;
+
+    if (reading.is_foreach && reading.alive_bytes)
+        status = read_events(&reading);
+    if (status == MT_OK && reading.longest_bytes)
+        look->lists = (uint32_t)mt_min_u64(
+            (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MOST_LISTS);
+    free(reading.is_foreach);
+    free(reading.alive_bytes);
+    mt_map_release(&reading.slots);
+    return status;
+}
+
+/* ---- one parameter after the other --------------------------------------------------------- */
+
+/* Where it is made, so many of its size are there for a moment, itself included. */
+static enum mt_status make_for_a_moment(const struct look *look, struct mt_retime *retime,
+                                        const struct mt_life *made, uint32_t count)
+{
+    const uint16_t device = look->search->device->device;
+    const uint64_t then = made->birth_event + 1;
+    enum mt_status status = MT_OK;
+    struct mt_life copy = *made;
+    uint32_t i;
+
+    for (i = 1; status == MT_OK && i < count; i++) {
+        copy.addr = COPY_ADDRESSES + i;
+        status = mt_retime_alloc(retime, device, then, &copy);
+    }
+    for (i = 1; status == MT_OK && i < count; i++) {
+        copy.addr = COPY_ADDRESSES + i;
+        status = mt_retime_free(retime, device, then, &copy);
+    }
+    return status == MT_OK ? mt_retime_free(retime, device, then, made) : status;
+}
+
+static enum mt_status replay_with(struct look *look, uint32_t count, struct mt_retimed_peaks *peaks)
+{
+    struct mt_retime retime = {0};
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; status == MT_OK && i < look->made_count; i++)
+        status = make_for_a_moment(look, &retime, &look->made[i], count);
+    if (status == MT_OK)
+        status = mt_retime_replay(&retime, look->search, peaks);
+    mt_retime_release(&retime);
+    return status;
+}
+
+static enum mt_status replay(struct look *look)
+{
+    enum mt_status status = MT_OK;
+
+    if (!mt_finding_replayable(look->search))
+        return MT_OK;
+    status = read_all(look);
+    if (status != MT_OK || look->too_many || !look->lists)
+        return status;
+    status = replay_with(look, look->lists + BEYOND_LISTS, &look->loop);
+    return status == MT_OK ? replay_with(look, 1, &look->nothing) : status;
+}
+
+/* ---- what is said -------------------------------------------------------------------------- */
+
+static bool is_fused(const struct look *look)
+{
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(has_fused); i++)
+        if (strcmp(look->function, has_fused[i]) == 0)
+            return true;
     return false;
+}
+
+/* 0 if it is too little. */
+static uint64_t saving_of(const struct look *look, const struct mt_retimed_peaks *peaks)
+{
+    const struct mt_device_report *device = look->search->device;
+    const uint64_t peak = device->allocated_peak.bytes;
+
+    if (!peaks->known || peaks->allocated_bytes >= peak ||
+        peaks->reserved_bytes > device->reserved_peak.bytes ||
+        !mt_finding_matters(peak - peaks->allocated_bytes, peak))
+        return 0;
+    return peak - peaks->allocated_bytes;
+}
+
+static const char *tell_peak(const struct look *look)
+{
+    const uint64_t peak = look->search->device->allocated_peak.bytes;
+    char n[3][MT_UNITS_TEXT];
+
+    return mt_arena_printf(
+        &look->search->analysis->report->arena,
+        "%s of the peak, %s, are temporaries of the optimizer's step, of all parameters at once: "
+        "%s blocks, made by its foreach implementation",
+        mt_format_bytes(n[0], look->bytes),
+        mt_format_percent(n[1], (double)look->bytes / (double)peak),
+        mt_format_count(n[2], look->blocks));
+}
+
+static const char *tell_replay(const struct look *look, const struct mt_retimed_peaks *peaks,
+                               const char *with)
+{
+    const struct mt_device_report *device = look->search->device;
+    char n[4][MT_UNITS_TEXT];
+
+    return mt_arena_printf(&look->search->analysis->report->arena,
+                           "replayed with %s: %s allocated instead of %s, %s reserved instead of "
+                           "%s",
+                           with, mt_format_bytes(n[0], peaks->allocated_bytes),
+                           mt_format_bytes(n[1], device->allocated_peak.bytes),
+                           mt_format_bytes(n[2], peaks->reserved_bytes),
+                           mt_format_bytes(n[3], device->reserved_peak.bytes));
+}
+
+static enum mt_status say(struct look *look)
+{
+    struct mt_arena *arena = &look->search->analysis->report->arena;
+    const uint64_t by_loop = saving_of(look, &look->loop),
+                   by_fused = is_fused(look) ? saving_of(look, &look->nothing) : 0;
+    const char *evidence[3];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "foreach-peak",
+        .severity = by_loop || by_fused ? "warning" : "info",
+        .bytes = by_loop    ? by_loop
+                 : by_fused ? by_fused
+                            : look->bytes,
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice = !is_fused(look) ? "foreach=False for the optimizer: one parameter at a time"
+                  : by_loop || !by_fused ? "fused=True, or foreach=False, for the optimizer: no "
+                                           "temporaries of all parameters at once"
+                                         : "fused=True for the optimizer: no temporaries "
+                                           "(foreach=False has those of the largest parameter)"};
+
+    evidence[0] = tell_peak(look);
+    if (look->loop.known)
+        evidence[finding.evidence_count++] = tell_replay(
+            look, &look->loop,
+            mt_arena_printf(arena,
+                            "%s of one parameter at a time, as many as foreach=False may have",
+                            mt_format_count(n[0], look->lists + BEYOND_LISTS)));
+    if (look->nothing.known && is_fused(look))
+        evidence[finding.evidence_count++] =
+            tell_replay(look, &look->nothing, "one at a time, fused=True has none");
+    finding.title =
+        by_loop || by_fused
+            ? mt_arena_printf(
+                  arena, "%s less at the peak, at least, %s", mt_format_bytes(n[0], finding.bytes),
+                  by_loop
+                      ? "if the optimizer's step makes its temporaries for one parameter at a time"
+                      : "if the optimizer's step is fused and makes no temporaries")
+            : mt_arena_printf(arena,
+                              "%s of the peak are temporaries of the optimizer's step, of all "
+                              "parameters at once",
+                              mt_format_bytes(n[0], look->bytes));
+    return mt_finding_say(look->search, &finding);
 }
 
 enum mt_status mt_find_foreach_peak(struct mt_finding_search *search)
 {
-    const struct mt_device_report *device = search->device;
-    struct mt_arena *arena = &search->analysis->report->arena;
-    const uint64_t peak = device->allocated_peak.bytes;
-    uint64_t bytes = 0, blocks = 0;
-    uint32_t i;
-    const char *evidence[1];
-    char n[2][MT_UNITS_TEXT];
-    struct mt_finding finding = {
-        .id = "foreach-peak",
-        .severity = "info",
-        .evidence = evidence,
-        .evidence_count = 1,
-        .advice =
-            "fused=True, or foreach=False, for the optimizer: no temporaries of all parameters "
-            "at once"};
+    const uint64_t peak = search->device->allocated_peak.bytes;
+    struct look look = {.search = search, .symbols = &search->analysis->source->symbols};
+    enum mt_status status;
 
-    for (i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
-        const struct mt_holding *holding = &device->instants[0].holdings[i];
-        if (holding->role != MT_ROLE_TEMPORARIES ||
-            !is_foreach(&search->analysis->source->symbols, holding->stack))
-            continue;
-        bytes += holding->bytes;
-        blocks += holding->blocks;
-    }
-    if (!mt_finding_matters(bytes, peak) || bytes < peak / LEAST_SHARE)
+    look_at_peak(&look);
+    if (!mt_finding_matters(look.bytes, peak) || look.bytes < peak / LEAST_SHARE)
         return MT_OK;
-    finding.bytes = bytes;
-    finding.title = mt_arena_printf(
-        arena,
-        "%s of the peak, %s, are temporaries of the optimizer's step, of all parameters at once",
-        mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak));
-    evidence[0] =
-        mt_arena_printf(arena, "%s blocks, made by the optimizer's foreach implementation",
-                        mt_format_count(n[0], blocks));
-    return mt_finding_say(search, &finding);
+    status = replay(&look);
+    if (status == MT_OK)
+        status = say(&look);
+    free(look.made);
+    return status;
 }

@@ -69,6 +69,7 @@ static struct expected list[] = {
     STATE("seq2seq_native", 0, "561 MiB"),
     STATE("host_state", 0, "233 MiB"),
     STATE("two_states", 0, "292 MiB"),
+    LAYER("adam_table", "781 MiB", "52.6 %", "156 MiB"),
     LAYER("embedding", "781 MiB", "91.9 %", "391 MiB"),
     LAYER("embedding_clean", "391 MiB", "83.6 %", "391 MiB"),
     LAYER("labels", "1.15 GiB", "87.8 %", "195 MiB"),
