@@ -18,7 +18,7 @@ struct arguments {
     struct mt_gate_options gates;
     const char *directory, *policy;
     uint64_t limit_bytes;
-    bool unnamed, all;
+    bool unnamed, all, policies;
 };
 
 /* For whoever looks on; not for programs, which would pay for it. */
@@ -194,7 +194,7 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     /* the base as it was has nothing to say of what might have been */
     const struct mt_extra_pictures extra = {arguments->directory, report->path,
                                             report->what_if ? NULL : run->base_trace,
-                                            &arguments->common};
+                                            arguments->policies, &arguments->common};
     struct mt_buf names = {0};
     int code = make_directory(arguments->directory);
 
@@ -290,6 +290,10 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
          "write report.html, report.json, summary.md and pictures there", &arguments.directory},
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
+        {"policies", 0, MT_OPTION_FLAG, NULL,
+         "with -o: a picture of the same requests under other allocators, too: some hundred "
+         "replays",
+         &arguments.policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device of this size",
          &arguments.limit_bytes},
         {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not what fits into 60 lines",

@@ -11,6 +11,8 @@
 #include "flamechart_model.h"
 #include "instant_option.h"
 #include "picture_option.h"
+#include "policies_picture.h"
+#include "policy_runs.h"
 #include "question.h"
 #include "report.h"
 #include "util.h"
@@ -20,6 +22,8 @@
 struct arguments {
     struct mt_common common;
     struct mt_picture picture;
+    struct mt_text_list policies;
+    uint64_t jobs;
     const char *axis, *order;
     uint64_t device; /* MT_EVERY_DEVICE: not said */
     bool whole;
@@ -49,6 +53,16 @@ static int render_diff(const struct arguments *arguments, char **paths)
     return mt_diff_render(&wish, &arguments->picture, &arguments->common);
 }
 
+static int render_policies(const struct arguments *arguments, char **paths)
+{
+    const struct mt_policies_wish wish = {.path = paths[0],
+                                          .policies = &arguments->policies,
+                                          .device = arguments->device,
+                                          .jobs = arguments->jobs};
+
+    return mt_policies_render(&wish, &arguments->picture, &arguments->common);
+}
+
 /* Charts that are not made of the report of one trace. */
 struct other_chart {
     const char *name;
@@ -58,6 +72,7 @@ struct other_chart {
 
 static const struct other_chart others[] = {
     {"diff", 2, render_diff},
+    {"policies", 1, render_policies},
 };
 
 static const struct other_chart *find_other(const char *name)
@@ -308,6 +323,9 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
         {"whole", 0, MT_OPTION_FLAG, NULL, "flame chart, blocks: of the whole run",
          &arguments.whole},
         MT_BLOCKS_OPTIONS(arguments.blocks),
+        {"policy", 'p', MT_OPTION_LIST, "P", "policies: this allocator; may be given several times",
+         &arguments.policies},
+        MT_JOBS_OPTION(&arguments.jobs),
         {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
          &arguments.options.flame},
         {"reverse", 0, MT_OPTION_FLAG, NULL, "icicle: innermost frames first, their callers below",

@@ -119,6 +119,7 @@ const struct mt_command mt_commands[] = {
      "  scatter     size and lifetime of every allocation\n"
      "  diff        what changed from one run to another: two traces\n"
      "  address     what lies in which segment, over time\n"
+     "  policies    the same requests under several allocators\n"
      "\n"
      "Examples:\n"
      "  memtrace render timeline run.pickle -o timeline.svg\n"

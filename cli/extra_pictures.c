@@ -5,6 +5,7 @@
 #include "backends.h"
 #include "diff_chart.h"
 #include "diff_picture.h"
+#include "policies_picture.h"
 
 /* DIR/NAME.svg, and .png if this program can. */
 static int write_both(const struct mt_extra_pictures *pictures, const char *name,
@@ -56,11 +57,34 @@ static int write_diff(const struct mt_extra_pictures *pictures, struct mt_buf *n
     return code;
 }
 
+static int write_policies(const struct mt_extra_pictures *pictures, struct mt_buf *names)
+{
+    const struct mt_text_list usual = {.count = 0};
+    const struct mt_policies_wish wish = {
+        .path = pictures->path, .policies = &usual, .device = UINT64_MAX};
+    struct mt_drawing drawing;
+    uint16_t device;
+    int code = mt_policies_picture(&wish, pictures->common, NULL, &drawing, &device);
+
+    if (!code)
+        code = write_both(pictures, "policies", &drawing, names);
+    mt_drawing_release(&drawing);
+    return code;
+}
+
 int mt_extra_pictures_write(const struct mt_extra_pictures *pictures, struct mt_buf *names)
 {
-    bool is_read = !strcmp(pictures->path, "-");
+    int code = MT_EXIT_OK;
 
-    if (is_read && pictures->base && !pictures->common->quiet)
-        mt_say("no picture of what changed: standard input cannot be read a second time");
-    return pictures->base && !is_read ? write_diff(pictures, names) : MT_EXIT_OK;
+    if (!strcmp(pictures->path, "-")) {
+        if ((pictures->base || pictures->wants_policies) && !pictures->common->quiet)
+            mt_say("standard input cannot be read a second time: no picture of the difference or "
+                   "of the policies");
+        return MT_EXIT_OK;
+    }
+    if (pictures->base)
+        code = write_diff(pictures, names);
+    if (!code && pictures->wants_policies)
+        code = write_policies(pictures, names);
+    return code;
 }

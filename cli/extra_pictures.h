@@ -8,6 +8,7 @@
 struct mt_extra_pictures {
     const char *directory, *path; /* where to; the trace */
     const char *base;             /* a trace to compare with, NULL = none */
+    bool wants_policies;
     const struct mt_common *common;
 };
 

@@ -335,6 +335,8 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
         result->starts_in_middle = from->starts_in_middle;
         result->reserved_peak_bytes = from->counters.reserved.peak;
         result->requested_peak_bytes = from->counters.requested.peak;
+        result->allocated_peak_bytes = from->counters.allocated.peak;
+        result->requests = from->counters.allocations;
         result->recorded_ooms = baseline->ooms[from->device];
         result->died_at = baseline->died_at[from->device];
         result->died_bytes = baseline->died_bytes[from->device];

@@ -29,7 +29,8 @@ struct mt_fit_result {
     uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that fits, too; 0 = none */
     uint64_t larger_fail_bytes; /* one above fit_bytes that fails; 0 = none */
     uint64_t reserved_peak_bytes, requested_peak_bytes; /* without a limit */
-    uint64_t address_ties;                              /* see replay.h; 0 if they are the run's */
+    uint64_t allocated_peak_bytes, requests;
+    uint64_t address_ties; /* see replay.h; 0 if they are the run's */
 
     /* The run itself met the end of its memory: it may ask for other memory
      * where there is more or less of it. */

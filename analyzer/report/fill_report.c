@@ -303,8 +303,7 @@ bool mt_report_covers(const struct mt_report *report, const struct mt_device_rep
     return !report->starts_in_middle || end_event >= device->first_event;
 }
 
-/* "runs/seq2seq.pickle.zst" -> "seq2seq" */
-static const char *name_of(struct mt_arena *arena, const char *path)
+const char *mt_report_name(struct mt_arena *arena, const char *path)
 {
     static const char *const endings[] = {".zst", ".pickle", ".pkl", ".mt", ".trace", ".json"};
     const char *slash = strrchr(path, '/');
@@ -334,7 +333,7 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     const char *path = analysis->options->path ? analysis->options->path : "";
 
     report->path = mt_arena_text(&report->arena, path, strlen(path));
-    report->name = name_of(&report->arena, path);
+    report->name = mt_report_name(&report->arena, path);
     report->format = source->format;
     report->framework = source->header.framework;
     report->options = source->header.allocator_options;

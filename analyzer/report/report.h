@@ -556,6 +556,9 @@ const char *mt_group_by_name(enum mt_group_by by);
  * garbage. */
 bool mt_limit_is_known(const struct mt_replay_result *replay);
 
+/* What pictures call a trace: "runs/seq2seq.pickle.zst" -> "seq2seq". In the arena. */
+const char *mt_report_name(struct mt_arena *arena, const char *path);
+
 /* False for a phase or step that was over before the recorded history of the
  * device began: what memory did in it is not known, its bytes are those of the
  * start. */

@@ -14,6 +14,7 @@
 #include "chart.h"
 #include "diff_chart.h"
 #include "import.h"
+#include "policy_table.h"
 #include "units.h"
 #include "util.h"
 
@@ -265,6 +266,68 @@ static void differences_of_captures_are_in_order(void **unused)
     }
 }
 
+/* ---- policies --------------------------------------------------------------------- */
+
+static uint64_t true_peak(const char *name, const char *counter)
+{
+    char path[600];
+    json_t *truth, *row;
+    json_int_t peak = 0;
+    size_t i;
+
+    snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
+    truth = json_load_file(path, 0, NULL);
+    assert_non_null(truth);
+    json_array_foreach(json_object_get(truth, "rows"), i, row)
+    {
+        json_int_t value = json_integer_value(json_object_get(row, counter));
+
+        peak = value > peak ? value : peak;
+    }
+    json_decref(truth);
+    return (uint64_t)peak;
+}
+
+/* What the run had is said to be measured only if it is what PyTorch counted; other
+ * settings are replayed, and they are what real runs of the same requests counted. */
+static void rows_are_what_real_runs_counted(void **unused)
+{
+    static const struct {
+        const char *capture, *policy, *run;
+    } cases[] = {
+        {"gpt_default", NULL, "gpt_default"},
+        {"gpt_split64", NULL, "gpt_split64"},
+        {"resnet50_cap1900", NULL, "resnet50_cap1900"},
+        {"gpt_split64", "pytorch:", "gpt_default"},
+        {"gpt_default", "pytorch:expandable_segments=True", "gpt_expandable"},
+    };
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        struct mt_source *source = NULL;
+        struct mt_error error = {0};
+        struct mt_policy_row row;
+        char path[600];
+        uint16_t device;
+
+        snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES,
+                 cases[i].capture);
+        assert_int_equal(mt_open_any(path, NULL, &source, &error), MT_OK);
+        assert_int_equal(
+            mt_policy_row_measure(source, cases[i].policy, UINT64_MAX, &row, &device, &error),
+            MT_OK);
+        assert_int_equal(row.is_measured, !cases[i].policy);
+        assert_int_equal(row.reserved_peak_bytes, true_peak(cases[i].run, "reserved_peak"));
+        if (!cases[i].policy) {
+            assert_int_equal(row.allocated_peak_bytes, true_peak(cases[i].run, "allocated_peak"));
+            assert_int_equal(row.requested_peak_bytes, true_peak(cases[i].run, "requested_peak"));
+        }
+        assert_true(row.fits && row.fit_bytes >= row.requested_peak_bytes);
+        mt_source_close(source);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +335,7 @@ int main(void)
         cmocka_unit_test(levels_are_those_that_pytorch_counted),
         cmocka_unit_test(growth_is_where_there_is_some),
         cmocka_unit_test(differences_of_captures_are_in_order),
+        cmocka_unit_test(rows_are_what_real_runs_counted),
     };
 
     return cmocka_run_group_tests(tests, list_captures, NULL);

@@ -1,0 +1,257 @@
+#include "policy_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fit.h"
+#include "units.h"
+#include "util.h"
+
+/* ---- one row ------------------------------------------------------------------ */
+
+static const struct mt_fit_result *choose(const struct mt_fit_summary *summary, uint64_t device)
+{
+    const struct mt_fit_result *best = NULL;
+    uint16_t i;
+
+    for (i = 0; i < summary->device_count; i++) {
+        const struct mt_fit_result *result = &summary->devices[i];
+        if (device == result->device)
+            return result;
+        if (device == UINT64_MAX &&
+            (!best || result->reserved_peak_bytes > best->reserved_peak_bytes))
+            best = result;
+    }
+    return best;
+}
+
+static void fill(struct mt_policy_row *row, const struct mt_fit_summary *summary,
+                 const struct mt_fit_result *from)
+{
+    *row = (struct mt_policy_row){.exact = from->policy_exact,
+                                  .doubt = from->policy_doubt,
+                                  .fits = from->fits,
+                                  .requests = from->requests,
+                                  .requested_peak_bytes = from->requested_peak_bytes,
+                                  .allocated_peak_bytes = from->allocated_peak_bytes,
+                                  .reserved_peak_bytes = from->reserved_peak_bytes,
+                                  .fit_bytes = from->fit_bytes,
+                                  .smaller_fit_bytes = from->smaller_fit_bytes,
+                                  .larger_fail_bytes = from->larger_fail_bytes,
+                                  .address_ties = from->address_ties,
+                                  .depends_on_memory = mt_fit_depends_on_memory(from)};
+    memcpy(row->policy, summary->policy, sizeof row->policy);
+}
+
+/* Is the replay of the run's own allocator what was recorded? */
+static enum mt_status verify(struct mt_source *source, uint16_t device, struct mt_policy_row *row,
+                             struct mt_error *error)
+{
+    const struct mt_replay_options options = {.verify = true};
+    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    enum mt_status status = summary ? mt_source_rewind(source, error) : MT_ERR_MEMORY;
+    uint16_t i;
+
+    if (status == MT_OK)
+        status = mt_replay_run(source, &options, NULL, summary, error);
+    for (i = 0; status == MT_OK && i < summary->device_count; i++) {
+        const struct mt_replay_result *result = &summary->devices[i];
+        if (result->device == device)
+            row->is_measured = result->verify.wanted && result->verify.exact &&
+                               result->recorded_addresses && !result->starts_in_middle &&
+                               result->counters.reserved.peak == row->reserved_peak_bytes;
+    }
+    free(summary);
+    return status;
+}
+
+enum mt_status mt_policy_row_measure(struct mt_source *source, const char *policy, uint64_t device,
+                                     struct mt_policy_row *row, uint16_t *of,
+                                     struct mt_error *error)
+{
+    const struct mt_fit_options options = {.policy = policy};
+    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    const struct mt_fit_result *result = NULL;
+    enum mt_status status = MT_ERR_MEMORY;
+
+    if (!summary)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    status = mt_fit_run(source, &options, summary, error);
+    if (status == MT_OK)
+        result = choose(summary, device);
+    if (status == MT_OK && !result)
+        status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no requests on that device");
+    if (status == MT_OK) {
+        fill(row, summary, result);
+        row->is_own = !policy;
+        *of = result->device;
+        if (row->is_own)
+            status = verify(source, *of, row, error);
+    }
+    mt_fit_release(summary);
+    free(summary);
+    return status;
+}
+
+/* ---- the table ----------------------------------------------------------------- */
+
+static enum mt_status check_requests(const struct mt_policy_table *table, struct mt_error *error)
+{
+    const struct mt_policy_row *first = &table->rows[0];
+    uint32_t i;
+
+    for (i = 1; i < table->row_count; i++) {
+        const struct mt_policy_row *row = &table->rows[i];
+        /* what was there before the trace began counts as requests of some policies */
+        if ((row->requests != first->requests && !table->starts_in_middle) ||
+            row->requested_peak_bytes != first->requested_peak_bytes)
+            return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                           "'%s' and '%s' do not see the same requests: %llu and %llu of them, "
+                           "with %llu and %llu bytes at their peaks",
+                           first->policy, row->policy, (unsigned long long)first->requests,
+                           (unsigned long long)row->requests,
+                           (unsigned long long)first->requested_peak_bytes,
+                           (unsigned long long)row->requested_peak_bytes);
+    }
+    return MT_OK;
+}
+
+/* The first of those of one spelling stays. */
+static void drop_twins(struct mt_policy_table *table)
+{
+    uint32_t kept = 0, i, j;
+
+    for (i = 0; i < table->row_count; i++) {
+        for (j = 0; j < kept && strcmp(table->rows[j].policy, table->rows[i].policy) != 0; j++)
+            ;
+        if (j == kept)
+            table->rows[kept++] = table->rows[i];
+    }
+    table->row_count = kept;
+}
+
+static int by_reserved(const void *a, const void *b)
+{
+    const struct mt_policy_row *x = a, *y = b;
+
+    if (x->reserved_peak_bytes != y->reserved_peak_bytes)
+        return x->reserved_peak_bytes < y->reserved_peak_bytes ? -1 : 1;
+    if (x->fits != y->fits)
+        return x->fits ? -1 : 1;
+    if (x->fit_bytes != y->fit_bytes)
+        return x->fit_bytes < y->fit_bytes ? -1 : 1;
+    return strcmp(x->policy, y->policy);
+}
+
+/* ---- sentences ----------------------------------------------------------------- */
+
+static const struct mt_policy_row *own_row(const struct mt_policy_table *table)
+{
+    uint32_t i;
+
+    for (i = 0; i < table->row_count; i++)
+        if (table->rows[i].is_own)
+            return &table->rows[i];
+    return NULL;
+}
+
+/* "2.6" of 2.57: a tenth is enough to say by how much. */
+static const char *times(struct mt_arena *arena, uint64_t a, uint64_t b)
+{
+    uint64_t tenths = (uint64_t)((double)a / (double)b * 10 + 0.5);
+
+    return mt_arena_printf(arena, "%llu.%llu \xC3\x97", (unsigned long long)(tenths / 10),
+                           (unsigned long long)(tenths % 10));
+}
+
+static const char *about(const struct mt_policy_row *row)
+{
+    return row->exact ? "" : " (approximate)";
+}
+
+/* Who is best, and by how much. */
+static const char *say_best(struct mt_policy_table *table)
+{
+    const struct mt_policy_row *best = &table->rows[0], *own = own_row(table);
+    char n[2][MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+
+    if (table->row_count == 1)
+        return mt_arena_printf(&table->arena, "%s%s reserves %s at its peak.", best->policy,
+                               about(best), mt_format_bytes(n[0], best->reserved_peak_bytes));
+    if (own && own->reserved_peak_bytes <= best->reserved_peak_bytes)
+        return mt_arena_printf(&table->arena,
+                               "None of these reserves less than what the run had, %s.",
+                               mt_format_bytes(n[0], own->reserved_peak_bytes));
+    if (!own)
+        return mt_arena_printf(&table->arena, "%s%s reserves least, %s at its peak.", best->policy,
+                               about(best), mt_format_bytes(n[0], best->reserved_peak_bytes));
+    return mt_arena_printf(
+        &table->arena, "%s%s reserves %s less than what the run had (%s) and runs within %s.",
+        best->policy, about(best),
+        mt_format_bytes(n[0], own->reserved_peak_bytes - best->reserved_peak_bytes),
+        mt_format_percent(share, (double)(own->reserved_peak_bytes - best->reserved_peak_bytes) /
+                                     (double)own->reserved_peak_bytes),
+        best->fits ? mt_format_bytes(n[1], best->fit_bytes) : "no limit that was tried");
+}
+
+/* The row whose reserved peak is furthest from what it needs. */
+static const struct mt_policy_row *greediest(const struct mt_policy_table *table)
+{
+    const struct mt_policy_row *most = NULL;
+    uint32_t i;
+
+    for (i = 0; i < table->row_count; i++) {
+        const struct mt_policy_row *row = &table->rows[i];
+        if (!row->fits || !row->fit_bytes || row->reserved_peak_bytes < row->fit_bytes / 10 * 13)
+            continue;
+        if (!most ||
+            row->reserved_peak_bytes - row->fit_bytes > most->reserved_peak_bytes - most->fit_bytes)
+            most = row;
+    }
+    return most;
+}
+
+static const char *say_need(struct mt_policy_table *table)
+{
+    const struct mt_policy_row *greedy = greediest(table), *best = &table->rows[0];
+    char n[2][MT_UNITS_TEXT];
+
+    if (greedy)
+        return mt_arena_printf(
+            &table->arena,
+            "%s reserves %s what it needs: it runs within %s, so its reserved peak is not what a "
+            "device must have.",
+            greedy->policy, times(&table->arena, greedy->reserved_peak_bytes, greedy->fit_bytes),
+            mt_format_bytes(n[0], greedy->fit_bytes));
+    if (!table->bound_bytes)
+        return "";
+    return mt_arena_printf(
+        &table->arena, "The best is %s above the lower bound of %s, below which no allocator can.",
+        mt_format_percent(n[0], ((double)best->reserved_peak_bytes - (double)table->bound_bytes) /
+                                    (double)table->bound_bytes),
+        mt_format_bytes(n[1], table->bound_bytes));
+}
+
+enum mt_status mt_policy_table_finish(struct mt_policy_table *table, struct mt_error *error)
+{
+    enum mt_status status;
+
+    if (!table->row_count)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no policies");
+    status = check_requests(table, error);
+    if (status != MT_OK)
+        return status;
+    drop_twins(table);
+    qsort(table->rows, table->row_count, sizeof *table->rows, by_reserved);
+    table->bound_bytes = table->rows[0].requested_peak_bytes;
+    table->finding[0] = say_best(table);
+    table->finding[1] = say_need(table);
+    return table->finding[0] && table->finding[1]
+               ? MT_OK
+               : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+}
+
+void mt_policy_table_release(struct mt_policy_table *table)
+{
+    mt_arena_release(&table->arena);
+}

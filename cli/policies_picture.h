@@ -1,0 +1,25 @@
+/* The same requests under several allocators, measured and drawn. */
+#ifndef MT_CLI_POLICIES_PICTURE_H
+#define MT_CLI_POLICIES_PICTURE_H
+
+#include "picture_option.h"
+#include "policy_table.h"
+
+struct mt_policies_wish {
+    const char *path;
+    const struct mt_text_list *policies; /* empty: what somebody would choose from */
+    uint64_t device;                     /* UINT64_MAX: the one that reserves most */
+    uint64_t jobs;                       /* at the same time; 0 = as many as processors */
+};
+
+/* Measures and draws. Says what is wrong; enum mt_exit. The drawing is to be released in
+ * any case. *device is that of the picture. */
+int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_common *common,
+                        const struct mt_picture *picture, struct mt_drawing *drawing,
+                        uint16_t *device);
+
+/* The whole of `memtrace render policies TRACE`. */
+int mt_policies_render(const struct mt_policies_wish *wish, const struct mt_picture *picture,
+                       const struct mt_common *common);
+
+#endif

@@ -1,0 +1,234 @@
+/* Which allocator, with which options (render notes 4(f)): what each reserves for the
+ * same requests, and the smallest limit that it runs in. */
+#include "policies_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "paragraph.h"
+#include "units.h"
+#include "util.h"
+
+#define HEAD          46.0 /* names of lines and of columns */
+#define AXIS_HEIGHT   34.0
+#define PITCH         66.0
+#define LEAST_PITCH   34.0
+#define MOST_PITCH    84.0
+#define LEGEND_HEIGHT 30.0
+#define FINDING_SIZE  13.5
+#define FINDING_PITCH 20.0
+
+/* ---- words ---- */
+
+static const char *title_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
+{
+    const char *title = mt_arena_printf(
+        &drawing->arena, "%s \xE2\x80\x94 the same requests under %u allocator%s",
+        mt_frame_short(drawing, table->name && *table->name ? table->name : "trace", 120),
+        (unsigned)table->row_count, table->row_count == 1 ? "" : "s");
+
+    return title ? title : "";
+}
+
+static bool any_depends_on_memory(const struct mt_policy_table *table)
+{
+    uint32_t i;
+
+    for (i = 0; i < table->row_count; i++)
+        if (table->rows[i].depends_on_memory)
+            return true;
+    return false;
+}
+
+static const char *requests_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
+{
+    char n[MT_UNITS_TEXT];
+    const char *text;
+
+    if (table->starts_in_middle)
+        return "starts in the middle: what was there then is given";
+    text = mt_arena_printf(&drawing->arena, "%s requests",
+                           mt_format_count(n, table->rows[0].requests));
+    return text ? text : "";
+}
+
+static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
+{
+    char n[2][MT_UNITS_TEXT];
+    const char *facts = mt_arena_printf(
+        &drawing->arena,
+        "device %u \xC2\xB7 %s \xC2\xB7 lower bound for any allocator = peak of the live "
+        "requested bytes = %s (%s B)%s",
+        (unsigned)table->device, requests_of(drawing, table),
+        mt_format_bytes(n[0], table->bound_bytes), mt_format_count(n[1], table->bound_bytes),
+        any_depends_on_memory(table)
+            ? " \xC2\xB7 the run met the end of its memory, and may ask for other memory where "
+              "there is more"
+            : "");
+
+    return facts ? facts : "";
+}
+
+static const char footnote[] =
+    "replays of the recorded requests without a limit \xC2\xB7 smallest limit: by bisection, in "
+    "whole MiB, those around it tried, too \xC2\xB7 * some limit in between differs \xC2\xB7 ~ "
+    "approximate";
+
+/* ---- legend ---- */
+
+static double draw_sample(struct mt_drawing *drawing, double x, double y,
+                          const struct mt_paint *paint, const char *text)
+{
+    double width = 1.05 * mt_text_width(text, 12.5, MT_REGULAR);
+
+    if (x + 19 + width > drawing->width - MT_MARGIN)
+        return x;
+    mt_draw_rect(drawing, x, y - 11, 13, 13, paint, NULL, "swatch");
+    mt_frame_text(drawing, x + 19, y, text, 12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START,
+                  "legend");
+    return x + 19 + width + 20;
+}
+
+static void draw_diamond_sample(struct mt_drawing *drawing, double x, double y)
+{
+    const struct mt_paint paint = {
+        .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
+    const struct mt_point points[4] = {
+        {x + 6, y - 12}, {x + 12, y - 4.5}, {x + 6, y + 3}, {x, y - 4.5}};
+    const char *text = "smallest limit that still runs";
+
+    if (x + 19 + 1.05 * mt_text_width(text, 12.5, MT_REGULAR) > drawing->width - MT_MARGIN)
+        return;
+    mt_draw_path(drawing, points, 4, true, false, &paint, NULL, "swatch");
+    mt_frame_text(drawing, x + 19, y, text, 12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START,
+                  "legend");
+}
+
+static double draw_legend(struct mt_drawing *drawing, double y)
+{
+    const struct mt_paint requested = {.fill = MT_COLOR_LEVEL, .radius = 2.5};
+    const struct mt_paint rounding = {.fill = MT_COLOR_LEVEL_RANGE, .radius = 2.5};
+    const struct mt_paint cached = {.fill = MT_COLOR_UNUSED, .hatched = true, .radius = 2.5};
+    double x = MT_MARGIN;
+
+    x = draw_sample(drawing, x, y, &requested, "requested by the program");
+    x = draw_sample(drawing, x, y, &rounding, "rounding and unsplit tails");
+    x = draw_sample(drawing, x, y, &cached, "cached");
+    draw_diamond_sample(drawing, x, y);
+    return y + LEGEND_HEIGHT - 12;
+}
+
+/* ---- finding ---- */
+
+static struct mt_paragraph finding_words(double width)
+{
+    return (struct mt_paragraph){.x = MT_MARGIN + 64,
+                                 .width = width - 2 * MT_MARGIN - 64,
+                                 .size = FINDING_SIZE,
+                                 .pitch = FINDING_PITCH,
+                                 .color = MT_COLOR_TEXT,
+                                 .role = "finding"};
+}
+
+static double finding_height(struct mt_drawing *drawing, const struct mt_policy_table *table,
+                             double width)
+{
+    struct mt_paragraph paragraph = finding_words(width);
+
+    return FINDING_PITCH * (mt_paragraph_lines(drawing, &paragraph, table->finding[0]) +
+                            mt_paragraph_lines(drawing, &paragraph, table->finding[1]));
+}
+
+static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_table *table, double y)
+{
+    struct mt_paragraph paragraph = finding_words(drawing->width);
+
+    mt_frame_text(drawing, MT_MARGIN, y, "Finding", FINDING_SIZE, MT_SEMIBOLD, MT_COLOR_TEXT,
+                  MT_ANCHOR_START, "heading");
+    y = mt_paragraph_draw(drawing, &paragraph, y, table->finding[0]);
+    mt_paragraph_draw(drawing, &paragraph, y, table->finding[1]);
+}
+
+/* ---- plan ---- */
+
+static void place_columns(struct mt_drawing *drawing, struct mt_policies_plan *plan)
+{
+    bool narrow = drawing->width < MT_NARROW_WIDTH;
+    double pitch = narrow ? 76 : 104, right = drawing->width - MT_MARGIN;
+
+    plan->columns[2] = right;
+    plan->columns[1] = right - pitch;
+    plan->columns[0] = plan->columns[1] - (narrow ? 62 : 82);
+    plan->label_width = drawing->width < 700 ? 120 : round(fmax(drawing->width * 0.2, 188));
+    plan->plot.x = MT_MARGIN + plan->label_width + 12;
+    plan->plot.width = plan->columns[0] - pitch - plan->plot.x;
+}
+
+static void set_top(struct mt_policies_plan *plan)
+{
+    uint64_t most = 1;
+    uint32_t i;
+
+    for (i = 0; i < plan->table->row_count; i++) {
+        most = mt_max_u64(most, plan->table->rows[i].reserved_peak_bytes);
+        most = mt_max_u64(most, plan->table->rows[i].fit_bytes);
+    }
+    plan->top = (uint64_t)fmin((double)most * 1.06, 1.8e19);
+}
+
+/* Small print goes first, then the finding, then rows at the end of the list. */
+static void place(struct mt_drawing *drawing, struct mt_policies_plan *plan, double y)
+{
+    const struct mt_policy_table *table = plan->table;
+    double bottom = drawing->height - 10, least = HEAD + AXIS_HEIGHT + 2 * LEAST_PITCH, finding;
+
+    place_columns(drawing, plan);
+    set_top(plan);
+    if (bottom - y - 40 - least >= 0)
+        bottom = mt_frame_footnote(drawing, footnote) - 8;
+    if (bottom - y - LEGEND_HEIGHT - least >= 0)
+        y = draw_legend(drawing, y + 12);
+    finding = finding_height(drawing, table, drawing->width) + 12;
+    if (bottom - y - finding - least >= 0) {
+        draw_finding(drawing, table, bottom - finding + FINDING_PITCH);
+        bottom -= finding;
+    }
+    plan->plot.y = y + HEAD;
+    plan->plot.height = bottom - AXIS_HEIGHT - plan->plot.y;
+    plan->rows = table->row_count;
+    if (plan->plot.height / plan->rows < LEAST_PITCH)
+        plan->rows = (uint32_t)fmax(floor(plan->plot.height / LEAST_PITCH), 1);
+    plan->pitch = fmin(floor(plan->plot.height / plan->rows), MOST_PITCH);
+    plan->plot.height = plan->pitch * plan->rows;
+}
+
+static double standard_height(struct mt_drawing *drawing, const struct mt_policy_table *table,
+                              double width)
+{
+    return 84 + LEGEND_HEIGHT + HEAD + table->row_count * PITCH + AXIS_HEIGHT +
+           finding_height(drawing, table, width) + 12 + 58;
+}
+
+enum mt_status mt_policies_draw(const struct mt_policy_table *table,
+                                const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                struct mt_error *error)
+{
+    struct mt_policies_plan plan = {.table = table};
+    double width = mt_frame_width(options->width);
+    const char *title;
+
+    mt_drawing_init(drawing, width, mt_frame_height(options->height, 600), "policies");
+    drawing->height = mt_frame_height(options->height, standard_height(drawing, table, width));
+    title = title_of(drawing, table);
+    mt_drawing_describe(drawing, title, table->finding[0]);
+    mt_drawing_metadata(drawing, "Software", "memtrace");
+    mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
+    place(drawing, &plan, mt_frame_header(drawing, title, facts_of(drawing, table)));
+    mt_policies_draw_axis(drawing, &plan);
+    mt_policies_draw_rows(drawing, &plan);
+    mt_policies_draw_marks(drawing, &plan);
+    if (drawing->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the policies");
+    return MT_OK;
+}

@@ -1,0 +1,320 @@
+/* Rows, axis and lines of the chart of allocators. */
+#include "policies_chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+#define BAR       28.0 /* at most */
+#define ENDS      16   /* of names above, that others may not cover */
+#define FAR_TIMES 2.0  /* of the bound: bad */
+
+/* ---- axis ---- */
+
+void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_plan *plan)
+{
+    static const char *const heads[3][2] = {{"peak reserved", "reserved"},
+                                            {"\xC3\x97 bound", "\xC3\x97 bound"},
+                                            {"smallest limit", "limit"}};
+    const struct mt_paint grid = {.stroke = MT_COLOR_GRID};
+    double bottom = plan->plot.y + plan->plot.height, free_from = 0;
+    struct mt_ticks ticks;
+    size_t i;
+
+    mt_byte_ticks(&ticks, plan->top, plan->top, (size_t)fmin(fmax(plan->plot.width / 90, 2), 7));
+    for (i = 0; i < ticks.count; i++) {
+        double x = mt_policies_x(plan, ticks.ticks[i].value);
+        double half = 0.525 * mt_text_width(ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR);
+
+        mt_draw_line(drawing, x, plan->plot.y, x, bottom, &grid);
+        if (x - half < free_from)
+            continue;
+        mt_frame_text(drawing, x, bottom + 20, ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR,
+                      MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "tick-x");
+        free_from = x + half + 6;
+    }
+    for (i = 0; i < 3; i++)
+        mt_frame_text(drawing, plan->columns[i], plan->plot.y - 14,
+                      heads[i][drawing->width < MT_NARROW_WIDTH], MT_SIZE_SMALL, MT_REGULAR,
+                      MT_COLOR_MUTED, MT_ANCHOR_END, "column");
+}
+
+/* ---- rows ---- */
+
+static const char *exact_words(struct mt_drawing *drawing, const struct mt_policy_row *row)
+{
+    char n[6][MT_UNITS_TEXT], limit[160], more[120] = "", doubt[200] = "";
+
+    if (row->fits)
+        snprintf(limit, sizeof limit, "smallest limit %s B", mt_format_count(n[3], row->fit_bytes));
+    else
+        snprintf(limit, sizeof limit, "no limit that was tried serves it");
+    if (row->smaller_fit_bytes || row->larger_fail_bytes)
+        snprintf(more, sizeof more, "; limits in between differ: %s B %s",
+                 mt_format_count(n[4], row->smaller_fit_bytes ? row->smaller_fit_bytes
+                                                              : row->larger_fail_bytes),
+                 row->smaller_fit_bytes ? "would do, too" : "would not do");
+    if (!row->exact)
+        snprintf(doubt, sizeof doubt, "; approximate%s%.150s", row->doubt ? ": " : "",
+                 row->doubt ? row->doubt : "");
+    return mt_arena_printf(
+        &drawing->arena,
+        "%s, %s: at their peaks requested %s B, allocated %s B, reserved %s B; %s%s%s%s",
+        mt_frame_short(drawing, row->policy, 200), row->is_measured ? "as the run did" : "replayed",
+        mt_format_count(n[0], row->requested_peak_bytes),
+        mt_format_count(n[1], row->allocated_peak_bytes),
+        mt_format_count(n[2], row->reserved_peak_bytes), limit, more, doubt,
+        row->address_ties ? "; where free blocks are equal the driver's addresses decide" : "");
+}
+
+/* Options of PyTorch's are longer than what they belong to, and most rows are its. */
+static const char *label_of(const struct mt_policy_row *row)
+{
+    if (strcmp(row->policy, "pytorch") == 0)
+        return "no options";
+    return strncmp(row->policy, "pytorch:", 8) == 0 ? row->policy + 8 : row->policy;
+}
+
+static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_row *row)
+{
+    const char *what = row->what ? row->what : "", *note;
+
+    if (!*what)
+        what = strncmp(row->policy, "pytorch", 7) == 0 ? "PyTorch" : "replayed";
+    note = mt_arena_printf(&drawing->arena, "%s%s%s", what, row->is_measured ? ", measured" : "",
+                           row->exact ? "" : ", approximate");
+    return note ? note : "";
+}
+
+static void draw_label(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                       const struct mt_policy_row *row, double middle)
+{
+    double right = plan->plot.x - 12, width = plan->label_width;
+
+    mt_frame_text(drawing, right, middle - 2,
+                  mt_text_fit(drawing, mt_frame_short(drawing, label_of(row), 200), MT_SIZE_BODY,
+                              MT_SEMIBOLD, width, true),
+                  MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "policy");
+    mt_frame_text(
+        drawing, right, middle + 13.5,
+        mt_text_fit(drawing, note_of(drawing, row), MT_SIZE_SMALL, MT_REGULAR, width, false),
+        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "policy-note");
+}
+
+static void draw_value(struct mt_drawing *drawing, const struct mt_policies_plan *plan, int column,
+                       double middle, const char *text, enum mt_color color)
+{
+    mt_frame_text(drawing, plan->columns[column], middle + 5, text, MT_SIZE_BODY,
+                  column == 1 ? MT_REGULAR : MT_SEMIBOLD, color, MT_ANCHOR_END, "value");
+}
+
+static void draw_values(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                        const struct mt_policy_row *row, double middle)
+{
+    const char *about = row->exact ? "" : "~";
+    uint64_t bound = plan->table->bound_bytes;
+    double times = bound ? (double)row->reserved_peak_bytes / (double)bound : 0;
+    bool is_best = row->reserved_peak_bytes == plan->table->rows[0].reserved_peak_bytes;
+    char n[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 8];
+
+    snprintf(text, sizeof text, "%s%s", about, mt_format_bytes(n, row->reserved_peak_bytes));
+    draw_value(drawing, plan, 0, middle, text, is_best ? MT_COLOR_GOOD : MT_COLOR_TEXT);
+    if (bound) {
+        uint64_t hundredths = (uint64_t)fmin(times * 100 + 0.5, 1e15);
+
+        snprintf(text, sizeof text, "%s.%02u", mt_format_count(n, hundredths / 100),
+                 (unsigned)(hundredths % 100));
+        draw_value(drawing, plan, 1, middle, text,
+                   times >= FAR_TIMES ? MT_COLOR_BAD : MT_COLOR_TEXT);
+    }
+    if (row->fits)
+        snprintf(text, sizeof text, "%s%s%s", about, mt_format_bytes(n, row->fit_bytes),
+                 row->smaller_fit_bytes || row->larger_fail_bytes ? "*" : "");
+    else
+        snprintf(text, sizeof text, "none");
+    draw_value(drawing, plan, 2, middle, text, MT_COLOR_TEXT);
+}
+
+static void draw_part(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                      uint64_t from, uint64_t to, double y, double height,
+                      const struct mt_paint *paint, const char *role)
+{
+    double left = mt_policies_x(plan, from), right = mt_policies_x(plan, to);
+
+    if (to > from)
+        mt_draw_rect(drawing, left, y, right - left, height, paint, NULL, role);
+}
+
+/* In a long bar of what is cached, how much that is. */
+static void draw_cached_words(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                              const struct mt_policy_row *row, double middle)
+{
+    const struct mt_text_style style = {.size = 12.5,
+                                        .weight = MT_SEMIBOLD,
+                                        .anchor = MT_ANCHOR_MIDDLE,
+                                        .color = MT_COLOR_TEXT,
+                                        .halo = true};
+    double left = mt_policies_x(plan, row->allocated_peak_bytes);
+    double right = mt_policies_x(plan, row->reserved_peak_bytes);
+    char n[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 16];
+
+    if (row->fits)
+        left = fmax(left, fmin(mt_policies_x(plan, row->fit_bytes) + 10, right));
+    if (row->reserved_peak_bytes <= row->allocated_peak_bytes)
+        return;
+    snprintf(text, sizeof text, "%s cached",
+             mt_format_bytes(n, row->reserved_peak_bytes - row->allocated_peak_bytes));
+    if (right - left > 1.05 * mt_text_width(text, 12.5, MT_SEMIBOLD) + 24)
+        mt_draw_text(drawing, (left + right) / 2, middle + 4.5, text, &style, "cached-words");
+}
+
+static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                     const struct mt_policy_row *row, double middle)
+{
+    const struct mt_paint requested = {.fill = MT_COLOR_LEVEL};
+    const struct mt_paint rounding = {.fill = MT_COLOR_LEVEL_RANGE};
+    const struct mt_paint cached = {.fill = MT_COLOR_UNUSED, .hatched = true};
+    const struct mt_paint outline = {.stroke = MT_COLOR_TEXT, .stroke_width = 1};
+    double height = fmin(BAR, plan->pitch - 10), y = middle - height / 2;
+    uint64_t allocated = mt_min_u64(row->allocated_peak_bytes, row->reserved_peak_bytes);
+    uint64_t asked = mt_min_u64(row->requested_peak_bytes, allocated);
+
+    draw_part(drawing, plan, 0, asked, y, height, &requested, "requested");
+    draw_part(drawing, plan, asked, allocated, y, height, &rounding, "rounding");
+    draw_part(drawing, plan, allocated, row->reserved_peak_bytes, y, height, &cached, "cached");
+    mt_draw_rect(drawing, plan->plot.x, y,
+                 mt_policies_x(plan, row->reserved_peak_bytes) - plan->plot.x, height, &outline,
+                 NULL, "bar");
+}
+
+static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                         const struct mt_policy_row *row, double middle)
+{
+    const struct mt_paint paint = {
+        .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
+    double x = mt_policies_x(plan, row->fit_bytes);
+    const struct mt_point points[4] = {
+        {x, middle - 9.5}, {x + 7, middle}, {x, middle + 9.5}, {x - 7, middle}};
+    char n[MT_UNITS_TEXT];
+    const char *title = mt_arena_printf(&drawing->arena, "smallest limit: %s B",
+                                        mt_format_count(n, row->fit_bytes));
+
+    if (row->fits)
+        mt_draw_path(drawing, points, 4, true, false, &paint, title, "diamond");
+}
+
+static void draw_row(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                     uint32_t index)
+{
+    const struct mt_policy_row *row = &plan->table->rows[index];
+    const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
+    double y = plan->plot.y + index * plan->pitch, middle = y + plan->pitch / 2;
+
+    mt_draw_group_begin(drawing, exact_words(drawing, row), "row");
+    if (index % 2 == 0)
+        mt_draw_rect(drawing, 12, y + 1, drawing->width - 24, plan->pitch - 2, &panel, NULL, NULL);
+    draw_bar(drawing, plan, row, middle);
+    draw_cached_words(drawing, plan, row, middle);
+    draw_label(drawing, plan, row, middle);
+    draw_values(drawing, plan, row, middle);
+    mt_draw_group_end(drawing);
+}
+
+void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_plan *plan)
+{
+    uint32_t i;
+
+    for (i = 0; i < plan->rows; i++)
+        draw_row(drawing, plan, i);
+    if (plan->rows < plan->table->row_count)
+        mt_frame_text(drawing, MT_MARGIN, plan->plot.y + plan->plot.height + 20,
+                      mt_arena_printf(&drawing->arena, "+ %u more",
+                                      (unsigned)(plan->table->row_count - plan->rows)),
+                      MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
+}
+
+/* ---- marks ---- */
+
+/* Names above the plot, which may not cover each other. */
+struct names {
+    double left[ENDS], right[ENDS];
+    size_t count;
+};
+
+static bool has_room(const struct names *names, double left, double right)
+{
+    size_t i;
+
+    for (i = 0; i < names->count; i++)
+        if (left < names->right[i] && right > names->left[i])
+            return false;
+    return names->count < ENDS;
+}
+
+static void draw_name(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                      struct names *names, double x, const char *text, bool is_bound)
+{
+    enum mt_weight weight = is_bound ? MT_SEMIBOLD : MT_REGULAR;
+    double width = 1.05 * mt_text_width(text, MT_SIZE_SMALL, weight);
+    double left = x - width / 2,
+           most = plan->columns[0] - (drawing->width < MT_NARROW_WIDTH ? 56 : 90);
+
+    left = fmin(fmax(left, MT_MARGIN), most - width);
+    if (!has_room(names, left - 6, left + width + 6))
+        return;
+    names->left[names->count] = left - 6;
+    names->right[names->count++] = left + width + 6;
+    mt_frame_text(drawing, left, plan->plot.y - 14, text, MT_SIZE_SMALL, weight,
+                  is_bound ? MT_COLOR_LIMIT : MT_COLOR_MUTED, MT_ANCHOR_START,
+                  is_bound ? "label:bound" : "label:size");
+}
+
+static void draw_mark(struct mt_drawing *drawing, const struct mt_policies_plan *plan, double x,
+                      const struct mt_paint *paint, const char *title, const char *role)
+{
+    const struct mt_point points[2] = {{x, plan->plot.y - 8},
+                                       {x, plan->plot.y + plan->plot.height + 2}};
+
+    mt_draw_path(drawing, points, 2, false, false, paint, title, role);
+}
+
+static void draw_sizes(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+                       struct names *names)
+{
+    const struct mt_paint dashes = {.stroke = MT_COLOR_AXIS, .stroke_width = 1.2, .dashed = true};
+    const struct mt_known_size *size = plan->table->sizes;
+    char n[MT_UNITS_TEXT];
+
+    for (; size && size->name; size++) {
+        double x = mt_policies_x(plan, size->bytes);
+        const char *title = mt_arena_printf(&drawing->arena, "%s: %s B", size->name,
+                                            mt_format_count(n, size->bytes));
+
+        if (size->bytes > plan->top)
+            continue;
+        draw_mark(drawing, plan, x, &dashes, title, "size");
+        draw_name(drawing, plan, names, x, size->name, false);
+    }
+}
+
+void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_plan *plan)
+{
+    const struct mt_paint bound = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.8};
+    const struct mt_policy_table *table = plan->table;
+    struct names names = {.count = 0};
+    char n[2][MT_UNITS_TEXT], text[MT_UNITS_TEXT + 20];
+    uint32_t i;
+
+    snprintf(text, sizeof text, "lower bound %s", mt_format_bytes(n[0], table->bound_bytes));
+    draw_name(drawing, plan, &names, mt_policies_x(plan, table->bound_bytes), text, true);
+    draw_sizes(drawing, plan, &names);
+    draw_mark(drawing, plan, mt_policies_x(plan, table->bound_bytes), &bound,
+              mt_arena_printf(&drawing->arena, "lower bound: %s B",
+                              mt_format_count(n[1], table->bound_bytes)),
+              "bound");
+    for (i = 0; i < plan->rows; i++)
+        draw_diamond(drawing, plan, &table->rows[i], plan->plot.y + (i + 0.5) * plan->pitch);
+}

@@ -1,0 +1,1 @@
+memtrace render policies captures/gpt_split64.pickle.zst -o -

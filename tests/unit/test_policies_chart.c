@@ -1,0 +1,279 @@
+/* The table of allocators and its picture, on random tables: bars sum to what is
+ * reserved, sorted, diamonds where the limits are, other requests are refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "drawing_checks.h"
+#include "policies_chart.h"
+#include "units.h"
+#include "util.h"
+
+static const struct mt_chart_options sizes[] = {{.width = 0},
+                                                {.width = 830},
+                                                {.width = 830, .height = 430},
+                                                {.width = 500, .height = 330},
+                                                {.width = 2000, .height = 500},
+                                                {.width = 480, .height = 320},
+                                                {.width = 1000, .height = 1200}};
+
+static const struct mt_known_size cards[] = {{"one with 12 GB", UINT64_C(12616466432)},
+                                             {"one with 16 GB", UINT64_C(15633680465)},
+                                             {"another with 16 GB", UINT64_C(16932908236)},
+                                             {"one with 80 GB", UINT64_C(84943715041)},
+                                             {NULL, 0}};
+
+static uint64_t seed = 17;
+
+static uint64_t dice(uint64_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 20) % below;
+}
+
+static void add_row(struct mt_policy_table *table, const char *policy, uint64_t requested,
+                    uint64_t allocated, uint64_t reserved, uint64_t fit)
+{
+    struct mt_policy_row *row = &table->rows[table->row_count++];
+
+    memset(row, 0, sizeof *row);
+    snprintf(row->policy, sizeof row->policy, "%s", policy);
+    row->what = "";
+    row->exact = true;
+    row->requests = 1000;
+    row->requested_peak_bytes = requested;
+    row->allocated_peak_bytes = allocated;
+    row->reserved_peak_bytes = reserved;
+    row->fits = fit > 0;
+    row->fit_bytes = fit;
+}
+
+static void begin(struct mt_policy_table *table)
+{
+    memset(table, 0, sizeof *table);
+    table->name = "made";
+    table->sizes = cards;
+}
+
+static void fill_random(struct mt_policy_table *table)
+{
+    uint64_t requested = UINT64_C(1) << dice(44), allocated, reserved;
+    uint32_t count = 1 + (uint32_t)dice(dice(4) ? 8 : MT_POLICY_ROWS_MAX), i;
+    char name[80];
+
+    begin(table);
+    for (i = 0; i < count; i++) {
+        static const char *const names[] = {"pytorch:expandable_segments:True,max_split_size_mb:%u",
+                                            "bfc:limit=%u", "x%u"};
+
+        snprintf(name, sizeof name, i % 3 == 0 ? names[0] : i % 3 == 1 ? names[1] : names[2], i);
+        allocated = requested + dice(requested / 4 + 1);
+        reserved = allocated + dice(dice(3) ? requested / 2 + 1 : requested * 8);
+        add_row(table, name, requested, allocated, reserved,
+                dice(6) ? requested + dice(reserved * 2 - requested + 1) : 0);
+        table->rows[i].exact = dice(3) > 0;
+        table->rows[i].doubt = "its rules were read off, not read";
+        table->rows[i].what = dice(2) ? "what somebody calls it, with many words" : "";
+        table->rows[i].smaller_fit_bytes = dice(4) ? 0 : requested;
+        table->rows[i].depends_on_memory = dice(5) == 0;
+    }
+    table->rows[0].is_own = dice(4) > 0;
+    assert_int_equal(mt_policy_table_finish(table, NULL), MT_OK);
+}
+
+/* ---- the picture ------------------------------------------------------------------ */
+
+static uint64_t number_after(const char *title, const char *word)
+{
+    const char *at = strstr(title, word);
+    char plain[40];
+    size_t n = 0;
+
+    assert_non_null(at);
+    for (at += strlen(word); *at == ',' || (*at >= '0' && *at <= '9'); at++)
+        if (*at != ',')
+            plain[n++] = *at;
+    plain[n] = '\0';
+    return strtoull(plain, NULL, 10);
+}
+
+/* Pixels a byte, of the two ends of the axis: 0 and the line of the bound. */
+static double scale_of(const struct mt_drawing *drawing, const struct mt_policy_table *table,
+                       double *zero)
+{
+    const struct mt_op *bar = drawing_find(drawing, "bar");
+    const struct mt_op *bound = drawing_find(drawing, "bound");
+
+    *zero = bar->x;
+    return (bound->points[0].x - bar->x) / (double)table->bound_bytes;
+}
+
+static void check_rows(const struct mt_drawing *drawing, const struct mt_policy_table *table)
+{
+    double zero, scale = scale_of(drawing, table, &zero), parts = 0;
+    uint64_t last = 0;
+    uint32_t row = 0;
+    size_t i;
+
+    for (i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+
+        if (drawing_is(op, "row")) {
+            assert_true(number_after(op->title, "reserved ") >= last);
+            last = number_after(op->title, "reserved ");
+            assert_int_equal(last, table->rows[row].reserved_peak_bytes);
+            assert_int_equal(number_after(op->title, "allocated "),
+                             table->rows[row].allocated_peak_bytes);
+            parts = 0;
+            row++;
+        }
+        if (drawing_is(op, "requested") || drawing_is(op, "rounding") || drawing_is(op, "cached"))
+            parts += op->width;
+        if (drawing_is(op, "bar")) {
+            assert_true(fabs(op->width - parts) < 0.01);
+            assert_true(fabs(op->width - scale * (double)last) < 0.5);
+        }
+        if (drawing_is(op, "diamond"))
+            assert_true(fabs(op->points[0].x - zero -
+                             scale * (double)number_after(op->title, "limit: ")) < 0.5);
+    }
+    assert_true(row == table->row_count || drawing_find(drawing, "rest"));
+    if (drawing->width == 1200)
+        assert_int_equal(row, table->row_count);
+}
+
+static void bars_sum_to_what_is_reserved(void **unused)
+{
+    static struct mt_policy_table table;
+    struct mt_drawing drawing;
+    const char *fault;
+    uint32_t round;
+    size_t i;
+
+    (void)unused;
+    for (round = 0; round < 60; round++) {
+        fill_random(&table);
+        for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+            struct mt_buf svg = {0};
+
+            assert_int_equal(mt_policies_draw(&table, &sizes[i], &drawing, NULL), MT_OK);
+            fault = drawing_fault(&drawing);
+            if (fault)
+                fail_msg("%s (%dx%d, %u rows)", fault, (int)drawing.width, (int)drawing.height,
+                         table.row_count);
+            check_rows(&drawing, &table);
+            assert_int_equal(mt_svg_write(&drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
+            assert_true(svg.length < 100 * 1024);
+            mt_buf_release(&svg);
+            mt_drawing_release(&drawing);
+        }
+        mt_policy_table_release(&table);
+    }
+}
+
+static void extremes_are_drawn(void **unused)
+{
+    static const uint64_t values[] = {0, 1, MT_GIB, UINT64_MAX / 2};
+    static struct mt_policy_table table;
+    struct mt_drawing drawing;
+    size_t i, k;
+
+    (void)unused;
+    for (k = 0; k < MT_ARRAY_LEN(values); k++) {
+        begin(&table);
+        add_row(&table, "none", values[k], values[k], values[k], values[k]);
+        assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
+        for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+            assert_int_equal(mt_policies_draw(&table, &sizes[i], &drawing, NULL), MT_OK);
+            assert_null(drawing_fault(&drawing));
+            mt_drawing_release(&drawing);
+        }
+        mt_policy_table_release(&table);
+    }
+}
+
+/* ---- the table -------------------------------------------------------------------- */
+
+static void others_requests_are_refused(void **unused)
+{
+    static struct mt_policy_table table;
+    struct mt_error error = {0};
+
+    (void)unused;
+    begin(&table);
+    add_row(&table, "a", 100, 110, 120, 120);
+    add_row(&table, "b", 101, 110, 120, 120);
+    assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
+    assert_non_null(strstr(error.text, "do not see the same requests"));
+    table.rows[1].requested_peak_bytes = 100;
+    table.rows[1].requests++;
+    assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
+    table.rows[1].requests--;
+    assert_int_equal(mt_policy_table_finish(&table, &error), MT_OK);
+    mt_policy_table_release(&table);
+    begin(&table);
+    assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
+}
+
+static void twins_are_one_row(void **unused)
+{
+    static struct mt_policy_table table;
+
+    (void)unused;
+    begin(&table);
+    add_row(&table, "b", 100, 110, 150, 140);
+    table.rows[0].is_own = true;
+    add_row(&table, "a", 100, 110, 120, 120);
+    add_row(&table, "b", 100, 110, 150, 140);
+    assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
+    assert_int_equal(table.row_count, 2);
+    assert_string_equal(table.rows[0].policy, "a");
+    assert_true(table.rows[1].is_own);
+    assert_int_equal(table.bound_bytes, 100);
+    mt_policy_table_release(&table);
+}
+
+static void sentences_say_who_is_best_and_who_only_looks_bad(void **unused)
+{
+    static struct mt_policy_table table;
+
+    (void)unused;
+    begin(&table);
+    add_row(&table, "own", 6 * MT_GIB, 6 * MT_GIB, 20 * MT_GIB, 8 * MT_GIB);
+    table.rows[0].is_own = true;
+    add_row(&table, "better", 6 * MT_GIB, 6 * MT_GIB, 7 * MT_GIB, 6 * MT_GIB);
+    assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
+    assert_string_equal(table.finding[0], "better reserves 13.0 GiB less than what the run had "
+                                          "(65.0 %) and runs within 6.00 GiB.");
+    assert_string_equal(table.finding[1],
+                        "own reserves 2.5 \xC3\x97 what it needs: it runs within 8.00 GiB, so its "
+                        "reserved peak is not what a device must have.");
+    mt_policy_table_release(&table);
+    begin(&table);
+    add_row(&table, "own", 100 * MT_MIB, 100 * MT_MIB, 101 * MT_MIB, 101 * MT_MIB);
+    table.rows[0].is_own = true;
+    add_row(&table, "other", 100 * MT_MIB, 100 * MT_MIB, 102 * MT_MIB, 102 * MT_MIB);
+    table.rows[1].exact = false;
+    assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
+    assert_string_equal(table.finding[0],
+                        "None of these reserves less than what the run had, 101 MiB.");
+    assert_string_equal(table.finding[1], "The best is 1.0 % above the lower bound of 100 MiB, below "
+                                          "which no allocator can.");
+    mt_policy_table_release(&table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bars_sum_to_what_is_reserved),
+        cmocka_unit_test(extremes_are_drawn),
+        cmocka_unit_test(others_requests_are_refused),
+        cmocka_unit_test(twins_are_one_row),
+        cmocka_unit_test(sentences_say_who_is_best_and_who_only_looks_bad),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
