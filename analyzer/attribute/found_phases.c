@@ -120,6 +120,16 @@ static enum mt_status lay_parts(struct layer *layer, size_t begin, size_t end)
     return status;
 }
 
+/* Of a run that died in its first turn it is not known whether it would have gone backward. */
+static const char *name_of_steps(const struct layer *layer)
+{
+    const struct mt_segments *segments = layer->segments;
+
+    if (segments->is_training || segments->named_turns || layer->groups->turn_count == 1)
+        return "step";
+    return segments->kinds_told & 1u << MT_PHASE_FORWARD ? "request" : "iteration";
+}
+
 /* A step is as sure as what tells the turns. */
 static uint8_t source_of_steps(const struct mt_segments *segments)
 {
@@ -135,13 +145,10 @@ static enum mt_status lay_step(struct layer *layer, size_t number)
     const struct mt_group *group = &layer->groups->steps[number];
     struct mt_segment first = layer->segments->list[group->first];
     const struct mt_segment *last = &layer->segments->list[group->end - 1];
-    const char *what = layer->segments->is_training || layer->segments->named_turns ? "step"
-                       : layer->segments->kinds_told & 1u << MT_PHASE_FORWARD       ? "request"
-                                                                                    : "iteration";
     char name[48];
     enum mt_status status;
 
-    snprintf(name, sizeof name, "%s#%zu", what, number);
+    snprintf(name, sizeof name, "%s#%zu", name_of_steps(layer), number);
     first.source = source_of_steps(layer->segments);
     status = add(layer, MT_EVENT_PHASE_PUSH, name, &first);
     if (!status)

@@ -397,6 +397,7 @@ enum mt_status mt_segments_cut(struct mt_segments *segments, const struct mt_eve
     switch (event->kind) {
     case MT_EVENT_ALLOC:
     case MT_EVENT_FREE_REQUESTED:
+        segments->died = segments->died && event->kind != MT_EVENT_ALLOC;
         if (!segments->named_turns)
             status = on_block(segments, event);
         break;
@@ -407,7 +408,10 @@ enum mt_status mt_segments_cut(struct mt_segments *segments, const struct mt_eve
     case MT_EVENT_SEGMENT_UNMAP:
     case MT_EVENT_ALLOC_FAILED:
     case MT_EVENT_EMPTY_CACHE: wait_for_block(segments, event); break;
-    case MT_EVENT_OOM: attach(segments, event); break;
+    case MT_EVENT_OOM:
+        segments->died = true;
+        attach(segments, event);
+        break;
     case MT_EVENT_PHASE_PUSH: status = on_push(segments, event); break;
     case MT_EVENT_PHASE_POP: status = on_pop(segments, event); break;
     default: break;

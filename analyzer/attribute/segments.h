@@ -72,6 +72,7 @@ struct mt_segments {
     uint32_t turn_place;                /* the same, but for events of callers of its function */
     uint64_t waiting_seq, waiting_t_ns; /* first event of segments since the last block */
     bool waits, empties;                /* empties: the cache, so they serve no block */
+    bool died;                          /* a request failed, and none came after it */
     uint64_t allocated, last_t_ns;
 
     struct mt_map gradients; /* by address: what autograd's threads allocated, if frees

@@ -231,7 +231,7 @@ static bool is_beside(const struct mt_step_groups *groups, const struct mt_segme
     if (segment->place >= groups->place_count)
         return segment->kind == MT_PHASE_UNKNOWN && (leads || groups->segments->has_stacks);
     rare = groups->seen[segment->place] * 2 <= groups->turn_count;
-    return groups->turn_count > 1 && rare;
+    return groups->turn_count > 1 ? rare : leads && segment->kind == MT_PHASE_UNKNOWN;
 }
 
 /* Has a range of segments what a step needs? */
@@ -327,6 +327,18 @@ bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t segmen
            !groups->segments->list[segment].covered && !groups->trains[segment];
 }
 
+/* A run that died in its first turn had a step, if anything in it says what it was at. */
+static bool died_in_first(const struct mt_step_groups *groups)
+{
+    const struct mt_segments *segments = groups->segments;
+    bool has_part = false;
+
+    for (size_t i = 0; i < segments->count; i++)
+        has_part |= is_forward(&segments->list[i]) || segments->list[i].kind == MT_PHASE_BACKWARD ||
+                    segments->list[i].kind == MT_PHASE_OPTIMIZER;
+    return segments->died && has_part && !segments->user_steps;
+}
+
 /* ---- all together ----------------------------------------------------------------------- */
 
 enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_segments *segments)
@@ -355,7 +367,7 @@ enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_segm
     }
     if (!status)
         status = count_places(groups, segments);
-    if (!status && groups->turn_count > 1)
+    if (!status && (groups->turn_count > 1 || died_in_first(groups)))
         status = make_steps(groups);
     if (status)
         return status;

@@ -186,6 +186,39 @@ static void a_training_loop(void **state)
            "step#1/backward 2; step#1/optimizer 1; validation 1; ");
 }
 
+static void is_refused(const char *stack)
+{
+    add((struct mt_event){.kind = MT_EVENT_OOM, .size_bytes = 512, .stack = stack_of(stack)});
+}
+
+/* There is no second turn, but what the first one was at. */
+static void a_run_that_dies_in_its_first_step(void **state)
+{
+    (void)state;
+    runs("t.py:main:1 module.py:_apply");
+    runs("t.py:main:2 t.py:batches:50");
+    runs("t.py:main:3" MODEL);
+    runs("t.py:main:3" MODEL);
+    is_refused("t.py:main:3" MODEL);
+    frees(512);
+    expect("step#0 2; step#0/forward 2; ");
+}
+
+static void a_run_that_goes_on_or_dies_in_set_up_has_none(void **state)
+{
+    (void)state;
+    runs("t.py:main:1 module.py:_apply");
+    runs("t.py:main:3" MODEL);
+    is_refused("t.py:main:3" MODEL);
+    runs("t.py:main:3" MODEL);
+    expect("forward 2; ");
+    (void)end(state);
+    (void)begin(state);
+    runs("t.py:main:1 module.py:_apply");
+    is_refused("t.py:main:1 module.py:_apply");
+    expect("");
+}
+
 static void gradients_are_accumulated(void **state)
 {
     (void)state;
@@ -496,6 +529,8 @@ int main(void)
 #define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         PROGRAM(a_training_loop),
+        PROGRAM(a_run_that_dies_in_its_first_step),
+        PROGRAM(a_run_that_goes_on_or_dies_in_set_up_has_none),
         PROGRAM(gradients_are_accumulated),
         PROGRAM(the_optimizer_shows_once),
         PROGRAM(two_optimizers),
