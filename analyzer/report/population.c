@@ -208,7 +208,7 @@ static void look_for_allocated(struct mt_population *population, const struct mt
     window = mt_model_window(analysis, slot);
     population->missing = window.missing;
     population->from_event = window.begin_event;
-    population->until_event = window.end_event + 1;
+    population->until_event = window.missing ? 0 : window.end_event + 1;
     population->first_step = population->last_step = window.step;
     population->phase = window.phase;
 }
