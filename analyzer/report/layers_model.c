@@ -5,21 +5,17 @@
  * down. At the end it is known who holds most, and the layers are filled from that. */
 #include "layers_model.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis.h"
-#include "attributed.h"
-#include "icicle.h"
+#include "layer_groups.h"
 #include "timeline_model.h"
 #include "util.h"
 
-#define MOST_GROUPS 4096u /* those that come later are among the others */
-#define NO_LAYER    UINT32_MAX
+#define NO_LAYER UINT32_MAX
 
 struct group {
-    const char *name;
     uint64_t bytes;                    /* now */
     double role_scores[MT_ROLE_COUNT]; /* bytes times events, by role */
     double score;                      /* bytes times bins */
@@ -50,13 +46,10 @@ struct pending {
 };
 
 struct mt_layers_builder {
-    const struct mt_analysis *analysis;
-    enum mt_layer_by by;
-    struct mt_attribution attribution; /* by site */
-    struct mt_strings names;
-    struct mt_map groups_of_names; /* id -> group */
-    struct group *groups;          /* [0]: those that came too late */
-    uint32_t group_count, late_groups;
+    struct mt_layer_groups groups_of; /* lives */
+    struct mt_arena *arena;
+    uint64_t last_event;
+    struct group *groups; /* by the number that `groups_of` gives */
     struct axis axes[MT_LAYERS_AXES];
     uint32_t *group_of_block; /* by life's block */
     uint32_t block_capacity;
@@ -70,80 +63,6 @@ const char *mt_layer_by_name(enum mt_layer_by by)
     static const char *const names[MT_LAYER_BY_COUNT] = {"role", "phase", "site", "stream"};
 
     return names[by];
-}
-
-/* ---- groups -------------------------------------------------------------------- */
-
-static const char *phase_name(const struct mt_report *report, const struct mt_block_life *life)
-{
-    int32_t phase = mt_shown_phase(report->phases, report->phase_count, life->phase);
-
-    if (life->initial)
-        return "before the trace";
-    if (phase == MT_NO_PHASE)
-        return "no phase";
-    return report->phases[phase].is_step ? "between phases" : report->phases[phase].name;
-}
-
-static const char *site_name(struct mt_layers_builder *builder, const struct mt_block_life *life)
-{
-    const struct mt_holding holding = {.stack = life->stack,
-                                       .tied = life->tied,
-                                       .tie = (enum mt_tie)life->tie,
-                                       .phase = life->phase,
-                                       .role = (enum mt_role)life->role,
-                                       .first_birth_event = life->birth_event};
-    const struct mt_attributed row = mt_attributed_of(&builder->attribution, &holding);
-
-    return mt_attributed_site(&builder->attribution, &row);
-}
-
-static const char *stream_name(const struct mt_layers_builder *builder,
-                               const struct mt_block_life *life, char text[64])
-{
-    const struct mt_symbols *symbols = &builder->analysis->source->symbols;
-    uint64_t handle =
-        life->stream < symbols->stream_count ? symbols->streams[life->stream].handle : 0;
-
-    if (!handle)
-        return "default stream";
-    snprintf(text, 64, "stream 0x%llx", (unsigned long long)handle);
-    return text;
-}
-
-static enum mt_status add_group(struct mt_layers_builder *builder, const char *name, uint32_t id,
-                                uint32_t *group)
-{
-    *group = 0;
-    if (builder->group_count == MOST_GROUPS) {
-        builder->late_groups++;
-    } else {
-        *group = builder->group_count++;
-        builder->groups[*group].name =
-            mt_arena_text(&builder->analysis->report->arena, name, strlen(name));
-        if (!builder->groups[*group].name)
-            return MT_ERR_MEMORY;
-    }
-    return mt_map_set(&builder->groups_of_names, id, *group);
-}
-
-static enum mt_status find_group(struct mt_layers_builder *builder,
-                                 const struct mt_block_life *life, uint32_t *group)
-{
-    const char *name = NULL;
-    char text[64];
-    uint32_t id;
-
-    switch (builder->by) {
-    case MT_LAYERS_BY_ROLE: name = mt_role_name((enum mt_role)life->role); break;
-    case MT_LAYERS_BY_PHASE: name = phase_name(builder->analysis->report, life); break;
-    case MT_LAYERS_BY_SITE: name = site_name(builder, life); break;
-    case MT_LAYERS_BY_STREAM: name = stream_name(builder, life, text); break;
-    }
-    if (!name || mt_strings_intern(&builder->names, name, strlen(name), &id))
-        return MT_ERR_MEMORY;
-    *group = mt_map_get(&builder->groups_of_names, id);
-    return *group == MT_MAP_NONE ? add_group(builder, name, id, group) : MT_OK;
 }
 
 /* ---- events ---------------------------------------------------------------------- */
@@ -181,7 +100,7 @@ static enum mt_status remember(struct mt_layers_builder *builder, uint32_t block
 enum mt_status mt_layers_birth(struct mt_layers_builder *builder, const struct mt_block_life *life)
 {
     uint32_t group;
-    enum mt_status status = find_group(builder, life, &group);
+    enum mt_status status = mt_layer_group(&builder->groups_of, life, &group);
 
     if (!status)
         status = remember(builder, life->block, group);
@@ -192,7 +111,7 @@ enum mt_status mt_layers_birth(struct mt_layers_builder *builder, const struct m
 
 enum mt_status mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life)
 {
-    uint64_t end = mt_min_u64(life->end_event, builder->analysis->survey.last_event);
+    uint64_t end = mt_min_u64(life->end_event, builder->last_event);
     uint32_t group;
 
     if (builder->failed)
@@ -280,7 +199,7 @@ void mt_layers_next_bin(struct mt_layers_builder *builder, int axis)
 static enum mt_status add_scores(struct mt_layers_builder *builder, const struct axis *at,
                                  uint32_t bins)
 {
-    struct change *last = calloc(builder->group_count, sizeof *last);
+    struct change *last = calloc(builder->groups_of.count, sizeof *last);
 
     if (!last)
         return MT_ERR_MEMORY;
@@ -292,7 +211,7 @@ static enum mt_status add_scores(struct mt_layers_builder *builder, const struct
         group->most = mt_max_u64(group->most, change->bytes);
         last[change->group] = *change;
     }
-    for (uint32_t i = 0; i < builder->group_count; i++)
+    for (uint32_t i = 0; i < builder->groups_of.count; i++)
         builder->groups[i].score += (double)last[i].bytes * (bins - last[i].bin);
     free(last);
     return MT_OK;
@@ -325,14 +244,14 @@ static void weigh(struct mt_layers_builder *builder, const struct mt_timeline *t
 
     while (peak + 1 < timeline->bin_count && timeline->event_bins[peak].event != peak_event)
         peak++;
-    memset(held, 0, builder->group_count * sizeof *held);
+    memset(held, 0, builder->groups_of.count * sizeof *held);
     for (size_t i = 0; i < at->change_count && at->changes[i].bin <= peak; i++)
         held[at->changes[i].group] = at->changes[i].bytes;
-    for (uint32_t i = 0; i < builder->group_count; i++) {
+    for (uint32_t i = 0; i < builder->groups_of.count; i++) {
         score += builder->groups[i].score;
         bytes += (double)held[i];
     }
-    for (uint32_t i = 0; i < builder->group_count; i++)
+    for (uint32_t i = 0; i < builder->groups_of.count; i++)
         builder->groups[i].worth = (score > 0 ? builder->groups[i].score / score : 0) +
                                    (bytes > 0 ? (double)held[i] / bytes : 0);
 }
@@ -342,15 +261,15 @@ static uint32_t choose(struct mt_layers_builder *builder, uint32_t bins, uint32_
 {
     uint32_t count = 0, with_bytes = 0;
 
-    for (uint32_t i = 0; i < builder->group_count; i++) {
+    for (uint32_t i = 0; i < builder->groups_of.count; i++) {
         builder->groups[i].layer = NO_LAYER;
         with_bytes += builder->groups[i].most > 0;
     }
-    while (count < (with_bytes > MT_LAYERS_MAX || builder->late_groups ? MT_LAYERS_MAX - 1u
-                                                                       : MT_LAYERS_MAX)) {
+    while (count < (with_bytes > MT_LAYERS_MAX || builder->groups_of.late ? MT_LAYERS_MAX - 1u
+                                                                          : MT_LAYERS_MAX)) {
         uint32_t best = 0;
 
-        for (uint32_t i = 1; i < builder->group_count; i++)
+        for (uint32_t i = 1; i < builder->groups_of.count; i++)
             if (builder->groups[i].layer == NO_LAYER && builder->groups[i].most &&
                 (!best || builder->groups[i].worth > builder->groups[best].worth))
                 best = i;
@@ -378,11 +297,12 @@ static void name_layers(struct mt_layers_builder *builder, const uint32_t *chose
         struct group *group = &builder->groups[chosen[i]];
 
         group->layer = i;
-        layers->layers[i] = (struct mt_layer){.name = group->name, .role = main_role(group)};
+        layers->layers[i] = (struct mt_layer){.name = builder->groups_of.names[chosen[i]],
+                                              .role = main_role(group)};
     }
     layers->count = count;
-    layers->other_groups = builder->late_groups;
-    for (uint32_t i = 1; i < builder->group_count; i++)
+    layers->other_groups = builder->groups_of.late;
+    for (uint32_t i = 1; i < builder->groups_of.count; i++)
         layers->other_groups += builder->groups[i].layer == NO_LAYER && builder->groups[i].most;
     if (layers->other_groups)
         layers->layers[layers->count++] =
@@ -393,12 +313,12 @@ static void name_layers(struct mt_layers_builder *builder, const uint32_t *chose
 static uint64_t *fill(const struct mt_layers_builder *builder, const struct axis *at,
                       const struct mt_layers *layers, uint32_t bins, uint64_t *held)
 {
-    uint64_t *bytes = mt_arena_array(&builder->analysis->report->arena,
-                                     (size_t)bins * layers->count + 1, sizeof *bytes);
+    uint64_t *bytes =
+        mt_arena_array(builder->arena, (size_t)bins * layers->count + 1, sizeof *bytes);
     uint64_t now[MT_LAYERS_MAX] = {0};
     size_t next = 0;
 
-    memset(held, 0, builder->group_count * sizeof *held);
+    memset(held, 0, builder->groups_of.count * sizeof *held);
     for (uint32_t bin = 0; bytes && bin < bins; bin++) {
         for (; next < at->change_count && at->changes[next].bin == bin; next++) {
             const struct change *change = &at->changes[next];
@@ -429,8 +349,8 @@ enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
                                 const struct mt_timeline *timeline, uint64_t peak_event,
                                 struct mt_layers **out)
 {
-    struct mt_layers *layers = mt_arena_alloc(&builder->analysis->report->arena, sizeof *layers);
-    uint64_t *held = calloc(builder->group_count, sizeof *held);
+    struct mt_layers *layers = mt_arena_alloc(builder->arena, sizeof *layers);
+    uint64_t *held = calloc(builder->groups_of.count, sizeof *held);
     uint32_t chosen[MT_LAYERS_MAX], bins = timeline->bin_count;
     enum mt_status status = layers && held && !builder->failed ? MT_OK : MT_ERR_MEMORY;
 
@@ -439,7 +359,7 @@ enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
         status = builder->failed ? MT_ERR_MEMORY : add_scores(builder, &builder->axes[a], bins);
     }
     if (!status) {
-        layers->by = builder->by;
+        layers->by = builder->groups_of.by;
         weigh(builder, timeline, peak_event, held);
         name_layers(builder, chosen, choose(builder, bins, chosen), layers);
         layers->time_bytes = fill(builder, &builder->axes[MT_LAYERS_TIME], layers, bins, held);
@@ -458,38 +378,32 @@ enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
 
 static bool axis_init(struct axis *axis)
 {
-    axis->kept = calloc(MOST_GROUPS, 2 * sizeof *axis->kept);
-    axis->is_changed = calloc(MOST_GROUPS, 2 * sizeof *axis->is_changed);
-    axis->changed = calloc(MOST_GROUPS, 2 * sizeof *axis->changed);
+    axis->kept = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->kept);
+    axis->is_changed = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->is_changed);
+    axis->changed = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->changed);
     if (!axis->kept || !axis->is_changed || !axis->changed)
         return false;
-    axis->written = axis->kept + MOST_GROUPS;
-    axis->is_unwritten = axis->is_changed + MOST_GROUPS;
-    axis->unwritten = axis->changed + MOST_GROUPS;
+    axis->written = axis->kept + MT_LAYER_GROUPS;
+    axis->is_unwritten = axis->is_changed + MT_LAYER_GROUPS;
+    axis->unwritten = axis->changed + MT_LAYER_GROUPS;
     return true;
 }
 
 enum mt_status mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builder **out)
 {
     struct mt_layers_builder *builder = calloc(1, sizeof *builder);
-    enum mt_status status;
 
     *out = builder;
     if (!builder)
         return MT_ERR_MEMORY;
-    builder->analysis = analysis;
-    builder->by = analysis->options->layer_by;
-    builder->groups = calloc(MOST_GROUPS, sizeof *builder->groups);
-    builder->group_count = 1;
+    builder->arena = &analysis->report->arena;
+    builder->last_event = analysis->survey.last_event;
+    builder->groups = calloc(MT_LAYER_GROUPS, sizeof *builder->groups);
     for (int a = 0; a < MT_LAYERS_AXES; a++)
         builder->failed |= !axis_init(&builder->axes[a]);
     if (!builder->groups || builder->failed)
         return MT_ERR_MEMORY;
-    status = mt_attribution_init(&builder->attribution, &analysis->report->arena,
-                                 &analysis->source->symbols, &analysis->survey.phases);
-    builder->attribution.has_stacks = analysis->source->header.has_stacks;
-    builder->attribution.first_event = analysis->survey.first_event;
-    return status;
+    return mt_layer_groups_init(&builder->groups_of, analysis);
 }
 
 void mt_layers_release(struct mt_layers_builder *builder)
@@ -502,9 +416,7 @@ void mt_layers_release(struct mt_layers_builder *builder)
         free(builder->axes[a].changed);
         free(builder->axes[a].changes);
     }
-    mt_attribution_release(&builder->attribution);
-    mt_strings_release(&builder->names);
-    mt_map_release(&builder->groups_of_names);
+    mt_layer_groups_release(&builder->groups_of);
     free(builder->groups);
     free(builder->group_of_block);
     free(builder->pending);

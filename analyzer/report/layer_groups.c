@@ -1,0 +1,157 @@
+#include "layer_groups.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+#include "attributed.h"
+#include "icicle.h"
+
+static const char *phase_name(const struct mt_report *report, const struct mt_block_life *life)
+{
+    int32_t phase = mt_shown_phase(report->phases, report->phase_count, life->phase);
+
+    if (life->initial)
+        return "before the trace";
+    if (phase == MT_NO_PHASE)
+        return "no phase";
+    return report->phases[phase].is_step ? "between phases" : report->phases[phase].name;
+}
+
+static struct mt_attributed attribute(const struct mt_layer_groups *groups,
+                                      const struct mt_block_life *life)
+{
+    const struct mt_holding holding = {.stack = life->stack,
+                                       .tied = life->tied,
+                                       .tie = (enum mt_tie)life->tie,
+                                       .phase = life->phase,
+                                       .role = (enum mt_role)life->role,
+                                       .first_birth_event = life->birth_event};
+
+    return mt_attributed_of(&groups->attribution, &holding);
+}
+
+static const char *stream_name(const struct mt_layer_groups *groups,
+                               const struct mt_block_life *life, char text[64])
+{
+    const struct mt_symbols *symbols = &groups->analysis->source->symbols;
+    uint64_t handle =
+        life->stream < symbols->stream_count ? symbols->streams[life->stream].handle : 0;
+
+    if (!handle)
+        return "default stream";
+    snprintf(text, 64, "stream 0x%llx", (unsigned long long)handle);
+    return text;
+}
+
+static enum mt_status add_group(struct mt_layer_groups *groups, const char *name, uint32_t id,
+                                uint32_t *group)
+{
+    *group = 0;
+    if (groups->count == MT_LAYER_GROUPS) {
+        groups->late++;
+    } else {
+        *group = groups->count++;
+        groups->names[*group] = mt_arena_text(&groups->analysis->report->arena, name, strlen(name));
+        if (!groups->names[*group])
+            return MT_ERR_MEMORY;
+    }
+    return mt_map_set(&groups->groups_of_names, id, *group);
+}
+
+static enum mt_status add_origin(struct mt_layer_groups *groups, uint64_t key,
+                                 const struct mt_layer_origin *origin, uint32_t group)
+{
+    if (groups->origin_count == groups->origin_capacity) {
+        uint32_t capacity = groups->origin_capacity ? groups->origin_capacity * 2 : 256;
+        struct mt_layer_origin *bigger = realloc(groups->origins, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        groups->origins = bigger;
+        groups->origin_capacity = capacity;
+    }
+    groups->origins[groups->origin_count] = *origin;
+    groups->origins[groups->origin_count].group = group;
+    return mt_map_set(&groups->groups_of_origins, key, groups->origin_count++);
+}
+
+static enum mt_status group_of_name(struct mt_layer_groups *groups, const char *name,
+                                    uint32_t *group)
+{
+    uint32_t id;
+
+    if (!name || mt_strings_intern(&groups->words, name, strlen(name), &id))
+        return MT_ERR_MEMORY;
+    *group = mt_map_get(&groups->groups_of_names, id);
+    return *group == MT_MAP_NONE ? add_group(groups, name, id, group) : MT_OK;
+}
+
+/* A site's words are made once for all that they depend on. */
+static enum mt_status find_site(struct mt_layer_groups *groups, const struct mt_block_life *life,
+                                uint32_t *group)
+{
+    const struct mt_attributed row = attribute(groups, life);
+    const struct mt_layer_origin origin = {.stack = row.stack,
+                                           .tied = row.tied,
+                                           .kind = (uint32_t)row.tie * 4 + (row.initial ? 2u : 0u) +
+                                                   (row.backward ? 1u : 0u)};
+    uint64_t key =
+        mt_hash_u64(mt_hash_u64((uint64_t)origin.stack << 32 | origin.tied) ^ origin.kind);
+    enum mt_status status;
+
+    for (;; key++) {
+        uint32_t found = mt_map_get(&groups->groups_of_origins, key);
+
+        if (found == MT_MAP_NONE)
+            break;
+        if (groups->origins[found].stack == origin.stack &&
+            groups->origins[found].tied == origin.tied &&
+            groups->origins[found].kind == origin.kind) {
+            *group = groups->origins[found].group;
+            return MT_OK;
+        }
+    }
+    status = group_of_name(groups, mt_attributed_site(&groups->attribution, &row), group);
+    return status ? status : add_origin(groups, key, &origin, *group);
+}
+
+enum mt_status mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,
+                              uint32_t *group)
+{
+    const char *name = NULL;
+    char text[64];
+
+    switch (groups->by) {
+    case MT_LAYERS_BY_ROLE: name = mt_role_name((enum mt_role)life->role); break;
+    case MT_LAYERS_BY_PHASE: name = phase_name(groups->analysis->report, life); break;
+    case MT_LAYERS_BY_SITE: return find_site(groups, life, group);
+    case MT_LAYERS_BY_STREAM: name = stream_name(groups, life, text); break;
+    }
+    return group_of_name(groups, name, group);
+}
+
+enum mt_status mt_layer_groups_init(struct mt_layer_groups *groups, struct mt_analysis *analysis)
+{
+    enum mt_status status;
+
+    memset(groups, 0, sizeof *groups);
+    groups->analysis = analysis;
+    groups->by = analysis->options->layer_by;
+    groups->count = 1;
+    status = mt_attribution_init(&groups->attribution, &analysis->report->arena,
+                                 &analysis->source->symbols, &analysis->survey.phases);
+    groups->attribution.has_stacks = analysis->source->header.has_stacks;
+    groups->attribution.first_event = analysis->survey.first_event;
+    return status;
+}
+
+void mt_layer_groups_release(struct mt_layer_groups *groups)
+{
+    mt_attribution_release(&groups->attribution);
+    mt_strings_release(&groups->words);
+    mt_map_release(&groups->groups_of_names);
+    mt_map_release(&groups->groups_of_origins);
+    free(groups->origins);
+}
