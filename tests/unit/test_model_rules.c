@@ -1,0 +1,280 @@
+/* A layer that is most of the model, and copies of weights: each rule on programs made
+ * by hand, that keep to it just so and just not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "step_program.h"
+#include "util.h"
+
+/* Of blocks a program has so many of each of these bytes. */
+struct model {
+    uint64_t sizes[16];
+    uint32_t counts[16];
+};
+
+static void make(const struct model *model)
+{
+    uint32_t i, j;
+
+    for (i = 0; model->sizes[i]; i++)
+        for (j = 0; j < model->counts[i]; j++)
+            (void)take("module.py:_apply:1", model->sizes[i]);
+}
+
+static void part_begins(const char *name)
+{
+    range(MT_EVENT_PHASE_PUSH, name);
+}
+
+static void part_ends(const char *name)
+{
+    range(MT_EVENT_PHASE_POP, name);
+}
+
+/* ---- a large layer ---------------------------------------------------------------------- */
+
+/* What a step has beside the parameters, at its peak in forward. */
+struct training {
+    struct model model;
+    uint64_t layer; /* a gradient and two blocks of state of that size */
+    uint64_t activations, activation_count;
+    bool no_backward;
+};
+
+static struct mt_report *train(const struct training *training)
+{
+    uint64_t gradient = 0, results[8];
+    uint32_t i, j;
+
+    program_begin();
+    make(&training->model);
+    for (i = 0; i < 4; i++) {
+        step_begins(i);
+        part_begins("forward");
+        for (j = 0; j < training->activation_count; j++)
+            results[j] = take("model.py:forward:9", training->activations);
+        part_ends("forward");
+        part_begins(training->no_backward ? "loss" : "backward");
+        for (j = 0; j < training->activation_count; j++)
+            give(results[j]);
+        if (gradient)
+            give(gradient);
+        gradient = take("engine.cpp:grad:1", training->layer);
+        part_ends(training->no_backward ? "loss" : "backward");
+        part_begins(training->no_backward ? "after" : "optimizer");
+        if (!i)
+            for (j = 0; j < 2; j++)
+                (void)take("adam.py:state:2", training->layer);
+        part_ends(training->no_backward ? "after" : "optimizer");
+        step_ends(i);
+    }
+    return program_report();
+}
+
+static void expect_layer(const struct training *training, uint64_t mib)
+{
+    struct mt_report *report = train(training);
+    const struct mt_finding *finding = finding_of(report, "large-layer");
+
+    if (!mib && finding)
+        fail_msg("%s", finding->title);
+    if (mib) {
+        assert_non_null(finding);
+        assert_int_equal(finding->bytes, mib * MT_MIB);
+    }
+    program_end(report);
+}
+
+/* 160 MiB of its size: itself, a gradient, two blocks of state. */
+static const struct training one_layer = {.model = {{40 * MT_MIB, MT_MIB}, {1, 3}},
+                                          .layer = 40 * MT_MIB,
+                                          .activations = 100 * MT_MIB,
+                                          .activation_count = 1};
+
+static void a_layer_is_found_with_what_has_its_size(void **unused)
+{
+    struct training same = one_layer;
+
+    (void)unused;
+    expect_layer(&one_layer, 160);
+    same.activations = 40 * MT_MIB; /* as large, but a result */
+    expect_layer(&same, 160);
+}
+
+static void it_has_to_be_a_quarter_of_the_peak(void **unused)
+{
+    struct training training = one_layer;
+
+    (void)unused;
+    training.activations = 476 * MT_MIB; /* and 163 */
+    expect_layer(&training, 160);
+    training.activations = 478 * MT_MIB;
+    expect_layer(&training, 0);
+}
+
+static void it_has_to_be_half_of_the_parameters(void **unused)
+{
+    struct training training = one_layer;
+
+    (void)unused;
+    training.model = (struct model){{40 * MT_MIB, 21 * MT_MIB, 18 * MT_MIB}, {1, 1, 1}};
+    expect_layer(&training, 160);
+    training.model.sizes[1] = 23 * MT_MIB;
+    expect_layer(&training, 0);
+}
+
+/* The two ends of a model, but not a model of two layers, and not one of three. */
+static void two_are_the_ends_of_a_model(void **unused)
+{
+    struct training training = one_layer;
+
+    (void)unused;
+    training.model = (struct model){{40 * MT_MIB, MT_MIB, 2 * MT_MIB}, {2, 7, 1}};
+    expect_layer(&training, 200);
+    training.model.counts[1] = 6;
+    expect_layer(&training, 0);
+    training.model.counts[0] = 3;
+    training.model.counts[1] = 20;
+    expect_layer(&training, 0);
+}
+
+static void without_training_roles_are_not_sure_enough(void **unused)
+{
+    struct training training = one_layer;
+
+    (void)unused;
+    training.no_backward = true;
+    expect_layer(&training, 0);
+}
+
+/* ---- copies of weights ------------------------------------------------------------------- */
+
+struct inference {
+    struct model model, copies;
+    uint64_t more; /* of something else, at the peak */
+    bool before;   /* the copies are made before the first step */
+};
+
+static void expect_copies(const struct inference *inference, uint64_t bytes)
+{
+    uint64_t results[64];
+    uint32_t i, j, k, count;
+    const struct mt_finding *finding;
+    struct mt_report *report;
+
+    program_begin();
+    make(&inference->model);
+    if (inference->before)
+        make(&inference->copies);
+    for (i = 0; i < 4; i++) {
+        count = 0;
+        step_begins(i);
+        part_begins("forward");
+        for (j = 0; !inference->before && inference->copies.sizes[j]; j++)
+            for (k = 0; k < inference->copies.counts[j]; k++)
+                results[count++] = take("linear.py:forward:134", inference->copies.sizes[j]);
+        if (inference->more)
+            results[count++] = take("model.py:forward:9", inference->more);
+        while (count)
+            give(results[--count]);
+        part_ends("forward");
+        step_ends(i);
+    }
+    report = program_report();
+    finding = finding_of(report, "cast-weights");
+    if (!bytes && finding)
+        fail_msg("%s", finding->title);
+    if (bytes) {
+        assert_non_null(finding);
+        assert_int_equal(finding->bytes, bytes);
+    }
+    program_end(report);
+}
+
+#define KIB UINT64_C(1024)
+
+/* Two weights and biases of two sizes each; an embedding and a norm, which are not cast. */
+static const struct inference cast = {
+    .model = {{64 * MT_MIB, 96 * MT_MIB, 16 * KIB, 24 * KIB, 50 * MT_MIB, 6 * KIB},
+              {2, 2, 2, 2, 1, 9}},
+    .copies = {{32 * MT_MIB, 48 * MT_MIB, 8 * KIB, 12 * KIB}, {2, 2, 2, 2}}};
+
+#define CAST_BYTES (2 * (80 * MT_MIB + 20 * KIB))
+
+static void copies_of_weights_are_found(void **unused)
+{
+    struct inference more = cast;
+
+    (void)unused;
+    expect_copies(&cast, CAST_BYTES);
+    more.copies.counts[0] = 5; /* one for one: the others are results */
+    expect_copies(&more, CAST_BYTES);
+    more.copies.counts[0] = 1;
+    expect_copies(&more, CAST_BYTES - 32 * MT_MIB);
+}
+
+static void they_have_to_be_of_weights_and_of_biases(void **unused)
+{
+    struct inference inference = cast;
+
+    (void)unused;
+    inference.copies = (struct model){{32 * MT_MIB, 48 * MT_MIB, 8 * KIB}, {2, 2, 2}};
+    expect_copies(&inference, 0);
+    inference.model = (struct model){{64 * MT_MIB, 16 * KIB, 24 * KIB}, {4, 2, 2}};
+    inference.copies = (struct model){{32 * MT_MIB, 8 * KIB, 12 * KIB}, {4, 2, 2}};
+    expect_copies(&inference, 0);
+}
+
+static void half_of_the_parameters_have_to_have_one(void **unused)
+{
+    struct inference inference = cast;
+
+    (void)unused;
+    inference.model.sizes[4] = 319 * MT_MIB; /* beside 320 that have */
+    expect_copies(&inference, CAST_BYTES);
+    inference.model.sizes[4] = 322 * MT_MIB;
+    expect_copies(&inference, 0);
+}
+
+static void they_have_to_be_a_tenth_of_the_peak(void **unused)
+{
+    struct inference inference = cast;
+
+    (void)unused;
+    inference.more = 1060 * MT_MIB; /* and 530 */
+    expect_copies(&inference, CAST_BYTES);
+    inference.more = 1080 * MT_MIB;
+    expect_copies(&inference, 0);
+}
+
+/* Half as large, and there since before the first phase: no autocast made them. */
+static void they_are_made_in_a_phase(void **unused)
+{
+    struct inference inference = cast;
+
+    (void)unused;
+    inference.before = true;
+    expect_copies(&inference, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_layer_is_found_with_what_has_its_size),
+        cmocka_unit_test(it_has_to_be_a_quarter_of_the_peak),
+        cmocka_unit_test(it_has_to_be_half_of_the_parameters),
+        cmocka_unit_test(two_are_the_ends_of_a_model),
+        cmocka_unit_test(without_training_roles_are_not_sure_enough),
+        cmocka_unit_test(copies_of_weights_are_found),
+        cmocka_unit_test(they_have_to_be_of_weights_and_of_biases),
+        cmocka_unit_test(half_of_the_parameters_have_to_have_one),
+        cmocka_unit_test(they_have_to_be_a_tenth_of_the_peak),
+        cmocka_unit_test(they_are_made_in_a_phase),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
