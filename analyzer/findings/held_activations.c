@@ -77,12 +77,13 @@ enum mt_status mt_find_held_activations(struct mt_finding_search *search)
     const char *evidence[NAMED_LINES];
     char n[2][MT_UNITS_TEXT];
     uint32_t i, count = 0;
-    struct mt_finding finding = {
-        .id = "held-activations",
-        .severity = "info",
-        .evidence = evidence,
-        .advice =
-            "torch.utils.checkpoint around the modules that make them: backward makes them again"};
+    struct mt_finding finding = {.id = "held-activations",
+                                 .severity = "info",
+                                 .evidence = evidence,
+                                 .advice =
+                                     "torch.utils.checkpoint around the modules that make them: "
+                                     "backward makes them again; or "
+                                     "torch.autograd.graph.save_on_cpu: they wait in host memory"};
 
     if (!search->analysis->report->saw_backward || !device->instant_count ||
         device->instants[0].step == MT_NO_STEP)

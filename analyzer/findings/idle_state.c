@@ -11,7 +11,8 @@
 
 #include "units.h"
 
-#define MOST_MOVES (1u << 20) /* of a block, there and back, that are replayed */
+#define MOST_MOVES  (1u << 20) /* of a block, there and back, that are replayed */
+#define MOST_EVENTS 500000     /* of the device: a replay takes as long as the first reading */
 
 struct look {
     struct mt_finding_search *search;
@@ -31,7 +32,7 @@ struct look {
 
 /* ---- is it worth a reading? ------------------------------------------------------- */
 
-/* Of the phase that the peak is in: the row of what is idle of the state. */
+/* Of the phase that the peak is in: the row of the state that stays through it. */
 static const struct mt_idle_use *idle_at_peak(const struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
@@ -42,8 +43,8 @@ static const struct mt_idle_use *idle_at_peak(const struct mt_finding_search *se
     for (i = 0; i < device->idle_count; i++) {
         const struct mt_idle_use *idle = &device->idle[i];
         const struct mt_phase *phase = &phases[idle->phase];
-        if (idle->role == MT_ROLE_OPTIMIZER_STATE && idle->movable_bytes == idle->bytes &&
-            peak >= phase->begin_event && peak <= phase->end_event)
+        if (idle->role == MT_ROLE_OPTIMIZER_STATE && peak >= phase->begin_event &&
+            peak <= phase->end_event)
             return idle;
     }
     return NULL;
@@ -224,12 +225,11 @@ enum mt_status mt_find_idle_state(struct mt_finding_search *search)
     enum mt_status status = MT_OK;
 
     if (!mt_finding_replayable(search) || search->analysis->source->header.starts_in_middle ||
-        !may_pay(&look))
+        device->events > MOST_EVENTS || !may_pay(&look))
         return MT_OK;
     status = replay(&look);
     if (status == MT_OK && look.after.known &&
         look.after.allocated_bytes < device->allocated_peak.bytes &&
-        look.after.reserved_bytes <= device->reserved_peak.bytes &&
         mt_finding_matters(device->allocated_peak.bytes - look.after.allocated_bytes,
                            device->allocated_peak.bytes))
         status = say(&look);

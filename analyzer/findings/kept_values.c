@@ -172,7 +172,6 @@ enum mt_status mt_find_kept_values(struct mt_finding_search *search)
         status = mt_retime_replay(&look.retime, search, &look.after);
         if (status == MT_OK && look.after.known &&
             look.after.allocated_bytes < device->allocated_peak.bytes &&
-            look.after.reserved_bytes <= device->reserved_peak.bytes &&
             matters(&look, device->allocated_peak.bytes - look.after.allocated_bytes))
             status = say(&look);
     }

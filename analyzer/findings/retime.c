@@ -101,7 +101,7 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     uint32_t i;
 
     memset(peaks, 0, sizeof *peaks);
-    most_reserved_bytes[search->device->device] = UINT64_MAX;
+    most_reserved_bytes[search->device->device] = search->device->reserved_peak.bytes;
     if (retime->count)
         qsort(retime->events, retime->count, sizeof *retime->events, by_place);
     if (trial && merge(retime, &old, &merged)) {
@@ -114,7 +114,8 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     }
     for (i = 0; status == MT_OK && i < trial->device_count; i++) {
         const struct mt_replay_result *result = &trial->devices[i];
-        if (result->device == search->device->device && !result->failed_requests)
+        if (result->device == search->device->device && !result->failed_requests &&
+            !result->given_up)
             *peaks = (struct mt_retimed_peaks){true, result->counters.allocated.peak,
                                                result->counters.reserved.peak};
     }

@@ -21,7 +21,8 @@ struct mt_retime {
 };
 
 struct mt_retimed_peaks {
-    bool known; /* false: requests would have failed that did not fail in the run */
+    bool known; /* false: requests would have failed that did not fail in the run, or more
+                   would have been reserved than in it */
     uint64_t allocated_bytes, reserved_bytes;
 };
 

@@ -70,6 +70,8 @@ static struct expected list[] = {
     STATE("host_state", 0, "233 MiB"),
     STATE("two_states", 0, "292 MiB"),
     LAYER("adam_table", "781 MiB", "52.6 %", "156 MiB"),
+    STATE("host_stream", 0, "233 MiB"),
+    STATE("restarted", 0, "233 MiB"),
     LAYER("embedding", "781 MiB", "91.9 %", "391 MiB"),
     LAYER("embedding_clean", "391 MiB", "83.6 %", "391 MiB"),
     LAYER("labels", "1.15 GiB", "87.8 %", "195 MiB"),
@@ -84,6 +86,7 @@ static struct expected list[] = {
     COPIES("halved_beside", "193 MiB"),
     COPIES("halved_equal", "192 MiB"),
     COPIES("loaded", "312 MiB"),
+    COPIES("loaded_four", "559 MiB"),
     {"cast-weights", "autocast",
      "208 MiB of the peak, 29.1 %, are copies of the weights in half of their precision", 0, false},
 };
@@ -173,23 +176,52 @@ static void expect_change(const char *name, const char *id)
     mt_source_close(source);
 }
 
-static void state_on_the_host_saves_what_it_saved(void **unused)
+static void expect_state(const char *name)
 {
-    struct mt_report *report = analyze("findings", "host_state");
+    struct mt_report *report = analyze("findings", name);
     const struct mt_finding *finding = find(report, "idle-state");
 
-    (void)unused;
     assert_non_null(finding);
     assert_int_equal(finding->evidence_count, 4);
     assert_string_equal(finding->evidence[0], "234 MiB of it stay through step#1/backward, where "
                                               "the peak is, and are not used there");
-    assert_int_equal(truth("host_state", "reserved_peak_clean"), 2097152000);
+    assert_int_equal(truth(name, "reserved_peak_clean"), 2097152000);
     assert_string_equal(finding->evidence[2], "and 1.95 GiB reserved instead of 2.20 GiB");
     assert_string_equal(finding->evidence[3], "229 MiB to be moved each way, each time");
     mt_report_release(report);
     mt_source_close(source);
-    expect_change("host_state", "idle-state");
+    expect_change(name, "idle-state");
+}
+
+static void state_on_the_host_saves_what_it_saved(void **unused)
+{
+    (void)unused;
+    expect_state("host_state");
+    expect_state("host_stream");
     expect_change("two_states", "idle-state");
+}
+
+/* What the run did not do says nothing of what it would have done. */
+static void a_simulation_claims_nothing(void **unused)
+{
+    static const char *const names[] = {"host_state", "halved"};
+    const struct mt_analyze_options options = {
+        .replay = {.policy = "pytorch:expandable_segments:True"}};
+    struct mt_report *report = NULL;
+    struct mt_error error = {0};
+    char path[512];
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(names); i++) {
+        snprintf(path, sizeof path, "%s/findings/%s.pickle.zst", MEMTRACE_FIXTURES, names[i]);
+        assert_int_equal(mt_open_any(path, NULL, &source, &error), MT_OK);
+        assert_int_equal(mt_analyze(source, &options, &report, &error), MT_OK);
+        assert_null(find(report, "idle-state"));
+        assert_null(find(report, "dtype-copies"));
+        mt_report_release(report);
+        mt_source_close(source);
+    }
 }
 
 /* The change is not the replay: other blocks are cut from other places. */
@@ -249,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_run_has_those_that_it_has),
         cmocka_unit_test(state_on_the_host_saves_what_it_saved),
+        cmocka_unit_test(a_simulation_claims_nothing),
         cmocka_unit_test(a_model_in_one_dtype_saves_about_what_it_saved),
         cmocka_unit_test(the_evidence_is_what_is_there),
     };

@@ -63,6 +63,8 @@ static void train(uint32_t step, uint64_t *kept_gradient)
     work(step);
     in_loss = take("model.py:middle:6", 3 * MT_MIB);
     other = take("model.py:last:9", MT_MIB);
+    if (!step)
+        (void)take("model.py:last:9", 5 * MT_MIB); /* kept, but no activation */
     last = take("model.py:last:9", MT_MIB);
     end("forward");
     begin("loss");
@@ -240,6 +242,48 @@ static void the_highest_names_are_told(void **unused)
     assert_non_null(idle_of(report, "part ag", device->idle[0].role));
     assert_non_null(idle_of(report, "part bj", device->idle[0].role));
     assert_null(idle_of(report, "part ad", device->idle[0].role));
+    for (i = 1; i < device->idle_count; i++)
+        assert_true(device->idle[i].phase > device->idle[i - 1].phase);
+    program_end(report);
+}
+
+/* What stays through it is not known when it has no end. */
+static void a_phase_without_an_end_is_not_told(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    program_begin();
+    (void)take("module.py:_apply:1", 8 * MT_MIB);
+    begin("forward");
+    work(0);
+    end("forward");
+    begin("backward");
+    work(1);
+    report = program_report();
+    assert_non_null(idle_of(report, "forward", report->devices[0].idle[0].role));
+    assert_int_equal(report->devices[0].idle_count, 1);
+    program_end(report);
+}
+
+/* Its bytes would be those of the start. */
+static void a_phase_before_the_history_is_not_told(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    program_begin();
+    program.source.source.header.starts_in_middle = true;
+    (void)take("module.py:_apply:1", 8 * MT_MIB);
+    program.events[0].flags = MT_EVENT_INITIAL;
+    begin("early");
+    end("early");
+    begin("forward");
+    work(0);
+    end("forward");
+    report = program_report();
+    assert_int_equal(report->devices[0].idle_count, 1);
+    assert_non_null(idle_of(report, "forward", report->devices[0].idle[0].role));
     program_end(report);
 }
 
@@ -273,6 +317,8 @@ int main(void)
         cmocka_unit_test(what_lies_within_a_phase_is_its_work_too),
         cmocka_unit_test(without_training_nothing_is_said_to_be_idle),
         cmocka_unit_test(the_highest_names_are_told),
+        cmocka_unit_test(a_phase_without_an_end_is_not_told),
+        cmocka_unit_test(a_phase_before_the_history_is_not_told),
         cmocka_unit_test(roles_are_idle_where_nothing_reads_them),
     };
 

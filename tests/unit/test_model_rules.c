@@ -16,13 +16,13 @@ struct model {
     uint32_t counts[16];
 };
 
-static void make(const struct model *model)
+static void make(const struct model *model, const char *line)
 {
     uint32_t i, j;
 
     for (i = 0; model->sizes[i]; i++)
         for (j = 0; j < model->counts[i]; j++)
-            (void)take("module.py:_apply:1", model->sizes[i]);
+            (void)take(line ? line : "module.py:_apply:1", model->sizes[i]);
 }
 
 static void part_begins(const char *name)
@@ -43,6 +43,7 @@ struct training {
     uint64_t layer; /* a gradient and two blocks of state of that size */
     uint64_t activations, activation_count;
     bool no_backward;
+    const char *made_by; /* the parameters; NULL: moved */
 };
 
 static struct mt_report *train(const struct training *training)
@@ -51,7 +52,7 @@ static struct mt_report *train(const struct training *training)
     uint32_t i, j;
 
     program_begin();
-    make(&training->model);
+    make(&training->model, training->made_by);
     for (i = 0; i < 4; i++) {
         step_begins(i);
         part_begins("forward");
@@ -151,6 +152,48 @@ static void without_training_roles_are_not_sure_enough(void **unused)
     expect_layer(&training, 0);
 }
 
+/* Ten MiB four times is nobody's trouble, be it all there is. */
+static void it_has_to_matter(void **unused)
+{
+    struct training training = one_layer;
+
+    (void)unused;
+    training.model = (struct model){{15 * MT_MIB, MT_MIB}, {1, 3}};
+    training.layer = 15 * MT_MIB;
+    training.activations = MT_MIB;
+    expect_layer(&training, 0);
+    training.model.sizes[0] = training.layer = 16 * MT_MIB;
+    expect_layer(&training, 64);
+}
+
+static void expect_origin(const char *line, const char *text)
+{
+    struct training training = one_layer;
+    const struct mt_finding *finding;
+    struct mt_report *report;
+
+    training.made_by = line;
+    report = train(&training);
+    finding = finding_of(report, "large-layer");
+    assert_non_null(finding);
+    assert_string_equal(finding->evidence[1], text);
+    program_end(report);
+}
+
+static void the_module_shows_where_it_made_the_parameter(void **unused)
+{
+    (void)unused;
+    expect_origin("torch/nn/modules/sparse.py:__init__:160",
+                  "an embedding made it: __init__ sparse.py:160");
+    expect_origin("torch/nn/modules/linear.py:__init__:106",
+                  "a linear layer made it: __init__ linear.py:106");
+    expect_origin("model.py:__init__:3", "which module made it does not show; it came to the "
+                                         "device at __init__ model.py:3");
+    expect_origin("torch/nn/modules/sparse.py:reset_parameters:9",
+                  "which module made it does not show; it came to the device at reset_parameters "
+                  "sparse.py:9");
+}
+
 /* ---- copies of weights ------------------------------------------------------------------- */
 
 struct inference {
@@ -167,9 +210,9 @@ static void expect_copies(const struct inference *inference, uint64_t bytes)
     struct mt_report *report;
 
     program_begin();
-    make(&inference->model);
+    make(&inference->model, NULL);
     if (inference->before)
-        make(&inference->copies);
+        make(&inference->copies, NULL);
     for (i = 0; i < 4; i++) {
         count = 0;
         step_begins(i);
@@ -269,6 +312,8 @@ int main(void)
         cmocka_unit_test(it_has_to_be_half_of_the_parameters),
         cmocka_unit_test(two_are_the_ends_of_a_model),
         cmocka_unit_test(without_training_roles_are_not_sure_enough),
+        cmocka_unit_test(it_has_to_matter),
+        cmocka_unit_test(the_module_shows_where_it_made_the_parameter),
         cmocka_unit_test(copies_of_weights_are_found),
         cmocka_unit_test(they_have_to_be_of_weights_and_of_biases),
         cmocka_unit_test(half_of_the_parameters_have_to_have_one),
