@@ -238,7 +238,7 @@ static enum mt_status say(const struct setup *setup, const struct pairs *pairs,
 static enum mt_status prove(const struct setup *setup, const struct pairs *pairs)
 {
     const struct mt_device_report *device = setup->search->device;
-    struct mt_retime retime = {0};
+    struct mt_retime retime = {.within_reserved = true};
     struct mt_retimed_peaks after;
     enum mt_status status = MT_OK;
     uint32_t i;

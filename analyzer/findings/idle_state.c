@@ -219,6 +219,7 @@ static enum mt_status say(struct look *look)
 enum mt_status mt_find_idle_state(struct mt_finding_search *search)
 {
     struct look look = {.search = search,
+                        .retime = {.within_reserved = true},
                         .phases = &search->analysis->survey.phases,
                         .arena = &search->analysis->report->arena};
     const struct mt_device_report *device = search->device;

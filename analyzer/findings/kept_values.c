@@ -155,8 +155,10 @@ static bool matters(const struct look *look, uint64_t bytes)
 
 enum mt_status mt_find_kept_values(struct mt_finding_search *search)
 {
-    struct look look = {
-        .search = search, .analysis = search->analysis, .arena = &search->analysis->report->arena};
+    struct look look = {.search = search,
+                        .retime = {.within_reserved = true},
+                        .analysis = search->analysis,
+                        .arena = &search->analysis->report->arena};
     const struct mt_device_report *device = search->device;
     enum mt_status status;
 

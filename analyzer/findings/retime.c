@@ -101,7 +101,8 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     uint32_t i;
 
     memset(peaks, 0, sizeof *peaks);
-    most_reserved_bytes[search->device->device] = search->device->reserved_peak.bytes;
+    most_reserved_bytes[search->device->device] =
+        retime->within_reserved ? search->device->reserved_peak.bytes : UINT64_MAX;
     if (retime->count)
         qsort(retime->events, retime->count, sizeof *retime->events, by_place);
     if (trial && merge(retime, &old, &merged)) {

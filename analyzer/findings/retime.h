@@ -18,11 +18,11 @@ struct mt_retime {
         size_t number; /* of those at one place the first comes first */
     } * events;
     size_t count, capacity;
+    bool within_reserved; /* of no use if more is reserved than in the run: given up there */
 };
 
 struct mt_retimed_peaks {
-    bool known; /* false: requests would have failed that did not fail in the run, or more
-                   would have been reserved than in it */
+    bool known; /* false: requests would have failed that did not fail in the run; or given up */
     uint64_t allocated_bytes, reserved_bytes;
 };
 
