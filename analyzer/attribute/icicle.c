@@ -7,6 +7,7 @@
 #include "phase_names.h"
 #include "site.h"
 #include "speaking_stack.h"
+#include "ties.h"
 #include "units.h"
 
 #include <stdlib.h>
@@ -79,7 +80,8 @@ struct tree {
     enum mt_weigh weigh;
     struct mt_node *nodes;
     uint32_t count, capacity;
-    struct mt_map children; /* hash of (parent, identity) -> node */
+    struct mt_map children;     /* hash of (parent, identity) -> node */
+    struct mt_site_table sites; /* empty until something is tied */
 };
 
 static bool is_same(const struct mt_node *node, const struct mt_node *like)
@@ -91,6 +93,8 @@ static bool is_same(const struct mt_node *node, const struct mt_node *like)
     case MT_NODE_NO_STACK:
         return node->is_engine == like->is_engine && node->is_initial == like->is_initial &&
                !strcmp(node->phase_name, like->phase_name);
+    case MT_NODE_TIED:
+        return node->tie == like->tie && node->frame == like->frame && node->inner == like->inner;
     case MT_NODE_BLOCKS: return node->role == like->role && node->block_bytes == like->block_bytes;
     case MT_NODE_ROOT: break;
     }
@@ -106,6 +110,9 @@ static uint64_t hash_node(const struct mt_node *node)
     case MT_NODE_NO_STACK:
         hash ^= mt_hash_bytes(node->phase_name, strlen(node->phase_name));
         return mt_hash_u64(hash ^ (node->is_engine ? 1u : 0u) ^ (node->is_initial ? 2u : 0u));
+    case MT_NODE_TIED:
+        return mt_hash_u64(hash ^ mt_hash_u64((uint64_t)node->frame << 32 | node->inner) ^
+                           (uint64_t)node->tie);
     case MT_NODE_BLOCKS:
         return mt_hash_u64(hash ^ mt_hash_u64(node->block_bytes) ^ (uint64_t)node->role);
     case MT_NODE_ROOT: break;
@@ -192,6 +199,27 @@ static struct mt_node no_stack_node(const struct tree *tree, const struct mt_hol
     return node;
 }
 
+/* What the blocks belong to, if that is more than the phase. */
+static enum mt_status descend_tie(struct tree *tree, const struct mt_holding *holding, uint32_t *at)
+{
+    struct mt_node node = {
+        .kind = MT_NODE_TIED, .phase = MT_NO_PHASE, .tie = holding->tie, .frame = MT_NO_ID};
+    enum mt_status status = MT_OK;
+
+    node.inner = MT_NO_ID;
+    if (tree->nodes[*at].is_initial ||
+        (holding->tie != MT_TIE_LIBRARY && holding->tied == MT_NO_ID))
+        return MT_OK;
+    if (holding->tied != MT_NO_ID) {
+        status = mt_site_table_update(&tree->sites, tree->symbols);
+        node.frame = mt_site_table_site(&tree->sites, holding->tied);
+        node.inner = holding->tie == MT_TIE_PARAMETER
+                         ? node.frame
+                         : mt_site_table_inner(&tree->sites, tree->symbols, holding->tied);
+    }
+    return status ? status : descend(tree, node, holding, at);
+}
+
 static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *speaking,
                                   const struct mt_holding *holding, bool reversed)
 {
@@ -206,6 +234,8 @@ static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *s
     count_in(tree, 0, holding);
     if (!status && count == 0)
         status = descend(tree, no_stack_node(tree, holding), holding, &at);
+    if (!status && count == 0)
+        status = descend_tie(tree, holding, &at);
     for (uint32_t i = 0; !status && i < count; i++) {
         struct mt_node node = {.kind = MT_NODE_FRAME,
                                .frame = frames[reversed ? count - 1 - i : i],
@@ -246,6 +276,11 @@ static struct child describe(const struct tree *tree, uint32_t index)
         child.line = frame->line;
     } else if (node->kind == MT_NODE_NO_STACK) {
         child.name = node->phase_name;
+    } else if (node->kind == MT_NODE_TIED) {
+        const char *label =
+            mt_tie_label(tree->arena, tree->symbols, node->tie, node->frame, node->inner);
+
+        child.name = label ? label : "";
     }
     return child;
 }
@@ -398,79 +433,11 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
     if (!status)
         status = finish(&tree, icicle);
     mt_map_release(&tree.children);
+    mt_site_table_release(&tree.sites);
     free(tree.nodes);
     if (!status) {
         icicle->weigh = tree.weigh;
         *out = icicle;
     }
     return status;
-}
-
-/* ---- words ----------------------------------------------------------- */
-
-static const char *no_stack_label(struct mt_arena *arena, const struct mt_node *node)
-{
-    if (node->is_initial)
-        return "born before the trace";
-    if (node->is_engine && !strcmp(node->phase_name, "backward"))
-        return "autograd engine";
-    if (!*node->phase_name)
-        return "no stack recorded";
-    return mt_arena_printf(arena, "%s, in %s", node->is_engine ? "autograd engine" : "no stack",
-                           node->phase_name);
-}
-
-const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbols,
-                          const struct mt_node *node)
-{
-    char size[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-
-    switch (node->kind) {
-    case MT_NODE_ROOT: return "all";
-    case MT_NODE_FRAME: return mt_frame_label(arena, symbols, node->frame);
-    case MT_NODE_NO_STACK: return no_stack_label(arena, node);
-    case MT_NODE_BLOCKS: break;
-    }
-    if (!node->block_bytes)
-        return mt_arena_printf(arena, "%s", mt_weigh_format(count, MT_WEIGH_COUNT, node->blocks));
-    return mt_arena_printf(arena, "%s × %s", mt_format_count(count, node->blocks),
-                           mt_format_bytes(size, node->block_bytes));
-}
-
-static void add_name(struct mt_buf *out, const char *name)
-{
-    for (; name && *name; name++)
-        mt_buf_add_char(out, *name == ';' || *name == '\n' || *name == '\r' ? ':' : *name);
-}
-
-static void add_path(const struct mt_icicle *icicle, const struct mt_symbols *symbols,
-                     uint32_t index, struct mt_buf *out)
-{
-    uint32_t path[MT_SPEAKING_DEPTH + 3], count = 0;
-    struct mt_arena names = {0};
-
-    for (; index; index = icicle->nodes[index].parent)
-        path[count++] = index;
-    while (count-- > 0) {
-        add_name(out, mt_node_label(&names, symbols, &icicle->nodes[path[count]]));
-        mt_buf_add_char(out, count ? ';' : ' ');
-    }
-    mt_arena_release(&names);
-}
-
-void mt_icicle_fold(const struct mt_icicle *icicle, const struct mt_symbols *symbols,
-                    bool with_blocks, struct mt_buf *out)
-{
-    for (uint32_t i = 1; i < icicle->count; i++) {
-        const struct mt_node *node = &icicle->nodes[i];
-        uint64_t weight = with_blocks ? 0 : node->own_weight;
-
-        if (with_blocks && node->kind == MT_NODE_BLOCKS)
-            weight = node->weight;
-        if (weight == 0)
-            continue;
-        add_path(icicle, symbols, i, out);
-        mt_buf_add_u64(out, weight);
-        mt_buf_add_char(out, '\n');
-    }
 }

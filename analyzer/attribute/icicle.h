@@ -1,7 +1,7 @@
 /* Who holds the memory of an instant, as a tree: callers above callees, their
  * blocks as leaves. Plumbing frames are left out, their bytes stay with their
  * callers. Blocks without a stack hang below one node for each phase name in
- * which they were born. */
+ * which they were born, and there below what they belong to, if that is known. */
 #ifndef MT_ANALYZER_ICICLE_H
 #define MT_ANALYZER_ICICLE_H
 
@@ -13,6 +13,7 @@ enum mt_node_kind {
     MT_NODE_ROOT,
     MT_NODE_FRAME,
     MT_NODE_NO_STACK, /* `phase` has the name, MT_NO_PHASE: outside of any */
+    MT_NODE_TIED,     /* below it: what blocks belong to (mt_tie_label) */
     MT_NODE_BLOCKS    /* a leaf: blocks of one size and role, of one parent */
 };
 
@@ -30,7 +31,9 @@ struct mt_node {
     uint32_t parent;        /* index; the root is its own */
     uint32_t depth;         /* 0 at the root */
     uint32_t end;           /* index behind the last node below this one */
-    uint32_t frame;         /* FRAME: id */
+    uint32_t frame;         /* FRAME: id; TIED: site of what it belongs to, or MT_NO_ID */
+    uint32_t inner;         /* TIED: the innermost frame of that */
+    enum mt_tie tie;        /* TIED: how */
     int32_t phase;          /* NO_STACK: shown phase; BLOCKS: phase of birth of one */
     const char *phase_name; /* NO_STACK: of the phase, "" = none */
     bool is_engine;         /* NO_STACK: in backward, so the autograd engine's */
@@ -65,7 +68,8 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
                                struct mt_icicle **icicle) MT_MUST_USE;
 
 /* What a node is called: "forward train.py:47", "autograd engine", "no stack, in
- * warm-up", "born before the trace", "30 × 16.0 MiB", "30 blocks", "all". */
+ * warm-up", "backward of cross_entropy train.py:77", "born before the trace", "30 × 16.0 MiB", "30
+ * blocks", "all". */
 const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbols,
                           const struct mt_node *node);
 

@@ -475,3 +475,19 @@ uint32_t mt_site_table_site(const struct mt_site_table *table, uint32_t stack)
         return MT_NO_ID;
     return table->user[stack] != MT_NO_ID ? table->user[stack] : table->fallback[stack];
 }
+
+uint32_t mt_site_table_inner(const struct mt_site_table *table, const struct mt_symbols *symbols,
+                             uint32_t stack)
+{
+    uint32_t first = MT_NO_ID;
+
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
+        uint32_t frame = symbols->stacks[stack].frame;
+
+        if (!mt_site_table_is_plumbing(table, frame))
+            return frame;
+        if (first == MT_NO_ID)
+            first = frame;
+    }
+    return first;
+}

@@ -74,5 +74,8 @@ void mt_site_table_release(struct mt_site_table *table);
 enum mt_origin mt_site_table_origin(const struct mt_site_table *table, uint32_t frame);
 bool mt_site_table_is_plumbing(const struct mt_site_table *table, uint32_t frame);
 uint32_t mt_site_table_site(const struct mt_site_table *table, uint32_t stack);
+/* The innermost frame that is not plumbing; if all are, the innermost. Looks at the frames. */
+uint32_t mt_site_table_inner(const struct mt_site_table *table, const struct mt_symbols *symbols,
+                             uint32_t stack);
 
 #endif

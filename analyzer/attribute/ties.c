@@ -1,5 +1,7 @@
 #include "ties.h"
 
+#include "site.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,4 +158,18 @@ void mt_ties_release(struct mt_ties *ties)
     mt_map_release(&ties->newest);
     free(ties->blocks);
     memset(ties, 0, sizeof *ties);
+}
+
+const char *mt_tie_label(struct mt_arena *arena, const struct mt_symbols *symbols, enum mt_tie tie,
+                         uint32_t site, uint32_t inner)
+{
+    const char *place, *function;
+
+    if (tie == MT_TIE_LIBRARY)
+        return "cuBLAS (no Python stack)";
+    place = mt_frame_place(arena, symbols, site);
+    if (place && tie == MT_TIE_PARAMETER)
+        return mt_arena_printf(arena, "gradient of parameters %s", place);
+    function = mt_frame_function(arena, symbols, inner);
+    return place && function ? mt_arena_printf(arena, "backward of %s %s", function, place) : NULL;
 }

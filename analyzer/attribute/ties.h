@@ -48,4 +48,10 @@ void mt_ties_free(struct mt_ties *ties, uint32_t block);
 
 void mt_ties_release(struct mt_ties *ties);
 
+/* What a block without a stack belongs to, in words: "backward of cross_entropy train.py:77",
+ * "gradient of parameters train.py:12", "cuBLAS (no Python stack)". Of the stack that it is tied
+ * to: the site, and the innermost frame that is not plumbing. */
+const char *mt_tie_label(struct mt_arena *arena, const struct mt_symbols *symbols, enum mt_tie tie,
+                         uint32_t site, uint32_t inner);
+
 #endif

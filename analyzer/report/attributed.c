@@ -1,22 +1,8 @@
 #include "attributed.h"
 
+#include "ties.h"
+
 #include <string.h>
-
-static uint32_t inner_frame(const struct mt_attribution *attribution, uint32_t stack)
-{
-    const struct mt_symbols *symbols = attribution->symbols;
-    uint32_t first = MT_NO_ID;
-
-    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
-        uint32_t frame = symbols->stacks[stack].frame;
-
-        if (!mt_site_table_is_plumbing(&attribution->sites, frame))
-            return frame;
-        if (first == MT_NO_ID)
-            first = frame;
-    }
-    return first;
-}
 
 /* The range that a person would name: not the framework's, if there is one. */
 static int32_t named_phase(const struct mt_attribution *attribution, int32_t phase)
@@ -33,21 +19,22 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
 {
     int32_t phase = named_phase(attribution, holding->phase);
     uint32_t stack = holding->stack == MT_NO_ID ? holding->tied : holding->stack;
-    struct mt_attributed row = {.inner = inner_frame(attribution, stack),
-                                .site = mt_site_table_site(&attribution->sites, stack),
-                                .stack = holding->stack,
-                                .tie = holding->tie,
-                                .tied = holding->tied,
-                                .phase = "",
-                                .step = MT_NO_STEP,
-                                .role = holding->role,
-                                .initial = holding->first_birth_event < attribution->first_event,
-                                .bytes = (int64_t)holding->bytes,
-                                .blocks = (int64_t)holding->blocks,
-                                .largest = holding->bytes,
-                                .birth = phase,
-                                .requested_bytes = holding->requested_bytes,
-                                .block_bytes = holding->block_bytes};
+    struct mt_attributed row = {
+        .inner = mt_site_table_inner(&attribution->sites, attribution->symbols, stack),
+        .site = mt_site_table_site(&attribution->sites, stack),
+        .stack = holding->stack,
+        .tie = holding->tie,
+        .tied = holding->tied,
+        .phase = "",
+        .step = MT_NO_STEP,
+        .role = holding->role,
+        .initial = holding->first_birth_event < attribution->first_event,
+        .bytes = (int64_t)holding->bytes,
+        .blocks = (int64_t)holding->blocks,
+        .largest = holding->bytes,
+        .birth = phase,
+        .requested_bytes = holding->requested_bytes,
+        .block_bytes = holding->block_bytes};
 
     if (row.tie == MT_TIE_PARAMETER)
         row.inner = row.site; /* how it was moved to the device is no matter */
@@ -130,31 +117,14 @@ size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_
 
 /* ---- words --------------------------------------------------------------- */
 
-/* "backward of cross_entropy train.py:77": what it belongs to, in words. */
-static const char *tied_label(const struct mt_attribution *attribution,
-                              const struct mt_attributed *row)
-{
-    struct mt_arena *arena = attribution->arena;
-    const struct mt_symbols *symbols = attribution->symbols;
-    const char *place = mt_frame_place(arena, symbols, row->site);
-    const char *function = mt_frame_function(arena, symbols, row->inner);
-
-    if (!place || !function)
-        return NULL;
-    if (row->tie == MT_TIE_PARAMETER)
-        return mt_arena_printf(arena, "gradient of parameters %s", place);
-    return mt_arena_printf(arena, "backward of %s %s", function, place);
-}
-
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row)
 {
     if (row->stack == MT_NO_ID && row->initial)
         return "born before the trace begins";
-    if (row->tie == MT_TIE_LIBRARY)
-        return "cuBLAS (no Python stack)";
-    if (row->tied != MT_NO_ID)
-        return tied_label(attribution, row);
+    if (row->tie == MT_TIE_LIBRARY || row->tied != MT_NO_ID)
+        return mt_tie_label(attribution->arena, attribution->symbols, row->tie, row->site,
+                            row->inner);
     if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
         return "no Python stack (a C++ thread)";
     return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);

@@ -51,7 +51,8 @@ enum mt_color mt_icicle_color(const struct mt_icicle_view *view, const struct mt
 {
     switch (node->kind) {
     case MT_NODE_ROOT: return MT_COLOR_ROOT;
-    case MT_NODE_NO_STACK: return MT_ENGINE_COLOR;
+    case MT_NODE_NO_STACK:
+    case MT_NODE_TIED: return MT_ENGINE_COLOR;
     case MT_NODE_BLOCKS: return mt_role_color(node->role);
     case MT_NODE_FRAME: break;
     }
@@ -76,6 +77,8 @@ static struct mt_cell_box cell_box(const struct mt_icicle_view *view, const stru
 /* Neighbours of one origin differ a little, so that their edges show. */
 static uint8_t node_shade(const struct mt_node *node)
 {
+    if (node->kind == MT_NODE_TIED)
+        return 1;
     return node->kind == MT_NODE_FRAME ? node->frame & 1 : 0;
 }
 
@@ -131,6 +134,7 @@ static const char *node_text(const struct mt_icicle_view *view, const struct mt_
     case MT_NODE_ROOT: text = view->subject->root; break;
     case MT_NODE_FRAME: return mt_cell_frame_text(view->drawing, view->symbols, node->frame, room);
     case MT_NODE_NO_STACK: text = no_stack_text(view, node, room); break;
+    case MT_NODE_TIED: text = mt_node_label(&view->drawing->arena, view->symbols, node); break;
     case MT_NODE_BLOCKS:
         text = blocks_text(view, node, room);
         /* half a number misleads */
@@ -141,7 +145,8 @@ static const char *node_text(const struct mt_icicle_view *view, const struct mt_
     return text ? text : "";
 }
 
-static const char *const cell_roles[] = {"cell:root", "cell:frame", "cell:no-stack", "cell:blocks"};
+static const char *const cell_roles[] = {"cell:root", "cell:frame", "cell:no-stack", "cell:tied",
+                                         "cell:blocks"};
 
 static void draw_node(const struct mt_icicle_view *view, const struct mt_node *node)
 {

@@ -79,6 +79,11 @@ static void make_world(struct world *world)
         uint32_t stack = random_below(STACKS + 10);
 
         holding->stack = stack < world->symbols.stack_count ? stack : MT_NO_ID;
+        holding->tied = MT_NO_ID;
+        holding->tie =
+            holding->stack == MT_NO_ID ? (enum mt_tie)random_below(MT_TIE_COUNT) : MT_TIE_NONE;
+        if (holding->tie == MT_TIE_PARAMETER || holding->tie == MT_TIE_FORWARD)
+            holding->tied = random_below(world->symbols.stack_count);
         holding->phase = (int32_t)random_below(PHASES + 1) - 1;
         holding->role = (enum mt_role)random_below(MT_ROLE_COUNT);
         holding->block_bytes = 512u << random_below(20);
@@ -155,6 +160,8 @@ static void check_siblings(const struct world *world, const struct mt_icicle *ic
             assert_false(
                 node->kind == MT_NODE_NO_STACK && !strcmp(node->phase_name, other->phase_name) &&
                 node->is_engine == other->is_engine && node->is_initial == other->is_initial);
+            assert_false(node->kind == MT_NODE_TIED && node->tie == other->tie &&
+                         node->frame == other->frame && node->inner == other->inner);
             assert_false(node->kind == MT_NODE_BLOCKS && node->role == other->role &&
                          node->block_bytes == other->block_bytes);
         }
@@ -288,6 +295,8 @@ static void phases_name_what_has_no_stack(void **state)
     assert_false(mt_phase_is_backward(world.phases, PHASES, 1));
     world.count = 1;
     world.holdings[0].stack = MT_NO_ID;
+    world.holdings[0].tie = MT_TIE_NONE;
+    world.holdings[0].tied = MT_NO_ID;
     world.holdings[0].first_birth_event = 7;
     world.holdings[0].phase = 4;
     assert_string_equal(mt_node_label(&world.arena, &world.symbols,
@@ -306,6 +315,13 @@ static void phases_name_what_has_no_stack(void **state)
     assert_string_equal(mt_node_label(&world.arena, &world.symbols,
                                       &build(&world, false, MT_WEIGH_ALLOCATED)->nodes[1]),
                         "no stack recorded");
+    world.holdings[0].tie = MT_TIE_LIBRARY;
+    world.holdings[0].phase = 4;
+    assert_string_equal(mt_node_label(&world.arena, &world.symbols,
+                                      &build(&world, false, MT_WEIGH_ALLOCATED)->nodes[2]),
+                        "cuBLAS (no Python stack)");
+    world.holdings[0].tie = MT_TIE_PHASE; /* that is said already */
+    assert_int_equal(build(&world, false, MT_WEIGH_ALLOCATED)->count, 3);
     mt_symbols_release(&world.symbols);
     mt_arena_release(&world.arena);
 }
