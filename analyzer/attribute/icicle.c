@@ -94,7 +94,8 @@ static bool is_same(const struct mt_node *node, const struct mt_node *like)
         return node->is_engine == like->is_engine && node->is_initial == like->is_initial &&
                !strcmp(node->phase_name, like->phase_name);
     case MT_NODE_TIED:
-        return node->tie == like->tie && node->frame == like->frame && node->inner == like->inner;
+        return node->tie == like->tie && node->frame == like->frame &&
+               node->function == like->function;
     case MT_NODE_BLOCKS: return node->role == like->role && node->block_bytes == like->block_bytes;
     case MT_NODE_ROOT: break;
     }
@@ -111,7 +112,7 @@ static uint64_t hash_node(const struct mt_node *node)
         hash ^= mt_hash_bytes(node->phase_name, strlen(node->phase_name));
         return mt_hash_u64(hash ^ (node->is_engine ? 1u : 0u) ^ (node->is_initial ? 2u : 0u));
     case MT_NODE_TIED:
-        return mt_hash_u64(hash ^ mt_hash_u64((uint64_t)node->frame << 32 | node->inner) ^
+        return mt_hash_u64(hash ^ mt_hash_u64((uint64_t)node->frame << 32 | node->function) ^
                            (uint64_t)node->tie);
     case MT_NODE_BLOCKS:
         return mt_hash_u64(hash ^ mt_hash_u64(node->block_bytes) ^ (uint64_t)node->role);
@@ -206,7 +207,7 @@ static enum mt_status descend_tie(struct tree *tree, const struct mt_holding *ho
         .kind = MT_NODE_TIED, .phase = MT_NO_PHASE, .tie = holding->tie, .frame = MT_NO_ID};
     enum mt_status status = MT_OK;
 
-    node.inner = MT_NO_ID;
+    node.inner = node.function = MT_NO_ID;
     if (tree->nodes[*at].is_initial ||
         (holding->tie != MT_TIE_LIBRARY && holding->tied == MT_NO_ID))
         return MT_OK;
@@ -217,6 +218,8 @@ static enum mt_status descend_tie(struct tree *tree, const struct mt_holding *ho
                          ? node.frame
                          : mt_site_table_inner(&tree->sites, tree->symbols, holding->tied);
     }
+    if (node.inner < tree->symbols->frame_count)
+        node.function = tree->symbols->frames[node.inner].function;
     return status ? status : descend(tree, node, holding, at);
 }
 

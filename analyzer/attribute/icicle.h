@@ -32,7 +32,8 @@ struct mt_node {
     uint32_t depth;         /* 0 at the root */
     uint32_t end;           /* index behind the last node below this one */
     uint32_t frame;         /* FRAME: id; TIED: site of what it belongs to, or MT_NO_ID */
-    uint32_t inner;         /* TIED: the innermost frame of that */
+    uint32_t inner;         /* TIED: the innermost frame of that, or one of its function */
+    uint32_t function;      /* TIED: its function */
     enum mt_tie tie;        /* TIED: how */
     int32_t phase;          /* NO_STACK: shown phase; BLOCKS: phase of birth of one */
     const char *phase_name; /* NO_STACK: of the phase, "" = none */
