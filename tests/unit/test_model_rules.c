@@ -199,7 +199,7 @@ static void the_module_shows_where_it_made_the_parameter(void **unused)
 struct inference {
     struct model model, copies;
     uint64_t more; /* of something else, at the peak */
-    bool before;   /* the copies are made before the first step */
+    bool before;   /* the copies are made, and end, before the first step */
 };
 
 static void expect_copies(const struct inference *inference, uint64_t bytes)
@@ -211,8 +211,11 @@ static void expect_copies(const struct inference *inference, uint64_t bytes)
 
     program_begin();
     make(&inference->model, NULL);
-    if (inference->before)
-        make(&inference->copies, NULL);
+    for (j = count = 0; inference->before && inference->copies.sizes[j]; j++)
+        for (k = 0; k < inference->copies.counts[j]; k++)
+            results[count++] = take("train.py:load:5", inference->copies.sizes[j]);
+    while (inference->before && count)
+        give(results[--count]);
     for (i = 0; i < 4; i++) {
         count = 0;
         step_begins(i);
@@ -304,6 +307,37 @@ static void they_are_made_in_a_phase(void **unused)
     expect_copies(&inference, 0);
 }
 
+/* State of the optimizer in half precision is as large, and one for one. */
+static void state_in_half_precision_is_no_copy(void **unused)
+{
+    struct mt_report *report;
+    uint32_t i, j, k;
+
+    (void)unused;
+    program_begin();
+    make(&cast.model, NULL);
+    for (i = 0; i < 4; i++) {
+        uint64_t result;
+        step_begins(i);
+        part_begins("forward");
+        result = take("model.py:forward:9", MT_MIB);
+        part_ends("forward");
+        part_begins("backward");
+        give(result);
+        part_ends("backward");
+        part_begins("optimizer");
+        for (j = 0; !i && cast.copies.sizes[j]; j++)
+            for (k = 0; k < cast.copies.counts[j]; k++)
+                (void)take("adam.py:state:2", cast.copies.sizes[j]);
+        part_ends("optimizer");
+        step_ends(i);
+    }
+    report = program_report();
+    assert_true(report->devices[0].peak_role_bytes[MT_ROLE_OPTIMIZER_STATE] >= CAST_BYTES);
+    assert_null(finding_of(report, "cast-weights"));
+    program_end(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +353,7 @@ int main(void)
         cmocka_unit_test(half_of_the_parameters_have_to_have_one),
         cmocka_unit_test(they_have_to_be_a_tenth_of_the_peak),
         cmocka_unit_test(they_are_made_in_a_phase),
+        cmocka_unit_test(state_in_half_precision_is_no_copy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
