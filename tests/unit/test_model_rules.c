@@ -304,6 +304,7 @@ static void they_are_made_in_a_phase(void **unused)
 
     (void)unused;
     inference.before = true;
+    inference.more = MT_MIB; /* a model is called, so that roles are known */
     expect_copies(&inference, 0);
 }
 
