@@ -12,7 +12,7 @@
 
 __extension__ typedef __int128 wide;
 
-enum { MOST_VALUES = 1 << 14 };
+enum { MOST_VALUES = 1 << 13 };
 #define MOST_BYTES (UINT64_C(1) << 53)
 
 /* ---- steps ------------------------------------------------------------------------- */
@@ -39,6 +39,7 @@ uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_re
 struct pairs {
     const uint64_t *values;
     uint32_t count, stride; /* every stride-th value */
+    int64_t steepest;       /* no pair's slope is steeper, up or down */
     wide *rest, *scratch;
 };
 
@@ -78,7 +79,7 @@ static uint64_t count_up_to(struct pairs *pairs, int64_t slope)
 /* The smallest whole slope that `rank` pairs do not exceed. */
 static int64_t slope_of_rank(struct pairs *pairs, uint64_t rank)
 {
-    int64_t low = -(int64_t)MOST_BYTES, high = (int64_t)MOST_BYTES;
+    int64_t low = -pairs->steepest, high = pairs->steepest;
 
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -90,12 +91,26 @@ static int64_t slope_of_rank(struct pairs *pairs, uint64_t rank)
     return low;
 }
 
+static int64_t range_of(const struct pairs *pairs)
+{
+    uint64_t low = MOST_BYTES, high = 0;
+    uint32_t i;
+
+    for (i = 0; i < pairs->count; i++) {
+        uint64_t value = mt_min_u64(pairs->values[i * pairs->stride], MOST_BYTES);
+        low = mt_min_u64(low, value);
+        high = mt_max_u64(high, value);
+    }
+    return (int64_t)(high - low);
+}
+
 enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope)
 {
     struct pairs pairs = {.values = values, .stride = (count - 1) / MOST_VALUES + 1};
     uint64_t all;
 
     pairs.count = (count - 1) / pairs.stride + 1;
+    pairs.steepest = range_of(&pairs);
     all = (uint64_t)pairs.count * (pairs.count - 1) / 2;
     pairs.rest = calloc(pairs.count, sizeof *pairs.rest);
     pairs.scratch = calloc(pairs.count, sizeof *pairs.scratch);

@@ -26,7 +26,7 @@ static inline uint32_t mt_warm_up_steps(uint32_t steps)
 
 /* Slope of values at 0, 1, 2, ...: the median of the slopes of all pairs
  * (Theil-Sen), rounded to whole bytes; values in the middle of a range that is far
- * away from the others do not change it. O(n log n); of more than 2^14 values
+ * away from the others do not change it. O(n log n); of more than 2^13 values
  * every second, third, ... is looked at. count >= 2, values below 2^53. */
 enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope) MT_MUST_USE;
 

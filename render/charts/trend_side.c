@@ -40,13 +40,22 @@ static void tell_growth(const struct mt_finding *growth, struct words *words)
     add(words, words->advice);
 }
 
+/* Enough to ask why, though nothing is kept. */
+static bool rises(const struct mt_trend *trend)
+{
+    double rise = (double)trend->bytes_per_step * (trend->end - trend->begin);
+
+    return trend->has_slope && trend->bytes_per_step > 0 &&
+           (trend->bytes_per_step > 64 * (int64_t)MT_KIB || rise > (double)trend->level_bytes / 20);
+}
+
 static void tell_steady(struct mt_drawing *drawing, const struct mt_trend *trend,
                         struct words *words)
 {
     char n[MT_UNITS_TEXT];
 
     words->head = "No line of the program leaves more behind after each step.";
-    if (trend->has_slope && trend->bytes_per_step > 64 * (int64_t)MT_KIB)
+    if (rises(trend))
         add(words, mt_arena_printf(&drawing->arena,
                                    "The level rises by %s per step all the same: what is replaced "
                                    "by something larger, a queue or a cache that fills is no "
