@@ -15,6 +15,8 @@ struct item {
     const struct mt_live_row *row;
     uint64_t largest;
     bool several_roles;
+    const char *file;  /* of the site */
+    const char *loose; /* as the key of the place, without that file */
 };
 
 struct side {
@@ -79,7 +81,12 @@ static enum mt_status fill_item(const struct side *side, const struct mt_live_ro
                                       row->phase, function_of(symbols, site),
                                       file_of(symbols, site), function_of(symbols, inner),
                                       file_of(symbols, inner), stack == MT_NO_ID ? row->label : "");
-    return item->place.key ? MT_OK : MT_ERR_MEMORY;
+    item->file = file_of(symbols, site);
+    item->loose = mt_arena_printf(
+        side->arena, "%d\n%s\n%s\n%s\n%s", (int)row->tie, row->phase, function_of(symbols, site),
+        function_of(symbols, inner),
+        strcmp(file_of(symbols, inner), item->file) == 0 ? "" : file_of(symbols, inner));
+    return item->place.key && item->loose ? MT_OK : MT_ERR_MEMORY;
 }
 
 static int by_place(const void *a, const void *b)
@@ -155,6 +162,99 @@ static struct mt_place_item *places_of(const struct side *side)
     return places;
 }
 
+/* ---- files with another name ---------------------------------------------------- */
+
+/* What has no partner, by its looser key. */
+struct rest {
+    struct mt_place_item *places;
+    size_t *indices; /* parallel: of the side's items */
+    size_t count;
+};
+
+static bool has_file(const struct side *side, const char *file)
+{
+    for (size_t i = 0; i < side->count; i++)
+        if (strcmp(side->items[i].file, file) == 0)
+            return true;
+    return false;
+}
+
+/* Place and index, to be sorted together. */
+struct loose {
+    struct mt_place_item place;
+    size_t index;
+};
+
+static int by_loose(const void *a, const void *b)
+{
+    const struct loose *x = a, *y = b;
+    int order = mt_place_item_order(&x->place, &y->place);
+
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Those whose file the other side does not know at all: it may be there under another
+ * name. Of equal ones the first. */
+static enum mt_status find_rest(const struct side *side, const struct mt_place_item *places,
+                                const struct side *other, struct rest *rest)
+{
+    struct loose *found = calloc(side->count + 1, sizeof *found);
+    size_t count = 0;
+
+    rest->places = calloc(side->count + 1, sizeof *rest->places);
+    rest->indices = calloc(side->count + 1, sizeof *rest->indices);
+    if (!found || !rest->places || !rest->indices) {
+        free(found);
+        return MT_ERR_MEMORY;
+    }
+    for (size_t i = 0; i < side->count; i++) {
+        if (places[i].partner != MT_NO_PARTNER || !*side->items[i].file ||
+            has_file(other, side->items[i].file))
+            continue;
+        found[count] = (struct loose){places[i], i};
+        found[count++].place.key = side->items[i].loose;
+    }
+    qsort(found, count, sizeof *found, by_loose);
+    for (size_t i = 0; i < count; i++) {
+        if (i && mt_place_item_order(&found[i - 1].place, &found[i].place) == 0)
+            continue;
+        rest->places[rest->count] = found[i].place;
+        rest->indices[rest->count++] = found[i].index;
+    }
+    free(found);
+    return MT_OK;
+}
+
+static void release_rest(struct rest *rest)
+{
+    free(rest->places);
+    free(rest->indices);
+}
+
+/* A file that is gone and one that is new, with the same functions, are one file. */
+static enum mt_status match_renamed(const struct side *a, struct mt_place_item *of_a,
+                                    const struct side *b, struct mt_place_item *of_b)
+{
+    struct rest rest_a = {0}, rest_b = {0};
+    enum mt_status status = find_rest(a, of_a, b, &rest_a);
+
+    if (!status)
+        status = find_rest(b, of_b, a, &rest_b);
+    if (!status)
+        status = mt_match_places(rest_a.places, rest_a.count, rest_b.places, rest_b.count);
+    for (size_t i = 0; i < rest_a.count && !status; i++) {
+        size_t partner = rest_a.places[i].partner;
+
+        if (partner == MT_NO_PARTNER)
+            continue;
+        of_a[rest_a.indices[i]].partner = rest_b.indices[partner];
+        of_b[rest_b.indices[partner]].partner = rest_a.indices[i];
+    }
+    release_rest(&rest_a);
+    release_rest(&rest_b);
+    return status;
+}
+
 static enum mt_status match(const struct side *a, const struct side *b, struct mt_diff_rows *out)
 {
     struct mt_place_item *of_a = places_of(a), *of_b = places_of(b);
@@ -162,6 +262,8 @@ static enum mt_status match(const struct side *a, const struct side *b, struct m
 
     if (of_a && of_b)
         status = mt_match_places(of_a, a->count, of_b, b->count);
+    if (!status)
+        status = match_renamed(a, of_a, b, of_b);
     for (size_t i = 0; i < a->count && !status; i++) {
         size_t partner = of_a[i].partner;
 

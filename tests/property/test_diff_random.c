@@ -18,7 +18,20 @@ struct run {
     struct mt_report *report;
 };
 
-static void make_run(struct run *run, uint64_t from, uint32_t lines_down,
+/* The user's file gets another name. */
+static void rename_file(struct fake *fake)
+{
+    static const char to[] = "/a/better_name.py";
+    struct mt_symbols *symbols = &fake->source.symbols;
+    uint32_t file;
+
+    assert_int_equal(mt_symbols_string(symbols, to, strlen(to), &file), MT_OK);
+    for (uint32_t i = 0; i < symbols->frame_count; i++)
+        if (strcmp(mt_symbols_text(symbols, symbols->frames[i].file), "/a/train.py") == 0)
+            symbols->frames[i].file = file;
+}
+
+static void make_run(struct run *run, uint64_t from, uint32_t lines_down, bool renamed,
                      const struct mt_question *question)
 {
     struct mt_analyze_options options = {.path = "random", .question = question};
@@ -28,6 +41,8 @@ static void make_run(struct run *run, uint64_t from, uint32_t lines_down,
     make(&run->fake, false, from % 5 == 4, false);
     for (uint32_t i = 0; i < run->fake.source.symbols.frame_count; i++)
         run->fake.source.symbols.frames[i].line += lines_down;
+    if (renamed)
+        rename_file(&run->fake);
     options.replay.policy = "recorded";
     assert_int_equal(mt_analyze(&run->fake.source, &options, &run->report, &error), MT_OK);
 }
@@ -109,8 +124,8 @@ static void random_pairs(void **state)
         struct mt_question question = {.at = round % 2 ? MT_AT_END : MT_AT_PEAK};
         static struct run a, b;
 
-        make_run(&a, 2 * round, 0, &question);
-        make_run(&b, 2 * round + 1, (uint32_t)(round % 3), &question);
+        make_run(&a, 2 * round, 0, false, &question);
+        make_run(&b, 2 * round + 1, (uint32_t)(round % 3), round % 7 == 0, &question);
         compare(&a, &b, false);
         unmake_run(&a);
         unmake_run(&b);
@@ -124,8 +139,24 @@ static void moved_lines(void **state)
         struct mt_question question = {.at = MT_AT_EVENT, .value = round};
         static struct run a, b;
 
-        make_run(&a, round, 0, &question);
-        make_run(&b, round, (uint32_t)(round % 4), &question);
+        make_run(&a, round, 0, false, &question);
+        make_run(&b, round, (uint32_t)(round % 4), false, &question);
+        compare(&a, &b, true);
+        unmake_run(&a);
+        unmake_run(&b);
+    }
+}
+
+/* Another name, and other lines in it: neither gone nor new. */
+static void a_file_with_another_name(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 150; round++) {
+        struct mt_question question = {.at = MT_AT_EVENT, .value = round};
+        static struct run a, b;
+
+        make_run(&a, round, 0, false, &question);
+        make_run(&b, round, (uint32_t)(round % 4), true, &question);
         compare(&a, &b, true);
         unmake_run(&a);
         unmake_run(&b);
@@ -135,7 +166,8 @@ static void moved_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_pairs),
-                                       cmocka_unit_test(moved_lines)};
+                                       cmocka_unit_test(moved_lines),
+                                       cmocka_unit_test(a_file_with_another_name)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
