@@ -102,7 +102,7 @@ static void oom_adam_would_have_gone_on_in_expandable_segments(void **unused)
 
     (void)unused;
     assert_int_equal(answer->cause, MT_OOM_FRAGMENTATION);
-    assert_int_equal(answer->unused_bytes, 77820928); /* 74.22 MiB */
+    assert_int_equal(answer->unused_bytes, 77820928);           /* 74.22 MiB */
     assert_int_equal(answer->ways[1].fit_bytes, 1648 * MT_MIB); /* and in a real run */
     assert_true(answer->ways[1].same_limit);
     finish();
