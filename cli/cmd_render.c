@@ -17,6 +17,8 @@
 #include "report.h"
 #include "util.h"
 
+#define WALL        2400.0 /* pixels: larger pictures are made of finer models */
+#define FINE_BINS   4096
 #define MOST_CHARTS 32
 
 struct arguments {
@@ -26,7 +28,7 @@ struct arguments {
     uint64_t jobs;
     const char *axis, *order;
     uint64_t device; /* MT_EVERY_DEVICE: not said */
-    bool whole;
+    bool whole, force;
     struct mt_blocks_option blocks;
     const char *zoom; /* path of a phase: flame chart */
     const char *by;
@@ -258,6 +260,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
         mt_say("cannot draw '%s': %s", arguments->picture.output, error.text);
         exit_code = MT_EXIT_OUTPUT;
     } else {
+        drawing.huge = arguments->force;
         exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
     }
     mt_drawing_release(&drawing);
@@ -278,6 +281,8 @@ static struct mt_analyze_options options_of(const struct arguments *arguments)
 
     if (is_icicle(arguments))
         return mt_blocks_analysis(blocks, arguments->path);
+    if (arguments->picture.width > WALL || arguments->picture.height > WALL)
+        options.bins = FINE_BINS;
     options.window.has_step = blocks->step <= INT64_MAX;
     if (options.window.has_step)
         options.window.step = (int64_t)blocks->step;
@@ -333,7 +338,7 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
         {"order", 0, MT_OPTION_TEXT, "NAME",
          "address: segments by creation, address, size, pool or stream", &arguments.order},
         {"force", 0, MT_OPTION_FLAG, NULL, "also a PNG of more pixels than most viewers can show",
-         &arguments.options.huge},
+         &arguments.force},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

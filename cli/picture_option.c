@@ -1,5 +1,7 @@
 #include "picture_option.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +72,35 @@ bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
     return false;
 }
 
+static bool to_file(void *context, const void *bytes, size_t length)
+{
+    return fwrite(bytes, 1, length, context) == length;
+}
+
+/* Piece by piece: a huge picture has no room in memory. */
+static int write_huge(const struct mt_picture *picture, const struct mt_drawing *drawing,
+                      size_t *bytes)
+{
+    FILE *file = fopen(picture->output, "wb");
+    const struct mt_png_sink sink = {to_file, file};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status = MT_ERR_OUTPUT;
+    long length = -1;
+
+    if (file) {
+        status = mt_png_stream(drawing, picture->theme_kind, MT_PNG_SCALE, &sink, &error);
+        length = ftell(file);
+    }
+    if (status && status != MT_ERR_OUTPUT)
+        mt_say("cannot draw '%s': %s", picture->output, error.text);
+    if ((file && fclose(file) != 0) || status == MT_ERR_OUTPUT) {
+        mt_say("cannot write '%s': %s", picture->output, strerror(errno));
+        status = MT_ERR_OUTPUT;
+    }
+    *bytes = length < 0 ? 0 : (size_t)length;
+    return status ? MT_EXIT_OUTPUT : MT_EXIT_OK;
+}
+
 int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
                      size_t *bytes)
 {
@@ -77,6 +108,8 @@ int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *
     struct mt_buf out = {0};
     int code;
 
+    if (picture->is_png && drawing->huge)
+        return write_huge(picture, drawing, bytes);
     if (mt_drawing_write(drawing, picture->theme_kind, picture->is_png, &out, &error) != MT_OK) {
         mt_say("cannot draw '%s': %s", picture->output, error.text);
         code = MT_EXIT_OUTPUT;

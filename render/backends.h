@@ -14,6 +14,15 @@ enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme them
 enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                             struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
+/* The same, handed on piece by piece: what it takes does not grow with the picture.
+ * `write` answers false if a piece could not be written: MT_ERR_OUTPUT then. */
+struct mt_png_sink {
+    bool (*write)(void *context, const void *bytes, size_t length);
+    void *context;
+};
+enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
+                             const struct mt_png_sink *sink, struct mt_error *error) MT_MUST_USE;
+
 bool mt_png_available(void);
 
 #endif

@@ -40,7 +40,6 @@ enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_repo
 
     memset(&drawing, 0, sizeof drawing);
     status = chart->draw(report, device, options, &drawing, error);
-    drawing.huge = options->huge;
     if (status == MT_OK)
         status = mt_drawing_write(&drawing, theme, is_png, out, error);
     mt_drawing_release(&drawing);

@@ -19,9 +19,26 @@ bool mt_png_available(void)
     return true;
 }
 
-static void append(png_structp png, png_bytep bytes, size_t length)
+/* What is drawn, how, and where it goes. */
+struct job {
+    const struct mt_drawing *drawing;
+    const struct mt_png_sink *sink;
+    struct mt_raster *raster;
+    double scale;
+    png_bytep row;
+    enum mt_status status;
+    bool is_full; /* the sink took no more */
+    struct mt_error *error;
+};
+
+static void hand_on(png_structp png, png_bytep bytes, size_t length)
 {
-    mt_buf_add(png_get_io_ptr(png), bytes, length);
+    struct job *job = png_get_io_ptr(png);
+
+    if (job->sink->write(job->sink->context, bytes, length))
+        return;
+    job->is_full = true;
+    png_error(png, "");
 }
 
 static void nothing_to_flush(png_structp png)
@@ -117,16 +134,6 @@ static enum mt_status write_rows(png_structp png, struct mt_raster *raster, png_
     return status;
 }
 
-/* What was drawn, and how; the answer stays valid where libpng jumps out. */
-struct job {
-    const struct mt_drawing *drawing;
-    struct mt_raster *raster;
-    double scale;
-    png_bytep row;
-    enum mt_status status;
-    struct mt_error *error;
-};
-
 static bool encode(png_structp png, png_infop info, struct job *job)
 {
     if (setjmp(png_jmpbuf(png)))
@@ -142,7 +149,7 @@ static bool encode(png_structp png, png_infop info, struct job *job)
     return true;
 }
 
-static enum mt_status write_picture(struct job *job, struct mt_buf *out)
+static enum mt_status write_picture(struct job *job)
 {
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, jump_out, silent);
     png_infop info = png ? png_create_info_struct(png) : NULL;
@@ -150,7 +157,7 @@ static enum mt_status write_picture(struct job *job, struct mt_buf *out)
     bool ok = false;
 
     if (info && mt_buf_reserve(&row, (size_t)mt_raster_width(job->raster) * 3)) {
-        png_set_write_fn(png, out, append, nothing_to_flush);
+        png_set_write_fn(png, job, hand_on, nothing_to_flush);
         job->row = (png_bytep)row.data;
         ok = encode(png, info, job);
     }
@@ -158,22 +165,40 @@ static enum mt_status write_picture(struct job *job, struct mt_buf *out)
     png_destroy_write_struct(&png, &info);
     if (job->status)
         return job->status;
-    return ok && !out->failed
-               ? MT_OK
-               : mt_fail(job->error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot pack the PNG");
+    if (job->is_full)
+        return mt_fail(job->error, MT_ERR_OUTPUT, MT_NO_OFFSET, "cannot write the PNG");
+    return ok ? MT_OK : mt_fail(job->error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot pack the PNG");
 }
 
-enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
-                            struct mt_buf *out, struct mt_error *error)
+enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
+                             const struct mt_png_sink *sink, struct mt_error *error)
 {
-    struct job job = {.drawing = drawing, .scale = scale, .error = error};
+    struct job job = {.drawing = drawing, .sink = sink, .scale = scale, .error = error};
     enum mt_status status;
 
     if (drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
     status = mt_raster_open(drawing, theme, scale, &job.raster, error);
     if (status == MT_OK)
-        status = write_picture(&job, out);
+        status = write_picture(&job);
     mt_raster_close(job.raster);
     return status;
+}
+
+static bool append(void *context, const void *bytes, size_t length)
+{
+    struct mt_buf *out = context;
+
+    mt_buf_add(out, bytes, length);
+    return !out->failed;
+}
+
+enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
+                            struct mt_buf *out, struct mt_error *error)
+{
+    const struct mt_png_sink sink = {append, out};
+    enum mt_status status = mt_png_stream(drawing, theme, scale, &sink, error);
+
+    return out->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the PNG")
+                       : status;
 }

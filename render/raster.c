@@ -10,7 +10,7 @@
 #include "theme.h"
 #include "util.h"
 
-#define BAND_PIXELS  1000000 /* of a band of a picture that is drawn in bands */
+#define BAND_PIXELS  400000  /* of a band of a picture that is drawn in bands */
 #define WHOLE_PIXELS 4000000 /* up to so many a picture is one band */
 
 /* What is drawn on: rows [top, top + height) of the picture. */
@@ -453,8 +453,11 @@ enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme th
           height <= MT_RASTER_MAX_SIDE &&
           (drawing->huge || width * height <= MT_RASTER_MAX_PIXELS)))
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "a picture may have %d pixels a side and %d in all", MT_RASTER_MAX_SIDE,
-                       MT_RASTER_MAX_PIXELS);
+                       "a picture may have %d pixels a side and %d in all%s", MT_RASTER_MAX_SIDE,
+                       MT_RASTER_MAX_PIXELS,
+                       drawing->huge || width > MT_RASTER_MAX_SIDE || height > MT_RASTER_MAX_SIDE
+                           ? ""
+                           : " without --force");
     raster = calloc(1, sizeof *raster);
     if (!raster)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");

@@ -383,10 +383,14 @@ void mt_block_stack_draw(const struct mt_block_stack *stack)
 
 void mt_block_stack_outline(const struct mt_block_stack *stack)
 {
-    const struct mt_paint line = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.2};
+    struct mt_paint line = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.2};
     struct mt_point *points = points_for(stack);
+    uint32_t count;
 
-    if (points)
-        mt_draw_path(stack->drawing, points, trace_top(stack, points), false, true, &line, NULL,
-                     "outline");
+    if (!points)
+        return;
+    count = trace_top(stack, points);
+    if (count > stack->column_count) /* up and down in every column: it would hide all */
+        line.stroke_width = 0.4;
+    mt_draw_path(stack->drawing, points, count, false, true, &line, NULL, "outline");
 }

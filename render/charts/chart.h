@@ -23,7 +23,6 @@ struct mt_chart_options {
     bool reversed;        /* icicle: innermost frames first */
     enum mt_weigh weigh;  /* icicle: what width is */
     enum mt_address_order address_order;
-    bool huge; /* a PNG may have more pixels than most viewers can show */
 };
 
 struct mt_chart {

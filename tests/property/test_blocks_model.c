@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit/drawing_checks.h"
 #include "blocks_model.h"
+#include "chart.h"
+#include "timeline_model.h"
 #include "util.h"
 
 #define MOST_BLOCKS 1500
@@ -224,6 +227,72 @@ static void the_largest_are_kept_and_nothing_is_lost(void **state)
     }
 }
 
+/* ---- the picture ---- */
+
+/* As much as the chart reads of a report. */
+static void draw(struct mt_blocks *blocks, const struct mt_chart_options *options)
+{
+    struct mt_phase phase = {.name = "a rather long name of a phase", .path = "a/b", .step = 3};
+    bool main_phase = true;
+    struct mt_span span = {blocks->time.begin_t_ns, blocks->time.end_t_ns + 1};
+    struct mt_timeline timeline = {.spans = &span,
+                                   .span_count = 1,
+                                   .busy_ns = span.end_t_ns - span.begin_t_ns,
+                                   .first_event = blocks->time.begin_event,
+                                   .last_event = blocks->time.end_event};
+    struct mt_device_report device = {.blocks = blocks, .timeline = &timeline};
+    struct mt_report report = {.name = "random",
+                               .first_t_ns = 1000,
+                               .last_t_ns = 1000000,
+                               .phases = &phase,
+                               .main_phase = &main_phase,
+                               .phase_count = 1};
+    struct mt_drawing drawing;
+    struct mt_buf svg = {0};
+    const char *fault;
+
+    blocks->phase = 0;
+    phase.begin_event = blocks->time.begin_event;
+    phase.end_event = blocks->time.end_event;
+    phase.begin_t_ns = blocks->time.begin_t_ns;
+    phase.end_t_ns = blocks->time.end_t_ns;
+    assert_int_equal(mt_blocks_draw(&report, &device, options, &drawing, NULL), MT_OK);
+    fault = drawing_fault(&drawing);
+    if (fault)
+        fail_msg("%s", fault);
+    assert_int_equal(mt_svg_write(&drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
+    if (svg.length > 250 * 1024)
+        fail_msg("%zu bytes of SVG", svg.length);
+    mt_buf_release(&svg);
+    mt_drawing_release(&drawing);
+}
+
+static void any_model_makes_a_sound_picture(void **state)
+{
+    static const struct mt_chart_options sizes[] = {{.width = 0},
+                                                    {.width = 830, .event_axis = true},
+                                                    {.event_axis = true},
+                                                    {.width = 480, .height = 320}};
+    static struct history history;
+
+    (void)state;
+    for (int round = 0; round < 30; round++) {
+        struct mt_model_window window = {.step = 3};
+        struct mt_arena arena = {0};
+        struct mt_blocks *blocks;
+        uint64_t event;
+
+        make_history(&history);
+        window.end_event = history.event_count - 1;
+        window.begin_t_ns = history.t_ns[0];
+        window.end_t_ns = history.t_ns[window.end_event];
+        (void)true_peak(&history, &window, &event);
+        blocks = feed(&history, &arena, &window, event, 1 + (uint32_t)dice(4096));
+        draw(blocks, &sizes[round % 4]);
+        mt_arena_release(&arena);
+    }
+}
+
 /* Ten million blocks leave no more behind than ten thousand. */
 static void size_does_not_depend_on_length(void **state)
 {
@@ -257,6 +326,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_are_kept_and_nothing_is_lost),
+        cmocka_unit_test(any_model_makes_a_sound_picture),
         cmocka_unit_test(size_does_not_depend_on_length),
     };
 
