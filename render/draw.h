@@ -52,7 +52,7 @@ enum mt_color {
     MT_COLOR_LEVEL, /* what is left when a step ends */
     MT_COLOR_LEVEL_RANGE,
     MT_COLOR_LEVEL_PEAK, /* and the most that there was in it */
-    MT_COLOR_STREAM_0, /* 7 of them */
+    MT_COLOR_STREAM_0,   /* 7 of them */
     MT_COLOR_STREAM_LAST = MT_COLOR_STREAM_0 + 6,
     MT_COLOR_COUNT
 };

@@ -260,8 +260,9 @@ static void sentences_say_who_is_best_and_who_only_looks_bad(void **unused)
     assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
     assert_string_equal(table.finding[0],
                         "None of these reserves less than what the run had, 101 MiB.");
-    assert_string_equal(table.finding[1], "The best is 1.0 % above the lower bound of 100 MiB, below "
-                                          "which no allocator can.");
+    assert_string_equal(table.finding[1],
+                        "The best is 1.0 % above the lower bound of 100 MiB, below "
+                        "which no allocator can.");
     mt_policy_table_release(&table);
 }
 
