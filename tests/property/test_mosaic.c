@@ -99,7 +99,7 @@ static uint32_t fullest(const struct history *history, uint32_t column, uint32_t
 
     while (event <= history->events && (double)history->place[event] < width * column - 1e-9)
         best = event++; /* the state that it begins with */
-    if (!best && event <= history->events && history->place[event] < width * (column + 1))
+    if (!best && event <= history->events && (double)history->place[event] < width * (column + 1))
         best = event; /* nothing was before it */
     for (; event <= history->events &&
            (column + 1 == columns || (double)history->place[event] < width * (column + 1) - 1e-9);

@@ -63,12 +63,13 @@ static void fill_row(struct mt_diff_row *row, uint64_t scale, uint64_t base)
         row->b_bytes = row->a_bytes;
 }
 
+#define LONG_LABEL                                                                                 \
+    "a_function_with_a_name_that_nobody_can_remember a_file_with_a_long_name.py:1097 < x.py:20"
+
 static void make(struct made *made, uint64_t scale, uint64_t base, uint32_t roles, uint32_t sites)
 {
     static const char *const labels[] = {"forward linear.py:134 < train.py:58",
-                                         "backward of cross_entropy train.py:77", "x",
-                                         "a_function_with_a_name_that_nobody_can_remember "
-                                         "a_file_with_a_long_name.py:1097 < x.py:20"};
+                                         "backward of cross_entropy train.py:77", "x", LONG_LABEL};
     uint32_t i, side;
 
     memset(made, 0, sizeof *made);
