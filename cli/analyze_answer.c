@@ -123,6 +123,10 @@ static void tell_reserved(const struct mt_teller *teller)
         mt_buf_printf(&line, "; %s of it (%s) unused at that instant",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
                       mt_format_percent(share, device->fragmentation_at_reserved_peak));
+    if (!fatal_oom(device) && teller->report->device_count == 1) /* else in the devices' table */
+        mt_buf_printf(&line, ". At the end: %s allocated of %s reserved",
+                      mt_format_bytes(bytes, device->end.allocated),
+                      mt_format_bytes(unused, device->end.reserved));
     if (line.data)
         mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;

@@ -5,7 +5,7 @@
 
 #define ALL UINT32_MAX
 
-const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, 5, 8, true};
+const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 8, true};
 
 /* From much to the least. */
 static const struct mt_detail details[] = {

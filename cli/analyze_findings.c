@@ -17,7 +17,7 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
 void mt_tell_findings(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
-    uint32_t most = teller->detail->findings; /* the others stand in the JSON */
+    uint32_t most = teller->detail->findings;
 
     if (!device->finding_count)
         return;
@@ -26,7 +26,7 @@ void mt_tell_findings(const struct mt_teller *teller)
         tell_finding(teller, &device->findings[i]);
     if (device->finding_count > most)
         mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "%u more: --json", device->finding_count - most));
+                     mt_tell_format(teller, "%u more: --all", device->finding_count - most));
 }
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)

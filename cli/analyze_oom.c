@@ -1,5 +1,6 @@
 /* What there was when memory ran out, and what would have helped. */
 #include "analyze_output.h"
+#include "site.h"
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
@@ -7,6 +8,14 @@
 #include <string.h>
 
 /* ---- what happened ----------------------------------------------------------- */
+
+static const char *asked_by(const struct mt_teller *teller, uint32_t stack)
+{
+    const char *site = mt_site_label(teller->arena, teller->report->symbols, stack, false);
+
+    teller->out->failed |= !site;
+    return site ? site : "";
+}
 
 static void add_oom(struct mt_text_table *table, const struct mt_teller *teller,
                     const struct mt_oom *oom)
@@ -20,6 +29,7 @@ static void add_oom(struct mt_text_table *table, const struct mt_teller *teller,
     mt_table_cell(table, mt_format_bytes(text, oom->device_free_bytes));
     mt_table_cell(table, oom->fatal ? "fatal" : "caught");
     mt_table_cell(table, mt_tell_where(teller, oom->phase, oom->step));
+    mt_table_cell(table, asked_by(teller, oom->stack));
 }
 
 static void tell_oom_table(const struct mt_teller *teller)
@@ -27,7 +37,7 @@ static void tell_oom_table(const struct mt_teller *teller)
     static const struct mt_text_column columns[] = {
         {"at", true, false},       {"wanted", true, false},      {"allocated", true, false},
         {"reserved", true, false}, {"device free", true, false}, {"", false, false},
-        {"in", false, true},       {NULL, false, false}};
+        {"in", false, true},       {"asked by", false, true},    {NULL, false, false}};
     const struct mt_device_report *device = teller->device;
     struct mt_text_table table;
 
@@ -43,21 +53,22 @@ static void tell_oom_table(const struct mt_teller *teller)
 static void tell_limit(const struct mt_teller *teller)
 {
     const struct mt_replay_result *replay = &teller->device->replay;
-    char limit[MT_UNITS_TEXT], low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT], least[MT_UNITS_TEXT], below[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (!mt_limit_is_known(replay))
         return;
     if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
         mt_buf_printf(&line,
-                      "The allocator was held to a limit of about %s (deduced from what was "
-                      "refused: at least %s B, below %s B)",
-                      mt_format_bytes(limit, replay->limit_low_bytes),
+                      "The allocator was held to a limit of at least %s and below %s (deduced from "
+                      "what was refused: %s B, %s B)",
+                      mt_format_bytes(least, replay->limit_low_bytes),
+                      mt_format_bytes(below, replay->limit_high_bytes),
                       mt_format_count(low, replay->limit_low_bytes),
                       mt_format_count(high, replay->limit_high_bytes));
     else
         mt_buf_printf(&line, "The allocator was held to a limit of %s",
-                      mt_format_bytes(limit, replay->limit_bytes));
+                      mt_format_bytes(least, replay->limit_bytes));
     mt_buf_add_text(teller->out, "  ");
     if (line.data)
         mt_add_wrapped(teller->out, line.data, 2, 4);
@@ -155,16 +166,17 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
 
     if (!own->fits && !better)
         return;
-    mt_buf_add_text(line, "; it would have gone on with ");
+    mt_buf_add_text(line, "; it would have got past this request with ");
     if (better && better->same_limit)
-        mt_buf_printf(line, "%s under the same limit (%s%s MiB do), or ", setting_of(better),
-                      about(better), mib(teller, better->fit_bytes));
+        mt_buf_printf(line, "%s under the same limit (%s%s MiB do)%s", setting_of(better),
+                      about(better), mib(teller, better->fit_bytes), own->fits ? ", or with " : "");
     if (own->fits)
         mt_buf_printf(line, "%s%s MiB (it had %s)", about(own), mib(teller, own->fit_bytes),
                       limit_had(teller, answer));
     if (better && !better->same_limit)
         mt_buf_printf(line, "%s%s%s with %s%s MiB", own->fits ? ", with " : "", setting_of(better),
                       own->fits ? " already" : "", about(better), mib(teller, better->fit_bytes));
+    mt_buf_add_text(line, "; what it asks for next is not in the trace");
 }
 
 /* One line, below the first of the report. */
@@ -198,7 +210,7 @@ static const char *under_same(const struct mt_oom_answer *answer, const struct m
 static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer)
 {
     static const struct mt_text_column columns[] = {{"setting", false, true},
-                                                    {"goes on with", true, false},
+                                                    {"gets past it with", true, false},
                                                     {"under the limit it had", false, false},
                                                     {NULL, false, false}};
     struct mt_text_table table;

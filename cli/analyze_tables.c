@@ -160,6 +160,8 @@ static void tell_steps(const struct mt_teller *teller)
         hidden = 0;
         add_step(teller, &table, i);
     }
+    if (hidden)
+        add_dots(teller, &table, hidden);
     end_table(teller, &table);
 }
 

@@ -359,6 +359,7 @@ static void tell_devices_together(const struct mt_teller *teller)
                                                     {"peak allocated", true, false},
                                                     {"peak reserved", true, false},
                                                     {"unused then", true, false},
+                                                    {"allocated at the end", true, false},
                                                     {"in", false, true},
                                                     {NULL, false, false}};
     struct mt_text_table table;
@@ -372,6 +373,7 @@ static void tell_devices_together(const struct mt_teller *teller)
         mt_table_cell(&table, mt_format_bytes(text, device->allocated_peak.bytes));
         mt_table_cell(&table, mt_format_bytes(text, device->reserved_peak.bytes));
         mt_table_cell(&table, mt_format_percent(text, device->fragmentation_at_reserved_peak));
+        mt_table_cell(&table, mt_format_bytes(text, device->end.allocated));
         mt_table_cell(&table, mt_tell_where(teller, device->allocated_peak.phase,
                                             device->allocated_peak.step));
     }
