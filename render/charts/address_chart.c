@@ -174,6 +174,26 @@ static void draw_rows(struct mt_address_plan *plan)
         mt_address_draw_legend_row(plan, y + 66);
 }
 
+/* When most was reserved, above the plot: a peak of a moment is one column wide. */
+static void draw_peak(const struct mt_address_plan *plan)
+{
+    const struct mt_peak *peak = &plan->device->reserved_peak;
+    const struct mt_box *plot = &plan->plot;
+    double x = fmin(mt_time_axis_x(&plan->axis, peak->t_ns, peak->event), plot->x + plot->width);
+    const struct mt_paint mark = {.fill = MT_COLOR_TEXT};
+    struct mt_point corners[] = {{x - 4, plot->y - 8}, {x + 4, plot->y - 8}, {x, plot->y - 2}};
+    char size[MT_UNITS_TEXT];
+    const char *label = mt_arena_printf(&plan->drawing->arena, "peak reserved %s",
+                                        mt_format_bytes(size, peak->bytes));
+    double width = label ? 1.06 * mt_text_width(label, MT_SIZE_SMALL, MT_SEMIBOLD) + 8 : 0;
+    bool is_left = x + width > plot->x + plot->width;
+
+    mt_draw_path(plan->drawing, corners, 3, true, false, &mark, label, "mark:peak");
+    mt_frame_text(plan->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label ? label : "",
+                  MT_SIZE_SMALL, MT_SEMIBOLD, MT_COLOR_TEXT,
+                  is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
+}
+
 static void draw_plot(struct mt_address_plan *plan)
 {
     const struct mt_box *plot = &plan->plot;
@@ -186,6 +206,7 @@ static void draw_plot(struct mt_address_plan *plan)
     mt_draw_line(plan->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
                  plot->y + plot->height, &base);
     mt_time_axis_draw_folds(plan->drawing, &plan->axis, plot->y, plot->height);
+    draw_peak(plan);
     mt_address_draw_bars(plan);
     mt_address_draw_titles(plan);
 }
