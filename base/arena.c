@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory_failure.h"
+
 enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
 
 struct mt_arena_chunk {
@@ -21,8 +23,10 @@ static int add_chunk(struct mt_arena *arena, size_t payload)
         return -1;
     /* calloc of a large chunk costs nothing until it is touched */
     chunk = calloc(1, sizeof *chunk + payload);
-    if (!chunk)
+    if (!chunk) {
+        mt_memory_note_failure();
         return -1;
+    }
     chunk->next = arena->chunks;
     arena->chunks = chunk;
     arena->used = 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory_failure.h"
+
 char *mt_buf_reserve(struct mt_buf *buf, size_t length)
 {
     size_t capacity = buf->capacity ? buf->capacity : 256;
@@ -16,10 +18,15 @@ char *mt_buf_reserve(struct mt_buf *buf, size_t length)
     }
     if (buf->data && buf->length + length < buf->capacity)
         return buf->data + buf->length;
+    if (buf->is_fixed) {
+        buf->failed = true;
+        return NULL;
+    }
     while (capacity <= buf->length + length)
         capacity *= 2;
     data = realloc(buf->data, capacity);
     if (!data) {
+        mt_memory_note_failure();
         buf->failed = true;
         return NULL;
     }
@@ -42,7 +49,10 @@ void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length)
 
 void mt_buf_add_text(struct mt_buf *buf, const char *text)
 {
-    mt_buf_add(buf, text, strlen(text));
+    if (text)
+        mt_buf_add(buf, text, strlen(text));
+    else
+        buf->failed = true;
 }
 
 void mt_buf_add_char(struct mt_buf *buf, char c)
@@ -124,14 +134,14 @@ void mt_buf_add_decimal(struct mt_buf *buf, double value, int digits)
 void mt_buf_reset(struct mt_buf *buf)
 {
     buf->length = 0;
-    buf->failed = false;
     if (buf->data)
         buf->data[0] = '\0';
 }
 
 void mt_buf_release(struct mt_buf *buf)
 {
-    free(buf->data);
+    if (!buf->is_fixed)
+        free(buf->data);
     memset(buf, 0, sizeof *buf);
 }
 

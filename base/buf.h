@@ -12,10 +12,12 @@
 struct mt_buf {
     char *data;
     size_t length, capacity;
-    bool failed; /* the host had no memory: contents are incomplete */
+    bool failed;   /* the host had no memory: contents are incomplete */
+    bool is_fixed; /* `data` is the caller's, of `capacity` bytes: it never grows, is never freed */
 };
 
 void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length);
+/* NULL stands for a text that could not be made without memory: it sets `failed`. */
 void mt_buf_add_text(struct mt_buf *buf, const char *text);
 void mt_buf_add_char(struct mt_buf *buf, char c);
 /* A Unicode character, which is no surrogate and below 0x110000, as UTF-8. */
@@ -37,7 +39,10 @@ void mt_buf_add_decimal(struct mt_buf *buf, double value, int digits);
  * you wrote to buf->length. */
 char *mt_buf_reserve(struct mt_buf *buf, size_t length);
 
-void mt_buf_reset(struct mt_buf *buf); /* keeps the memory */
+/* Empties the buffer and keeps its memory. `failed` stays: a caller that reuses
+ * one buffer for many parts may look at it once, after the last part. */
+void mt_buf_reset(struct mt_buf *buf);
+/* Frees the memory; the buffer is as new, `failed` included. */
 void mt_buf_release(struct mt_buf *buf);
 
 #endif

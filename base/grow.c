@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory_failure.h"
+
 enum { FIRST_CAPACITY = 16 };
 
 enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes)
@@ -23,8 +25,10 @@ enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry
     /* the pointer is copied in and out: it may be of any object type */
     memcpy(&memory, array, sizeof memory);
     memory = realloc(memory, wanted * entry_bytes);
-    if (!memory)
+    if (!memory) {
+        mt_memory_note_failure();
         return MT_ERR_MEMORY;
+    }
     memcpy(array, &memory, sizeof memory);
     *capacity = wanted;
     return MT_OK;

@@ -3,25 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+#include "memory_failure.h"
+
 enum { SMALL_SLOTS = 1 << 14 };
-
-uint64_t mt_hash_bytes(const void *bytes, size_t length)
-{
-    const unsigned char *at = bytes;
-    uint64_t hash = length * UINT64_C(0x9E3779B97F4A7C15);
-
-    for (; length >= 8; length -= 8, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        hash = mt_hash_u64(hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
-    }
-    if (length) {
-        uint64_t word = 0;
-        memcpy(&word, at, length);
-        hash = mt_hash_u64(hash ^ word) * UINT64_C(0xD6E8FEB86659FD93);
-    }
-    return mt_hash_u64(hash);
-}
 
 static inline size_t slot_of(const struct mt_map *map, uint64_t key)
 {
@@ -38,6 +23,12 @@ static inline size_t slot_of_last(const struct mt_map *map, uint64_t key)
     return map->last_is_known && map->last_key == key ? map->last_slot : slot_of(map, key);
 }
 
+static enum mt_status no_memory(void)
+{
+    mt_memory_note_failure();
+    return MT_ERR_MEMORY;
+}
+
 static enum mt_status grow(struct mt_map *map)
 {
     size_t capacity = map->slots ? (map->mask + 1) * 2 : 64;
@@ -48,7 +39,7 @@ static enum mt_status grow(struct mt_map *map)
         return MT_ERR_MEMORY;
     bigger.slots = malloc(capacity * sizeof *bigger.slots);
     if (!bigger.slots)
-        return MT_ERR_MEMORY;
+        return no_memory();
     for (i = 0; i < capacity; i++)
         bigger.slots[i].value = MT_MAP_NONE;
     for (i = 0; map->slots && i <= map->mask; i++) {
@@ -84,12 +75,14 @@ enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value)
 {
     struct mt_map_slot *slot;
 
+    MT_ASSERT(value != MT_MAP_NONE);
     if (!map->slots || is_full(map)) {
         enum mt_status status = grow(map);
         if (status != MT_OK)
             return status;
     }
     slot = &map->slots[slot_of_last(map, key)];
+    MT_ASSERT(slot->value == MT_MAP_NONE || slot->key == key);
     map->count += slot->value == MT_MAP_NONE;
     map->last_is_known = false;
     slot->key = key;
@@ -108,6 +101,7 @@ uint32_t mt_map_take(struct mt_map *map, uint64_t key)
     value = map->slots[hole].value;
     if (value == MT_MAP_NONE)
         return MT_MAP_NONE;
+    MT_ASSERT(map->count > 0 && map->slots[hole].key == key);
     map->count--;
     map->last_is_known = false;
     for (i = (hole + 1) & map->mask; map->slots[i].value != MT_MAP_NONE; i = (i + 1) & map->mask) {
@@ -119,6 +113,23 @@ uint32_t mt_map_take(struct mt_map *map, uint64_t key)
     }
     map->slots[hole].value = MT_MAP_NONE;
     return value;
+}
+
+bool mt_map_is_sound(const struct mt_map *map, const char **why)
+{
+    size_t i, count = 0;
+
+    MT_SOUND(why, (map->mask & (map->mask + 1)) == 0);
+    for (i = 0; map->slots && i <= map->mask; i++) {
+        if (map->slots[i].value == MT_MAP_NONE)
+            continue;
+        MT_SOUND(why, slot_of(map, map->slots[i].key) == i);
+        count++;
+    }
+    MT_SOUND(why, count == map->count);
+    MT_SOUND(why, !map->slots || count <= map->mask);
+    MT_SOUND(why, !map->last_is_known || map->last_slot == slot_of(map, map->last_key));
+    return true;
 }
 
 void mt_map_release(struct mt_map *map)
@@ -134,7 +145,7 @@ static enum mt_status grow_slots(struct mt_strings *strings)
     uint32_t id;
 
     if (!slots)
-        return MT_ERR_MEMORY;
+        return no_memory();
     for (id = 0; id < strings->count; id++) {
         size_t i = (size_t)mt_hash_bytes(strings->texts[id], strings->lengths[id]);
         for (i &= capacity - 1; slots[i]; i = (i + 1) & (capacity - 1))
@@ -157,14 +168,34 @@ static enum mt_status grow_texts(struct mt_strings *strings)
         return MT_ERR_MEMORY;
     texts = realloc(strings->texts, capacity * sizeof *texts);
     if (!texts)
-        return MT_ERR_MEMORY;
+        return no_memory();
     strings->texts = texts;
     lengths = realloc(strings->lengths, capacity * sizeof *lengths);
     if (!lengths)
-        return MT_ERR_MEMORY;
+        return no_memory();
     strings->lengths = lengths;
     strings->capacity = capacity;
     return MT_OK;
+}
+
+/* The slot that holds the text, or the empty one where it would be. */
+static size_t slot_of_text(const struct mt_strings *strings, const char *text, size_t length)
+{
+    size_t i = (size_t)mt_hash_bytes(text, length) & strings->mask;
+
+    for (; strings->slots[i]; i = (i + 1) & strings->mask) {
+        uint32_t candidate = strings->slots[i] - 1;
+        if (strings->lengths[candidate] == length &&
+            (!length || memcmp(strings->texts[candidate], text, length) == 0))
+            break;
+    }
+    return i;
+}
+
+uint32_t mt_strings_find(const struct mt_strings *strings, const char *text, size_t length)
+{
+    /* an empty slot is 0, and MT_MAP_NONE is what is before it */
+    return strings->slots ? strings->slots[slot_of_text(strings, text, length)] - 1 : MT_MAP_NONE;
 }
 
 enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, size_t length,
@@ -178,14 +209,10 @@ enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, s
         if (grow_slots(strings) != MT_OK)
             return MT_ERR_MEMORY;
     }
-    i = (size_t)mt_hash_bytes(text, length) & strings->mask;
-    for (; strings->slots[i]; i = (i + 1) & strings->mask) {
-        uint32_t candidate = strings->slots[i] - 1;
-        if (strings->lengths[candidate] == length &&
-            (!length || memcmp(strings->texts[candidate], text, length) == 0)) {
-            *id = candidate;
-            return MT_OK;
-        }
+    i = slot_of_text(strings, text, length);
+    if (strings->slots[i]) {
+        *id = strings->slots[i] - 1;
+        return MT_OK;
     }
     if (strings->count == strings->capacity && grow_texts(strings) != MT_OK)
         return MT_ERR_MEMORY;
@@ -193,9 +220,31 @@ enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, s
     if (!strings->texts[strings->count])
         return MT_ERR_MEMORY;
     strings->lengths[strings->count] = (uint32_t)length;
+    MT_ASSERT(!strings->slots[i] && strings->count < strings->capacity);
     strings->slots[i] = strings->count + 1;
     *id = strings->count++;
     return MT_OK;
+}
+
+bool mt_strings_is_sound(const struct mt_strings *strings, const char **why)
+{
+    size_t i, filled = 0;
+    uint32_t id;
+
+    MT_SOUND(why, strings->count <= strings->capacity);
+    for (i = 0; strings->slots && i <= strings->mask; i++) {
+        MT_SOUND(why, strings->slots[i] <= strings->count);
+        filled += strings->slots[i] != 0;
+    }
+    MT_SOUND(why, filled == strings->count);
+    for (id = 0; id < strings->count; id++) {
+        i = (size_t)mt_hash_bytes(strings->texts[id], strings->lengths[id]) & strings->mask;
+        while (strings->slots[i] && strings->slots[i] != id + 1)
+            i = (i + 1) & strings->mask;
+        MT_SOUND(why, strings->slots[i] == id + 1);
+        MT_SOUND(why, strings->texts[id][strings->lengths[id]] == '\0');
+    }
+    return true;
 }
 
 void mt_strings_release(struct mt_strings *strings)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "hash.h"
 #include "status.h"
 
 #define MT_MAP_NONE UINT32_MAX
@@ -42,6 +43,9 @@ enum mt_status mt_map_set(struct mt_map *map, uint64_t key, uint32_t value) MT_M
 /* Removes key and returns its value, or MT_MAP_NONE if it was not there. */
 uint32_t mt_map_take(struct mt_map *map, uint64_t key);
 
+/* Every key is found from where its hash puts it, and there are as many as are counted. O(n). */
+bool mt_map_is_sound(const struct mt_map *map, const char **why);
+
 void mt_map_release(struct mt_map *map);
 
 /* Strings become dense ids 0, 1, 2, ... in order of first sight. */
@@ -56,16 +60,12 @@ struct mt_strings {
 
 enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, size_t length,
                                  uint32_t *id) MT_MUST_USE;
-void mt_strings_release(struct mt_strings *strings);
+/* Id of a text, MT_MAP_NONE if there is none. */
+uint32_t mt_strings_find(const struct mt_strings *strings, const char *text, size_t length);
 
-/* 64-bit mixing of an integer, and of bytes: for hash tables, not security. */
-static inline uint64_t mt_hash_u64(uint64_t value)
-{
-    /* Fibonacci hashing with a fold: one multiplication, good high bits */
-    value ^= value >> 32;
-    value *= UINT64_C(0x9E3779B97F4A7C15);
-    return value ^ (value >> 29);
-}
-uint64_t mt_hash_bytes(const void *bytes, size_t length);
+/* Each text is found under its own id. O(bytes of all texts). */
+bool mt_strings_is_sound(const struct mt_strings *strings, const char **why);
+
+void mt_strings_release(struct mt_strings *strings);
 
 #endif

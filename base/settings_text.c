@@ -15,7 +15,6 @@ struct cursor {
     unsigned line;
     bool is_toml;
     struct mt_buf path, text; /* of the value that is read */
-    struct mt_strings seen;   /* paths */
     struct mt_settings *settings;
     struct mt_error *error;
 };
@@ -68,15 +67,15 @@ static void skip_space(struct cursor *cursor)
 static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
 {
     struct mt_settings *settings = cursor->settings;
-    uint32_t id, known = cursor->seen.count;
-    enum mt_status status;
+    uint32_t id;
 
     if (cursor->path.failed || cursor->text.failed)
         return no_memory(cursor);
-    status = mt_strings_intern(&cursor->seen, cursor->path.data, cursor->path.length, &id);
-    if (status)
+    if (cursor->path.length > MT_SETTINGS_PATH_BYTES)
+        return fail(cursor, "the name of a value, with its tables, is longer than 4,096 bytes");
+    if (mt_strings_intern(&settings->paths, cursor->path.data, cursor->path.length, &id))
         return no_memory(cursor);
-    if (id < known)
+    if (id < settings->count)
         return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.80s' comes twice",
                        cursor->line, cursor->path.data);
     if (settings->count == MT_SETTINGS_MAX)
@@ -86,20 +85,22 @@ static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
                 sizeof *settings->entries))
         return no_memory(cursor);
     entry.line = cursor->line;
-    entry.path = mt_arena_text(&settings->arena, cursor->path.data, cursor->path.length);
+    entry.path = settings->paths.texts[id];
     entry.text = mt_arena_text(&settings->arena, cursor->text.data ? cursor->text.data : "",
                                cursor->text.length);
-    if (!entry.path || !entry.text)
+    if (!entry.text)
         return no_memory(cursor);
     settings->entries[settings->count++] = entry;
     return MT_OK;
 }
 
-/* Adds a part to the path; returns its length before, for leave(). */
+/* Adds a part to the path; returns its length before, for leave(). What is beyond the limit of a
+ * path need not be kept: add_entry refuses it. */
 static size_t enter(struct cursor *cursor, const char *part, size_t length)
 {
     size_t before = cursor->path.length;
 
+    length = mt_min_u64(length, MT_SETTINGS_PATH_BYTES + 1);
     cursor->path.failed |= cursor->text.failed;
     if (before)
         mt_buf_add_char(&cursor->path, '.');
@@ -439,23 +440,24 @@ enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_sett
     skip_space(&cursor);
     cursor.is_toml = peek(&cursor) != '{';
     status = cursor.is_toml ? read_toml_document(&cursor) : read_json_document(&cursor);
+    if (cursor.path.failed || cursor.text.failed)
+        status = no_memory(&cursor); /* a text that is not there has no syntax */
     mt_buf_release(&cursor.path);
     mt_buf_release(&cursor.text);
-    mt_strings_release(&cursor.seen);
     return status;
 }
 
 void mt_settings_release(struct mt_settings *settings)
 {
     free(settings->entries);
+    mt_strings_release(&settings->paths);
     mt_arena_release(&settings->arena);
     memset(settings, 0, sizeof *settings);
 }
 
 const struct mt_setting *mt_settings_find(const struct mt_settings *settings, const char *path)
 {
-    for (size_t i = 0; i < settings->count; i++)
-        if (strcmp(settings->entries[i].path, path) == 0)
-            return &settings->entries[i];
-    return NULL;
+    uint32_t id = mt_strings_find(&settings->paths, path, strlen(path));
+
+    return id < settings->count ? &settings->entries[id] : NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "map.h"
 #include "status.h"
 
 enum mt_setting_kind { MT_SETTING_TEXT, MT_SETTING_NUMBER, MT_SETTING_BOOL };
@@ -24,14 +25,16 @@ struct mt_setting {
 
 struct mt_settings {
     struct mt_arena arena;
+    struct mt_strings paths;    /* ids are places in `entries` */
     struct mt_setting *entries; /* in the order of the document */
     size_t count, capacity;
 };
 
-/* Documents larger than this, nested deeper or with more entries are refused. */
-#define MT_SETTINGS_BYTES 1048576
-#define MT_SETTINGS_DEPTH 8
-#define MT_SETTINGS_MAX   16384
+/* Documents larger than this, nested deeper, with more entries or with longer paths are refused. */
+#define MT_SETTINGS_BYTES      1048576
+#define MT_SETTINGS_DEPTH      8
+#define MT_SETTINGS_MAX        16384
+#define MT_SETTINGS_PATH_BYTES 4096
 
 /* JSON if the first thing in it is '{', else TOML. MT_ERR_FORMAT names the line.
  * A key that comes twice is an error; null is as if the key were not there.
@@ -40,7 +43,7 @@ enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_sett
                                  struct mt_error *error) MT_MUST_USE;
 void mt_settings_release(struct mt_settings *settings);
 
-/* NULL if there is none. */
+/* NULL if there is none. O(length of the path). */
 const struct mt_setting *mt_settings_find(const struct mt_settings *settings, const char *path);
 
 #endif

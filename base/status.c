@@ -29,6 +29,7 @@ const char *mt_status_text(enum mt_status status)
     case MT_ERR_USAGE: return "wrong usage";
     case MT_ERR_OUTPUT: return "cannot write";
     case MT_ERR_DEVICE_OOM: return "device out of memory";
+    case MT_ERR_INTERNAL: return "internal error";
     }
     return "unknown status";
 }

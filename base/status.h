@@ -24,7 +24,8 @@ enum mt_status {
     MT_ERR_UNSUPPORTED = -4, /* input is sound, but we cannot handle it */
     MT_ERR_USAGE = -5,       /* an option or argument makes no sense */
     MT_ERR_OUTPUT = -6,      /* the operating system refused to write */
-    MT_ERR_DEVICE_OOM = -7   /* a simulated device ran out of memory */
+    MT_ERR_DEVICE_OOM = -7,  /* a simulated device ran out of memory */
+    MT_ERR_INTERNAL = -8     /* the program is wrong: MT_CHECK (check.h) failed */
 };
 
 #define MT_NO_OFFSET UINT64_MAX

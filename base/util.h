@@ -33,6 +33,15 @@ static inline uint64_t mt_round_down(uint64_t value, uint64_t step)
     return value / step * step;
 }
 
+/* Spreads numbers over 64 bits, the same in every run: for shades and other choices that are part
+ * of an answer. Tables use mt_hash_u64 (hash.h). */
+static inline uint64_t mt_mix_u64(uint64_t value)
+{
+    value ^= value >> 32;
+    value *= UINT64_C(0x9E3779B97F4A7C15);
+    return value ^ (value >> 29);
+}
+
 /* floor(log2(value)); value > 0. */
 static inline unsigned mt_log2_floor(uint64_t value)
 {

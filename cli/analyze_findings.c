@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "json_list.h"
+
 static void tell_finding(const struct mt_teller *teller, const struct mt_finding *finding)
 {
     mt_tell_line(teller, 2, finding->title);
@@ -31,10 +33,14 @@ void mt_tell_findings(const struct mt_teller *teller)
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)
 {
-    mt_json_array_begin(json, "findings");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "findings");
     for (uint32_t i = 0; i < device->finding_count; i++) {
         const struct mt_finding *finding = &device->findings[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "id", finding->id);
         mt_json_text(json, "severity", finding->severity);
@@ -44,7 +50,7 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
         mt_json_array_begin(json, "evidence");
         for (uint32_t j = 0; j < finding->evidence_count; j++)
             mt_json_text(json, NULL, finding->evidence[j]);
-        mt_json_array_end(json);
+        mt_json_list_end(&list);
         mt_json_text(json, "advice", finding->advice);
         mt_json_text(json, "proved_by", finding->proved_by);
         mt_json_object_end(json);

@@ -2,6 +2,7 @@
 #include "gate_run.h"
 #include "heaps.h"
 #include "json.h"
+#include "json_list.h"
 #include "replay_json.h"
 #include "report_json.h"
 #include "site.h"
@@ -81,11 +82,15 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
 static void add_phases(struct mt_json *json, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
-    mt_json_array_begin(json, "phases");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "phases");
     for (uint32_t i = 0; i < report->phase_count; i++) {
         const struct mt_phase *phase = &report->phases[i];
         const struct mt_phase_use *use = &device->phase_uses[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_text(json, "path", phase->path);
         mt_json_text(json, "name", phase->name);
@@ -107,17 +112,21 @@ static void add_phases(struct mt_json *json, const struct mt_report *report,
         mt_json_bool(json, "raises_peak", use->raises_peak);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
                           const struct mt_report *report, const char *key,
                           const struct mt_site_use *sites, uint32_t count)
 {
-    mt_json_array_begin(json, key);
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, key);
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_site_use *site = &sites[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_text(json, "site", site->site);
         mt_json_stack(json, arena, report, site->stack);
@@ -127,7 +136,7 @@ static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
         mt_json_text(json, "role", mt_role_name(site->role));
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void add_roles(struct mt_json *json, const struct mt_device_report *device)
@@ -165,10 +174,14 @@ static void add_origins(struct mt_json *json, const struct mt_device_report *dev
 static void add_steps(struct mt_json *json, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
-    mt_json_array_begin(json, "steps");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "steps");
     for (uint32_t i = 0; i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_u64(json, "index", i);
         mt_json_step(json, "step", step->step);
@@ -184,16 +197,20 @@ static void add_steps(struct mt_json *json, const struct mt_report *report,
         mt_json_u64(json, "peak_event", step->peak_allocated_event);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void add_idle(struct mt_json *json, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
-    mt_json_array_begin(json, "idle");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "idle");
     for (uint32_t i = 0; i < device->idle_count; i++) {
         const struct mt_idle_use *idle = &device->idle[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_text(json, "phase", mt_json_path_of(report, idle->phase));
         mt_json_text(json, "role", mt_role_name(idle->role));
@@ -201,16 +218,20 @@ static void add_idle(struct mt_json *json, const struct mt_report *report,
         mt_json_u64(json, "movable_bytes", idle->movable_bytes);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
-    mt_json_array_begin(json, "ooms");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "ooms");
     for (uint32_t i = 0; i < device->oom_count; i++) {
         const struct mt_oom *oom = &device->oom_list[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_u64(json, "t_ns", oom->t_ns);
         mt_json_u64(json, "event", oom->event);
@@ -223,16 +244,42 @@ static void add_ooms(struct mt_json *json, struct mt_arena *arena, const struct 
         mt_json_stack(json, arena, report, oom->stack);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
+}
+
+static void add_contributions(struct mt_json *json, const struct mt_explanation *why)
+{
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "contributions");
+    for (uint32_t j = 0; j < why->contribution_count; j++) {
+        const struct mt_contribution *part = &why->contributions[j];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_row_begin(json);
+        mt_json_text(json, "site", part->site);
+        mt_json_text(json, "phase", *part->phase ? part->phase : NULL);
+        mt_json_step(json, "step", part->step);
+        mt_json_text(json, "role", part->site ? mt_role_name(part->role) : NULL);
+        mt_json_i64(json, "bytes", part->bytes);
+        mt_json_i64(json, "blocks", part->blocks);
+        mt_json_row_end(json);
+    }
+    mt_json_list_end(&list);
 }
 
 static void add_explanations(struct mt_json *json, const struct mt_report *report,
                              const struct mt_device_report *device)
 {
-    mt_json_array_begin(json, "explanations");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "explanations");
     for (uint32_t i = 0; i < device->explanation_count; i++) {
         const struct mt_explanation *why = &device->explanations[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "kind", why_names[why->kind]);
         mt_json_text(json, "phase", mt_json_path_of(report, why->phase));
@@ -240,32 +287,23 @@ static void add_explanations(struct mt_json *json, const struct mt_report *repor
         mt_json_step(json, "other_step", why->other_step);
         mt_json_u64(json, "from_bytes", why->from_bytes);
         mt_json_u64(json, "to_bytes", why->to_bytes);
-        mt_json_array_begin(json, "contributions");
-        for (uint32_t j = 0; j < why->contribution_count; j++) {
-            const struct mt_contribution *part = &why->contributions[j];
-
-            mt_json_row_begin(json);
-            mt_json_text(json, "site", part->site);
-            mt_json_text(json, "phase", *part->phase ? part->phase : NULL);
-            mt_json_step(json, "step", part->step);
-            mt_json_text(json, "role", part->site ? mt_role_name(part->role) : NULL);
-            mt_json_i64(json, "bytes", part->bytes);
-            mt_json_i64(json, "blocks", part->blocks);
-            mt_json_row_end(json);
-        }
-        mt_json_array_end(json);
+        add_contributions(json, why);
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void add_instants(struct mt_json *json, const struct mt_report *report,
                          const struct mt_device_report *device)
 {
-    mt_json_array_begin(json, "instants");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "instants");
     for (uint32_t i = 0; i < device->instant_count; i++) {
         const struct mt_instant *instant = &device->instants[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_text(json, "kind", instant_names[instant->kind]);
         mt_json_u64(json, "t_ns", instant->t_ns);
@@ -275,7 +313,7 @@ static void add_instants(struct mt_json *json, const struct mt_report *report,
         mt_json_bytes(json, "bytes", &instant->bytes);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 /* ---- recorded traces ------------------------------------------------------ */
@@ -295,10 +333,14 @@ static void add_level(struct mt_json *json, const char *key, const struct mt_rep
 
 static void add_heaps(struct mt_json *json, const struct mt_driver_report *driver)
 {
-    mt_json_array_begin(json, "heaps");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "heaps");
     for (uint32_t i = 0; i < driver->heap_count; i++) {
         const struct mt_heap_use *heap = &driver->heaps[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_text(json, "name", heap->name);
         mt_json_bool(json, "is_device_memory", heap->is_device_memory);
@@ -312,7 +354,7 @@ static void add_heaps(struct mt_json *json, const struct mt_driver_report *drive
         mt_json_u64(json, "peak_event", heap->peak_event);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 /* null: not sampled. */
@@ -339,11 +381,15 @@ static void add_residual(struct mt_json *json, const struct mt_residual *residua
 static void add_failures(struct mt_json *json, struct mt_arena *arena,
                          const struct mt_report *report, const struct mt_driver_report *driver)
 {
+    struct mt_json_list list;
+
     mt_json_u64(json, "failure_count", driver->failures_in_all);
-    mt_json_array_begin(json, "failures");
+    mt_json_list_begin(&list, json, "failures");
     for (uint32_t i = 0; i < driver->failure_count; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_u64(json, "t_ns", failure->t_ns);
         mt_json_u64(json, "event", failure->event);
@@ -353,7 +399,7 @@ static void add_failures(struct mt_json *json, struct mt_arena *arena,
         mt_json_stack(json, arena, report, failure->stack);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void add_driver(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
@@ -379,13 +425,16 @@ static void add_driver(struct mt_json *json, struct mt_arena *arena, const struc
 static void add_drivers(struct mt_json *json, struct mt_arena *arena,
                         const struct mt_report *report)
 {
+    struct mt_json_list list;
+
     if (!report->driver_count)
         return;
     mt_json_text(json, "level", report->is_driver_level ? "driver" : "framework");
-    mt_json_array_begin(json, "driver");
+    mt_json_objects_begin(&list, json, "driver", report->driver_count);
     for (uint32_t i = 0; i < report->driver_count; i++)
-        add_driver(json, arena, report, &report->drivers[i]);
-    mt_json_array_end(json);
+        if (mt_json_list_takes(&list))
+            add_driver(json, arena, report, &report->drivers[i]);
+    mt_json_list_end(&list);
 }
 
 /* ---- the document --------------------------------------------------------- */
@@ -413,21 +462,24 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
 }
 
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
-                     const struct mt_gates *gates)
+                     const struct mt_gates *gates, bool all)
 {
     struct mt_arena arena = {0};
     struct mt_json json;
+    struct mt_json_list list;
 
     mt_json_init(&json, out, true);
+    json.all = all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.analyze/1");
     mt_json_input(&json, report);
     mt_json_text(&json, "policy", report->policy);
     mt_json_bool(&json, "roles_inferred", report->roles_inferred);
-    mt_json_array_begin(&json, "devices");
+    mt_json_objects_begin(&list, &json, "devices", report->device_count);
     for (uint32_t i = 0; i < report->device_count; i++)
-        add_device(&json, &arena, report, &report->devices[i]);
-    mt_json_array_end(&json);
+        if (mt_json_list_takes(&list))
+            add_device(&json, &arena, report, &report->devices[i]);
+    mt_json_list_end(&list);
     add_drivers(&json, &arena, report);
     mt_json_gates(&json, gates);
     mt_json_object_end(&json);

@@ -15,9 +15,9 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all);
 #define MT_ANALYZE_LINES 59
 
-/* "memtrace.analyze/1"; gates: NULL = none. */
+/* "memtrace.analyze/1"; gates: NULL = none; all: without the limits of json_list.h. */
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
-                     const struct mt_gates *gates);
+                     const struct mt_gates *gates, bool all);
 
 /* ---- parts of the text, one file each ---- */
 

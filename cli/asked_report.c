@@ -28,7 +28,8 @@ int mt_ask_for(const char *path, const struct mt_common *common,
     struct mt_analyze_options options = *wanted;
     struct mt_file_hash hash;
     struct mt_error error;
-    enum mt_status status;
+    enum mt_status status, hashed;
+    char sha256[MT_SHA256_TEXT];
     int code;
 
     options.progress = (struct mt_analyze_progress){show_progress, &progress};
@@ -40,11 +41,10 @@ int mt_ask_for(const char *path, const struct mt_common *common,
     mt_progress_start(&progress, common);
     status = mt_analyze(asked->source, &options, &asked->report, &error);
     mt_progress_end(&progress);
-    if (status) {
-        (void)mt_file_hash_finish(&hash);
+    hashed = mt_file_hash_finish(&hash, sha256, status ? NULL : &error);
+    if (status || hashed)
         return mt_report_error(path, &error);
-    }
-    memcpy(asked->report->sha256, mt_file_hash_finish(&hash), sizeof asked->report->sha256);
+    memcpy(asked->report->sha256, sha256, sizeof asked->report->sha256);
     return -1;
 }
 
@@ -101,8 +101,8 @@ int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase)
     if (near)
         mt_say("'%s': no phase '%s'; did you mean '%s'?", asked->path, phase, near);
     else if (report->phase_count)
-        mt_say("'%s': no phase '%s'; 'memtrace analyze --json' has the paths of all", asked->path,
-               phase);
+        mt_say("'%s': no phase '%s'; 'memtrace analyze --json --all' has the paths of all",
+               asked->path, phase);
     else
         mt_say("'%s': no phase '%s': this trace has none", asked->path, phase);
     return MT_EXIT_USAGE;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "buf.h"
+#include "foreign_text.h"
 #include "source.h"
 
 enum mt_exit {
@@ -17,7 +18,8 @@ enum mt_exit {
     MT_EXIT_USAGE = 2,
     MT_EXIT_INPUT = 3,
     MT_EXIT_OUTPUT = 4,
-    MT_EXIT_INCOMPLETE = 5
+    MT_EXIT_INCOMPLETE = 5,
+    MT_EXIT_INTERNAL = 6 /* memtrace is wrong, not its input */
 };
 
 enum mt_option_kind {
@@ -25,7 +27,8 @@ enum mt_option_kind {
     MT_OPTION_TEXT,  /* const char ** */
     MT_OPTION_LIST,  /* struct mt_text_list *: may be given several times */
     MT_OPTION_BYTES, /* uint64_t *: "12GiB" */
-    MT_OPTION_COUNT  /* uint64_t * */
+    MT_OPTION_COUNT, /* uint64_t * */
+    MT_OPTION_MEMORY /* no target: the memory budget (memory_limit.h) */
 };
 
 struct mt_text_list {
@@ -45,6 +48,7 @@ struct mt_option {
 /* In every command's table through MT_COMMON_OPTIONS. */
 struct mt_common {
     bool json, quiet, strict;
+    bool all;           /* MT_ALL_OPTION: no limits on what --json prints */
     const char *format; /* force an importer */
 };
 /* clang-format off */
@@ -53,7 +57,12 @@ struct mt_common {
     {"quiet", 'q', MT_OPTION_FLAG, NULL, "no progress, no notes", &(common).quiet},                \
     {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",                  \
      &(common).strict},                                                                            \
-    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format}
+    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format},      \
+    {"max-memory", 0, MT_OPTION_MEMORY, "BYTES", "most memory to take (default: half of it)",     \
+     NULL}
+#define MT_ALL_OPTION(common)                                                                      \
+    {"all", 'a', MT_OPTION_FLAG, NULL, "--json: print all rows, whole stacks and texts",           \
+     &(common).all}
 /* clang-format on */
 
 struct mt_command {
@@ -89,12 +98,8 @@ const char *mt_did_you_mean(const char *word, const char *const *names, size_t c
 int mt_print_help(const struct mt_command *command, const struct mt_option *options);
 int mt_print_completions(const struct mt_option *options);
 
-/* Text from outside (file names, phases, stacks) for a terminal: control
- * characters become \x1b and the like. Everything printed as text that came
- * from a file has to pass through this. */
-void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length);
-
-/* "memtrace: <text>\n" on stderr, control characters escaped. */
+/* "memtrace: <text>\n" on stderr, control characters escaped. Takes no memory, so that it can say
+ * that there is none. */
 void mt_say(const char *format, ...) MT_PRINTF(1, 2);
 
 /* "memtrace: cannot read 'path': <error>" and the exit code for it. Control
@@ -110,9 +115,9 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
 int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common);
 
-/* Writes all of buf to stdout or a file; exit code 4 and a line if it fails. */
+/* Writes all of buf to stdout; exit code 4 and a line if it fails, or if the host refused memory
+ * before: what was made since may lack a part. Files: outputs.h. */
 int mt_print(const struct mt_buf *buf);
-int mt_write_file(const char *path, const void *bytes, size_t length);
 
 /* Progress on stderr after one second, only on a terminal. Zeroed = idle. */
 struct mt_progress {

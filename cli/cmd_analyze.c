@@ -8,14 +8,14 @@
 #include "report_html.h"
 #include "summary_md.h"
 #include "text_chart.h"
+#include "util.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct arguments {
     struct mt_common common;
     struct mt_gate_options gates;
+    struct mt_outputs outputs;
     const char *directory, *policy;
     uint64_t limit_bytes;
     bool unnamed, all, policies;
@@ -44,43 +44,62 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
 
 /* ---- files ----------------------------------------------------------------- */
 
-static int make_directory(const char *path)
+static size_t folder_length(const char *folder)
 {
-    struct stat facts;
-    struct mt_error error;
+    size_t length = strlen(folder);
 
-    int why;
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    return length;
+}
 
-    if (mkdir(path, 0777) == 0)
-        return MT_EXIT_OK;
-    why = errno;
-    if (why == EEXIST && stat(path, &facts) == 0) {
-        if (S_ISDIR(facts.st_mode))
-            return MT_EXIT_OK;
-        why = ENOTDIR;
+/* What -o writes besides pictures. */
+static const struct {
+    const char *name;
+    enum mt_file_kind kind;
+} documents[] = {
+    {"report.json", MT_FILE_REPORT},
+    {"summary.md", MT_FILE_SUMMARY},
+    {"junit.xml", MT_FILE_JUNIT},
+    {"report.html", MT_FILE_PAGE},
+};
+enum { REPORT_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
+
+static void add_document_path(struct mt_buf *path, const char *folder, size_t document)
+{
+    mt_buf_add(path, folder, folder_length(folder));
+    mt_buf_printf(path, "/%s", documents[document].name);
+}
+
+/* Before the analysis: a file of the user's is in the way. */
+static int precheck_documents(const struct arguments *arguments)
+{
+    int code = MT_EXIT_OK;
+
+    for (size_t i = 0; arguments->directory && i < MT_ARRAY_LEN(documents) && !code; i++) {
+        struct mt_buf path = {0};
+
+        add_document_path(&path, arguments->directory, i);
+        if (!path.failed)
+            code = mt_output_precheck(path.data, &arguments->outputs, documents[i].kind);
+        mt_buf_release(&path);
     }
-    mt_fail(&error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(why));
-    return mt_report_error(path, &error);
+    return code;
 }
 
 /* DIR/NAME; names it. */
-static int write_document(const struct arguments *arguments, const char *name,
+static int write_document(const struct arguments *arguments, size_t which,
                           const struct mt_buf *document, struct mt_buf *names)
 {
-    const char *directory = arguments->directory;
-    size_t length = strlen(directory);
     struct mt_buf path = {0};
     int code;
 
-    while (length > 1 && directory[length - 1] == '/')
-        length--;
-    mt_buf_add(&path, directory, length);
-    mt_buf_printf(&path, "/%s", name);
-    if (document->failed || path.failed) {
+    add_document_path(&path, arguments->directory, which);
+    if (path.failed) {
         mt_say("out of memory while writing the report");
         code = MT_EXIT_OUTPUT;
     } else {
-        code = mt_write_file(path.data, document->data, document->length);
+        code = mt_write_file(path.data, &arguments->outputs, documents[which].kind, document);
         mt_buf_add_text(names, "  ");
         mt_buf_add_printable(names, path.data, path.length);
         mt_buf_add_char(names, '\n');
@@ -102,7 +121,7 @@ static int write_page(const struct mt_report *report, const struct mt_gate_run *
     page.answer = answer.failed ? NULL : answer.data;
     if (mt_add_report_html(&document, &page, &error) != MT_OK)
         document.failed = true;
-    code = write_document(arguments, "report.html", &document, names);
+    code = write_document(arguments, REPORT_HTML, &document, names);
     mt_buf_release(&answer);
     mt_buf_release(&document);
     return code;
@@ -115,17 +134,17 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
     struct mt_buf document = {0};
     int code;
 
-    mt_analyze_json(&document, report, gates);
-    code = write_document(arguments, "report.json", &document, names);
+    mt_analyze_json(&document, report, gates, arguments->all);
+    code = write_document(arguments, REPORT_JSON, &document, names);
     mt_buf_reset(&document);
     mt_add_summary_md(&document, report, gates, mt_gate_run_base(run));
     if (!code)
-        code = write_document(arguments, "summary.md", &document, names);
+        code = write_document(arguments, SUMMARY_MD, &document, names);
     mt_buf_reset(&document);
     if (gates)
         mt_add_junit(&document, report, gates);
     if (!code && gates)
-        code = write_document(arguments, "junit.xml", &document, names);
+        code = write_document(arguments, JUNIT_XML, &document, names);
     mt_buf_release(&document);
     return code ? code : write_page(report, run, arguments, names);
 }
@@ -167,10 +186,13 @@ static int report_failures(const struct mt_gallery *gallery)
     return code;
 }
 
-static int write_pictures(const struct mt_report *report, const char *directory,
+static int write_pictures(const struct mt_report *report, const struct arguments *arguments,
                           struct mt_buf *names)
 {
-    struct mt_gallery_options options = {.directory = directory};
+    const struct mt_gallery_options options = {
+        .directory = arguments->directory,
+        .rules = {mt_output_rules_of(&arguments->outputs, MT_FILE_SVG),
+                  mt_output_rules_of(&arguments->outputs, MT_FILE_PNG)}};
     struct mt_gallery gallery;
     struct mt_error error;
     int code;
@@ -180,7 +202,7 @@ static int write_pictures(const struct mt_report *report, const char *directory,
     } else {
         code = report_failures(&gallery);
         if (!code)
-            code = mt_report_error(directory, &error);
+            code = mt_report_error(arguments->directory, &error);
     }
     name_pictures(names, &gallery);
     mt_gallery_release(&gallery);
@@ -192,18 +214,16 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
                        const struct arguments *arguments)
 {
     /* the base as it was has nothing to say of what might have been */
-    const struct mt_extra_pictures extra = {arguments->directory, report->path,
-                                            report->what_if ? NULL : run->base_trace,
-                                            arguments->policies, &arguments->common};
+    const struct mt_extra_pictures extra = {
+        arguments->directory, report->path,       report->what_if ? NULL : run->base_trace,
+        arguments->policies,  &arguments->common, &arguments->outputs};
     struct mt_buf names = {0};
-    int code = make_directory(arguments->directory);
+    int code;
 
+    mt_buf_add_text(&names, "\nFiles\n");
+    code = write_documents(report, run, arguments, &names);
     if (!code) {
-        mt_buf_add_text(&names, "\nFiles\n");
-        code = write_documents(report, run, arguments, &names);
-    }
-    if (!code) {
-        code = write_pictures(report, arguments->directory, &names);
+        code = write_pictures(report, arguments, &names);
         if (!code)
             code = mt_extra_pictures_write(&extra, &names);
         if (!arguments->common.json) {
@@ -228,7 +248,7 @@ static int tell(const struct mt_report *report, const struct mt_gates *gates,
     if (gates && !arguments->common.json)
         mt_add_gates_text(&out, gates, mt_stdout_style());
     if (arguments->common.json)
-        mt_analyze_json(&out, report, gates);
+        mt_analyze_json(&out, report, gates, arguments->all);
     else
         mt_analyze_text(&out, report, mt_stdout_style(), shows_chart(arguments) ? &screen : NULL,
                         arguments->all);
@@ -262,19 +282,23 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
     struct mt_report *report;
     struct mt_file_hash hash;
     struct mt_error error;
+    enum mt_status status, hashed;
+    char sha256[MT_SHA256_TEXT];
     int code, verdict;
 
     source->overlay.hides_ranges = arguments->unnamed;
     mt_file_hash_start(&hash, path);
     mt_progress_start(&progress, &arguments->common);
     options.progress = (struct mt_analyze_progress){show_progress, &progress};
-    if (mt_analyze(source, &options, &report, &error) != MT_OK) {
-        mt_progress_end(&progress);
-        (void)mt_file_hash_finish(&hash);
+    status = mt_analyze(source, &options, &report, &error);
+    mt_progress_end(&progress);
+    hashed = mt_file_hash_finish(&hash, sha256, status ? NULL : &error);
+    if (status || hashed) {
+        if (!status)
+            mt_report_release(report);
         return mt_report_error(path, &error);
     }
-    mt_progress_end(&progress);
-    memcpy(report->sha256, mt_file_hash_finish(&hash), sizeof report->sha256);
+    memcpy(report->sha256, sha256, sizeof report->sha256);
     code = tell_all(source, report, run, arguments);
     verdict = mt_input_verdict(source, path, &arguments->common);
     mt_report_release(report);
@@ -288,6 +312,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "DIR",
          "write report.html, report.json, summary.md and pictures there", &arguments.directory},
+        MT_FORCE_OPTION(arguments.outputs),
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
         {"policies", 0, MT_OPTION_FLAG, NULL,
@@ -311,7 +336,11 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
     if (code >= 0)
         return code;
+    arguments.gates.outputs = &arguments.outputs;
+    mt_outputs_add_input(&arguments.outputs, paths[0]);
     code = mt_gate_run_open(&run, &arguments.gates, &arguments.common);
+    if (!code)
+        code = precheck_documents(&arguments);
     source = code ? NULL : mt_open_input(paths[0], &arguments.common, &code);
     if (source)
         code = analyze(source, paths[0], &run, &arguments);

@@ -9,13 +9,15 @@ struct arguments {
     struct mt_common common;
     struct mt_question question;
     struct mt_picture picture;
+    struct mt_outputs outputs;
     uint64_t device;
     const char *a, *b;
 };
 
 static int print(struct mt_diff_run *run, const struct arguments *arguments)
 {
-    const struct mt_diff_output output = {&run->diff, &arguments->question, &run->arena};
+    const struct mt_diff_output output = {&run->diff, &arguments->question, &run->arena,
+                                          arguments->common.all};
     struct mt_buf out = {0};
     int code;
 
@@ -76,7 +78,9 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
         {"output", 'o', MT_OPTION_TEXT, "FILE", "draw it, too: .svg or .png",
          &arguments.picture.output},
+        MT_FORCE_OPTION(arguments.outputs),
         MT_PICTURE_SIZE_OPTIONS(arguments.picture),
+        MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     char **paths;
@@ -92,5 +96,9 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         mt_say("diff: only one of the two can be standard input");
         return MT_EXIT_USAGE;
     }
-    return diff(&arguments);
+    arguments.picture.outputs = &arguments.outputs;
+    mt_outputs_add_input(&arguments.outputs, arguments.a);
+    mt_outputs_add_input(&arguments.outputs, arguments.b);
+    code = mt_picture_precheck(&arguments.picture);
+    return code ? code : diff(&arguments);
 }

@@ -60,6 +60,7 @@ static void json_stack(struct mt_json *json, const struct mt_symbols *symbols, u
         stack = symbols->stacks[stack].parent;
     }
     mt_json_array_end(json);
+    json->out->failed |= text.failed;
     mt_buf_release(&text);
 }
 
@@ -81,6 +82,7 @@ static void json_event(struct dump *dump, const struct mt_event *event)
     struct mt_json json;
 
     mt_json_init(&json, &dump->out, false);
+    json.all = true; /* a stream: an event a line, all of it */
     mt_json_object_begin(&json, NULL);
     mt_json_u64(&json, "seq", event->seq);
     mt_json_u64(&json, "t_ns", event->t_ns);

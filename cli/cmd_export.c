@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "export_output.h"
 #include "json.h"
+#include "outputs.h"
 
 enum { MOST_FORMATS = 16 };
 
@@ -16,6 +17,7 @@ struct arguments {
     uint64_t device; /* MT_EVERY_DEVICE: not said */
     struct mt_blocks_option blocks;
     bool reversed, with_blocks;
+    struct mt_outputs outputs;
 };
 
 static const struct mt_export_format *find_format(const char *name)
@@ -107,10 +109,10 @@ static int write_out(const struct arguments *arguments, const struct mt_report *
     int code;
 
     arguments->format->add(&out, &what);
-    if (!arguments->output || !strcmp(arguments->output, "-") || out.failed)
+    if (!arguments->output)
         code = mt_print(&out);
     else
-        code = mt_write_file(arguments->output, out.data ? out.data : "", out.length);
+        code = mt_write_file(arguments->output, &arguments->outputs, arguments->format->kind, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
         code = tell(arguments, device, icicle, out.length);
     mt_buf_release(&out);
@@ -160,6 +162,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "FILE", "file to write, not standard output",
          &arguments.output},
+        MT_FORCE_OPTION(arguments.outputs),
         MT_BLOCKS_OPTIONS(arguments.blocks),
         {"step", 0, MT_OPTION_COUNT, "N", "--of kept or allocated-total: of step N",
          &arguments.blocks.step},
@@ -185,6 +188,10 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
     if (code != MT_EXIT_OK)
         return code;
     arguments.path = positional[1];
+    mt_outputs_add_input(&arguments.outputs, arguments.path);
+    code = mt_output_precheck(arguments.output, &arguments.outputs, arguments.format->kind);
+    if (code != MT_EXIT_OK)
+        return code;
     wanted = mt_blocks_analysis(&arguments.blocks, arguments.path);
     code = mt_ask_for(arguments.path, &arguments.common, &wanted, &asked);
     if (code < 0) {

@@ -31,8 +31,12 @@ static enum mt_status fit_policy(void *context, struct mt_source *source, const 
 static int print(const struct mt_source *source, const struct arguments *arguments,
                  const struct mt_fit_summary *summaries, size_t count)
 {
-    const struct mt_fit_answer answer = {source, summaries, count, arguments->limit_bytes,
-                                         arguments->no_cards};
+    const struct mt_fit_answer answer = {source,
+                                         summaries,
+                                         count,
+                                         arguments->limit_bytes,
+                                         arguments->no_cards,
+                                         arguments->common.all};
     struct mt_buf out = {0};
     int exit_code;
 
@@ -110,6 +114,7 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
         {"no-cards", 0, MT_OPTION_FLAG, NULL, "leave out the table of common cards",
          &arguments.no_cards},
         MT_JOBS_OPTION(&arguments.jobs),
+        MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_arena arena = {0};

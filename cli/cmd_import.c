@@ -1,15 +1,20 @@
 /* memtrace import: any format that can be read, written as a trace. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "json.h"
+#include "outputs.h"
+#include "redacted_source.h"
 #include "trace.h"
 #include "units.h"
+
+struct arguments {
+    struct mt_common common;
+    struct mt_outputs outputs;
+    const char *output;
+};
 
 struct written {
     uint64_t events, bytes;
@@ -43,8 +48,9 @@ static enum mt_status write_trace(struct mt_source *source, int fd, struct writt
     if (status == MT_OK)
         status = copy_events(source, writer, written, error);
     mt_writer_free(writer);
-    if (status == MT_OK && fstat(fd, &info) == 0)
-        written->bytes = (uint64_t)info.st_size;
+    if (status == MT_OK && fstat(fd, &info) != 0)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+    written->bytes = status == MT_OK ? (uint64_t)info.st_size : 0;
     return status;
 }
 
@@ -81,84 +87,97 @@ static int print_written(const struct written *written, const char *path,
 
     if (common->json)
         add_json(written, path, &out);
-    else if (!common->quiet)
+    else if (!common->quiet && !mt_is_standard_output(path))
         add_text(written, path, &out);
     exit_code = mt_print(&out);
     mt_buf_release(&out);
     return exit_code;
 }
 
-static bool is_same_file(const char *a, const char *b)
+/* What failed is the input or the output; only one of them is to blame. */
+static int import_to(struct mt_source *source, const char *input, const char *path,
+                     const struct arguments *arguments)
 {
-    struct stat x, y;
-
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* Half a trace is of no use; a device or a pipe is not ours to remove. */
-static void remove_partial(const char *path)
-{
-    struct stat info;
-
-    if (lstat(path, &info) == 0 && S_ISREG(info.st_mode))
-        unlink(path);
-}
-
-/* Writes to PATH only what is complete: a failed import leaves no file. */
-static int import_to(struct mt_source *source, const char *input, const char *output,
-                     const struct mt_common *common)
-{
+    const struct mt_output_rules rules = mt_output_rules_of(&arguments->outputs, MT_FILE_TRACE);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct written written = {0, 0};
-    int fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    struct mt_output output;
     int verdict, printed;
     enum mt_status status;
 
-    if (fd < 0) {
-        error.status = MT_ERR_OUTPUT;
-        snprintf(error.text, sizeof error.text, "%s", strerror(errno));
-        return mt_report_error(output, &error);
-    }
-    status = write_trace(source, fd, &written, &error);
-    if (close(fd) < 0 && status == MT_OK)
-        status = mt_fail(&error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+    if (mt_output_open(&output, path, &rules, &error) != MT_OK)
+        return mt_report_output_error(path, &error);
+    status = write_trace(source, output.fd, &written, &error);
     if (status != MT_OK) {
-        remove_partial(output);
+        mt_output_abandon(&output);
         error.status = status;
-        return mt_report_error(status == MT_ERR_OUTPUT ? output : input, &error);
+        return mt_report_error(status == MT_ERR_OUTPUT ? path : input, &error);
     }
-    verdict = mt_input_verdict(source, input, common);
-    printed = print_written(&written, output, common);
+    if (mt_output_finish(&output, &error) != MT_OK)
+        return mt_report_output_error(path, &error);
+    verdict = mt_input_verdict(source, input, &arguments->common);
+    printed = print_written(&written, path, &arguments->common);
     return printed != MT_EXIT_OK ? printed : verdict;
+}
+
+static int check(struct arguments *arguments, const char *input)
+{
+    if (!arguments->output) {
+        mt_say("import needs -o TRACE, the file to write");
+        return MT_EXIT_USAGE;
+    }
+    if (arguments->common.json && mt_is_standard_output(arguments->output)) {
+        mt_say("--json and -o - both want standard output");
+        return MT_EXIT_USAGE;
+    }
+    mt_outputs_add_input(&arguments->outputs, input);
+    return mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_TRACE);
+}
+
+/* Takes over the source; NULL and a line if that fails. */
+static struct mt_source *redacted(struct mt_source *source, struct mt_redaction *redaction,
+                                  int *exit_code)
+{
+    *exit_code = MT_EXIT_INPUT;
+    if (mt_redaction_init(redaction) != MT_OK) {
+        mt_say("cannot redact: the system gives no random numbers");
+        mt_source_close(source);
+        return NULL;
+    }
+    source = mt_redacted_source(source, redaction);
+    if (!source)
+        mt_say("out of memory");
+    return source;
 }
 
 int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
 {
-    struct mt_common common = {false, false, false, NULL};
-    const char *output = NULL;
+    struct arguments arguments = {.output = NULL};
+    struct mt_redaction redaction;
+    bool redact = false;
     struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "TRACE", "write the trace here", &output},
-        MT_COMMON_OPTIONS(common),
+        {"output", 'o', MT_OPTION_TEXT, "TRACE", "write the trace here", &arguments.output},
+        {"redact", 0, MT_OPTION_FLAG, NULL, "replace folders, host, command and names of threads",
+         &redact},
+        MT_FORCE_OPTION(arguments.outputs),
+        MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     struct mt_source *source;
-    char **arguments;
-    int count, exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &arguments, &count);
+    char **paths;
+    int count, exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &count);
 
     if (exit_code >= 0)
         return exit_code;
-    if (!output) {
-        mt_say("import needs -o TRACE, the file to write");
-        return MT_EXIT_USAGE;
-    }
-    if (is_same_file(arguments[0], output)) {
-        mt_say("'%s' is the input: write the trace to another file", output);
-        return MT_EXIT_USAGE;
-    }
-    source = mt_open_input(arguments[0], &common, &exit_code);
+    exit_code = check(&arguments, paths[0]);
+    if (exit_code != MT_EXIT_OK)
+        return exit_code;
+    source = mt_open_input(paths[0], &arguments.common, &exit_code);
+    if (source && redact)
+        source = redacted(source, &redaction, &exit_code);
     if (!source)
         return exit_code;
-    exit_code = import_to(source, arguments[0], output, &common);
+    exit_code = import_to(source, paths[0], arguments.output, &arguments);
     mt_source_close(source);
     return exit_code;
 }

@@ -4,13 +4,16 @@
 
 #include "cli.h"
 #include "info_recorded.h"
+#include "info_secrets.h"
 #include "json.h"
+#include "json_list.h"
 #include "trace.h"
 #include "units.h"
 #include "util.h"
 
 struct info {
     struct mt_common common;
+    bool secrets;
     const char *path;
     struct mt_source *source;
     uint64_t kinds[MT_EVENT_KIND_COUNT];
@@ -79,11 +82,14 @@ static void json_header(struct mt_json *json, const struct mt_trace_header *head
 
 static void json_devices(struct mt_json *json, const struct mt_symbols *symbols)
 {
+    struct mt_json_list list;
     uint32_t i;
 
-    mt_json_array_begin(json, "devices");
+    mt_json_list_begin(&list, json, "devices");
     for (i = 0; i < symbols->device_count; i++) {
         const struct mt_device_info *device = &symbols->devices[i];
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
         mt_json_u64(json, "device", i);
         mt_json_text(json, "name",
@@ -91,7 +97,7 @@ static void json_devices(struct mt_json *json, const struct mt_symbols *symbols)
         mt_json_u64(json, "total_memory_bytes", device->total_memory_bytes);
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void json_symbols(struct mt_json *json, const struct mt_symbols *symbols)
@@ -104,6 +110,8 @@ static void json_symbols(struct mt_json *json, const struct mt_symbols *symbols)
     mt_json_u64(json, "threads", symbols->thread_count);
     mt_json_u64(json, "heaps", symbols->heap_count);
     mt_json_u64(json, "pools", symbols->pool_count);
+    if (symbols->frames_cut)
+        mt_json_u64(json, "frames_cut", symbols->frames_cut);
     mt_json_object_end(json);
 }
 
@@ -157,6 +165,7 @@ static void write_json(const struct info *info, struct mt_buf *out)
     struct mt_json json;
 
     mt_json_init(&json, out, true);
+    json.all = info->common.all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.info/1");
     mt_json_object_begin(&json, "input");
@@ -288,6 +297,8 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
                        "events of unknown kinds");
     add_integrity_line(out, &first, integrity->events_dropped, "event dropped by the recorder",
                        "events dropped by the recorder");
+    add_integrity_line(out, &first, source->symbols.frames_cut, "frame left out of deep stacks",
+                       "frames left out of deep stacks");
     mt_info_dropped_text(out, &info->recorded, &source->symbols);
     if (source->header.starts_in_middle) {
         add_label(out, first ? "integrity" : "");
@@ -340,7 +351,9 @@ static int print_info(struct info *info)
     struct mt_buf out = {0};
     int code;
 
-    if (info->common.json)
+    if (info->secrets)
+        mt_info_secrets(&out, info->source, info->path, info->common.json);
+    else if (info->common.json)
         write_json(info, &out);
     else
         write_text(info, &out);
@@ -353,6 +366,9 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
 {
     struct info info = {0};
     const struct mt_option options[] = {
+        {"secrets", 0, MT_OPTION_FLAG, NULL,
+         "list what could identify a person, machine or project", &info.secrets},
+        MT_ALL_OPTION(info.common),
         MT_COMMON_OPTIONS(info.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };

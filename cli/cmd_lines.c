@@ -7,6 +7,7 @@ struct arguments {
     const char *function;
     uint64_t device;
     bool all, source;
+    struct mt_source_files sources;
 };
 
 /* ---- is there what was asked for? ---------------------------------------------- */
@@ -89,12 +90,17 @@ static int tell(struct mt_lines_answer *answer, const struct arguments *argument
     return code;
 }
 
-static int lines(struct mt_source *source, const char *path, const struct arguments *arguments)
+static int lines(struct mt_source *source, const char *path, struct arguments *arguments)
 {
     struct mt_line_table table;
-    struct mt_lines_answer answer = {
-        path,           &source->symbols, &table, arguments->function, arguments->device,
-        arguments->all, arguments->source};
+    struct mt_lines_answer answer = {path,
+                                     &source->symbols,
+                                     &table,
+                                     arguments->function,
+                                     arguments->device,
+                                     arguments->all,
+                                     arguments->all,
+                                     arguments->source ? &arguments->sources : NULL};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     int code, verdict;
 
@@ -102,7 +108,9 @@ static int lines(struct mt_source *source, const char *path, const struct argume
         mt_line_table_release(&table);
         return mt_report_error(path, &error);
     }
+    arguments->sources.quiet = arguments->common.quiet;
     code = tell(&answer, arguments);
+    mt_source_files_end(&arguments->sources);
     mt_line_table_release(&table);
     verdict = mt_input_verdict(source, path, &arguments->common);
     return code ? code : verdict;
@@ -116,8 +124,12 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
          &arguments.function},
         {"source", 's', MT_OPTION_FLAG, NULL, "show the source text, of files that are there",
          &arguments.source},
+        {"source-root", 0, MT_OPTION_LIST, "DIR",
+         "--source: read below this folder, too, not the current one alone",
+         &arguments.sources.roots},
         {"device", 'd', MT_OPTION_COUNT, "N", "only this device", &arguments.device},
-        {"all", 'a', MT_OPTION_FLAG, NULL, "functions of libraries, too", &arguments.all},
+        {"all", 'a', MT_OPTION_FLAG, NULL,
+         "functions of libraries, too; --json: all rows and whole texts", &arguments.all},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

@@ -11,7 +11,8 @@ struct arguments {
 
 static int tell(const struct mt_asked_report *asked, const struct arguments *arguments)
 {
-    const struct mt_live_output live = {asked->report, &arguments->question, arguments->device};
+    const struct mt_live_output live = {asked->report, &arguments->question, arguments->device,
+                                        arguments->common.all};
     struct mt_buf out = {0};
     int code = mt_asked_check(asked, &arguments->question, arguments->device);
 
@@ -51,6 +52,7 @@ int mt_cmd_live(const struct mt_command *command, int argc, char **argv)
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
         {"by", 0, MT_OPTION_TEXT, "GROUP", "site, stack, role, phase or size", &by},
         {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
+        MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     char **paths;

@@ -5,7 +5,9 @@
 #include "cli.h"
 #include "feed.h"
 #include "json.h"
+#include "json_list.h"
 #include "optimal.h"
+#include "outputs.h"
 #include "policy_runs.h"
 #include "text_table.h"
 #include "units.h"
@@ -21,6 +23,7 @@ struct optimal {
     struct mt_common common;
     const char *path, *time, *plan_path;
     const char *heap;
+    struct mt_outputs outputs;
     const struct mt_source *source; /* NULL = buffers of a CSV file */
     struct mt_optimal_options options;
     struct mt_buffers devices[MT_BUFFERS_DEVICES];
@@ -176,19 +179,21 @@ static unsigned largest_device(const struct optimal *optimal)
 static void write_json(const struct optimal *optimal, struct mt_buf *out)
 {
     struct mt_json json;
+    struct mt_json_list list;
     uint64_t used_ns = 0;
     unsigned d;
 
     for (d = 0; d < MT_BUFFERS_DEVICES; d++)
         used_ns += optimal->results[d].used_ns;
     mt_json_init(&json, out, true);
+    json.all = optimal->common.all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.optimal/1");
     mt_json_requests(&json, optimal->source);
     json_result(&json, &optimal->results[largest_device(optimal)], used_ns);
-    mt_json_array_begin(&json, "devices");
+    mt_json_list_begin(&list, &json, "devices");
     for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
-        if (!optimal->devices[d].count)
+        if (!optimal->devices[d].count || !mt_json_list_takes(&list))
             continue;
         mt_json_object_begin(&json, NULL);
         mt_json_u64(&json, "device", d);
@@ -197,7 +202,7 @@ static void write_json(const struct optimal *optimal, struct mt_buf *out)
         json_result(&json, &optimal->results[d], optimal->results[d].used_ns);
         mt_json_object_end(&json);
     }
-    mt_json_array_end(&json);
+    mt_json_list_end(&list);
     mt_json_object_end(&json);
 }
 
@@ -257,12 +262,7 @@ static int write_plan(const struct optimal *optimal)
                           (unsigned long long)optimal->results[d].addresses[i]);
         }
     }
-    if (out.failed) {
-        mt_say("out of memory while writing the plan");
-        code = MT_EXIT_OUTPUT;
-    } else {
-        code = mt_write_file(optimal->plan_path, out.data, out.length);
-    }
+    code = mt_write_file(optimal->plan_path, &optimal->outputs, MT_FILE_PLAN, &out);
     mt_buf_release(&out);
     return code;
 }
@@ -275,7 +275,7 @@ static int answer(const struct optimal *optimal)
     if (code == MT_EXIT_OK) {
         if (optimal->common.json)
             write_json(optimal, &out);
-        else
+        else if (!mt_is_standard_output(optimal->plan_path))
             write_text(optimal, &out);
         code = mt_print(&out);
     }
@@ -309,6 +309,20 @@ static int run(struct optimal *optimal)
     return code;
 }
 
+static int check_and_run(struct optimal *optimal, const char *path)
+{
+    int code;
+
+    if (optimal->common.json && mt_is_standard_output(optimal->plan_path)) {
+        mt_say("--json and -o - both want standard output");
+        return MT_EXIT_USAGE;
+    }
+    optimal->path = path;
+    mt_outputs_add_input(&optimal->outputs, path);
+    code = mt_output_precheck(optimal->plan_path, &optimal->outputs, MT_FILE_PLAN);
+    return code ? code : run(optimal);
+}
+
 int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
 {
     struct optimal *optimal = calloc(1, sizeof *optimal);
@@ -328,6 +342,8 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
         {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
          &optimal->heap},
         {"output", 'o', MT_OPTION_TEXT, "FILE", "write the plan as CSV", &optimal->plan_path},
+        MT_FORCE_OPTION(optimal->outputs),
+        MT_ALL_OPTION(optimal->common),
         MT_COMMON_OPTIONS(optimal->common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
@@ -335,10 +351,8 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
         mt_say("--time takes seconds such as 10 or 0.5, or 'none', not '%s'", optimal->time);
         code = MT_EXIT_USAGE;
     }
-    if (code < 0) {
-        optimal->path = paths[0];
-        code = run(optimal);
-    }
+    if (code < 0)
+        code = check_and_run(optimal, paths[0]);
     for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
         mt_buffers_release(&optimal->devices[d]);
         mt_optimal_release(&optimal->results[d]);

@@ -10,10 +10,12 @@
 #include "collector_library.h"
 #include "environment.h"
 #include "launch.h"
+#include "leftovers.h"
 #include "manifest.h"
 #include "probe_cupti.h"
 #include "program_kind.h"
 #include "record_output.h"
+#include "redact_trace.h"
 #include "trace_place.h"
 #include "util.h"
 
@@ -28,7 +30,7 @@ enum {
 extern char **environ;
 
 struct recording {
-    bool json, quiet, with_env;
+    bool json, quiet, with_env, strict, redact;
     const char *output, *stacks, *phases, *follow;
     uint64_t sample_hz;
     char **command;
@@ -37,6 +39,7 @@ struct recording {
     struct mt_record_settings settings;
     struct mt_arena arena;
     struct mt_launch launch;
+    struct mt_redaction redaction;
     int manifest_lock; /* open until the process ends */
     char library[PATH_MAX], interposer[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
 };
@@ -171,9 +174,13 @@ static int parse(const struct mt_command *command, struct recording *recording, 
          &recording->follow},
         {"with-env", 0, MT_OPTION_FLAG, NULL, "write the command line into the trace, too",
          &recording->with_env},
+        {"redact", 0, MT_OPTION_FLAG, NULL,
+         "at the end replace folders, host, command and names of threads", &recording->redact},
         {"json", 0, MT_OPTION_FLAG, NULL, "end with one JSON document on standard error",
          &recording->json},
         {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what went wrong", &recording->quiet},
+        {"strict", 0, MT_OPTION_FLAG, NULL,
+         "exit with 5 if the command succeeds and events are missing", &recording->strict},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     char **arguments;
@@ -255,9 +262,11 @@ static int prepare_place(struct recording *recording)
     enum mt_status status = mt_trace_place_prepare(&recording->place, recording->output,
                                                    recording->command, room_bytes, &error);
 
-    if (status == MT_OK)
+    if (status == MT_OK) {
+        mt_leftovers_remove(recording->place.folder);
         status = mt_manifest_new(recording->place.folder, recording->manifest,
                                  &recording->manifest_lock, &error);
+    }
     if (status == MT_OK) {
         mt_trace_place_clear(&recording->place);
         recording->settings.manifest = recording->manifest;
@@ -277,6 +286,12 @@ static int prepare(struct recording *recording)
         mt_say("cannot run '%s': %s", recording->command[0],
                mt_program_reason(&recording->program));
         return mt_program_exit_code(&recording->program);
+    }
+    if (recording->redact && mt_redaction_init(&recording->redaction) != MT_OK) {
+        mt_say(
+            "cannot redact: the system gives no random numbers; nothing was run. Without --redact "
+            "the trace holds paths, host and names of threads");
+        return MT_EXIT_USAGE;
     }
     choose_library(recording);
     choose_interposer(recording);
@@ -351,16 +366,39 @@ static void say_buffer(struct mt_buf *out)
     while (written < out->length &&
            (count = write(STDERR_FILENO, out->data + written, out->length - written)) > 0)
         written += (size_t)count;
-    mt_buf_reset(out);
+    if (out->failed)
+        mt_say("out of memory while reporting on the traces");
+    mt_buf_release(out);
 }
 
-/* Ends every trace of the run and says what became of it, one by one. */
-static void end_traces(const struct recording *recording, char **traces, size_t count)
+/* All traces of a run share a salt: what is equal in them stays equal. */
+static void redact(struct mt_trace_end *end, const struct mt_redaction *redaction)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    /* a tape beside it belongs to the bytes that are there now */
+    if (end->state != MT_TRACE_WHOLE && end->state != MT_TRACE_RECOVERED) {
+        mt_say("'%s' is not redacted, nor is its tape: its recording has not ended or could not be "
+               "recovered; after 'memtrace recover', redact it with 'memtrace import --redact'",
+               end->path);
+        return;
+    }
+    if (mt_trace_redact(end->path, redaction, &error) == MT_OK)
+        return;
+    mt_say("'%s' could not be redacted: %s", end->path, error.text);
+    end->state = MT_TRACE_FAILED;
+    end->error = error;
+}
+
+/* Ends every trace of the run and says what became of it, one by one. False if
+ * anything that was recorded is not in them. */
+static bool end_traces(const struct recording *recording, char **traces, size_t count)
 {
     struct mt_buf out = {0};
     struct mt_json json;
     struct mt_trace_end end;
     uint64_t last_ms = now_ms() + PATIENCE_MS, now;
+    bool complete = true;
     size_t i;
 
     if (recording->json)
@@ -368,6 +406,9 @@ static void end_traces(const struct recording *recording, char **traces, size_t 
     for (i = 0; i < count; i++) {
         now = now_ms();
         mt_trace_end(&end, traces[i], now < last_ms ? (unsigned)(last_ms - now) : 0, NULL);
+        if (recording->redact)
+            redact(&end, &recording->redaction);
+        complete &= mt_trace_end_is_complete(&end);
         if (recording->json) {
             mt_json_trace_end(&json, &end);
             continue;
@@ -379,23 +420,29 @@ static void end_traces(const struct recording *recording, char **traces, size_t 
         json_end(&json);
     say_buffer(&out);
     mt_buf_release(&out);
+    return complete;
 }
 
-static void finish(struct recording *recording)
+/* False as end_traces. */
+static bool finish(struct recording *recording)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     char **traces = NULL;
     size_t count = 0;
+    bool listed, complete;
 
     if (!recording->settings.library)
-        return;
-    if (mt_manifest_read(recording->manifest, &recording->arena, &traces, &count, &error) != MT_OK)
+        return true;
+    listed =
+        mt_manifest_read(recording->manifest, &recording->arena, &traces, &count, &error) == MT_OK;
+    if (!listed)
         mt_say("the list of traces cannot be read: %s", error.text);
     else if (!count && !recording->quiet && !recording->json)
-        mt_say("no process used CUDA: there is nothing to record");
+        mt_say("no trace was written: no process used CUDA, or none that did could be recorded");
     unlink(recording->manifest);
-    end_traces(recording, traces, count);
+    complete = end_traces(recording, traces, count);
     mt_trace_place_leave(&recording->place);
+    return listed && complete;
 }
 
 int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
@@ -411,8 +458,10 @@ int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
     if (code < 0) {
         code = run(&recording);
         if (code < 0) {
-            finish(&recording);
+            bool complete = finish(&recording);
             code = mt_launch_exit_code(&recording.launch);
+            if (code == MT_EXIT_OK && recording.strict && !complete)
+                code = MT_EXIT_INCOMPLETE;
             mt_arena_release(&recording.arena);
             mt_launch_die_likewise(&recording.launch);
         } else if (recording.settings.library) {

@@ -26,13 +26,26 @@ static bool trace_of(const char *path, char trace[4096])
     return true;
 }
 
-static int exit_code_of(const struct mt_trace_end *end)
+static int exit_code_of(const struct mt_trace_end *end, bool strict)
 {
-    if (end->state == MT_TRACE_RUNNING)
-        return MT_EXIT_INPUT;
-    if (end->state == MT_TRACE_FAILED)
+    switch (end->state) {
+    case MT_TRACE_FAILED:
         return end->error.status == MT_ERR_OUTPUT ? MT_EXIT_OUTPUT : MT_EXIT_INPUT;
-    return MT_EXIT_OK;
+    case MT_TRACE_RUNNING:
+    case MT_TRACE_INCOMPLETE: return MT_EXIT_INPUT;
+    case MT_TRACE_WHOLE:
+    case MT_TRACE_RECOVERED: break;
+    }
+    return strict && !mt_trace_end_is_complete(end) ? MT_EXIT_INCOMPLETE : MT_EXIT_OK;
+}
+
+/* The first of the lines: the others are for what went well. */
+static void say_line(const char *trace, const struct mt_buf *lines)
+{
+    if (lines->failed || !lines->data)
+        mt_say("'%s': out of memory", trace);
+    else
+        mt_say("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
 }
 
 /* One file: its lines or its object; exit code. */
@@ -49,10 +62,11 @@ static int recover_one(const char *path, const struct mt_common *common, struct 
         return MT_EXIT_INPUT;
     }
     mt_trace_end(&end, trace, PATIENCE_MS, NULL);
-    code = exit_code_of(&end);
+    code = exit_code_of(&end, common->strict);
     mt_add_trace_end(&line, &end, "", common->quiet);
-    if (code != MT_EXIT_OK && line.data)
-        mt_say("%.*s", (int)strcspn(line.data, "\n"), line.data);
+    if (end.state == MT_TRACE_RUNNING || end.state == MT_TRACE_FAILED ||
+        end.state == MT_TRACE_INCOMPLETE)
+        say_line(trace, &line);
     else if (!common->json && line.data)
         mt_buf_add(out, line.data, line.length);
     if (common->json)
@@ -63,10 +77,11 @@ static int recover_one(const char *path, const struct mt_common *common, struct 
 
 int mt_cmd_recover(const struct mt_command *command, int argc, char **argv)
 {
-    struct mt_common common = {false, false, false, NULL};
+    struct mt_common common = {.format = NULL};
     const struct mt_option options[] = {
         {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &common.json},
         {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what was lost", &common.quiet},
+        {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if events are missing", &common.strict},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     struct mt_buf out = {0};

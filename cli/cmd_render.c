@@ -28,7 +28,8 @@ struct arguments {
     uint64_t jobs;
     const char *axis, *order;
     uint64_t device; /* MT_EVERY_DEVICE: not said */
-    bool whole, force;
+    bool whole;
+    struct mt_outputs outputs;
     struct mt_blocks_option blocks;
     const char *zoom; /* path of a phase: flame chart */
     const char *by;
@@ -260,7 +261,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
         mt_say("cannot draw '%s': %s", arguments->picture.output, error.text);
         exit_code = MT_EXIT_OUTPUT;
     } else {
-        drawing.huge = arguments->force;
+        drawing.huge = arguments->outputs.force;
         exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);
     }
     mt_drawing_release(&drawing);
@@ -337,8 +338,9 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
          &arguments.options.reversed},
         {"order", 0, MT_OPTION_TEXT, "NAME",
          "address: segments by creation, address, size, pool or stream", &arguments.order},
-        {"force", 0, MT_OPTION_FLAG, NULL, "also a PNG of more pixels than most viewers can show",
-         &arguments.force},
+        {"force", 0, MT_OPTION_FLAG, NULL,
+         "replace a file that memtrace did not write; draw a PNG too large for most viewers",
+         &arguments.outputs.force},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;
@@ -348,7 +350,12 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
     exit_code = mt_options_parse(command, options, argc, argv, 2, 3, &positional, &count);
     if (exit_code >= 0)
         return exit_code;
+    arguments.picture.outputs = &arguments.outputs;
     exit_code = check(&arguments, positional, count - 1);
+    for (int i = 1; i < count; i++)
+        mt_outputs_add_input(&arguments.outputs, positional[i]);
+    if (exit_code == MT_EXIT_OK)
+        exit_code = mt_picture_precheck(&arguments.picture);
     if (exit_code != MT_EXIT_OK)
         return exit_code;
     if (!arguments.chart)

@@ -1,10 +1,10 @@
 /* memtrace replay: one row a policy and device. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "counters_csv.h"
+#include "json_list.h"
 #include "policy.h"
 #include "policy_runs.h"
 #include "pool_option.h"
@@ -19,6 +19,7 @@ struct arguments {
     struct mt_common common;
     struct mt_text_list policies, pools;
     const char *counters_path, *heap;
+    struct mt_outputs outputs;
     uint64_t jobs;
     bool list_policies;
     struct mt_replay_options replay;
@@ -205,21 +206,24 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
 }
 
 static void print_json(struct mt_buf *out, const struct mt_source *source,
-                       const struct mt_replay_summary *summaries, size_t count)
+                       const struct mt_replay_summary *summaries, size_t count, bool all)
 {
     struct mt_json json;
+    struct mt_json_list list;
     size_t i, d;
 
     mt_json_init(&json, out, true);
+    json.all = all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.replay/1");
     mt_json_requests(&json, source);
-    mt_json_array_begin(&json, "policies");
+    mt_json_list_begin(&list, &json, "policies");
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++)
-            mt_json_replay_result(&json, summaries[i].policy, &summaries[i].devices[d]);
+            if (mt_json_list_takes(&list))
+                mt_json_replay_result(&json, summaries[i].policy, &summaries[i].devices[d]);
     }
-    mt_json_array_end(&json);
+    mt_json_list_end(&list);
     mt_json_object_end(&json);
 }
 
@@ -260,12 +264,6 @@ static enum mt_status replay_policy(void *context, struct mt_source *source, con
     return mt_replay_run(source, &options, run->observer, &run->summaries[index], error);
 }
 
-static int cannot_write(const char *path)
-{
-    mt_say("cannot write '%s': %s", path, strerror(errno));
-    return MT_EXIT_OUTPUT;
-}
-
 /* All policies; with --counters the only one, observed. */
 static int run_policies(struct mt_source *source, const char *path,
                         const struct arguments *arguments, struct mt_replay_summary *summaries)
@@ -286,12 +284,13 @@ static int run_policies(struct mt_source *source, const char *path,
 
     if (!arguments->counters_path)
         return mt_run_policies(&runs);
-    if (!mt_counters_csv_open(&csv, arguments->counters_path))
-        return cannot_write(arguments->counters_path);
+    exit_code = mt_counters_csv_open(&csv, arguments->counters_path, &arguments->outputs);
+    if (exit_code != MT_EXIT_OK)
+        return exit_code;
     observer = mt_counters_csv_observer(&csv);
     run.observer = &observer;
     exit_code = mt_run_policies(&runs);
-    return mt_counters_csv_close(&csv) ? exit_code : cannot_write(arguments->counters_path);
+    return mt_counters_csv_close(&csv, exit_code);
 }
 
 /* A comparison that was asked for and failed is a failed check. */
@@ -323,8 +322,8 @@ static int replay(struct mt_source *source, const char *path, const struct argum
     exit_code = run_policies(source, path, arguments, summaries);
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)
-            print_json(&out, source, summaries, count);
-        else
+            print_json(&out, source, summaries, count, arguments->common.all);
+        else if (!mt_is_standard_output(arguments->counters_path))
             print_text(&out, source, summaries, count);
         exit_code = mt_print(&out);
         mt_buf_release(&out);
@@ -358,7 +357,9 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
          &arguments.replay.blind},
         {"counters", 0, MT_OPTION_TEXT, "FILE", "write the counters after every event as CSV",
          &arguments.counters_path},
+        MT_FORCE_OPTION(arguments.outputs),
         MT_JOBS_OPTION(&arguments.jobs),
+        MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_arena arena = {0};
@@ -377,6 +378,14 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
         mt_say("--counters takes one policy, not %zu", arguments.policies.count);
         return MT_EXIT_USAGE;
     }
+    if (arguments.common.json && mt_is_standard_output(arguments.counters_path)) {
+        mt_say("--json and --counters - both want standard output");
+        return MT_EXIT_USAGE;
+    }
+    mt_outputs_add_input(&arguments.outputs, paths[0]);
+    exit_code = mt_output_precheck(arguments.counters_path, &arguments.outputs, MT_FILE_COUNTERS);
+    if (exit_code != MT_EXIT_OK)
+        return exit_code;
     if (!arguments.policies.count)
         arguments.policies.items[arguments.policies.count++] = NULL; /* as the trace is */
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);

@@ -1,51 +1,35 @@
+/* A write that fails is told when the file is closed, with the file's name: the replay knows only
+ * that of the trace. */
 #include "counters_csv.h"
-
-#include <errno.h>
-#include <unistd.h>
-
-enum { FLUSH_BYTES = 256 * 1024 };
-
-static void flush(struct mt_counters_csv *csv)
-{
-    if (csv->buffer.failed) {
-        csv->failed = true;
-        csv->error_number = ENOMEM;
-    } else if (!csv->failed && csv->buffer.length &&
-               fwrite(csv->buffer.data, 1, csv->buffer.length, csv->file) != csv->buffer.length) {
-        csv->failed = true;
-        csv->error_number = errno;
-    }
-    mt_buf_reset(&csv->buffer);
-}
 
 static void add_header(struct mt_counters_csv *csv)
 {
-    mt_buf_add_text(&csv->buffer,
-                    "event,t_ns,device,requested,allocated,active,reserved,inactive_split\n");
+    static const char header[] =
+        "event,t_ns,device,requested,allocated,active,reserved,inactive_split\n";
+
+    (void)mt_output_add(&csv->output, header, sizeof header - 1);
 }
 
-bool mt_counters_csv_open(struct mt_counters_csv *csv, const char *path)
+int mt_counters_csv_open(struct mt_counters_csv *csv, const char *path,
+                         const struct mt_outputs *outputs)
 {
-    *csv = (struct mt_counters_csv){.file = fopen(path, "w")};
-    if (!csv->file)
-        return false;
-    csv->can_restart = fseek(csv->file, 0, SEEK_SET) == 0; /* not into a pipe */
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    *csv = (struct mt_counters_csv){.path = path,
+                                    .rules = mt_output_rules_of(outputs, MT_FILE_COUNTERS)};
+    if (mt_output_open(&csv->output, path, &csv->rules, &error) != MT_OK)
+        return mt_report_output_error(path, &error);
     add_header(csv);
-    return true;
+    return MT_EXIT_OK;
 }
 
 static enum mt_status restart(void *context)
 {
     struct mt_counters_csv *csv = context;
 
-    flush(csv);
-    rewind(csv->file);
-    if (!csv->failed && (fflush(csv->file) != 0 || ftruncate(fileno(csv->file), 0) != 0)) {
-        csv->failed = true;
-        csv->error_number = errno;
-    }
+    (void)mt_output_restart(&csv->output);
     add_header(csv);
-    return csv->failed ? MT_ERR_OUTPUT : MT_OK;
+    return MT_OK;
 }
 
 static enum mt_status add_row(void *context, const struct mt_event *event,
@@ -65,38 +49,35 @@ static enum mt_status add_row(void *context, const struct mt_event *event,
 
     if (!mt_event_is_memory(event) || (event->flags & MT_EVENT_INITIAL))
         return MT_OK;
+    mt_buf_reset(&csv->row);
     for (i = 0; i < sizeof cells / sizeof cells[0]; i++) {
         if (i)
-            mt_buf_add_char(&csv->buffer, ',');
-        mt_buf_add_u64(&csv->buffer, cells[i]);
+            mt_buf_add_char(&csv->row, ',');
+        mt_buf_add_u64(&csv->row, cells[i]);
     }
-    mt_buf_add_char(&csv->buffer, '\n');
-    if (csv->buffer.length >= FLUSH_BYTES || csv->buffer.failed)
-        flush(csv);
-    return csv->failed ? MT_ERR_OUTPUT : MT_OK;
+    mt_buf_add_char(&csv->row, '\n');
+    if (csv->row.failed)
+        return MT_ERR_MEMORY;
+    (void)mt_output_add(&csv->output, csv->row.data, csv->row.length);
+    return MT_OK;
 }
 
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv)
 {
-    struct mt_replay_observer observer = {csv, add_row, csv->can_restart ? restart : NULL};
+    /* What went through a pipe cannot be taken back. */
+    struct mt_replay_observer observer = {csv, add_row, csv->output.temporary ? restart : NULL};
 
     return observer;
 }
 
-bool mt_counters_csv_close(struct mt_counters_csv *csv)
+int mt_counters_csv_close(struct mt_counters_csv *csv, int code)
 {
-    bool failed;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
 
-    if (!csv->file)
-        return true;
-    flush(csv);
-    failed = csv->failed;
-    if (fclose(csv->file) != 0 && !failed) {
-        failed = true;
-        csv->error_number = errno;
-    }
-    mt_buf_release(&csv->buffer);
-    csv->file = NULL;
-    errno = csv->error_number;
-    return !failed;
+    mt_buf_release(&csv->row);
+    if (code != MT_EXIT_OK && csv->output.failure.status == MT_OK)
+        mt_output_abandon(&csv->output);
+    else if (mt_output_finish(&csv->output, &error) != MT_OK)
+        code = mt_report_output_error(csv->path, &error);
+    return code;
 }

@@ -3,26 +3,25 @@
 #ifndef MT_CLI_COUNTERS_CSV_H
 #define MT_CLI_COUNTERS_CSV_H
 
-#include <stdio.h>
-
-#include "buf.h"
+#include "outputs.h"
 #include "replay.h"
 
 struct mt_counters_csv {
-    struct mt_buf buffer;
-    FILE *file;
-    bool can_restart;
-    bool failed; /* the file could not be written; errno of then */
-    int error_number;
+    const char *path;
+    struct mt_output_rules rules;
+    struct mt_output output;
+    struct mt_buf row;
 };
 
-/* Opens the file and writes the header line; false: errno says why not. */
-bool mt_counters_csv_open(struct mt_counters_csv *csv, const char *path);
+/* Opens the file and writes the header line; says what is wrong. enum mt_exit. */
+int mt_counters_csv_open(struct mt_counters_csv *csv, const char *path,
+                         const struct mt_outputs *outputs);
 
 /* An observer for mt_replay_run; the csv must stay where it is. */
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv);
 
-/* Writes what is left; false: errno says why not. Zeroed memory is fine. */
-bool mt_counters_csv_close(struct mt_counters_csv *csv);
+/* `code` is the replay's: unless it is MT_EXIT_OK the file is not kept. Puts the file under its
+ * name; says what is wrong. enum mt_exit. */
+int mt_counters_csv_close(struct mt_counters_csv *csv, int code);
 
 #endif

@@ -1,4 +1,5 @@
 #include "diff_output.h"
+#include "json_list.h"
 #include "live_output.h"
 #include "report_json.h"
 
@@ -69,24 +70,32 @@ static void add_row(struct mt_json *json, const char *key, const char *label,
 
 static void add_rows(struct mt_json *json, const struct mt_device_diff *diff)
 {
-    mt_json_array_begin(json, "roles");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "roles");
     for (uint32_t i = 0; i < diff->roles.count; i++) {
+        if (!mt_json_list_takes(&list))
+            continue;
         add_row(json, "role", diff->roles.rows[i].label, &diff->roles.rows[i]);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
-    mt_json_array_begin(json, "phases");
+    mt_json_list_end(&list);
+    mt_json_list_begin(&list, json, "phases");
     for (uint32_t i = 0; i < diff->phases.count; i++) {
         const char *phase = diff->phases.rows[i].label;
 
+        if (!mt_json_list_takes(&list))
+            continue;
         add_row(json, "phase", *phase ? phase : NULL, &diff->phases.rows[i]);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
-    mt_json_array_begin(json, "sites");
+    mt_json_list_end(&list);
+    mt_json_list_begin(&list, json, "sites");
     for (uint32_t i = 0; i < diff->sites.count; i++) {
         const struct mt_diff_row *row = &diff->sites.rows[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         add_row(json, "site", row->label, row);
         mt_json_text(json, "site_in_a", row->label_a);
         mt_json_bool(json, "moved", row->moved);
@@ -95,15 +104,17 @@ static void add_rows(struct mt_json *json, const struct mt_device_diff *diff)
         mt_json_text(json, "only_in", !row->a_blocks ? "b" : !row->b_blocks ? "a" : NULL);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output)
 {
     const struct mt_diff *diff = output->diff;
     struct mt_json json;
+    struct mt_json_list list;
 
     mt_json_init(&json, out, true);
+    json.all = output->all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.diff/1");
     mt_json_object_begin(&json, "a");
@@ -117,8 +128,10 @@ void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output)
     mt_json_bool(&json, "roles_inferred", diff->a->roles_inferred || diff->b->roles_inferred);
     mt_json_question(&json, output->question);
     add_runs(&json, diff);
-    mt_json_array_begin(&json, "devices");
+    mt_json_objects_begin(&list, &json, "devices", diff->device_count);
     for (size_t i = 0; i < diff->device_count; i++) {
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(&json, NULL);
         add_side(&json, "a", diff->a, diff->devices[i].a);
         add_side(&json, "b", diff->b, diff->devices[i].b);
@@ -126,7 +139,7 @@ void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output)
         add_rows(&json, &diff->devices[i]);
         mt_json_object_end(&json);
     }
-    mt_json_array_end(&json);
+    mt_json_list_end(&list);
     mt_json_object_end(&json);
     mt_buf_add_char(out, '\n');
 }

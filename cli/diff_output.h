@@ -10,6 +10,7 @@ struct mt_diff_output {
     const struct mt_diff *diff;
     const struct mt_question *question;
     struct mt_arena *arena; /* for words */
+    bool all;               /* --json: without limits */
 };
 
 void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *output,

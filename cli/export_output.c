@@ -142,6 +142,7 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
     if (!indices)
         return;
     mt_json_init(&json, out, false);
+    json.all = true; /* a file for another program, not an answer */
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     mt_json_text(&json, "exporter", what->exporter);
@@ -155,7 +156,8 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
 }
 
 const struct mt_export_format mt_export_formats[] = {
-    {"folded", "call stacks and bytes, a line each, as flame graph programs read", add_folded},
-    {"speedscope", "a document for speedscope", add_speedscope},
-    {NULL, NULL, NULL},
+    {"folded", "call stacks and bytes, a line each, as flame graph programs read", MT_FILE_FOLDED,
+     add_folded},
+    {"speedscope", "a document for speedscope", MT_FILE_SPEEDSCOPE, add_speedscope},
+    {NULL, NULL, MT_FILE_KINDS, NULL},
 };

@@ -4,6 +4,7 @@
 
 #include "buf.h"
 #include "icicle.h"
+#include "own_files.h"
 
 struct mt_export {
     const struct mt_report *report;
@@ -15,6 +16,7 @@ struct mt_export {
 
 struct mt_export_format {
     const char *name, *summary;
+    enum mt_file_kind kind;
     void (*add)(struct mt_buf *out, const struct mt_export *what);
 };
 

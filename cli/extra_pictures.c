@@ -17,7 +17,7 @@ static int write_both(const struct mt_extra_pictures *pictures, const char *name
     while (length > 1 && pictures->directory[length - 1] == '/')
         length--;
     for (i = 0; i <= mt_png_available() && !code; i++) {
-        struct mt_picture picture = {.is_png = i};
+        struct mt_picture picture = {.is_png = i, .outputs = pictures->outputs};
         struct mt_buf path = {0};
 
         mt_buf_printf(&path, "%.*s/%s.%s", (int)length, pictures->directory, name,

@@ -4,12 +4,14 @@
 
 #include "cli.h"
 #include "draw.h"
+#include "outputs.h"
 
 struct mt_extra_pictures {
     const char *directory, *path; /* where to; the trace */
     const char *base;             /* a trace to compare with, NULL = none */
     bool wants_policies;
     const struct mt_common *common;
+    const struct mt_outputs *outputs;
 };
 
 /* Writes them, and their names as the others' are. Says what is wrong; enum mt_exit. */

@@ -2,38 +2,40 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PIECE_BYTES ((size_t)1 << 18)
+#include "io.h"
 
-static bool hash_descriptor(int fd, char text[MT_SHA256_TEXT])
+#define PIECE_BYTES ((size_t)1 << 16) /* on the stack */
+
+/* 0 or errno. */
+static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
 {
-    unsigned char *piece = malloc(PIECE_BYTES);
+    unsigned char piece[PIECE_BYTES];
     struct mt_sha256 sha;
-    ssize_t length = -1;
+    ssize_t length;
 
     mt_sha256_init(&sha);
-    while (piece && ((length = read(fd, piece, PIECE_BYTES)) > 0 || (length < 0 && errno == EINTR)))
-        mt_sha256_add(&sha, piece, length > 0 ? (size_t)length : 0);
-    free(piece);
-    if (length == 0)
-        mt_sha256_finish(&sha, text);
-    return length == 0;
+    while ((length = mt_io_read(fd, piece, sizeof piece)) > 0)
+        mt_sha256_add(&sha, piece, (size_t)length);
+    if (length < 0)
+        return errno;
+    mt_sha256_finish(&sha, text);
+    return 0;
 }
 
 static void *run(void *context)
 {
     struct mt_file_hash *hash = context;
-    int fd = open(hash->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = mt_io_open(hash->path, O_RDONLY | O_NONBLOCK, 0);
     struct stat facts;
 
-    /* a pipe can be read but once, and that is not ours to do */
-    if (fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode))
-        if (!hash_descriptor(fd, hash->text))
-            hash->text[0] = '\0';
+    if (fd < 0 || fstat(fd, &facts) != 0)
+        hash->error_number = errno;
+    else if (S_ISREG(facts.st_mode)) /* a pipe can be read but once, and that is not ours to do */
+        hash->error_number = hash_descriptor(fd, hash->text);
     if (fd >= 0)
         close(fd);
     return NULL;
@@ -42,15 +44,23 @@ static void *run(void *context)
 void mt_file_hash_start(struct mt_file_hash *hash, const char *path)
 {
     memset(hash, 0, sizeof *hash);
+    if (strcmp(path, "-") == 0)
+        return;
     hash->path = path;
-    if (strcmp(path, "-") != 0)
-        hash->running = pthread_create(&hash->thread, NULL, run, hash) == 0;
+    hash->is_running = pthread_create(&hash->thread, NULL, run, hash) == 0;
 }
 
-const char *mt_file_hash_finish(struct mt_file_hash *hash)
+enum mt_status mt_file_hash_finish(struct mt_file_hash *hash, char text[MT_SHA256_TEXT],
+                                   struct mt_error *error)
 {
-    if (hash->running)
+    if (hash->is_running)
         pthread_join(hash->thread, NULL);
-    hash->running = false;
-    return hash->text;
+    else if (hash->path)
+        run(hash);
+    hash->is_running = false;
+    hash->path = NULL;
+    memcpy(text, hash->text, sizeof hash->text);
+    return hash->error_number ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "no SHA-256: %s",
+                                        strerror(hash->error_number))
+                              : MT_OK;
 }

@@ -6,16 +6,20 @@
 #include <stdbool.h>
 
 #include "sha256.h"
+#include "status.h"
 
 struct mt_file_hash {
     const char *path;
     pthread_t thread;
-    bool running;
-    char text[MT_SHA256_TEXT]; /* "" = not a file, or not readable */
+    bool is_running;  /* the thread; without one, mt_file_hash_finish computes it */
+    int error_number; /* 0 = none */
+    char text[MT_SHA256_TEXT];
 };
 
 void mt_file_hash_start(struct mt_file_hash *hash, const char *path);
-/* Waits; the hash, "" if there is none. May be called twice. */
-const char *mt_file_hash_finish(struct mt_file_hash *hash);
+/* Waits. `text` is the hash, "" for what is no regular file. MT_ERR_IO: the file could not be read
+ * to its end. To be called once after each start. */
+enum mt_status mt_file_hash_finish(struct mt_file_hash *hash, char text[MT_SHA256_TEXT],
+                                   struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -4,6 +4,7 @@
 #include "policy_runs.h"
 #include "pool_option.h"
 #include "json.h"
+#include "json_list.h"
 
 static void add_bytes_or_null(struct mt_json *json, const char *key, uint64_t bytes, bool known)
 {
@@ -15,6 +16,7 @@ static void add_bytes_or_null(struct mt_json *json, const char *key, uint64_t by
 
 static void add_failure(struct mt_json *json, const char *key, const struct mt_fit_failure *failure)
 {
+    struct mt_json_list list;
     uint32_t i;
 
     if (!failure->known) {
@@ -28,15 +30,17 @@ static void add_failure(struct mt_json *json, const char *key, const struct mt_f
     mt_json_text(json, "phase", failure->phase);
     mt_json_u64(json, "allocated_bytes", failure->alive.allocated);
     mt_json_u64(json, "reserved_bytes", failure->alive.reserved);
-    mt_json_array_begin(json, "alive");
+    mt_json_list_begin(&list, json, "alive");
     for (i = 0; i < failure->site_count; i++) {
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "site", failure->sites[i].label);
         mt_json_u64(json, "bytes", failure->sites[i].block_bytes);
         mt_json_u64(json, "blocks", failure->sites[i].blocks);
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
     mt_json_object_end(json);
 }
 
@@ -100,18 +104,21 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
 void mt_fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer)
 {
     struct mt_json json;
+    struct mt_json_list list;
     size_t i, d;
 
     mt_json_init(&json, out, true);
+    json.all = answer->all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.fit/1");
     mt_json_requests(&json, answer->source);
-    mt_json_array_begin(&json, "policies");
+    mt_json_list_begin(&list, &json, "policies");
     for (i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];
         for (d = 0; d < summary->device_count; d++)
-            add_result(&json, answer, summary->policy, &summary->devices[d]);
+            if (mt_json_list_takes(&list))
+                add_result(&json, answer, summary->policy, &summary->devices[d]);
     }
-    mt_json_array_end(&json);
+    mt_json_list_end(&list);
     mt_json_object_end(&json);
 }

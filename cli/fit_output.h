@@ -11,6 +11,7 @@ struct mt_fit_answer {
     size_t count;
     uint64_t limit_bytes; /* asked for, 0 = no */
     bool no_cards;
+    bool all; /* --json: without limits */
 };
 
 void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gate_run.h"
+#include "json_list.h"
 #include "text_table.h"
 
 /* ---- text ----------------------------------------------------------------------- */
@@ -131,13 +132,16 @@ static void add_gate(struct mt_json *json, const struct mt_gate_result *result)
 
 void mt_json_gates(struct mt_json *json, const struct mt_gates *gates)
 {
+    struct mt_json_list list;
+
     if (!gates)
         return;
     mt_json_text(json, "verdict", mt_gate_state_name(gates->verdict));
-    mt_json_array_begin(json, "gates");
+    mt_json_list_begin(&list, json, "gates");
     for (size_t i = 0; i < gates->count; i++)
-        add_gate(json, &gates->results[i]);
-    mt_json_array_end(json);
+        if (mt_json_list_takes(&list))
+            add_gate(json, &gates->results[i]);
+    mt_json_list_end(&list);
 }
 
 /* ---- a baseline ------------------------------------------------------------------- */
@@ -172,6 +176,7 @@ void mt_add_baseline_json(struct mt_buf *out, const struct mt_baseline *baseline
     struct mt_json json;
 
     mt_json_init(&json, out, true);
+    json.all = true; /* a later run compares with it: all_sites says whether it has all */
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", MT_BASELINE_SCHEMA);
     mt_json_text(&json, "name", baseline->name);

@@ -5,12 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io.h"
+
 /* ---- files ---------------------------------------------------------------------- */
 
 /* At most one byte more than settings may have: then they are refused. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), why;
+    int fd = mt_io_open(path, O_RDONLY, 0), why;
     ssize_t got = fd < 0 ? -1 : 1;
 
     while (got > 0 && text->length <= MT_SETTINGS_BYTES) {
@@ -18,11 +20,9 @@ static enum mt_status read_start(const char *path, struct mt_buf *text, struct m
 
         if (!room)
             break;
-        got = read(fd, room, 1 << 16);
+        got = mt_io_read(fd, room, 1 << 16);
         if (got > 0)
             text->length += (size_t)got;
-        else if (got < 0 && errno == EINTR)
-            got = 1;
     }
     why = errno;
     if (fd >= 0)
@@ -75,13 +75,13 @@ static char *beside(struct mt_arena *arena, const char *budget, const char *base
 /* Traces are binary; what begins with '{' is to be a baseline. */
 static bool is_document(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = mt_io_open(path, O_RDONLY, 0);
     char start[64];
     ssize_t got, i = 0;
 
     if (fd < 0)
         return false;
-    got = read(fd, start, sizeof start);
+    got = mt_io_read_full(fd, start, sizeof start);
     (void)close(fd);
     while (i < got && strchr(" \t\r\n", start[i]))
         i++;
@@ -172,6 +172,10 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
     int code = MT_EXIT_OK;
 
     memset(run, 0, sizeof *run);
+    if (options->write_baseline && mt_is_standard_output(options->write_baseline)) {
+        mt_say("--write-baseline names a file: standard output has the analysis");
+        return MT_EXIT_USAGE;
+    }
     if (options->budget)
         code = read_budget(run, options->budget);
     if (!code)
@@ -183,6 +187,10 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
             return MT_EXIT_INPUT;
         }
     }
+    mt_outputs_add_input(options->outputs, options->budget);
+    mt_outputs_add_input(options->outputs, base);
+    if (!code)
+        code = mt_output_precheck(options->write_baseline, options->outputs, MT_FILE_BASELINE);
     return !code && base ? open_base(run, base, common) : code;
 }
 
@@ -195,9 +203,10 @@ void mt_gate_run_release(struct mt_gate_run *run)
 
 /* ---- the check --------------------------------------------------------------------- */
 
-static int write_baseline(const char *path, const struct mt_report *report,
+static int write_baseline(const struct mt_gate_options *options, const struct mt_report *report,
                           const struct mt_source *source)
 {
+    const char *path = options->write_baseline;
     struct mt_baseline baseline;
     struct mt_buf json = {0};
     int code;
@@ -206,12 +215,7 @@ static int write_baseline(const char *path, const struct mt_report *report,
         mt_add_baseline_json(&json, &baseline);
     else
         json.failed = true;
-    if (json.failed) {
-        mt_say("out of memory while writing the baseline");
-        code = MT_EXIT_OUTPUT;
-    } else {
-        code = mt_write_file(path, json.data, json.length);
-    }
+    code = mt_write_file(path, options->outputs, MT_FILE_BASELINE, &json);
     if (!code && baseline.doubt)
         mt_say("'%s': its peaks may be too small (%s): nothing will be compared with it", path,
                baseline.doubt);
@@ -231,8 +235,7 @@ int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *opt
             return mt_report_error(report->path, &error);
         run->is_checked = true;
     }
-    return options->write_baseline ? write_baseline(options->write_baseline, report, source)
-                                   : MT_EXIT_OK;
+    return options->write_baseline ? write_baseline(options, report, source) : MT_EXIT_OK;
 }
 
 int mt_gate_run_verdict(const struct mt_gate_run *run)

@@ -6,12 +6,14 @@
 #include "cli.h"
 #include "gate_check.h"
 #include "json.h"
+#include "outputs.h"
 
 struct mt_gate_options {
     const char *budget, *base, *write_baseline;
     struct mt_text_list peaks, regressions;
     const char *growth, *fragmentation, *fits;
     bool allow_not_evaluated;
+    struct mt_outputs *outputs; /* what may be replaced; mt_gate_run_open adds what it reads */
 };
 
 /* clang-format off */

@@ -3,25 +3,13 @@
 #include <string.h>
 
 #include "cli.h"
+#include "json_list.h"
 #include "units.h"
 #include "util.h"
 
 #define MOST_THREADS 24
 
 /* ---- reading ---------------------------------------------------------- */
-
-static void add_dropped(struct mt_info_recorded *recorded, const struct mt_event *event)
-{
-    size_t i = 0;
-
-    while (i < recorded->dropped_count && recorded->dropped[i].name != event->name)
-        i++;
-    if (i == MT_INFO_REASONS)
-        i--;
-    if (i == recorded->dropped_count)
-        recorded->dropped[recorded->dropped_count++].name = event->name;
-    recorded->dropped[i].events += event->size_bytes;
-}
 
 void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_event *event)
 {
@@ -32,8 +20,8 @@ void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_eve
     } else if (event->kind == MT_EVENT_MEMORY_SAMPLE) {
         recorded->samples++;
         recorded->most_used_bytes = mt_max_u64(recorded->most_used_bytes, event->size_bytes);
-    } else if (event->kind == MT_EVENT_DROPPED) {
-        add_dropped(recorded, event);
+    } else {
+        mt_lost_events_add(&recorded->lost, event);
     }
 }
 
@@ -151,14 +139,14 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
     char count[MT_UNITS_TEXT];
     size_t i;
 
-    for (i = 0; i < recorded->dropped_count; i++) {
+    for (i = 0; i < recorded->lost.count; i++) {
         const char *why;
 
-        if (recorded->dropped[i].name == MT_NO_ID)
+        if (recorded->lost.reasons[i].name == MT_NO_ID)
             continue;
-        why = mt_symbols_text(symbols, recorded->dropped[i].name);
+        why = mt_symbols_text(symbols, recorded->lost.reasons[i].name);
         add_label(out, "");
-        mt_buf_printf(out, "%12s ", mt_format_count(count, recorded->dropped[i].events));
+        mt_buf_printf(out, "%12s ", mt_format_count(count, recorded->lost.reasons[i].events));
         mt_buf_add_printable(out, why, strlen(why));
         mt_buf_add_char(out, '\n');
     }
@@ -169,12 +157,15 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
 static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledger,
                        const struct mt_symbols *symbols)
 {
+    struct mt_json_list list;
     size_t i;
 
-    mt_json_array_begin(json, "heaps");
+    mt_json_list_begin(&list, json, "heaps");
     for (i = 0; i < ledger->heap_count; i++) {
         const struct mt_ledger_heap *heap = &ledger->heaps[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "name", mt_heap_name(symbols, heap->heap));
         mt_json_text(json, "level", mt_heap_level_name(heap->is.level));
@@ -188,16 +179,19 @@ static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledg
         mt_json_u64(json, "peak_bytes", heap->peak_bytes);
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void json_threads(struct mt_json *json, const struct mt_symbols *symbols)
 {
+    struct mt_json_list list;
     uint32_t i;
 
-    mt_json_array_begin(json, "threads");
+    mt_json_list_begin(&list, json, "threads");
     for (i = 0; i < symbols->thread_count; i++) {
         if (!is_named(&symbols->threads[i]))
+            continue;
+        if (!mt_json_list_takes(&list))
             continue;
         mt_json_object_begin(json, NULL);
         mt_json_u64(json, "thread", i);
@@ -205,25 +199,28 @@ static void json_threads(struct mt_json *json, const struct mt_symbols *symbols)
         mt_json_u64(json, "os_id", symbols->threads[i].os_id);
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 static void json_dropped(struct mt_json *json, const struct mt_info_recorded *recorded,
                          const struct mt_symbols *symbols)
 {
+    struct mt_json_list list;
     size_t i;
 
-    mt_json_array_begin(json, "dropped");
-    for (i = 0; i < recorded->dropped_count; i++) {
+    mt_json_list_begin(&list, json, "dropped");
+    for (i = 0; i < recorded->lost.count; i++) {
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
-        mt_json_u64(json, "events", recorded->dropped[i].events);
+        mt_json_u64(json, "events", recorded->lost.reasons[i].events);
         mt_json_text(json, "why",
-                     recorded->dropped[i].name == MT_NO_ID
+                     recorded->lost.reasons[i].name == MT_NO_ID
                          ? NULL
-                         : mt_symbols_text(symbols, recorded->dropped[i].name));
+                         : mt_symbols_text(symbols, recorded->lost.reasons[i].name));
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 void mt_info_recorded_json(struct mt_json *json, const struct mt_info_recorded *recorded,
@@ -239,6 +236,6 @@ void mt_info_recorded_json(struct mt_json *json, const struct mt_info_recorded *
         mt_json_u64(json, "most_used_by_process_bytes", recorded->most_used_bytes);
         mt_json_object_end(json);
     }
-    if (recorded->dropped_count)
+    if (recorded->lost.count)
         json_dropped(json, recorded, symbols);
 }

@@ -6,19 +6,14 @@
 #include "buf.h"
 #include "driver_ledger.h"
 #include "json.h"
-
-#define MT_INFO_REASONS 16
+#include "lost_events.h"
 
 struct mt_info_recorded {
     /* while events are counted */
     uint16_t first_heap; /* with memory events */
     bool has_heap, has_more_heaps;
     uint64_t samples, most_used_bytes;
-    struct {
-        uint32_t name;
-        uint64_t events;
-    } dropped[MT_INFO_REASONS]; /* the last stands for all further ones */
-    size_t dropped_count;
+    struct mt_lost_events lost;
     /* of a second reading, if there are more heaps than one */
     struct mt_arena arena;
     struct mt_phases phases;

@@ -1,5 +1,9 @@
 #include "json.h"
 
+#include <string.h>
+
+#include "foreign_text.h"
+
 static void add_newline(struct mt_json *json)
 {
     unsigned i;
@@ -11,52 +15,61 @@ static void add_newline(struct mt_json *json)
         mt_buf_add_text(json->out, "  ");
 }
 
-/* Length of the UTF-8 sequence at `at`, 0 if it is not one (overlong forms,
- * surrogates and cut ones included). `at` is NUL-terminated. */
-static size_t utf8_length(const unsigned char *at)
+/* "\\u202e"; above the basic plane a pair of surrogates. */
+static void add_escape(struct mt_buf *out, uint32_t code)
 {
-    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    size_t i;
-
-    if (at[0] > 0xf4)
-        return 0;
-    for (i = 1; i < length; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
-        (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
-        return 0;
-    return length;
+    if (code < 0x10000) {
+        mt_buf_printf(out, "\\u%04x", (unsigned)code);
+        return;
+    }
+    code -= 0x10000;
+    mt_buf_printf(out, "\\u%04x\\u%04x", (unsigned)(0xD800 + (code >> 10)),
+                  (unsigned)(0xDC00 + (code & 0x3FF)));
 }
 
-static void add_character(struct mt_buf *out, const unsigned char *at, size_t length)
+static void add_character(struct mt_buf *out, const struct mt_foreign_char *c)
 {
-    switch (*at) {
+    switch (c->code) {
     case '"': mt_buf_add_text(out, "\\\""); return;
     case '\\': mt_buf_add_text(out, "\\\\"); return;
     case '\n': mt_buf_add_text(out, "\\n"); return;
     case '\t': mt_buf_add_text(out, "\\t"); return;
+    case MT_NOT_UTF8: mt_buf_add_text(out, "\xEF\xBF\xBD"); return;
     default: break;
     }
-    if (*at < 0x20 || *at == 0x7f)
-        mt_buf_printf(out, "\\u%04x", *at);
+    if (c->is_shown)
+        mt_buf_add(out, c->bytes, c->length);
     else
-        mt_buf_add(out, at, length);
+        add_escape(out, c->code);
 }
 
-static void add_string(struct mt_buf *out, const char *text)
+/* How much of a text that is too long is kept: no part of a character of UTF-8. */
+static size_t cut_length(const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    size_t length = MT_JSON_TEXT_BYTES;
+
+    while (length > MT_JSON_TEXT_BYTES - 4 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--;
+    return length;
+}
+
+static void add_string(struct mt_json *json, const char *text)
+{
+    size_t length = json->all ? strlen(text) : strnlen(text, MT_JSON_TEXT_BYTES + 1);
+    bool is_cut = !json->all && length > MT_JSON_TEXT_BYTES;
+    struct mt_foreign_text foreign = mt_foreign_text(text, is_cut ? cut_length(text) : length);
+    struct mt_foreign_char c;
+    struct mt_buf *out = json->out;
 
     mt_buf_add_char(out, '"');
-    while (*at) {
-        size_t length = utf8_length(at);
-        if (length)
-            add_character(out, at, length);
-        else
-            mt_buf_add_text(out, "\xEF\xBF\xBD");
-        at += length ? length : 1;
+    while (foreign.at < foreign.end) {
+        text = foreign.at;
+        mt_buf_add(out, text, mt_foreign_skip_plain(&foreign));
+        if (mt_foreign_next(&foreign, &c))
+            add_character(out, &c);
     }
+    if (is_cut)
+        mt_buf_add_text(out, "\xE2\x80\xA6");
     mt_buf_add_char(out, '"');
 }
 
@@ -68,7 +81,7 @@ static void begin_value(struct mt_json *json, const char *key)
     if (json->depth)
         add_newline(json);
     if (key) {
-        add_string(json->out, key);
+        add_string(json, key);
         mt_buf_add_text(json->out, json->pretty ? ": " : ":");
     }
     json->needs_comma = true;
@@ -95,7 +108,7 @@ static void end_group(struct mt_json *json, char bracket)
 
 void mt_json_init(struct mt_json *json, struct mt_buf *out, bool pretty)
 {
-    *json = (struct mt_json){.out = out, .pretty = pretty};
+    *json = (struct mt_json){.out = out, .begin = out->length, .pretty = pretty};
 }
 
 void mt_json_object_begin(struct mt_json *json, const char *key)
@@ -125,7 +138,7 @@ void mt_json_text(struct mt_json *json, const char *key, const char *value)
         return;
     }
     begin_value(json, key);
-    add_string(json->out, value);
+    add_string(json, value);
 }
 
 void mt_json_u64(struct mt_json *json, const char *key, uint64_t value)

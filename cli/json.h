@@ -1,15 +1,22 @@
 /* Writing JSON by hand into a buffer: commas and escapes are kept right, no
  * document object is built. Integers are written as they are, strings as
- * UTF-8 (bytes that are not become U+FFFD). */
+ * UTF-8 (bytes that are not become U+FFFD). What foreign_text.h hides is \u202e and the
+ * like: the document has the same characters, and a terminal or a job's log does not
+ * obey them. A text of more than MT_JSON_TEXT_BYTES is cut and ends with "…", unless `all` is
+ * set. Lists: json_list.h. */
 #ifndef MT_CLI_JSON_H
 #define MT_CLI_JSON_H
 
 #include "buf.h"
 
+enum { MT_JSON_TEXT_BYTES = 4096 };
+
 struct mt_json {
     struct mt_buf *out;
-    unsigned depth;
+    size_t begin; /* of the document, in out */
+    unsigned depth, sharers;
     bool needs_comma, pretty;
+    bool all; /* set after the init: no limits on lists, stacks and texts */
 };
 
 void mt_json_init(struct mt_json *json, struct mt_buf *out, bool pretty);

@@ -1,7 +1,7 @@
 #include "lines_output.h"
 
 #include "json.h"
-#include "source_text.h"
+#include "json_list.h"
 #include "text_table.h"
 #include "units.h"
 
@@ -28,6 +28,13 @@ bool mt_lines_shows(const struct mt_lines_answer *answer, const struct mt_line_f
     if (answer->function)
         return is_called(mt_symbols_text(answer->symbols, function->function), answer->function);
     return answer->with_libraries || function->origin == MT_ORIGIN_USER;
+}
+
+static bool opens_source(struct mt_source_text *text, const struct mt_lines_answer *answer,
+                         const struct mt_line_function *function)
+{
+    return answer->sources && mt_source_text_open(text, answer->sources,
+                                                  mt_symbols_text(answer->symbols, function->file));
 }
 
 /* ---- text ---------------------------------------------------------------------- */
@@ -91,8 +98,7 @@ static void add_function(struct mt_buf *out, const struct mt_lines_answer *answe
     const struct mt_style *style = mt_stdout_style();
     struct mt_source_text text = {0};
     struct mt_text_table table;
-    bool has_source = answer->with_source &&
-                      mt_source_text_open(&text, mt_symbols_text(answer->symbols, function->file));
+    bool has_source = opens_source(&text, answer, function);
 
     add_heading(out, answer, function);
     mt_table_begin(&table, has_source ? columns : without_code, 2);
@@ -248,19 +254,21 @@ static void json_source(struct mt_json *json, struct mt_source_text *text, uint3
 static void json_function(struct mt_json *json, const struct mt_lines_answer *answer,
                           const struct mt_line_function *function)
 {
+    struct mt_json_list list;
     struct mt_source_text text = {0};
-    bool has_source = answer->with_source &&
-                      mt_source_text_open(&text, mt_symbols_text(answer->symbols, function->file));
+    bool has_source = opens_source(&text, answer, function);
 
     mt_json_object_begin(json, NULL);
     mt_json_text(json, "function", mt_symbols_text(answer->symbols, function->function));
     mt_json_text(json, "file", mt_symbols_text(answer->symbols, function->file));
     mt_json_text(json, "origin", mt_origin_name(function->origin));
-    mt_json_array_begin(json, "lines");
+    mt_json_list_begin(&list, json, "lines");
     for (uint32_t i = 0; i < function->line_count; i++) {
         const struct mt_line_use *line = &function->lines[i];
         uint32_t number = answer->symbols->frames[line->frame].line;
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
         mt_json_u64(json, "line", number);
         json_levels(json, "peak", &line->peak);
@@ -277,7 +285,7 @@ static void json_function(struct mt_json *json, const struct mt_lines_answer *an
             json_source(json, &text, number);
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
     mt_json_object_end(json);
     mt_source_text_release(&text);
 }
@@ -285,36 +293,40 @@ static void json_function(struct mt_json *json, const struct mt_lines_answer *an
 static void json_device(struct mt_json *json, const struct mt_lines_answer *answer,
                         const struct mt_line_device *device)
 {
+    struct mt_json_list list;
+
     mt_json_object_begin(json, NULL);
     mt_json_u64(json, "device", device->device);
     mt_json_u64(json, "allocations", device->allocations);
     mt_json_u64(json, "allocated_bytes", device->allocated_bytes);
     mt_json_u64(json, "unseen_allocations", device->unseen_allocations);
     mt_json_u64(json, "unseen_bytes", device->unseen_bytes);
-    mt_json_array_begin(json, "functions");
+    mt_json_list_begin(&list, json, "functions");
     for (uint32_t i = 0; i < device->function_count; i++)
-        if (mt_lines_shows(answer, &device->functions[i]))
+        if (mt_lines_shows(answer, &device->functions[i]) && mt_json_list_takes(&list))
             json_function(json, answer, &device->functions[i]);
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
     mt_json_object_end(json);
 }
 
 void mt_lines_json(struct mt_buf *out, const struct mt_lines_answer *answer)
 {
     struct mt_json json;
+    struct mt_json_list list;
 
     mt_json_init(&json, out, true);
+    json.all = answer->all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.lines/1");
     mt_json_text(&json, "path", answer->path);
     mt_json_text(&json, "policy", answer->table->policy);
     mt_json_bool(&json, "frees_have_stacks", answer->table->has_frees);
     mt_json_bool(&json, "sizes_exact", answer->table->sizes_are_exact);
-    mt_json_array_begin(&json, "devices");
+    mt_json_objects_begin(&list, &json, "devices", answer->table->device_count);
     for (uint32_t i = 0; i < answer->table->device_count; i++)
-        if (mt_lines_shows_device(answer, &answer->table->devices[i]))
+        if (mt_lines_shows_device(answer, &answer->table->devices[i]) && mt_json_list_takes(&list))
             json_device(&json, answer, &answer->table->devices[i]);
-    mt_json_array_end(&json);
+    mt_json_list_end(&list);
     mt_json_object_end(&json);
     mt_buf_add_char(out, '\n');
 }

@@ -4,15 +4,17 @@
 
 #include "cli.h"
 #include "line_table.h"
+#include "source_text.h"
 
 struct mt_lines_answer {
     const char *path;
     const struct mt_symbols *symbols;
     const struct mt_line_table *table;
-    const char *function; /* only functions of that name; NULL = all that are wanted */
-    uint64_t device;      /* only this one; MT_LINES_EVERY_DEVICE */
-    bool with_libraries;  /* not the user's own code alone */
-    bool with_source;
+    const char *function;            /* only functions of that name; NULL = all that are wanted */
+    uint64_t device;                 /* only this one; MT_LINES_EVERY_DEVICE */
+    bool with_libraries;             /* not the user's own code alone */
+    bool all;                        /* --json: without limits */
+    struct mt_source_files *sources; /* NULL: without the text of lines */
 };
 #define MT_LINES_EVERY_DEVICE UINT64_MAX
 

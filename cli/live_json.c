@@ -1,3 +1,4 @@
+#include "json_list.h"
 #include "live_output.h"
 #include "report_json.h"
 
@@ -46,10 +47,14 @@ static void add_asked_phase(struct mt_json *json, const struct mt_report *report
 static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                      const struct mt_answer *answer)
 {
-    mt_json_array_begin(json, "rows");
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "rows");
     for (uint32_t i = 0; i < answer->row_count; i++) {
         const struct mt_live_row *row = &answer->rows[i];
 
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_row_begin(json);
         mt_json_text(json, "group", row->label);
         mt_json_text(json, "site", row->site);
@@ -66,7 +71,7 @@ static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct 
         mt_json_stack(json, arena, report, row->stack);
         mt_json_row_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }
 
 void mt_json_answer(struct mt_json *json, const struct mt_report *report,
@@ -108,19 +113,21 @@ void mt_live_json(struct mt_buf *out, const struct mt_live_output *live)
     const struct mt_report *report = live->report;
     struct mt_arena arena = {0};
     struct mt_json json;
+    struct mt_json_list list;
 
     mt_json_init(&json, out, true);
+    json.all = live->all;
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.live/1");
     mt_json_input(&json, report);
     mt_json_text(&json, "policy", report->policy);
     mt_json_bool(&json, "roles_inferred", report->roles_inferred);
     mt_json_question(&json, live->question);
-    mt_json_array_begin(&json, "devices");
+    mt_json_objects_begin(&list, &json, "devices", report->device_count);
     for (uint32_t i = 0; i < report->device_count; i++)
-        if (mt_live_tells(live, &report->devices[i]))
+        if (mt_live_tells(live, &report->devices[i]) && mt_json_list_takes(&list))
             add_device(&json, &arena, report, &report->devices[i]);
-    mt_json_array_end(&json);
+    mt_json_list_end(&list);
     mt_json_object_end(&json);
     mt_buf_add_char(out, '\n');
     mt_arena_release(&arena);

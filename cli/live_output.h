@@ -9,6 +9,7 @@ struct mt_live_output {
     const struct mt_report *report; /* with answers */
     const struct mt_question *question;
     uint64_t device; /* or MT_EVERY_DEVICE */
+    bool all;        /* --json: without limits */
 };
 
 static inline bool mt_live_tells(const struct mt_live_output *live,

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "memory_failure.h"
+#include "memory_limit.h"
+#include "outputs.h"
 
 #define MAX_COMMANDS 64
 
@@ -129,10 +132,31 @@ static int run(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word);
 }
 
+/* An answer that was made without all the memory that it asked for may lack a part. The status
+ * of `record` is that of its program. */
+static int check_memory(const char *word, int code)
+{
+    char text[MT_MEMORY_TEXT];
+    bool is_budget = mt_memory_limit_text(text, sizeof text);
+
+    if (!is_budget && !mt_memory_has_failed())
+        return code;
+    if (!is_budget)
+        mt_say("out of memory: what this command wrote is incomplete");
+    else if (code == MT_EXIT_OK)
+        mt_say("the answer may be incomplete: it %s", text);
+    return code == MT_EXIT_OK && strcmp(word, "record") != 0 ? MT_EXIT_INPUT : code;
+}
+
 int main(int argc, char **argv)
 {
+    int code;
+
     fill_standard_streams();
-    if (argc < 2 || strcmp(argv[1], "record") != 0) /* whose command inherits it */
+    if (argc < 2 || strcmp(argv[1], "record") != 0) { /* whose command inherits it */
         signal(SIGPIPE, SIG_IGN); /* writing says EPIPE instead: exit 4, no noise */
-    return run(argc, argv);
+        mt_outputs_handle_signals();
+    }
+    code = mt_memory_limit_start();
+    return code >= 0 ? code : check_memory(argc > 1 ? argv[1] : "", run(argc, argv));
 }

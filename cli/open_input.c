@@ -4,10 +4,12 @@
 
 #include "cli.h"
 #include "import.h"
+#include "pytorch_config.h"
 #include "recover.h"
 #include "units.h"
 
 enum { MAX_FORMATS = 32 };
+#define MT_STACK_DEPTH_TEXT "4,096 frames"
 
 /* Is it the name of a format? Says so if not. */
 static bool known_format(const char *format)
@@ -105,10 +107,25 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     say_count(aloud, path, integrity->events_unknown,
               "event is of a kind that this version does not know",
               "events are of kinds that this version does not know");
+    say_count(!common->quiet, path, source->symbols.frames_cut,
+              "frame was left out of stacks deeper than " MT_STACK_DEPTH_TEXT,
+              "frames were left out of stacks deeper than " MT_STACK_DEPTH_TEXT);
     if (source->header.starts_in_middle && common->strict)
         mt_say("'%s': starts in the middle: earlier history is missing", path);
     return integrity->cut || integrity->events_dropped || integrity->events_unknown ||
            source->header.starts_in_middle;
+}
+
+/* A newer PyTorch has options that nobody here knows the rules of. */
+static void say_unknown_option(const struct mt_source *source, const char *path)
+{
+    struct mt_pytorch_config config;
+    struct mt_error unused;
+
+    if (mt_pytorch_config_recorded(&source->header, &config, &unused) == MT_OK && config.unknown[0])
+        mt_say("'%s': the run had the allocator option '%s', which this version does not know or "
+               "cannot read: replayed without it, results are approximate",
+               path, config.unknown);
 }
 
 int mt_input_verdict(const struct mt_source *source, const char *path,
@@ -117,6 +134,9 @@ int mt_input_verdict(const struct mt_source *source, const char *path,
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     bool damaged = say_damage(&source->integrity, name);
     bool incomplete = say_incomplete(source, name, common);
+
+    if (!common->quiet)
+        say_unknown_option(source, name);
 
     if (damaged)
         return MT_EXIT_INPUT;

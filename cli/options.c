@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "memory_limit.h"
 #include "units.h"
 #include "util.h"
 
@@ -117,6 +118,17 @@ static int add_to_list(const struct parser *parser, const struct mt_option *opti
     return -1;
 }
 
+static int store_memory(const struct parser *parser, const struct mt_option *option,
+                        const char *value)
+{
+    uint64_t bytes;
+
+    if (mt_parse_bytes(value, &bytes) != MT_OK || !bytes)
+        return wrong_value(parser, option, "a number of bytes such as 12GiB", value);
+    mt_memory_limit_set(bytes);
+    return -1;
+}
+
 /* Stores the value where the table says; -1 or an exit code. */
 static int store(const struct parser *parser, const struct mt_option *option, const char *value)
 {
@@ -128,6 +140,7 @@ static int store(const struct parser *parser, const struct mt_option *option, co
         if (mt_parse_bytes(value, option->target) == MT_OK && *(uint64_t *)option->target)
             return -1;
         return wrong_value(parser, option, "a number of bytes such as 12GiB", value);
+    case MT_OPTION_MEMORY: return store_memory(parser, option, value);
     case MT_OPTION_COUNT:
         if (parse_count(value, option->target))
             return -1;

@@ -1,7 +1,5 @@
 #include "picture_option.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,33 +70,49 @@ bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
     return false;
 }
 
+static enum mt_file_kind kind_of(const struct mt_picture *picture)
+{
+    return picture->is_png ? MT_FILE_PNG : MT_FILE_SVG;
+}
+
+int mt_picture_precheck(const struct mt_picture *picture)
+{
+    return mt_output_precheck(picture->output, picture->outputs, kind_of(picture));
+}
+
 static bool to_file(void *context, const void *bytes, size_t length)
 {
-    return fwrite(bytes, 1, length, context) == length;
+    return mt_output_add(context, bytes, length);
+}
+
+static int cannot_draw(const struct mt_picture *picture, const struct mt_error *error)
+{
+    mt_say("cannot draw '%s': %s", picture->output, error->text);
+    return MT_EXIT_OUTPUT;
 }
 
 /* Piece by piece: a huge picture has no room in memory. */
 static int write_huge(const struct mt_picture *picture, const struct mt_drawing *drawing,
                       size_t *bytes)
 {
-    FILE *file = fopen(picture->output, "wb");
-    const struct mt_png_sink sink = {to_file, file};
+    const struct mt_output_rules rules = mt_output_rules_of(picture->outputs, kind_of(picture));
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status = MT_ERR_OUTPUT;
-    long length = -1;
+    struct mt_output output;
+    const struct mt_png_sink sink = {to_file, &output};
+    enum mt_status status;
 
-    if (file) {
-        status = mt_png_stream(drawing, picture->theme_kind, MT_PNG_SCALE, &sink, &error);
-        length = ftell(file);
+    *bytes = 0;
+    if (mt_output_open(&output, picture->output, &rules, &error) != MT_OK)
+        return mt_report_output_error(picture->output, &error);
+    status = mt_png_stream(drawing, picture->theme_kind, MT_PNG_SCALE, &sink, &error);
+    if (status != MT_OK && status != MT_ERR_OUTPUT) {
+        mt_output_abandon(&output);
+        return cannot_draw(picture, &error);
     }
-    if (status && status != MT_ERR_OUTPUT)
-        mt_say("cannot draw '%s': %s", picture->output, error.text);
-    if ((file && fclose(file) != 0) || status == MT_ERR_OUTPUT) {
-        mt_say("cannot write '%s': %s", picture->output, strerror(errno));
-        status = MT_ERR_OUTPUT;
-    }
-    *bytes = length < 0 ? 0 : (size_t)length;
-    return status ? MT_EXIT_OUTPUT : MT_EXIT_OK;
+    *bytes = (size_t)output.bytes;
+    if (mt_output_finish(&output, &error) != MT_OK)
+        return mt_report_output_error(picture->output, &error);
+    return MT_EXIT_OK;
 }
 
 int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
@@ -110,14 +124,10 @@ int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *
 
     if (picture->is_png && drawing->huge)
         return write_huge(picture, drawing, bytes);
-    if (mt_drawing_write(drawing, picture->theme_kind, picture->is_png, &out, &error) != MT_OK) {
-        mt_say("cannot draw '%s': %s", picture->output, error.text);
-        code = MT_EXIT_OUTPUT;
-    } else if (!strcmp(picture->output, "-")) {
-        code = mt_print(&out);
-    } else {
-        code = mt_write_file(picture->output, out.data, out.length);
-    }
+    if (mt_drawing_write(drawing, picture->theme_kind, picture->is_png, &out, &error) != MT_OK)
+        code = cannot_draw(picture, &error);
+    else
+        code = mt_write_file(picture->output, picture->outputs, kind_of(picture), &out);
     *bytes = out.length;
     mt_buf_release(&out);
     return code;

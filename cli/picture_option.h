@@ -4,10 +4,11 @@
 #define MT_CLI_PICTURE_OPTION_H
 
 #include "chart.h"
-#include "cli.h"
+#include "outputs.h"
 
 struct mt_picture {
     const char *output, *size, *theme; /* as said; NULL = not */
+    const struct mt_outputs *outputs;  /* what may be replaced */
     /* what that means */
     double width, height;
     enum mt_theme theme_kind;
@@ -24,6 +25,9 @@ struct mt_picture {
 
 /* Says what is wrong and returns false, or fills the rest. There is an output. */
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common);
+
+/* As mt_output_precheck. */
+int mt_picture_precheck(const struct mt_picture *picture);
 
 /* Writes the drawing, and says what is wrong; enum mt_exit. *bytes: size of the file. */
 int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,

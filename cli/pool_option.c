@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "json_list.h"
 #include "policy.h"
 #include "units.h"
 
@@ -67,14 +68,17 @@ void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_
 void mt_json_pool_shares(struct mt_json *json, const char *policy,
                          const struct mt_pool_share *shares)
 {
+    struct mt_json_list list;
     const char *at = mt_pool_routes_text(policy), *selector;
     char text[MT_POLICY_TEXT];
     size_t length, i;
 
     if (!*at)
         return;
-    mt_json_array_begin(json, "pools");
+    mt_json_list_begin(&list, json, "pools");
     for (i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
+        if (!mt_json_list_takes(&list))
+            continue;
         mt_json_object_begin(json, NULL);
         snprintf(text, sizeof text, "%.*s", (int)length, selector);
         mt_json_text(json, "selector", text);
@@ -84,5 +88,5 @@ void mt_json_pool_shares(struct mt_json *json, const char *policy,
         mt_json_u64(json, "private_requested_bytes", shares[i].private_requested_bytes);
         mt_json_object_end(json);
     }
-    mt_json_array_end(json);
+    mt_json_list_end(&list);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "json_list.h"
 #include "units.h"
 
 const char *mt_short_path(const char *path)
@@ -79,22 +80,61 @@ static void add_numbers(const struct lines *lines)
     mt_buf_add_char(out, '\n');
 }
 
-/* What the end of the process cost. */
+/* What the end of the process cost; what is missing says the next line. */
 static void add_recovery(const struct lines *lines)
 {
-    const struct mt_recovery *recovery = &lines->end->recovery;
-    struct mt_buf *out = lines->out;
+    const struct mt_trace_end *end = lines->end;
 
     begin_line(lines);
-    mt_buf_add_text(out, "its process did not end in order; ");
-    add_events(out, recovery->events_recovered);
-    mt_buf_add_text(out, " recovered from its tape, ");
-    if (recovery->events_missing) {
-        add_events(out, recovery->events_missing);
-        mt_buf_add_text(out, " lost in the middle of being written\n");
-    } else {
-        mt_buf_add_text(out, "nothing lost\n");
+    mt_buf_add_text(lines->out, "its process did not end in order; ");
+    add_events(lines->out, end->recovery.events_recovered);
+    mt_buf_add_text(lines->out, " recovered from its tape");
+    mt_buf_add_text(lines->out, end->summary.dropped ? "\n" : ", nothing lost\n");
+}
+
+/* "40,101 events lost: a reason (40,000); another (101)" */
+static void add_lost(const struct lines *lines)
+{
+    const struct mt_trace_summary *summary = &lines->end->summary;
+    char digits[MT_UNITS_TEXT];
+    size_t i;
+
+    if (!summary->lost_count)
+        return;
+    begin_line(lines);
+    add_events(lines->out, summary->dropped);
+    mt_buf_add_text(lines->out, " lost: ");
+    for (i = 0; i < summary->lost_count; i++) {
+        const struct mt_lost_text *lost = &summary->lost[i];
+        const char *why = *lost->why ? lost->why : "no reason is recorded";
+        mt_buf_add_text(lines->out, i ? "; " : "");
+        mt_buf_add_printable(lines->out, why, strlen(why));
+        if (summary->lost_count > 1)
+            mt_buf_printf(lines->out, " (%s)", mt_format_count(digits, lost->events));
     }
+    mt_buf_add_char(lines->out, '\n');
+}
+
+/* Why nothing was done, and what the two files hold. */
+static void add_failure(const struct lines *lines)
+{
+    const struct mt_trace_end *end = lines->end;
+    const struct mt_recovery *recovery = &end->recovery;
+    struct mt_buf *out = lines->out;
+    char digits[MT_UNITS_TEXT];
+
+    begin_line(lines);
+    mt_buf_add_printable(out, end->error.text, strlen(end->error.text));
+    if (recovery->has_tape && end->state == MT_TRACE_FAILED) {
+        mt_buf_add_text(out, "; its tape, which is kept, says: ");
+        add_events(out, recovery->events_written);
+        mt_buf_printf(out, " written, %s more on the tape, ",
+                      mt_format_count(digits, recovery->events_on_tape));
+        mt_buf_printf(out, "%s lost", mt_format_count(digits, recovery->events_dropped));
+    }
+    if (recovery->has_tape && end->error.status == MT_ERR_OUTPUT)
+        mt_buf_add_text(out, "; 'memtrace recover' completes it later");
+    mt_buf_add_char(out, '\n');
 }
 
 static void add_faults(const struct lines *lines)
@@ -103,12 +143,7 @@ static void add_faults(const struct lines *lines)
     const struct mt_finalize_result *native = &end->native;
     struct mt_buf *out = lines->out;
 
-    if (end->summary.dropped) {
-        begin_line(lines);
-        add_events(out, end->summary.dropped);
-        mt_buf_add_text(out,
-                        " lost: they could not be written fast enough, or the disk was full\n");
-    }
+    add_lost(lines);
     if (end->native_error.status != MT_OK) {
         begin_line(lines);
         mt_buf_add_text(out, "native frames keep their addresses: ");
@@ -134,14 +169,13 @@ void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const 
         begin_line(&lines);
         mt_buf_add_text(out, "its process still runs; the trace is whole when that has ended\n");
         return;
-    case MT_TRACE_FAILED:
-        begin_line(&lines);
-        mt_buf_add_printable(out, end->error.text, strlen(end->error.text));
-        mt_buf_add_char(out, '\n');
-        return;
+    case MT_TRACE_FAILED: add_failure(&lines); return;
+    case MT_TRACE_INCOMPLETE:
     case MT_TRACE_WHOLE:
     case MT_TRACE_RECOVERED: break;
     }
+    if (end->state == MT_TRACE_INCOMPLETE)
+        add_failure(&lines);
     if (!only_faults)
         add_numbers(&lines);
     if (end->state == MT_TRACE_RECOVERED && (!only_faults || end->recovery.events_missing))
@@ -154,16 +188,17 @@ static const char *state_word(enum mt_trace_state state)
     switch (state) {
     case MT_TRACE_WHOLE: return "whole";
     case MT_TRACE_RECOVERED: return "recovered";
+    case MT_TRACE_INCOMPLETE: return "incomplete";
     case MT_TRACE_RUNNING: return "running";
     case MT_TRACE_FAILED: break;
     }
     return "failed";
 }
 
-static void json_peak(struct mt_json *json, const char *key, bool known, uint64_t bytes)
+static void json_known(struct mt_json *json, const char *key, bool known, uint64_t value)
 {
     if (known)
-        mt_json_u64(json, key, bytes);
+        mt_json_u64(json, key, value);
     else
         mt_json_null(json, key);
 }
@@ -177,29 +212,61 @@ static void json_summary(struct mt_json *json, const struct mt_trace_summary *su
     mt_json_u64(json, "bytes", summary->bytes);
     mt_json_u64(json, "events", summary->events);
     mt_json_u64(json, "duration_ns", summary->end_ns - summary->begin_ns);
-    json_peak(json, "device_peak_bytes", summary->device_known, summary->device_peak_bytes);
-    json_peak(json, "requested_peak_bytes", summary->blocks_known && !summary->blocks_rounded,
-              summary->blocks_peak_bytes);
-    json_peak(json, "allocated_peak_bytes", summary->blocks_known && summary->blocks_rounded,
-              summary->blocks_peak_bytes);
-    json_peak(json, "reserved_peak_bytes", summary->reserved_known, summary->reserved_peak_bytes);
+    json_known(json, "device_peak_bytes", summary->device_known, summary->device_peak_bytes);
+    json_known(json, "requested_peak_bytes", summary->blocks_known && !summary->blocks_rounded,
+               summary->blocks_peak_bytes);
+    json_known(json, "allocated_peak_bytes", summary->blocks_known && summary->blocks_rounded,
+               summary->blocks_peak_bytes);
+    json_known(json, "reserved_peak_bytes", summary->reserved_known, summary->reserved_peak_bytes);
     mt_json_u64(json, "events_dropped", summary->dropped);
+}
+
+static void json_lost(struct mt_json *json, const struct mt_trace_summary *summary)
+{
+    struct mt_json_list list;
+    size_t i;
+
+    mt_json_list_begin(&list, json, "dropped");
+    for (i = 0; i < summary->lost_count; i++) {
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_object_begin(json, NULL);
+        mt_json_u64(json, "events", summary->lost[i].events);
+        mt_json_text(json, "why", *summary->lost[i].why ? summary->lost[i].why : NULL);
+        mt_json_object_end(json);
+    }
+    mt_json_list_end(&list);
+}
+
+static void json_readable(struct mt_json *json, const struct mt_trace_end *end)
+{
+    json_summary(json, &end->summary);
+    json_lost(json, &end->summary);
+    mt_json_u64(json, "events_recovered", end->recovery.events_recovered);
+    mt_json_u64(json, "events_missing", end->recovery.events_missing);
+    mt_json_u64(json, "native_frames", end->native.native_frames);
+    mt_json_u64(json, "native_frames_named", end->native.named_frames);
+}
+
+/* What the tape said, if it could be read. */
+static void json_kept(struct mt_json *json, const struct mt_recovery *recovery)
+{
+    json_known(json, "events_written", recovery->has_tape, recovery->events_written);
+    json_known(json, "events_on_tape", recovery->has_tape, recovery->events_on_tape);
 }
 
 void mt_json_trace_end(struct mt_json *json, const struct mt_trace_end *end)
 {
-    bool readable = end->state == MT_TRACE_WHOLE || end->state == MT_TRACE_RECOVERED;
+    bool failed = end->state == MT_TRACE_FAILED || end->state == MT_TRACE_INCOMPLETE;
 
     mt_json_object_begin(json, NULL);
     mt_json_text(json, "path", end->path);
     mt_json_text(json, "state", state_word(end->state));
-    if (readable) {
-        json_summary(json, &end->summary);
-        mt_json_u64(json, "events_recovered", end->recovery.events_recovered);
-        mt_json_u64(json, "events_missing", end->recovery.events_missing);
-        mt_json_u64(json, "native_frames", end->native.native_frames);
-        mt_json_u64(json, "native_frames_named", end->native.named_frames);
-    }
-    mt_json_text(json, "error", end->state == MT_TRACE_FAILED ? end->error.text : NULL);
+    mt_json_bool(json, "complete", mt_trace_end_is_complete(end));
+    if (end->state == MT_TRACE_FAILED || end->state == MT_TRACE_RUNNING)
+        json_kept(json, &end->recovery);
+    else
+        json_readable(json, end);
+    mt_json_text(json, "error", failed ? end->error.text : NULL);
     mt_json_object_end(json);
 }

@@ -1,5 +1,6 @@
 #include "report_json.h"
 
+#include "json_list.h"
 #include "site.h"
 
 const char *mt_json_path_of(const struct mt_report *report, int32_t phase)
@@ -38,35 +39,40 @@ void mt_json_row_end(struct mt_json *json)
     json->pretty = true;
 }
 
-/* Outermost first. */
+/* Walks from the allocation outwards; writes outermost first. */
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack)
 {
     const struct mt_symbols *symbols = report->symbols;
     uint32_t depth = stack < symbols->stack_count ? symbols->stacks[stack].depth : 0;
-    uint32_t *frames = mt_arena_array(arena, (size_t)depth + 1, sizeof *frames);
+    uint32_t most = json->all || depth < MT_JSON_FRAMES ? depth : MT_JSON_FRAMES;
+    uint32_t *frames = mt_arena_array(arena, (size_t)most + 1, sizeof *frames);
     uint32_t count = 0;
 
     mt_json_array_begin(json, "stack");
-    for (; frames && count < depth && stack < symbols->stack_count;
+    for (; frames && count < most && stack < symbols->stack_count;
          stack = symbols->stacks[stack].parent)
         frames[count++] = symbols->stacks[stack].frame;
     while (count)
         mt_json_text(json, NULL, mt_frame_label(arena, symbols, frames[--count]));
     mt_json_array_end(json);
+    mt_json_omitted(json, "stack", depth - most);
 }
 
 void mt_json_input(struct mt_json *json, const struct mt_report *report)
 {
+    struct mt_json_list list;
+
     mt_json_object_begin(json, "input");
     mt_json_text(json, "path", report->path);
     mt_json_text(json, "format", report->format);
     mt_json_text(json, "sha256", report->sha256[0] ? report->sha256 : NULL);
     mt_json_text(json, "framework", report->framework);
-    mt_json_array_begin(json, "device_names");
+    mt_json_list_begin(&list, json, "device_names");
     for (uint32_t i = 0; i < report->device_count; i++)
-        mt_json_text(json, NULL, report->devices[i].name);
-    mt_json_array_end(json);
+        if (mt_json_list_takes(&list))
+            mt_json_text(json, NULL, report->devices[i].name);
+    mt_json_list_end(&list);
     mt_json_text(json, "options", report->options);
     mt_json_bool(json, "starts_in_middle", report->starts_in_middle);
     mt_json_u64(json, "events_read", report->integrity.events_read);

@@ -18,7 +18,8 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
 void mt_json_row_begin(struct mt_json *json);
 void mt_json_row_end(struct mt_json *json);
 
-/* "stack": labels of its frames, outermost first. */
+/* "stack": labels of its frames, outermost first; without `all` the innermost MT_JSON_FRAMES. */
+enum { MT_JSON_FRAMES = 128 };
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack);
 

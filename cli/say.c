@@ -1,6 +1,5 @@
 /* The only place that writes to a terminal. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,67 +8,34 @@
 #include <unistd.h>
 
 #include "cli.h"
-
-/* All bytes, through signals and short writes; false with errno set. */
-static bool write_all(int fd, const char *bytes, size_t length)
-{
-    while (length) {
-        ssize_t written = write(fd, bytes, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return false;
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return true;
-}
-
-/* C0, DEL, and C1 controls in UTF-8 (a terminal obeys those, too). */
-static size_t control_length(const unsigned char *at, size_t left)
-{
-    if (*at < 0x20 || *at == 0x7f)
-        return 1;
-    return left > 1 && at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0 ? 2 : 0;
-}
-
-void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length)
-{
-    const unsigned char *at = (const unsigned char *)text, *end = at + length;
-
-    while (at < end) {
-        size_t control = control_length(at, (size_t)(end - at));
-        if (!control)
-            mt_buf_add_char(out, (char)*at++);
-        for (; control; control--)
-            mt_buf_printf(out, "\\x%02x", *at++);
-    }
-}
+#include "io.h"
+#include "memory_failure.h"
+#include "memory_limit.h"
 
 void mt_say(const char *format, ...)
 {
-    struct mt_buf line = {0};
-    char text[1024];
+    static const char name[] = "memtrace: ";
+    char text[1024], escaped[sizeof name + 4 * sizeof text];
+    struct mt_buf line = {.data = escaped, .capacity = sizeof escaped, .is_fixed = true};
     va_list args;
 
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    mt_buf_add_text(&line, "memtrace: ");
+    mt_buf_add_text(&line, name);
     mt_buf_add_printable(&line, text, strlen(text));
     mt_buf_add_char(&line, '\n');
-    if (line.data)
-        (void)!write_all(STDERR_FILENO, line.data, line.length);
-    mt_buf_release(&line);
+    (void)!mt_io_write(STDERR_FILENO, line.data, line.length);
 }
 
 static int exit_code_of(enum mt_status status)
 {
     switch (status) {
-    case MT_OK:
-    case MT_END: return MT_EXIT_OK;
     case MT_ERR_USAGE: return MT_EXIT_USAGE;
     case MT_ERR_OUTPUT: return MT_EXIT_OUTPUT;
+    case MT_OK: /* nobody reports a success: the error was not filled */
+    case MT_END:
+    case MT_ERR_INTERNAL: return MT_EXIT_INTERNAL;
     case MT_ERR_MEMORY:
     case MT_ERR_IO:
     case MT_ERR_FORMAT:
@@ -82,13 +48,24 @@ static int exit_code_of(enum mt_status status)
 int mt_report_error(const char *path, const struct mt_error *error)
 {
     const char *text = error->text[0] ? error->text : mt_status_text(error->status);
+    char budget[MT_MEMORY_TEXT];
     const char *verb = error->status == MT_ERR_OUTPUT ? "write" : "read";
     char place[40] = "";
 
-    if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 says nothing */
+    if (error->status != MT_ERR_INTERNAL && mt_memory_limit_text(budget, sizeof budget))
+        text = budget; /* the cause, whatever it was taken for */
+    /* a reader may blame the input for what it could not take in */
+    else if (mt_memory_has_failed() && error->status != MT_ERR_MEMORY &&
+             error->status != MT_ERR_INTERNAL)
+        text = mt_status_text(MT_ERR_MEMORY);
+    else if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 says nothing */
         snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
     if (error->status == MT_ERR_USAGE)
         mt_say("%s", text);
+    else if (error->status == MT_ERR_INTERNAL)
+        mt_say("internal error with '%s': %s; this is a fault of memtrace, please report it with "
+               "this line",
+               path, text);
     else if (strcmp(path, "-") == 0)
         mt_say("cannot %s standard %s: %s%s", verb, *verb == 'w' ? "output" : "input", text, place);
     else
@@ -98,31 +75,18 @@ int mt_report_error(const char *path, const struct mt_error *error)
 
 int mt_print(const struct mt_buf *buf)
 {
-    if (buf->failed) {
-        mt_say("out of memory while writing the answer");
+    if (buf->failed || mt_memory_has_failed()) {
+        char budget[MT_MEMORY_TEXT];
+        bool is_budget = mt_memory_limit_text(budget, sizeof budget);
+
+        mt_say("%s", is_budget ? budget : "out of memory while writing the answer");
         return MT_EXIT_OUTPUT;
     }
-    if (!buf->length || write_all(STDOUT_FILENO, buf->data, buf->length))
+    if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
         return MT_EXIT_OK;
     /* Nobody listens (`| head`, `>&-`): that is their choice, not a fault. */
     if (errno != EPIPE && errno != EBADF)
         mt_say("cannot write standard output: %s", strerror(errno));
-    return MT_EXIT_OUTPUT;
-}
-
-int mt_write_file(const char *path, const void *bytes, size_t length)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool ok = fd >= 0 && write_all(fd, bytes, length);
-    int why = errno;
-
-    if (fd >= 0 && close(fd) != 0 && ok) {
-        ok = false;
-        why = errno;
-    }
-    if (ok)
-        return MT_EXIT_OK;
-    mt_say("cannot write '%s': %s", path, strerror(why));
     return MT_EXIT_OUTPUT;
 }
 
@@ -155,7 +119,7 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
         return;
     length = snprintf(line, sizeof line, "\r%.80s %3d %%", what, percent);
     if (length > 0)
-        (void)!write_all(STDERR_FILENO, line, (size_t)length);
+        (void)!mt_io_write(STDERR_FILENO, line, (size_t)length);
     progress->shown_ns = now;
     progress->shown = true;
 }
@@ -165,7 +129,7 @@ void mt_progress_end(struct mt_progress *progress)
     static const char clear_line[] = "\r\033[K";
 
     if (progress->shown)
-        (void)!write_all(STDERR_FILENO, clear_line, sizeof clear_line - 1);
+        (void)!mt_io_write(STDERR_FILENO, clear_line, sizeof clear_line - 1);
     progress->shown = false;
 }
 

@@ -1,29 +1,134 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* O_PATH */
+#endif
 #include "source_text.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io.h"
+
 #define MOST_BYTES ((off_t)16 << 20)
 
-/* Of regular files alone: what a trace names may be a device, or a pipe that
- * nobody writes to. */
-static int open_regular(const char *path, size_t *length)
+enum { MOST_SAID = 8 };
+
+static const char outside[] = "it is outside the current folder (--source-root DIR allows others)";
+
+/* ---- what may be read -------------------------------------------------------------- */
+
+static bool is_below(const char *path, const char *folder)
 {
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    char root[PATH_MAX];
+    size_t length;
+
+    if (!realpath(folder, root))
+        return false;
+    length = strlen(root);
+    return !strncmp(path, root, length) &&
+           (path[length] == '/' || (length && root[length - 1] == '/'));
+}
+
+static bool is_allowed(const struct mt_source_files *files, const char *path)
+{
+    for (size_t i = 0; i < files->roots.count; i++)
+        if (is_below(path, files->roots.items[i]))
+            return true;
+    return is_below(path, ".");
+}
+
+/* ---- opening ----------------------------------------------------------------------- */
+
+/* Of an O_PATH descriptor: what it names does not change any more, and a device or a
+ * pipe does not notice. NULL if the file may be read. */
+static const char *why_not(const struct mt_source_files *files, const char *link, int place)
+{
+    char resolved[PATH_MAX];
+    ssize_t length = readlink(link, resolved, sizeof resolved - 1);
     struct stat facts;
 
-    if (file < 0)
+    if (length < 0 || fstat(place, &facts) != 0)
+        return strerror(errno);
+    resolved[length] = '\0';
+    if (!is_allowed(files, resolved))
+        return outside;
+    if (!S_ISREG(facts.st_mode))
+        return "it is not a regular file";
+    return facts.st_size > MOST_BYTES ? "it is larger than 16 MiB" : NULL;
+}
+
+/* A descriptor, or -1 and the reason. */
+static int open_allowed(const struct mt_source_files *files, const char *path, const char **why)
+{
+    int place = mt_io_open(path, O_PATH, 0), file = -1;
+    char link[64];
+
+    if (place < 0) {
+        *why = strerror(errno);
         return -1;
-    if (fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size <= MOST_BYTES) {
-        *length = (size_t)facts.st_size;
-        return file;
     }
-    (void)close(file);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", place);
+    *why = why_not(files, link, place);
+    if (!*why) {
+        file = mt_io_open(link, O_RDONLY, 0);
+        *why = strerror(errno);
+    }
+    (void)close(place);
+    return file;
+}
+
+/* In one root: the longest end of the path that is there. */
+static int open_below(const struct mt_source_files *files, const char *root, const char *path)
+{
+    const char *why;
+
+    for (const char *at = path; at && *at; at = strchr(at, '/')) {
+        char whole[PATH_MAX];
+        int length, file;
+
+        at += strspn(at, "/");
+        length = snprintf(whole, sizeof whole, "%s/%s", root, at);
+        if (!*at || length < 0 || (size_t)length >= sizeof whole)
+            continue;
+        file = open_allowed(files, whole, &why);
+        if (file >= 0)
+            return file;
+    }
     return -1;
 }
+
+static int open_somewhere(const struct mt_source_files *files, const char *path, const char **why)
+{
+    int file = open_allowed(files, path, why);
+
+    for (size_t i = 0; i < files->roots.count && file < 0; i++)
+        file = open_below(files, files->roots.items[i], path);
+    return file >= 0 ? file : open_below(files, ".", path);
+}
+
+static void say_unread(struct mt_source_files *files, const char *path, const char *why)
+{
+    uint32_t before = files->unread.count, id;
+
+    if (mt_strings_intern(&files->unread, path, strlen(path), &id) == MT_OK && id == before &&
+        id < MOST_SAID && !files->quiet)
+        mt_say("the source file '%s' was not read: %s", path, why);
+}
+
+void mt_source_files_end(struct mt_source_files *files)
+{
+    if (files->unread.count > MOST_SAID && !files->quiet)
+        mt_say("%u more source files were not read", files->unread.count - MOST_SAID);
+    mt_strings_release(&files->unread);
+}
+
+/* ---- lines ------------------------------------------------------------------------- */
 
 const char *mt_source_text_name(const char *path)
 {
@@ -38,26 +143,32 @@ static bool read_all(int file, struct mt_buf *content, size_t length)
     ssize_t got = 1;
 
     while (room && content->length < length && got > 0) {
-        got = read(file, content->data + content->length, length - content->length);
+        got = mt_io_read(file, content->data + content->length, length - content->length);
         if (got > 0)
             content->length += (size_t)got;
     }
     return room && got >= 0;
 }
 
-bool mt_source_text_open(struct mt_source_text *text, const char *path)
+bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *files,
+                         const char *path)
 {
-    size_t length = 0;
+    struct stat facts;
+    const char *why = "";
     int file;
     bool read;
 
     mt_source_text_release(text);
-    file = *path ? open_regular(path, &length) : -1;
-    if (file < 0 && *mt_source_text_name(path))
-        file = open_regular(mt_source_text_name(path), &length);
-    if (file < 0)
+    if (!*path)
         return false;
-    read = read_all(file, &text->content, length);
+    file = open_somewhere(files, path, &why);
+    if (file < 0) {
+        say_unread(files, path, why);
+        return false;
+    }
+    read = fstat(file, &facts) == 0 && read_all(file, &text->content, (size_t)facts.st_size);
+    if (!read)
+        say_unread(files, path, strerror(errno));
     (void)close(file);
     text->line = read;
     return read;

@@ -1,11 +1,21 @@
-/* Lines of source files, as far as they are there: a trace names files of the
- * machine that it was recorded on. */
+/* Lines of source files. A trace names files of the machine that it was recorded on,
+ * and its author may name any file of this one: only regular files below the current
+ * folder, or below a folder that the user named, are read. */
 #ifndef MT_CLI_SOURCE_TEXT_H
 #define MT_CLI_SOURCE_TEXT_H
 
-#include "buf.h"
-
 #include <stdint.h>
+
+#include "buf.h"
+#include "cli.h"
+#include "map.h"
+
+/* What may be read, and what was not. Zeroed memory is ready: the current folder. */
+struct mt_source_files {
+    struct mt_text_list roots; /* further folders */
+    struct mt_strings unread;  /* paths, each said once */
+    bool quiet;
+};
 
 /* One file at a time. Zeroed memory is ready. */
 struct mt_source_text {
@@ -14,9 +24,12 @@ struct mt_source_text {
     uint32_t line; /* 0 = nothing is open */
 };
 
-/* The file of that path or, if there is none, of that name in the current
- * folder. False if there is neither, or if it is larger than 16 MiB. */
-bool mt_source_text_open(struct mt_source_text *text, const char *path);
+/* The file of that path or, if it cannot be read, the one in a root whose path there is
+ * the longest end of `path`: train/loop.py, then loop.py. Links are resolved before a
+ * file is opened. False if there is none; the first few are said on stderr, with the
+ * reason. At most 16 MiB. */
+bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *files,
+                         const char *path);
 
 /* A line without the space around it, in `text` until the next call; *length 0 if
  * there is no such line. Lines are asked for in ascending order. */
@@ -26,5 +39,8 @@ const char *mt_source_text_line(struct mt_source_text *text, uint32_t line, size
 const char *mt_source_text_name(const char *path);
 
 void mt_source_text_release(struct mt_source_text *text);
+
+/* Says how many more files were not read; releases. */
+void mt_source_files_end(struct mt_source_files *files);
 
 #endif

@@ -76,7 +76,7 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
 {
     struct mt_buf safe = {0};
 
-    mt_buf_add_printable(&safe, text, strlen(text));
+    mt_buf_add_printable_text(&safe, text);
     if (safe.data)
         add_middle(out, safe.data, columns);
     out->failed |= safe.failed;
@@ -91,7 +91,7 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
     bool first = true;
     const char *at;
 
-    mt_buf_add_printable(&safe, text, strlen(text));
+    mt_buf_add_printable_text(&safe, text);
     for (at = safe.data; at && *at; at += *at == ' ') {
         size_t length = strcspn(at, " "), columns = 0;
 
@@ -130,8 +130,7 @@ void mt_table_begin(struct mt_text_table *table, const struct mt_text_column *co
 
 void mt_table_cell(struct mt_text_table *table, const char *text)
 {
-    if (text) /* NULL: the host had no memory for it */
-        mt_buf_add_printable(&table->cells, text, strlen(text));
+    mt_buf_add_printable_text(&table->cells, text);
     mt_buf_add_char(&table->cells, '\0');
     table->row_count++; /* cells, until mt_table_end divides */
 }

@@ -26,6 +26,9 @@ struct mt_text_table {
 
 void mt_table_begin(struct mt_text_table *table, const struct mt_text_column *columns,
                     unsigned indent);
+/* In this file a text that is NULL is one that could not be made without memory: the output of it
+ * has failed. */
+
 /* Cells in order; control characters are escaped. */
 void mt_table_cell(struct mt_text_table *table, const char *text);
 /* Writes the table (titles in `dim`) and releases it. Nothing without rows. */

@@ -12,7 +12,12 @@ mt_optional(LTO "Optimise the program as a whole; AUTO: release builds without t
 
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
 option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(MEMTRACE_THREAD_SANITIZE "Build with ThreadSanitizer, the injected library included" OFF)
+option(MEMTRACE_ASSERT "MT_ASSERT stops the program (base/check.h)" OFF)
+option(MEMTRACE_ASSERT_INJECT
+  "MT_ASSERT stops the traced process, too: only to test the recorder itself" OFF)
 option(MEMTRACE_FUZZ "Build libFuzzer targets (clang only)" OFF)
+set(MEMTRACE_FUZZ_ENGINE "-fsanitize=fuzzer" CACHE STRING "What links a fuzz target")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)

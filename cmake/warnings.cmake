@@ -18,14 +18,25 @@ target_compile_options(mt_plain_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wconversion -Wstrict-prototypes -Wmissing-prototypes
   -Wvla -Wwrite-strings -Wpointer-arith -fno-strict-aliasing
   $<$<BOOL:${MEMTRACE_WERROR}>:-Werror>)
+target_link_libraries(mt_plain_flags INTERFACE mt_hardening)
+if(MEMTRACE_THREAD_SANITIZE)
+  # Also the injected library: its locks and its tape are what this build checks.
+  # It does not model fences; every value beside one (native_stack.c) is atomic by itself.
+  target_compile_options(mt_plain_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer
+    $<$<C_COMPILER_ID:GNU>:-Wno-tsan>)
+  target_link_options(mt_plain_flags INTERFACE -fsanitize=thread)
+endif()
 
-# ... and, but for what is loaded into other people's processes, sanitizers.
+# ... and, except what is loaded into other people's processes, with sanitizers and assertions.
 add_library(mt_flags INTERFACE)
 target_link_libraries(mt_flags INTERFACE mt_plain_flags)
 if(MEMTRACE_SANITIZE)
   target_compile_options(mt_flags INTERFACE -fsanitize=address,undefined
     -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(mt_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(MEMTRACE_ASSERT)
+  target_compile_definitions(mt_flags INTERFACE MEMTRACE_ASSERT)
 endif()
 if(MEMTRACE_FUZZ)
   target_compile_options(mt_flags INTERFACE -fsanitize=fuzzer-no-link)

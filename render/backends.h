@@ -9,6 +9,10 @@
 enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
                             struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
+/* Appends the content of the one <style> element that mt_svg_write makes of the same list
+ * and theme, byte for byte: a page that embeds the SVG allows it by its hash. */
+void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out);
+
 /* Appends a PNG of width*scale x height*scale pixels, RGB 8 bit.
  * MT_ERR_UNSUPPORTED if built without cairo or libpng. */
 enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "foreign_text.h"
 #include "glyphs.h"
 
 #define ELLIPSIS         "\xE2\x80\xA6"
@@ -11,13 +12,54 @@
 /* Room that a viewer's own font may need over the built-in outlines. */
 #define FONT_SLACK 1.04
 
+/* Tooltips have several lines; a line end in a label is drawn as a space. */
+static bool stands_for_itself(const struct mt_foreign_char *c)
+{
+    return c->is_shown || c->code == '\n' || c->code == '\t';
+}
+
+static bool all_stand_for_themselves(struct mt_foreign_text text)
+{
+    struct mt_foreign_char c;
+
+    while (mt_foreign_next(&text, &c))
+        if (!stands_for_itself(&c))
+            return false;
+    return true;
+}
+
+static char *copy_escaped(struct mt_drawing *drawing, struct mt_foreign_text text)
+{
+    struct mt_buf escaped = {0};
+    struct mt_foreign_char c;
+    char escape[MT_FOREIGN_ESCAPE];
+    char *copy = NULL;
+
+    while (mt_foreign_next(&text, &c)) {
+        if (stands_for_itself(&c))
+            mt_buf_add(&escaped, c.bytes, c.length);
+        else
+            mt_buf_add(&escaped, escape, mt_foreign_escape(&c, escape));
+    }
+    if (!escaped.failed)
+        copy = mt_arena_text(&drawing->arena, escaped.data, escaped.length);
+    mt_buf_release(&escaped);
+    return copy;
+}
+
+/* Every back end gets text that may be shown. */
 static const char *copy_text(struct mt_drawing *drawing, const char *text)
 {
+    struct mt_foreign_text foreign;
     const char *copy;
 
     if (!text)
         return NULL;
-    copy = mt_arena_text(&drawing->arena, text, strlen(text));
+    foreign = mt_foreign_text(text, strlen(text));
+    if (all_stand_for_themselves(foreign))
+        copy = mt_arena_text(&drawing->arena, text, strlen(text));
+    else
+        copy = copy_escaped(drawing, foreign);
     if (!copy)
         drawing->failed = true;
     return copy;
@@ -245,10 +287,9 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
     room = width - mt_text_width(ELLIPSIS, size, weight);
     if (total > width && room <= 0)
         return "";
-    if (total <= width) {
-        fitted = copy_text(drawing, text);
-        return fitted ? fitted : "";
-    }
+    text = copy_text(drawing, text);
+    if (total <= width || !text)
+        return text ? text : "";
     head = start_that_fits(text, size, weight, middle ? room * 0.4 : room, &head_characters);
     if (middle)
         tail = end_that_fits(text, size, weight, room * 0.6, total);

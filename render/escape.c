@@ -2,51 +2,69 @@
 
 #include <string.h>
 
-#include "glyphs.h"
+#include "foreign_text.h"
 
-void mt_add_xml(struct mt_buf *out, const char *text)
+static void add_escape(struct mt_buf *out, const struct mt_foreign_char *c)
 {
-    uint32_t c;
+    char escape[MT_FOREIGN_ESCAPE];
 
-    while ((c = mt_utf8_next(&text))) {
-        switch (c) {
-        case '&': mt_buf_add_text(out, "&amp;"); break;
-        case '<': mt_buf_add_text(out, "&lt;"); break;
-        case '>': mt_buf_add_text(out, "&gt;"); break;
-        case '"': mt_buf_add_text(out, "&quot;"); break;
-        default:
-            if ((c < 0x20 && c != '\n' && c != '\t') || c == 0xFFFE || c == 0xFFFF)
-                c = 0xFFFD;
-            mt_buf_add_utf8(out, c);
+    mt_buf_add(out, escape, mt_foreign_escape(c, escape));
+}
+
+static void add_xml(struct mt_buf *out, const char *text, bool keep_lines)
+{
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_char c;
+
+    while (mt_foreign_next(&foreign, &c)) {
+        switch (c.code) {
+        case '&': mt_buf_add_text(out, "&amp;"); continue;
+        case '<': mt_buf_add_text(out, "&lt;"); continue;
+        case '>': mt_buf_add_text(out, "&gt;"); continue;
+        case '"': mt_buf_add_text(out, "&quot;"); continue;
+        default: break;
         }
+        if (c.is_shown || (keep_lines && (c.code == '\n' || c.code == '\t')))
+            mt_buf_add(out, c.bytes, c.length);
+        else
+            add_escape(out, &c);
     }
 }
 
+void mt_add_xml(struct mt_buf *out, const char *text)
+{
+    add_xml(out, text, true);
+}
+
+void mt_add_xml_line(struct mt_buf *out, const char *text)
+{
+    add_xml(out, text, false);
+}
+
+/* The escape becomes part of the string itself: scripts put it into the page. */
 void mt_add_script_string(struct mt_buf *out, const char *text, size_t columns)
 {
-    uint32_t c;
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_char c;
 
     mt_buf_add_char(out, '"');
-    for (size_t i = 0; (c = mt_utf8_next(&text)); i++) {
+    for (size_t i = 0; mt_foreign_next(&foreign, &c); i++) {
         if (i == columns) {
             mt_buf_add_text(out, "\xE2\x80\xA6");
             break;
         }
-        if (c < 0x20 || c == 0x7f || c == '<' || c == '>' || c == '&' || c == 0x2028 || c == 0x2029)
-            mt_buf_printf(out, "\\u%04x", (unsigned)c);
-        else if (c == '"' || c == '\\')
-            mt_buf_printf(out, "\\%c", (char)c);
-        else
-            mt_buf_add_utf8(out, c);
+        if (c.code == '<' || c.code == '>' || c.code == '&' || c.code == '\n' || c.code == '\t')
+            mt_buf_printf(out, "\\u%04x", (unsigned)c.code);
+        else if (c.code == '"' || c.code == '\\')
+            mt_buf_printf(out, "\\%c", (char)c.code);
+        else if (c.is_shown)
+            mt_buf_add(out, c.bytes, c.length);
+        else {
+            mt_buf_add_char(out, '\\');
+            add_escape(out, &c);
+        }
     }
     mt_buf_add_char(out, '"');
-}
-
-/* Characters that change the direction of what follows, or that nobody sees. */
-static bool is_deceptive(uint32_t c)
-{
-    return (c >= 0x200b && c <= 0x200f) || (c >= 0x202a && c <= 0x202e) ||
-           (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;
 }
 
 static bool is_harmless(uint32_t c, uint32_t before, uint32_t next)
@@ -60,21 +78,37 @@ static bool is_harmless(uint32_t c, uint32_t before, uint32_t next)
     return strchr(" ,;%()/+-=?'", (int)c) != NULL;
 }
 
+static void add_entity(struct mt_buf *out, uint32_t c)
+{
+    mt_buf_printf(out, c == '@' || c == '#' ? "&#%u;&#8203;" : "&#%u;", (unsigned)c);
+}
+
+static uint32_t byte_at(const struct mt_foreign_text *text)
+{
+    return text->at < text->end ? (unsigned char)*text->at : 0;
+}
+
 void mt_add_markdown(struct mt_buf *out, const char *text, size_t columns)
 {
-    const char *next = text;
-    uint32_t c, before = 0;
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_char c;
+    char escape[MT_FOREIGN_ESCAPE];
+    uint32_t before = 0;
 
-    for (size_t i = 0; (c = mt_utf8_next(&next)); i++, before = c) {
+    for (size_t i = 0; mt_foreign_next(&foreign, &c); i++, before = c.code) {
         if (i == columns) {
             mt_buf_add_text(out, "...");
             return;
         }
-        if (c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xa0) || is_deceptive(c))
-            mt_buf_add_char(out, c == '\n' || c == '\t' ? ' ' : '?');
-        else if (is_harmless(c, before, (unsigned char)*next))
-            mt_buf_add_utf8(out, c);
-        else
-            mt_buf_printf(out, c == '@' || c == '#' ? "&#%u;&#8203;" : "&#%u;", (unsigned)c);
+        if (c.code == '\n' || c.code == '\t') {
+            mt_buf_add_char(out, ' ');
+        } else if (c.is_shown && is_harmless(c.code, before, byte_at(&foreign))) {
+            mt_buf_add(out, c.bytes, c.length);
+        } else if (c.is_shown || c.code == '#' || c.code == ':') {
+            add_entity(out, c.code);
+        } else {
+            mt_foreign_escape(&c, escape);
+            mt_buf_printf(out, "&#92;%s", escape + 1);
+        }
     }
 }

@@ -1,4 +1,5 @@
-/* Text from a trace within documents: whatever it says, it stays text. */
+/* Text from a trace within documents: whatever it says, it stays text. Characters that
+ * foreign_text.h hides are written as its escapes. */
 #ifndef MT_RENDER_ESCAPE_H
 #define MT_RENDER_ESCAPE_H
 
@@ -6,19 +7,20 @@
 
 #include "buf.h"
 
-/* Within XML, attributes too: escaped, valid UTF-8, without characters that XML
- * forbids. */
+/* Within XML, also in attributes; line ends and tabs stay. */
 void mt_add_xml(struct mt_buf *out, const char *text);
 
+/* The same, but line ends and tabs are escaped, too. */
+void mt_add_xml_line(struct mt_buf *out, const char *text);
+
 /* As a string of JSON, with its quotes, that may stand within a script of HTML: it
- * ends neither. Valid UTF-8; of what is longer than `columns` characters an
- * ellipsis is left. */
+ * ends neither. A text of more than `columns` characters is cut and ends with an
+ * ellipsis. */
 void mt_add_script_string(struct mt_buf *out, const char *text, size_t columns);
 
 /* Within a line or a cell of a table of GitHub's and GitLab's Markdown: no
- * markup, HTML, link, mention or reference comes of it. Control characters and
- * those that turn the direction of text become '?', ends of lines a space; what
- * is longer than `columns` characters is cut. */
+ * markup, HTML, link, mention or reference comes of it. Line ends and tabs become a
+ * space; a text of more than `columns` characters is cut. */
 void mt_add_markdown(struct mt_buf *out, const char *text, size_t columns);
 
 #endif

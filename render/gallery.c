@@ -3,11 +3,11 @@
  * millisecond and shares nothing. */
 #include "gallery.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "memory_failure.h"
 
 #define MAX_THREADS 8
 
@@ -26,8 +26,13 @@ struct work {
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
                                 struct mt_buf *out, struct mt_error *error)
 {
-    return is_png ? mt_png_write(drawing, theme, MT_PNG_SCALE, out, error)
-                  : mt_svg_write(drawing, theme, out, error);
+    enum mt_status status = is_png ? mt_png_write(drawing, theme, MT_PNG_SCALE, out, error)
+                                   : mt_svg_write(drawing, theme, out, error);
+
+    /* a label that could not be made is missing from the drawing, whoever should have made it */
+    if (status == MT_OK && mt_memory_has_failed())
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
+    return status;
 }
 
 enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_report *report,
@@ -46,20 +51,6 @@ enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_repo
     return status;
 }
 
-static enum mt_status write_bytes(const char *path, const struct mt_buf *bytes,
-                                  struct mt_error *error)
-{
-    FILE *file = fopen(path, "wb");
-    size_t written;
-
-    if (!file)
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
-    written = fwrite(bytes->data, 1, bytes->length, file);
-    if (fclose(file) || written != bytes->length)
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
-    return MT_OK;
-}
-
 static void write_file(const struct work *work, size_t index)
 {
     struct mt_gallery_file *file = &work->gallery->files[index];
@@ -69,7 +60,8 @@ static void write_file(const struct work *work, size_t index)
                                   &work->options->chart, work->options->theme, file->is_png, &bytes,
                                   &file->error);
     if (file->status == MT_OK)
-        file->status = write_bytes(file->path, &bytes, &file->error);
+        file->status = mt_output_write(file->path, &work->options->rules[file->is_png], bytes.data,
+                                       bytes.length, &file->error);
     file->bytes = bytes.length;
     mt_buf_release(&bytes);
 }

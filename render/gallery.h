@@ -6,12 +6,14 @@
 #include "arena.h"
 #include "backends.h"
 #include "chart.h"
+#include "output_file.h"
 
 struct mt_gallery_options {
-    const char *directory; /* exists; "" or "." = here */
+    const char *directory; /* is made if it is missing; "" or "." = here */
     enum mt_theme theme;   /* of SVGs; PNGs are dark only for MT_THEME_DARK */
     struct mt_chart_options chart;
-    unsigned threads; /* 0 = as many as there are processors, at most 8 */
+    struct mt_output_rules rules[2]; /* what may be replaced: by an SVG, by a PNG */
+    unsigned threads;                /* 0 = as many as there are processors, at most 8 */
 };
 
 struct mt_gallery_file {

@@ -45,12 +45,15 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
     uint8_t *coverage = mt_arena_array(&cache->arena, width, (size_t)mask->height);
     int y;
 
-    if (coverage && data) {
-        stride = (size_t)cairo_image_surface_get_stride(surface);
+    if (coverage && data && !cairo_status(pen.cairo)) {
         cairo_set_tolerance(pen.cairo, 0.15);
         mt_glyph_path(&pen, table, glyph, 0);
-        cairo_fill(pen.cairo);
+        if (!cairo_status(pen.cairo)) /* a fill of a path in error ends in an assertion of cairo */
+            cairo_fill(pen.cairo);
         cairo_surface_flush(surface);
+    }
+    if (coverage && data && !cairo_status(pen.cairo)) {
+        stride = (size_t)cairo_image_surface_get_stride(surface);
         for (y = 0; y < mask->height; y++)
             memcpy(coverage + (size_t)y * width, data + (size_t)y * stride, width);
         mask->coverage = coverage;

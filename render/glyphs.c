@@ -1,42 +1,21 @@
-#include "draw.h"
 #include "glyphs.h"
+
+#include <string.h>
+
+#include "draw.h"
+#include "foreign_text.h"
 
 #define REPLACEMENT 0xFFFDu
 
-/* Bytes that follow a lead byte, and the bits that the lead byte carries. */
-static unsigned utf8_tail(unsigned char lead, uint32_t *bits)
-{
-    if (lead >= 0xC2 && lead < 0xE0)
-        return *bits = lead & 0x1Fu, 1;
-    if (lead >= 0xE0 && lead < 0xF0)
-        return *bits = lead & 0x0Fu, 2;
-    if (lead >= 0xF0 && lead < 0xF5)
-        return *bits = lead & 0x07u, 3;
-    return 0;
-}
-
 uint32_t mt_utf8_next(const char **text)
 {
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    const unsigned char *at = (const unsigned char *)*text;
-    uint32_t character = 0;
-    unsigned tail, i;
+    uint32_t character = REPLACEMENT;
+    size_t length;
 
-    if (!*at)
+    if (!**text)
         return 0;
-    *text += 1;
-    if (*at < 0x80)
-        return *at;
-    tail = utf8_tail(*at, &character);
-    for (i = 1; i <= tail; i++) {
-        if ((at[i] & 0xC0) != 0x80)
-            return REPLACEMENT;
-        character = character << 6 | (at[i] & 0x3Fu);
-    }
-    if (!tail || character < least[tail] || character > 0x10FFFF ||
-        (character >= 0xD800 && character < 0xE000))
-        return REPLACEMENT;
-    *text += tail;
+    length = mt_utf8_read(*text, 4, &character); /* the NUL ends what is shorter */
+    *text += length ? length : 1;
     return character;
 }
 
@@ -74,16 +53,28 @@ const struct mt_glyph *mt_glyph_find(const struct mt_glyph_table *table, uint32_
     return NULL;
 }
 
+static uint64_t advance(const struct mt_glyph_table *table, uint32_t character)
+{
+    const struct mt_glyph *glyph = mt_glyph_find(table, character);
+
+    return glyph ? glyph->advance : MT_GLYPH_BOX_ADVANCE;
+}
+
 double mt_text_width(const char *text, double size, enum mt_weight weight)
 {
     const struct mt_glyph_table *table = &mt_glyph_tables[weight];
-    const struct mt_glyph *glyph;
-    uint32_t character;
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_char c;
+    char escape[MT_FOREIGN_ESCAPE];
     uint64_t units = 0;
 
-    while ((character = mt_utf8_next(&text))) {
-        glyph = mt_glyph_find(table, character);
-        units += glyph ? glyph->advance : MT_GLYPH_BOX_ADVANCE;
+    while (mt_foreign_next(&foreign, &c)) {
+        if (c.is_shown || c.code == '\n' || c.code == '\t') {
+            units += advance(table, c.code);
+            continue;
+        }
+        for (size_t i = mt_foreign_escape(&c, escape); i > 0; i--)
+            units += advance(table, (unsigned char)escape[i - 1]);
     }
     return (double)units * size / MT_GLYPH_EM;
 }

@@ -167,7 +167,8 @@ static enum mt_status write_picture(struct job *job)
         return job->status;
     if (job->is_full)
         return mt_fail(job->error, MT_ERR_OUTPUT, MT_NO_OFFSET, "cannot write the PNG");
-    return ok ? MT_OK : mt_fail(job->error, MT_ERR_MEMORY, MT_NO_OFFSET, "cannot pack the PNG");
+    return ok ? MT_OK
+              : mt_fail(job->error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to pack the PNG");
 }
 
 enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme theme, double scale,

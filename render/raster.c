@@ -37,6 +37,9 @@ static void set_rgb(cairo_t *cairo, uint32_t rgb, double opacity)
 
 /* ---- hatch ---- */
 
+/* NULL without memory. cairo keeps the first error of a context and goes on with nothing; one that
+ * is made of a surface in error has it from the start. So each context is asked once, at its end.
+ */
 static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color color)
 {
     int period = (int)fmax(2, round(MT_HATCH_PERIOD * canvas->scale)), shift;
@@ -54,11 +57,17 @@ static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color co
         cairo_line_to(cairo, shift + period + 2, -2);
     }
     cairo_stroke(cairo);
+    pattern = cairo_status(cairo) ? NULL : cairo_pattern_create_for_surface(tile);
     cairo_destroy(cairo);
-    pattern = cairo_pattern_create_for_surface(tile);
     cairo_surface_destroy(tile);
-    cairo_pattern_set_extend(pattern, CAIRO_EXTEND_REPEAT);
-    cairo_pattern_set_filter(pattern, CAIRO_FILTER_NEAREST);
+    if (pattern && cairo_pattern_status(pattern)) {
+        cairo_pattern_destroy(pattern);
+        pattern = NULL;
+    }
+    if (pattern) {
+        cairo_pattern_set_extend(pattern, CAIRO_EXTEND_REPEAT);
+        cairo_pattern_set_filter(pattern, CAIRO_FILTER_NEAREST);
+    }
     return pattern;
 }
 
@@ -76,7 +85,10 @@ static void set_fill(struct canvas *canvas, const struct mt_paint *paint)
     if (paint->hatched) {
         if (!canvas->hatches[paint->fill])
             canvas->hatches[paint->fill] = make_hatch(canvas, paint->fill);
-        cairo_set_source(canvas->cairo, canvas->hatches[paint->fill]);
+        if (canvas->hatches[paint->fill])
+            cairo_set_source(canvas->cairo, canvas->hatches[paint->fill]);
+        else
+            canvas->failed = true;
     } else {
         set_rgb(canvas->cairo, fill_color(canvas, paint), paint->opacity);
     }
@@ -429,7 +441,7 @@ static void draw_operations(struct canvas *canvas, const struct mt_drawing *draw
     cairo_set_tolerance(canvas->cairo, 0.15);
     set_rgb(canvas->cairo, mt_theme_rgb(canvas->theme, MT_COLOR_BACKGROUND), 1);
     cairo_paint(canvas->cairo);
-    for (i = 0; i < drawing->op_count; i++)
+    for (i = 0; i < drawing->op_count && !canvas->failed && !cairo_status(canvas->cairo); i++)
         draw_operation(canvas, &drawing->ops[i]);
 }
 
@@ -502,7 +514,7 @@ enum mt_status mt_raster_next(struct mt_raster *raster, struct mt_raster_band *b
         canvas->top >= raster->height
             ? 0
             : (int)mt_min_u64((uint64_t)canvas->height, (uint64_t)(raster->height - canvas->top));
-    if (band->rows && canvas->pixels)
+    if (band->rows && canvas->pixels && !cairo_status(canvas->cairo))
         draw_operations(canvas, raster->drawing);
     cairo_surface_flush(canvas->surface);
     status = canvas->failed ? CAIRO_STATUS_NO_MEMORY : cairo_status(canvas->cairo);

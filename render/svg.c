@@ -101,9 +101,17 @@ static void add_rules(struct mt_buf *out, const struct usage *usage, enum mt_the
         mt_buf_printf(out, ".t:hover{stroke:#%06x}", mt_theme_rgb(theme, MT_COLOR_TEXT));
 }
 
+static void usage_of(const struct mt_drawing *drawing, struct usage *usage)
+{
+    memset(usage, 0, sizeof *usage);
+    usage->fill[MT_COLOR_BACKGROUND][0] = true;
+    for (size_t i = 0; i < drawing->op_count; i++)
+        note_usage(usage, &drawing->ops[i]);
+}
+
 static void add_style(struct mt_buf *out, const struct usage *usage, enum mt_theme theme)
 {
-    mt_buf_add_text(out, "<style>.b{font-weight:600}.m{text-anchor:middle}.e{text-anchor:end}"
+    mt_buf_add_text(out, ".b{font-weight:600}.m{text-anchor:middle}.e{text-anchor:end}"
                          ".n{fill:none}");
     if (usage->halo)
         mt_buf_add_text(out, ".o{paint-order:stroke;stroke-width:3.5px;stroke-linejoin:round}");
@@ -113,7 +121,14 @@ static void add_style(struct mt_buf *out, const struct usage *usage, enum mt_the
         add_rules(out, usage, MT_THEME_DARK);
         mt_buf_add_char(out, '}');
     }
-    mt_buf_add_text(out, "</style>\n");
+}
+
+void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out)
+{
+    struct usage usage;
+
+    usage_of(drawing, &usage);
+    add_style(out, &usage, theme);
 }
 
 static void add_hatches(struct mt_buf *out, const struct usage *usage, const char *id)
@@ -401,13 +416,11 @@ enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme them
 
     if (drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
-    memset(&usage, 0, sizeof usage);
-    usage.fill[MT_COLOR_BACKGROUND][0] = true;
-    for (i = 0; i < drawing->op_count; i++)
-        note_usage(&usage, &drawing->ops[i]);
-
+    usage_of(drawing, &usage);
     add_head(out, drawing, id);
+    mt_buf_add_text(out, "<style>");
     add_style(out, &usage, theme);
+    mt_buf_add_text(out, "</style>\n");
     add_hatches(out, &usage, id);
     mt_buf_add_text(out, "<rect");
     add_attribute(out, "width", drawing->width);

@@ -32,9 +32,10 @@ def replay(program, capture, *options):
 
 def counters_of(program, capture, device, *options):
     """[(t_us, level...)] after each event of a device."""
-    with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
-        replay(program, capture, "--counters", file.name, *options)
-        rows = [line.split(",") for line in file.read().splitlines()[1:]]
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "counters.csv")
+        replay(program, capture, "--counters", str(path), *options)
+        rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
     return [(int(row[1]) // 1000, *map(int, row[3:])) for row in rows if int(row[2]) == device]
 
 

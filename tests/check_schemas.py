@@ -136,6 +136,7 @@ COMMANDS = [
     "optimal --json captures/graph.pickle.zst --time none",
     "optimal --json recorded/driver_only.trace.zst --time none",
     "info --json recorded/mixed.trace.zst",
+    "info --json --secrets recorded/mixed.trace.zst",
     "info --json recorded/twogpu.trace.zst",
     "info --json recorded/every_allocation.trace.zst",
     "info --json captures/leakval_ring.pickle.zst",

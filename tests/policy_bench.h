@@ -54,6 +54,15 @@ static inline void policy_bench_give(struct policy_bench *bench,
     assert_int_equal(bench->ops->free_completed(bench->policy, block->handle), MT_OK);
 }
 
+static inline bool policy_bench_is_sound(const struct policy_bench *bench)
+{
+    const char *why = "";
+
+    if (!bench->ops->is_sound(bench->policy, &why))
+        print_message("%s is broken: %s\n", bench->ops->name, why);
+    return !*why;
+}
+
 static inline const struct mt_counters *policy_bench_counters(const struct policy_bench *bench)
 {
     return bench->ops->counters(bench->policy);

@@ -95,6 +95,9 @@ enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block
 /* How much of a symbol table has been written. Zeroed = nothing. */
 struct mt_definitions_written {
     uint32_t count[MT_TABLE_COUNT];
+    uint64_t text_bytes;   /* of strings, so far */
+    uint64_t file_bytes;   /* length of the file so far, set by the caller: texts beyond
+                              mt_text_limit of it are cut */
     uint64_t devices_hash; /* devices may be described again later */
 };
 
@@ -116,6 +119,15 @@ struct mt_ids {
     uint32_t limit;                       /* entries a table may have: keeps hostile files small */
     uint64_t text_bytes, text_limit;
 };
+
+/* Bytes of text that a reader takes from a file of `file_bytes`. */
+static inline uint64_t mt_text_limit(uint64_t file_bytes)
+{
+    enum { TEXT_PER_BYTE = 64, FREE_TEXT_MIB = 16, MAX_BYTES = 1 << 30 };
+
+    return ((uint64_t)FREE_TEXT_MIB << 20) +
+           (file_bytes < MAX_BYTES ? file_bytes : MAX_BYTES) * TEXT_PER_BYTE;
+}
 
 /* Limits that a file of `input_bytes` can honestly reach: 65,536 + 4 entries a
  * byte in every table, 16 MiB + 64 bytes of text a byte. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "util.h"
 
 /* ---- memory ----------------------------------------------------------- */
@@ -75,6 +76,7 @@ static enum mt_status make_room(struct mt_decoder *decoder, uint32_t count)
     decoder->memory = memory;
     decoder->capacity = capacity;
     lay_out(decoder, memory, capacity);
+    MT_ASSERT(decoder->capacity >= count && decoder->events == decoder->memory);
     return MT_OK;
 }
 
@@ -118,6 +120,9 @@ enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block
     block->columns.at = block->definitions.end;
     block->columns.end = raw + length;
     block->definitions.bad = block->columns.bad = false;
+    MT_ASSERT(header_bytes + mt_cursor_left(&block->definitions) +
+                  mt_cursor_left(&block->columns) ==
+              length);
     return MT_OK;
 }
 
@@ -160,6 +165,7 @@ static bool build_events(struct mt_decoding *job)
         case MT_FIELD_PLACE_NONE: break;
         case MT_FIELD_PLACE_NEW:
             event->addr = addresses[*address_index++];
+            MT_ASSERT(place_count < job->new_places);
             last_place = place_count++;
             places[last_place] = (struct mt_decoder_place){event->addr, event->size_bytes};
             break;
@@ -183,6 +189,14 @@ static bool build_events(struct mt_decoding *job)
         if (fields & MT_FIELD_NAME)
             event->name = decoder->names[*name_index++];
     }
+    /* every value of every column was used */
+    MT_ASSERT(address_index == decoder->address_index + job->new_places);
+    MT_ASSERT(back == decoder->back + job->back_places);
+    MT_ASSERT(size_index == decoder->size_index + job->sized);
+    MT_ASSERT(aux_index == decoder->aux_index + job->auxed);
+    MT_ASSERT(stack_index == decoder->stack_index + job->stacked);
+    MT_ASSERT(name_index == decoder->name_index + job->named);
+    MT_ASSERT(gap == decoder->gaps + job->gapped);
     return sound;
 }
 
@@ -206,6 +220,7 @@ static uint64_t count_invalid(const struct mt_decoding *job)
             lost |= decoder->name_lost[*name_index++] != 0;
         invalid += lost;
     }
+    MT_ASSERT(invalid <= job->count);
     return invalid;
 }
 
@@ -225,6 +240,7 @@ static void sort_out_special(const struct mt_decoding *job, struct mt_decoded *d
         decoded->closed |= events[i].kind == MT_EVENT_END;
         events[kept++] = events[i];
     }
+    MT_ASSERT(kept + decoded->unknown == job->count);
     decoded->count = kept;
 }
 

@@ -86,6 +86,7 @@ static void clear(struct mt_encoder *encoder)
 
 static unsigned encode_size(struct mt_encoder *encoder, uint64_t size_bytes)
 {
+    MT_ASSERT(encoder->size_index_count < encoder->max_events);
     encoder->size_index[encoder->size_index_count++] =
         mt_dictionary_add(&encoder->sizes, size_bytes)->index;
     return MT_FIELD_SIZE;
@@ -96,6 +97,8 @@ static unsigned encode_new_place(struct mt_encoder *encoder, const struct mt_eve
 {
     struct mt_dictionary_slot *slot = mt_dictionary_add(&encoder->addresses, event->addr);
 
+    MT_ASSERT(encoder->address_index_count == encoder->place_count);
+    MT_ASSERT(encoder->place_count < encoder->max_events);
     encoder->address_index[encoder->address_index_count++] = slot->index;
     slot->note = (uint16_t)encoder->place_count;
     encoder->last_place = encoder->place_count;
@@ -113,6 +116,8 @@ static unsigned encode_known_place(struct mt_encoder *encoder, const struct mt_e
 
     if (slot->stamp != encoder->addresses.stamp)
         return encode_new_place(encoder, event);
+    MT_ASSERT(slot->note < encoder->place_count);
+    MT_ASSERT(encoder->places[slot->note].addr == event->addr);
     if (slot->note == encoder->last_place) {
         fields = MT_FIELD_PLACE_SAME;
     } else {
@@ -142,6 +147,7 @@ static unsigned encode_stack(struct mt_encoder *encoder, const struct mt_event *
         return 0;
     if (event->stack == encoder->last_stack)
         return MT_FIELD_STACK_SAME;
+    MT_ASSERT(encoder->stack_index_count < encoder->max_events);
     encoder->last_stack = event->stack;
     encoder->stack_index[encoder->stack_index_count++] =
         mt_dictionary_add(&encoder->stacks, event->stack)->index;
@@ -188,6 +194,7 @@ static enum mt_status find_form(struct mt_encoder *encoder, uint64_t ids, uint64
         encoder->forms[found] = (struct mt_encoder_form){ids, more, *event, (uint16_t)(more >> 48)};
         encoder->form_count++;
     }
+    MT_ASSERT(found < encoder->form_count && encoder->forms[found].fields == more >> 48);
     *index = found;
     return MT_OK;
 }
@@ -201,6 +208,7 @@ static enum mt_status encode_form(struct mt_encoder *encoder, const struct mt_ev
     uint64_t more = (uint64_t)event->stream | (uint64_t)event->pool << 32 | (uint64_t)fields << 48;
     uint32_t index;
 
+    MT_ASSERT(encoder->event_count < encoder->max_events && fields <= UINT16_MAX);
     if (find_form(encoder, ids, more, event, &index) != MT_OK)
         return MT_ERR_MEMORY;
     encoder->form_index[encoder->event_count] = (uint16_t)index;
@@ -222,6 +230,7 @@ static enum mt_status encode_event(struct mt_encoder *encoder, const struct mt_e
         encoder->gaps[encoder->gap_count++] = event->seq - expected_seq;
         fields |= MT_FIELD_SEQ_GAP;
     }
+    MT_ASSERT(encoder->gap_count <= encoder->event_count + 1);
     if (encode_form(encoder, event, fields) != MT_OK) {
         *reason = mt_status_text(MT_ERR_MEMORY);
         return MT_ERR_MEMORY;
@@ -244,7 +253,24 @@ static enum mt_status encode_events(struct mt_encoder *encoder, const struct mt_
         seq = events[i].seq + 1;
         t_ns = events[i].t_ns;
     }
+    MT_ASSERT(encoder->event_count == count);
     return MT_OK;
+}
+
+/* Tables hold each value once, and no column has more values than there are events. */
+static bool encoder_is_sound(const struct mt_encoder *encoder, const char **why)
+{
+    MT_SOUND(why, encoder->form_count <= encoder->event_count);
+    MT_SOUND(why, encoder->form_ids.count == encoder->form_count);
+    MT_SOUND(why, encoder->place_count == encoder->address_index_count);
+    MT_SOUND(why, encoder->back_count + encoder->place_count <= encoder->event_count);
+    MT_SOUND(why, encoder->size_index_count <= encoder->event_count);
+    MT_SOUND(why, encoder->aux_index_count <= encoder->event_count);
+    MT_SOUND(why, encoder->addresses.count <= encoder->place_count);
+    return mt_dictionary_is_sound(&encoder->addresses, why) &&
+           mt_dictionary_is_sound(&encoder->sizes, why) &&
+           mt_dictionary_is_sound(&encoder->stacks, why) &&
+           mt_dictionary_is_sound(&encoder->names, why) && mt_map_is_sound(&encoder->form_ids, why);
 }
 
 /* ---- checks of what the events refer to ------------------------------- */
@@ -302,7 +328,10 @@ enum mt_status mt_block_encode(struct mt_encoder *encoder, const struct mt_symbo
                                const char **reason)
 {
     struct mt_buf scratch = {0};
+    size_t start = out->length;
+    const char *why = "";
     enum mt_status status;
+    bool is_checked;
 
     if (count > encoder->max_events) {
         *reason = "too many events for one block";
@@ -315,6 +344,9 @@ enum mt_status mt_block_encode(struct mt_encoder *encoder, const struct mt_symbo
         *reason = "an event refers to symbols that do not exist";
         return MT_ERR_USAGE;
     }
+    is_checked = mt_check_is_due(&encoder->pace, encoder->addresses.mask / (count + 1));
+    if (is_checked)
+        MT_ASSERT_SOUND(encoder_is_sound(encoder, &why), why);
     write_header(events, count, definitions->length, out);
     mt_buf_add(out, definitions->data, definitions->length);
     if (count)
@@ -324,5 +356,7 @@ enum mt_status mt_block_encode(struct mt_encoder *encoder, const struct mt_symbo
         status = MT_ERR_MEMORY;
     }
     mt_buf_release(&scratch);
+    if (status == MT_OK && is_checked)
+        MT_ASSERT_SOUND(mt_block_holds(out, start, symbols, events, count, &why), why);
     return status;
 }

@@ -1,5 +1,6 @@
 /* First pass of the decoder: columns -> tables and indexes, all checked
  * (docs/trace-format.md, "Columns"). */
+#include "check.h"
 #include "decoder.h"
 
 #include <string.h>
@@ -112,6 +113,7 @@ static bool read_gaps(struct mt_decoding *job)
     struct mt_cursor *in = &job->columns[MT_COLUMN_SEQ_GAPS];
     uint32_t i;
 
+    MT_ASSERT(job->gapped <= job->count);
     for (i = 0; i < job->gapped; i++)
         job->decoder->gaps[i] = mt_cursor_varint(in);
     return !in->bad && !mt_cursor_left(in);
@@ -143,6 +145,8 @@ static enum mt_status resolve_ids(struct mt_decoding *job, enum mt_table table,
             mt_ids_resolve(job->ids, job->symbols, table, values[i], &out[i], &lost);
         if (status != MT_OK)
             return status;
+        MT_ASSERT(out[i] < (table == MT_TABLE_STACKS ? job->symbols->stack_count
+                                                     : job->symbols->strings.count));
         lost_flags[i] = lost;
         job->any_lost |= lost;
     }
@@ -156,6 +160,7 @@ static uint64_t form_id(struct mt_decoding *job, enum mt_table table, uint64_t i
     uint32_t resolved = 0;
     enum mt_status now = mt_ids_resolve(job->ids, job->symbols, table, id, &resolved, &form->lost);
 
+    MT_ASSERT(now != MT_OK || resolved < MT_NO_ID);
     if (*status == MT_OK)
         *status = now;
     return resolved;
@@ -168,6 +173,7 @@ static enum mt_status form_device(struct mt_decoding *job, uint64_t device,
     if (device >= MT_MAX_DEVICES)
         return MT_ERR_FORMAT;
     form->of.device = (uint16_t)device;
+    MT_ASSERT(job->symbols->device_count <= MT_MAX_DEVICES);
     if (device < job->symbols->device_count)
         return MT_OK;
     return mt_symbols_device(job->symbols, (uint32_t)device, MT_NO_ID, 0);
@@ -249,6 +255,7 @@ static void count_uses(struct mt_decoding *job)
     memset(uses, 0, job->form_count * sizeof *uses);
     for (i = 0; i < count; i++)
         uses[form_index[i]]++;
+    MT_ASSERT(job->form_count <= count && count <= job->decoder->capacity);
     for (i = 0; i < job->form_count; i++)
         count_fields(job, uses[i], job->decoder->forms[i].fields);
 }

@@ -9,6 +9,7 @@ static void add_column(struct mt_buf *out, enum mt_column column, const uint8_t 
 {
     uint8_t *start = (uint8_t *)mt_buf_reserve(out, 2 * MT_VARINT_MAX_BYTES), *at;
 
+    MT_ASSERT(column > 0 && column < MT_COLUMN_COUNT);
     if (!start || !length)
         return;
     at = mt_put_varint(mt_put_varint(start, (uint64_t)column), length);
@@ -29,6 +30,7 @@ static void finish_column(struct mt_buf *out, enum mt_column column, struct mt_b
 {
     const uint8_t *start = (const uint8_t *)scratch->data;
 
+    MT_ASSERT(end >= start && (size_t)(end - start) <= scratch->capacity);
     add_column(out, column, start, (size_t)(end - start));
 }
 
@@ -40,8 +42,10 @@ static void write_planes(struct mt_buf *out, struct mt_buf *scratch, enum mt_col
 
     if (!at || !count)
         return;
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count; i++) {
+        MT_ASSERT(values[i] < table_count);
         at[i] = (uint8_t)values[i];
+    }
     at += count;
     if (table_count > 256) {
         for (i = 0; i < count; i++)
@@ -113,6 +117,7 @@ static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct m
     *at++ = (uint8_t)width;
     for (i = 0; i < count; i++) {
         uint64_t value = unit == 1 ? times[i] : times[i] / 1000;
+        MT_ASSERT(value * unit == times[i] && rest <= i);
         if (value >= escape) {
             times[rest++] = value; /* rest <= i: in place */
             value = escape;
@@ -145,6 +150,7 @@ static void write_differences(struct mt_buf *out, struct mt_buf *scratch, enum m
     at = mt_put_varint(at, shift);
     for (i = 0; i < table->count; i++) {
         uint64_t value = table->values[i] >> shift;
+        MT_ASSERT(value << shift == table->values[i]);
         at = mt_put_varint(at, mt_zigzag(value - last));
         last = value;
     }

@@ -80,6 +80,10 @@ struct mt_input {
 
 enum mt_status mt_input_open(struct mt_input *input, const char *path,
                              struct mt_error *error) MT_MUST_USE;
+/* The first `limit_bytes` of a regular file that is open for reading (all of it
+ * if it is shorter); works on a duplicate of `fd`, which stays the caller's. */
+enum mt_status mt_input_open_fd(struct mt_input *input, int fd, uint64_t limit_bytes,
+                                struct mt_error *error) MT_MUST_USE;
 void mt_input_open_memory(struct mt_input *input, const void *bytes, size_t length);
 void mt_input_close(struct mt_input *input);
 

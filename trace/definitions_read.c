@@ -1,14 +1,14 @@
 /* Definitions of a block -> symbols, and ids of the file -> ids of symbols.
  * Nothing in the bytes is trusted: ids, counts and texts are bounded by what a
  * file of that size can honestly hold. */
+#include "check.h"
 #include "codec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_ENTRIES = 65536, ENTRIES_PER_BYTE = 4, TEXT_PER_BYTE = 64 };
+enum { FREE_ENTRIES = 65536, ENTRIES_PER_BYTE = 4 };
 enum { MAX_TABLE_ENTRIES = 1 << 30 };
-#define FREE_TEXT_BYTES ((uint64_t)16 << 20)
 
 void mt_ids_init(struct mt_ids *ids, uint64_t input_bytes)
 {
@@ -18,7 +18,7 @@ void mt_ids_init(struct mt_ids *ids, uint64_t input_bytes)
 
     memset(ids, 0, sizeof *ids);
     ids->limit = limit < MAX_TABLE_ENTRIES ? (uint32_t)limit : MAX_TABLE_ENTRIES;
-    ids->text_limit = FREE_TEXT_BYTES + share * TEXT_PER_BYTE;
+    ids->text_limit = mt_text_limit(input_bytes);
     for (table = 0; table < MT_TABLE_COUNT; table++)
         ids->lost[table] = MT_NO_ID;
 }
@@ -69,6 +69,7 @@ enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, en
         if (status != MT_OK)
             return status;
     }
+    MT_ASSERT(ids->lost[table] != MT_NO_ID);
     *resolved = ids->lost[table];
     return MT_OK;
 }
@@ -99,6 +100,7 @@ static enum mt_status grow_map(struct mt_id_map *map, uint32_t count)
         map->ids = grown;
         map->capacity = capacity;
     }
+    MT_ASSERT(count <= map->capacity);
     while (map->count < count)
         map->ids[map->count++] = MT_NO_ID;
     return MT_OK;
@@ -156,6 +158,7 @@ static enum mt_status define_stack(struct mt_ids *ids, struct mt_symbols *symbol
         status = mt_ids_resolve(ids, symbols, MT_TABLE_STACKS, file_id - up, &parent, &lost);
     if (status == MT_OK)
         status = mt_ids_resolve(ids, symbols, MT_TABLE_FRAMES, frame, &frame_id, &lost);
+    MT_ASSERT(status != MT_OK || frame_id < symbols->frame_count);
     if (status == MT_OK)
         status = mt_symbols_stack(symbols, parent, frame_id, id);
     return status;
@@ -235,6 +238,7 @@ static enum mt_status define_entry(struct mt_ids *ids, struct mt_symbols *symbol
     struct mt_id_map *map = &ids->map[table];
     uint32_t *id = &map->ids[file_id];
 
+    MT_ASSERT(file_id < map->count);
     switch (table) {
     case MT_TABLE_STRINGS: return define_string(ids, symbols, in, id);
     case MT_TABLE_FRAMES: return define_frame(ids, symbols, in, id);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "check.h"
+
 enum { MAX_ENTRY_BYTES = 3 * MT_VARINT_MAX_BYTES };
 
 static void add_varint(struct mt_buf *out, uint64_t value)
@@ -23,21 +25,30 @@ static void add_optional(struct mt_buf *out, uint32_t id)
 
 /* Length to write of a string: as it is, or cut before the character that
  * crosses the limit. */
-static uint32_t written_length(const char *text, uint32_t length)
+static uint32_t written_length(const char *text, uint32_t length, uint64_t limit)
 {
-    if (length <= MT_STRING_MAX_BYTES)
+    if (length <= limit)
         return length;
-    length = MT_STRING_MAX_BYTES;
+    length = (uint32_t)limit;
     while (length && ((uint8_t)text[length] & 0xC0) == 0x80)
         length--;
     return length;
 }
 
-static void add_string(const struct mt_symbols *symbols, uint32_t id, struct mt_buf *out)
+/* The reader refuses a file whose text is out of proportion to its size, and with
+ * the text the events: so the text is cut. Only texts that compress like no
+ * recorded ones get there. */
+static void add_string(const struct mt_symbols *symbols, struct mt_definitions_written *written,
+                       uint32_t id, struct mt_buf *out)
 {
     const char *text = symbols->strings.texts[id];
-    uint32_t length = written_length(text, symbols->strings.lengths[id]);
+    uint64_t most = mt_text_limit(written->file_bytes);
+    uint64_t left = most > written->text_bytes ? most - written->text_bytes : 0;
+    uint32_t length = written_length(text, symbols->strings.lengths[id],
+                                     left < MT_STRING_MAX_BYTES ? left : MT_STRING_MAX_BYTES);
 
+    written->text_bytes += length;
+    MT_ASSERT(length <= MT_STRING_MAX_BYTES);
     add_varint(out, length);
     mt_buf_add(out, text, length);
 }
@@ -46,6 +57,8 @@ static void add_frame(const struct mt_symbols *symbols, uint32_t id, struct mt_b
 {
     const struct mt_frame *frame = &symbols->frames[id];
 
+    MT_ASSERT(frame->function == MT_NO_ID || frame->function < symbols->strings.count);
+    MT_ASSERT(frame->file == MT_NO_ID || frame->file < symbols->strings.count);
     add_optional(out, frame->function);
     add_optional(out, frame->file);
     add_varint(out, frame->line);
@@ -56,6 +69,8 @@ static void add_stack(const struct mt_symbols *symbols, uint32_t id, struct mt_b
 {
     const struct mt_stack *stack = &symbols->stacks[id];
 
+    MT_ASSERT(stack->parent == MT_NO_ID || stack->parent < id);
+    MT_ASSERT(stack->frame < symbols->frame_count);
     add_varint(out, stack->parent == MT_NO_ID ? 0 : id - stack->parent);
     add_varint(out, stack->frame);
 }
@@ -103,28 +118,32 @@ static uint32_t table_count(const struct mt_symbols *symbols, enum mt_table tabl
     return 0;
 }
 
-/* Writes entries of one table from *written on, at most `limit` bytes but at
+/* Writes entries of one table from what is written on, at most `limit` bytes but at
  * least one entry. */
-static void write_table(const struct mt_symbols *symbols, enum mt_table table, uint32_t *written,
-                        size_t limit, struct mt_buf *out)
+static void write_table(const struct mt_symbols *symbols, enum mt_table table,
+                        struct mt_definitions_written *written, size_t limit, struct mt_buf *out)
 {
     static void (*const add[MT_TABLE_COUNT])(const struct mt_symbols *, uint32_t,
                                              struct mt_buf *) = {
-        [MT_TABLE_STRINGS] = add_string, [MT_TABLE_FRAMES] = add_frame,
-        [MT_TABLE_STACKS] = add_stack,   [MT_TABLE_STREAMS] = add_stream,
-        [MT_TABLE_POOLS] = add_pool,     [MT_TABLE_DEVICES] = add_device,
-        [MT_TABLE_HEAPS] = add_heap,     [MT_TABLE_THREADS] = add_thread,
+        [MT_TABLE_STRINGS] = NULL,     [MT_TABLE_FRAMES] = add_frame,
+        [MT_TABLE_STACKS] = add_stack, [MT_TABLE_STREAMS] = add_stream,
+        [MT_TABLE_POOLS] = add_pool,   [MT_TABLE_DEVICES] = add_device,
+        [MT_TABLE_HEAPS] = add_heap,   [MT_TABLE_THREADS] = add_thread,
     };
-    uint32_t count = table_count(symbols, table), base = *written, id;
+    uint32_t count = table_count(symbols, table), base = written->count[table], id;
     struct mt_buf entries = {0};
 
     for (id = base; id < count; id++) {
-        add[table](symbols, id, &entries);
+        if (table == MT_TABLE_STRINGS)
+            add_string(symbols, written, id, &entries);
+        else
+            add[table](symbols, id, &entries);
         if (entries.length + MAX_ENTRY_BYTES > limit) {
             id++;
             break;
         }
     }
+    MT_ASSERT(id > base && id <= count);
     add_varint(out, (uint64_t)table);
     add_varint(out, base);
     add_varint(out, id - base);
@@ -132,7 +151,7 @@ static void write_table(const struct mt_symbols *symbols, enum mt_table table, u
     mt_buf_add(out, entries.data, entries.length);
     out->failed |= entries.failed;
     mt_buf_release(&entries);
-    *written = id;
+    written->count[table] = id;
 }
 
 static uint64_t hash_devices(const struct mt_symbols *symbols)
@@ -159,11 +178,12 @@ bool mt_definitions_write(const struct mt_symbols *symbols, struct mt_definition
     for (table = MT_TABLE_STRINGS; table <= MT_TABLE_THREADS; table++) {
         uint32_t *count = &written->count[table];
         size_t used = out->length - start;
+        MT_ASSERT(*count <= table_count(symbols, (enum mt_table)table));
         if (*count == table_count(symbols, (enum mt_table)table))
             continue;
         if (used >= limit)
             return false;
-        write_table(symbols, (enum mt_table)table, count, limit - used, out);
+        write_table(symbols, (enum mt_table)table, written, limit - used, out);
         if (*count < table_count(symbols, (enum mt_table)table))
             return false;
     }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "check.h"
 #include "map.h"
 
 struct mt_dictionary_slot {
@@ -55,7 +56,7 @@ static inline void mt_dictionary_clear(struct mt_dictionary *dictionary)
 static inline struct mt_dictionary_slot *mt_dictionary_find(const struct mt_dictionary *dictionary,
                                                             uint64_t value)
 {
-    uint32_t i = (uint32_t)(value * UINT64_C(0x9E3779B97F4A7C15) >> 32) & dictionary->mask;
+    uint32_t i = (uint32_t)mt_hash_u64(value) & dictionary->mask;
 
     while (dictionary->slots[i].stamp == dictionary->stamp && dictionary->slots[i].value != value)
         i = (i + 1) & dictionary->mask;
@@ -69,13 +70,33 @@ static inline struct mt_dictionary_slot *mt_dictionary_add(struct mt_dictionary 
     struct mt_dictionary_slot *slot = mt_dictionary_find(dictionary, value);
 
     if (slot->stamp != dictionary->stamp) {
+        MT_ASSERT(dictionary->count <= dictionary->mask / 2);
         slot->value = value;
         slot->stamp = dictionary->stamp;
         slot->index = (uint16_t)dictionary->count;
         slot->note = 0;
         dictionary->values[dictionary->count++] = value;
     }
+    MT_ASSERT(slot->index < dictionary->count && dictionary->values[slot->index] == value);
     return slot;
+}
+
+/* Each value is found, under its own index. */
+static inline bool mt_dictionary_is_sound(const struct mt_dictionary *dictionary, const char **why)
+{
+    uint32_t i, filled = 0;
+
+    MT_SOUND(why, dictionary->count <= dictionary->mask / 2 + 1);
+    for (i = 0; i < dictionary->count; i++) {
+        const struct mt_dictionary_slot *slot =
+            mt_dictionary_find(dictionary, dictionary->values[i]);
+        MT_SOUND(why, slot->stamp == dictionary->stamp);
+        MT_SOUND(why, slot->index == i);
+    }
+    for (i = 0; i <= dictionary->mask; i++)
+        filled += dictionary->slots[i].stamp == dictionary->stamp;
+    MT_SOUND(why, filled == dictionary->count);
+    return true;
 }
 
 #endif

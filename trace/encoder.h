@@ -32,7 +32,13 @@ struct mt_encoder {
     uint16_t *form_index, *address_index, *back, *size_index, *aux_index, *stack_index, *name_index;
     size_t event_count, gap_count, address_index_count, back_count, size_index_count,
         aux_index_count, stack_index_count, name_index_count;
+    struct mt_check_pace pace; /* of mt_block_holds */
 };
+
+/* Do the bytes from `start` on decode to exactly these events? *why is the first difference. True
+ * without the memory to find out. */
+bool mt_block_holds(const struct mt_buf *bytes, size_t start, const struct mt_symbols *symbols,
+                    const struct mt_event *events, size_t count, const char **why);
 
 /* Appends all columns to `out`; look at out->failed and scratch->failed. */
 void mt_columns_write(struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch);

@@ -6,6 +6,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "check.h"
 #include "grow.h"
 #include "util.h"
 
@@ -180,8 +181,12 @@ static enum mt_status step_over_events(struct mt_frames *frames, const uint8_t *
     status = add_found(frames, &found, error);
     if (status != MT_OK)
         return status;
+    MT_ASSERT(frames->count == 1 ||
+              frames->found[frames->count - 2].entry.info.offset < found.entry.info.offset ||
+              frames->found[frames->count - 2].damage);
     frames->raw_of = frames->count - 1;
     frames->walked += found.entry.info.compressed_bytes;
+    MT_ASSERT(frames->walked <= frames->input->size);
     frames->next_seq = found.entry.info.first_seq + found.entry.info.event_count;
     return MT_OK;
 }
@@ -210,6 +215,7 @@ static enum mt_status step_over_skippable(struct mt_frames *frames, const uint8_
     }
     if (!trouble->reason) {
         frames->walked += length;
+        MT_ASSERT(frames->walked <= frames->input->size);
         frames->cut = magic != MT_SEEK_FRAME_MAGIC;
     }
     return MT_OK;
@@ -288,6 +294,7 @@ static enum mt_status recover(struct mt_frames *frames, const struct trouble *tr
     uint64_t start = frames->walked, size = frames->input->size, at = start;
     size_t first = frames->count;
 
+    MT_ASSERT(start < size && !frames->indexed);
     for (;;) {
         struct trouble again;
         enum mt_status status = next_candidate(frames, at + 1, &at, error);
@@ -339,6 +346,8 @@ enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_bloc
     size_t got;
     enum mt_status status;
 
+    MT_ASSERT(i < frames->count && !frames->found[i].damage);
+    MT_ASSERT(frames->raw_of == SIZE_MAX || frames->raw_of < frames->count);
     if (frames->raw_of != i) {
         status = mt_input_at(frames->input, entry->info.offset,
                              (size_t)entry->info.compressed_bytes, &bytes, &got, error);
@@ -349,6 +358,7 @@ enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_bloc
             return MT_ERR_FORMAT;
         frames->raw_of = i;
     }
+    MT_ASSERT(frames->raw_length <= MT_BLOCK_MAX_BYTES);
     status = mt_block_parse(frames->raw, frames->raw_length, block, reason);
     if (status != MT_OK)
         return MT_ERR_FORMAT;
@@ -407,6 +417,7 @@ static enum mt_status adopt(struct mt_frames *frames, const struct mt_index_entr
     enum mt_status status = MT_OK;
     size_t i;
 
+    MT_ASSERT(!frames->indexed && !frames->complete);
     for (i = 0; i < count && status == MT_OK; i++) {
         struct mt_found found = {.entry = entries[i], .what = "frame"};
         status = add_found(frames, &found, error);

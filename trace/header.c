@@ -33,6 +33,8 @@ static const struct fact facts[] = {
     FACT(TEXT, host),
     FACT(TEXT, command),
     FACT(U64, process_id),
+    FACT(U64, recording_id),
+    FACT(BOOL, tape_added),
     FACT(I32, rank),
     FACT(I32, world_size),
     FACT(U64, start_t_ns),
@@ -271,4 +273,29 @@ enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_a
             return status;
     }
     return i < pairs || mt_cursor_left(&in) ? MT_ERR_FORMAT : MT_OK;
+}
+
+/* An importer is the only source of its traces; a recording lists its collectors:
+ * "cupti,pytorch-tracker". */
+bool mt_trace_is_imported(const void *bytes, size_t length)
+{
+    const uint8_t *at = bytes;
+    struct mt_trace_header header = {.sources = NULL};
+    struct mt_arena arena = {0};
+    const char *reason;
+    uint32_t payload;
+    bool imported;
+
+    if (length < MT_SKIPPABLE_HEADER_BYTES || mt_get_u32(at) != MT_OWN_FRAME_MAGIC)
+        return false;
+    payload = mt_get_u32(at + 4);
+    if (payload > length - MT_SKIPPABLE_HEADER_BYTES)
+        return false;
+    imported = mt_header_read(at + MT_SKIPPABLE_HEADER_BYTES, payload, &arena, &header, &reason) ==
+                   MT_OK &&
+               header.sources &&
+               (strcmp(header.sources, "pytorch-snapshot") == 0 ||
+                strcmp(header.sources, "pytorch-profiler") == 0);
+    mt_arena_release(&arena);
+    return imported;
 }

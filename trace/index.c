@@ -7,12 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "codec.h"
 #include "util.h"
 
 static const char own_magic[8] = {'m', 't', 'i', 'n', 'd', 'e', 'x', '\0'};
 
 enum { FIXED_BYTES = 16, ENTRY_BYTES = 40, CHECKSUM_BYTES = 4, SEEK_ENTRY_BYTES = 8 };
+
+/* Frames follow each other without a hole, in order of events and time. */
+static bool entry_follows(const struct mt_index_entry *entry, const struct mt_index_entry *last)
+{
+    const struct mt_frame_info *info = &entry->info;
+
+    if (info->compressed_bytes == 0 || info->compressed_bytes > MT_FRAME_MAX_BYTES ||
+        info->raw_bytes > MT_BLOCK_MAX_BYTES || info->event_count > MT_BLOCK_MAX_EVENTS)
+        return false;
+    return !last ||
+           (info->offset == last->info.offset + last->info.compressed_bytes &&
+            info->first_seq >= last->info.first_seq && info->first_t_ns >= last->info.first_t_ns);
+}
 
 static void add_u32(struct mt_buf *out, uint32_t value)
 {
@@ -45,8 +59,10 @@ static void write_index(const struct mt_index_entry *entries, size_t count, stru
     mt_buf_add(out, own_magic, sizeof own_magic);
     add_u32(out, MT_FORMAT_VERSION);
     add_u32(out, (uint32_t)count);
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count; i++) {
+        MT_ASSERT(entry_follows(&entries[i], i ? &entries[i - 1] : NULL));
         add_entry(out, &entries[i]);
+    }
     if (!out->failed)
         add_u32(out, mt_crc32(out->data + payload, out->length - payload));
 }
@@ -78,6 +94,7 @@ void mt_index_write(const struct mt_index_entry *entries, size_t count, uint64_t
 {
     size_t start = out->length;
 
+    MT_ASSERT(header_bytes <= UINT32_MAX && count <= (UINT32_MAX - FIXED_BYTES) / ENTRY_BYTES);
     write_index(entries, count, out);
     write_seek_table(entries, count, header_bytes, out->length - start, out);
 }
@@ -126,29 +143,21 @@ static struct mt_index_entry read_entry(const uint8_t *at)
                                    .definition_bytes = mt_get_u32(at + 36)};
 }
 
-/* Frames follow each other without a hole, in order of events and time. */
-static bool entry_follows(const struct mt_index_entry *entry, const struct mt_index_entry *last)
-{
-    const struct mt_frame_info *info = &entry->info;
-
-    if (info->compressed_bytes == 0 || info->compressed_bytes > MT_FRAME_MAX_BYTES ||
-        info->raw_bytes > MT_BLOCK_MAX_BYTES || info->event_count > MT_BLOCK_MAX_EVENTS)
-        return false;
-    return !last ||
-           (info->offset == last->info.offset + last->info.compressed_bytes &&
-            info->first_seq >= last->info.first_seq && info->first_t_ns >= last->info.first_t_ns);
-}
-
 static enum mt_status read_entries(const uint8_t *at, size_t count, uint64_t limit,
                                    struct mt_index_entry *entries)
 {
     size_t i;
 
     for (i = 0; i < count; i++) {
+        const struct mt_frame_info *frame = &entries[i].info;
+
         entries[i] = read_entry(at + i * ENTRY_BYTES);
-        if (!entry_follows(&entries[i], i ? &entries[i - 1] : NULL))
+        if (!entry_follows(&entries[i], i ? &entries[i - 1] : NULL) || frame->offset > limit ||
+            frame->compressed_bytes > limit - frame->offset)
             return MT_ERR_FORMAT;
     }
+    if (count && entries[0].info.offset > UINT32_MAX) /* where the header ends */
+        return MT_ERR_FORMAT;
     if (count && entries[count - 1].info.offset + entries[count - 1].info.compressed_bytes != limit)
         return MT_ERR_FORMAT;
     return MT_OK;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "check.h"
+#include "io.h"
 #include "util.h"
 
 enum { WINDOW_BYTES = 4 * MT_FRAME_MAX_BYTES };
@@ -19,12 +21,12 @@ static enum mt_status read_pipe(struct mt_input *input, struct mt_error *error)
 
     for (;;) {
         char *room = mt_buf_reserve(&all, 1 << 16);
-        ssize_t got = room ? read(input->fd, room, 1 << 16) : 0;
+        ssize_t got = room ? mt_io_read(input->fd, room, 1 << 16) : 0;
         if (got > 0)
             all.length += (size_t)got;
         else if (got == 0)
             break;
-        else if (errno != EINTR) {
+        else {
             mt_buf_release(&all);
             return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
         }
@@ -46,7 +48,7 @@ enum mt_status mt_input_open(struct mt_input *input, const char *path, struct mt
     struct stat info;
 
     memset(input, 0, sizeof *input);
-    input->fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    input->fd = is_stdin ? STDIN_FILENO : mt_io_open(path, O_RDONLY, 0);
     if (input->fd < 0 || fstat(input->fd, &info) < 0) {
         status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
     } else if (S_ISDIR(info.st_mode)) {
@@ -61,6 +63,21 @@ enum mt_status mt_input_open(struct mt_input *input, const char *path, struct mt
         close(input->fd);
     input->fd = -1;
     return status;
+}
+
+enum mt_status mt_input_open_fd(struct mt_input *input, int fd, uint64_t limit_bytes,
+                                struct mt_error *error)
+{
+    struct stat info;
+
+    memset(input, 0, sizeof *input);
+    input->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (input->fd < 0 || fstat(input->fd, &info) < 0)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "is not a regular file");
+    input->size = mt_min_u64((uint64_t)info.st_size, limit_bytes);
+    return MT_OK;
 }
 
 void mt_input_open_memory(struct mt_input *input, const void *bytes, size_t length)
@@ -96,14 +113,13 @@ static enum mt_status fill_window(struct mt_input *input, uint64_t offset, size_
     input->window_offset = offset;
     input->window_length = 0;
     while (input->window_length < wanted) {
-        ssize_t got = pread(input->fd, input->window + input->window_length,
-                            wanted - input->window_length, (off_t)(offset + input->window_length));
+        ssize_t got = mt_io_pread(input->fd, input->window + input->window_length,
+                                  wanted - input->window_length, offset + input->window_length);
         if (got == 0)
             return MT_OK;
-        if (got > 0)
-            input->window_length += (size_t)got;
-        else if (errno != EINTR)
+        if (got < 0)
             return mt_fail(error, MT_ERR_IO, offset + input->window_length, "%s", strerror(errno));
+        input->window_length += (size_t)got;
     }
     return MT_OK;
 }
@@ -127,6 +143,7 @@ enum mt_status mt_input_at(struct mt_input *input, uint64_t offset, size_t lengt
         if (status != MT_OK)
             return status;
     }
+    MT_ASSERT(offset >= input->window_offset && input->window_length <= input->window_capacity);
     *bytes = input->window + (offset - input->window_offset);
     *got = (size_t)mt_min_u64(length, input->window_length - (offset - input->window_offset));
     return MT_OK;

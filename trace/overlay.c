@@ -1,5 +1,6 @@
 #include "overlay.h"
 
+#include "check.h"
 #include "grow.h"
 #include "source.h"
 
@@ -11,6 +12,9 @@ enum mt_status mt_overlay_add(struct mt_overlay *overlay, uint64_t before,
 {
     if (mt_grow(&overlay->events, &overlay->capacity, overlay->count + 1, sizeof *overlay->events))
         return MT_ERR_MEMORY;
+    /* ranges found in a damaged trace may overlap: what comes late belongs behind the others */
+    if (overlay->count && overlay->events[overlay->count - 1].before > before)
+        before = overlay->events[overlay->count - 1].before;
     overlay->events[overlay->count++] = (struct mt_overlay_event){before, *event};
     return MT_OK;
 }
@@ -58,6 +62,7 @@ enum mt_status mt_overlay_apply(struct mt_overlay *overlay, struct mt_event_batc
     }
     memcpy(overlay->merged + count, batch->events + from,
            (batch->count - from) * sizeof *batch->events);
+    MT_ASSERT(count >= from && count + batch->count - from <= overlay->merged_capacity);
     batch->count += count - from;
     batch->events = overlay->merged;
     return MT_OK;

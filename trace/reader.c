@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "codec.h"
 #include "container.h"
 #include "frames.h"
@@ -24,6 +25,7 @@ struct trace_source {
     struct mt_frame_info *infos;
     size_t *places; /* of infos in frames.found */
     size_t info_count;
+    struct mt_check_pace pace; /* of mt_symbols_is_sound */
 };
 
 static struct trace_source *from_base(struct mt_source *base)
@@ -42,6 +44,7 @@ static void count_damage(struct trace_source *source, size_t i, const char *reas
     size_t number = i - (found[0].damage && !strcmp(found[0].what, "header"));
 
     integrity->frames_damaged++;
+    integrity->header_damaged |= !strcmp(found[i].what, "header");
     if (integrity->first_error.status != MT_OK)
         return;
     if (strcmp(found[i].what, "frame") != 0)
@@ -105,6 +108,8 @@ static void count_frame(struct trace_source *source, const struct mt_found *foun
 {
     struct mt_integrity *integrity = &source->base.integrity;
 
+    MT_ASSERT(decoded->count + decoded->unknown <= found->entry.info.event_count);
+    MT_ASSERT(decoded->invalid <= found->entry.info.event_count);
     integrity->frames_read++;
     integrity->events_read += decoded->count;
     integrity->events_unknown += decoded->unknown;
@@ -112,6 +117,37 @@ static void count_frame(struct trace_source *source, const struct mt_found *foun
     integrity->events_dropped += decoded->dropped;
     integrity->closed |= decoded->closed;
     source->base.progress_bytes = found->entry.info.offset + found->entry.info.compressed_bytes;
+}
+
+/* Events ascend, and every id is of a symbol: what all readers of a source rely on. */
+static bool batch_is_sound(const struct mt_symbols *symbols, const struct mt_decoded *decoded,
+                           const char **why)
+{
+    size_t i;
+
+    for (i = 0; i < decoded->count; i++) {
+        const struct mt_event *event = &decoded->events[i];
+        MT_SOUND(why, !i || event->seq > event[-1].seq);
+        MT_SOUND(why, !i || event->t_ns >= event[-1].t_ns);
+        MT_SOUND(why, event->stack == MT_NO_ID || event->stack < symbols->stack_count);
+        MT_SOUND(why, event->name == MT_NO_ID || event->name < symbols->strings.count);
+        MT_SOUND(why, event->stream < symbols->stream_count);
+        MT_SOUND(why, event->pool < symbols->pool_count && event->heap < symbols->heap_count);
+        MT_SOUND(why, event->thread < symbols->thread_count);
+        MT_SOUND(why, event->device < symbols->device_count);
+    }
+    return true;
+}
+
+static void check_batch(struct trace_source *source, const struct mt_decoded *decoded)
+{
+    const struct mt_symbols *symbols = &source->base.symbols;
+    uint64_t cost = (symbols->strings.count + symbols->stack_count) / (decoded->count + 1u);
+    const char *why = "";
+
+    MT_ASSERT_SOUND(batch_is_sound(symbols, decoded, &why), why);
+    if (mt_check_is_due(&source->pace, cost))
+        MT_ASSERT_SOUND(mt_symbols_is_sound(symbols, &why), why);
 }
 
 /* Leaves out what lies before the target of a seek. */
@@ -124,6 +160,7 @@ static void skip_events(struct trace_source *source, struct mt_event_batch *batc
             source->skip = SKIP_NONE;
             return;
         }
+        MT_ASSERT(source->base.integrity.events_read > 0);
         batch->events++;
         batch->count--;
         source->base.integrity.events_read--;
@@ -163,6 +200,8 @@ static enum mt_status trace_next(struct mt_source *base, struct mt_event_batch *
         count_frame(source, &source->frames.found[i], &decoded);
         if (!decoded.count)
             continue;
+        check_batch(source, &decoded);
+        MT_ASSERT(decoded.events[0].t_ns >= source->last_t_ns);
         source->last_t_ns = decoded.events[decoded.count - 1].t_ns;
         *batch = (struct mt_event_batch){decoded.events, decoded.count, decoded.only_heap};
         skip_events(source, batch);
@@ -256,6 +295,7 @@ static size_t frame_before(const struct trace_source *source, uint64_t target, b
         else
             high = middle;
     }
+    MT_ASSERT(low <= source->info_count);
     return low ? low - 1 : 0;
 }
 
@@ -271,6 +311,7 @@ static enum mt_status trace_seek(struct mt_source *base, uint64_t target, bool b
     if (status != MT_OK || !source->info_count)
         return status;
     frame = source->places[frame_before(source, target, by_time)];
+    MT_ASSERT(frame < source->frames.count && !source->frames.found[frame].damage);
     status = define_before(source, frame, error);
     if (status != MT_OK)
         return status;
@@ -368,40 +409,48 @@ static enum mt_status open_input(struct trace_source *source, struct mt_error *e
     return status;
 }
 
+/* Goes on with an input that was opened with `status`. */
+static enum mt_status open_source(struct trace_source *source, enum mt_status status,
+                                  struct mt_source **out, struct mt_error *error)
+{
+    if (status == MT_OK)
+        status = open_input(source, error);
+    if (status == MT_OK)
+        *out = &source->base;
+    else
+        trace_close(&source->base);
+    return status;
+}
+
 enum mt_status mt_trace_open(const char *path, struct mt_source **out, struct mt_error *error)
 {
     struct trace_source *source = new_source();
-    enum mt_status status;
 
     if (!source)
         return host_error(error, MT_ERR_MEMORY);
-    status = mt_input_open(&source->input, path, error);
-    if (status == MT_OK)
-        status = open_input(source, error);
-    if (status != MT_OK) {
-        trace_close(&source->base);
-        return status;
-    }
-    *out = &source->base;
-    return MT_OK;
+    return open_source(source, mt_input_open(&source->input, path, error), out, error);
+}
+
+enum mt_status mt_trace_open_fd(int fd, uint64_t limit_bytes, struct mt_source **out,
+                                struct mt_error *error)
+{
+    struct trace_source *source = new_source();
+
+    if (!source)
+        return host_error(error, MT_ERR_MEMORY);
+    return open_source(source, mt_input_open_fd(&source->input, fd, limit_bytes, error), out,
+                       error);
 }
 
 enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_source **out,
                                     struct mt_error *error)
 {
     struct trace_source *source = new_source();
-    enum mt_status status;
 
     if (!source)
         return host_error(error, MT_ERR_MEMORY);
     mt_input_open_memory(&source->input, bytes, length);
-    status = open_input(source, error);
-    if (status != MT_OK) {
-        trace_close(&source->base);
-        return status;
-    }
-    *out = &source->base;
-    return MT_OK;
+    return open_source(source, MT_OK, out, error);
 }
 
 enum mt_status mt_trace_open_owned(void *bytes, size_t length, struct mt_source **out,

@@ -25,6 +25,8 @@ struct mt_trace_header {
     const char *allocator_options; /* raw PYTORCH_CUDA_ALLOC_CONF of the run */
     const char *host, *command;    /* command only when asked for */
     uint64_t process_id;
+    uint64_t recording_id;       /* random, the same on the tape of a recorded process; 0 = none */
+    bool tape_added;             /* what the process left on its tape is in the trace */
     int32_t rank, world_size;    /* -1 = not known */
     uint64_t start_t_ns;         /* Unix time of the first event */
     uint64_t memory_limit_bytes; /* per-process limit of the allocator, 0 = unknown */
@@ -43,7 +45,8 @@ struct mt_trace_header {
 
 /* What was wrong with the input, counted. Final once the source has ended. */
 struct mt_integrity {
-    uint64_t frames_read, frames_damaged;
+    uint64_t frames_read, frames_damaged; /* damaged: header and index count, too */
+    bool header_damaged;                  /* ... and the header is one of them */
     uint64_t events_read, events_dropped; /* dropped: said by the recorder */
     uint64_t events_unknown;              /* of kinds this version does not know */
     uint64_t events_invalid;              /* refer to things that do not exist */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+
 enum { FRAMES, STACKS, STREAMS, POOLS, DEVICES, HEAPS, THREADS };
 enum { MAX_DEVICES = 1024, MAX_SMALL_IDS = UINT16_MAX };
 
@@ -24,6 +26,7 @@ static enum mt_status make_room(struct mt_symbols *symbols, int table, void *arr
         return MT_ERR_MEMORY;
     memcpy(array, &grown, sizeof grown);
     symbols->capacity[table] = capacity;
+    MT_ASSERT(count < capacity);
     return MT_OK;
 }
 
@@ -46,6 +49,7 @@ enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, u
         const struct mt_frame *frame;
         if (found == MT_MAP_NONE)
             break;
+        MT_ASSERT(found < symbols->frame_count);
         frame = &symbols->frames[found];
         if (frame->function == function && frame->file == file && frame->line == line) {
             *id = found;
@@ -71,7 +75,15 @@ enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uin
     uint32_t found = mt_map_get(&symbols->stack_ids, key);
     enum mt_status status;
 
+    MT_ASSERT(parent == MT_NO_ID || parent < symbols->stack_count);
+    MT_ASSERT(frame < symbols->frame_count);
+    if (parent != MT_NO_ID && symbols->stacks[parent].depth == MT_STACK_DEPTH_MAX) {
+        symbols->frames_cut++;
+        *id = parent;
+        return MT_OK;
+    }
     if (found != MT_MAP_NONE) {
+        MT_ASSERT(found < symbols->stack_count && symbols->stacks[found].frame == frame);
         *id = found;
         return MT_OK;
     }

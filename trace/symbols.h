@@ -15,12 +15,17 @@ struct mt_frame {
     uint32_t line;     /* 0 = unknown */
 };
 
+/* Frames of the deepest stack. Deeper ones are cut where they are read, so that a step that walks
+ * a stack has a bound that no file moves. The recorder keeps 512 frames of Python and 512 native
+ * ones; PyTorch keeps all, and Python stops at 1,000 calls unless a program asks for more. */
+#define MT_STACK_DEPTH_MAX 4096
+
 /* Node of the tree of stacks; a stack is the path from a root to a node. The
  * node holds its innermost frame. parent < own id, or MT_NO_ID at a root. */
 struct mt_stack {
     uint32_t parent;
     uint32_t frame;
-    uint32_t depth; /* 1 at a root */
+    uint32_t depth; /* 1 at a root, at most MT_STACK_DEPTH_MAX */
 };
 
 struct mt_stream_info {
@@ -59,6 +64,7 @@ struct mt_symbols {
     struct mt_thread_info *threads;
     uint32_t frame_count, stack_count, stream_count, pool_count;
     uint32_t device_count, heap_count, thread_count;
+    uint64_t frames_cut; /* left out of stacks deeper than MT_STACK_DEPTH_MAX */
     /* PRIVATE: capacities and lookup tables */
     uint32_t capacity[7];
     struct mt_map frame_ids, stack_ids, stream_ids;
@@ -72,6 +78,8 @@ enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, s
                                  uint32_t *id) MT_MUST_USE;
 enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, uint32_t file,
                                 uint32_t line, uint32_t *id) MT_MUST_USE;
+/* If the parent is as deep as stacks may be, the frame is counted in frames_cut and *id is the
+ * parent. */
 enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uint32_t frame,
                                 uint32_t *id) MT_MUST_USE;
 enum mt_status mt_symbols_stream(struct mt_symbols *symbols, uint64_t handle,
@@ -85,6 +93,10 @@ enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint
 /* Makes sure devices 0..index exist (index < 1024) and describes one. */
 enum mt_status mt_symbols_device(struct mt_symbols *symbols, uint32_t index, uint32_t name,
                                  uint64_t total_memory_bytes) MT_MUST_USE;
+
+/* Every entry is found under its own id, and refers to entries that exist; parents come before
+ * their stacks. *why: the rule that is broken. */
+bool mt_symbols_is_sound(const struct mt_symbols *symbols, const char **why);
 
 /* Text of a string id; "?" for an id that is not in the table. */
 const char *mt_symbols_text(const struct mt_symbols *symbols, uint32_t string);

@@ -4,11 +4,17 @@
 #define MT_TRACE_TRACE_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "source.h"
 
 /* Does the file begin (first `length` bytes, 4 suffice) like a trace? */
 bool mt_trace_probe(const void *bytes, size_t length);
+
+/* Does a file that begins like this hold a trace that was imported from a snapshot? A recording
+ * does not, nor does a copy of one. Needs the whole header: 64 KiB are enough for all but hostile
+ * ones. */
+bool mt_trace_is_imported(const void *bytes, size_t length);
 
 /* Opens a trace. `path` is read with O_RDONLY; "-" is standard input (read
  * into memory, since a trace is read more than once). On success *source is
@@ -16,6 +22,11 @@ bool mt_trace_probe(const void *bytes, size_t length);
  * long as one frame of it can be read; see source->integrity. */
 enum mt_status mt_trace_open(const char *path, struct mt_source **source,
                              struct mt_error *error) MT_MUST_USE;
+
+/* As above for a regular file that is open already, as if it ended after
+ * `limit_bytes`. `fd` stays the caller's. */
+enum mt_status mt_trace_open_fd(int fd, uint64_t limit_bytes, struct mt_source **source,
+                                struct mt_error *error) MT_MUST_USE;
 
 /* As above from memory that stays valid until close. */
 enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_source **source,
@@ -37,9 +48,27 @@ struct mt_writer_options {
                               at most 64 KiB; 0 = none */
 };
 
-/* Writes header and frames to `fd`, which stays the caller's. Symbols that
- * events refer to are written before first use: the writer reads them from
- * `symbols` (borrowed, only grows) as it goes. */
+/* Where a trace goes if a plain descriptor does not do. Both functions work like
+ * pwrite(2): they return the number of bytes written, or -1 and set errno. They
+ * are called again for the rest after a short write, and after EINTR. */
+struct mt_trace_output {
+    /* At the end of the file; `offset` is the length of the file so far. */
+    ssize_t (*append)(void *context, const void *bytes, size_t length, uint64_t offset);
+    /* Over what is there: the header. */
+    ssize_t (*overwrite)(void *context, const void *bytes, size_t length, uint64_t offset);
+    void *context; /* borrowed */
+};
+
+/* Writes header and frames to `output`. Symbols that events refer to are written
+ * before first use: the writer reads them from `symbols` (borrowed, only grows)
+ * as it goes. */
+enum mt_status mt_writer_new_output(const struct mt_trace_output *output,
+                                    const struct mt_trace_header *header,
+                                    const struct mt_symbols *symbols,
+                                    const struct mt_writer_options *options,
+                                    struct mt_writer **writer, struct mt_error *error) MT_MUST_USE;
+
+/* The same to `fd`, which stays the caller's and may be a pipe. */
 enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
                              const struct mt_symbols *symbols,
                              const struct mt_writer_options *options, struct mt_writer **writer,

@@ -8,6 +8,7 @@
 
 #include <zstd.h>
 
+#include "check.h"
 #include "codec.h"
 #include "container.h"
 #include "grow.h"
@@ -23,7 +24,7 @@ enum {
 };
 
 struct mt_writer {
-    int fd;
+    struct mt_trace_output output;
     const struct mt_symbols *symbols;
     struct mt_encoder *encoder;
     ZSTD_CCtx *zstd;
@@ -36,6 +37,7 @@ struct mt_writer {
     size_t header_room;
     uint64_t header_bytes, offset; /* offset: of the next frame in the file */
     uint64_t next_seq, last_t_ns;
+    uint64_t events_added, events_written;
     bool ended;  /* an END event was added */
     bool failed; /* a frame could not be written: the file may hold half of it */
     bool finished;
@@ -52,7 +54,7 @@ static enum mt_status write_all(struct mt_writer *writer, const void *bytes, siz
     const char *at = bytes;
 
     while (length) {
-        ssize_t done = write(writer->fd, at, length);
+        ssize_t done = writer->output.append(writer->output.context, at, length, writer->offset);
         if (done > 0) {
             at += done;
             length -= (size_t)done;
@@ -86,7 +88,8 @@ static enum mt_status overwrite(struct mt_writer *writer, const struct mt_buf *b
     size_t done = 0;
 
     while (done < bytes->length) {
-        ssize_t got = pwrite(writer->fd, bytes->data + done, bytes->length - done, (off_t)done);
+        ssize_t got = writer->output.overwrite(writer->output.context, bytes->data + done,
+                                               bytes->length - done, done);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -145,17 +148,18 @@ static enum mt_status set_up(struct mt_writer *writer, const struct mt_writer_op
     return MT_OK;
 }
 
-enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols,
-                             const struct mt_writer_options *options, struct mt_writer **out,
-                             struct mt_error *error)
+enum mt_status mt_writer_new_output(const struct mt_trace_output *output,
+                                    const struct mt_trace_header *header,
+                                    const struct mt_symbols *symbols,
+                                    const struct mt_writer_options *options, struct mt_writer **out,
+                                    struct mt_error *error)
 {
     struct mt_writer *writer = calloc(1, sizeof *writer);
     enum mt_status status;
 
     if (!writer)
         return no_memory(error);
-    writer->fd = fd;
+    writer->output = *output;
     writer->symbols = symbols;
     status = set_up(writer, options);
     if (status == MT_OK)
@@ -216,8 +220,10 @@ static enum mt_status write_frame(struct mt_writer *writer, const struct mt_even
     if (ZSTD_isError(length))
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "zstd: %s", ZSTD_getErrorName(length));
     writer->compressed.length = length;
+    MT_CHECK(error, length > 0 && length <= bound);
     if (remember_frame(writer, first, count) != MT_OK)
         return no_memory(error);
+    writer->events_written += count;
     return write_all(writer, room, length, error);
 }
 
@@ -245,6 +251,7 @@ static enum mt_status write_large_definitions(struct mt_writer *writer, struct m
         bool complete;
         enum mt_status status;
         mt_buf_reset(&writer->definitions);
+        writer->written.file_bytes = writer->offset;
         complete = mt_definitions_write(writer->symbols, &writer->written, DEFINITIONS_PER_BLOCK,
                                         &writer->definitions);
         if (writer->definitions.failed)
@@ -271,6 +278,7 @@ static enum mt_status write_events(struct mt_writer *writer, struct mt_error *er
 {
     size_t done = 0;
 
+    MT_ASSERT(writer->event_count <= MT_ENCODER_MAX_EVENTS);
     while (done < writer->event_count) {
         size_t count = mt_min_u64(writer->event_count - done, writer->max_events);
         enum mt_status status = encode(writer, writer->events + done, count, error);
@@ -286,6 +294,7 @@ static enum mt_status write_events(struct mt_writer *writer, struct mt_error *er
         mt_buf_reset(&writer->definitions);
         done += count;
     }
+    MT_ASSERT(done == writer->event_count);
     writer->event_count = 0;
     return MT_OK;
 }
@@ -313,11 +322,24 @@ enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *ev
     if (event->seq < writer->next_seq || event->t_ns < writer->last_t_ns || writer->finished)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "event %llu is out of order",
                        (unsigned long long)event->seq);
+    MT_ASSERT(writer->event_count < MT_ENCODER_MAX_EVENTS);
+    writer->events_added++;
     writer->next_seq = event->seq + 1;
     writer->last_t_ns = event->t_ns;
     writer->ended = event->kind == MT_EVENT_END;
     writer->events[writer->event_count++] = *event;
     return writer->event_count < writer->max_events ? MT_OK : mt_writer_flush(writer, error);
+}
+
+/* Where the last frame ends, as the index will say. */
+static uint64_t end_of_frames(const struct mt_writer *writer)
+{
+    const struct mt_frame_info *last;
+
+    if (!writer->frame_count)
+        return writer->header_bytes;
+    last = &writer->frames[writer->frame_count - 1].info;
+    return last->offset + last->compressed_bytes;
 }
 
 enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error)
@@ -336,9 +358,36 @@ enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error
         status = mt_writer_flush(writer, error);
     if (status != MT_OK)
         return status;
+    MT_CHECK(error, writer->events_written == writer->events_added);
+    MT_CHECK(error, end_of_frames(writer) == writer->offset);
+    MT_ASSERT(writer->event_count == 0);
     mt_index_write(writer->frames, writer->frame_count, writer->header_bytes, &tail);
     status = tail.failed ? no_memory(error) : write_all(writer, tail.data, tail.length, error);
     writer->finished = status == MT_OK;
     mt_buf_release(&tail);
     return status;
+}
+
+/* ---- a descriptor ----------------------------------------------------- */
+
+static ssize_t append_to_fd(void *context, const void *bytes, size_t length, uint64_t offset)
+{
+    (void)offset; /* a pipe has none */
+    return write((int)(intptr_t)context, bytes, length);
+}
+
+static ssize_t overwrite_in_fd(void *context, const void *bytes, size_t length, uint64_t offset)
+{
+    return pwrite((int)(intptr_t)context, bytes, length, (off_t)offset);
+}
+
+enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
+                             const struct mt_symbols *symbols,
+                             const struct mt_writer_options *options, struct mt_writer **writer,
+                             struct mt_error *error)
+{
+    const struct mt_trace_output output = {append_to_fd, overwrite_in_fd,
+                                           (void *)(intptr_t)fd /* NOLINT */};
+
+    return mt_writer_new_output(&output, header, symbols, options, writer, error);
 }

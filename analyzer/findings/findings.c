@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "foreign_text.h"
 #include "util.h"
 
 /* ---- what several findings use ------------------------------------------------------ */
@@ -18,16 +19,28 @@ bool mt_finding_replayable(const struct mt_finding_search *search)
            strncmp(report->policy, "pytorch", 7) == 0;
 }
 
+static bool all_shown(const char *text)
+{
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_char c;
+
+    while (mt_foreign_next(&foreign, &c))
+        if (!c.is_shown)
+            return false;
+    return true;
+}
+
 const char *mt_shell_word(struct mt_arena *arena, const char *text)
 {
-    const char *at;
+    static const char bare[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,";
+    const char *folder = *text == '-' ? "./" : ""; /* not an option */
 
-    for (at = text; *at; at++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,", *at))
-            break;
-    if (*text && !*at)
-        return text;
-    return strchr(text, '\'') ? NULL : mt_arena_printf(arena, "'%s'", text);
+    if (strchr(text, '\'') || !all_shown(text))
+        return NULL;
+    if (*text && !text[strspn(text, bare)])
+        return mt_arena_printf(arena, "%s%s", folder, text);
+    return mt_arena_printf(arena, "'%s%s'", folder, text);
 }
 
 const char *mt_finding_command(const struct mt_finding_search *search, const char *policy)
@@ -142,7 +155,8 @@ enum mt_status mt_findings_begin(struct mt_analysis *analysis)
     return status;
 }
 
-static enum mt_status look_at(struct mt_analysis *analysis, struct mt_device_report *device)
+static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_marks *marks,
+                              struct mt_device_report *device)
 {
     enum mt_status status = MT_OK;
     size_t i;
@@ -154,6 +168,8 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_device_rep
         return MT_ERR_MEMORY;
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(finders); i++) {
         struct mt_finding_search search = search_of(analysis, device);
+
+        search.marks = marks;
         status = finders[i](&search);
         if (status == MT_OK)
             status = add(device, &search);
@@ -165,10 +181,13 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_device_rep
 
 enum mt_status mt_findings_fill(struct mt_analysis *analysis)
 {
+    struct mt_finding_marks marks = {0};
     enum mt_status status = MT_OK;
     uint32_t i;
 
     for (i = 0; status == MT_OK && i < analysis->report->device_count; i++)
-        status = look_at(analysis, &analysis->report->devices[i]);
+        status = look_at(analysis, &marks, &analysis->report->devices[i]);
+    mt_stack_marks_release(&marks.loss);
+    mt_stack_marks_release(&marks.foreach);
     return status;
 }

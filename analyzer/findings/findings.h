@@ -5,11 +5,17 @@
 #define MT_ANALYZER_FINDINGS_H
 
 #include "analysis.h"
+#include "stack_marks.h"
 #include "trend.h"
 #include "util.h"
 
 /* Most findings of one kind on one device. */
 #define MT_FINDINGS_MAX 4
+
+/* Stacks by what several findings look for in them; made when one asks. */
+struct mt_finding_marks {
+    struct mt_stack_marks loss, foreach;
+};
 
 /* What a finding is made from. */
 struct mt_finding_search {
@@ -17,6 +23,7 @@ struct mt_finding_search {
                                                  mt_ask_*: before the second, only facts are */
     const struct mt_device_report *device;    /* the one that is looked at */
     struct mt_holders_device *held;           /* what was asked of the second reading */
+    struct mt_finding_marks *marks;           /* shared by all devices; NULL in mt_ask_* */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
     bool growth_judged; /* see mt_device_report */
@@ -62,16 +69,18 @@ enum mt_status mt_finding_lives(struct mt_finding_search *search,
  * something else would have done to it. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
-/* Text as a word of a shell's line; NULL if that takes more than quotes, or without
- * memory. */
+/* A path as one word of a shell's line, which is never read as an option. NULL if
+ * quotes are not enough, if a character of it is not shown as it is (foreign_text.h),
+ * so that the line could not be copied, or without memory. */
 const char *mt_shell_word(struct mt_arena *arena, const char *text);
 
 /* The line of a shell that replays the run as it was and under the policy; of the
  * report's arena. */
 const char *mt_finding_command(const struct mt_finding_search *search, const char *policy);
 
-/* Is cross_entropy or its like in the stack? */
-bool mt_finding_is_loss(const struct mt_symbols *symbols, uint32_t stack);
+/* Marks the stacks with cross_entropy or its like in them, for mt_finding_is_loss. */
+enum mt_status mt_finding_mark_losses(struct mt_finding_search *search) MT_MUST_USE;
+bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack);
 
 /* Are bytes worth a word, or a change of the program? Of a peak of so many; less
  * may be an accident of one run, too. */

@@ -27,18 +27,20 @@ enum {
 static const char *const has_fused[] = {"_multi_tensor_adam", "_multi_tensor_adamw",
                                         "_multi_tensor_sgd"};
 
-/* The function of torch.optim that makes lists, NULL if there is none in the stack. */
-static const char *foreach_of(const struct mt_symbols *symbols, uint32_t stack)
+/* Is it a function of torch.optim that makes lists? */
+static uint8_t makes_lists(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
     static const char prefix[] = "_multi_tensor_";
 
-    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
-        const char *function =
-            mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].function);
-        if (strncmp(function, prefix, sizeof prefix - 1) == 0)
-            return function;
-    }
-    return NULL;
+    return strncmp(mt_symbols_text(symbols, frame->function), prefix, sizeof prefix - 1) == 0;
+}
+
+/* The innermost such function of a stack that has one. */
+static const char *foreach_of(const struct mt_symbols *symbols, uint32_t stack)
+{
+    while (!makes_lists(symbols, &symbols->frames[symbols->stacks[stack].frame]))
+        stack = symbols->stacks[stack].parent;
+    return mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].function);
 }
 
 /* ---- the peak -------------------------------------------------------------------------- */
@@ -46,6 +48,7 @@ static const char *foreach_of(const struct mt_symbols *symbols, uint32_t stack)
 struct look {
     struct mt_finding_search *search;
     const struct mt_symbols *symbols;
+    const struct mt_stack_marks *foreach;
     uint64_t bytes, blocks; /* at the peak */
     const char *function;   /* that makes them */
 
@@ -59,40 +62,31 @@ struct look {
 static void look_at_peak(struct look *look)
 {
     const struct mt_device_report *device = look->search->device;
-    uint32_t i;
+    uint32_t i, stack = MT_NO_ID;
 
     for (i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
-        const char *function =
-            holding->role == MT_ROLE_TEMPORARIES ? foreach_of(look->symbols, holding->stack) : NULL;
-        if (!function)
+
+        if (holding->role != MT_ROLE_TEMPORARIES || !mt_stack_mark(look->foreach, holding->stack))
             continue;
-        look->function = function;
+        stack = holding->stack;
         look->bytes += holding->bytes;
         look->blocks += holding->blocks;
     }
+    if (stack != MT_NO_ID)
+        look->function = foreach_of(look->symbols, stack);
 }
 
 /* ---- all that foreach makes in the run ---------------------------------------------------- */
 
 struct reading {
     struct look *look;
-    uint8_t *is_foreach;    /* by stack: 1 = not, 2 = it is, 0 = not looked at yet */
     uint64_t *alive_bytes;  /* by stack: of its temporaries */
     struct mt_map slots;    /* address -> index of what was made */
     uint64_t now_bytes;     /* alive, of all stacks */
     uint64_t most_bytes;    /* at most */
     uint64_t longest_bytes; /* at most, of one stack: a list */
 };
-
-static bool is_foreach(struct reading *reading, uint32_t stack)
-{
-    if (stack >= reading->look->symbols->stack_count)
-        return false;
-    if (!reading->is_foreach[stack])
-        reading->is_foreach[stack] = foreach_of(reading->look->symbols, stack) ? 2 : 1;
-    return reading->is_foreach[stack] == 2;
-}
 
 static enum mt_status add_made(struct reading *reading, const struct mt_event *event,
                                uint64_t bytes)
@@ -146,7 +140,7 @@ static enum mt_status on_event(struct reading *reading, const struct mt_event *e
         return MT_OK;
     if (!mt_alloc_log_next(&survey->log, &bytes, &code) || !bytes || !is_here)
         return MT_OK; /* the log has those of every device */
-    if (!is_foreach(reading, event->stack) ||
+    if (!mt_stack_mark(reading->look->foreach, event->stack) ||
         mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes) !=
             MT_ROLE_TEMPORARIES)
         return MT_OK;
@@ -174,16 +168,14 @@ static enum mt_status read_all(struct look *look)
 {
     const size_t stacks = (size_t)look->symbols->stack_count + 1;
     struct reading reading = {.look = look,
-                              .is_foreach = calloc(stacks, sizeof *reading.is_foreach),
                               .alive_bytes = calloc(stacks, sizeof *reading.alive_bytes)};
     enum mt_status status = MT_ERR_MEMORY;
 
-    if (reading.is_foreach && reading.alive_bytes)
+    if (reading.alive_bytes)
         status = read_events(&reading);
     if (status == MT_OK && reading.longest_bytes)
         look->lists = (uint32_t)mt_min_u64(
             (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MOST_LISTS);
-    free(reading.is_foreach);
     free(reading.alive_bytes);
     mt_map_release(&reading.slots);
     return status;
@@ -344,6 +336,9 @@ enum mt_status mt_find_foreach_peak(struct mt_finding_search *search)
     struct look look = {.search = search, .symbols = &search->analysis->source->symbols};
     enum mt_status status;
 
+    if (mt_stack_marks_make(&search->marks->foreach, look.symbols, makes_lists))
+        return MT_ERR_MEMORY;
+    look.foreach = &search->marks->foreach;
     look_at_peak(&look);
     if (!mt_finding_matters(look.bytes, peak) || look.bytes < peak / LEAST_SHARE)
         return MT_OK;

@@ -25,7 +25,7 @@ static bool waits(const struct mt_finding_search *search, const struct mt_holdin
 
     return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID &&
            holding->phase != MT_NO_PHASE && report->phases[holding->phase].step == step &&
-           !mt_finding_is_loss(&search->analysis->source->symbols, holding->stack);
+           !mt_finding_is_loss(search, holding->stack);
 }
 
 /* Into its line; the lines stay in order of what they hold. */
@@ -88,6 +88,8 @@ enum mt_status mt_find_held_activations(struct mt_finding_search *search)
     if (!search->analysis->report->saw_backward || !device->instant_count ||
         device->instants[0].step == MT_NO_STEP)
         return MT_OK;
+    if (mt_finding_mark_losses(search))
+        return MT_ERR_MEMORY;
     for (i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         if (!waits(search, holding))

@@ -11,20 +11,30 @@
 
 enum { LEAST_SHARE = 5 }; /* of the peak */
 
-bool mt_finding_is_loss(const struct mt_symbols *symbols, uint32_t stack)
+/* A function of that name elsewhere is the program's own: what calls it is no loss. */
+enum { LOSS = 1, NAMESAKE };
+
+static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
     static const char *const functions[] = {"cross_entropy", "nll_loss", "log_softmax",
                                             "binary_cross_entropy_with_logits"};
-    size_t i;
+    const char *function = mt_symbols_text(symbols, frame->function);
 
-    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
-        const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
-        const char *function = mt_symbols_text(symbols, frame->function);
-        for (i = 0; i < MT_ARRAY_LEN(functions); i++)
-            if (strcmp(function, functions[i]) == 0)
-                return strstr(mt_symbols_text(symbols, frame->file), "functional.py") != NULL;
-    }
-    return false;
+    for (size_t i = 0; i < MT_ARRAY_LEN(functions); i++)
+        if (strcmp(function, functions[i]) == 0)
+            return strstr(mt_symbols_text(symbols, frame->file), "functional.py") ? LOSS : NAMESAKE;
+    return 0;
+}
+
+enum mt_status mt_finding_mark_losses(struct mt_finding_search *search)
+{
+    return mt_stack_marks_make(&search->marks->loss, &search->analysis->source->symbols,
+                               judge_frame);
+}
+
+bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack)
+{
+    return mt_stack_mark(&search->marks->loss, stack) == LOSS;
 }
 
 enum mt_status mt_find_loss_peak(struct mt_finding_search *search)
@@ -45,10 +55,14 @@ enum mt_status mt_find_loss_peak(struct mt_finding_search *search)
         .advice = "compute the loss over a part of the tokens at a time, or fuse it with the last "
                   "layer (chunked or fused linear cross-entropy)"};
 
-    for (i = 0; device->instant_count && i < device->instants[0].holding_count; i++) {
+    if (!device->instant_count)
+        return MT_OK;
+    if (mt_finding_mark_losses(search))
+        return MT_ERR_MEMORY;
+    for (i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
         uint32_t of = holding->stack != MT_NO_ID ? holding->stack : holding->tied;
-        if (!mt_finding_is_loss(symbols, of))
+        if (!mt_finding_is_loss(search, of))
             continue;
         bytes += holding->bytes;
         blocks += holding->blocks;

@@ -93,7 +93,10 @@ static const char *options_of(struct mt_baseline *baseline, const struct mt_repo
     if (report->is_driver_level || report->what_if || report->pytorch_difference ||
         mt_pytorch_config_recorded(header, &config, NULL) != MT_OK)
         return NULL;
-    mt_pytorch_config_spell(&config, text, sizeof text);
+    if (mt_pytorch_config_spell(&config, text, sizeof text) != MT_OK) {
+        *failed = true;
+        return NULL;
+    }
     return keep(baseline, text, failed);
 }
 

@@ -96,8 +96,9 @@ static enum mt_status replay(struct mt_gate_work *work, struct advice *advice)
 
     if (mt_pytorch_config_recorded(&work->check->source->header, &config, NULL) != MT_OK)
         return MT_OK;
-    mt_pytorch_config_spell(&config, advice->options, sizeof advice->options);
-    status = tune(work, advice);
+    status = mt_pytorch_config_spell(&config, advice->options, sizeof advice->options);
+    if (!status)
+        status = tune(work, advice);
     if (!status && base && base->options && strcmp(base->options, advice->options) != 0)
         status = replay_base_options(work, advice);
     return status;

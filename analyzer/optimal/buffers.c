@@ -7,17 +7,17 @@
 #include "map.h"
 #include "util.h"
 
-#define MAX_TOTAL_BYTES (UINT64_C(1) << 62)
-#define MAX_BUFFERS     (UINT32_MAX / 4)
-#define ROUND_BYTES     512
+#define END_OF_TOTAL (UINT64_C(1) << 62)
+#define MAX_BUFFERS  (UINT32_MAX / 4)
+#define ROUND_BYTES  512
 
 enum mt_status mt_buffers_add(struct mt_buffers *buffers, const struct mt_buffer *buffer,
                               struct mt_error *error)
 {
     if (buffer->begin >= buffer->end || !buffer->bytes)
         return MT_OK;
-    if (buffer->bytes > MAX_TOTAL_BYTES || buffers->total_bytes + buffer->bytes > MAX_TOTAL_BYTES)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "buffers of more than 4 EiB");
+    if (buffer->bytes >= END_OF_TOTAL || buffers->total_bytes + buffer->bytes >= END_OF_TOTAL)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "buffers of 4 EiB or more");
     if (buffers->count >= MAX_BUFFERS)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "more than %u buffers",
                        MAX_BUFFERS);
@@ -65,7 +65,7 @@ static enum mt_status begin_buffer(struct reading *reading, const struct mt_even
     size_t before = buffers->count;
     enum mt_status status;
 
-    if (event->size_bytes > MAX_TOTAL_BYTES)
+    if (event->size_bytes > END_OF_TOTAL)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "an allocation of more than 4 EiB");
     buffer.bytes = mt_round_up(event->size_bytes, ROUND_BYTES);
     end_buffer(reading, event); /* its free was not seen */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "check.h"
 #include "grow.h"
 
 static const uint64_t PAGE = MT_ASYNC_PAGE;
@@ -39,6 +40,7 @@ void mt_async_pages_hold(struct mt_async_pages *pages, uint64_t offset, uint64_t
         struct mt_async_page *page = &pages->pages[offset / PAGE];
         part = part_of_page(offset, end);
         pages->idle -= page->is_mapped && !page->held_bytes;
+        MT_ASSERT(offset / PAGE < pages->count && page->held_bytes + part <= PAGE);
         page->held_bytes += (uint32_t)part;
     }
 }
@@ -51,6 +53,7 @@ void mt_async_pages_let_go(struct mt_async_pages *pages, uint64_t offset, uint64
         size_t at = (size_t)(offset / PAGE);
         struct mt_async_page *page = &pages->pages[at];
         part = part_of_page(offset, end);
+        MT_ASSERT(at < pages->count && page->held_bytes >= part);
         page->held_bytes -= (uint32_t)part;
         if (!page->is_mapped || page->held_bytes)
             continue;
@@ -75,6 +78,7 @@ void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t 
 {
     struct mt_async_page *page;
 
+    MT_ASSERT(moved <= count && moved <= pages->idle);
     mt_async_pages_unmap_idle(pages, moved);
     for (page = &pages->pages[offset / PAGE]; count > 0; page++) {
         count -= !page->is_mapped;
@@ -84,7 +88,9 @@ void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t 
 
 void mt_async_pages_unmap_idle(struct mt_async_pages *pages, uint64_t count)
 {
+    MT_ASSERT(count <= pages->idle);
     while (count > 0) {
+        MT_ASSERT(pages->idle_end > 0);
         struct mt_async_page *page = &pages->pages[--pages->idle_end];
         if (!page->is_mapped || page->held_bytes)
             continue;
@@ -94,8 +100,8 @@ void mt_async_pages_unmap_idle(struct mt_async_pages *pages, uint64_t count)
     }
 }
 
-bool mt_async_pages_are_valid(const struct mt_async_pages *pages, uint64_t held_bytes,
-                              uint64_t mapped_bytes)
+bool mt_async_pages_are_sound(const struct mt_async_pages *pages, uint64_t held_bytes,
+                              uint64_t mapped_bytes, const char **why)
 {
     uint64_t mapped = 0, idle = 0, held = 0;
     size_t i;
@@ -103,12 +109,15 @@ bool mt_async_pages_are_valid(const struct mt_async_pages *pages, uint64_t held_
     for (i = 0; i < pages->count; i++) {
         const struct mt_async_page *page = &pages->pages[i];
         bool is_idle = page->is_mapped && !page->held_bytes;
-        if (page->held_bytes > PAGE || (page->held_bytes && !page->is_mapped) ||
-            (is_idle && i >= pages->idle_end))
-            return false;
+        MT_SOUND(why, page->held_bytes <= PAGE);
+        MT_SOUND(why, page->is_mapped || !page->held_bytes);
+        MT_SOUND(why, !is_idle || i < pages->idle_end);
         mapped += page->is_mapped;
         idle += is_idle;
         held += page->held_bytes;
     }
-    return idle == pages->idle && held == held_bytes && mapped * PAGE == mapped_bytes;
+    MT_SOUND(why, idle == pages->idle);
+    MT_SOUND(why, held == held_bytes);
+    MT_SOUND(why, mapped * PAGE == mapped_bytes);
+    return true;
 }

@@ -47,8 +47,8 @@ void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t 
 /* Unmaps as many idle pages; there are as many. */
 void mt_async_pages_unmap_idle(struct mt_async_pages *pages, uint64_t count);
 
-/* Do the pages hold and back as many bytes, each no more than it is long? */
-bool mt_async_pages_are_valid(const struct mt_async_pages *pages, uint64_t held_bytes,
-                              uint64_t mapped_bytes);
+/* The pages hold and back that many bytes, each no more than it is long. */
+bool mt_async_pages_are_sound(const struct mt_async_pages *pages, uint64_t held_bytes,
+                              uint64_t mapped_bytes, const char **why);
 
 #endif

@@ -1,5 +1,6 @@
 #include "bfc_arena.h"
 
+#include "check.h"
 #include "util.h"
 
 /* Below this a refused region is not tried smaller; at 2.5 KiB rounding would
@@ -60,6 +61,7 @@ static enum mt_status extend(struct mt_bfc_arena *arena, uint64_t size_bytes, ui
         return MT_ERR_DEVICE_OOM;
     }
     bytes = next_region(arena, size_bytes, most);
+    MT_ASSERT(bytes >= size_bytes && bytes <= most);
     status = mt_heap_grow(&arena->heap, bytes, stream, lane, block);
     while (status == MT_ERR_DEVICE_OOM) {
         bytes = mt_round_up((uint64_t)((float)bytes * 0.9f), MT_BFC_ALIGNMENT);
@@ -102,6 +104,7 @@ static uint32_t take_best(struct mt_heap *heap, uint32_t own, uint32_t nobody, u
 {
     struct mt_free_cursor mine = mt_free_set_find(&heap->lanes[own].free, size_bytes, 0), other;
 
+    MT_ASSERT(own < heap->lane_count && nobody < heap->lane_count);
     if (own == nobody)
         return mt_heap_take_first(heap, own, size_bytes);
     other = mt_free_set_find(&heap->lanes[nobody].free, size_bytes, 0);
@@ -153,6 +156,7 @@ enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
     if (status != MT_OK)
         return status;
     chunk = heap->store.blocks[id].size_bytes;
+    MT_ASSERT(chunk >= size && size % MT_BFC_ALIGNMENT == 0);
     if (chunk < 2 * size && chunk - size < arena->waste_bytes)
         size = chunk;
     status = mt_heap_hand_out(heap, id, size, request->size_bytes, out);

@@ -2,6 +2,7 @@
  * more, halves are split off as needed, the lower one is handed out, and free
  * halves merge again up to the segment (a power of two, 2 MiB at least). */
 #include "heap.h"
+#include "check.h"
 #include "util.h"
 
 struct mt_policy {
@@ -45,6 +46,7 @@ static enum mt_status halve(struct mt_heap *heap, uint32_t id, uint64_t size_byt
     enum mt_status status = MT_OK;
     uint32_t rest;
 
+    MT_ASSERT((size_bytes & (size_bytes - 1)) == 0);
     while (status == MT_OK && heap->store.blocks[id].size_bytes > size_bytes) {
         status = mt_block_split(&heap->store, id, heap->store.blocks[id].size_bytes / 2, &rest);
         if (status == MT_OK)
@@ -82,6 +84,8 @@ static uint32_t buddy_of(const struct mt_heap *heap, uint32_t id)
     const struct mt_block *block = &heap->store.blocks[id], *other;
     uint32_t buddy = block->addr & block->size_bytes ? block->previous : block->next;
 
+    MT_ASSERT((block->size_bytes & (block->size_bytes - 1)) == 0);
+    MT_ASSERT(block->addr % block->size_bytes == 0);
     if (buddy == MT_NO_BLOCK)
         return MT_NO_BLOCK;
     other = &heap->store.blocks[buddy];
@@ -112,5 +116,5 @@ const struct mt_policy_ops mt_policy_buddy = {
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_drop_idle,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

@@ -4,6 +4,7 @@
  * and a free block goes back if the cache would pass `max_cached_bytes`. */
 #include "heap.h"
 #include "policy_options.h"
+#include "check.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -121,6 +122,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     }
     if (status == MT_ERR_DEVICE_OOM)
         return mt_heap_oom(heap);
+    MT_ASSERT(status != MT_OK || heap->store.blocks[id].size_bytes == size);
     return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
 }
 
@@ -148,5 +150,5 @@ const struct mt_policy_ops mt_policy_cub = {
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_drop_idle,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

@@ -12,6 +12,7 @@
  * end, then new ones. */
 #include "async_pages.h"
 #include "heap.h"
+#include "check.h"
 #include "policy_options.h"
 #include "util.h"
 
@@ -120,6 +121,7 @@ static enum mt_status map(struct mt_policy *self, uint64_t offset, uint64_t size
     uint64_t moved = mt_min_u64(missing, self->pages.idle);
     uint64_t fresh = mt_min_u64(missing - moved, room(self));
 
+    MT_ASSERT(offset + size_bytes <= self->range_bytes);
     mt_async_pages_map(&self->pages, offset, moved + fresh, moved);
     mt_level_add(&counters->reserved, fresh * MT_ASYNC_PAGE);
     mt_level_add(&counters->segments, fresh);
@@ -142,6 +144,8 @@ static void shorten(struct mt_policy *self, uint32_t id)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
 
+    MT_ASSERT(block->state == MT_BLOCK_FREE && block->next == MT_NO_BLOCK);
+    MT_ASSERT(block->addr + block->size_bytes == FIRST_ADDR + self->range_bytes);
     self->range_bytes = block->addr - FIRST_ADDR;
     self->last = block->previous;
     mt_block_drop(&self->heap.store, id);
@@ -169,6 +173,7 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
         self->heap.store.blocks[self->last].next = *id;
     self->last = *id;
     self->range_bytes += size_bytes;
+    MT_ASSERT(self->range_bytes <= self->pages.count * MT_ASYNC_PAGE);
     settle(self);
     return MT_OK;
 }
@@ -215,6 +220,7 @@ static enum mt_status complete_lane(struct mt_policy *self, uint32_t lane)
     for (; at.entry; at = mt_free_set_next(&heap->lanes[lane].free, at), i++)
         freed[i] =
             (struct freed){heap->store.blocks[at.entry->block].requested_bytes, at.entry->block};
+    MT_ASSERT(i == count);
     qsort(freed, count, sizeof *freed, latest_first);
     for (i = 0; status == MT_OK && i < count; i++) {
         mt_heap_take(heap, freed[i].id);
@@ -386,7 +392,7 @@ static bool holds_memory(const struct mt_block *block)
 }
 
 /* Pages know what lies in them, and all that is held is backed. */
-static bool pages_are_valid(const struct mt_policy *self)
+static bool pages_are_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t held = 0;
     uint32_t i;
@@ -396,22 +402,21 @@ static bool pages_are_valid(const struct mt_policy *self)
         if (!holds_memory(block))
             continue;
         held += block->size_bytes;
-        if (lacks_pages(self, block))
-            return false;
+        MT_SOUND(why, !lacks_pages(self, block));
     }
-    return mt_async_pages_are_valid(&self->pages, held, self->heap.counters.reserved.now);
+    return mt_async_pages_are_sound(&self->pages, held, self->heap.counters.reserved.now, why);
 }
 
-static bool is_valid(const struct mt_policy *self)
+static bool is_sound(const struct mt_policy *self, const char **why)
 {
     const struct mt_block *last =
         self->last == MT_NO_BLOCK ? NULL : &self->heap.store.blocks[self->last];
 
-    if (last ? last->next != MT_NO_BLOCK ||
-                   last->addr + last->size_bytes != FIRST_ADDR + self->range_bytes
-             : self->range_bytes != 0)
-        return false;
-    return pages_are_valid(self) && mt_heap_op_is_valid(self);
+    MT_SOUND(why, last || self->range_bytes == 0);
+    MT_SOUND(why, !last || last->next == MT_NO_BLOCK);
+    MT_SOUND(why, !last || last->addr + last->size_bytes == FIRST_ADDR + self->range_bytes);
+    MT_SOUND(why, self->range_bytes <= LARGEST_RANGE);
+    return pages_are_sound(self, why) && mt_heap_op_is_sound(self, why);
 }
 
 const struct mt_policy_ops mt_policy_cuda_async = {
@@ -426,5 +431,5 @@ const struct mt_policy_ops mt_policy_cuda_async = {
     .free_completed = free_completed,
     .empty_cache = empty_cache,
     .counters = mt_heap_op_counters,
-    .is_valid = is_valid,
+    .is_sound = is_sound,
 };

@@ -75,5 +75,5 @@ const struct mt_policy_ops mt_policy_cupy = {
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_drop_idle,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

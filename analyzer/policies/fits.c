@@ -3,6 +3,7 @@
  * rest always split off, neighbours merge at once, growth in steps of 2 MiB. */
 #include "heap.h"
 #include "policy_options.h"
+#include "check.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static uint32_t take_at(struct mt_heap *heap, struct mt_free_cursor at)
 {
     uint32_t id = at.entry->block;
 
+    MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
     heap->device->address_ties += heap->lanes[0].free.count > 1;
     mt_free_set_erase(&heap->lanes[0].free, at);
     return id;
@@ -78,6 +80,7 @@ static uint32_t worst_fit(struct mt_policy *self, uint64_t size_bytes)
 
     if (!last.entry || last.entry->size_bytes < size_bytes)
         return MT_NO_BLOCK;
+    MT_ASSERT(mt_free_set_next(set, last).entry == NULL);
     return mt_heap_take_first(&self->heap, 0, last.entry->size_bytes);
 }
 
@@ -163,7 +166,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
         .free_completed = mt_heap_op_free_completed,                                               \
         .empty_cache = mt_heap_op_drop_idle,                                                       \
         .counters = mt_heap_op_counters,                                                           \
-        .is_valid = mt_heap_op_is_valid,                                                           \
+        .is_sound = mt_heap_op_is_sound,                                                           \
     }
 
 FIT(first_fit, "first-fit", first_fit, "the free block with the lowest address", BY_ADDRESS);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "event.h"
 #include "grow.h"
 #include "util.h"
@@ -83,6 +84,7 @@ enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t
 {
     struct mt_block fresh = {0};
 
+    MT_ASSERT(size_bytes > 0 && size_bytes <= MT_HEAP_LARGEST_SEGMENT);
     fresh.addr = base_addr(heap, size_bytes, stream);
     fresh.size_bytes = size_bytes;
     fresh.stream = stream;
@@ -106,6 +108,7 @@ enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t 
     mt_level_add(&heap->counters.segments, 1);
     mt_level_add(&heap->counters.reserved, size_bytes);
     heap->counters.device_allocs++;
+    MT_ASSERT(!heap->limit_bytes || heap->counters.reserved.now <= heap->limit_bytes);
     return mt_device_log(heap->device, MT_EVENT_SEGMENT_ALLOC, heap->store.blocks[*block].addr,
                          size_bytes, stream, &heap->counters);
 }
@@ -126,6 +129,8 @@ enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t id)
 {
     struct mt_block block = heap->store.blocks[id];
 
+    MT_ASSERT(block.state == MT_BLOCK_FREE && !mt_block_is_split(&block));
+    MT_ASSERT(heap->counters.segments.now > 0);
     mt_block_drop(&heap->store, id);
     mt_level_sub(&heap->counters.segments, 1);
     mt_level_sub(&heap->counters.reserved, block.size_bytes);
@@ -180,6 +185,7 @@ enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t id)
 
     block->gc_base = ++heap->puts;
     key = key_of(heap, block);
+    MT_ASSERT(block->state == MT_BLOCK_FREE && block->reservation < heap->lane_count);
     return mt_free_set_insert(&heap->lanes[block->reservation].free, key.major, key.minor, id);
 }
 
@@ -188,7 +194,11 @@ void mt_heap_take(struct mt_heap *heap, uint32_t id)
     const struct mt_block *block = &heap->store.blocks[id];
     struct mt_heap_key key = key_of(heap, block);
 
-    mt_free_set_remove(&heap->lanes[block->reservation].free, key.major, key.minor);
+    bool was_filed =
+        mt_free_set_remove(&heap->lanes[block->reservation].free, key.major, key.minor, id);
+
+    (void)was_filed;
+    MT_ASSERT(was_filed);
 }
 
 uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t lane, uint64_t major)
@@ -200,6 +210,9 @@ uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t lane, uint64_t major)
     if (!at.entry)
         return MT_NO_BLOCK;
     id = at.entry->block;
+    MT_ASSERT(at.entry->size_bytes >= major);
+    MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
+    MT_ASSERT(heap->store.blocks[id].reservation == lane);
     twin = mt_free_set_next(set, at);
     if (!heap->key && twin.entry)
         heap->device->address_ties += twin.entry->size_bytes == at.entry->size_bytes;
@@ -216,6 +229,8 @@ enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size
     struct mt_block *block;
     uint32_t rest;
 
+    MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
+    MT_ASSERT(heap->store.blocks[id].size_bytes >= size_bytes && size_bytes >= requested_bytes);
     if (heap->store.blocks[id].size_bytes > size_bytes) {
         status = mt_block_split(&heap->store, id, size_bytes, &rest);
         if (status == MT_OK)
@@ -230,6 +245,8 @@ enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size
     mt_level_add(&heap->counters.allocated, block->size_bytes);
     mt_level_add(&heap->counters.active, block->size_bytes);
     mt_level_add(&heap->counters.requested, requested_bytes);
+    MT_ASSERT(block->size_bytes == size_bytes);
+    MT_ASSERT(heap->counters.active.now <= heap->counters.reserved.now);
     *out = (struct mt_policy_block){id, block->addr, block->size_bytes};
     return MT_OK;
 }
@@ -238,6 +255,7 @@ void mt_heap_complete(struct mt_heap *heap, uint32_t id)
 {
     struct mt_block *block = &heap->store.blocks[id];
 
+    MT_ASSERT(block->state == MT_BLOCK_PENDING);
     mt_level_sub(&heap->counters.active, block->size_bytes);
     mt_level_sub(&heap->counters.requested, block->requested_bytes);
     block->state = MT_BLOCK_FREE;
@@ -251,6 +269,7 @@ static void merge_one(struct mt_heap *heap, uint32_t id, uint32_t other)
     if (other == MT_NO_BLOCK || blocks[other].state != MT_BLOCK_FREE ||
         blocks[other].reservation != blocks[id].reservation)
         return;
+    MT_ASSERT(blocks[id].state == MT_BLOCK_FREE);
     mt_heap_take(heap, other);
     mt_block_merge(&heap->store, id, other);
 }
@@ -303,6 +322,7 @@ enum mt_status mt_heap_op_free_requested(struct mt_policy *policy, uint32_t hand
     struct mt_heap *heap = heap_of(policy);
     struct mt_block *block = &heap->store.blocks[handle];
 
+    MT_ASSERT(handle < heap->store.count && block->state == MT_BLOCK_ALLOCATED);
     block->state = MT_BLOCK_PENDING;
     heap->counters.frees++;
     mt_level_sub(&heap->counters.allocated, block->size_bytes);
@@ -334,21 +354,8 @@ const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy)
     return &((const struct mt_heap *)(const void *)policy)->counters;
 }
 
-static bool neighbours_are_valid(const struct mt_heap *heap, uint32_t id)
-{
-    const struct mt_block *block = &heap->store.blocks[id], *next;
-
-    if (block->next == MT_NO_BLOCK)
-        return true;
-    next = &heap->store.blocks[block->next];
-    if (next->previous != id || block->addr + block->size_bytes != next->addr)
-        return false;
-    return heap->may_touch || block->state != MT_BLOCK_FREE || next->state != MT_BLOCK_FREE ||
-           block->reservation != next->reservation;
-}
-
 /* Every entry names a free block of that lane under its own key. */
-static bool lanes_are_valid(const struct mt_heap *heap, uint64_t free_blocks)
+static bool lanes_are_sound(const struct mt_heap *heap, uint64_t free_blocks, const char **why)
 {
     uint64_t filed = 0;
     uint32_t lane;
@@ -356,37 +363,41 @@ static bool lanes_are_valid(const struct mt_heap *heap, uint64_t free_blocks)
     for (lane = 0; lane < heap->lane_count; lane++) {
         const struct mt_free_set *set = &heap->lanes[lane].free;
         struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
+        if (!mt_free_set_is_sound(set, why))
+            return false;
         for (; at.entry; at = mt_free_set_next(set, at), filed++) {
             const struct mt_block *block = &heap->store.blocks[at.entry->block];
             struct mt_heap_key key = key_of(heap, block);
-            if (block->state != MT_BLOCK_FREE || block->reservation != lane ||
-                key.major != at.entry->size_bytes || key.minor != at.entry->addr)
-                return false;
+            MT_SOUND(why, at.entry->block < heap->store.count);
+            MT_SOUND(why, block->state == MT_BLOCK_FREE);
+            MT_SOUND(why, block->reservation == lane);
+            MT_SOUND(why, key.major == at.entry->size_bytes && key.minor == at.entry->addr);
         }
     }
-    return filed == free_blocks;
+    MT_SOUND(why, filed == free_blocks);
+    return true;
 }
 
-bool mt_heap_op_is_valid(const struct mt_policy *policy)
+bool mt_heap_op_is_sound(const struct mt_policy *policy, const char **why)
 {
     const struct mt_heap *heap = (const struct mt_heap *)(const void *)policy;
+    const struct mt_counters *counters = &heap->counters;
     uint64_t bytes[MT_BLOCK_PENDING + 1] = {0}, free_blocks = 0;
-    uint32_t id, live = 0;
+    uint32_t id;
 
+    if (!mt_block_store_is_sound(&heap->store, heap->may_touch, why))
+        return false;
     for (id = 0; id < heap->store.count; id++) {
         const struct mt_block *block = &heap->store.blocks[id];
-        if (block->state == MT_BLOCK_UNUSED)
-            continue;
-        if (block->state > MT_BLOCK_PENDING || !block->size_bytes ||
-            !neighbours_are_valid(heap, id))
-            return false;
-        bytes[block->state] += block->size_bytes;
+        MT_SOUND(why, block->state <= MT_BLOCK_PENDING);
+        bytes[block->state] += block->state == MT_BLOCK_UNUSED ? 0 : block->size_bytes;
         free_blocks += block->state == MT_BLOCK_FREE;
-        live++;
     }
-    return live == heap->store.live && lanes_are_valid(heap, free_blocks) &&
-           bytes[MT_BLOCK_ALLOCATED] == heap->counters.allocated.now &&
-           bytes[MT_BLOCK_ALLOCATED] + bytes[MT_BLOCK_PENDING] == heap->counters.active.now &&
-           heap->counters.active.now + bytes[MT_BLOCK_FREE] + heap->loose_bytes ==
-               heap->counters.reserved.now;
+    MT_SOUND(why, bytes[MT_BLOCK_ALLOCATED] == counters->allocated.now);
+    MT_SOUND(why, bytes[MT_BLOCK_ALLOCATED] + bytes[MT_BLOCK_PENDING] == counters->active.now);
+    MT_SOUND(why, counters->active.now + bytes[MT_BLOCK_FREE] + heap->loose_bytes ==
+                      counters->reserved.now);
+    MT_SOUND(why, mt_counters_agree(counters));
+    MT_SOUND(why, counters->allocations >= counters->frees);
+    return lanes_are_sound(heap, free_blocks, why);
 }

@@ -117,6 +117,6 @@ const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy);
 
 /* Blocks touch, merged where they should, are filed if and only if free, and
  * the counters are what the blocks say. */
-bool mt_heap_op_is_valid(const struct mt_policy *policy);
+bool mt_heap_op_is_sound(const struct mt_policy *policy, const char **why);
 
 #endif

@@ -2,6 +2,7 @@
  * back when its free completes. Counts each request in steps of `page_size`. */
 #include "heap.h"
 #include "policy_options.h"
+#include "check.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -58,6 +59,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
 
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 {
+    MT_ASSERT(policy->heap.store.blocks[handle].size_bytes % policy->page_bytes == 0);
     mt_heap_complete(&policy->heap, handle);
     return mt_heap_drop(&policy->heap, handle);
 }
@@ -74,5 +76,5 @@ const struct mt_policy_ops mt_policy_none = {
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_keep_cache,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

@@ -79,5 +79,5 @@ const struct mt_policy_ops mt_policy_ort = {
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_keep_cache,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

@@ -2,6 +2,7 @@
  * 2 MiB, any of which can back any request longer than 1 MiB; shorter ones share
  * pages by best fit. A page is free again when nothing lies in it. */
 #include "heap.h"
+#include "check.h"
 #include "util.h"
 
 enum { ALIGNMENT = 512 };
@@ -49,6 +50,7 @@ static enum mt_status map_pages(struct mt_heap *heap, uint64_t size_bytes, uint3
     status = mt_heap_place(heap, size_bytes, stream, 0, block);
     if (status != MT_OK)
         return status;
+    MT_ASSERT(fresh % PAGE == 0 && heap->loose_bytes >= reused);
     heap->loose_bytes -= reused;
     mt_level_add(&heap->counters.reserved, fresh);
     heap->counters.device_allocs += fresh / PAGE;
@@ -84,6 +86,7 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     mt_heap_merge(heap, handle);
     if (mt_block_is_split(&heap->store.blocks[handle]))
         return mt_heap_put(heap, handle);
+    MT_ASSERT(heap->store.blocks[handle].size_bytes % PAGE == 0);
     heap->loose_bytes += heap->store.blocks[handle].size_bytes;
     mt_block_drop(&heap->store, handle);
     return MT_OK;
@@ -93,6 +96,7 @@ static enum mt_status empty_cache(struct mt_policy *policy)
 {
     struct mt_heap *heap = &policy->heap;
 
+    MT_ASSERT(heap->loose_bytes % PAGE == 0);
     mt_level_sub(&heap->counters.reserved, heap->loose_bytes);
     heap->counters.device_frees += heap->loose_bytes / PAGE;
     heap->loose_bytes = 0;
@@ -109,5 +113,5 @@ const struct mt_policy_ops mt_policy_paged = {
     .free_completed = free_completed,
     .empty_cache = empty_cache,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

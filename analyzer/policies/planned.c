@@ -5,6 +5,7 @@
  * allocator, which has the rest of the device. */
 #include "policy.h"
 
+#include "check.h"
 #include "step_plan.h"
 #include "util.h"
 
@@ -46,6 +47,7 @@ static void join(struct mt_level *all, const struct mt_level *own, const struct 
         all->peak = mt_max_u64(all->peak, rest->peak + own->now);
     all->now = own->now + rest->now;
     all->peak = mt_max_u64(all->peak, all->now);
+    MT_ASSERT(own->now <= own->peak && rest->now <= rest->peak);
 }
 
 static void add_up(struct mt_policy *self, const struct mt_counters *rest)
@@ -143,7 +145,8 @@ static enum mt_status create_rest(struct mt_policy *self, const char *options,
     mt_device_init(&self->rest_device, limit, device->total_memory_bytes, false);
     /* addresses below the arena, so that the two never meet */
     if (self->own.reserved.now)
-        self->rest_device.next_synthetic = mt_min_u64(self->rest_device.next_synthetic, self->base);
+        self->rest_device.next_synthetic =
+            mt_round_down(mt_min_u64(self->rest_device.next_synthetic, self->base), 2 * MT_MIB);
     self->rest_device.complete_waiting = device->complete_waiting;
     self->rest_device.lane = device->lane;
     return mt_policy_pytorch.create(options, header, symbols, &self->rest_device, &self->rest,
@@ -219,6 +222,8 @@ static bool place(struct mt_policy *self, const struct mt_policy_request *reques
     const struct mt_plan_entry *entry = &self->plan->entries[id];
     uint32_t at = first_from(self, entry->offset);
 
+    MT_ASSERT(entry->offset + entry->bytes <= self->plan->arena_bytes);
+    MT_ASSERT(self->live_count <= self->plan->entry_count);
     if (!is_place_free(self, entry, at)) {
         self->device->plan_misses++;
         return false;
@@ -259,6 +264,8 @@ static enum mt_status free_requested(struct mt_policy *self, uint32_t handle)
     enum mt_status status = MT_OK;
 
     if (handle & IN_ARENA) {
+        MT_ASSERT((handle & ~IN_ARENA) < self->plan->entry_count);
+        MT_ASSERT(!self->blocks[handle & ~IN_ARENA].pending);
         self->blocks[handle & ~IN_ARENA].pending = true;
         self->own.frees++;
         mt_level_sub(&self->own.allocated, self->plan->entries[handle & ~IN_ARENA].bytes);
@@ -276,6 +283,7 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t handle)
     if (handle & IN_ARENA) {
         const struct mt_plan_entry *entry = &self->plan->entries[id];
         at = first_from(self, entry->offset);
+        MT_ASSERT(at < self->live_count && self->live[at] == id);
         memmove(self->live + at, self->live + at + 1,
                 (--self->live_count - at) * sizeof *self->live);
         mt_level_sub(&self->own.active, entry->bytes);
@@ -323,21 +331,24 @@ static const struct mt_counters *counters(const struct mt_policy *self)
 }
 
 /* Live blocks of the arena lie apart, within it, and are what is counted. */
-static bool is_valid(const struct mt_policy *self)
+static bool is_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t end = 0, active = 0, allocated = 0;
     uint32_t i;
 
     for (i = 0; i < self->live_count; i++) {
         const struct mt_plan_entry *entry = &self->plan->entries[self->live[i]];
-        if (entry->offset < end || entry->offset + entry->bytes > self->plan->arena_bytes)
-            return false;
+        MT_SOUND(why, entry->offset >= end);
+        MT_SOUND(why, entry->offset + entry->bytes <= self->plan->arena_bytes);
         end = entry->offset + entry->bytes;
         active += entry->bytes;
         allocated += self->blocks[self->live[i]].pending ? 0 : entry->bytes;
     }
-    return mt_policy_pytorch.is_valid(self->rest) && active == self->own.active.now &&
-           allocated == self->own.allocated.now;
+    MT_SOUND(why, active == self->own.active.now);
+    MT_SOUND(why, allocated == self->own.allocated.now);
+    MT_SOUND(why,
+             self->all.active.now == active + mt_policy_pytorch.counters(self->rest)->active.now);
+    return mt_policy_pytorch.is_sound(self->rest, why);
 }
 
 const struct mt_policy_ops mt_policy_planned = {
@@ -355,5 +366,5 @@ const struct mt_policy_ops mt_policy_planned = {
     .restore_block = restore_block,
     .restored = restored,
     .counters = counters,
-    .is_valid = is_valid,
+    .is_sound = is_sound,
 };

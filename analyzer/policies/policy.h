@@ -72,8 +72,12 @@ struct mt_policy_ops {
 
     const struct mt_counters *(*counters)(const struct mt_policy *policy);
 
-    /* Whole-structure check for tests: true if every invariant holds. */
-    bool (*is_valid)(const struct mt_policy *policy);
+    /* As `doubt`, of this instance: NULL if there is none. NULL = never. */
+    const char *(*own_doubt)(const struct mt_policy *policy);
+
+    /* Whole-structure check, between two calls: true if every invariant holds, else *why names the
+     * broken one. No trace, however damaged, may make it false. */
+    bool (*is_sound)(const struct mt_policy *policy, const char **why);
 };
 
 extern const struct mt_policy_ops mt_policy_best_fit;

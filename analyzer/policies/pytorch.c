@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "pytorch_pools.h"
 #include "pytorch_restore.h"
 #include "util.h"
@@ -37,16 +38,18 @@ static void destroy(struct mt_policy *policy)
     free(policy);
 }
 
-static void spell(const struct mt_pytorch_config *config, char *spelling, size_t size)
+static enum mt_status spell(const struct mt_pytorch_config *config, char *spelling, size_t size)
 {
     static const char name[] = "pytorch";
+    enum mt_status status;
 
     if (size < sizeof name + 1)
-        return;
+        return MT_OK;
     memcpy(spelling, name, sizeof name);
-    mt_pytorch_config_spell(config, spelling + sizeof name, size - sizeof name);
-    if (spelling[sizeof name])
+    status = mt_pytorch_config_spell(config, spelling + sizeof name, size - sizeof name);
+    if (!status && spelling[sizeof name])
         spelling[sizeof name - 1] = ':';
+    return status;
 }
 
 static enum mt_status create(const char *options, const struct mt_trace_header *header,
@@ -67,6 +70,8 @@ static enum mt_status create(const char *options, const struct mt_trace_header *
     if (status == MT_OK && self->pytorch.config.async_backend)
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                          "backend:cudaMallocAsync is not the caching allocator");
+    if (status == MT_OK)
+        status = spell(&self->pytorch.config, spelling, spelling_size);
     if (status != MT_OK) {
         destroy(self);
         return status;
@@ -75,7 +80,6 @@ static enum mt_status create(const char *options, const struct mt_trace_header *
         !device->limit_bytes)
         device->limit_bytes =
             (uint64_t)(self->pytorch.config.memory_fraction * (double)device->total_memory_bytes);
-    spell(&self->pytorch.config, spelling, spelling_size);
     *policy = self;
     return MT_OK;
 }
@@ -94,6 +98,8 @@ static struct mt_pytorch_search search_for(const struct mt_pytorch *self,
     search.pool = 2u * request->pool + (search.size_bytes <= MT_PYTORCH_SMALL_LIMIT);
     search.expandable = self->config.expandable_segments;
     search.is_private = request->pool != 0;
+    MT_ASSERT(search.size_bytes >= search.requested_bytes && search.size_bytes > 0);
+    MT_ASSERT(search.segment_bytes >= search.size_bytes);
     return search;
 }
 
@@ -149,6 +155,10 @@ static struct mt_free_cursor find_free(const struct mt_pytorch *self,
     if (search->size_bytes >= max_split &&
         at.entry->size_bytes >= search->size_bytes + self->config.max_non_split_rounding_bytes)
         return none;
+    MT_ASSERT(at.entry->size_bytes >= search->size_bytes);
+    MT_ASSERT(self->store.blocks[at.entry->block].state == MT_BLOCK_FREE);
+    MT_ASSERT(self->store.blocks[at.entry->block].pool == search->pool);
+    MT_ASSERT(self->store.blocks[at.entry->block].stream == search->stream);
     return at;
 }
 
@@ -188,7 +198,8 @@ static bool exceeds_limit(const struct mt_pytorch *self, const struct mt_pytorch
     uint64_t tested = mt_pytorch_total(self) + search->segment_bytes;
 
     device->most_tested_bytes = mt_max_u64(device->most_tested_bytes, tested);
-    return device->limit_bytes && tested > device->limit_bytes;
+    return tested > MT_PYTORCH_LARGEST_TOTAL ||
+           (device->limit_bytes && tested > device->limit_bytes);
 }
 
 /* New memory from the driver; MT_ERR_DEVICE_OOM beyond the limit. */
@@ -268,6 +279,7 @@ static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_se
         block->gc_base = self->pools[search->pool].gc_clock;
         return mt_free_set_move(&lane->free, search->found, block->size_bytes, block->addr, rest);
     }
+    MT_ASSERT(search->found.entry->block < self->store.count);
     mt_free_set_erase(&lane->free, search->found);
     return MT_OK;
 }
@@ -282,6 +294,8 @@ static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_
     uint64_t remaining = 0;
     struct mt_block *block;
 
+    MT_ASSERT(self->store.blocks[id].state == MT_BLOCK_FREE);
+    MT_ASSERT(self->store.blocks[id].size_bytes >= search->size_bytes);
     if (mt_pytorch_should_split(&self->config, self->store.blocks[id].size_bytes,
                                 search->size_bytes, search->expandable)) {
         status = mt_block_split(&self->store, id, search->size_bytes, &rest);
@@ -295,6 +309,8 @@ static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_
     block = &self->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
     block->requested_bytes = search->requested_bytes;
+    MT_ASSERT(rest == MT_NO_BLOCK || block->size_bytes == search->size_bytes);
+    MT_ASSERT(rest == MT_NO_BLOCK || block->next == rest);
     mt_count_alloc(&self->counters, block, remaining, was_split);
     return MT_OK;
 }
@@ -354,6 +370,7 @@ static enum mt_status free_requested(struct mt_policy *policy, uint32_t handle)
     struct mt_pytorch *self = &policy->pytorch;
     struct mt_block *block = &self->store.blocks[handle];
 
+    MT_ASSERT(handle < self->store.count && block->state == MT_BLOCK_ALLOCATED);
     block->state = MT_BLOCK_PENDING;
     mt_count_free_requested(&self->counters, block);
     return MT_OK;
@@ -366,6 +383,8 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     uint64_t size = block->size_bytes, merged;
     enum mt_status status;
 
+    MT_ASSERT(handle < self->store.count && block->state == MT_BLOCK_PENDING);
+    MT_ASSERT(!self->restoring);
     block->state = MT_BLOCK_FREE;
     status = mt_pytorch_file_freed(self, handle, &merged);
     mt_count_free_completed(&self->counters, size, block->requested_bytes, merged, block);
@@ -404,54 +423,16 @@ static const struct mt_counters *counters(const struct mt_policy *policy)
     return &policy->pytorch.counters;
 }
 
-/* ---- checking ------------------------------------------------------------- */
-
-/* Free blocks are in exactly one set, under their own key. */
-static bool sets_are_valid(const struct mt_pytorch *self)
+static const char *own_doubt(const struct mt_policy *policy)
 {
-    uint32_t id, filed = 0, reusable = 0, pool, lane;
-
-    for (id = 0; id < self->store.count; id++)
-        reusable += self->store.blocks[id].state == MT_BLOCK_FREE ||
-                    self->store.blocks[id].state == MT_BLOCK_UNMAPPED;
-    for (pool = 0; pool < self->pool_count; pool++) {
-        for (lane = 0; lane < self->pools[pool].lane_count; lane++) {
-            const struct mt_free_set *set = &self->pools[pool].lanes[lane].free;
-            struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
-            filed += (uint32_t)set->count;
-            filed += (uint32_t)self->pools[pool].lanes[lane].unmapped.count;
-            for (; at.entry; at = mt_free_set_next(set, at)) {
-                const struct mt_block *block = &self->store.blocks[at.entry->block];
-                if (block->state != MT_BLOCK_FREE || block->addr != at.entry->addr ||
-                    block->size_bytes != at.entry->size_bytes || block->pool != pool)
-                    return false;
-            }
-        }
-    }
-    return filed == reusable;
+    return policy->pytorch.config.unknown[0]
+               ? "the run had an allocator option that this version does not know"
+               : NULL;
 }
 
-/* free + used = reserved; the counters are what the blocks say. */
-static bool is_valid(const struct mt_policy *policy)
+static bool is_sound(const struct mt_policy *policy, const char **why)
 {
-    const struct mt_pytorch *self = &policy->pytorch;
-    uint64_t held = 0, allocated = 0, active = 0, inactive_split = 0;
-    uint32_t id;
-
-    for (id = 0; id < self->store.count; id++) {
-        const struct mt_block *block = &self->store.blocks[id];
-        if (block->state == MT_BLOCK_UNUSED || block->state == MT_BLOCK_UNMAPPED)
-            continue;
-        held += block->size_bytes;
-        allocated += block->state == MT_BLOCK_ALLOCATED ? block->size_bytes : 0;
-        active += block->state != MT_BLOCK_FREE ? block->size_bytes : 0;
-        if (block->state == MT_BLOCK_FREE && !block->expandable && mt_block_is_split(block))
-            inactive_split += block->size_bytes;
-    }
-    return mt_block_store_is_valid(&self->store) && sets_are_valid(self) &&
-           held == self->counters.reserved.now && allocated == self->counters.allocated.now &&
-           active == self->counters.active.now &&
-           inactive_split == self->counters.inactive_split.now;
+    return mt_pytorch_is_sound(&policy->pytorch, why);
 }
 
 const struct mt_policy_ops mt_policy_pytorch = {
@@ -469,5 +450,6 @@ const struct mt_policy_ops mt_policy_pytorch = {
     .restore_block = restore_block,
     .restored = restored,
     .counters = counters,
-    .is_valid = is_valid,
+    .own_doubt = own_doubt,
+    .is_sound = is_sound,
 };

@@ -245,13 +245,23 @@ static enum mt_status read_option(const char **at, struct token key,
     return refuse(error, key, "is not one of PyTorch's allocator options");
 }
 
+/* Of a recorded option that is not understood, the name is kept, and the value is skipped. */
+static void skip_unknown(const char **at, struct token key, struct mt_pytorch_config *config)
+{
+    size_t length = mt_min_u64(key.length, sizeof config->unknown - 1);
+
+    if (!config->unknown[0])
+        memcpy(config->unknown, length ? key.text : "?", length ? length : 1);
+    skip_value(at);
+}
+
 /* One walk over the string. PyTorch reads large_segment_size_mb before all
  * others, because their limits depend on it: hence two walks. */
-static enum mt_status walk(const char *text, bool large_segment_only,
+static enum mt_status walk(const char *text, bool large_segment_only, bool is_recorded,
                            struct mt_pytorch_config *config, bool *rounding_given,
                            struct mt_error *error)
 {
-    const char *at = text;
+    const char *at = text, *value;
 
     while (*at) {
         struct token key = next_token(&at);
@@ -260,12 +270,21 @@ static enum mt_status walk(const char *text, bool large_segment_only,
             continue;
         if (!key.length && !*at)
             break;
-        if (!take(&at, ":="))
-            return refuse(error, key, "has no value");
+        if (!take(&at, ":=")) {
+            if (!is_recorded)
+                return refuse(error, key, "has no value");
+            skip_unknown(&at, key, config);
+        }
+        value = at;
         if (large_segment_only != token_is(key, "large_segment_size_mb"))
             skip_value(&at);
         else
             status = read_option(&at, key, config, rounding_given, error);
+        if (is_recorded && (status != MT_OK || (*at && *at != ','))) {
+            at = value;
+            skip_unknown(&at, key, config);
+            status = MT_OK;
+        }
         if (status != MT_OK)
             return status;
         if (*at && !take(&at, ","))
@@ -274,19 +293,25 @@ static enum mt_status walk(const char *text, bool large_segment_only,
     return MT_OK;
 }
 
-enum mt_status mt_pytorch_config_parse(const char *text, struct mt_pytorch_config *config,
-                                       struct mt_error *error)
+static enum mt_status read_all(const char *text, bool is_recorded, struct mt_pytorch_config *config,
+                               struct mt_error *error)
 {
     bool rounding_given = false;
     enum mt_status status;
 
     mt_pytorch_config_defaults(config);
-    status = walk(text, true, config, &rounding_given, error);
+    status = walk(text, true, is_recorded, config, &rounding_given, error);
     if (status == MT_OK) {
         config->max_non_split_rounding_bytes = config->large_segment_bytes;
-        status = walk(text, false, config, &rounding_given, error);
+        status = walk(text, false, is_recorded, config, &rounding_given, error);
     }
     return status;
+}
+
+enum mt_status mt_pytorch_config_parse(const char *text, struct mt_pytorch_config *config,
+                                       struct mt_error *error)
+{
+    return read_all(text, false, config, error);
 }
 
 /* ---- what the trace recorded -------------------------------------------- */
@@ -329,7 +354,7 @@ enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
 
     mt_pytorch_config_defaults(config);
     if (header && header->allocator_options) {
-        status = mt_pytorch_config_parse(header->allocator_options, config, error);
+        status = read_all(header->allocator_options, true, config, error);
         if (status != MT_OK)
             return status;
     }
@@ -375,9 +400,25 @@ static void spell_mib(struct mt_buf *out, const char *key, uint64_t bytes, uint6
         mt_buf_printf(out, "%s:%llu,", key, (unsigned long long)(bytes / MT_MIB));
 }
 
-void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size)
+/* In millionths. What lies between 0 and 1 must not round to either: there, the
+ * options mean something else. */
+static void spell_fraction(struct mt_buf *out, const char *key, double value)
+{
+    if (value > 0 && value < 0.000001)
+        value = 0.000001;
+    if (value > 0.999999 && value < 1)
+        value = 0.999999;
+    mt_buf_add_text(out, key);
+    mt_buf_add_char(out, ':');
+    mt_buf_add_decimal(out, value, 6);
+    mt_buf_add_char(out, ',');
+}
+
+enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
+                                       size_t size)
 {
     struct mt_buf out = {0};
+    enum mt_status status;
     size_t length;
 
     if (config->expandable_segments)
@@ -386,19 +427,14 @@ void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
     spell_mib(&out, "large_segment_size_mb", config->large_segment_bytes, 20 * MT_MIB);
     spell_mib(&out, "max_non_split_rounding_mb", config->max_non_split_rounding_bytes,
               config->large_segment_bytes);
-    if (config->gc_threshold > 0) {
-        mt_buf_add_text(&out, "garbage_collection_threshold:");
-        mt_buf_add_decimal(&out, config->gc_threshold, 6);
-        mt_buf_add_char(&out, ',');
-    }
-    if (config->memory_fraction < 1) {
-        mt_buf_add_text(&out, "per_process_memory_fraction:");
-        mt_buf_add_decimal(&out, config->memory_fraction, 6);
-        mt_buf_add_char(&out, ',');
-    }
+    if (config->gc_threshold > 0)
+        spell_fraction(&out, "garbage_collection_threshold", config->gc_threshold);
+    if (config->memory_fraction < 1)
+        spell_fraction(&out, "per_process_memory_fraction", config->memory_fraction);
     spell_divisions(config, &out);
     length = out.length ? out.length - 1 : 0; /* without the last comma */
-    if (size) {
+    status = out.failed ? MT_ERR_MEMORY : MT_OK;
+    if (!status && size) {
         if (length >= size)
             length = size - 1;
         if (length)
@@ -406,6 +442,7 @@ void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
         text[length] = '\0';
     }
     mt_buf_release(&out);
+    return status;
 }
 
 /* ---- sizes --------------------------------------------------------------- */

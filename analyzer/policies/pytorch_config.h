@@ -23,6 +23,9 @@ struct mt_pytorch_config {
     uint64_t divisions[MT_PYTORCH_DIVISIONS]; /* [i]: sizes in [2^i, 2^(i+1)) MiB */
     bool expandable_segments;
     bool async_backend; /* backend:cudaMallocAsync: another allocator */
+    /* The first recorded option that was not understood, as far as it fits; "" if none. A newer
+     * PyTorch may have options that this version does not know. */
+    char unknown[64];
 };
 
 void mt_pytorch_config_defaults(struct mt_pytorch_config *config);
@@ -34,13 +37,16 @@ enum mt_status mt_pytorch_config_parse(const char *text, struct mt_pytorch_confi
                                        struct mt_error *error) MT_MUST_USE;
 
 /* What the recorded run had: its option string, then the numeric settings that
- * the trace carries (they win: PyTorch prints what is in force). */
+ * the trace carries (they win: PyTorch prints what is in force). Options that cannot be read are
+ * left out, the first of them is config->unknown. */
 enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
                                           struct mt_pytorch_config *config,
                                           struct mt_error *error) MT_MUST_USE;
 
-/* Canonical spelling, options that differ from the defaults only; "" if none. */
-void mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text, size_t size);
+/* Canonical spelling, options that differ from the defaults only; "" if none.
+ * MT_ERR_MEMORY leaves `text` as it was. */
+enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
+                                       size_t size) MT_MUST_USE;
 
 /* Bytes of the block for a request (notes, allocators 1.2); > 0. */
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size_bytes);

@@ -6,6 +6,7 @@
  * A request may use a free block at the growing end and map only the rest. */
 #include "pytorch_pools.h"
 
+#include "check.h"
 #include "util.h"
 
 /* If the GPU's size is not recorded, a reservation of this many bytes stands
@@ -53,6 +54,7 @@ static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch
     fresh.reservation = policy->reservation_count++;
     fresh.state = MT_BLOCK_UNMAPPED;
     fresh.expandable = true;
+    MT_ASSERT(va % chunk == 0 && va >= search->size_bytes);
     status = mt_block_new(&policy->store, &fresh, block);
     return status == MT_OK ? mt_pytorch_insert(policy, *block) : status;
 }
@@ -89,6 +91,8 @@ static enum mt_status map(struct mt_pytorch *policy, uint32_t id, uint64_t size_
     enum mt_status status;
     struct mt_block *block;
 
+    MT_ASSERT(policy->store.blocks[id].state == MT_BLOCK_UNMAPPED && size_bytes > 0);
+    MT_ASSERT(size_bytes <= policy->store.blocks[id].size_bytes);
     mt_pytorch_remove(policy, id);
     if (bytes < policy->store.blocks[id].size_bytes) {
         uint32_t rest;
@@ -131,8 +135,11 @@ enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pyto
         status = map(policy, next, mt_min_u64(missing, policy->store.blocks[next].size_bytes));
         *block = next; /* it swallowed the one before */
     }
-    if (status == MT_OK)
+    if (status == MT_OK) {
+        MT_ASSERT(policy->store.blocks[*block].state == MT_BLOCK_FREE);
+        MT_ASSERT(policy->store.blocks[*block].size_bytes >= search->size_bytes);
         mt_pytorch_remove(policy, *block);
+    }
     return status;
 }
 
@@ -175,8 +182,10 @@ enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t id)
     enum mt_status status = MT_OK;
     uint32_t stream = block->stream;
 
+    MT_ASSERT(block->expandable && block->state == MT_BLOCK_FREE);
     if (begin >= end)
         return MT_OK;
+    MT_ASSERT(begin >= block->addr && end <= block->addr + block->size_bytes);
     mt_pytorch_remove(policy, id);
     if (begin > block->addr)
         status = keep_low(policy, &id, begin - block->addr);
@@ -190,6 +199,7 @@ enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t id)
     if (status != MT_OK)
         return status;
     block = &policy->store.blocks[id];
+    MT_ASSERT(block->addr == begin && block->size_bytes == end - begin);
     block->state = MT_BLOCK_UNMAPPED;
     mt_pytorch_try_merge(policy, id, block->previous);
     mt_pytorch_try_merge(policy, id, block->next);

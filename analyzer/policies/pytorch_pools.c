@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "grow.h"
 
 static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
@@ -59,6 +60,8 @@ enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
 
     if (!lane)
         return MT_ERR_MEMORY;
+    MT_ASSERT(block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED);
+    MT_ASSERT(lane->stream == block->stream);
     if (block->state == MT_BLOCK_UNMAPPED)
         return mt_free_set_insert(&lane->unmapped, 0, block->addr, id);
     block->gc_base = policy->pools[block->pool].gc_clock;
@@ -69,13 +72,16 @@ void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
 {
     const struct mt_block *block = &policy->store.blocks[id];
     struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, block->pool, block->stream);
+    bool was_filed;
 
     if (!lane)
         return; /* the lane exists: the block was inserted into it */
     if (block->state == MT_BLOCK_UNMAPPED)
-        mt_free_set_remove(&lane->unmapped, 0, block->addr);
+        was_filed = mt_free_set_remove(&lane->unmapped, 0, block->addr, id);
     else
-        mt_free_set_remove(&lane->free, block->size_bytes, block->addr);
+        was_filed = mt_free_set_remove(&lane->free, block->size_bytes, block->addr, id);
+    (void)was_filed;
+    MT_ASSERT(was_filed);
 }
 
 uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t id, uint32_t other)
@@ -85,6 +91,8 @@ uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t id, uint32_t o
     if (other == MT_NO_BLOCK || policy->store.blocks[other].state != policy->store.blocks[id].state)
         return 0;
     bytes = policy->store.blocks[other].size_bytes;
+    MT_ASSERT(policy->store.blocks[other].pool == policy->store.blocks[id].pool);
+    MT_ASSERT(policy->store.blocks[other].stream == policy->store.blocks[id].stream);
     mt_pytorch_remove(policy, other);
     mt_block_merge(&policy->store, id, other);
     return bytes;
@@ -104,6 +112,7 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
     struct mt_free_cursor at;
 
     *merged_bytes = 0;
+    MT_ASSERT(block->state == MT_BLOCK_FREE);
     if (!is_free(policy, kept))
         return mt_pytorch_insert(policy, id);
     if (kept == block->previous)
@@ -111,7 +120,8 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
     lane = mt_pytorch_lane(policy, block->pool, block->stream);
     if (!lane)
         return MT_ERR_MEMORY;
-    at = mt_free_set_find(&lane->free, blocks[kept].size_bytes, blocks[kept].addr);
+    at = mt_free_set_find_block(&lane->free, blocks[kept].size_bytes, blocks[kept].addr, kept);
+    MT_ASSERT(at.entry && blocks[kept].pool == block->pool);
     *merged_bytes += blocks[kept].size_bytes;
     mt_block_merge(&policy->store, id, kept);
     block->gc_base = policy->pools[block->pool].gc_clock;

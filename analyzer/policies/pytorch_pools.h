@@ -9,6 +9,9 @@
 #include "free_set.h"
 #include "pytorch_config.h"
 
+/* No machine has more; keeps sums of sizes far from overflow whatever a trace claims. */
+#define MT_PYTORCH_LARGEST_TOTAL ((uint64_t)1 << 60)
+
 /* Free blocks of one stream in one pool. */
 struct mt_pytorch_lane {
     uint32_t stream;
@@ -36,6 +39,7 @@ struct mt_pytorch {
     uint32_t pool_count;
     uint32_t reservation_count;
     struct mt_counters counters;
+    bool restoring;        /* state is put back: nothing is in a set yet */
     uint32_t restore_hint; /* free block that the last restored one left over */
     uint32_t *scratch;     /* handles collected before a pool changes */
     size_t scratch_count, scratch_capacity;
@@ -99,5 +103,9 @@ enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
                                             const struct mt_pytorch_search *search,
                                             bool *released) MT_MUST_USE;
 enum mt_status mt_pytorch_collect_garbage(struct mt_pytorch *policy) MT_MUST_USE;
+
+/* Blocks touch and are merged, what can be used again is filed where it belongs, and the counters
+ * are what the blocks say. Not while state is put back. */
+bool mt_pytorch_is_sound(const struct mt_pytorch *policy, const char **why);
 
 #endif

@@ -2,6 +2,7 @@
  * for oversize blocks under max_split_size, and garbage collection. */
 #include "pytorch_pools.h"
 
+#include "check.h"
 #include "grow.h"
 
 static enum mt_status collect(struct mt_pytorch *policy, uint32_t block)
@@ -19,6 +20,8 @@ static enum mt_status release_segment(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block block = policy->store.blocks[id];
 
+    MT_ASSERT(block.state == MT_BLOCK_FREE && !block.expandable);
+    MT_ASSERT(!mt_block_is_split(&block) && policy->counters.segments.now > 0);
     mt_pytorch_remove(policy, id);
     mt_block_drop(&policy->store, id);
     mt_level_sub(&policy->counters.reserved, block.size_bytes);
@@ -118,6 +121,14 @@ enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy)
     return release_owner(policy, 0);
 }
 
+/* Oversize blocks are never split, unless a trace that starts in the middle has them so. */
+static bool is_whole_segment(const struct mt_pytorch *policy, uint32_t id)
+{
+    const struct mt_block *block = &policy->store.blocks[id];
+
+    return !block->expandable && !mt_block_is_split(block);
+}
+
 /* Releases oversize blocks of the lane from the largest down until `wanted`
  * bytes are free; too few are released all the same, and the answer is no. */
 static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytorch_lane *lane,
@@ -132,7 +143,7 @@ static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytor
     policy->scratch_count = 0;
     for (; total < wanted && at.entry && at.entry->size_bytes >= policy->config.max_split_bytes;
          at = mt_free_set_previous(&lane->free, at)) {
-        if (policy->store.blocks[at.entry->block].expandable)
+        if (!is_whole_segment(policy, at.entry->block))
             continue;
         total += at.entry->size_bytes;
         status = collect(policy, at.entry->block);
@@ -160,7 +171,7 @@ enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
     if (search->size_bytes > wanted)
         wanted = search->size_bytes;
     at = mt_free_set_find(&lane->free, wanted, 0);
-    if (!at.entry || policy->store.blocks[at.entry->block].expandable)
+    if (!at.entry || !is_whole_segment(policy, at.entry->block))
         return release_largest(policy, lane, wanted, released);
     *released = true;
     return release_segment(policy, at.entry->block);
@@ -168,6 +179,7 @@ enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
 
 static uint64_t age_of(const struct mt_pytorch *policy, const struct mt_block *block)
 {
+    MT_ASSERT(block->gc_base <= policy->pools[block->pool].gc_clock);
     return policy->pools[block->pool].gc_clock - block->gc_base;
 }
 
@@ -187,6 +199,7 @@ static enum mt_status collect_old(struct mt_pytorch *policy, double mean_age, ui
         if (block->expandable || (double)age_of(policy, block) < mean_age)
             continue;
         *reclaimed += block->size_bytes;
+        MT_ASSERT(*count > 0 && *total_age >= age_of(policy, block));
         *total_age -= age_of(policy, block);
         --*count;
         policy->scratch[i] = MT_NO_BLOCK;

@@ -2,6 +2,7 @@
  * they were, then everything that is left over is free. */
 #include "pytorch_restore.h"
 
+#include "check.h"
 #include "util.h"
 
 static bool is_small_segment(const struct mt_pytorch *self, const struct mt_event *segment)
@@ -24,6 +25,7 @@ static enum mt_status append(struct mt_pytorch *self, uint32_t last, uint32_t id
     enum mt_status status;
     uint32_t between;
 
+    MT_ASSERT(below->next == MT_NO_BLOCK && block->addr >= end && block->expandable);
     block->reservation = below->reservation;
     if (block->addr > end) {
         gap.addr = end;
@@ -58,7 +60,8 @@ static uint32_t last_of_reservation(const struct mt_pytorch *self, const struct 
     for (id = self->store.count; id-- > 0;) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->expandable && block->stream == range->stream && block->pool == range->pool &&
-            block->next == MT_NO_BLOCK && block->addr < range->addr &&
+            block->next == MT_NO_BLOCK && block->state != MT_BLOCK_UNUSED &&
+            block->addr < range->addr && block->size_bytes <= range->addr - block->addr &&
             range->addr - block->addr < reservation_bytes(self))
             return id;
     }
@@ -77,8 +80,12 @@ enum mt_status mt_pytorch_restore_segment(struct mt_pytorch *self, const struct 
     fresh.pool = (uint16_t)(2u * event->pool + is_small_segment(self, event));
     fresh.expandable = event->kind == MT_EVENT_SEGMENT_MAP;
     fresh.state = MT_BLOCK_FREE;
-    if (!fresh.size_bytes || !mt_pytorch_lane(self, fresh.pool, fresh.stream))
-        return fresh.size_bytes ? MT_ERR_MEMORY : MT_ERR_FORMAT;
+    if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
+        fresh.size_bytes > MT_PYTORCH_LARGEST_TOTAL - self->counters.reserved.now)
+        return MT_OK; /* no block can lie in it */
+    if (!mt_pytorch_lane(self, fresh.pool, fresh.stream))
+        return MT_ERR_MEMORY;
+    self->restoring = true;
     below = fresh.expandable ? last_of_reservation(self, &fresh) : MT_NO_BLOCK;
     if (below == MT_NO_BLOCK)
         fresh.reservation = self->reservation_count++;
@@ -123,6 +130,7 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
         id = free_block_at(self, event->addr, size);
     if (!size || id == MT_NO_BLOCK)
         return MT_ERR_FORMAT;
+    self->restoring = true;
     if (event->addr > self->store.blocks[id].addr) {
         status = mt_block_split(&self->store, id, event->addr - self->store.blocks[id].addr, &rest);
         id = rest;
@@ -133,11 +141,14 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
     }
     if (status != MT_OK)
         return status;
+    MT_ASSERT(self->store.blocks[id].size_bytes == size);
+    MT_ASSERT(self->store.blocks[id].addr == event->addr);
     self->store.blocks[id].state = MT_BLOCK_ALLOCATED;
-    self->store.blocks[id].requested_bytes = event->size_bytes;
+    self->store.blocks[id].requested_bytes = mt_min_u64(event->size_bytes, size);
     self->counters.allocated.now += size;
     self->counters.active.now += size;
-    self->counters.requested.now += event->size_bytes;
+    self->counters.requested.now += mt_min_u64(event->size_bytes, size);
+    MT_ASSERT(self->counters.active.now <= self->counters.reserved.now);
     *handle = id;
     return MT_OK;
 }
@@ -149,6 +160,7 @@ static enum mt_status add_unmapped_end(struct mt_pytorch *self, uint32_t last)
     enum mt_status status;
     uint32_t id;
 
+    MT_ASSERT(rest.expandable && rest.next == MT_NO_BLOCK);
     rest.addr += rest.size_bytes;
     rest.size_bytes = mt_round_up(reservation_bytes(self), self->config.large_segment_bytes);
     rest.state = MT_BLOCK_UNMAPPED;
@@ -158,6 +170,20 @@ static enum mt_status add_unmapped_end(struct mt_pytorch *self, uint32_t last)
     self->store.blocks[id].previous = last;
     self->store.blocks[last].next = id;
     return MT_OK;
+}
+
+/* Ranges that touch are mapped one by one; what is free in them is one block. */
+static void merge_touching(struct mt_pytorch *self)
+{
+    uint32_t id, next;
+
+    for (id = 0; id < self->store.count; id++) {
+        const struct mt_block *block = &self->store.blocks[id];
+        while ((block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED) &&
+               (next = block->next) != MT_NO_BLOCK &&
+               self->store.blocks[next].state == block->state)
+            mt_block_merge(&self->store, id, next);
+    }
 }
 
 enum mt_status mt_pytorch_restored(struct mt_pytorch *self)
@@ -171,6 +197,9 @@ enum mt_status mt_pytorch_restored(struct mt_pytorch *self)
             block->state != MT_BLOCK_UNMAPPED)
             status = add_unmapped_end(self, id);
     }
+    merge_touching(self);
+    self->counters.inactive_split.now = 0;
+    self->restoring = false;
     for (id = 0; status == MT_OK && id < self->store.count; id++) {
         const struct mt_block *block = &self->store.blocks[id];
         if (block->state != MT_BLOCK_FREE && block->state != MT_BLOCK_UNMAPPED)

@@ -6,12 +6,16 @@
 
 #include <stdlib.h>
 
+#include "check.h"
 #include "free_set.h"
 #include "pytorch_config.h"
 #include "util.h"
 
 /* A block that lies in no segment of the trace is a segment of its own. */
 enum { RESERVATION_OWN = 1 };
+
+/* No machine has more; keeps sums of sizes far from overflow whatever a trace claims. */
+static const uint64_t LARGEST_TOTAL = (uint64_t)1 << 60;
 
 struct mt_policy {
     struct mt_pytorch_config config;
@@ -62,7 +66,10 @@ static enum mt_status file(struct mt_policy *self, uint32_t id)
 
 static void unfile(struct mt_policy *self, uint32_t id)
 {
-    mt_free_set_remove(&self->by_addr, self->store.blocks[id].addr, 0);
+    bool was_filed = mt_free_set_remove(&self->by_addr, self->store.blocks[id].addr, 0, id);
+
+    (void)was_filed;
+    MT_ASSERT(was_filed);
 }
 
 /* The block that holds addr, MT_NO_BLOCK if none does. */
@@ -82,6 +89,7 @@ static void merge_free(struct mt_policy *self, uint32_t id, uint32_t other, uint
 {
     if (other == MT_NO_BLOCK || self->store.blocks[other].state != MT_BLOCK_FREE)
         return;
+    MT_ASSERT(self->store.blocks[id].state == MT_BLOCK_FREE);
     *merged += self->store.blocks[other].size_bytes;
     unfile(self, other);
     mt_block_merge(&self->store, id, other);
@@ -101,8 +109,10 @@ static void join(struct mt_policy *self, uint32_t low, uint32_t high)
 {
     struct mt_block *below = &self->store.blocks[low], *above = &self->store.blocks[high];
 
+    /* segments of a damaged trace may overlap: those do not touch */
     if (below->expandable && above->expandable && below->stream == above->stream &&
-        below->next == MT_NO_BLOCK && above->previous == MT_NO_BLOCK) {
+        below->addr + below->size_bytes == above->addr && below->next == MT_NO_BLOCK &&
+        above->previous == MT_NO_BLOCK) {
         below->next = high;
         above->previous = low;
     }
@@ -123,6 +133,7 @@ static enum mt_status add_segment(struct mt_policy *self, const struct mt_event 
     fresh.stream = event->stream;
     fresh.expandable = event->kind == MT_EVENT_SEGMENT_MAP;
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
+        fresh.size_bytes > LARGEST_TOTAL - self->counters.reserved.now ||
         block_at(self, fresh.addr) != MT_NO_BLOCK)
         return MT_OK; /* impossible; the engine counts what is not exact */
     status = mt_block_new(&self->store, &fresh, &id);
@@ -144,15 +155,50 @@ static enum mt_status add_segment(struct mt_policy *self, const struct mt_event 
     return file(self, id);
 }
 
+static uint64_t inactive_bytes(const struct mt_policy *self, uint32_t id)
+{
+    const struct mt_block *block = &self->store.blocks[id];
+
+    return id != MT_NO_BLOCK && block->state == MT_BLOCK_FREE && !block->expandable &&
+                   mt_block_is_split(block)
+               ? block->size_bytes
+               : 0;
+}
+
+/* Takes a block out of its segment: what lay around it are strangers now, segments of their own. */
+static void take_out(struct mt_policy *self, uint32_t id)
+{
+    struct mt_block *block = &self->store.blocks[id];
+    uint32_t below = block->previous, above = block->next;
+    uint64_t parts = (below != MT_NO_BLOCK ? 1u : 0u) + (above != MT_NO_BLOCK ? 1u : 0u);
+
+    if (below != MT_NO_BLOCK)
+        self->store.blocks[below].next = MT_NO_BLOCK;
+    if (above != MT_NO_BLOCK)
+        self->store.blocks[above].previous = MT_NO_BLOCK;
+    block->previous = block->next = MT_NO_BLOCK;
+    if (!block->expandable) {
+        mt_level_add(&self->counters.segments, parts);
+        mt_level_sub(&self->counters.segments, 1);
+    }
+    mt_level_sub(&self->counters.reserved, block->size_bytes);
+    self->counters.device_frees++;
+    mt_block_drop(&self->store, id);
+    if (below != MT_NO_BLOCK)
+        mt_level_add(&self->counters.inactive_split, inactive_bytes(self, below));
+    if (above != MT_NO_BLOCK)
+        mt_level_add(&self->counters.inactive_split, inactive_bytes(self, above));
+}
+
 /* Takes [addr, addr + size) away; it must be free. */
 static enum mt_status remove_segment(struct mt_policy *self, const struct mt_event *event)
 {
     uint32_t id = block_at(self, event->addr), high;
     enum mt_status status;
-    struct mt_block *block;
 
-    if (id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE)
+    if (!event->size_bytes || id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE)
         return MT_OK;
+    mt_level_sub(&self->counters.inactive_split, inactive_bytes(self, id));
     if (event->addr > self->store.blocks[id].addr) {
         status = cut(self, id, event->addr, &high);
         if (status != MT_OK)
@@ -165,18 +211,7 @@ static enum mt_status remove_segment(struct mt_policy *self, const struct mt_eve
             return status;
     }
     unfile(self, id);
-    block = &self->store.blocks[id];
-    mt_level_sub(&self->counters.reserved, block->size_bytes);
-    if (!block->expandable)
-        mt_level_sub(&self->counters.segments, 1);
-    self->counters.device_frees++;
-    /* what lay around it are strangers now */
-    if (block->previous != MT_NO_BLOCK)
-        self->store.blocks[block->previous].next = MT_NO_BLOCK;
-    if (block->next != MT_NO_BLOCK)
-        self->store.blocks[block->next].previous = MT_NO_BLOCK;
-    block->previous = block->next = MT_NO_BLOCK;
-    mt_block_drop(&self->store, id);
+    take_out(self, id);
     self->flushed = !self->explicit_flush;
     return MT_OK;
 }
@@ -236,7 +271,7 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
 {
     uint32_t id = block_at(self, request->addr), rest;
     enum mt_status status = MT_OK;
-    uint64_t available, size, remaining = 0;
+    uint64_t available, size, remaining = 0, below = 0, own_bytes;
     bool was_split;
     struct mt_block *block;
 
@@ -249,14 +284,19 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
         self->counters.ooms++;
         return MT_ERR_DEVICE_OOM;
     }
-    if (id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE)
-        status = add_own_segment(
-            self, request->addr,
-            request->block_bytes ? request->block_bytes : mt_max_u64(request->size_bytes, 1), &id);
+    own_bytes = request->block_bytes ? request->block_bytes : mt_max_u64(request->size_bytes, 1);
+    if (id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE) {
+        if (own_bytes > LARGEST_TOTAL - self->counters.reserved.now) {
+            self->counters.ooms++;
+            return MT_ERR_DEVICE_OOM;
+        }
+        status = add_own_segment(self, request->addr, own_bytes, &id);
+    }
     if (status != MT_OK)
         return status;
     was_split = mt_block_is_split(&self->store.blocks[id]);
     if (request->addr > self->store.blocks[id].addr) {
+        below = request->addr - self->store.blocks[id].addr;
         status = cut(self, id, request->addr, &rest);
         if (status != MT_OK)
             return status;
@@ -271,9 +311,11 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
             return status;
         remaining = available - size;
     }
+    remaining += below;
     block = &self->store.blocks[id];
     block->state = MT_BLOCK_ALLOCATED;
-    block->requested_bytes = request->size_bytes;
+    block->requested_bytes = mt_min_u64(request->size_bytes, block->size_bytes);
+    MT_ASSERT(block->addr == request->addr && block->size_bytes == size);
     mt_count_alloc(&self->counters, block, remaining, was_split);
     *out = (struct mt_policy_block){id, block->addr, block->size_bytes};
     return MT_OK;
@@ -281,6 +323,8 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
 
 static enum mt_status free_requested(struct mt_policy *self, uint32_t handle)
 {
+    MT_ASSERT(handle < self->store.count);
+    MT_ASSERT(self->store.blocks[handle].state == MT_BLOCK_ALLOCATED);
     self->store.blocks[handle].state = MT_BLOCK_PENDING;
     mt_count_free_requested(&self->counters, &self->store.blocks[handle]);
     return MT_OK;
@@ -291,6 +335,7 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t id)
     struct mt_block *block = &self->store.blocks[id];
     uint64_t size = block->size_bytes, merged = 0;
 
+    MT_ASSERT(id < self->store.count && block->state == MT_BLOCK_PENDING);
     block->state = MT_BLOCK_FREE;
     if (block->reservation == RESERVATION_OWN) {
         mt_count_free_completed(&self->counters, size, block->requested_bytes, 0, block);
@@ -343,11 +388,8 @@ static enum mt_status restored(struct mt_policy *self)
 
     /* blocks came in one by one, segments were whole before: count again */
     self->counters.inactive_split.now = 0;
-    for (id = 0; id < self->store.count; id++) {
-        const struct mt_block *block = &self->store.blocks[id];
-        if (block->state == MT_BLOCK_FREE && !block->expandable && mt_block_is_split(block))
-            self->counters.inactive_split.now += block->size_bytes;
-    }
+    for (id = 0; id < self->store.count; id++)
+        self->counters.inactive_split.now += inactive_bytes(self, id);
     mt_counters_restart(&self->counters);
     return MT_OK;
 }
@@ -357,11 +399,47 @@ static const struct mt_counters *counters_of(const struct mt_policy *self)
     return &self->counters;
 }
 
-static bool is_valid(const struct mt_policy *self)
+/* Every block is filed under its address. */
+static bool places_are_sound(const struct mt_policy *self, const char **why)
 {
-    return self->by_addr.count == self->store.live &&
-           self->counters.allocated.now <= self->counters.active.now &&
-           self->counters.active.now <= self->counters.reserved.now;
+    struct mt_free_cursor at = mt_free_set_find(&self->by_addr, 0, 0);
+
+    if (!mt_free_set_is_sound(&self->by_addr, why))
+        return false;
+    MT_SOUND(why, self->by_addr.count == self->store.live);
+    for (; at.entry; at = mt_free_set_next(&self->by_addr, at)) {
+        MT_SOUND(why, at.entry->block < self->store.count);
+        MT_SOUND(why, self->store.blocks[at.entry->block].state != MT_BLOCK_UNUSED);
+        MT_SOUND(why, self->store.blocks[at.entry->block].addr == at.entry->size_bytes);
+    }
+    return true;
+}
+
+static bool is_sound(const struct mt_policy *self, const char **why)
+{
+    const struct mt_counters *counters = &self->counters;
+    uint64_t bytes[MT_BLOCK_PENDING + 1] = {0}, inactive = 0, segments = 0;
+    uint32_t id;
+
+    if (!mt_block_store_is_sound(&self->store, false, why) || !places_are_sound(self, why))
+        return false;
+    for (id = 0; id < self->store.count; id++) {
+        const struct mt_block *block = &self->store.blocks[id];
+        MT_SOUND(why, block->state <= MT_BLOCK_PENDING);
+        if (block->state == MT_BLOCK_UNUSED)
+            continue;
+        bytes[block->state] += block->size_bytes;
+        inactive += inactive_bytes(self, id);
+        segments += !block->expandable && block->previous == MT_NO_BLOCK &&
+                    block->reservation != RESERVATION_OWN;
+    }
+    MT_SOUND(why, bytes[MT_BLOCK_ALLOCATED] == counters->allocated.now);
+    MT_SOUND(why, bytes[MT_BLOCK_ALLOCATED] + bytes[MT_BLOCK_PENDING] == counters->active.now);
+    MT_SOUND(why, counters->active.now + bytes[MT_BLOCK_FREE] == counters->reserved.now);
+    MT_SOUND(why, inactive == counters->inactive_split.now);
+    MT_SOUND(why, segments == counters->segments.now);
+    MT_SOUND(why, mt_counters_agree(counters));
+    return true;
 }
 
 const struct mt_block_store *mt_recorded_blocks(const struct mt_policy *self)
@@ -385,5 +463,5 @@ const struct mt_policy_ops mt_policy_recorded = {
     .restored = restored,
     .follow_segment = follow_segment,
     .counters = counters_of,
-    .is_valid = is_valid,
+    .is_sound = is_sound,
 };

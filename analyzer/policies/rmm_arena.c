@@ -2,6 +2,7 @@
  * construction. It is cut into superblocks of 1 MiB and more; those of the global
  * arena serve requests above 1 MiB, and each stream owns some for the rest.
  * Everything is first fit by address. A superblock is a lane of the heap. */
+#include "check.h"
 #include "grow.h"
 #include "heap.h"
 #include "policy_options.h"
@@ -133,6 +134,8 @@ static enum mt_status put(struct mt_policy *self, uint32_t id)
     const struct mt_block *block = &self->heap.store.blocks[id];
 
     self->superblocks[block->reservation].free_bytes += block->size_bytes;
+    MT_ASSERT(self->superblocks[block->reservation].free_bytes <=
+              self->superblocks[block->reservation].size_bytes);
     return mt_heap_put(&self->heap, id);
 }
 
@@ -170,6 +173,7 @@ static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64
     struct superblock other = self->superblocks[lane];
     enum mt_status status;
 
+    MT_ASSERT(is_empty(&other) && keep < other.size_bytes);
     mt_heap_take(&self->heap, id);
     other.addr += keep;
     other.size_bytes -= keep;
@@ -221,6 +225,9 @@ static enum mt_status join(struct mt_policy *self, size_t at, bool *joined)
         return status;
     id = mt_heap_take_first(&self->heap, low, 0);
     other = mt_heap_take_first(&self->heap, high, 0);
+    MT_ASSERT(id != MT_NO_BLOCK && other != MT_NO_BLOCK);
+    MT_ASSERT(self->superblocks[low].addr + self->superblocks[low].size_bytes ==
+              self->superblocks[high].addr);
     mt_block_merge(&self->heap.store, id, other);
     self->superblocks[low].size_bytes += self->superblocks[high].size_bytes;
     self->superblocks[low].free_bytes = 0;
@@ -324,6 +331,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     if (status != MT_OK)
         return status;
     mt_heap_take(heap, id);
+    MT_ASSERT(policy->superblocks[heap->store.blocks[id].reservation].free_bytes >= size);
     policy->superblocks[heap->store.blocks[id].reservation].free_bytes -= size;
     return mt_heap_hand_out(heap, id, size, request->size_bytes, out);
 }
@@ -346,28 +354,41 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 
 /* ---- checking ---------------------------------------------------------------------- */
 
-/* Superblocks follow each other without a gap, and know what is free in them. */
-static bool is_valid(const struct mt_policy *self)
+/* The free blocks of a superblock lie in it, and it knows how many bytes they have. */
+static bool superblock_is_sound(const struct mt_policy *self, uint32_t lane, const char **why)
 {
-    uint64_t free_bytes, held = 0;
+    const struct superblock *superblock = &self->superblocks[lane];
+    const struct mt_free_set *set = &self->heap.lanes[lane].free;
+    struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
+    uint64_t free_bytes = 0;
+
+    for (; at.entry; at = mt_free_set_next(set, at)) { /* keys are (address, size) */
+        uint64_t end = at.entry->size_bytes + at.entry->addr;
+        MT_SOUND(why, at.entry->size_bytes >= superblock->addr);
+        MT_SOUND(why, end <= superblock->addr + superblock->size_bytes);
+        free_bytes += at.entry->addr;
+    }
+    MT_SOUND(why, free_bytes == superblock->free_bytes);
+    MT_SOUND(why, superblock->size_bytes >= SMALLEST_SUPERBLOCK);
+    return true;
+}
+
+/* Superblocks follow each other without a gap and are all that is reserved. */
+static bool is_sound(const struct mt_policy *self, const char **why)
+{
+    uint64_t held = 0;
     size_t i;
 
     for (i = 0; i < self->order_count; i++) {
         const struct superblock *superblock = &self->superblocks[self->order[i]];
-        const struct mt_free_set *set = &self->heap.lanes[self->order[i]].free;
-        struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
-        for (free_bytes = 0; at.entry; at = mt_free_set_next(set, at)) {
-            free_bytes += at.entry->addr;
-            if (at.entry->size_bytes < superblock->addr ||
-                at.entry->size_bytes + at.entry->addr > superblock->addr + superblock->size_bytes)
-                return false;
-        }
-        if (free_bytes != superblock->free_bytes || superblock->size_bytes < SMALLEST_SUPERBLOCK ||
-            superblock->addr != self->superblocks[self->order[0]].addr + held)
+        MT_SOUND(why, self->order[i] < self->heap.lane_count);
+        if (!superblock_is_sound(self, self->order[i], why))
             return false;
+        MT_SOUND(why, superblock->addr == self->superblocks[self->order[0]].addr + held);
         held += superblock->size_bytes;
     }
-    return held == self->heap.counters.reserved.now && mt_heap_op_is_valid(self);
+    MT_SOUND(why, held == self->heap.counters.reserved.now);
+    return mt_heap_op_is_sound(self, why);
 }
 
 const struct mt_policy_ops mt_policy_rmm_arena = {
@@ -382,5 +403,5 @@ const struct mt_policy_ops mt_policy_rmm_arena = {
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_keep_cache,
     .counters = mt_heap_op_counters,
-    .is_valid = is_valid,
+    .is_sound = is_sound,
 };

@@ -3,6 +3,7 @@
  * blocks at a time, at its construction too; larger requests go upstream. */
 #include "heap.h"
 #include "policy_options.h"
+#include "check.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -123,6 +124,8 @@ static enum mt_status alloc_in_bin(struct mt_heap *heap, uint64_t exponent,
             return status;
         id = mt_heap_take_first(heap, lane, 0);
     }
+    MT_ASSERT(id != MT_NO_BLOCK);
+    MT_ASSERT(heap->store.blocks[id].size_bytes == (uint64_t)1 << exponent);
     heap->store.blocks[id].reservation = lane;
     return mt_heap_hand_out(heap, id, (uint64_t)1 << exponent, request->size_bytes, out);
 }
@@ -178,5 +181,5 @@ const struct mt_policy_ops mt_policy_rmm_binning = {
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_keep_cache,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

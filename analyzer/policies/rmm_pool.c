@@ -4,6 +4,7 @@
  * the pool. Segments go back only to stay below a maximum. */
 #include "heap.h"
 #include "policy_options.h"
+#include "check.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -87,6 +88,7 @@ static enum mt_status move_lane(struct mt_heap *heap, uint32_t from, uint32_t to
     uint32_t id;
 
     while (status == MT_OK && (id = mt_heap_take_first(heap, from, 0)) != MT_NO_BLOCK) {
+        MT_ASSERT(from != to && heap->store.blocks[id].reservation == from);
         heap->store.blocks[id].reservation = to;
         mt_heap_merge(heap, id);
         status = mt_heap_put(heap, id);
@@ -180,6 +182,7 @@ static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t strea
         status = merge_others(&self->heap, lane, size, block);
     if (status != MT_OK || *block != MT_NO_BLOCK)
         return status;
+    MT_ASSERT(size % ALIGNMENT == 0 && lane < self->heap.lane_count);
     status = reclaim(self, size);
     if (status == MT_OK)
         status = expand(self, size, stream, lane, block);
@@ -223,5 +226,5 @@ const struct mt_policy_ops mt_policy_rmm_pool = {
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_keep_cache,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

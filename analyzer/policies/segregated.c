@@ -2,6 +2,7 @@
  * has slabs of 2 MiB, cut into objects, with one list: last freed, first used.
  * Longer requests are device allocations of their own, in steps of 2 MiB. */
 #include "heap.h"
+#include "check.h"
 #include "util.h"
 
 struct mt_policy {
@@ -55,6 +56,7 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
     enum mt_status status;
     uint32_t id, rest, tails;
 
+    MT_ASSERT(objects > 0 && class_bytes % ALIGNMENT == 0);
     status = mt_heap_lane(heap, TAILS, &tails);
     if (status == MT_OK)
         status = mt_heap_grow_or_flush(heap, SLAB, stream, lane, &id);
@@ -107,6 +109,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     status = find(heap, size, request->stream, &id);
     if (status == MT_ERR_DEVICE_OOM)
         return mt_heap_oom(heap);
+    MT_ASSERT(status != MT_OK || heap->store.blocks[id].size_bytes == size);
     return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
 }
 
@@ -130,5 +133,5 @@ const struct mt_policy_ops mt_policy_segregated = {
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_drop_idle,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

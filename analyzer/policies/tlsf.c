@@ -2,6 +2,7 @@
  * each power of two; a request is rounded up to a class whose blocks all fit,
  * and takes what was freed last in the first such class that has any. */
 #include "heap.h"
+#include "check.h"
 #include "util.h"
 
 enum { ALIGNMENT = 512, SECOND_LEVEL_BITS = 5 };
@@ -17,6 +18,7 @@ static uint64_t class_of(uint64_t size_bytes)
 {
     unsigned power = mt_log2_floor(size_bytes);
 
+    MT_ASSERT(size_bytes >= ALIGNMENT && power >= SECOND_LEVEL_BITS);
     return ((uint64_t)power << SECOND_LEVEL_BITS) |
            ((size_bytes >> (power - SECOND_LEVEL_BITS)) & ((1u << SECOND_LEVEL_BITS) - 1));
 }
@@ -74,6 +76,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
             mt_heap_grow_or_flush(heap, mt_round_up(size, SEGMENT_STEP), request->stream, 0, &id);
     if (status == MT_ERR_DEVICE_OOM)
         return mt_heap_oom(heap);
+    MT_ASSERT(status != MT_OK || heap->store.blocks[id].size_bytes >= size);
     return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
 }
 
@@ -87,5 +90,5 @@ const struct mt_policy_ops mt_policy_tlsf = {
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_drop_idle,
     .counters = mt_heap_op_counters,
-    .is_valid = mt_heap_op_is_valid,
+    .is_sound = mt_heap_op_is_sound,
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "grow.h"
 
 void mt_block_store_init(struct mt_block_store *store)
@@ -22,8 +23,10 @@ enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block 
     struct mt_block copy = *like; /* `like` may lie in the array that moves */
     uint32_t id;
 
+    MT_ASSERT(like->size_bytes > 0 && like->state != MT_BLOCK_UNUSED);
     if (store->has_unused) {
         id = store->unused;
+        MT_ASSERT(id < store->count && store->blocks[id].state == MT_BLOCK_UNUSED);
         store->unused = store->blocks[id].next;
         store->has_unused = store->unused != MT_NO_BLOCK;
     } else {
@@ -35,6 +38,7 @@ enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block 
     copy.previous = copy.next = MT_NO_BLOCK;
     store->blocks[id] = copy;
     store->live++;
+    MT_ASSERT(store->live <= store->count);
     *block = id;
     return MT_OK;
 }
@@ -43,6 +47,10 @@ void mt_block_drop(struct mt_block_store *store, uint32_t id)
 {
     struct mt_block *block = &store->blocks[id];
 
+    MT_ASSERT(id < store->count && store->live > 0);
+    MT_ASSERT(block->state != MT_BLOCK_UNUSED);
+    MT_ASSERT(block->previous == MT_NO_BLOCK || store->blocks[block->previous].next == id);
+    MT_ASSERT(block->next == MT_NO_BLOCK || store->blocks[block->next].previous == id);
     if (block->previous != MT_NO_BLOCK)
         store->blocks[block->previous].next = block->next;
     if (block->next != MT_NO_BLOCK)
@@ -60,6 +68,7 @@ enum mt_status mt_block_split(struct mt_block_store *store, uint32_t id, uint64_
     enum mt_status status = mt_block_new(store, &store->blocks[id], high);
     struct mt_block *low, *rest;
 
+    MT_ASSERT(low_bytes > 0 && low_bytes < store->blocks[id].size_bytes);
     if (status != MT_OK)
         return status;
     low = &store->blocks[id];
@@ -72,6 +81,9 @@ enum mt_status mt_block_split(struct mt_block_store *store, uint32_t id, uint64_
     if (low->next != MT_NO_BLOCK)
         store->blocks[low->next].previous = *high;
     low->next = *high;
+    MT_ASSERT(low->addr + low->size_bytes == rest->addr);
+    MT_ASSERT(rest->next == MT_NO_BLOCK ||
+              rest->addr + rest->size_bytes == store->blocks[rest->next].addr);
     return MT_OK;
 }
 
@@ -80,6 +92,10 @@ void mt_block_merge(struct mt_block_store *store, uint32_t id, uint32_t other)
     struct mt_block *block = &store->blocks[id];
     const struct mt_block *swallowed = &store->blocks[other];
 
+    MT_ASSERT(other == block->next || other == block->previous);
+    MT_ASSERT(other == block->next ? block->addr + block->size_bytes == swallowed->addr
+                                   : swallowed->addr + swallowed->size_bytes == block->addr);
+    MT_ASSERT(swallowed->state != MT_BLOCK_ALLOCATED && swallowed->state != MT_BLOCK_PENDING);
     if (swallowed->addr < block->addr)
         block->addr = swallowed->addr;
     block->size_bytes += swallowed->size_bytes;
@@ -89,6 +105,8 @@ void mt_block_merge(struct mt_block_store *store, uint32_t id, uint32_t other)
 void mt_count_alloc(struct mt_counters *counters, const struct mt_block *block,
                     uint64_t remaining_bytes, bool was_split)
 {
+    MT_ASSERT(block->state == MT_BLOCK_ALLOCATED);
+    MT_ASSERT(!remaining_bytes || mt_block_is_split(block));
     if (!block->expandable) {
         if (was_split)
             mt_level_sub(&counters->inactive_split, block->size_bytes);
@@ -103,6 +121,7 @@ void mt_count_alloc(struct mt_counters *counters, const struct mt_block *block,
 
 void mt_count_free_requested(struct mt_counters *counters, const struct mt_block *block)
 {
+    MT_ASSERT(block->state == MT_BLOCK_PENDING);
     counters->frees++;
     mt_level_sub(&counters->allocated, block->size_bytes);
 }
@@ -111,6 +130,8 @@ void mt_count_free_completed(struct mt_counters *counters, uint64_t size_bytes,
                              uint64_t requested_bytes, uint64_t merged_bytes,
                              const struct mt_block *result)
 {
+    MT_ASSERT(result->state == MT_BLOCK_FREE);
+    MT_ASSERT(result->size_bytes == size_bytes + merged_bytes);
     if (!result->expandable) {
         uint64_t inactive = mt_block_is_split(result) ? result->size_bytes : 0;
         if (inactive > merged_bytes)
@@ -127,24 +148,53 @@ static bool is_reusable(const struct mt_block *block)
     return block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED;
 }
 
-bool mt_block_store_is_valid(const struct mt_block_store *store)
+static bool has_sound_neighbours(const struct mt_block_store *store, uint32_t id, bool may_touch,
+                                 const char **why)
+{
+    const struct mt_block *block = &store->blocks[id], *next;
+
+    MT_SOUND(why, block->previous == MT_NO_BLOCK || block->previous < store->count);
+    MT_SOUND(why, block->previous == MT_NO_BLOCK || store->blocks[block->previous].next == id);
+    if (block->next == MT_NO_BLOCK)
+        return true;
+    MT_SOUND(why, block->next < store->count);
+    next = &store->blocks[block->next];
+    MT_SOUND(why, next->state != MT_BLOCK_UNUSED);
+    MT_SOUND(why, next->previous == id);
+    MT_SOUND(why, block->addr + block->size_bytes == next->addr);
+    MT_SOUND(why, next->expandable == block->expandable);
+    MT_SOUND(why, may_touch || !is_reusable(block) || next->state != block->state ||
+                      next->reservation != block->reservation);
+    return true;
+}
+
+/* The list of unused slots ends, and holds unused slots only. */
+static bool has_sound_rest(const struct mt_block_store *store, const char **why)
+{
+    uint32_t id = store->has_unused ? store->unused : MT_NO_BLOCK, unused = 0;
+
+    for (; id != MT_NO_BLOCK; id = store->blocks[id].next, unused++) {
+        MT_SOUND(why, id < store->count && unused < store->count);
+        MT_SOUND(why, store->blocks[id].state == MT_BLOCK_UNUSED);
+    }
+    MT_SOUND(why, unused + store->live == store->count);
+    return true;
+}
+
+bool mt_block_store_is_sound(const struct mt_block_store *store, bool may_touch, const char **why)
 {
     uint32_t id, seen = 0;
 
     for (id = 0; id < store->count; id++) {
-        const struct mt_block *block = &store->blocks[id], *next;
+        const struct mt_block *block = &store->blocks[id];
         if (block->state == MT_BLOCK_UNUSED)
             continue;
         seen++;
-        if (!block->size_bytes)
-            return false;
-        if (block->next == MT_NO_BLOCK)
-            continue;
-        next = &store->blocks[block->next];
-        if (next->previous != id || block->addr + block->size_bytes != next->addr)
-            return false;
-        if (is_reusable(block) && next->state == block->state)
+        MT_SOUND(why, block->state <= MT_BLOCK_UNMAPPED);
+        MT_SOUND(why, block->size_bytes > 0);
+        if (!has_sound_neighbours(store, id, may_touch, why))
             return false;
     }
-    return seen == store->live;
+    MT_SOUND(why, seen == store->live);
+    return has_sound_rest(store, why);
 }

@@ -87,7 +87,8 @@ void mt_count_free_completed(struct mt_counters *counters, uint64_t size_bytes,
                              uint64_t requested_bytes, uint64_t merged_bytes,
                              const struct mt_block *result);
 
-/* Do neighbours point at each other, touch, and never lie free side by side? */
-bool mt_block_store_is_valid(const struct mt_block_store *store);
+/* Neighbours name each other, touch, and are never both free; every slot is a block or in the list
+ * of unused ones. `may_touch`: free neighbours may stay apart. *why: the rule that is broken. */
+bool mt_block_store_is_sound(const struct mt_block_store *store, bool may_touch, const char **why);
 
 #endif

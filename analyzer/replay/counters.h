@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "check.h"
+
 /* A level and its largest value so far. */
 struct mt_level {
     uint64_t now, peak;
@@ -11,6 +13,7 @@ struct mt_level {
 
 static inline void mt_level_add(struct mt_level *level, uint64_t amount)
 {
+    MT_ASSERT(level->now <= level->peak);
     level->now += amount;
     if (level->now > level->peak)
         level->peak = level->now;
@@ -18,6 +21,7 @@ static inline void mt_level_add(struct mt_level *level, uint64_t amount)
 
 static inline void mt_level_sub(struct mt_level *level, uint64_t amount)
 {
+    MT_ASSERT(amount <= level->now);
     level->now -= amount;
 }
 
@@ -41,6 +45,21 @@ static inline struct mt_bytes mt_counters_bytes(const struct mt_counters *counte
     struct mt_bytes bytes = {counters->requested.now, counters->allocated.now, counters->active.now,
                              counters->reserved.now};
     return bytes;
+}
+
+/* What is asked for lies in blocks, blocks lie in what is reserved, and no peak is below its level.
+ */
+static inline bool mt_counters_agree(const struct mt_counters *counters)
+{
+    return counters->requested.now <= counters->active.now &&
+           counters->allocated.now <= counters->active.now &&
+           counters->active.now <= counters->reserved.now &&
+           counters->inactive_split.now <= counters->reserved.now &&
+           counters->requested.now <= counters->requested.peak &&
+           counters->allocated.now <= counters->allocated.peak &&
+           counters->active.now <= counters->active.peak &&
+           counters->reserved.now <= counters->reserved.peak &&
+           counters->segments.now <= counters->segments.peak;
 }
 
 /* Counting starts here: peaks are what is there now, counts are 0. */

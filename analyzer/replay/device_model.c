@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "grow.h"
 #include "util.h"
 
@@ -64,6 +65,7 @@ static uint64_t base_in_tail(struct mt_device_model *device, uint64_t size_bytes
         return 0;
     base = best->used_end;
     best->used_end += size_bytes;
+    MT_ASSERT(best->used_end <= best->end && base % (2 * MT_MIB) == 0);
     if (room_in(best) < 2 * MT_MIB) { /* full: forget it */
         size_t at = (size_t)(best - device->regions);
         device->region_count--;
@@ -86,6 +88,7 @@ static uint64_t synthetic_base(struct mt_device_model *device, uint64_t size_byt
     uint64_t size = mt_round_up(mt_min_u64(size_bytes, LARGEST_SEGMENT), 2 * MT_MIB);
     uint64_t region = mt_round_up(size, REGION_BYTES), base;
 
+    MT_ASSERT(size <= region && region - size < REGION_BYTES);
     if (size < REGION_BYTES && (base = base_in_tail(device, size)) != 0)
         return base;
     if (device->next_synthetic < region + REGION_BYTES) {
@@ -94,6 +97,7 @@ static uint64_t synthetic_base(struct mt_device_model *device, uint64_t size_byt
     }
     device->next_synthetic -= region;
     base = device->next_synthetic;
+    MT_ASSERT(base >= REGION_BYTES && base + region <= SYNTHETIC_TOP);
     if (region - size >= 2 * MT_MIB)
         remember_tail(device, base + size, base + region);
     return base;
@@ -104,6 +108,8 @@ uint64_t mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t s
 {
     size_t i;
 
+    MT_ASSERT(kind == MT_EVENT_SEGMENT_ALLOC || kind == MT_EVENT_SEGMENT_MAP);
+    MT_ASSERT(kind == MT_EVENT_SEGMENT_ALLOC ? size_bytes > 0 : va_bytes >= size_bytes);
     for (i = 0; device->use_bases && i < device->base_count; i++) {
         struct mt_device_base *base = &device->bases[i];
         if (base->used || base->kind != kind || base->stream != stream)
@@ -121,6 +127,7 @@ uint64_t mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t s
 
 uint64_t mt_device_open_ties(const struct mt_device_model *device)
 {
+    MT_ASSERT(device->certain_ties <= device->address_ties);
     if (device->use_bases && !device->bases_missing)
         return 0;
     return device->address_ties - device->certain_ties;
@@ -132,6 +139,8 @@ enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint6
     enum mt_status status =
         mt_grow(&device->ops, &device->op_capacity, device->op_count + 1, sizeof *device->ops);
 
+    MT_ASSERT(kind >= MT_EVENT_SEGMENT_ALLOC && kind <= MT_EVENT_SEGMENT_UNMAP && size_bytes > 0);
+    MT_ASSERT(after->reserved.now <= after->reserved.peak);
     if (status == MT_OK)
         device->ops[device->op_count++] =
             (struct mt_device_op){kind, stream, addr, size_bytes, *after};
@@ -148,4 +157,36 @@ enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct
         device->bases[device->base_count++] = (struct mt_device_base){
             event->kind, false, pool, event->stream, event->addr, event->size_bytes};
     return status;
+}
+
+static bool regions_are_sound(const struct mt_device_model *device, const char **why)
+{
+    size_t i;
+
+    for (i = 0; i < device->region_count; i++) {
+        const struct mt_address_region *region = &device->regions[i];
+        MT_SOUND(why, region->used_end < region->end);
+        MT_SOUND(why, room_in(region) >= 2 * MT_MIB && room_in(region) < REGION_BYTES);
+        MT_SOUND(why, region->used_end % (2 * MT_MIB) == 0);
+        MT_SOUND(why, region->used_end > device->next_synthetic);
+    }
+    return true;
+}
+
+bool mt_device_is_sound(const struct mt_device_model *device, const char **why)
+{
+    size_t i;
+
+    if (!regions_are_sound(device, why))
+        return false;
+    MT_SOUND(why, device->next_synthetic <= SYNTHETIC_TOP);
+    MT_SOUND(why, device->certain_ties <= device->address_ties);
+    for (i = 0; i < device->op_count; i++) {
+        const struct mt_device_op *op = &device->ops[i];
+        MT_SOUND(why, op->kind >= MT_EVENT_SEGMENT_ALLOC && op->kind <= MT_EVENT_SEGMENT_UNMAP);
+        MT_SOUND(why, op->size_bytes > 0);
+        MT_SOUND(why, !i || op[-1].after.device_allocs + op[-1].after.device_frees <
+                                op->after.device_allocs + op->after.device_frees);
+    }
+    return true;
 }

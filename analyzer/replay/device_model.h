@@ -90,4 +90,8 @@ enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct
                                     uint16_t pool) MT_MUST_USE;
 void mt_device_clear(struct mt_device_model *device); /* ops and bases */
 
+/* Tails of regions are in their regions and worth keeping; the log holds segment operations in the
+ * order of their counters. */
+bool mt_device_is_sound(const struct mt_device_model *device, const char **why);
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "policy.h"
+#include "check.h"
 #include "util.h"
 
 /* In MiB. Distances at which neighbours of an answer are tried: segments come
@@ -139,6 +140,7 @@ static enum mt_status bisect(struct search *search, uint64_t *low, uint64_t *hig
     enum mt_status status = MT_OK;
     bool fits;
 
+    MT_ASSERT(*low < *high);
     while (status == MT_OK && *high - *low > 1) {
         uint64_t middle = *low + (*high - *low) / 2;
         status = try_limit(search, middle, &fits);
@@ -213,6 +215,7 @@ static enum mt_status search_fit(struct search *search)
     }
     if (status != MT_OK || !result->fits)
         return status;
+    MT_ASSERT(low + 1 == high);
     result->fit_bytes = high * MT_MIB;
     result->fails_at_bytes = low * MT_MIB;
     result->larger_fail_bytes = fails * MT_MIB;

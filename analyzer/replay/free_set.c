@@ -3,22 +3,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "grow.h"
 
-static bool is_before(const struct mt_free_entry *entry, uint64_t size_bytes, uint64_t addr)
+/* The number of the block comes last: it tells blocks apart whose segments a damaged trace puts at
+ * one address. */
+static bool is_before(const struct mt_free_entry *entry, uint64_t size_bytes, uint64_t addr,
+                      uint32_t block)
 {
-    return entry->size_bytes != size_bytes ? entry->size_bytes < size_bytes : entry->addr < addr;
+    if (entry->size_bytes != size_bytes)
+        return entry->size_bytes < size_bytes;
+    return entry->addr != addr ? entry->addr < addr : entry->block < block;
+}
+
+/* Is the entry at a place above the one before it and below the one behind it? */
+static bool is_in_order(const struct mt_free_leaf *leaf, uint32_t place)
+{
+    const struct mt_free_entry *entry = &leaf->entries[place];
+
+    if (place && !is_before(entry - 1, entry->size_bytes, entry->addr, entry->block))
+        return false;
+    return place + 1 >= leaf->count ||
+           is_before(entry, entry[1].size_bytes, entry[1].addr, entry[1].block);
 }
 
 /* First leaf whose last entry is not before the key; leaf_count if none. */
-static size_t find_leaf(const struct mt_free_set *set, uint64_t size_bytes, uint64_t addr)
+static size_t find_leaf(const struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
+                        uint32_t block)
 {
     size_t low = 0, high = set->leaf_count;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct mt_free_leaf *leaf = set->leaves[middle];
-        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr))
+        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr, block))
             low = middle + 1;
         else
             high = middle;
@@ -26,13 +44,14 @@ static size_t find_leaf(const struct mt_free_set *set, uint64_t size_bytes, uint
     return low;
 }
 
-static uint32_t find_in_leaf(const struct mt_free_leaf *leaf, uint64_t size_bytes, uint64_t addr)
+static uint32_t find_in_leaf(const struct mt_free_leaf *leaf, uint64_t size_bytes, uint64_t addr,
+                             uint32_t block)
 {
     uint32_t low = 0, high = leaf->count;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (is_before(&leaf->entries[middle], size_bytes, addr))
+        if (is_before(&leaf->entries[middle], size_bytes, addr, block))
             low = middle + 1;
         else
             high = middle;
@@ -60,7 +79,7 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
 enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
                                   uint32_t block)
 {
-    size_t at = find_leaf(set, size_bytes, addr);
+    size_t at = find_leaf(set, size_bytes, addr, block);
     struct mt_free_leaf *leaf;
     uint32_t place;
 
@@ -76,15 +95,17 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, 
         upper->count = MT_FREE_LEAF / 2;
         leaf->count -= upper->count;
         memcpy(upper->entries, leaf->entries + leaf->count, upper->count * sizeof *upper->entries);
-        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr))
+        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr, block))
             leaf = upper;
     }
-    place = find_in_leaf(leaf, size_bytes, addr);
+    place = find_in_leaf(leaf, size_bytes, addr, block);
+    MT_ASSERT(place <= leaf->count && leaf->count < MT_FREE_LEAF);
     memmove(leaf->entries + place + 1, leaf->entries + place,
             (leaf->count - place) * sizeof *leaf->entries);
     leaf->entries[place] = (struct mt_free_entry){size_bytes, addr, block};
     leaf->count++;
     set->count++;
+    MT_ASSERT(is_in_order(leaf, place));
     return MT_OK;
 }
 
@@ -92,6 +113,8 @@ void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at)
 {
     struct mt_free_leaf *leaf = set->leaves[at.leaf];
 
+    MT_ASSERT(at.leaf < set->leaf_count && at.index < leaf->count);
+    MT_ASSERT(at.entry == &leaf->entries[at.index] && set->count >= leaf->count);
     leaf->count--;
     set->count--;
     memmove(leaf->entries + at.index, leaf->entries + at.index + 1,
@@ -104,11 +127,11 @@ void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at)
     }
 }
 
-bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr)
+bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr, uint32_t block)
 {
-    struct mt_free_cursor at = mt_free_set_find(set, size_bytes, addr);
+    struct mt_free_cursor at = mt_free_set_find_block(set, size_bytes, addr, block);
 
-    if (!at.entry || at.entry->size_bytes != size_bytes || at.entry->addr != addr)
+    if (!at.entry)
         return false;
     mt_free_set_erase(set, at);
     return true;
@@ -117,13 +140,13 @@ bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t a
 /* Does a key lie between the last entry of the leaf before and the first one of
  * the leaf behind? */
 static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf, uint64_t size_bytes,
-                            uint64_t addr)
+                            uint64_t addr, uint32_t block)
 {
     const struct mt_free_leaf *below = leaf > 0 ? set->leaves[leaf - 1] : NULL;
     const struct mt_free_leaf *above = leaf + 1 < set->leaf_count ? set->leaves[leaf + 1] : NULL;
 
-    return (!below || is_before(&below->entries[below->count - 1], size_bytes, addr)) &&
-           (!above || !is_before(&above->entries[0], size_bytes, addr));
+    return (!below || is_before(&below->entries[below->count - 1], size_bytes, addr, block)) &&
+           (!above || !is_before(&above->entries[0], size_bytes, addr, block));
 }
 
 enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
@@ -132,11 +155,12 @@ enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor a
     struct mt_free_entry *entries = set->leaves[at.leaf]->entries;
     uint32_t to;
 
-    if (!belongs_to_leaf(set, at.leaf, size_bytes, addr)) {
+    MT_ASSERT(at.leaf < set->leaf_count && at.index < set->leaves[at.leaf]->count);
+    if (!belongs_to_leaf(set, at.leaf, size_bytes, addr, block)) {
         mt_free_set_erase(set, at);
         return mt_free_set_insert(set, size_bytes, addr, block);
     }
-    to = find_in_leaf(set->leaves[at.leaf], size_bytes, addr);
+    to = find_in_leaf(set->leaves[at.leaf], size_bytes, addr, block);
     if (to > at.index) {
         to--; /* the entry itself lies before its new place */
         memmove(entries + at.index, entries + at.index + 1, (to - at.index) * sizeof *entries);
@@ -144,6 +168,7 @@ enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor a
         memmove(entries + to + 1, entries + to, (at.index - to) * sizeof *entries);
     }
     entries[to] = (struct mt_free_entry){size_bytes, addr, block};
+    MT_ASSERT(to < set->leaves[at.leaf]->count && is_in_order(set->leaves[at.leaf], to));
     return MT_OK;
 }
 
@@ -157,14 +182,34 @@ static struct mt_free_cursor past_end(const struct mt_free_set *set)
     return (struct mt_free_cursor){set->leaf_count, 0, NULL};
 }
 
-struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
-                                       uint64_t addr)
+static struct mt_free_cursor lower_bound(const struct mt_free_set *set, uint64_t size_bytes,
+                                         uint64_t addr, uint32_t block)
 {
-    size_t leaf = find_leaf(set, size_bytes, addr);
+    size_t leaf = find_leaf(set, size_bytes, addr, block);
 
     if (leaf == set->leaf_count)
         return past_end(set);
-    return cursor(set, leaf, find_in_leaf(set->leaves[leaf], size_bytes, addr));
+    return cursor(set, leaf, find_in_leaf(set->leaves[leaf], size_bytes, addr, block));
+}
+
+struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
+                                       uint64_t addr)
+{
+    struct mt_free_cursor at = lower_bound(set, size_bytes, addr, 0);
+
+    MT_ASSERT(!at.entry || !is_before(at.entry, size_bytes, addr, 0));
+    return at;
+}
+
+struct mt_free_cursor mt_free_set_find_block(const struct mt_free_set *set, uint64_t size_bytes,
+                                             uint64_t addr, uint32_t block)
+{
+    struct mt_free_cursor at = lower_bound(set, size_bytes, addr, block);
+
+    if (at.entry &&
+        (at.entry->size_bytes != size_bytes || at.entry->addr != addr || at.entry->block != block))
+        return past_end(set);
+    return at;
 }
 
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at)
@@ -185,6 +230,26 @@ struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct
     if (at.leaf > 0)
         return cursor(set, at.leaf - 1, set->leaves[at.leaf - 1]->count - 1);
     return past_end(set);
+}
+
+bool mt_free_set_is_sound(const struct mt_free_set *set, const char **why)
+{
+    const struct mt_free_entry *below = NULL;
+    size_t i, count = 0;
+    uint32_t place;
+
+    for (i = 0; i < set->leaf_count; i++) {
+        const struct mt_free_leaf *leaf = set->leaves[i];
+        MT_SOUND(why, leaf->count > 0 && leaf->count <= MT_FREE_LEAF);
+        for (place = 0; place < leaf->count; place++) {
+            const struct mt_free_entry *entry = &leaf->entries[place];
+            MT_SOUND(why, !below || is_before(below, entry->size_bytes, entry->addr, entry->block));
+            below = entry;
+        }
+        count += leaf->count;
+    }
+    MT_SOUND(why, count == set->count);
+    return true;
 }
 
 void mt_free_set_release(struct mt_free_set *set)

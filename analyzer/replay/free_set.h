@@ -1,4 +1,4 @@
-/* Ordered set of free blocks, key (size, address) ascending: best fit is the
+/* Ordered set of free blocks, key (size, address, block) ascending: best fit is the
  * lower bound of (size, 0), and ties go to the lowest address.
  *
  * A sorted array cut into leaves of at most MT_FREE_LEAF entries. Most traces
@@ -43,7 +43,8 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, 
                                   uint32_t block) MT_MUST_USE;
 
 /* False if there is no such entry. */
-bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr);
+bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
+                        uint32_t block);
 
 /* Removes the entry at a place; cheaper than by key. */
 void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at);
@@ -56,9 +57,15 @@ enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor a
 /* First entry with (size, addr) >= the given one. */
 struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
                                        uint64_t addr);
+/* The entry of a block; past the end if there is none. */
+struct mt_free_cursor mt_free_set_find_block(const struct mt_free_set *set, uint64_t size_bytes,
+                                             uint64_t addr, uint32_t block);
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at);
 /* Of the end: the last entry. Of the first entry: past the end. */
 struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct mt_free_cursor at);
+
+/* Leaves hold 1 to MT_FREE_LEAF entries, in strictly ascending order throughout. */
+bool mt_free_set_is_sound(const struct mt_free_set *set, const char **why);
 
 void mt_free_set_release(struct mt_free_set *set);
 

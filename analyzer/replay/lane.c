@@ -77,6 +77,7 @@ void mt_lane_let_complete(struct mt_lane *lane)
 void mt_lane_open_group(struct mt_lane *lane)
 {
     mt_device_clear(&lane->device);
+    MT_ASSERT(!lane->served_ahead && !lane->restoring);
     lane->group_open = true;
     lane->group_shown = 0;
     lane->served_ahead = false;
@@ -162,6 +163,7 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
 {
     enum mt_status status;
 
+    MT_ASSERT(!lane->served_ahead || lane->trigger_seq == event->seq);
     lane->group_open = false;
     if (lane->served_ahead && lane->trigger_seq == event->seq) {
         lane->served_ahead = false;
@@ -184,6 +186,7 @@ static void count_route(struct mt_lane *lane, const struct mt_event *event)
 
     if (!route)
         return;
+    MT_ASSERT(route <= lane->foresight->routes.pool_count);
     share = &lane->result->pools[route - 1];
     if (pool_of(lane, event) >= lane->foresight->routes.first_pool) {
         share->requests++;
@@ -213,6 +216,7 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
 {
     struct mt_live live = {block->addr, block->size_bytes, allocation, block->handle, false};
 
+    MT_ASSERT(block->handle != MT_LIVE_NO_HANDLE || !block->size_bytes);
     view->block_addr = block->addr;
     view->block_bytes = block->size_bytes;
     view->allocation = allocation;
@@ -242,9 +246,11 @@ enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
         block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};
         status = MT_OK;
     }
-    if (status != MT_OK)
-        return status;
-    return remember(lane, event, &block, allocation, view);
+    if (status == MT_OK)
+        status = remember(lane, event, &block, allocation, view);
+    if (status == MT_OK)
+        mt_lane_check(lane, false);
+    return status;
 }
 
 enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
@@ -270,6 +276,8 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
             status = lane->ops->free_requested(lane->policy, live->handle);
     }
     show(lane, view);
+    if (status == MT_OK)
+        mt_lane_check(lane, false);
     return status;
 }
 
@@ -321,31 +329,62 @@ void mt_lane_tell_plan(struct mt_lane *lane)
 
 /* ---- start in the middle ---------------------------------------------------- */
 
-enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
-                               uint64_t allocation, struct mt_replay_view *view)
+/* Has the policy done anything, or was its state restored? */
+static bool has_begun(const struct mt_lane *lane)
+{
+    const struct mt_counters *counters = lane->ops->counters(lane->policy);
+
+    return lane->is_restored || counters->allocations || counters->device_allocs || counters->ooms;
+}
+
+/* A policy files what is free when all has been put back, so that nothing completes before. */
+static bool must_wait(const struct mt_lane *lane, const struct mt_event *event)
+{
+    return lane->ops->restored &&
+           (event->kind == MT_EVENT_FREE_COMPLETED ||
+            (event->kind == MT_EVENT_FREE_REQUESTED && lane->completes_at_request));
+}
+
+static enum mt_status restore_free(struct mt_lane *lane, const struct mt_event *event,
+                                   struct mt_replay_view *view)
+{
+    struct mt_live *live = mt_live_find(&lane->live, event->addr);
+
+    if (!must_wait(lane, event) || !live)
+        return mt_lane_free(lane, event, view);
+    if (live->free_requested)
+        return MT_OK;
+    live->free_requested = true;
+    return live->handle == MT_LIVE_NO_HANDLE
+               ? MT_OK
+               : lane->ops->free_requested(lane->policy, live->handle);
+}
+
+/* What a damaged trace says of its start when it has begun: nothing can be said of the block. */
+static enum mt_status restore_late(struct mt_lane *lane, const struct mt_event *event,
+                                   uint64_t allocation, struct mt_replay_view *view)
+{
+    const struct mt_policy_block nowhere = {MT_LIVE_NO_HANDLE, 0, 0};
+
+    if (event->kind != MT_EVENT_ALLOC || mt_live_find(&lane->live, event->addr))
+        return MT_OK;
+    lane->result->failed_requests++;
+    return remember(lane, event, &nowhere, allocation, view);
+}
+
+static enum mt_status restore_block(struct mt_lane *lane, const struct mt_event *event,
+                                    uint64_t allocation, struct mt_replay_view *view)
 {
     struct mt_policy_block block;
-    struct mt_event in_pool = *event;
     enum mt_status status;
 
-    in_pool.pool = pool_of(lane, event);
-    lane->restoring = true;
-    lane->result->starts_in_middle = true;
-    show(lane, view);
-    if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
-        return mt_lane_alloc(lane, event, allocation, view);
-    if (mt_event_is_segment(event)) {
-        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, &in_pool)
-                                          : MT_OK;
-    }
-    if (event->kind != MT_EVENT_ALLOC)
-        return mt_lane_free(lane, event, view);
     if (mt_live_find(&lane->live, event->addr)) { /* two blocks at one address */
         lane->result->failed_requests++;
         return MT_OK;
     }
-    status = lane->ops->restore_block(lane->policy, &in_pool, &block);
-    if (status == MT_ERR_FORMAT) { /* lies in no segment: nothing can be said of it */
+    status = lane->ops->restore_block(lane->policy, event, &block);
+    /* it lies in no segment, or passes every limit: nothing can be said of it */
+    if (status == MT_ERR_FORMAT || status == MT_ERR_DEVICE_OOM) {
         lane->result->failed_requests++;
         block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};
         status = MT_OK;
@@ -353,8 +392,39 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     return status == MT_OK ? remember(lane, event, &block, allocation, view) : status;
 }
 
+enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
+                               uint64_t allocation, struct mt_replay_view *view)
+{
+    struct mt_event in_pool = *event;
+
+    show(lane, view);
+    if (!lane->restoring && has_begun(lane))
+        return restore_late(lane, event, allocation, view);
+    in_pool.pool = pool_of(lane, event);
+    lane->result->starts_in_middle = true;
+    lane->restoring = true;
+    if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
+        return mt_lane_alloc(lane, event, allocation, view);
+    if (mt_event_is_segment(event)) {
+        return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, &in_pool)
+                                          : MT_OK;
+    }
+    return event->kind == MT_EVENT_ALLOC ? restore_block(lane, &in_pool, allocation, view)
+                                         : restore_free(lane, event, view);
+}
+
 enum mt_status mt_lane_restored(struct mt_lane *lane)
 {
+    enum mt_status status = MT_OK;
+
+    MT_ASSERT(!lane->is_restored);
     lane->restoring = false;
-    return lane->ops->restored ? lane->ops->restored(lane->policy) : MT_OK;
+    lane->is_restored = true;
+    if (lane->ops->restored)
+        status = lane->ops->restored(lane->policy);
+    if (status == MT_OK && lane->ops->restored && lane->completes_at_request)
+        status = complete_waiting(lane);
+    if (status == MT_OK)
+        mt_lane_check(lane, true);
+    return status;
 }

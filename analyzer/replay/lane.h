@@ -13,6 +13,7 @@
 #ifndef MT_ANALYZER_LANE_H
 #define MT_ANALYZER_LANE_H
 
+#include "check.h"
 #include "device_model.h"
 #include "live_table.h"
 #include "lost_pools.h"
@@ -28,6 +29,7 @@ struct mt_lane {
     bool follows_options;            /* simulates the options of the recorded run */
     bool completes_at_request;       /* the trace has no free_completed events */
     bool restoring;                  /* INITIAL events come in */
+    bool is_restored;                /* they are over: what comes later is out of place */
     bool watches_reserved, given_up; /* see most_reserved_bytes */
     uint64_t most_reserved_bytes;
     const struct mt_lost_pools *pools;    /* NULL = those of the trace */
@@ -40,7 +42,16 @@ struct mt_lane {
     uint64_t trigger_seq;
     enum mt_status outcome;
     struct mt_policy_block outcome_block;
+
+    struct mt_check_pace pace; /* of mt_lane_is_sound */
 };
+
+/* Policy, device and live table are sound, and the policy counts what is live. Not while the lane
+ * restores. */
+bool mt_lane_is_sound(const struct mt_lane *lane, const char **why);
+
+/* At random moments, and if `always`: asserts that the lane is sound. */
+void mt_lane_check(struct mt_lane *lane, bool always);
 
 /* After mt_device_init: the policy may complete frees that wait. */
 void mt_lane_let_complete(struct mt_lane *lane);
@@ -68,7 +79,8 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
 /* At the end: what became of the plan, if there is one, into lane->result. */
 void mt_lane_tell_plan(struct mt_lane *lane);
 
-/* State at the start of the trace; mt_lane_restored once after the last. */
+/* State at the start of the trace; mt_lane_restored once after the last. Such an event
+ * behind others is lost: policies take in a state only once, and only at the start. */
 enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
                                uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
 enum mt_status mt_lane_restored(struct mt_lane *lane) MT_MUST_USE;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "grow.h"
 
 struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr)
@@ -33,10 +34,13 @@ enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr, const str
     uint32_t slot;
     enum mt_status status = take_slot(table, &slot);
 
+    MT_ASSERT(mt_map_get(&table->ids, addr) == MT_MAP_NONE);
     if (status == MT_OK)
         status = mt_map_set(&table->ids, addr, slot);
-    if (status == MT_OK)
+    if (status == MT_OK) {
         table->slots[slot] = *live;
+        MT_ASSERT(table->ids.count + table->unused_count == table->count);
+    }
     return status;
 }
 
@@ -50,7 +54,24 @@ enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr)
                 sizeof *table->unused))
         return MT_ERR_MEMORY;
     table->unused[table->unused_count++] = slot;
+    MT_ASSERT(slot < table->count && table->unused_count <= table->count);
+    MT_ASSERT(table->ids.count + table->unused_count == table->count);
     return MT_OK;
+}
+
+bool mt_live_is_sound(const struct mt_live_table *table, const char **why)
+{
+    size_t i;
+
+    if (!mt_map_is_sound(&table->ids, why))
+        return false;
+    MT_SOUND(why, table->ids.count + table->unused_count == table->count);
+    for (i = 0; table->ids.slots && i <= table->ids.mask; i++)
+        MT_SOUND(why, table->ids.slots[i].value == MT_MAP_NONE ||
+                          table->ids.slots[i].value < table->count);
+    for (i = 0; i < table->unused_count; i++)
+        MT_SOUND(why, table->unused[i] < table->count);
+    return true;
 }
 
 void mt_live_release(struct mt_live_table *table)

@@ -33,6 +33,10 @@ struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr);
 enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr,
                            const struct mt_live *live) MT_MUST_USE;
 enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr) MT_MUST_USE;
+
+/* Each slot is unused or of one address. */
+bool mt_live_is_sound(const struct mt_live_table *table, const char **why);
+
 void mt_live_release(struct mt_live_table *table);
 
 #endif

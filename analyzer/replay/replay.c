@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "lane.h"
 #include "limit_infer.h"
 #include "pool_search.h"
@@ -103,8 +104,26 @@ static bool is_comparable(const struct replay *replay)
     return !is_driver_level(replay) || replay->policy.ops->follow_segment;
 }
 
-static enum mt_status open_lane(struct replay *replay, uint16_t device, struct mt_error *error)
+/* What a policy doubts by its rules, or because of the run that it follows. */
+static enum mt_status make_policy(struct replay *replay, struct mt_lane *lane,
+                                  struct mt_error *error)
 {
+    const struct mt_policy_ops *ops = replay->policy.ops;
+    struct mt_replay_result *result = lane->result;
+    enum mt_status status = ops->create(
+        replay->policy.options, &replay->source->header, &replay->source->symbols, &lane->device,
+        &lane->policy, replay->summary->policy, sizeof replay->summary->policy, error);
+
+    if (!status && !result->policy_doubt && ops->own_doubt)
+        result->policy_doubt = ops->own_doubt(lane->policy);
+    result->policy_exact = !result->policy_doubt;
+    return status;
+}
+
+static enum mt_status open_lane(struct replay *replay, const struct mt_event *first,
+                                struct mt_error *error)
+{
+    uint16_t device = first->device;
     const struct mt_symbols *symbols = &replay->source->symbols;
     struct mt_lane *lane = calloc(1, sizeof *lane);
     struct mt_replay_result *result;
@@ -112,9 +131,11 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
     uint64_t memory =
         device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
 
+    MT_ASSERT(!replay->lanes[device] && replay->summary->device_count < MT_MAX_DEVICES);
     if (!lane)
         return MT_ERR_MEMORY;
     replay->lanes[device] = lane;
+    lane->is_restored = !(first->flags & MT_EVENT_INITIAL) || first->kind == MT_EVENT_EMPTY_CACHE;
     result = &replay->summary->devices[replay->summary->device_count++];
     result->device = device;
     result->has_events = true;
@@ -138,9 +159,7 @@ static enum mt_status open_lane(struct replay *replay, uint16_t device, struct m
         lane->most_reserved_bytes = replay->options->most_reserved_bytes[device];
     if (replay->foresight)
         lane->device.plan = &replay->foresight->plan.devices[device];
-    return replay->policy.ops->create(replay->policy.options, &replay->source->header, symbols,
-                                      &lane->device, &lane->policy, replay->summary->policy,
-                                      sizeof replay->summary->policy, error);
+    return make_policy(replay, lane, error);
 }
 
 /* A deduced limit that never turned a request away explains nothing: what
@@ -196,7 +215,7 @@ static enum mt_status resolve_group(struct replay *replay, struct mt_lane *lane,
         const struct mt_event *next = mt_window_peek(&replay->window, ahead, &status, error);
         if (!next)
             break;
-        if (next->device != event.device)
+        if (next->device != event.device || (next->flags & MT_EVENT_INITIAL))
             continue;
         if (mt_event_is_segment(next))
             status = mt_lane_offer(lane, next);
@@ -283,7 +302,7 @@ static enum mt_status simulate(struct replay *replay, struct mt_event **event,
     bool is_flush = (*event)->kind == MT_EVENT_EMPTY_CACHE;
 
     if (!lane) {
-        status = open_lane(replay, (*event)->device, error);
+        status = open_lane(replay, *event, error);
         lane = replay->lanes[(*event)->device];
     }
     if (status != MT_OK || lane->given_up)
@@ -308,7 +327,8 @@ static enum mt_status replay_event(struct replay *replay, struct mt_event *event
     struct mt_event copy;
     enum mt_status status = MT_OK;
 
-    if (replay->restoring && !(event->flags & MT_EVENT_INITIAL))
+    if (replay->restoring &&
+        (!(event->flags & MT_EVENT_INITIAL) || event->kind == MT_EVENT_EMPTY_CACHE))
         status = finish_restoring(replay);
     if (status == MT_OK && event->device < MT_MAX_DEVICES &&
         (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)) {
@@ -349,11 +369,15 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
     status = run(replay, error);
     mt_window_release(&replay->window);
     for (i = 0; i < MT_MAX_DEVICES; i++) {
+        if (replay->lanes[i] && status == MT_OK)
+            mt_lane_check(replay->lanes[i], true);
         if (replay->watching && replay->lanes[i])
             replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
         close_lane(replay->lanes[i]);
         replay->lanes[i] = NULL;
     }
+    for (i = 0; status == MT_OK && i < replay->summary->device_count; i++)
+        MT_CHECK(error, mt_counters_agree(&replay->summary->devices[i].counters));
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "request_selector.h"
 
+#include <errno.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct answers {
 struct condition {
     enum condition_kind kind;
     regex_t regex; /* SITE, PHASE */
+    bool failed;   /* a match had no memory */
     bool compiled;
     struct answers frames, stacks, phases;
     uint64_t least, most; /* SIZE, both inclusive */
@@ -207,9 +209,16 @@ static enum mt_status make_room(struct answers *answers, size_t count)
     return MT_OK;
 }
 
-static bool has(const struct condition *condition, const char *text)
+/* Matching takes memory of its own. Without it glibc answers "no match", and only errno tells: then
+ * `failed` is set. */
+static bool has(struct condition *condition, const char *text)
 {
-    return regexec(&condition->regex, text, 0, NULL, 0) == 0;
+    int code;
+
+    errno = 0;
+    code = regexec(&condition->regex, text, 0, NULL, 0);
+    condition->failed |= code == REG_ESPACE || (code != 0 && errno == ENOMEM);
+    return code == 0;
 }
 
 static bool frame_matches(struct mt_request_selector *selector, struct condition *condition,
@@ -256,7 +265,7 @@ static enum mt_status stack_matches(struct mt_request_selector *selector,
     }
     for (; stack != at; stack = symbols->stacks[stack].parent)
         condition->stacks.of[stack] = *matches ? YES : NO;
-    return selector->place.failed ? MT_ERR_MEMORY : MT_OK;
+    return selector->place.failed || condition->failed ? MT_ERR_MEMORY : MT_OK;
 }
 
 static enum mt_status phase_matches(struct condition *condition,
@@ -273,7 +282,7 @@ static enum mt_status phase_matches(struct condition *condition,
     if (condition->phases.of[facts->phase] == UNKNOWN)
         condition->phases.of[facts->phase] = has(condition, facts->phase_path) ? YES : NO;
     *matches = condition->phases.of[facts->phase] == YES;
-    return MT_OK;
+    return condition->failed ? MT_ERR_MEMORY : MT_OK;
 }
 
 enum mt_status mt_request_selector_match(struct mt_request_selector *selector,

@@ -5,6 +5,7 @@
 
 #include "arena.h"
 #include "buffers.h"
+#include "check.h"
 #include "clock.h"
 #include "found_phases.h"
 #include "grow.h"
@@ -192,6 +193,7 @@ static void list_requests(struct planner *planner, uint16_t device)
             step->hash = mt_hash_u64(step->hash ^ planner->requests[planner->list[at]].bytes);
         }
         step->last = at;
+        MT_ASSERT(step->first <= step->last && step->last <= planner->list_count);
     }
 }
 
@@ -248,8 +250,12 @@ static enum mt_status place(const struct mt_buffers *buffers, struct mt_device_p
         status = mt_improver_init(&improver, &instance);
     if (status == MT_OK)
         status = mt_improver_construct(&improver, instance.bound, MT_NO_DEADLINE);
-    for (i = 0; status == MT_OK && i < buffers->count; i++)
+    for (i = 0; status == MT_OK && i < buffers->count; i++) {
         plan->entries[entry_of[i]].offset = improver.addresses[i];
+        MT_ASSERT(entry_of[i] < plan->entry_count);
+        MT_ASSERT(improver.addresses[i] + plan->entries[entry_of[i]].bytes <= improver.height);
+    }
+    MT_ASSERT(status != MT_OK || instance.bound <= improver.height);
     if (status == MT_OK) {
         plan->planned_count = (uint32_t)buffers->count;
         plan->arena_bytes = improver.height;
@@ -267,6 +273,7 @@ static uint32_t end_place(const struct planner *planner, const struct step *step
 {
     size_t low = step->first, high = step->last;
 
+    MT_ASSERT(request->seq >= step->begin && request->seq < step->end);
     if (request->end_seq >= step->end)
         return 0;
     while (low < high) {

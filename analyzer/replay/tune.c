@@ -113,7 +113,9 @@ static enum mt_status try_config(struct search *search, const struct mt_pytorch_
     if (search->count == ROWS_MAX)
         return MT_OK;
     *row = (struct row){.config = *config};
-    mt_pytorch_config_spell(config, row->result.conf, sizeof row->result.conf);
+    status = mt_pytorch_config_spell(config, row->result.conf, sizeof row->result.conf);
+    if (status != MT_OK)
+        return status;
     if (is_known(search, row->result.conf))
         return MT_OK;
     (void)snprintf(policy, sizeof policy, "pytorch:%s", row->result.conf);
@@ -338,8 +340,9 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
 
     if (status != MT_OK)
         return status;
-    mt_pytorch_config_spell(&config, summary->current.conf, sizeof summary->current.conf);
-    status = replay(search, "pytorch:", 0, &unlimited, &search->refused);
+    status = mt_pytorch_config_spell(&config, summary->current.conf, sizeof summary->current.conf);
+    if (status == MT_OK)
+        status = replay(search, "pytorch:", 0, &unlimited, &search->refused);
     if (status == MT_OK)
         status =
             replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);

@@ -1,5 +1,6 @@
 #include "verify.h"
 
+#include "check.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -116,6 +117,9 @@ void mt_verify_oom(struct mt_replay_verify *verify, const struct mt_event *event
 
 void mt_verify_finish(struct mt_replay_verify *verify)
 {
+    MT_ASSERT(verify->addresses_exact <= verify->allocations);
+    MT_ASSERT(verify->segment_events_exact <= verify->segment_events);
+    MT_ASSERT(verify->ooms_exact <= verify->ooms);
     verify->exact = verify->wanted && verify->allocations == verify->addresses_exact &&
                     verify->segment_events == verify->segment_events_exact &&
                     !verify->unexpected_segment_events && verify->ooms == verify->ooms_exact;

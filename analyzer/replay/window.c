@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+
 void mt_window_init(struct mt_window *window, struct mt_source *source)
 {
     memset(window, 0, sizeof *window);
@@ -32,6 +34,7 @@ struct mt_event *mt_window_refill(struct mt_window *window, enum mt_status *stat
 {
     struct mt_event_batch batch;
 
+    MT_ASSERT(window->at == window->count); /* nothing is skipped */
     do {
         *status = fetch(window, &batch, error);
         if (*status != MT_OK)
@@ -78,6 +81,8 @@ static enum mt_status join(struct mt_window *window, struct mt_error *error)
     }
     memcpy(window->joined + left, batch.events, batch.count * sizeof *batch.events);
     window->count = left + batch.count;
+    MT_ASSERT(window->count <= window->joined_capacity);
+    MT_ASSERT(!left || !batch.count || window->joined[left - 1].seq < window->joined[left].seq);
     return MT_OK;
 }
 
@@ -90,5 +95,6 @@ struct mt_event *mt_window_peek(struct mt_window *window, size_t ahead, enum mt_
         if (*status != MT_OK)
             return NULL;
     }
+    MT_ASSERT(window->at + ahead < window->count);
     return &window->events[window->at + ahead];
 }

@@ -1,5 +1,7 @@
 #include "alloc_log.h"
 
+#include "check.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +53,7 @@ enum mt_status mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, 
         if (!add_odd(log, block_bytes))
             return MT_ERR_MEMORY;
     }
+    MT_ASSERT(log->odd_count <= log->count + 1 && log->count < log->capacity);
     log->sizes[log->count] = (uint32_t)units;
     log->roles[log->count++] = role;
     return MT_OK;
@@ -72,6 +75,7 @@ static uint64_t read_number(struct mt_alloc_log *log)
     uint8_t byte;
 
     do {
+        MT_ASSERT(log->next_reserved < log->reserved_bytes && shift < 70);
         byte = log->reserved[log->next_reserved++];
         value |= (uint64_t)(byte & 0x7F) << shift;
         shift += 7;
@@ -91,6 +95,7 @@ enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, u
         log->reserved = bigger;
         log->reserved_capacity = capacity;
     }
+    MT_ASSERT(event >= log->last_change_event);
     add_number(log, event - log->last_change_event);
     add_number(log, device);
     add_number(log, change < 0 ? ~((uint64_t)change << 1) : (uint64_t)change << 1);
@@ -112,10 +117,29 @@ void mt_alloc_log_next_change(struct mt_alloc_log *log)
     log->next_change = (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
 }
 
+/* Every mark of an odd size has its size, and the numbers end with the last change. */
+bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why)
+{
+    uint64_t i, odd = 0, numbers = 0;
+
+    MT_SOUND(why, log->count <= log->capacity && log->odd_count <= log->odd_capacity);
+    for (i = 0; i < log->count; i++)
+        odd += log->sizes[i] == ODD;
+    MT_SOUND(why, odd == log->odd_count);
+    for (i = 0; i < log->reserved_bytes; i++)
+        numbers += !(log->reserved[i] & 0x80);
+    MT_SOUND(why, numbers % 3 == 0);
+    MT_SOUND(why, !log->reserved_bytes || !(log->reserved[log->reserved_bytes - 1] & 0x80));
+    return true;
+}
+
 /* ---- second reading ------------------------------------------------------ */
 
 void mt_alloc_log_rewind(struct mt_alloc_log *log)
 {
+    const char *why = "";
+
+    MT_ASSERT_SOUND(mt_alloc_log_is_sound(log, &why), why);
     log->next = 0;
     log->next_odd = 0;
     log->next_reserved = 0;
@@ -127,6 +151,7 @@ bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t 
 {
     if (log->next >= log->count)
         return false;
+    MT_ASSERT(log->sizes[log->next] != ODD || log->next_odd < log->odd_count);
     *role = log->roles[log->next];
     *block_bytes = (uint64_t)log->sizes[log->next] * UNIT_BYTES;
     if (log->sizes[log->next] == ODD)

@@ -41,6 +41,7 @@ void mt_alloc_log_rewind(struct mt_alloc_log *log);
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role);
 /* To the change after the one that next_change tells of. */
 void mt_alloc_log_next_change(struct mt_alloc_log *log);
+bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why);
 void mt_alloc_log_release(struct mt_alloc_log *log);
 
 #endif

@@ -97,7 +97,7 @@ static void drop(struct mt_driver_ledger *ledger, uint32_t index)
             device->framework_bytes -= block->bytes;
     }
     if (heap->has_addresses)
-        (void)mt_free_set_remove(&device->places, block->addr, index);
+        (void)mt_free_set_remove(&device->places, block->addr, index, index);
     block->is_live = false;
     block->next_free = ledger->block_free;
     ledger->block_free = index + 1;
@@ -380,7 +380,11 @@ enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_
             status = on_event(ledger, &batch.events[i]);
     }
     source->view.level = level;
-    return status == MT_END ? mt_ledger_copy_due(ledger, UINT64_MAX) : status;
+    if (status == MT_END)
+        status = mt_ledger_copy_due(ledger, UINT64_MAX);
+    if (status == MT_ERR_MEMORY)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    return status;
 }
 
 void mt_driver_ledger_release(struct mt_driver_ledger *ledger)

@@ -47,14 +47,19 @@ const char *mt_history_word(struct mt_history_builder *builder, const char *text
 
     if (mt_strings_intern(&builder->words, text, length, &id))
         return NULL;
-    if (id < known)
+    if (id < known && id < builder->text_capacity)
         return builder->texts[id];
-    if (id == builder->text_capacity) {
-        uint32_t capacity = builder->text_capacity ? builder->text_capacity * 2 : 64;
-        const char **bigger = realloc(builder->texts, capacity * sizeof *bigger);
+    if (id >= builder->text_capacity) { /* more than one behind if it could not grow before */
+        uint32_t capacity = builder->text_capacity ? builder->text_capacity : 64;
+        const char **bigger;
 
+        while (capacity <= id)
+            capacity *= 2;
+        bigger = realloc(builder->texts, capacity * sizeof *bigger);
         if (!bigger)
             return NULL;
+        memset(bigger + builder->text_capacity, 0,
+               (capacity - builder->text_capacity) * sizeof *bigger);
         builder->texts = bigger;
         builder->text_capacity = capacity;
     }

@@ -8,10 +8,14 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "io.h"
 #include "util.h"
 
-enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000 };
-#define FREE_EXPANSION_BYTES MT_MIB
+enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000, MAX_LARGE_EXPANSION = 100 };
+/* A snapshot shrinks to a sixteenth; one of a loop that repeats itself to a hundredth. The strict
+ * ratio holds for large ones alone, since a small one that expands a lot does no harm. */
+#define FREE_EXPANSION_BYTES  MT_MIB
+#define LARGE_EXPANSION_BYTES MT_GIB
 
 struct mt_feed {
     int fd; /* -1: memory */
@@ -26,21 +30,17 @@ struct mt_feed {
     size_t start_length, start_at;
 };
 
-/* Reads from the descriptor until something came or the file ended. */
 static enum mt_status read_fd(struct mt_feed *feed, void *bytes, size_t capacity, size_t *got,
                               struct mt_error *error)
 {
-    for (;;) {
-        ssize_t count = read(feed->fd, bytes, capacity);
-        if (count >= 0) {
-            *got = (size_t)count;
-            feed->raw_bytes += *got;
-            feed->raw_ended = count == 0;
-            return MT_OK;
-        }
-        if (errno != EINTR)
-            return mt_fail(error, MT_ERR_IO, feed->raw_bytes, "%s", strerror(errno));
-    }
+    ssize_t count = mt_io_read(feed->fd, bytes, capacity);
+
+    if (count < 0)
+        return mt_fail(error, MT_ERR_IO, feed->raw_bytes, "%s", strerror(errno));
+    *got = (size_t)count;
+    feed->raw_bytes += *got;
+    feed->raw_ended = count == 0;
+    return MT_OK;
 }
 
 static enum mt_status refill_raw(struct mt_feed *feed, struct mt_error *error)
@@ -58,10 +58,13 @@ static enum mt_status refill_raw(struct mt_feed *feed, struct mt_error *error)
 
 static enum mt_status check_expansion(const struct mt_feed *feed, struct mt_error *error)
 {
-    if (feed->decoded_bytes > FREE_EXPANSION_BYTES &&
-        feed->decoded_bytes / MAX_EXPANSION > feed->raw_bytes)
+    uint64_t most =
+        feed->decoded_bytes > LARGE_EXPANSION_BYTES ? MAX_LARGE_EXPANSION : MAX_EXPANSION;
+
+    if (feed->decoded_bytes > FREE_EXPANSION_BYTES && feed->decoded_bytes / most > feed->raw_bytes)
         return mt_fail(error, MT_ERR_UNSUPPORTED, feed->raw_bytes,
-                       "compressed data expands more than %d times", MAX_EXPANSION);
+                       "compressed data expands more than %u times%s", (unsigned)most,
+                       most == MAX_EXPANSION ? "" : ", to more than 1 GiB");
     return MT_OK;
 }
 
@@ -209,7 +212,7 @@ static enum mt_status finish_open(struct mt_feed *fresh, struct mt_feed **feed,
 static enum mt_status open_fd(struct mt_feed *fresh, const char *path, struct mt_error *error)
 {
     fresh->owns_fd = strcmp(path, "-") != 0;
-    fresh->fd = fresh->owns_fd ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    fresh->fd = fresh->owns_fd ? mt_io_open(path, O_RDONLY, 0) : STDIN_FILENO;
     if (fresh->fd < 0)
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
     fresh->buffer = malloc(RAW_BYTES);

@@ -117,12 +117,14 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
     return status;
 }
 
-/* Is `stack` exactly these frames, the first one innermost? */
+/* Is `stack` exactly these frames, as deep as stacks may be, the first one innermost? */
 static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
                         const struct mt_pickle_value *frames, size_t count)
 {
     size_t i;
 
+    if (count > MT_STACK_DEPTH_MAX)
+        count = MT_STACK_DEPTH_MAX;
     if (symbols->stacks[stack].depth != count)
         return false;
     for (i = 0; i < count; i++, stack = symbols->stacks[stack].parent) {
@@ -132,11 +134,16 @@ static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
     return true;
 }
 
+/* Of a stack that is too deep, the inner frames: those that say who allocated. */
 static enum mt_status intern_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
                                    size_t count, uint32_t *stack)
 {
     enum mt_status status = MT_OK;
 
+    if (count > MT_STACK_DEPTH_MAX) {
+        r->symbols->frames_cut += count - MT_STACK_DEPTH_MAX;
+        count = MT_STACK_DEPTH_MAX;
+    }
     *stack = MT_NO_ID;
     while (count-- && status == MT_OK)
         status = mt_symbols_stack(r->symbols, *stack, (uint32_t)frames[count].bits, stack);

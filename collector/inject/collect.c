@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -54,6 +55,18 @@ static struct mt_slot *take_free_slot(struct mt_tape *tape)
     return NULL;
 }
 
+/* Slots are not emptied any more: events are counted. */
+static bool writer_failed(void)
+{
+    return atomic_load_explicit(&mt_core.state, memory_order_relaxed) == MT_CORE_FAILED;
+}
+
+/* Slots are not emptied soon: waiting for one is in vain. */
+static bool writer_is_stuck(void)
+{
+    return writer_failed() || atomic_load_explicit(&mt_core.disk_full, memory_order_relaxed);
+}
+
 /* Waits for the writer a bounded time: longer than it needs unless the disk is
  * stuck. */
 static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_thread *thread)
@@ -61,7 +74,7 @@ static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_threa
     uint64_t start_ns = mt_monotonic_ns(), waited_ns = 0;
     struct mt_slot *slot = NULL;
 
-    while (!slot && !thread->never_waits && waited_ns < MAX_WAIT_NS) {
+    while (!slot && !thread->never_waits && !writer_is_stuck() && waited_ns < MAX_WAIT_NS) {
         const struct timespec step = {0, WAIT_STEP_NS};
         mt_writer_thread_wake();
         nanosleep(&step, NULL);
@@ -78,6 +91,8 @@ static bool next_slot(struct mt_thread *thread)
     int saved = errno;
 
     close_slot(thread);
+    if (writer_failed())
+        return false;
     thread->slot = take_free_slot(tape);
     if (!thread->slot)
         thread->slot = wait_for_slot(tape, thread);
@@ -166,11 +181,17 @@ static bool begin_thread(void)
 
 /* ---- enter and leave -------------------------------------------------- */
 
-/* A child of a fork that ran no handlers (a bare clone) finds the page zeroed. */
+/* A child whose fork handlers did not run (yet) finds the page zeroed. */
 static bool was_forked(int state)
 {
     return (state == MT_CORE_RUNNING || state == MT_CORE_FAILED) && mt_core.generation_page &&
            !atomic_load(mt_core.generation_page);
+}
+
+/* The writer failed while this thread was in an event. */
+static bool is_nested(void)
+{
+    return self && self->generation && self->depth;
 }
 
 static bool enter_slowly(void)
@@ -180,14 +201,17 @@ static bool enter_slowly(void)
     if (state == MT_CORE_OFF)
         return false;
     if (was_forked(state)) {
-        mt_lifecycle_forked();
+        mt_lifecycle_found_forked();
         state = atomic_load(&mt_core.state);
+        if (state == MT_CORE_OFF)
+            return false;
     }
-    if (state == MT_CORE_FAILED) {
-        count_dropped();
+    if (state != MT_CORE_FAILED && !mt_lifecycle_start())
         return false;
-    }
-    return mt_lifecycle_start() && begin_thread();
+    if (!is_nested() && begin_thread())
+        return true;
+    count_dropped();
+    return false;
 }
 
 bool mt_collect_enter(void)
@@ -290,13 +314,33 @@ void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name)
     (void)mt_define(MT_DEFINE_DEVICE, &facts, 16 + length);
 }
 
+/* Descriptor 2 as it was when the library was loaded. */
+static struct stat first_facts;
+
+__attribute__((constructor)) static void look_at_descriptor(void)
+{
+    if (fstat(STDERR_FILENO, &first_facts))
+        first_facts = (struct stat){0};
+}
+
+/* A program that closed it may have a file of its own there: not a place for our
+ * lines. */
+static bool is_first_descriptor(void)
+{
+    struct stat now;
+
+    return !fstat(STDERR_FILENO, &now) && now.st_dev == first_facts.st_dev &&
+           now.st_ino == first_facts.st_ino && now.st_rdev == first_facts.st_rdev;
+}
+
 void mt_collect_say(bool *once, const char *format, ...)
 {
     char line[512] = "memtrace: ";
     size_t used = strlen(line);
     va_list arguments;
 
-    if (mt_settings->quiet || __atomic_exchange_n(once, true, __ATOMIC_RELAXED))
+    if (mt_settings->quiet || __atomic_exchange_n(once, true, __ATOMIC_RELAXED) ||
+        !is_first_descriptor())
         return;
     va_start(arguments, format);
     (void)vsnprintf(line + used, sizeof line - used - 1, format, arguments);

@@ -57,7 +57,8 @@ void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 
 /* One line for the user on stderr, "memtrace: ...", at most once for each
- * `once` (a static flag of the caller); none if the user said --quiet. */
+ * `once` (a static flag of the caller); none if the user said --quiet, or if the
+ * program put another file in place of its stderr. */
 void mt_collect_say(bool *once, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

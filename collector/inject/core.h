@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "own_file.h"
 #include "tape.h"
 #include "ticks.h"
 
@@ -21,9 +22,9 @@ enum mt_core_state {
 
 struct mt_core {
     _Atomic int state;
-    _Atomic bool stop;    /* the writer shall finish */
-    struct mt_tape *tape; /* valid from RUNNING on */
-    int tape_fd, trace_fd;
+    _Atomic bool stop;                        /* the writer shall finish */
+    struct mt_tape *tape;                     /* valid from RUNNING on */
+    struct mt_own_file tape_file, trace_file; /* of the writer thread once it runs */
     char trace_path[4400], tape_path[4400 + 8];
     struct mt_clock clock;
     /* A page that a forked child finds zeroed: the number of this recording.
@@ -31,10 +32,12 @@ struct mt_core {
     const _Atomic uint32_t *generation;
     _Atomic uint32_t *generation_page;
     uint32_t last_generation;
+    pid_t process; /* libc knows of it: set when loaded, and by the fork handler */
     pthread_t writer;
     bool writer_runs;
     _Atomic uint32_t wake;       /* futex of the writer */
     _Atomic uint32_t full_slots; /* since the writer looked */
+    _Atomic bool disk_full;      /* the writer waits for room: nobody waits for the writer */
     pthread_key_t thread_key;
     bool thread_key_made;
 };
@@ -63,8 +66,10 @@ struct mt_thread *mt_thread_self(void);
 
 /* lifecycle.c: true if the collector runs; the first call starts it. */
 bool mt_lifecycle_start(void);
-/* In a forked child: forget the parent's recording. */
+/* In a forked child (its fork handler): forget the parent's recording. */
 void mt_lifecycle_forked(void);
+/* In a process that finds itself to be a forked child, before a handler ran. */
+void mt_lifecycle_found_forked(void);
 
 /* collect.c */
 void mt_thread_forget(void); /* in a forked child: this thread has emitted nothing */
@@ -82,7 +87,7 @@ void mt_writer_thread_finish(void);
 /* run_facts.c: process, host, rank. */
 void mt_run_facts(void);
 
-/* trace_file.c: names and creates the trace (core.trace_path, trace_fd) and its
+/* trace_file.c: names and creates the trace (core.trace_path, trace_file) and its
  * tape, tells the manifest. One line is said if it cannot. */
 bool mt_trace_file_create(void);
 

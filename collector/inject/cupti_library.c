@@ -4,6 +4,7 @@
 #include "cupti_library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static const char *const sonames[] = {
 struct search {
     mt_cupti_try *try;
     void *user;
-    bool done;
+    bool done, lacked_memory;
 };
 
 /* ---- one candidate ---- */
@@ -61,9 +62,12 @@ static void try_path(struct search *search, const char *path, int flags)
     struct mt_cupti_library library = {.handle = NULL};
     if (search->done || (strchr(path, '/') && access(path, R_OK) != 0))
         return;
+    errno = 0;
     library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
-    if (!library.handle)
+    if (!library.handle) {
+        search->lacked_memory |= errno == ENOMEM;
         return;
+    }
     snprintf(library.path, sizeof library.path, "%s", path);
     search->done = resolve(&library) && search->try(search->user, &library);
     if (!search->done)
@@ -185,10 +189,11 @@ bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user)
     struct search search = {.try = try, .user = user};
     if (*wanted) {
         try_path(&search, wanted, 0);
-        return search.done;
+    } else {
+        try_mapped(&search);
+        try_neighbours(&search);
+        try_machine(&search);
     }
-    try_mapped(&search);
-    try_neighbours(&search);
-    try_machine(&search);
+    errno = search.lacked_memory ? ENOMEM : 0;
     return search.done;
 }

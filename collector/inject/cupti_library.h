@@ -28,7 +28,8 @@ struct mt_cupti_library {
 
 /* Calls `try` with each library that can be loaded, best first, until it says
  * true: that one stays loaded, others are closed again. `wanted`: a path, the
- * only one to try; empty: search. False if none was good. Not for inside a lock. */
+ * only one to try; empty: search. False if none was good; errno is then ENOMEM if the
+ * loader lacked memory for one of them, else 0. Not for inside a lock. */
 typedef bool mt_cupti_try(void *user, const struct mt_cupti_library *library);
 bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user);
 

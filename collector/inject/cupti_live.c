@@ -3,6 +3,8 @@
  * locks. Removal moves later entries of a run back, so there are no tombstones. */
 #include "cupti_live.h"
 
+#include "hash.h"
+
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,7 +28,7 @@ static struct part parts[PARTS] = {
 
 static uint64_t hash_of(unsigned space, uint64_t addr)
 {
-    return (addr ^ (uint64_t)space << 56) * UINT64_C(0x9e3779b97f4a7c15);
+    return mt_hash_u64(addr ^ (uint64_t)space << 56);
 }
 
 static struct part *part_of(uint64_t hash)

@@ -2,6 +2,7 @@
  * share its place (cupti_place.h); later ones allow several if they are asked to. */
 #include "cupti_subscribe.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -172,5 +173,7 @@ bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t p
     const struct mt_cupti_library *held = mt_cupti_place_library();
     bool tried = held ? try_library(&attempt, held)
                       : mt_cupti_search(mt_settings->cupti, try_library, &attempt);
+    if (!held && !tried && !attempt.refused && errno == ENOMEM)
+        strcpy(subscription->refusal, "out of memory while libcupti was loaded");
     return tried && subscription->refusal[0] == 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "core.h"
+#include "lock.h"
 #include "map.h"
 #include "util.h"
 
@@ -69,11 +70,10 @@ static uint32_t append(enum mt_definition_kind kind, const void *payload, size_t
 
 uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t payload_bytes)
 {
-    uint32_t id, offset;
+    struct mt_signals before = mt_lock(&interned.lock);
+    uint32_t offset, id = append(kind, payload, payload_bytes, &offset);
 
-    pthread_mutex_lock(&interned.lock);
-    id = append(kind, payload, payload_bytes, &offset);
-    pthread_mutex_unlock(&interned.lock);
+    mt_unlock(&interned.lock, before);
     return id;
 }
 
@@ -193,9 +193,9 @@ uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t pay
         id = entry->id;
         payload_offset = entry->payload_offset;
     } else {
-        pthread_mutex_lock(&interned.lock);
+        struct mt_signals before = mt_lock(&interned.lock);
         id = find_or_add(hash, kind, payload, payload_bytes, &payload_offset);
-        pthread_mutex_unlock(&interned.lock);
+        mt_unlock(&interned.lock, before);
     }
     if (id)
         *cached = (struct mt_cached_id){hash, id, payload_offset};

@@ -15,9 +15,45 @@
 
 static const _Atomic uint32_t no_generation;
 
-struct mt_core mt_core = {.generation = &no_generation, .tape_fd = -1, .trace_fd = -1};
+struct mt_core mt_core = {
+    .generation = &no_generation, .tape_file = {.fd = -1}, .trace_file = {.fd = -1}};
 
 enum { PAGE = 4096, MAX_START_WAIT_NS = 2000000000 };
+
+/* ---- processes -------------------------------------------------------- */
+
+/* This thread is in libc's fork, whose handlers will run. */
+static _Thread_local bool forking;
+
+static void fork_begins(void)
+{
+    forking = true;
+}
+
+static void fork_ends(void)
+{
+    forking = false;
+}
+
+static void fork_ends_in_child(void)
+{
+    mt_lifecycle_forked();
+    forking = false;
+}
+
+/* Before the program registers handlers: so ours is the first in a child. */
+__attribute__((constructor)) static void register_forks(void)
+{
+    mt_core.process = getpid();
+    (void)pthread_atfork(fork_begins, fork_ends, fork_ends_in_child);
+}
+
+/* Is this a child that libc does not know of (a bare clone)? Its locks may be held
+ * by threads that are not here, so to start a thread could wait without end. */
+static bool is_bare_clone(void)
+{
+    return !forking && mt_core.process != getpid();
+}
 
 /* ---- start ------------------------------------------------------------ */
 
@@ -31,14 +67,6 @@ static bool make_generation_page(void)
     (void)madvise(page, PAGE, MADV_WIPEONFORK);
     mt_core.generation_page = page;
     return true;
-}
-
-static void register_forks(void)
-{
-    static bool done;
-
-    if (!done)
-        done = pthread_atfork(NULL, NULL, mt_lifecycle_forked) == 0;
 }
 
 /* A file system that refuses may send SIGXFSZ: the program must not get it. */
@@ -79,7 +107,6 @@ static bool start(void)
     mt_core.tape->started_unix_ns = mt_core.tape->last_points[0].unix_ns;
     atomic_store(mt_core.generation_page, ++mt_core.last_generation);
     mt_core.generation = mt_core.generation_page;
-    register_forks();
     mt_run_facts();
     if (mt_writer_thread_start())
         return true;
@@ -92,6 +119,9 @@ bool mt_lifecycle_start(void)
     uint64_t start_ns;
     int state = MT_CORE_IDLE;
 
+    /* its state stays: the memory may be shared with the parent (vfork) */
+    if (is_bare_clone())
+        return false;
     if (atomic_compare_exchange_strong(&mt_core.state, &state, MT_CORE_STARTING)) {
         bool started = start();
         int starting = MT_CORE_STARTING; /* the writer may have failed already */
@@ -119,23 +149,17 @@ static void detach_tape(void)
     mt_core.tape = NULL;
 }
 
-static void close_file(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 void mt_lifecycle_forked(void)
 {
     const struct mt_inject_source *const *source;
     int state = atomic_load(&mt_core.state), saved = errno;
 
+    mt_core.process = getpid();
     if (state == MT_CORE_IDLE || state == MT_CORE_OFF)
         return;
     detach_tape();
-    close_file(&mt_core.tape_fd);
-    close_file(&mt_core.trace_fd);
+    mt_own_file_close(&mt_core.tape_file);
+    mt_own_file_close(&mt_core.trace_file);
     mt_core.writer_runs = false;
     atomic_store(&mt_core.stop, false);
     if (mt_core.generation_page)
@@ -148,6 +172,27 @@ void mt_lifecycle_forked(void)
             (*source)->forked();
     atomic_store(&mt_core.state, mt_settings->follow ? MT_CORE_IDLE : MT_CORE_OFF);
     errno = saved;
+}
+
+/* In a bare clone the tape is the parent's, and nobody knows what the numbers of
+ * the descriptors mean by now: nothing is touched. */
+static void leave_alone(void)
+{
+    static bool said;
+
+    atomic_store(&mt_core.state, MT_CORE_OFF);
+    mt_core.generation = &no_generation;
+    mt_collect_say(&said, "process %ld was made by clone() without fork(): it is not recorded",
+                   (long)getpid());
+}
+
+/* A fork handler of the program that runs before ours may emit already. */
+void mt_lifecycle_found_forked(void)
+{
+    if (is_bare_clone())
+        leave_alone();
+    else
+        mt_lifecycle_forked();
 }
 
 /* ---- end -------------------------------------------------------------- */
@@ -173,13 +218,14 @@ static bool launcher_waits(void)
 
 /* At exit. What the program still does afterwards (the driver's own end) stays
  * on the tape, and `memtrace record` adds it; without it (it does not wait for
- * us, or was killed), the trace is final. */
+ * us, or was killed), a trace that has its end is final. */
 __attribute__((destructor)) static void process_ends(void)
 {
     if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
         return;
     mt_writer_thread_finish();
-    if (launcher_waits())
+    /* without its end in the trace (a full disk), what is missing is on the tape alone */
+    if (launcher_waits() || !atomic_load(&mt_core.tape->closed))
         return;
     atomic_store(&mt_core.state, MT_CORE_OFF);
     atomic_store(mt_core.generation_page, 0);

@@ -156,8 +156,10 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context)
     mt_buf_add(&scan.payload, &module, sizeof module);
     mt_buf_add(&scan.payload, build_id, module.build_id_bytes);
     add_path(info, module.begin, &scan.payload);
-    if (scan.payload.failed)
+    if (scan.payload.failed) {
+        mt_buf_release(&scan.payload); /* the next scan starts without the failure */
         return 1;
+    }
     module.path_bytes = (uint32_t)(scan.payload.length - sizeof module - module.build_id_bytes);
     memcpy(scan.payload.data, &module, sizeof module);
     define_if_new();

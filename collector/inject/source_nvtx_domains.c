@@ -2,10 +2,10 @@
  * that events read them without a lock; only registering takes one. */
 #include "source_nvtx.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lock.h"
 #include "map.h"
 #include "source_nvtx_handles.h"
 
@@ -136,28 +136,30 @@ struct mt_nvtx_text mt_nvtx_domain_prefix(uint32_t domain)
 void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next)
 {
     static const struct mt_nvtx_text colon = {": ", 2};
+    struct mt_signals before;
     uint32_t number;
     void *handle;
 
     name = shorten(name, DOMAIN_NAME_MAX);
-    pthread_mutex_lock(&nvtx.lock);
+    before = mt_lock(&nvtx.lock);
     number = name.length ? texts_add(&nvtx.domains, name, colon) : 0;
     handle = hand_out(&nvtx.domain_handles, MT_HANDLE_DOMAIN, number, next);
-    pthread_mutex_unlock(&nvtx.lock);
+    mt_unlock(&nvtx.lock, before);
     return handle;
 }
 
 void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *next)
 {
     struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);
+    struct mt_signals before;
     uint32_t number;
     void *handle;
 
     text = shorten(text, MT_NVTX_TEXT_MAX - prefix.length);
-    pthread_mutex_lock(&nvtx.lock);
+    before = mt_lock(&nvtx.lock);
     number = text.length ? texts_add(&nvtx.strings, prefix, text) : 0;
     handle = hand_out(&nvtx.string_handles, MT_HANDLE_STRING, number, next);
-    pthread_mutex_unlock(&nvtx.lock);
+    mt_unlock(&nvtx.lock, before);
     return handle;
 }
 
@@ -190,23 +192,24 @@ const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attribut
 void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_text name)
 {
     struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);
+    struct mt_signals before;
     uint32_t number;
 
     name = shorten(name, MT_NVTX_TEXT_MAX - prefix.length);
-    pthread_mutex_lock(&nvtx.lock);
+    before = mt_lock(&nvtx.lock);
     number = name.length ? texts_add(&nvtx.categories, prefix, name) : 0;
     if (number && mt_map_set(&nvtx.category_names, (uint64_t)domain << 32 | category, number))
         number = 0; /* no memory: the category has no name */
-    pthread_mutex_unlock(&nvtx.lock);
+    mt_unlock(&nvtx.lock, before);
 }
 
 struct mt_nvtx_text mt_nvtx_category(uint32_t domain, uint32_t category)
 {
+    struct mt_signals before = mt_lock(&nvtx.lock);
     uint32_t number;
 
-    pthread_mutex_lock(&nvtx.lock);
     number = mt_map_get(&nvtx.category_names, (uint64_t)domain << 32 | category);
-    pthread_mutex_unlock(&nvtx.lock);
+    mt_unlock(&nvtx.lock, before);
     return texts_get(&nvtx.categories, number);
 }
 

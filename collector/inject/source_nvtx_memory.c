@@ -9,10 +9,10 @@
 #include "source_nvtx.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 #include "collect.h"
 #include "grow.h"
+#include "lock.h"
 #include "map.h"
 
 mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
@@ -40,6 +40,7 @@ struct ranges {
 
 static struct {
     pthread_mutex_t lock;
+    struct mt_signals before; /* of the thread that holds the lock */
     struct ranges heaps, regions;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -160,13 +161,13 @@ static bool begin(void)
 {
     if (!mt_collect_enter())
         return false;
-    pthread_mutex_lock(&memory.lock);
+    memory.before = mt_lock(&memory.lock);
     return true;
 }
 
 static void end(void)
 {
-    pthread_mutex_unlock(&memory.lock);
+    mt_unlock(&memory.lock, memory.before);
     mt_collect_leave();
 }
 
@@ -177,7 +178,7 @@ static bool begin_with_stacks(struct mt_raw_event *stacks)
     if (!mt_collect_enter())
         return false;
     mt_collect_stacks(stacks);
-    pthread_mutex_lock(&memory.lock);
+    memory.before = mt_lock(&memory.lock);
     return true;
 }
 

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "collect.h"
 #include "grow.h"
 #include "intern.h"
+#include "lock.h"
 #include "map.h"
 
 enum {
@@ -82,11 +82,12 @@ static struct known *find(uint32_t os_thread)
 
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 {
+    struct mt_signals before;
     int saved = errno;
 
     if (length > NAME_BYTES)
         length = NAME_BYTES;
-    pthread_mutex_lock(&names.lock);
+    before = mt_lock(&names.lock);
     if (length && names.given_count < THREADS_MAX &&
         (names.given_count < names.given_capacity ||
          !mt_grow(&names.given, &names.given_capacity, names.given_count + 1,
@@ -96,21 +97,21 @@ void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
         given->length = length;
         memcpy(given->name, name, length);
     }
-    pthread_mutex_unlock(&names.lock);
+    mt_unlock(&names.lock, before);
     errno = saved;
 }
 
 /* The list of what was given since the last call, NULL if nothing. */
 static struct given *take_given(size_t *count)
 {
+    struct mt_signals before = mt_lock(&names.lock);
     struct given *given;
 
-    pthread_mutex_lock(&names.lock);
     given = names.given;
     *count = names.given_count;
     names.given = NULL;
     names.given_count = names.given_capacity = 0;
-    pthread_mutex_unlock(&names.lock);
+    mt_unlock(&names.lock, before);
     return given;
 }
 

@@ -83,9 +83,10 @@ static bool open_trace(void)
             errno = ENAMETOOLONG;
             return false;
         }
-        mt_core.trace_fd = open(mt_core.trace_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (mt_core.trace_fd >= 0 || errno != EEXIST)
-            return mt_core.trace_fd >= 0;
+        if (mt_own_file_create(&mt_core.trace_file, mt_core.trace_path))
+            return true;
+        if (errno != EEXIST)
+            return false;
     }
     return false;
 }
@@ -96,9 +97,10 @@ static bool make_tape(struct mt_error *error)
     struct mt_tape *tape;
 
     (void)unlink(mt_core.tape_path); /* of a trace that was deleted since */
-    if (mt_tape_create(mt_core.tape_path, slots, &tape, &mt_core.tape_fd, error) != MT_OK)
+    if (mt_tape_create(mt_core.tape_path, slots, &tape, &mt_core.tape_file, error) != MT_OK)
         return false;
-    if (mt_tape_reserve_definitions(mt_core.tape_fd, tape, FIRST_DEFINITION_BYTES))
+    mt_tape_set_trace(tape, &mt_core.trace_file);
+    if (mt_tape_reserve_definitions(&mt_core.tape_file, tape, FIRST_DEFINITION_BYTES))
         atomic_store(&tape->definitions_reserved, FIRST_DEFINITION_BYTES);
     mt_core.tape = tape;
     return true;
@@ -117,8 +119,7 @@ bool mt_trace_file_create(void)
     if (!make_tape(&error)) {
         mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.tape_path,
                        error.text);
-        close(mt_core.trace_fd);
-        mt_core.trace_fd = -1;
+        mt_own_file_close(&mt_core.trace_file);
         (void)unlink(mt_core.trace_path);
         return false;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collect.h"
@@ -50,6 +51,42 @@ static void sleep_until_woken(void)
     atomic_store(&mt_core.full_slots, 0);
 }
 
+/* ---- the disk --------------------------------------------------------- */
+
+static bool is_full(int why)
+{
+    return why == ENOSPC || why == EDQUOT;
+}
+
+static void nap(void)
+{
+    const struct timespec flush = {0, (long)mt_settings->flush_ms * 1000000L};
+
+    (void)nanosleep(&flush, NULL);
+}
+
+/* A full disk can get room again. Until then the tape takes what fits; later events are counted
+ * as dropped, and no thread of the program waits (core.h, disk_full). The end of the process
+ * ends the wait: what is on the tape is recovered from there. */
+static ssize_t write_patiently(void *file, const void *bytes, size_t length, uint64_t offset)
+{
+    static bool said;
+    ssize_t written = mt_own_file_write(file, bytes, length, offset);
+
+    while (written < 0 && is_full(errno) && !atomic_load(&mt_core.stop)) {
+        if (!atomic_exchange(&mt_core.disk_full, true))
+            mt_collect_say(&said,
+                           "the disk of '%s' is full; recording goes on when it has room, events "
+                           "that do not fit on the tape until then are counted as lost",
+                           mt_core.trace_path);
+        nap();
+        written = mt_own_file_write(file, bytes, length, offset);
+    }
+    if (written >= 0)
+        atomic_store(&mt_core.disk_full, false);
+    return written;
+}
+
 /* ---- the trace -------------------------------------------------------- */
 
 static enum mt_status open_writer(struct job *job, struct mt_error *error)
@@ -58,6 +95,7 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
                                               .header_bytes = HEADER_BYTES};
     const struct mt_tape_commit begin = {0};
     struct mt_trace_header header = {.rank = -1, .world_size = -1};
+    const struct mt_trace_output output = {write_patiently, write_patiently, &mt_core.trace_file};
     bool changed;
     enum mt_status status = mt_symbols_init(&job->symbols);
 
@@ -68,7 +106,7 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     mt_drain_header(job->drain, &header);
-    status = mt_writer_new(mt_core.trace_fd, &header, &job->symbols, &options, &job->writer, error);
+    status = mt_writer_new_output(&output, &header, &job->symbols, &options, &job->writer, error);
     if (status == MT_OK)
         mt_drain_commit(job->drain, mt_writer_bytes(job->writer));
     return status;
@@ -106,7 +144,7 @@ static void reserve_definitions(void)
 
     if (wanted > tape->definitions_capacity)
         wanted = tape->definitions_capacity;
-    if (wanted > reserved && mt_tape_reserve_definitions(mt_core.tape_fd, tape, wanted))
+    if (wanted > reserved && mt_tape_reserve_definitions(&mt_core.tape_file, tape, wanted))
         atomic_store_explicit(&tape->definitions_reserved, wanted, memory_order_release);
 }
 
@@ -212,9 +250,10 @@ static void *run(void *unused)
     (void)prctl(PR_SET_NAME, "memtrace", 0, 0, 0);
     if (work(&job, &error) != MT_OK) {
         atomic_store(&mt_core.state, MT_CORE_FAILED);
-        atomic_store(mt_core.generation_page, UINT32_MAX); /* nobody's: all enter slowly */
+        atomic_store(mt_core.generation_page, UINT32_MAX); /* no slot of before is used */
         mt_collect_say(&said, "cannot write '%s': %s; recording stops, the program goes on",
-                       mt_core.trace_path, error.text);
+                       mt_core.trace_path,
+                       mt_core.trace_file.trouble ? mt_core.trace_file.trouble : error.text);
     }
     mt_writer_free(job.writer);
     mt_drain_free(job.drain);

@@ -12,19 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io.h"
+
 static void run_in_child(const struct mt_apart_call *call, void *answer, int output)
 {
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
-    const char *at = answer;
-    size_t left = call->answer_bytes;
-    ssize_t count;
+    int nothing = mt_io_open("/dev/null", O_RDWR, 0), fd;
 
     setpgid(0, 0);
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
         dup2(nothing, fd);
     call->body(call->subject, answer);
-    for (; left && (count = write(output, at, left)) > 0; at += count)
-        left -= (size_t)count;
+    (void)mt_io_write(output, answer, call->answer_bytes); /* else the parent sees that we died */
     _exit(0);
 }
 
@@ -46,7 +44,7 @@ static enum mt_apart read_answer(const struct mt_apart_call *call, char *answer,
         ssize_t count;
         if (poll(&wait, 1, (int)left_ms) <= 0)
             continue;
-        count = read(fd, answer + length, call->answer_bytes - length);
+        count = mt_io_read(fd, answer + length, call->answer_bytes - length);
         if (count <= 0)
             return MT_APART_DIED;
         length += (size_t)count;

@@ -3,14 +3,16 @@
 #include "finalize.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "finalize_stacks.h"
 #include "native_names.h"
+#include "replacement.h"
+#include "symbols_copy.h"
 #include "trace.h"
 
 struct rewriting {
@@ -21,9 +23,10 @@ struct rewriting {
     struct mt_native_names *names;
     struct mt_stack_finalizer *stacks;
     struct mt_writer *writer;
-    char *path;      /* absolute, without symbolic links */
-    char *temporary; /* the new file until it is whole */
+    const char *path;
+    int fd; /* of the trace */
     struct stat info;
+    struct mt_replacement made;
 };
 
 bool mt_finalize_available(void)
@@ -34,11 +37,6 @@ bool mt_finalize_available(void)
 static enum mt_status host_error(struct mt_error *error, enum mt_status status)
 {
     return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
-}
-
-static enum mt_status output_error(struct mt_error *error)
-{
-    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
 }
 
 /* ---- is there anything to do? ----------------------------------------- */
@@ -67,100 +65,21 @@ static bool has_native_frames(const struct mt_symbols *symbols)
     return false;
 }
 
-/* ---- symbols ---------------------------------------------------------- */
-
-static enum mt_status copy_string(struct rewriting *self, uint32_t string, uint32_t *id)
-{
-    const struct mt_strings *strings = &self->source->symbols.strings;
-
-    *id = MT_NO_ID;
-    if (string >= strings->count)
-        return MT_OK;
-    return mt_symbols_string(&self->symbols, strings->texts[string], strings->lengths[string], id);
-}
-
-/* Ids of small tables stay as they are: events refer to them. */
-static enum mt_status same_id(enum mt_status status, const uint32_t *id, uint32_t wanted)
-{
-    return status == MT_OK && *id != wanted ? MT_ERR_FORMAT : status;
-}
-
-static enum mt_status copy_threads(struct rewriting *self)
-{
-    const struct mt_symbols *from = &self->source->symbols;
-    enum mt_status status = MT_OK;
-    uint32_t i, name, id;
-
-    for (i = 0; i < from->thread_count && status == MT_OK; i++) {
-        const struct mt_thread_info *thread = &from->threads[i];
-        if (i > 0 && i < self->symbols.thread_count)
-            continue; /* only thread 0 is described late */
-        status = copy_string(self, thread->name, &name);
-        if (status == MT_OK && i == self->symbols.thread_count)
-            status = same_id(mt_symbols_thread(&self->symbols, name, thread->os_id, &id), &id, i);
-        if (status == MT_OK)
-            self->symbols.threads[i] = (struct mt_thread_info){name, thread->os_id};
-    }
-    return status;
-}
-
-static enum mt_status copy_devices(struct rewriting *self)
-{
-    const struct mt_symbols *from = &self->source->symbols;
-    enum mt_status status = MT_OK;
-    uint32_t i, name;
-
-    for (i = 0; i < from->device_count && status == MT_OK; i++) {
-        status = copy_string(self, from->devices[i].name, &name);
-        if (status == MT_OK)
-            status =
-                mt_symbols_device(&self->symbols, i, name, from->devices[i].total_memory_bytes);
-    }
-    return status;
-}
-
-static enum mt_status copy_heaps(struct rewriting *self)
-{
-    const struct mt_symbols *from = &self->source->symbols;
-    enum mt_status status = MT_OK;
-    uint32_t i, name, id;
-
-    for (i = self->symbols.heap_count; i < from->heap_count && status == MT_OK; i++) {
-        status = copy_string(self, from->heaps[i].name, &name);
-        if (status == MT_OK)
-            status = same_id(mt_symbols_heap(&self->symbols, name, &id), &id, i);
-    }
-    return status;
-}
-
-static enum mt_status copy_tables(struct rewriting *self)
-{
-    const struct mt_symbols *from = &self->source->symbols;
-    enum mt_status status = copy_threads(self);
-    uint32_t i, id;
-
-    if (status == MT_OK)
-        status = copy_devices(self);
-    if (status == MT_OK)
-        status = copy_heaps(self);
-    for (i = self->symbols.stream_count; i < from->stream_count && status == MT_OK; i++)
-        status = same_id(mt_symbols_stream(&self->symbols, from->streams[i].handle, &id), &id, i);
-    for (i = self->symbols.pool_count; i < from->pool_count && status == MT_OK; i++)
-        status = same_id(
-            mt_symbols_pool(&self->symbols, from->pools[i].id[0], from->pools[i].id[1], &id), &id,
-            i);
-    return status;
-}
-
 /* ---- events ----------------------------------------------------------- */
+
+static struct mt_symbols_copy symbols_copy(struct rewriting *self)
+{
+    return (struct mt_symbols_copy){&self->source->symbols, &self->symbols, NULL};
+}
 
 static enum mt_status copy_event(struct rewriting *self, struct mt_event event,
                                  struct mt_error *error)
 {
+    const struct mt_symbols_copy copy = symbols_copy(self);
     enum mt_status status = mt_stack_finalizer_get(self->stacks, event.stack, &event.stack);
 
     if (status == MT_OK)
-        status = copy_string(self, event.name, &event.name);
+        status = mt_symbols_copy_string(&copy, MT_TEXT_WORDS, event.name, &event.name);
     return status == MT_OK ? mt_writer_add(self->writer, &event, error) : host_error(error, status);
 }
 
@@ -173,12 +92,13 @@ static void show_progress(const struct rewriting *self)
 
 static enum mt_status copy_events(struct rewriting *self, struct mt_error *error)
 {
+    const struct mt_symbols_copy copy = symbols_copy(self);
     struct mt_event_batch batch;
     enum mt_status status;
     size_t i;
 
     while ((status = mt_source_next(self->source, &batch, error)) == MT_OK) {
-        status = copy_tables(self);
+        status = mt_symbols_copy_tables(&copy);
         if (status != MT_OK)
             return host_error(error, status);
         for (i = 0; i < batch.count && status == MT_OK; i++)
@@ -204,11 +124,11 @@ static enum mt_status check_whole(const struct mt_source *source, struct mt_erro
 
 /* ---- files ------------------------------------------------------------ */
 
-static enum mt_status write_all(struct rewriting *self, int fd, struct mt_error *error)
+static enum mt_status write_all(struct rewriting *self, struct mt_error *error)
 {
     const struct mt_writer_options options = {0};
-    enum mt_status status =
-        mt_writer_new(fd, &self->source->header, &self->symbols, &options, &self->writer, error);
+    enum mt_status status = mt_writer_new(self->made.fd, &self->source->header, &self->symbols,
+                                          &options, &self->writer, error);
 
     if (status == MT_OK)
         status = copy_events(self, error);
@@ -223,39 +143,26 @@ static enum mt_status write_all(struct rewriting *self, int fd, struct mt_error 
 
 static enum mt_status replace(struct rewriting *self, struct mt_error *error)
 {
-    int fd = mkstemp(self->temporary);
-    enum mt_status status;
+    enum mt_status status = mt_replacement_begin(&self->made, self->path, error);
 
-    if (fd < 0) {
-        self->temporary[0] = '\0';
-        return output_error(error);
+    if (status == MT_OK)
+        status = write_all(self, error);
+    if (status == MT_OK) {
+        const struct mt_replacement_facts facts = {.old = &self->info,
+                                                   .events = self->result->events,
+                                                   .ended = self->source->integrity.closed};
+        status = mt_replacement_finish(&self->made, &facts, error);
     }
-    status = write_all(self, fd, error);
-    if (status == MT_OK && fchmod(fd, self->info.st_mode & 07777) < 0)
-        status = output_error(error);
-    if (close(fd) < 0 && status == MT_OK)
-        status = output_error(error);
-    if (status == MT_OK && rename(self->temporary, self->path) < 0)
-        status = output_error(error);
-    if (status != MT_OK)
-        unlink(self->temporary);
     self->result->rewritten = status == MT_OK;
     return status;
 }
 
 static enum mt_status prepare(struct rewriting *self, struct mt_error *error)
 {
-    size_t length = strlen(self->path);
-    static const char suffix[] = ".names-XXXXXX";
-
-    self->temporary = malloc(length + sizeof suffix);
     self->names = mt_native_names_new((int64_t)self->info.st_mtime);
     self->stacks = mt_stack_finalizer_new(&self->source->symbols, &self->symbols, self->names);
-    if (!self->temporary || !self->names || !self->stacks ||
-        mt_symbols_init(&self->symbols) != MT_OK)
+    if (!self->names || !self->stacks || mt_symbols_init(&self->symbols) != MT_OK)
         return host_error(error, MT_ERR_MEMORY);
-    memcpy(self->temporary, self->path, length);
-    memcpy(self->temporary + length, suffix, sizeof suffix);
     return MT_OK;
 }
 
@@ -273,12 +180,20 @@ static void report(struct rewriting *self)
         snprintf(result->example, sizeof result->example, "%s", counts.example);
 }
 
+static enum mt_status open_trace(struct rewriting *self, struct mt_error *error)
+{
+    self->fd = open(self->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (self->fd < 0 && errno == ELOOP)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "is a symbolic link");
+    if (self->fd < 0 || fstat(self->fd, &self->info) < 0)
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
+    return mt_trace_open_fd(self->fd, UINT64_MAX, &self->source, error);
+}
+
 static enum mt_status rewrite(struct rewriting *self, struct mt_error *error)
 {
-    enum mt_status status = mt_trace_open(self->path, &self->source, error);
+    enum mt_status status = open_trace(self, error);
 
-    if (status == MT_OK && stat(self->path, &self->info) < 0)
-        status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
     if (status == MT_OK)
         status = read_symbols(self->source, error);
     if (status != MT_OK || !has_native_frames(&self->source->symbols))
@@ -293,28 +208,30 @@ static enum mt_status rewrite(struct rewriting *self, struct mt_error *error)
 
 static void release(struct rewriting *self)
 {
+    mt_replacement_release(&self->made);
     mt_writer_free(self->writer);
     mt_stack_finalizer_free(self->stacks);
     mt_native_names_free(self->names);
     mt_symbols_release(&self->symbols);
     mt_source_close(self->source);
-    free(self->temporary);
-    free(self->path);
+    if (self->fd >= 0)
+        close(self->fd);
 }
 
 enum mt_status mt_trace_finalize(const char *path, const struct mt_finalize_options *options,
                                  struct mt_finalize_result *result, struct mt_error *error)
 {
     struct mt_finalize_result unused;
-    struct rewriting self = {.options = options, .result = result ? result : &unused};
+    struct rewriting self = {.options = options,
+                             .result = result ? result : &unused,
+                             .path = path,
+                             .fd = -1,
+                             .made.fd = -1};
     enum mt_status status;
 
     memset(self.result, 0, sizeof *self.result);
     if (!mt_finalize_available())
         return MT_OK;
-    self.path = realpath(path, NULL);
-    if (!self.path)
-        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
     status = rewrite(&self, error);
     release(&self);
     return status;

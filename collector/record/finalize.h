@@ -30,8 +30,9 @@ struct mt_finalize_result {
  * libdw: then mt_trace_finalize leaves every trace as it is. */
 bool mt_finalize_available(void);
 
-/* Rewrites the trace at `path` in place: a new file beside it replaces it in one
- * step; on any failure it stays as it was, byte for byte. All facts and events
+/* Rewrites the trace at `path` in place: a new file beside it is read back and then
+ * replaces it in one step; on any failure it stays as it was, byte for byte.
+ * Symbolic links are not followed. All facts and events
  * stay equal, but for stacks with native frames:
  *   - a frame becomes its function, and the calls that the compiler inlined
  *     there become frames of their own; what has no line has the name of its

@@ -6,8 +6,6 @@
 #include "grow.h"
 #include "util.h"
 
-enum { MAX_DEPTH = 4096 };
-
 /* A frame of the old trace: a run of named ones. */
 struct frame_names {
     uint32_t first, count; /* in `expanded`; count 0 = not looked at yet */
@@ -33,7 +31,7 @@ struct mt_stack_finalizer {
     size_t frame_capacity, frame_count, stack_capacity, stack_count;
     size_t expanded_capacity, expanded_count;
     uint32_t native, named;
-    uint32_t path[MAX_DEPTH]; /* old frames of the stack at hand, outermost first */
+    uint32_t path[MT_STACK_DEPTH_MAX]; /* old frames of the stack at hand, outermost first */
 };
 
 struct mt_stack_finalizer *mt_stack_finalizer_new(const struct mt_symbols *from,
@@ -271,8 +269,6 @@ static enum mt_status make_stack(struct mt_stack_finalizer *self, uint32_t old, 
     size_t depth = self->from->stacks[old].depth, i, native, begin, end;
     enum mt_status status;
 
-    if (depth > MAX_DEPTH)
-        return MT_ERR_UNSUPPORTED;
     for (i = depth; i > 0; old = self->from->stacks[old].parent)
         self->path[--i] = self->from->stacks[old].frame;
     status = look_at_frames(self, depth);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "buf.h"
+#include "io.h"
 #include "map.h"
 
 enum { MAX_BYTES = 64 << 20 };
@@ -23,18 +24,26 @@ enum { MAX_BYTES = 64 << 20 };
  * when the disk is full. */
 static const char first_line[] = "# traces of a run of memtrace record\n";
 
+bool mt_manifest_probe(const char *bytes, size_t length)
+{
+    return length >= sizeof first_line - 1 && !memcmp(bytes, first_line, sizeof first_line - 1);
+}
+
 enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
                                struct mt_error *error)
 {
     ssize_t written;
     int fd;
 
-    if (snprintf(path, PATH_MAX, "%s.memtrace-XXXXXX", folder) >= PATH_MAX)
+    if (snprintf(path, PATH_MAX, "%s" MT_MANIFEST_PREFIX "XXXXXX", folder) >= PATH_MAX)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path is too long");
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
-    (void)flock(fd, LOCK_EX | LOCK_NB); /* where there are no locks, we count as gone */
+    /* A run that looks for leftovers holds the lock for a moment, and removes no list without its
+     * first line. Where there are no locks, this run counts as gone. */
+    while (flock(fd, LOCK_EX) != 0 && errno == EINTR)
+        continue;
     written = write(fd, first_line, sizeof first_line - 1);
     *lock = fd;
     if (written == (ssize_t)sizeof first_line - 1)
@@ -46,18 +55,16 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
 
 static enum mt_status read_file(const char *path, struct mt_buf *text, struct mt_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = mt_io_open(path, O_RDONLY, 0);
     ssize_t count = fd < 0 ? -1 : 1;
 
     while (count > 0 && text->length < MAX_BYTES) {
         char *room = mt_buf_reserve(text, 65536);
         if (!room)
             break;
-        count = read(fd, room, 65536);
+        count = mt_io_read(fd, room, 65536);
         if (count > 0)
             text->length += (size_t)count;
-        else if (count < 0 && errno == EINTR)
-            count = 1;
     }
     if (count < 0)
         mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "apart.h"
+#include "memory_failure.h"
 
 const struct mt_probe mt_probes[] = {
     {"collector", "the library that goes into programs", mt_probe_library, 10},
@@ -40,6 +41,8 @@ static void check(const void *subject, void *answer)
     const struct mt_probe *probe = subject;
 
     probe->check(answer);
+    if (mt_memory_has_failed()) /* then its answer is about this moment, not about the machine */
+        mt_probe_set(answer, MT_PROBE_MISSING, "", "out of memory");
 }
 
 void mt_probe_run(const struct mt_probe *probe, struct mt_probe_result *result)

@@ -14,6 +14,7 @@
 
 #include "collector_library.h"
 #include "finalize.h"
+#include "io.h"
 #include "probe.h"
 
 enum { TAPE_BYTES = 32 << 20 };
@@ -82,8 +83,9 @@ static int try_tape(int fd)
 
     if (fallocate(fd, 0, 0, TAPE_BYTES) < 0 && errno != EOPNOTSUPP)
         return errno;
-    if (ftruncate(fd, TAPE_BYTES) < 0)
-        return errno;
+    while (ftruncate(fd, TAPE_BYTES) < 0)
+        if (errno != EINTR)
+            return errno;
     bytes = mmap(NULL, TAPE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (bytes == MAP_FAILED)
         return errno;
@@ -118,8 +120,9 @@ void mt_probe_tape(struct mt_probe_result *result)
 void mt_probe_clock(struct mt_probe_result *result)
 {
     char source[32] = "";
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY);
-    ssize_t count = fd < 0 ? -1 : read(fd, source, sizeof source - 1);
+    int fd =
+        mt_io_open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY, 0);
+    ssize_t count = fd < 0 ? -1 : mt_io_read_full(fd, source, sizeof source - 1);
 
     if (fd >= 0)
         close(fd);

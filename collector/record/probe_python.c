@@ -12,6 +12,7 @@
 
 #include "collector_library.h"
 #include "environment.h"
+#include "io.h"
 #include "probe.h"
 #include "source_torch.h"
 #include "trace.h"
@@ -40,7 +41,7 @@ static bool ask_python(const char *script, char **environment, int stream, char 
     }
     close(ends[1]);
     while (length + 1 < capacity &&
-           (count = read(ends[0], text + length, capacity - 1 - length)) > 0)
+           (count = mt_io_read(ends[0], text + length, capacity - 1 - length)) > 0)
         length += (size_t)count;
     text[length] = '\0';
     text[strcspn(text, "\n")] = '\0';

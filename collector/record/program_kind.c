@@ -14,6 +14,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "io.h"
+
 enum { MAX_SCRIPTS = 4, MAX_HEADERS = 64, FIRST_BYTES = 256 };
 
 #if defined(__x86_64__)
@@ -102,11 +104,24 @@ static bool is_secure(const char *path)
     return geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
+/* What is there, up to `length` bytes, or -1. */
+static ssize_t read_at(int fd, void *bytes, size_t length, uint64_t offset)
+{
+    size_t done = 0;
+    ssize_t got = 1;
+
+    while (done < length && got > 0) {
+        got = mt_io_pread(fd, (char *)bytes + done, length - done, offset + done);
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return got < 0 ? -1 : (ssize_t)done;
+}
+
 static enum mt_program_kind kind_of_loader(int fd, const Elf64_Phdr *header)
 {
     char loader[PATH_MAX];
     size_t length = header->p_filesz < sizeof loader ? header->p_filesz : sizeof loader - 1;
-    ssize_t count = pread(fd, loader, length, (off_t)header->p_offset);
+    ssize_t count = read_at(fd, loader, length, header->p_offset);
 
     loader[count > 0 ? count : 0] = '\0';
     return strstr(loader, "ld-linux") ? MT_PROGRAM_DYNAMIC : MT_PROGRAM_OTHER_LOADER;
@@ -120,7 +135,7 @@ static enum mt_program_kind kind_of_elf(int fd, const Elf64_Ehdr *elf)
     if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != OWN_MACHINE)
         return MT_PROGRAM_OTHER_MACHINE;
     if (elf->e_phentsize != sizeof *headers ||
-        pread(fd, headers, count * sizeof *headers, (off_t)elf->e_phoff) !=
+        read_at(fd, headers, count * sizeof *headers, elf->e_phoff) !=
             (ssize_t)(count * sizeof *headers))
         return MT_PROGRAM_DYNAMIC; /* damaged: exec will say so */
     for (i = 0; i < count; i++)
@@ -136,8 +151,8 @@ static bool read_one(struct mt_program *program)
         char bytes[FIRST_BYTES];
         Elf64_Ehdr elf;
     } first;
-    int fd = open(program->binary, O_RDONLY | O_CLOEXEC);
-    ssize_t count = fd < 0 ? -1 : pread(fd, first.bytes, sizeof first.bytes, 0);
+    int fd = mt_io_open(program->binary, O_RDONLY, 0);
+    ssize_t count = fd < 0 ? -1 : read_at(fd, first.bytes, sizeof first.bytes, 0);
     bool script = false;
 
     if (is_secure(program->binary))
@@ -205,9 +220,8 @@ static size_t read_all(int fd, char *text, size_t capacity)
 
     for (;;) {
         bool full = length + 1 >= capacity;
-        count = read(fd, full ? rest : text + length, full ? sizeof rest : capacity - 1 - length);
-        if (count < 0 && errno == EINTR)
-            continue;
+        count =
+            mt_io_read(fd, full ? rest : text + length, full ? sizeof rest : capacity - 1 - length);
         if (count <= 0)
             break;
         length += full ? 0 : (size_t)count;

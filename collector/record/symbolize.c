@@ -11,6 +11,7 @@
 
 #include "arena.h"
 #include "demangle.h"
+#include "io.h"
 #include "symbol_index.h"
 
 enum { MAX_NAMESPACE_DEPTH = 32 };
@@ -52,7 +53,7 @@ static const Dwfl_Callbacks callbacks = {
 /* A regular file, or -1: what is named may be anything by now. */
 static int open_file(const struct mt_code_file_id *id, enum mt_code_file_state *state)
 {
-    int fd = *id->path == '/' ? open(id->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    int fd = *id->path == '/' ? mt_io_open(id->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
     struct stat info;
 
     *state = MT_CODE_MISSING;

@@ -33,6 +33,30 @@ static enum mt_status recover(struct mt_trace_end *end, unsigned patience_ms)
     return status != MT_OK && !mt_recover_is_needed(end->path) ? MT_OK : status;
 }
 
+/* A trace without a tape is all that is left of its process. */
+static void judge(struct mt_trace_end *end)
+{
+    const struct mt_trace_summary *summary = &end->summary;
+
+    if (summary->damaged)
+        mt_fail(&end->error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                "damaged: %llu frames or events cannot be read",
+                (unsigned long long)summary->damaged);
+    else if (!summary->closed)
+        mt_fail(&end->error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                "its end is missing and there is no tape beside it: what its process had not "
+                "written is lost");
+    else
+        return;
+    end->state = MT_TRACE_INCOMPLETE;
+}
+
+bool mt_trace_end_is_complete(const struct mt_trace_end *end)
+{
+    return (end->state == MT_TRACE_WHOLE || end->state == MT_TRACE_RECOVERED) &&
+           !end->summary.dropped;
+}
+
 void mt_trace_end(struct mt_trace_end *end, const char *path, unsigned patience_ms,
                   const struct mt_finalize_options *options)
 {
@@ -52,8 +76,10 @@ void mt_trace_end(struct mt_trace_end *end, const char *path, unsigned patience_
             mt_trace_finalize(path, options, &end->native, &end->native_error);
         status = mt_trace_summarize(path, &end->summary, &end->error);
     }
-    if (status == MT_OK)
+    if (status == MT_OK) {
+        judge(end);
         return;
+    }
     end->state = MT_TRACE_FAILED;
     end->error.status = status;
 }

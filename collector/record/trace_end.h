@@ -8,21 +8,25 @@
 #include "trace_summary.h"
 
 enum mt_trace_state {
-    MT_TRACE_WHOLE,     /* its process closed it */
-    MT_TRACE_RECOVERED, /* its process could not; what it left is in the trace now */
-    MT_TRACE_RUNNING,   /* its process still runs: nothing was done */
-    MT_TRACE_FAILED     /* see error; what is there was left as it is */
+    MT_TRACE_WHOLE,      /* its process closed it */
+    MT_TRACE_RECOVERED,  /* its process could not; what it left is in the trace now */
+    MT_TRACE_INCOMPLETE, /* it can be read, but is damaged or has no end; see error */
+    MT_TRACE_RUNNING,    /* its process still runs: nothing was done */
+    MT_TRACE_FAILED      /* see error; what is there was left as it is */
 };
 
 struct mt_trace_end {
     const char *path; /* borrowed */
     enum mt_trace_state state;
-    struct mt_recovery recovery; /* RECOVERED */
+    struct mt_recovery recovery; /* has_tape: what the tape said, whatever came of it */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
-    struct mt_trace_summary summary; /* WHOLE, RECOVERED */
-    struct mt_error error;           /* FAILED */
+    struct mt_trace_summary summary; /* WHOLE, RECOVERED, INCOMPLETE */
+    struct mt_error error;           /* INCOMPLETE, FAILED */
 };
+
+/* Is all that was recorded in the trace: whole or recovered, and nothing lost? */
+bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
 /* A process that still runs may have until `patience_ms` to end. Cost: reading
  * the trace once; writing it anew if there was a tape or native frames. */

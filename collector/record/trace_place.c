@@ -148,9 +148,9 @@ static enum mt_status check_room(const struct mt_trace_place *place, uint64_t ro
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return refuse(error, strerror(errno));
+    unlink(path); /* at once: if we are killed, nothing is left */
     why = room_error(fd, room_bytes);
     close(fd);
-    unlink(path);
     if (!why)
         return MT_OK;
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s (a recording begins with %llu MiB)",
@@ -160,15 +160,9 @@ static enum mt_status check_room(const struct mt_trace_place *place, uint64_t ro
 static bool is_being_recorded(const char *path)
 {
     char tape_path[2 * PATH_MAX];
-    struct mt_tape *tape = NULL;
-    enum mt_status status;
 
     snprintf(tape_path, sizeof tape_path, "%s" MT_TAPE_SUFFIX, path);
-    if (access(tape_path, F_OK) < 0)
-        return false;
-    status = mt_tape_open(tape_path, &tape, NULL);
-    mt_tape_unmap(tape);
-    return status == MT_ERR_USAGE;
+    return mt_tape_is_in_use(tape_path);
 }
 
 /* A file that is replaced must be a trace: `-o train.py` is a slip. */

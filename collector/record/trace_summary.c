@@ -29,6 +29,7 @@ struct summing {
     bool seen[ACCOUNT_COUNT];
     enum account *blocks; /* by heap id: what its blocks count to */
     size_t heaps_capacity, heaps;
+    struct mt_lost_events lost;
 };
 
 static void alive_release(struct alive *alive)
@@ -163,11 +164,30 @@ static enum mt_status add_batch(struct summing *summing, const struct mt_event_b
 
     if (!summary->events)
         summary->begin_ns = batch->events[0].t_ns;
-    for (i = 0; i < batch->count && status == MT_OK; i++)
+    for (i = 0; i < batch->count && status == MT_OK; i++) {
+        mt_lost_events_add(&summing->lost, &batch->events[i]);
         status = add_event(summing, &batch->events[i]);
+    }
     summary->events += batch->count;
     summary->end_ns = batch->events[batch->count - 1].t_ns;
     return status;
+}
+
+/* A reason with 0 events means that names are missing. */
+static void name_lost(const struct summing *summing, struct mt_trace_summary *summary)
+{
+    size_t i;
+
+    for (i = 0; i < summing->lost.count; i++) {
+        const struct mt_lost_reason *reason = &summing->lost.reasons[i];
+        bool fits = summary->lost_count < MT_ARRAY_LEN(summary->lost);
+        struct mt_lost_text *text =
+            &summary->lost[fits ? summary->lost_count++ : MT_ARRAY_LEN(summary->lost) - 1];
+        text->events += reason->events;
+        if (fits && reason->name != MT_NO_ID)
+            snprintf(text->why, sizeof text->why, "%s",
+                     mt_symbols_text(&summing->source->symbols, reason->name));
+    }
 }
 
 static void finish(const struct summing *summing, struct mt_trace_summary *summary)
@@ -187,7 +207,8 @@ static void finish(const struct summing *summing, struct mt_trace_summary *summa
     summary->blocks_peak_bytes = summing->peak_bytes[BLOCKS];
     summary->dropped = source->integrity.events_dropped;
     summary->damaged = source->integrity.frames_damaged + source->integrity.events_invalid;
-    summary->closed = source->integrity.closed;
+    summary->closed = source->integrity.closed && !source->integrity.cut;
+    name_lost(summing, summary);
     snprintf(summary->sources, sizeof summary->sources, "%s", sources ? sources : "");
 }
 

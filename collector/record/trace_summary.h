@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lost_events.h"
 #include "source.h"
 
 struct mt_trace_summary {
@@ -18,8 +19,13 @@ struct mt_trace_summary {
     uint64_t reserved_peak_bytes; /* PyTorch's segments */
     uint64_t blocks_peak_bytes;   /* PyTorch's blocks: requested bytes, or ... */
     bool blocks_rounded;          /* ... allocated ones */
-    uint64_t dropped, damaged;    /* events lost while recording; frames that cannot be read */
-    bool closed;                  /* the process ended in order */
+    uint64_t dropped, damaged;    /* events lost while recording; what cannot be read */
+    struct mt_lost_text {
+        uint64_t events;
+        char why[96]; /* in the recorder's words, perhaps "" */
+    } lost[4];        /* of `dropped`, by reason; the last stands for all further ones */
+    size_t lost_count;
+    bool closed; /* it has its end record and its index */
     char sources[128];
 };
 

@@ -21,6 +21,7 @@ struct mt_drain {
     uint64_t next_seq;     /* in the trace */
     bool definitions_told; /* that some have no room */
     uint64_t dropped;      /* said so far */
+    uint64_t damaged;      /* events that only a damaged tape has: not said yet */
     uint64_t last_t_ns;
     const struct mt_raw_event **window;
     uint32_t *threads; /* of the window: number of the thread */
@@ -78,6 +79,7 @@ enum mt_status mt_drain_definitions(struct mt_drain *drain, bool *header_changed
 
 void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header)
 {
+    header->recording_id = drain->tape->recording_id;
     mt_tape_symbols_header(drain->symbols, header);
     if (!header->start_t_ns)
         header->start_t_ns = drain->tape->started_unix_ns;
@@ -115,7 +117,8 @@ static enum mt_status make_window(struct mt_drain *drain, size_t count)
     if (count > drain->thread_capacity &&
         mt_grow(&drain->threads, &drain->thread_capacity, count, sizeof *drain->threads))
         return MT_ERR_MEMORY;
-    memset(drain->window, 0, count * sizeof(void *));
+    if (count)
+        memset(drain->window, 0, count * sizeof(void *));
     return MT_OK;
 }
 
@@ -249,7 +252,8 @@ static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
     enum mt_status status;
 
     if (!raw->kind || raw->kind >= MT_EVENT_KIND_COUNT || raw->kind == MT_EVENT_END) {
-        result->missing++; /* only a damaged tape has such events */
+        drain->damaged++;
+        result->missing++;
         return MT_OK;
     }
     status = resolve(drain, raw, thread, &event);
@@ -276,6 +280,8 @@ static enum mt_status say_dropped(struct mt_drain *drain, struct mt_writer *writ
 }
 
 /* ---- a pass ----------------------------------------------------------- */
+
+static const char ended_while_recording[] = "the process ended while they were recorded";
 
 static void take_clock(struct mt_drain *drain)
 {
@@ -347,6 +353,13 @@ static enum mt_status say_new_drops(struct mt_drain *drain, struct mt_writer *wr
             return status;
         drain->definitions_told = true;
     }
+    if (drain->damaged) {
+        enum mt_status status =
+            say_dropped(drain, writer, drain->damaged, "the tape is damaged", result, error);
+        if (status != MT_OK)
+            return status;
+        drain->damaged = 0;
+    }
     return fresh ? say_dropped(drain, writer, fresh, "the trace could not be written fast enough",
                                result, error)
                  : MT_OK;
@@ -376,6 +389,17 @@ static enum mt_status pass_dense(struct mt_drain *drain, struct mt_writer *write
     return status;
 }
 
+/* Numbers behind the last event: taken, but never committed. */
+static enum mt_status pass_end(struct mt_drain *drain, struct mt_writer *writer,
+                               struct mt_drain_result *result, struct mt_error *error)
+{
+    uint64_t next_seq = atomic_load(&drain->tape->next_seq);
+
+    return next_seq > drain->next_raw
+               ? skip_to(drain, writer, next_seq, ended_while_recording, result, error)
+               : MT_OK;
+}
+
 /* A dead process left at most one gap a thread; more are damage. */
 static enum mt_status pass_gaps(struct mt_drain *drain, struct mt_writer *writer,
                                 enum mt_drain_mode mode, struct mt_drain_result *result,
@@ -388,16 +412,18 @@ static enum mt_status pass_gaps(struct mt_drain *drain, struct mt_writer *writer
 
     for (; gaps && lowest != UINT64_MAX && status == MT_OK; gaps--) {
         status = skip_to(drain, writer, lowest,
-                         mode == MT_DRAIN_DEAD ? "the process ended while they were recorded"
+                         mode == MT_DRAIN_DEAD ? ended_while_recording
                                                : "a thread left off while recording them",
                          result, error);
         if (status == MT_OK)
             status = pass_dense(drain, writer, &result->waiting, result, error);
         lowest = lowest_left(drain);
     }
-    if (status == MT_OK && mode == MT_DRAIN_DEAD && lowest != UINT64_MAX)
-        status = say_dropped(drain, writer, result->waiting, "the tape is damaged", result, error);
-    return status;
+    if (status != MT_OK || mode != MT_DRAIN_DEAD)
+        return status;
+    if (lowest != UINT64_MAX)
+        return say_dropped(drain, writer, result->waiting, "the tape is damaged", result, error);
+    return pass_end(drain, writer, result, error);
 }
 
 enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,

@@ -3,50 +3,43 @@
 #include "recover.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "drain.h"
+#include "old_trace.h"
+#include "replacement.h"
 #include "tape_file.h"
 
 struct job {
     const char *path;
-    char *tape_path, *new_path;
+    char tape_path[PATH_MAX];
     struct mt_tape *tape;
     struct mt_tape_commit commit;
-    struct mt_source *old; /* NULL: nothing of the trace is there yet */
-    struct mt_symbols own_symbols;
+    struct mt_old_trace old;
+    struct mt_symbols own_symbols; /* if nothing of the trace is there yet */
     struct mt_drain *drain;
     struct mt_writer *writer;
-    int fd;
+    struct mt_replacement made;
+    uint64_t copied;
 };
 
-static char *with_suffix(const char *path, const char *suffix)
+static bool name_tape(const char *path, char tape[PATH_MAX])
 {
-    size_t bytes = strlen(path) + strlen(suffix) + 1;
-    char *text = malloc(bytes);
+    int length = snprintf(tape, PATH_MAX, "%s%s", path, MT_TAPE_SUFFIX);
 
-    if (text)
-        (void)snprintf(text, bytes, "%s%s", path, suffix);
-    return text;
+    return length > 0 && length < PATH_MAX;
 }
 
 bool mt_recover_is_needed(const char *path)
 {
-    char *tape = with_suffix(path, MT_TAPE_SUFFIX);
-    bool needed = tape && access(tape, F_OK) == 0;
+    char tape[PATH_MAX];
+    struct stat facts;
 
-    free(tape);
-    return needed;
-}
-
-static enum mt_status fail_errno(struct mt_error *error, enum mt_status status, const char *what)
-{
-    return mt_fail(error, status, MT_NO_OFFSET, "%s: %s", what, strerror(errno));
+    return name_tape(path, tape) && lstat(tape, &facts) == 0;
 }
 
 /* Everything taken is in the trace, which has its end. */
@@ -56,129 +49,192 @@ static bool is_whole(const struct mt_tape *tape, const struct mt_tape_commit *co
            atomic_load(&tape->dropped_events) == commit->dropped_written;
 }
 
-/* The trace as far as the tape says that it was written. */
-static enum mt_status open_old(struct job *job, struct mt_error *error)
-{
-    struct stat facts;
+/* ---- a new trace ------------------------------------------------------ */
 
-    if (!job->commit.trace_bytes)
-        return MT_OK;
-    if (stat(job->path, &facts))
-        return fail_errno(error, MT_ERR_IO, "the trace cannot be read");
-    if ((uint64_t)facts.st_size < job->commit.trace_bytes)
-        return mt_fail(error, MT_ERR_FORMAT, (uint64_t)facts.st_size,
-                       "the trace is shorter than its tape says");
-    if (truncate(job->path, (off_t)job->commit.trace_bytes))
-        return fail_errno(error, MT_ERR_OUTPUT, "the trace cannot be cut");
-    return mt_trace_open(job->path, &job->old, error);
+static enum mt_status open_drain(struct job *job, struct mt_symbols *symbols,
+                                 struct mt_error *error)
+{
+    bool changed;
+    enum mt_status status =
+        job->old.source ? MT_OK : mt_symbols_init(symbols); /* a source's are its own */
+
+    if (status == MT_OK)
+        status = mt_drain_new(job->tape, symbols, &job->commit, &job->drain, error);
+    if (status == MT_OK)
+        status = mt_drain_definitions(job->drain, &changed);
+    return status == MT_OK ? MT_OK : mt_fail(error, status, MT_NO_OFFSET, "out of memory");
 }
 
 static enum mt_status open_new(struct job *job, struct mt_error *error)
 {
-    struct mt_symbols *symbols = job->old ? &job->old->symbols : &job->own_symbols;
+    struct mt_symbols *symbols = job->old.source ? &job->old.source->symbols : &job->own_symbols;
     struct mt_trace_header header = {.rank = -1, .world_size = -1};
-    bool changed;
-    enum mt_status status = job->old ? MT_OK : mt_symbols_init(symbols);
+    enum mt_status status = open_drain(job, symbols, error);
 
-    if (status == MT_OK)
-        status = mt_drain_new(job->tape, symbols, &job->commit, &job->drain, error);
-    if (status == MT_OK && mt_drain_definitions(job->drain, &changed) != MT_OK)
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     if (status != MT_OK)
         return status;
-    if (job->old)
-        header = job->old->header;
+    if (job->old.source)
+        header = job->old.source->header;
     mt_drain_header(job->drain, &header);
-    job->fd = open(job->new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (job->fd < 0)
-        return fail_errno(error, MT_ERR_OUTPUT, "a file beside the trace cannot be made");
-    return mt_writer_new(job->fd, &header, symbols, NULL, &job->writer, error);
+    header.tape_added = true;
+    status = mt_replacement_begin(&job->made, job->path, error);
+    return status == MT_OK
+               ? mt_writer_new(job->made.fd, &header, symbols, NULL, &job->writer, error)
+               : status;
 }
 
-static enum mt_status copy_old(struct job *job, struct mt_recovery *recovery,
-                               struct mt_error *error)
+static enum mt_status copy_batch(struct job *job, const struct mt_event_batch *batch,
+                                 struct mt_error *error)
 {
-    struct mt_event_batch batch;
     enum mt_status status = MT_OK;
     size_t i;
 
-    while (job->old && (status = mt_source_next(job->old, &batch, error)) == MT_OK) {
-        for (i = 0; i < batch.count; i++) {
-            if (batch.events[i].kind == MT_EVENT_END)
-                continue; /* more follows */
-            status = mt_writer_add(job->writer, &batch.events[i], error);
-            if (status != MT_OK)
-                return status;
-            recovery->events_written++;
-        }
+    for (i = 0; i < batch->count && status == MT_OK; i++) {
+        if (batch->events[i].kind == MT_EVENT_END)
+            continue; /* more follows */
+        status = mt_writer_add(job->writer, &batch->events[i], error);
+        job->copied++;
     }
-    return status == MT_END ? MT_OK : status;
+    return status;
 }
 
-static enum mt_status add_tape(struct job *job, struct mt_recovery *recovery,
+/* What is lost here would be lost for good: the tape holds only what follows. */
+static enum mt_status check_old(const struct job *job, struct mt_error *error)
+{
+    const struct mt_integrity *found = &job->old.source->integrity;
+
+    /* the header's facts are on the tape, too */
+    if (found->frames_damaged == found->header_damaged && !found->events_invalid &&
+        job->copied == job->commit.events_written)
+        return MT_OK;
+    return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                   "the trace is damaged, %llu of the %llu events that were written can be read "
+                   "(%.80s): it stays as it is, and so does its tape",
+                   (unsigned long long)job->copied, (unsigned long long)job->commit.events_written,
+                   found->first_error.status != MT_OK ? found->first_error.text
+                                                      : "the rest is missing");
+}
+
+static enum mt_status copy_old(struct job *job, struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    if (!job->old.source)
+        return MT_OK;
+    while ((status = mt_source_next(job->old.source, &batch, error)) == MT_OK) {
+        status = copy_batch(job, &batch, error);
+        if (status != MT_OK)
+            return status;
+    }
+    return status == MT_END ? check_old(job, error) : status;
+}
+
+static enum mt_status add_tape(struct job *job, struct mt_drain_result *result,
                                struct mt_error *error)
 {
-    struct mt_drain_result result;
-    enum mt_status status = mt_drain_pass(job->drain, job->writer, MT_DRAIN_DEAD, &result, error);
+    enum mt_status status = mt_drain_pass(job->drain, job->writer, MT_DRAIN_DEAD, result, error);
 
-    recovery->events_recovered = result.events;
-    recovery->events_missing = result.missing;
     return status == MT_OK ? mt_writer_finish(job->writer, error) : status;
 }
 
 static enum mt_status rewrite(struct job *job, struct mt_recovery *recovery, struct mt_error *error)
 {
-    enum mt_status status = open_old(job, error);
+    struct mt_replacement_facts facts = {.ended = true};
+    struct mt_drain_result result;
+    enum mt_status status = open_new(job, error);
 
     if (status == MT_OK)
-        status = open_new(job, error);
+        status = copy_old(job, error);
     if (status == MT_OK)
-        status = copy_old(job, recovery, error);
-    if (status == MT_OK)
-        status = add_tape(job, recovery, error);
-    if (job->fd >= 0 && close(job->fd) && status == MT_OK)
-        status = fail_errno(error, MT_ERR_OUTPUT, "the new trace could not be written");
-    if (status == MT_OK && rename(job->new_path, job->path))
-        status = fail_errno(error, MT_ERR_OUTPUT, "the new trace could not be put in place");
-    if (status != MT_OK && job->fd >= 0)
-        (void)unlink(job->new_path);
-    return status;
+        status = add_tape(job, &result, error);
+    if (status != MT_OK)
+        return status;
+    facts.old = job->old.fd >= 0 ? &job->old.facts : NULL;
+    facts.events = job->copied + result.events + 1;
+    status = mt_replacement_finish(&job->made, &facts, error);
+    if (status != MT_OK)
+        return status;
+    recovery->events_recovered = result.events;
+    recovery->events_missing = result.missing;
+    return MT_OK;
+}
+
+/* ---- which of the two ------------------------------------------------- */
+
+/* The trace needs nothing from the tape. It is read once more before the tape goes:
+ * there is no second copy of what a damaged frame held. */
+static enum mt_status check_whole(struct job *job, uint64_t events, struct mt_error *error)
+{
+    struct mt_error found = {.offset = MT_NO_OFFSET};
+    enum mt_status status = mt_trace_read_back(job->old.fd, events, true, &found);
+
+    return status == MT_OK ? MT_OK
+                           : mt_fail(error, status, found.offset,
+                                     "the trace is not what its process wrote: %.120s; its tape is "
+                                     "kept",
+                                     found.text);
+}
+
+static enum mt_status complete(struct job *job, struct mt_recovery *recovery,
+                               struct mt_error *error)
+{
+    enum mt_status status =
+        mt_old_trace_open(job->path, job->tape, job->commit.trace_bytes, &job->old, error);
+
+    if (status != MT_OK)
+        return status;
+    if (job->old.is_complete) { /* an earlier recovery could not remove the tape */
+        recovery->was_closed = true;
+        recovery->events_on_tape = 0;
+        return check_whole(job, MT_ANY_COUNT, error);
+    }
+    if (is_whole(job->tape, &job->commit))
+        return check_whole(job, job->commit.events_written + 1, error);
+    return rewrite(job, recovery, error);
+}
+
+static void note_tape(struct job *job, struct mt_recovery *recovery)
+{
+    const struct mt_tape *tape = job->tape;
+    uint64_t next_seq = atomic_load(&tape->next_seq);
+
+    job->commit = tape->commits[atomic_load(&tape->current_commit) & 1u];
+    recovery->has_tape = true;
+    recovery->was_closed = atomic_load(&tape->closed);
+    recovery->events_written = job->commit.events_written;
+    recovery->events_dropped = atomic_load(&tape->dropped_events);
+    if (next_seq > job->commit.next_raw)
+        recovery->events_on_tape = next_seq - job->commit.next_raw;
 }
 
 static void release(struct job *job)
 {
+    mt_replacement_release(&job->made);
     mt_writer_free(job->writer);
     mt_drain_free(job->drain);
-    mt_source_close(job->old);
+    mt_old_trace_close(&job->old);
     mt_symbols_release(&job->own_symbols);
     mt_tape_unmap(job->tape);
-    free(job->tape_path);
-    free(job->new_path);
 }
 
 enum mt_status mt_recover(const char *path, struct mt_recovery *recovery, struct mt_error *error)
 {
-    struct job job = {.path = path, .fd = -1};
+    struct job job = {.path = path, .old.fd = -1, .made.fd = -1};
     enum mt_status status;
 
     *recovery = (struct mt_recovery){0};
-    job.tape_path = with_suffix(path, MT_TAPE_SUFFIX);
-    job.new_path = with_suffix(path, ".recovered");
-    if (!job.tape_path || !job.new_path)
-        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (!name_tape(path, job.tape_path))
+        status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the path is too long");
     else
         status = mt_tape_open(job.tape_path, &job.tape, error);
     if (status == MT_OK) {
-        job.commit = job.tape->commits[atomic_load(&job.tape->current_commit) & 1u];
-        recovery->was_closed = atomic_load(&job.tape->closed);
-        recovery->events_dropped = atomic_load(&job.tape->dropped_events);
-        if (is_whole(job.tape, &job.commit))
-            recovery->events_written = job.commit.events_written;
-        else
-            status = rewrite(&job, recovery, error);
+        note_tape(&job, recovery);
+        status = complete(&job, recovery, error);
     }
     if (status == MT_OK && unlink(job.tape_path))
-        status = fail_errno(error, MT_ERR_OUTPUT, "the tape cannot be removed");
+        status = mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the tape cannot be removed: %s",
+                         strerror(errno));
     release(&job);
     return status;
 }

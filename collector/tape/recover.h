@@ -3,27 +3,36 @@
 #define MT_COLLECTOR_RECOVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "status.h"
 
 struct mt_recovery {
-    uint64_t events_written;   /* of before: were in the file already */
-    uint64_t events_recovered; /* were on the tape only */
+    uint64_t events_written;   /* were in the file already, as the tape says */
+    uint64_t events_recovered; /* were on the tape only; 0 if recovery failed */
     uint64_t events_missing;   /* were being recorded when the process ended */
-    uint64_t events_dropped;   /* the process could not write them fast enough */
+    uint64_t events_dropped;   /* the process could not write them */
+    uint64_t events_on_tape;   /* at most: taken by the process, not in the file before */
+    bool has_tape;             /* the tape could be read: the numbers above are known */
     bool was_closed;           /* the process had closed its trace in order */
 };
 
 /* Adds what lies on PATH.tape to the trace PATH, ends the trace in order, and
  * removes the tape. A trace that its process had closed, and that misses
- * nothing, only loses its tape. The trace is replaced in one step: whatever
- * fails, both files stay as they were (but for frames behind the tape's last
- * commit, which the tape still holds). MT_ERR_USAGE: the process is still
- * running. MT_ERR_IO with a missing tape: nothing to do. Linear in the trace. */
+ * nothing, only loses its tape.
+ *
+ * The tape must name the trace (old_trace.h). The new trace is written beside the
+ * old one, read back, and takes its place in one step; the tape is removed after
+ * that. Whatever fails, and whatever lies there, both files stay byte for byte as
+ * they were. That includes a trace that is damaged or lacks events that the tape
+ * says were written.
+ *
+ * MT_ERR_USAGE: the process is still running. MT_ERR_IO with a missing tape:
+ * nothing to do. Linear in the trace. */
 enum mt_status mt_recover(const char *path, struct mt_recovery *recovery,
                           struct mt_error *error) MT_MUST_USE;
 
-/* Is there a tape beside the trace? */
+/* Is there a tape beside the trace? Does not allocate. */
 bool mt_recover_is_needed(const char *path);
 
 #endif

@@ -18,7 +18,7 @@
 #include "event.h"
 
 #define MT_TAPE_MAGIC   UINT64_C(0x31657061746d656d) /* "memtape1" */
-#define MT_TAPE_VERSION 1u
+#define MT_TAPE_VERSION 2u
 
 /* Raw event kinds are those of event.h. */
 
@@ -115,6 +115,9 @@ struct mt_tape {
     uint64_t file_bytes, definitions_offset, definitions_capacity, slots_offset;
     uint64_t process_id, started_unix_ns;
     uint64_t locked; /* the process holds a lock on the file while it lives */
+    /* Which trace it belongs to: the random number is in the trace's header, too;
+     * the file's own numbers count where that header cannot be read. */
+    uint64_t recording_id, trace_device, trace_inode;
     struct mt_clock_point first_point;
     struct mt_clock_point last_points[2]; /* used in turn, last_point says which */
     _Atomic uint32_t last_point, closed;

@@ -353,10 +353,14 @@ static enum mt_status add_frames(struct mt_tape_symbols *self, enum mt_definitio
                                  uint32_t id, uint32_t *stack)
 {
     const struct entry *entry = defined(self, kind, id);
-    size_t count = entry ? entry->bytes / sizeof(uint64_t) : 0, i;
+    size_t count = entry ? entry->bytes / sizeof(uint64_t) : 0, i = 0;
     enum mt_status status = MT_OK;
 
-    for (i = 0; i < count && status == MT_OK; i++) {
+    if (count > MT_STACK_DEPTH_MAX) { /* no recorder of ours wrote that */
+        i = count - MT_STACK_DEPTH_MAX;
+        self->symbols->frames_cut += i;
+    }
+    for (; i < count && status == MT_OK; i++) {
         uint64_t word;
         uint32_t frame;
         memcpy(&word, entry->payload + i * sizeof word, sizeof word);

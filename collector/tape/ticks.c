@@ -1,6 +1,8 @@
 /* See ticks.h. */
 #include "ticks.h"
 
+#include "util.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 
@@ -47,17 +49,25 @@ struct mt_clock_point mt_clock_now(const struct mt_clock *clock)
     return best;
 }
 
+/* A double as a whole number; what is beyond the range is the largest one. */
+static uint64_t clamped(double value)
+{
+    return value < 18446744073709549568.0 ? (uint64_t)value : UINT64_MAX;
+}
+
 uint64_t mt_ticks_unix_ns(struct mt_clock_point first, struct mt_clock_point last, uint64_t ticks)
 {
-    double slope, distance;
+    uint64_t distance_ns, sum_ns;
+    double slope;
 
     if (last.ticks <= first.ticks || last.unix_ns <= first.unix_ns)
         return first.unix_ns;
     slope = (double)(last.unix_ns - first.unix_ns) / (double)(last.ticks - first.ticks);
     /* from the nearer, later point: less to round */
-    distance = ticks >= last.ticks ? (double)(ticks - last.ticks) : -(double)(last.ticks - ticks);
-    distance *= slope;
-    if (distance < 0 && (uint64_t)-distance >= last.unix_ns)
-        return 0;
-    return distance < 0 ? last.unix_ns - (uint64_t)-distance : last.unix_ns + (uint64_t)distance;
+    if (ticks < last.ticks) {
+        distance_ns = clamped((double)(last.ticks - ticks) * slope);
+        return last.unix_ns - mt_min_u64(distance_ns, last.unix_ns);
+    }
+    distance_ns = clamped((double)(ticks - last.ticks) * slope);
+    return mt_add_ok(last.unix_ns, distance_ns, &sum_ns) ? sum_ns : UINT64_MAX;
 }

@@ -310,7 +310,7 @@ static void draw_band(const struct mt_block_stack *stack, const struct mt_block_
     double base = stack->plot.y + stack->plot.height;
     uint32_t count = band->edge_count;
     struct mt_paint paint = {.fill = mt_role_color(band->shape->role),
-                             .shade = (uint8_t)(mt_hash_u64(band->shape->birth_event) >> 7 & 3)};
+                             .shade = (uint8_t)(mt_mix_u64(band->shape->birth_event) >> 7 & 3)};
 
     if (band->flat.height >= 4) {
         paint.stroke = MT_COLOR_BACKGROUND;

@@ -10,7 +10,7 @@
 static void add_attribute(struct mt_buf *out, const char *name, const char *value)
 {
     mt_buf_printf(out, " %s=\"", name);
-    mt_add_xml(out, value);
+    mt_add_xml_line(out, value);
     mt_buf_add_char(out, '"');
 }
 
@@ -20,12 +20,12 @@ static void add_line(struct mt_buf *out, const char *title, const char *text)
         return;
     mt_buf_add_char(out, '\n');
     mt_buf_add_text(out, title);
-    mt_add_xml(out, text);
+    mt_add_xml_line(out, text);
 }
 
 static void add_told(struct mt_buf *out, const struct mt_gate_result *result)
 {
-    mt_add_xml(out, result->verdict);
+    mt_add_xml_line(out, result->verdict);
     add_line(out, "who: ", result->culprit);
     add_line(out, "try: ", result->advice);
 }

@@ -36,10 +36,16 @@ static uint32_t string_of(struct writer *writer, const char *text)
     return id;
 }
 
-static void add_list(struct mt_buf *out, int64_t value)
+/* Between two items of a list. */
+static void add_comma(struct mt_buf *out)
 {
     if (out->length && out->data[out->length - 1] != '[')
         mt_buf_add_char(out, ',');
+}
+
+static void add_list(struct mt_buf *out, int64_t value)
+{
+    add_comma(out);
     mt_buf_add_i64(out, value);
 }
 
@@ -185,8 +191,7 @@ static void add_changes(const struct writer *writer, struct mt_buf *out)
 
 static void add_decimal(struct mt_buf *out, double value)
 {
-    if (out->data[out->length - 1] != '[')
-        mt_buf_add_char(out, ',');
+    add_comma(out);
     mt_buf_add_decimal(out, value, 1);
 }
 

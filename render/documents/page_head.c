@@ -45,22 +45,37 @@ static void add_colors(struct mt_buf *out, enum mt_theme theme)
         add_cell_color(out, "origin", i, (enum mt_color)(MT_COLOR_ORIGIN_0 + i), theme);
 }
 
-void mt_add_page_head(struct mt_buf *out, const struct mt_report *report)
+static void add_sheet(struct mt_buf *out)
 {
-    mt_buf_add_text(out,
-                    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
-                    "<title>memtrace: ");
-    mt_add_page_name(out, report->name);
-    mt_buf_add_text(out, "</title>\n<style>");
     add_colors(out, MT_THEME_LIGHT);
     mt_buf_add_text(out, "@media(prefers-color-scheme:dark){");
     add_colors(out, MT_THEME_DARK);
     mt_buf_add_text(out, "}\n");
     mt_buf_add_text(out, mt_page_css);
+}
+
+void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy)
+{
+    mt_buf_add_text(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
+    mt_add_page_policy(out, policy);
+    mt_buf_add_text(out,
+                    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
+}
+
+void mt_add_page_head(struct mt_buf *out, const struct mt_report *report,
+                      struct mt_page_policy *policy)
+{
+    struct mt_buf sheet = {0};
+
+    add_sheet(&sheet);
+    mt_buf_add_text(out, "<title>memtrace: ");
+    mt_add_page_name(out, report->name);
+    mt_buf_add_text(out, "</title>\n<style>");
+    mt_buf_add_text(out, sheet.failed ? NULL : sheet.data);
     mt_buf_add_text(out, "</style></head>\n<body>\n");
+    if (!sheet.failed)
+        mt_page_policy_allow_style(policy, sheet.data);
+    mt_buf_release(&sheet);
 }
 
 void mt_add_page_title(struct mt_buf *out, const struct mt_report *report)

@@ -3,11 +3,15 @@
 #define MT_RENDER_PAGE_HEAD_H
 
 #include "buf.h"
+#include "page_policy.h"
 #include "report.h"
 
-/* Up to <body>: what the page may load (nothing), and its style, with the colours of
- * charts as variables. */
-void mt_add_page_head(struct mt_buf *out, const struct mt_report *report);
+/* Up to the policy, the policy included: it must be complete by then. */
+void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy);
+/* Then up to <body>: the title and the style sheet, which has the colors of charts as
+ * variables. The policy comes to allow the sheet. */
+void mt_add_page_head(struct mt_buf *out, const struct mt_report *report,
+                      struct mt_page_policy *policy);
 /* The name of the run, and facts. */
 void mt_add_page_title(struct mt_buf *out, const struct mt_report *report);
 

@@ -12,6 +12,7 @@
 #include "page_assets.h"
 #include "page_data.h"
 #include "page_head.h"
+#include "page_policy.h"
 #include "page_tables.h"
 #include "util.h"
 #include "verdict.h"
@@ -30,6 +31,7 @@ struct writer {
     const struct mt_report *report;
     struct mt_error *error;
     struct mt_buf main, nav, data;
+    struct mt_page_policy policy;
     size_t left;           /* bytes that are still free */
     size_t data_left;      /* of them, for the history of devices */
     uint32_t devices_left; /* that are still to be told of */
@@ -164,9 +166,20 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
 
 /* ---- charts -------------------------------------------------------------- */
 
+/* A chart as part of the page. */
+struct figure {
+    struct mt_buf svg, style; /* style: the content of the SVG's <style> */
+};
+
+static void figure_release(struct figure *figure)
+{
+    mt_buf_release(&figure->svg);
+    mt_buf_release(&figure->style);
+}
+
 /* The SVG alone, with ids that no other chart of the page has. */
 static enum mt_status draw(const struct writer *writer, const struct mt_chart *chart,
-                           const struct mt_device_report *device, struct mt_buf *out)
+                           const struct mt_device_report *device, struct figure *figure)
 {
     const struct mt_chart_options options = {.event_axis = device && device->history &&
                                                            device->history->by_event};
@@ -178,10 +191,15 @@ static enum mt_status draw(const struct writer *writer, const struct mt_chart *c
     if (!status && device) {
         drawing.id =
             mt_arena_printf(&drawing.arena, "%s-d%u", chart->name, (unsigned)device->device);
-        status =
-            drawing.id ? mt_svg_write(&drawing, MT_THEME_AUTO, out, writer->error) : MT_ERR_MEMORY;
-    } else if (!status) {
-        status = mt_svg_write(&drawing, MT_THEME_AUTO, out, writer->error);
+        if (!drawing.id)
+            status = MT_ERR_MEMORY;
+    }
+    if (!status)
+        status = mt_svg_write(&drawing, MT_THEME_AUTO, &figure->svg, writer->error);
+    if (!status) {
+        mt_svg_add_style(&drawing, MT_THEME_AUTO, &figure->style);
+        if (figure->style.failed)
+            status = mt_fail(writer->error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the page");
     }
     mt_drawing_release(&drawing);
     return status;
@@ -190,26 +208,27 @@ static enum mt_status draw(const struct writer *writer, const struct mt_chart *c
 static void add_chart(struct writer *writer, const struct mt_chart *chart,
                       const struct mt_device_report *device, struct mt_buf *out)
 {
-    struct mt_buf svg = {0};
+    struct figure figure = {0};
 
     if (!writer->status)
-        writer->status = draw(writer, chart, device, &svg);
+        writer->status = draw(writer, chart, device, &figure);
     if (writer->status) {
-        mt_buf_release(&svg);
+        figure_release(&figure);
         return;
     }
-    if (take_room(writer, svg.length)) {
+    if (take_room(writer, figure.svg.length + MT_PAGE_HASH_BYTES)) {
         mt_buf_printf(out, "<figure class=\"chart\" id=\"%s-%u\" data-chart=\"%s\">\n", chart->name,
                       device ? (unsigned)device->device : 0, chart->name);
-        add_buf(out, &svg);
+        add_buf(out, &figure.svg);
         mt_buf_add_text(out, "</figure>\n");
+        mt_page_policy_allow_style(&writer->policy, figure.style.data);
     } else {
         mt_buf_printf(out,
                       "<p class=\"omitted\">The chart %s takes %zu KiB, for which this page has no "
                       "room: memtrace render %s draws it.</p>\n",
-                      chart->name, svg.length / 1024, chart->name);
+                      chart->name, figure.svg.length / 1024, chart->name);
     }
-    mt_buf_release(&svg);
+    figure_release(&figure);
 }
 
 static bool is_called_for(const struct writer *writer, const struct mt_chart *chart,
@@ -394,7 +413,7 @@ static void add_data(const struct writer *writer, struct mt_buf *out)
     add_live_command(out, report);
     mt_buf_add_text(out, ",\"devices\":[");
     add_buf(out, &writer->data);
-    mt_buf_add_text(out, "]}</script>\n<script>\n");
+    mt_buf_add_text(out, "]}</script>\n<script>");
     mt_buf_add_text(out, mt_page_js);
     mt_buf_add_text(out, "</script>\n");
 }
@@ -432,7 +451,8 @@ enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_htm
     struct mt_buf head = {0}, top = {0};
 
     writer.data_left = DATA_BYTES;
-    mt_add_page_head(&head, page->report);
+    mt_add_page_head(&head, page->report, &writer.policy);
+    mt_page_policy_allow_script(&writer.policy, mt_page_js);
     add_gates(&writer, &top);
     add_findings(&writer, &top);
     writer.left = MT_REPORT_HTML_BYTES - END_BYTES - strlen(mt_page_js);
@@ -440,10 +460,12 @@ enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_htm
         mt_buf_reset(&top);
     add_devices(&writer);
     add_answer(&writer);
+    mt_add_page_start(out, &writer.policy);
     add_buf(out, &head);
     assemble(&writer, out, &top);
     if (!writer.status && out->failed)
         writer.status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the page");
+    mt_page_policy_release(&writer.policy);
     mt_buf_release(&head);
     mt_buf_release(&top);
     mt_buf_release(&writer.main);

@@ -101,7 +101,7 @@ static void trim(struct against_driver *run, char *next)
 static void end_program(struct against_driver *run)
 {
     if (run->is_open) {
-        assert_true(run->bench.ops->is_valid(run->bench.policy));
+        assert_true(policy_bench_is_sound(&run->bench));
         policy_bench_close(&run->bench);
     }
     run->is_open = false;

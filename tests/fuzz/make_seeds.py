@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""make_seeds.py FOLDER: small snapshots that hold one of everything, for
-fuzzing. Their output is committed in seeds/."""
+"""make_seeds.py FOLDER [PROGRAM]: small inputs for the fuzz targets, each named
+after its target. Snapshots are as small as they can be and still mean something:
+a fuzzer needs thousands of executions a second. PROGRAM (memtrace) turns them
+into traces as well. The output is committed in seeds/."""
 import pathlib
 import pickle
+import subprocess
 import sys
 
 FRAMES = [{"name": "forward", "filename": "/app/train.py", "line": 7},
@@ -46,11 +49,71 @@ def snapshot():
                                    "roundup_power2_divisions": {"1": 0}}}
 
 
-def main(folder):
+def tiny(*entries, **more):
+    """A snapshot of a few hundred bytes."""
+    names = ("action", "addr", "size", "stream", "time_us")
+    return {"segments": [], "device_traces": [[dict(zip(names, entry)) for entry in entries]], **more}
+
+
+BASE, MIB = 0x7F0000000000, 1 << 20
+FRAME = [{"name": "f", "filename": "a.py", "line": 7}]
+TINY = {
+    "alloc": tiny(("alloc", BASE, 512, 0, 1)),
+    "frees": tiny(("segment_alloc", BASE, 2 * MIB, 0, 1), ("alloc", BASE, 512, 0, 2),
+                  ("free_requested", BASE, 512, 0, 3), ("free_completed", BASE, 512, 0, 4),
+                  ("segment_free", BASE, 2 * MIB, 0, 5)),
+    "oom": tiny(("segment_map", BASE, 20 * MIB, 0, 1), ("alloc", BASE, 15 * MIB, 1, 2),
+                ("oom", MIB, 30 * MIB, 0, 3), ("segment_unmap", BASE, 20 * MIB, 0, 4)),
+    "stack": {"segments": [], "device_traces": [[
+        {"action": "alloc", "addr": BASE, "size": 512, "stream": 0, "time_us": 1, "frames": FRAME},
+        {"action": "alloc", "addr": BASE + 512, "size": 99, "stream": 0, "time_us": 2, "frames": FRAME}]]},
+    "middle": {"segments": [{"device": 0, "address": BASE, "total_size": 2 * MIB, "stream": 0,
+                             "segment_type": "small", "blocks": [
+                                 {"size": 512, "requested_size": 100, "state": "active_allocated"},
+                                 {"size": 2 * MIB - 512, "state": "inactive"}]}],
+               "device_traces": [[{"action": "free_requested", "addr": BASE, "size": 512, "stream": 0}]]},
+    "phases": tiny(("alloc", BASE, 512, 0, 2), ("free_completed", BASE, 512, 0, 3), external_annotations=[
+        {"stage": stage, "name": "step#0", "device": 0, "time_us": time}
+        for stage, time in (("START", 1), ("END", 4))]),
+    "settings": tiny(allocator_settings={"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64",
+                                         "max_split_size": 67108864, "expandable_segments": True,
+                                         "garbage_collection_threshold": 0.5,
+                                         "roundup_power2_divisions": {"1": 2}}),
+}
+
+TEXTS = {
+    "allocator_options_all": "expandable_segments:True,max_split_size_mb:64,garbage_collection_threshold:0.8,"
+                             "roundup_power2_divisions:[1:2,16:4,>:1]|max_split_size=67108864\n",
+    "baseline_json": '{"schema":"memtrace.baseline/1","name":"a","devices":[{"device":0,'
+                     '"requested_peak_bytes":1,"allocated_peak_bytes":2,"active_peak_bytes":2,'
+                     '"reserved_peak_bytes":3,"sites":[{"site":"f a.py:7","phase":"","bytes":1}]}]}',
+    "budget_toml": 'schema = "memtrace.budget/1"\nfits = "16GiB"\n[max-peak]\nreserved = "10GiB"\n'
+                   'allocated = {limit = "1GiB"}\n[max-growth]\nlimit = "1MiB/step"\nwarn = "1KiB/step"\n',
+    "budget_option": "reserved=10GiB,warn=9GiB",
+    "csv_buffers": "id,lower,upper,size\n0,0,10,512\n1,3,20,1024\n",
+    "environment_all": "python,native,frees\nnvtx,torch,autograd\nnone\n10\n100\n32\n123\n/x\nnone",
+    "escape_hostile": "<script>]]>--&amp;`|*_[a](b) ::e http://x \u202e\u2028\x1b[31m\x9b \"'\\ @x #1",
+    "settings_json": '{"a":{"b":[1,true,null,{"c":"\\u0041\\n"}]},"d":-1.5}',
+    "settings_toml": 'a = 1\n[b.c]\nd = "e\\t" # f\n"g" = true\n',
+    "size_gib": "16.5 GiB",
+    "words_all": "a.trace\n--limit=12GiB\n-j\n4\n-o\nx\n--policy\nbfc\n--json\n--\nb",
+}
+
+
+def main(folder, program=None):
+    folder = pathlib.Path(folder)
     for protocol in (0, 2, 4, 5):
-        path = pathlib.Path(folder) / f"input_protocol{protocol}.pickle"
-        path.write_bytes(pickle.dumps(snapshot(), protocol))
+        (folder / f"input_protocol{protocol}.pickle").write_bytes(pickle.dumps(snapshot(), protocol))
+    for name, value in TINY.items():
+        path = folder / f"pickle_{name}"
+        path.write_bytes(pickle.dumps(value, 4))
+        if program:
+            trace = folder / f"trace_{name}"
+            trace.unlink(missing_ok=True)
+            subprocess.run([program, "import", "-q", path, "-o", trace], check=True)
+    for name, text in TEXTS.items():
+        (folder / name).write_bytes(text.encode())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

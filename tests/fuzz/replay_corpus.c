@@ -1,7 +1,8 @@
-/* A fuzz target without libFuzzer, for ctest: every seed as it is, cut at
- * many places, and with many single bytes changed. Deterministic.
+/* A fuzz target without libFuzzer, for ctest: every seed as it is, cut at many
+ * places, and with many single bytes changed; every input of a packed corpus
+ * (corpus.py) as it is. Deterministic.
  *
- *     replay_<target> TRIES SEED...
+ *     fuzz_NAME TRIES SEED|NAME.corpus...
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MAX_SEED_BYTES = 1 << 20 };
+enum { MAX_FILE_BYTES = 1 << 20 };
 
 /* A copy of exactly the size, so that AddressSanitizer sees its end. */
 static void run(const uint8_t *bytes, size_t size)
@@ -40,26 +41,55 @@ static void run_variants(uint8_t *bytes, size_t size, size_t tries)
     }
 }
 
+/* Inputs one after another, each behind its length in four bytes, little-endian. */
+static size_t run_packed(const uint8_t *bytes, size_t size)
+{
+    size_t count = 0, at = 0;
+
+    for (; size - at >= 4; count++) {
+        size_t length = bytes[at] | (size_t)bytes[at + 1] << 8 | (size_t)bytes[at + 2] << 16 |
+                        (size_t)bytes[at + 3] << 24;
+        at += 4;
+        if (length > size - at)
+            break;
+        run(bytes + at, length);
+        at += length;
+    }
+    return at == size ? count : 0;
+}
+
+static int run_file(const char *path, size_t tries)
+{
+    static uint8_t bytes[MAX_FILE_BYTES];
+    FILE *file = fopen(path, "rb");
+    size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0, count = 1;
+    const char *ending = strrchr(path, '.');
+
+    if (file)
+        fclose(file);
+    if (ending && !strcmp(ending, ".corpus"))
+        count = run_packed(bytes, size);
+    else if (size)
+        run_variants(bytes, size, tries);
+    if (!size || !count) {
+        fprintf(stderr, "cannot read '%s'\n", path);
+        return 1;
+    }
+    printf("%s: %zu bytes, %zu inputs\n", path, size, count);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static uint8_t bytes[MAX_SEED_BYTES];
     size_t tries = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
     int i;
 
     if (!tries || argc < 3) {
-        fprintf(stderr, "usage: %s TRIES SEED...\n", argv[0]);
+        fprintf(stderr, "usage: %s TRIES SEED|NAME.corpus...\n", argv[0]);
         return 2;
     }
-    for (i = 2; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0;
-        if (!size) {
-            fprintf(stderr, "cannot read '%s'\n", argv[i]);
+    for (i = 2; i < argc; i++)
+        if (run_file(argv[i], tries))
             return 1;
-        }
-        fclose(file);
-        run_variants(bytes, size, tries);
-        printf("%s: %zu bytes\n", argv[i], size);
-    }
     return 0;
 }

@@ -1,1 +1,1 @@
-memtrace import -q captures/oom_adam.pickle.zst -o no/such/folder/t
+: >file; memtrace import -q captures/oom_adam.pickle.zst -o file/t

@@ -33,7 +33,8 @@ def run(program, script):
             "PATH": f"{work / 'bin'}:{os.environ['PATH']}",
             "HOME": folder, "LC_ALL": "C.UTF-8", "TERM": "dumb",
         }
-        environment.update((k, v) for k, v in os.environ.items() if k.endswith("SAN_OPTIONS"))
+        environment.update((k, v) for k, v in os.environ.items()
+                           if k.endswith("SAN_OPTIONS") or k == "MEMTRACE_DEBUG_HASH_KEY")
         done = subprocess.run(["sh", "-c", script], cwd=work, env=environment, capture_output=True,
                               stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
         return {"stdout": done.stdout, "stderr": done.stderr,

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,7 +21,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collect.h"
@@ -85,7 +88,7 @@ static int run_child(void (*body)(void))
 }
 
 struct found {
-    uint64_t allocs[MAX_THREADS], dropped, marks;
+    uint64_t allocs[MAX_THREADS], last[MAX_THREADS], dropped, marks;
     bool in_order, closed;
 };
 
@@ -105,6 +108,7 @@ static void read_trace(const char *path, struct found *found)
             const struct mt_event *event = &batch.events[i];
             uint64_t thread = event->addr >> 48;
             if (event->kind == MT_EVENT_ALLOC && thread < MAX_THREADS) {
+                found->last[thread] = event->size_bytes;
                 found->in_order &= event->size_bytes == found->allocs[thread] + 1;
                 found->allocs[thread] += !strcmp(
                     mt_symbols_text(&source->symbols, source->symbols.heaps[event->heap].name),
@@ -377,7 +381,7 @@ static void a_child_has_a_trace_of_its_own(void **state)
 
     (void)state;
     clean();
-    truncate(getenv("MEMTRACE_MANIFEST"), 0);
+    (void)!truncate(getenv("MEMTRACE_MANIFEST"), 0);
     assert_int_equal(run_child(forks), 0);
     manifest = fopen(getenv("MEMTRACE_MANIFEST"), "r");
     assert_non_null(manifest);
@@ -399,33 +403,121 @@ static void a_child_has_a_trace_of_its_own(void **state)
     assert_int_equal(found.allocs[1], 0);
 }
 
+enum { OWN_FILES = 64 };
+
+static int entries_in(const char *path)
+{
+    DIR *directory = opendir(path);
+    int count = 0;
+
+    while (directory && readdir(directory))
+        count++;
+    if (directory)
+        closedir(directory);
+    return count - 2;
+}
+
+/* In a bare clone: closes what it does not know, opens files, then its first event.
+ * All of its files must be open and empty afterwards, and it must have no thread: to
+ * start one could wait for a lock that a thread of the parent holds. */
+static int use_files_and_emit(void)
+{
+    int fds[OWN_FILES], fd, i, bad = 0;
+    char path[128];
+    struct stat facts;
+
+    for (fd = 3; fd < 4096; fd++)
+        close(fd);
+    for (i = 0; i < OWN_FILES; i++) {
+        snprintf(path, sizeof path, "%s.own.%d", folder, i);
+        fds[i] = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        fds[i] = fcntl(fds[i], F_DUPFD, 700 + i); /* where the recorder's were */
+        unlink(path);
+    }
+    emit_many(2, 0, 50);
+    for (i = 0; i < OWN_FILES; i++)
+        bad += fstat(fds[i], &facts) || facts.st_size;
+    return bad + (entries_in("/proc/self/task") != 1);
+}
+
 /* A fork that runs no handlers: the page tells. */
 static void clones(void)
 {
+    int status;
     long pid;
 
     emit_many(1, 0, 100);
     pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-    if (!pid) {
-        emit_many(2, 0, 50);
-        _exit(0);
-    }
-    waitpid((pid_t)pid, NULL, 0);
+    if (!pid)
+        _exit(use_files_and_emit());
+    waitpid((pid_t)pid, &status, 0);
     emit_many(1, 100, 200);
+    atomic_store(&shared->emitted[3], (uint64_t)status);
 }
 
-static void a_clone_does_not_write_to_its_parent(void **state)
+static void a_bare_clone_is_left_alone(void **state)
 {
     struct found found;
 
     (void)state;
     clean();
     assert_int_equal(run_child(clones), 0);
+    assert_int_equal(atomic_load(&shared->emitted[3]), 0);
     recover(trace);
     read_trace(trace, &found);
     assert_int_equal(found.allocs[1], 200);
     assert_int_equal(found.allocs[2], 0);
     assert_true(found.in_order);
+    assert_int_equal(entries_in(folder), 1); /* no trace of the child's */
+}
+
+/* The same before anything is recorded: there is no page yet. */
+static void clones_first(void)
+{
+    int status;
+    long pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+    if (!pid)
+        _exit(use_files_and_emit());
+    waitpid((pid_t)pid, &status, 0);
+    atomic_store(&shared->emitted[3], (uint64_t)status);
+}
+
+static void an_early_bare_clone_is_left_alone(void **state)
+{
+    (void)state;
+    clean();
+    assert_int_equal(run_child(clones_first), 0);
+    assert_int_equal(atomic_load(&shared->emitted[3]), 0);
+    assert_int_equal(entries_in(folder), 0);
+}
+
+static void emit_in_handler(void)
+{
+    emit_many(2, 0, 10);
+}
+
+static void forks_with_a_handler(void)
+{
+    pid_t pid;
+
+    pthread_atfork(NULL, NULL, emit_in_handler);
+    emit_many(1, 0, 100);
+    pid = fork();
+    if (!pid)
+        _exit(0);
+    waitpid(pid, NULL, 0);
+}
+
+/* libc knows of this child, whichever handler comes first. */
+static void events_of_a_fork_handler_are_recorded(void **state)
+{
+    (void)state;
+    clean();
+    assert_int_equal(run_child(forks_with_a_handler), 0);
+    assert_int_equal(atomic_load(&shared->emitted[2]), 10);
+    recover(trace);
+    assert_int_equal(entries_in(folder), 3); /* its trace and its tape */
 }
 
 static sigjmp_buf back;
@@ -465,6 +557,65 @@ static void counts_what_is_nested(void **state)
     assert_int_equal(found.allocs[3], 0);
     assert_int_equal(recovery.events_dropped, 1);
     assert_int_equal(found.dropped, 1);
+}
+
+static void leave(int signal_number)
+{
+    (void)signal_number;
+    siglongjmp(back, 1);
+}
+
+/* Names of 16 KiB: most of the time is spent where the log is locked. */
+static void define_and_leave(void)
+{
+    static char name[16384];
+    const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+    volatile unsigned i;
+
+    signal(SIGALRM, leave);
+    if (!mt_collect_enter())
+        return;
+    memset(name, 'n', sizeof name);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (i = 0; i < 1000; i++) {
+        memcpy(name, (const void *)&i, sizeof i);
+        if (!sigsetjmp(back, 1))
+            (void)mt_collect_name(name, sizeof name);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    mt_collect_leave();
+}
+
+static void *define_one(void *unused)
+{
+    (void)unused;
+    emit(4, 0, "a name that is new");
+    return NULL;
+}
+
+static void defines_after_leaving(void)
+{
+    pthread_t thread;
+
+    define_and_leave();
+    signal(SIGALRM, SIG_DFL);
+    alarm(20); /* the end of who waits for the lock */
+    pthread_create(&thread, NULL, define_one, NULL);
+    pthread_join(thread, NULL);
+    _exit(0); /* nobody waits for the writer: recover reads the names */
+}
+
+/* The program's handler leaves by longjmp in the middle of a definition. */
+static void no_handler_leaves_the_names_locked(void **state)
+{
+    struct found found;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(defines_after_leaving), 0);
+    recover(trace);
+    read_trace(trace, &found);
+    assert_int_equal(found.allocs[4], 1);
 }
 
 static void no_room(void)
@@ -514,6 +665,88 @@ static void a_disk_that_becomes_full_is_counted(void **state)
     assert_int_equal(found.allocs[1] + found.marks + recovery.events_dropped, 90101 + 91);
     assert_true(recovery.events_dropped >= 100);
     assert_int_equal(found.dropped, recovery.events_dropped);
+}
+
+/* The disk of the trace, full or not, for the child that runs in this program. */
+static _Atomic bool disk_is_full;
+
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
+{
+    if (atomic_load(&disk_is_full)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return syscall(SYS_pwrite64, fd, bytes, length, offset);
+}
+
+static uint64_t milliseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* 600,000 events are more than the tape holds (32 MiB). */
+static void is_full_for_a_while(void)
+{
+    uint64_t before;
+
+    emit_many(1, 0, 1000);
+    usleep(300000);
+    atomic_store(&disk_is_full, true);
+    emit_many(1, 1000, 2000);
+    usleep(300000); /* the writer has seen it */
+    before = milliseconds();
+    emit_many(1, 2000, 600001);
+    /* a thread that waited for each of the 150 slots that are missing would take 30 s */
+    assert_true(milliseconds() - before < 10000);
+    assert_true(mt_collect_is_running());
+    atomic_store(&disk_is_full, false);
+    usleep(500000);
+    emit_many(1, 600001, 600101);
+}
+
+/* Recording goes on after the disk got room, and what was lost is counted in the trace. */
+static void a_disk_that_is_full_for_a_while(void **state)
+{
+    struct found found;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(is_full_for_a_while), 0);
+    (void)recover(trace);
+    read_trace(trace, &found);
+    assert_true(found.closed);
+    assert_true(found.dropped > 0);
+    assert_int_equal(found.allocs[1] + found.marks + found.dropped, 600101 + 601);
+    assert_int_equal(found.last[1], 600101);
+}
+
+static void is_full_at_the_end(void)
+{
+    emit_many(1, 0, 1000);
+    usleep(300000);
+    atomic_store(&disk_is_full, true);
+    emit_many(1, 1000, 5000);
+    usleep(300000);
+}
+
+/* Nobody waits for the process: the tape stays, because it alone holds the rest. */
+static void a_disk_that_is_full_at_the_end(void **state)
+{
+    struct mt_recovery recovery;
+    struct found found;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(is_full_at_the_end), 0);
+    assert_true(mt_recover_is_needed(trace));
+    recovery = recover(trace);
+    read_trace(trace, &found);
+    assert_int_equal(recovery.events_dropped, 0);
+    assert_int_equal(found.allocs[1], 5000);
+    assert_true(found.in_order);
 }
 
 static void refuses_a_living_process(void **state)
@@ -623,21 +856,27 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_of_eight_threads),
         cmocka_unit_test(survives_kill),
         cmocka_unit_test(a_child_has_a_trace_of_its_own),
-        cmocka_unit_test(a_clone_does_not_write_to_its_parent),
+        cmocka_unit_test(a_bare_clone_is_left_alone),
+        cmocka_unit_test(an_early_bare_clone_is_left_alone),
+        cmocka_unit_test(events_of_a_fork_handler_are_recorded),
         cmocka_unit_test(counts_what_is_nested),
+        cmocka_unit_test(no_handler_leaves_the_names_locked),
         cmocka_unit_test(a_full_disk_leaves_the_program_alone),
         cmocka_unit_test(a_disk_that_becomes_full_is_counted),
+        cmocka_unit_test(a_disk_that_is_full_for_a_while),
+        cmocka_unit_test(a_disk_that_is_full_at_the_end),
         cmocka_unit_test(refuses_a_living_process),
         cmocka_unit_test(damaged_tapes_do_no_harm),
     };
     int failed;
     char command[160];
 
-    (void)argc;
     if (!getenv("TEST_COLLECT_FOLDER"))
         run_again(argv);
     snprintf(folder, sizeof folder, "%s", getenv("TEST_COLLECT_FOLDER"));
     snprintf(trace, sizeof trace, "%s", getenv("MEMTRACE_OUTPUT"));
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     failed = cmocka_run_group_tests(tests, set_up, NULL);
     snprintf(command, sizeof command, "rm -rf %s %s.manifest", folder, folder);
     return system(command) || failed;

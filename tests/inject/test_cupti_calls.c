@@ -42,6 +42,7 @@ static struct {
     uint32_t end_of_cbids; /* 0: the table's */
     size_t params_size;    /* what the subscriber said */
     unsigned libraries, tried;
+    int search_errno; /* after libraries were looked for in vain */
     bool has_v2;
 } cupti;
 
@@ -131,6 +132,7 @@ bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user)
             return true;
         cupti.result = result;
     }
+    errno = cupti.search_errno;
     return false;
 }
 
@@ -320,6 +322,20 @@ static void test_none_fits(void **unused)
     assert_null(strstr(recorded.facts, "sources"));
     assert_non_null(
         strstr(recorded.facts, "without CUPTI: /lib/libcupti.so.13: CUPTI_ERROR (999)"));
+}
+
+static void test_nothing_was_loaded(void **unused)
+{
+    (void)unused;
+    start();
+    cupti.libraries = 0;
+    InitializeInjection();
+    assert_non_null(strstr(recorded.facts, "without CUPTI: no libcupti was found"));
+    start();
+    cupti.libraries = 0;
+    cupti.search_errno = ENOMEM;
+    InitializeInjection();
+    assert_non_null(strstr(recorded.facts, "without CUPTI: out of memory while libcupti"));
 }
 
 static void test_switched_off(void **unused)
@@ -849,6 +865,7 @@ int main(void)
         cmocka_unit_test(test_without_v2),
         cmocka_unit_test(test_tries_the_next_library),
         cmocka_unit_test(test_none_fits),
+        cmocka_unit_test(test_nothing_was_loaded),
         cmocka_unit_test(test_switched_off),
         cmocka_unit_test(test_names_decide),
         cmocka_unit_test(test_older_cupti),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +24,20 @@
 void mt_nvml_sample_soon(int device)
 {
     (void)device;
+}
+
+static bool lacks_memory; /* the loader, for libcupti */
+
+void *dlopen(const char *path, int flags)
+{
+    void *(*original)(const char *, int) = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "dlopen");
+    memcpy(&original, &symbol, sizeof symbol);
+    if (lacks_memory && path && strstr(path, "libcupti")) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return original(path, flags);
 }
 
 static char root[256];   /* of our folders */
@@ -101,6 +116,22 @@ static void test_wanted_path_only(void **unused)
     assert_false(
         mt_cupti_search(NOT_CUPTI, note, (void *)(uintptr_t) "")); /* a library of something else */
     assert_string_equal(seen, "");
+}
+
+/* A library that could not be loaded for want of memory is not one that is missing. */
+static void test_lack_of_memory(void **unused)
+{
+    (void)unused;
+    char path[1024];
+    link_to(STANDIN_CUPTI, "lacking", "libcupti.so.13");
+    snprintf(path, sizeof path, "%s/lacking/libcupti.so.13", root);
+    lacks_memory = true;
+    assert_false(mt_cupti_search(path, note, (void *)(uintptr_t) "lacking"));
+    assert_int_equal(errno, ENOMEM);
+    lacks_memory = false;
+    assert_false(mt_cupti_search("/no/such/libcupti.so", note, NULL));
+    assert_int_equal(errno, 0);
+    assert_true(mt_cupti_search(path, note, (void *)(uintptr_t) "lacking"));
 }
 
 static void test_toolkits(void **unused)
@@ -201,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_wanted_path_only, set_up),
+        cmocka_unit_test_setup(test_lack_of_memory, set_up),
         cmocka_unit_test_setup(test_toolkits, set_up),
         cmocka_unit_test_setup(test_mapped_copies_and_neighbours, set_up),
         cmocka_unit_test_setup(test_real_copies, set_up),

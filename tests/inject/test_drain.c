@@ -21,7 +21,8 @@ struct tape {
     struct mt_writer *writer;
     struct mt_drain *drain;
     char path[64];
-    int fd, trace_fd;
+    struct mt_own_file file;
+    int trace_fd;
 };
 
 static void open_tape(struct tape *t)
@@ -34,8 +35,8 @@ static void open_tape(struct tape *t)
     memset(t, 0, sizeof *t);
     snprintf(t->path, sizeof t->path, "/tmp/test_drain.%d.tape", (int)getpid());
     unlink(t->path);
-    assert_int_equal(mt_tape_create(t->path, 16, &t->tape, &t->fd, &error), MT_OK);
-    assert_true(mt_tape_reserve_definitions(t->fd, t->tape, 65536));
+    assert_int_equal(mt_tape_create(t->path, 16, &t->tape, &t->file, &error), MT_OK);
+    assert_true(mt_tape_reserve_definitions(&t->file, t->tape, 65536));
     t->tape->first_point = (struct mt_clock_point){1000, 5000000000};
     t->tape->last_points[0] = (struct mt_clock_point){2000, 5000001000};
     assert_int_equal(mt_symbols_init(&t->symbols), MT_OK);
@@ -52,7 +53,7 @@ static void close_tape(struct tape *t)
     mt_writer_free(t->writer);
     mt_symbols_release(&t->symbols);
     mt_tape_unmap(t->tape);
-    close(t->fd);
+    mt_own_file_close(&t->file);
     close(t->trace_fd);
     unlink(t->path);
 }
@@ -207,6 +208,62 @@ static void a_gap_holds_up_the_living(void **state)
     assert_int_equal(batch.events[5].kind, MT_EVENT_DROPPED);
     assert_int_equal(batch.events[6].size_bytes, 6);
     assert_int_equal(batch.events[7].kind, MT_EVENT_END);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
+/* Clocks that no machine has: the time is the nearest one that there is. */
+static void impossible_clocks_are_clamped(void **state)
+{
+    const struct mt_clock_point first = {1, 1}, steep = {2, UINT64_MAX - 1};
+    const struct mt_clock_point late = {1000, UINT64_MAX - 10};
+
+    (void)state;
+    assert_true(mt_ticks_unix_ns(first, steep, UINT64_MAX) == UINT64_MAX);
+    assert_true(mt_ticks_unix_ns(first, late, UINT64_MAX) == UINT64_MAX);
+    assert_true(mt_ticks_unix_ns(first, late, 2000) == UINT64_MAX); /* the sum, too */
+    assert_true(mt_ticks_unix_ns((struct mt_clock_point){UINT64_MAX - 2, 1},
+                                 (struct mt_clock_point){UINT64_MAX - 1, UINT64_MAX - 1}, 0) == 0);
+    assert_true(mt_ticks_unix_ns(first, (struct mt_clock_point){1001, 1001}, 500) == 500);
+}
+
+/* Numbers that were taken and never committed, with nothing behind them. */
+static void the_last_numbers_are_missed(void **state)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    commit(&t, 0, alloc_of(0));
+    atomic_store(&t.tape->next_seq, 4);
+    assert_int_equal(pass(&t, MT_DRAIN_DEAD).missing, 3);
+    source = read_back(&t, &batch);
+    assert_int_equal(batch.count, 3);
+    assert_int_equal(batch.events[1].kind, MT_EVENT_DROPPED);
+    assert_int_equal(batch.events[1].size_bytes, 3);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
+/* Events of kinds that do not exist: only a damaged tape has them. */
+static void damaged_events_are_counted(void **state)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct mt_raw_event event;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    event = alloc_of(0);
+    event.kind = 200;
+    commit(&t, 0, event);
+    assert_int_equal(pass(&t, MT_DRAIN_DEAD).missing, 1);
+    source = read_back(&t, &batch);
+    assert_int_equal(batch.events[0].kind, MT_EVENT_DROPPED);
+    assert_int_equal(batch.events[0].size_bytes, 1);
     mt_source_close(source);
     close_tape(&t);
 }
@@ -371,6 +428,9 @@ int main(void)
         cmocka_unit_test(slots_are_merged_by_number),
         cmocka_unit_test(slots_become_free_when_written),
         cmocka_unit_test(a_gap_holds_up_the_living),
+        cmocka_unit_test(impossible_clocks_are_clamped),
+        cmocka_unit_test(the_last_numbers_are_missed),
+        cmocka_unit_test(damaged_events_are_counted),
         cmocka_unit_test(definitions_become_symbols),
         cmocka_unit_test(missing_definitions_are_told_once),
         cmocka_unit_test(time_never_goes_back),

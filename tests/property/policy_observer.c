@@ -225,7 +225,9 @@ void observer_compare(struct policy_observer *observer)
 
 void observer_look_inside(struct policy_observer *observer)
 {
+    const char *why = "";
+
     observer_compare(observer);
-    if (!observer->ops->is_valid(observer->policy))
-        complain(observer, "the policy says itself that its structure is broken");
+    if (!observer->ops->is_sound(observer->policy, &why))
+        complain(observer, "the policy's structure is broken: %s", why);
 }

@@ -158,8 +158,8 @@ static void assert_same_document(struct mt_report *plain, struct mt_report *reco
     recorded->driver_count = 0;
     recorded->integrity = plain->integrity;
     drop_outside_memory(recorded);
-    mt_analyze_json(&a, plain, NULL);
-    mt_analyze_json(&b, recorded, NULL);
+    mt_analyze_json(&a, plain, NULL, false);
+    mt_analyze_json(&b, recorded, NULL, false);
     recorded->driver_count = drivers;
     assert_string_equal(a.data, b.data);
     mt_buf_release(&a);

@@ -16,6 +16,7 @@ import sys
 import time
 
 from support import check, command_of, main
+from tapes import is_running
 
 KILLS = 100
 CONTRACT_NS = 200_000_000
@@ -48,17 +49,6 @@ def start(bench, name):
                           "log", f"{name}.book")
     book.wait(process)
     return book, process
-
-
-def is_running(pid):
-    """Not even a zombie without threads: that has closed its files."""
-    try:
-        if len(os.listdir(f"/proc/{pid}/task")) > 1:
-            return True
-        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def check_prefix(bench, trace, book):

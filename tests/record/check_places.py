@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """check_places.py BUILD [CASE...]: where traces go, and what happens where they
 cannot."""
+import fcntl
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
+import time
 
-from support import check, main, only
+from support import check, command_of, main, only
+from tapes import is_running
 
 
 def names(bench):
@@ -63,6 +67,66 @@ def follow_none(bench):
                      bench.recorded, "forkexec")
     bench.check_whole(only(bench.traces()))
     check(done.returncode == 0, f"{done}")
+
+
+def follow_none_leaves_no_environment(bench):
+    """A child that is not recorded passes on the environment that it would have without
+    memtrace; the command itself may become another program, and is recorded."""
+    words = ("LD_PRELOAD", "ASAN_OPTIONS", "CUDA_INJECTION", "NVTX_INJECTION", "MEMTRACE_")
+    for more in ({}, {"ASAN_OPTIONS": "verify_asan_link_order=0",
+                      "CUDA_INJECTION64_PATH": "/opt/tool.so"}):
+        environment = bench.environment(**more)
+        script = "sh -c 'env >found; true'; true"
+        bench.run("sh", "-c", script, environment=environment)
+        wanted = (bench.work / "found").read_text()
+        done = bench.run(bench.memtrace, "record", "--follow", "none", "-o", "run.trace.zst", "--",
+                         "sh", "-c", script + f'; exec "{bench.recorded}" exit 0',
+                         environment=environment)
+        found = (bench.work / "found").read_text()
+        of = [{line for line in text.splitlines() if line.startswith(words)}
+              for text in (wanted, found)]
+        check(of[0] == of[1], f"{of[0] ^ of[1]}")
+        check(done.returncode == 0, f"{done}")
+        bench.check_whole(only(bench.traces()))
+
+
+def leftovers(bench):
+    """What a killed launcher left goes away with the next run; nothing else does."""
+    flag = bench.work / "flag"
+    flag.touch()
+    process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", bench.recorded, "wait",
+                          flag)
+    while not (bench.work / "run.trace.zst.tape").exists():
+        time.sleep(0.001)
+    child = command_of(process, "recorded")
+    process.kill()
+    process.wait(timeout=60)
+    os.kill(child, signal.SIGKILL)
+    while is_running(child):
+        time.sleep(0.001)
+    process.communicate(timeout=60)
+    stale = list(bench.work.glob(".memtrace-*"))
+    check(len(stale) == 1, f"{stale}")
+    kept = [bench.work / name for name in (".memtrace-abcdef", ".memtrace-notes", "mine")]
+    for path in kept:
+        path.write_text("mine\n")
+    (bench.work / ".memtrace-linked").symlink_to(stale[0].name)
+    held = open(bench.work / ".memtrace-locked", "w+", encoding="utf-8")
+    held.write(stale[0].read_text())
+    held.flush()
+    fcntl.flock(held, fcntl.LOCK_EX)
+    unfinished = [bench.work / ".memtrace-new-oldold", bench.work / ".memtrace-new-newnew"]
+    for path in unfinished:
+        path.touch()
+    os.utime(unfinished[0], (1, 1))
+    done = bench.run(bench.memtrace, "record", "-o", "other.trace.zst", bench.recorded, "exit", "0")
+    check(done.returncode == 0, f"{done}")
+    check(not stale[0].exists(), f"the list of the killed run is left: {stale}")
+    check(all(path.read_text() == "mine\n" for path in kept), "a file of the user is gone")
+    check((bench.work / ".memtrace-linked").is_symlink(), "a link is gone")
+    check((bench.work / ".memtrace-locked").exists(), "a list that is in use is gone")
+    check(not unfinished[0].exists() and unfinished[1].exists(), "unfinished traces")
+    held.close()
 
 
 def replaced_files(bench):
@@ -123,5 +187,6 @@ def full_disk(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([names, folders, more_than_one_process, follow_none, replaced_files, unwritable,
+    sys.exit(main([names, folders, more_than_one_process, follow_none,
+                   follow_none_leaves_no_environment, leftovers, replaced_files, unwritable,
                    file_size_limit, full_disk]))

@@ -41,9 +41,14 @@ static void failure_sticks(void **state)
     mt_buf_add_text(&buf, "after");
     assert_string_equal(buf.data, "before");
     mt_buf_reset(&buf);
-    mt_buf_add_text(&buf, "anew");
+    assert_true(buf.failed);
+    assert_string_equal(buf.data, "");
+    mt_buf_add_text(&buf, "after");
+    assert_string_equal(buf.data, "");
+    mt_buf_release(&buf);
     assert_false(buf.failed);
-    assert_string_equal(buf.data, "anew");
+    mt_buf_add_text(&buf, "again");
+    assert_string_equal(buf.data, "again");
     mt_buf_release(&buf);
 }
 

@@ -39,12 +39,12 @@ static void no_markup_comes_of_a_name(void **unused)
                  {"x#12", "x&#35;&#8203;12"},
                  {"https://x.y", "https&#58;//x.y"},
                  {"www.x.y", "www&#46;x.y"},
-                 {"a\nb\tc\rd\x1b[31m\x7f", "a b c?d?&#91;31m?"},
+                 {"a\nb\tc\rd\x1b[31m\x7f", "a b c&#92;x0dd&#92;x1b&#91;31m&#92;x7f"},
                  {"a\xE2\x80\xAE"
                   "b\xE2\x80\x8B"
                   "c\xC2\x9B",
-                  "a?b?c?"},
-                 {"\xC3\xA9\xFF", "\xC3\xA9\xEF\xBF\xBD"},
+                  "a&#92;u202eb&#92;u200bc&#92;u009b"},
+                 {"\xC3\xA9\xFF", "\xC3\xA9&#92;xff"},
                  {"", ""}};
 
     (void)unused;
@@ -60,8 +60,10 @@ static void xml_stays_xml(void **unused)
 
     (void)unused;
     mt_add_xml(&out, "a<b>&\"c\"]]>\x01\x1b\xFF\xEF\xBF\xBE\n");
-    assert_string_equal(out.data, "a&lt;b&gt;&amp;&quot;c&quot;]]&gt;\xEF\xBF\xBD\xEF\xBF\xBD"
-                                  "\xEF\xBF\xBD\xEF\xBF\xBD\n");
+    assert_string_equal(out.data, "a&lt;b&gt;&amp;&quot;c&quot;]]&gt;\\x01\\x1b\\xff\\ufffe\n");
+    mt_buf_reset(&out);
+    mt_add_xml_line(&out, "a\n::set-output name=b::c\t\xE2\x80\xAE");
+    assert_string_equal(out.data, "a\\x0a\\x3a:set-output name=b::c\\x09\\u202e");
     mt_buf_release(&out);
 }
 

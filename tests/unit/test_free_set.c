@@ -108,8 +108,8 @@ static void behaves_like_the_oracle(void **unused)
             continue;
         }
         if (oracle.present[key]) {
-            assert_true(mt_free_set_remove(&set, size_of(key), addr_of(key)));
-            assert_false(mt_free_set_remove(&set, size_of(key), addr_of(key)));
+            assert_true(mt_free_set_remove(&set, size_of(key), addr_of(key), (uint32_t)key));
+            assert_false(mt_free_set_remove(&set, size_of(key), addr_of(key), (uint32_t)key));
         } else {
             assert_int_equal(mt_free_set_insert(&set, size_of(key), addr_of(key), (uint32_t)key),
                              MT_OK);

@@ -198,7 +198,7 @@ static void one_device_needs_no_number(void **state)
 
 static void a_missing_directory_is_an_error(void **state)
 {
-    struct mt_gallery_options where = {.directory = "/nonexistent/place"};
+    struct mt_gallery_options where = {.directory = "/dev/null/place"};
     struct mt_gallery gallery;
     struct mt_report report;
     struct mt_error error;

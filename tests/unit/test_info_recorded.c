@@ -111,15 +111,15 @@ static void reasons_are_bounded(void **state)
     uint64_t sum = 0;
 
     (void)state;
-    for (uint32_t i = 0; i < 5 * MT_INFO_REASONS; i++) {
+    for (uint32_t i = 0; i < 5 * MT_LOST_REASONS; i++) {
         struct mt_event event = {.kind = MT_EVENT_DROPPED, .name = i, .size_bytes = 3};
 
         mt_info_recorded_add(&recorded, &event);
     }
-    for (size_t i = 0; i < recorded.dropped_count; i++)
-        sum += recorded.dropped[i].events;
-    assert_int_equal(recorded.dropped_count, MT_INFO_REASONS);
-    assert_int_equal(sum, 15 * MT_INFO_REASONS);
+    for (size_t i = 0; i < recorded.lost.count; i++)
+        sum += recorded.lost.reasons[i].events;
+    assert_int_equal(recorded.lost.count, MT_LOST_REASONS);
+    assert_int_equal(sum, 15 * MT_LOST_REASONS);
     mt_info_recorded_release(&recorded);
 }
 

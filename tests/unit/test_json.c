@@ -3,12 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "json.h"
+#include "json_list.h"
 
 static void write_everything(struct mt_json *json)
 {
@@ -137,12 +138,152 @@ static void text_that_is_not_utf8(void **state)
     }
 }
 
+/* Bytes of a text of `length` bytes and a character of three, as another reader has it. */
+static size_t read_length(size_t length, bool all, bool *is_cut)
+{
+    char text[MT_JSON_TEXT_BYTES + 16];
+    struct mt_buf out = {0};
+    struct mt_json json;
+    json_t *value;
+    size_t read;
+
+    memset(text, 'a', length);
+    memcpy(text + length, "\xE2\x82\xAC", 4);
+    mt_json_init(&json, &out, false);
+    json.all = all;
+    mt_json_text(&json, NULL, text);
+    value = json_loads(out.data, JSON_DECODE_ANY, NULL);
+    assert_non_null(value);
+    read = json_string_length(value);
+    assert_null(strstr(json_string_value(value), "\xEF\xBF\xBD"));
+    *is_cut = strcmp(json_string_value(value) + read - 3, "\xE2\x80\xA6") == 0;
+    json_decref(value);
+    mt_buf_release(&out);
+    return read;
+}
+
+static void long_texts_are_cut_between_characters(void **state)
+{
+    bool is_cut;
+
+    (void)state;
+    assert_int_equal(read_length(MT_JSON_TEXT_BYTES - 3, false, &is_cut), MT_JSON_TEXT_BYTES);
+    assert_false(is_cut);
+    for (size_t more = 0; more < 3; more++) {
+        size_t length = MT_JSON_TEXT_BYTES - 2 + more;
+
+        assert_int_equal(read_length(length, false, &is_cut), length + 3);
+        assert_true(is_cut);
+        assert_int_equal(read_length(length, true, &is_cut), length + 3);
+        assert_false(is_cut);
+    }
+}
+
+/* {"devices": [{"rows": [0, 1, ...]}, ...]} */
+static json_t *devices_of_rows(size_t devices, uint64_t rows, bool all)
+{
+    struct mt_buf out = {0};
+    struct mt_json json;
+    struct mt_json_list list, inner;
+    json_t *root;
+
+    mt_json_init(&json, &out, true);
+    json.all = all;
+    mt_json_object_begin(&json, NULL);
+    mt_json_objects_begin(&list, &json, "devices", devices);
+    for (size_t d = 0; d < devices; d++) {
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_object_begin(&json, NULL);
+        mt_json_list_begin(&inner, &json, "rows");
+        for (uint64_t i = 0; i < rows; i++)
+            if (mt_json_list_takes(&inner))
+                mt_json_u64(&json, NULL, i);
+        mt_json_list_end(&inner);
+        mt_json_object_end(&json);
+    }
+    mt_json_list_end(&list);
+    mt_json_object_end(&json);
+    root = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    mt_buf_release(&out);
+    return root;
+}
+
+static void check_list(const json_t *object, const char *key, size_t count, size_t omitted)
+{
+    char name[32];
+    const json_t *left_out;
+
+    snprintf(name, sizeof name, "%s_omitted", key);
+    left_out = json_object_get(object, name);
+    assert_int_equal(json_array_size(json_object_get(object, key)), count);
+    assert_int_equal(left_out != NULL, omitted > 0);
+    assert_int_equal(json_integer_value(left_out), omitted);
+}
+
+static void lists_have_limits(void **state)
+{
+    static const struct {
+        size_t devices, rows;
+        bool all;
+        size_t devices_shown, rows_shown;
+    } cases[] = {
+        {1, MT_JSON_ROWS, false, 1, MT_JSON_ROWS},
+        {1, MT_JSON_ROWS + 1, false, 1, MT_JSON_ROWS},
+        {1, MT_JSON_ROWS + 1, true, 1, MT_JSON_ROWS + 1},
+        {MT_JSON_SHARED, MT_JSON_ROWS, false, MT_JSON_SHARED, MT_JSON_ROWS},
+        {8, 2000, false, 8, MT_JSON_ROWS / 2},
+        {MT_JSON_OBJECTS + 1, 62, false, MT_JSON_OBJECTS, 62},
+        {MT_JSON_OBJECTS + 1, 63, false, MT_JSON_OBJECTS, 62},
+        {MT_JSON_OBJECTS + 1, 63, true, MT_JSON_OBJECTS + 1, 63},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *root = devices_of_rows(cases[i].devices, cases[i].rows, cases[i].all);
+        const json_t *first = json_array_get(json_object_get(root, "devices"), 0);
+
+        check_list(root, "devices", cases[i].devices_shown,
+                   cases[i].devices - cases[i].devices_shown);
+        check_list(first, "rows", cases[i].rows_shown, cases[i].rows - cases[i].rows_shown);
+        json_decref(root);
+    }
+}
+
+/* Rows of 4 KiB: the list ends after a mebibyte, not after 1,000 rows. */
+static void lists_have_a_size(void **state)
+{
+    char text[MT_JSON_TEXT_BYTES];
+    struct mt_buf out = {0};
+    struct mt_json json;
+    struct mt_json_list list;
+
+    (void)state;
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    mt_json_init(&json, &out, false);
+    mt_json_object_begin(&json, NULL);
+    mt_json_list_begin(&list, &json, "rows");
+    for (int i = 0; i < MT_JSON_ROWS; i++)
+        if (mt_json_list_takes(&list))
+            mt_json_text(&json, NULL, text);
+    mt_json_list_end(&list);
+    mt_json_object_end(&json);
+    assert_true(list.omitted > 0);
+    assert_in_range(out.length, MT_JSON_LIST_BYTES, MT_JSON_LIST_BYTES + 2 * sizeof text);
+    mt_buf_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_reader_agrees),
         cmocka_unit_test(layout),
         cmocka_unit_test(text_that_is_not_utf8),
+        cmocka_unit_test(long_texts_are_cut_between_characters),
+        cmocka_unit_test(lists_have_limits),
+        cmocka_unit_test(lists_have_a_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

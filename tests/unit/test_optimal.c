@@ -162,6 +162,7 @@ static void csv_that_is_none(void **state)
                                       "lower,upper,size\n1,2,18446744073709551616\n",
                                       "lower,upper,size\n1,2,3x\n",
                                       "lower,upper,size\n0,1,18446744073709551615\n",
+                                      "lower,upper,size\n0,1,4611686018427387904\n",
                                       "lower,upper,size\n0,1,4611686018427387904\n0,1,1\n"};
     struct mt_buffers buffers;
     size_t i;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli.h"
+#include "outputs.h"
 #include "util.h"
 
 #define MAX_WORDS 50
@@ -255,6 +255,8 @@ static void help(void **state)
                                           "incomplete\n"
                                           "      --format NAME       read the input as this "
                                           "format\n"
+                                          "      --max-memory BYTES  most memory to take (default: "
+                                          "half of it)\n"
                                           "  -h, --help              print this help\n");
     }
 }
@@ -266,8 +268,9 @@ static void completions(void **state)
     (void)state;
     parse(&outcome, "replay --completion-helper");
     assert_int_equal(outcome.code, MT_EXIT_OK);
-    assert_string_equal(outcome.said, "--policy=\n-p\n--limit=\n--output=\n-o\n--top=\n-n\n--json\n"
-                                      "--quiet\n-q\n--strict\n--format=\n--help\n-h\n");
+    assert_string_equal(outcome.said,
+                        "--policy=\n-p\n--limit=\n--output=\n-o\n--top=\n-n\n--json\n"
+                        "--quiet\n-q\n--strict\n--format=\n--max-memory=\n--help\n-h\n");
 }
 
 static void suggestions(void **state)
@@ -296,7 +299,7 @@ static void control_characters_are_escaped(void **state)
 
     (void)state;
     mt_buf_add_printable(&out, text, sizeof text - 1);
-    assert_string_equal(out.data, "a\\x0a\\x1b[2J\\x7f caf\xC3\xA9 \\xc2\\x9b"
+    assert_string_equal(out.data, "a\\x0a\\x1b[2J\\x7f caf\xC3\xA9 \\u009b"
                                   "31m \xC2\xA0");
     mt_buf_release(&out);
 }
@@ -346,17 +349,24 @@ static void errors_name_the_place(void **state)
 static void files_that_cannot_be_written(void **state)
 {
     char said[512];
-    int kept[2], fd = capture_begin(kept), missing, full;
+    int kept[2], fd = capture_begin(kept), missing, full, no_memory;
+    struct mt_outputs outputs = {.force = false};
+    struct mt_buf bytes = {0};
 
     (void)state;
-    missing = mt_write_file("/nonexistent/folder/file", "x", 1);
-    full = mt_write_file("/dev/full", "x", 1);
+    mt_buf_add_char(&bytes, 'x');
+    missing = mt_write_file("/dev/null/file", &outputs, MT_FILE_SVG, &bytes);
+    full = mt_write_file("/dev/full", &outputs, MT_FILE_SVG, &bytes);
+    bytes.failed = true;
+    no_memory = mt_write_file("/dev/full", &outputs, MT_FILE_SVG, &bytes);
     capture_end(fd, kept, said, sizeof said);
     assert_int_equal(missing, MT_EXIT_OUTPUT);
     assert_int_equal(full, MT_EXIT_OUTPUT);
-    assert_string_equal(said, "memtrace: cannot write '/nonexistent/folder/file': No such file or "
-                              "directory\nmemtrace: cannot write '/dev/full': No space left on "
-                              "device\n");
+    assert_int_equal(no_memory, MT_EXIT_OUTPUT);
+    assert_string_equal(said, "memtrace: cannot write '/dev/null/file': Not a directory\n"
+                              "memtrace: cannot write '/dev/full': No space left on device\n"
+                              "memtrace: cannot write '/dev/full': out of memory\n");
+    mt_buf_release(&bytes);
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static void play(struct bench *bench, const struct step *steps, size_t count)
                      bench->on.ops->name, i + 1, (unsigned long long)counters->reserved.now,
                      (unsigned long long)counters->allocated.now,
                      (unsigned long long)counters->device_allocs);
-        assert_true(bench->on.ops->is_valid(bench->on.policy));
+        assert_true(policy_bench_is_sound(&bench->on));
     }
 }
 

@@ -148,19 +148,37 @@ static void the_spelling_says_what_differs_from_the_defaults(void **unused)
     char text[160], small[8];
 
     (void)unused;
-    mt_pytorch_config_spell(&config, text, sizeof text);
+    assert_int_equal(mt_pytorch_config_spell(&config, text, sizeof text), MT_OK);
     assert_string_equal(text, "expandable_segments:True,max_split_size_mb:64,"
                               "garbage_collection_threshold:0.8");
-    mt_pytorch_config_spell(&config, small, sizeof small);
+    assert_int_equal(mt_pytorch_config_spell(&config, small, sizeof small), MT_OK);
     assert_string_equal(small, "expanda");
     config = parsed(text);
     assert_true(config.expandable_segments);
     config = parsed("roundup_power2_divisions:8");
-    mt_pytorch_config_spell(&config, text, sizeof text);
+    assert_int_equal(mt_pytorch_config_spell(&config, text, sizeof text), MT_OK);
     assert_string_equal(text, "roundup_power2_divisions:8");
     config = parsed("");
-    mt_pytorch_config_spell(&config, text, sizeof text);
+    assert_int_equal(mt_pytorch_config_spell(&config, text, sizeof text), MT_OK);
     assert_string_equal(text, "");
+}
+
+/* A spelling is read again: by `fit` and `tune`, and by who repeats a command. */
+static void tiny_fractions_are_spelled_as_fractions(void **unused)
+{
+    static const char *const texts[] = {
+        "garbage_collection_threshold:.0000000001", "garbage_collection_threshold:0.9999999",
+        "per_process_memory_fraction:.0000000001", "per_process_memory_fraction:0.9999999"};
+    char first[200], second[200];
+
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++) {
+        struct mt_pytorch_config config = parsed(texts[i]);
+        assert_int_equal(mt_pytorch_config_spell(&config, first, sizeof first), MT_OK);
+        config = parsed(first);
+        assert_int_equal(mt_pytorch_config_spell(&config, second, sizeof second), MT_OK);
+        assert_string_equal(first, second);
+    }
 }
 
 static void recorded_settings_win_over_the_string(void **unused)
@@ -184,9 +202,40 @@ static void recorded_settings_win_over_the_string(void **unused)
     assert_int_equal(config.max_split_bytes, MT_PYTORCH_UNLIMITED);
 }
 
+/* A newer PyTorch's options are no reason to refuse its snapshots; what somebody types is. */
+static void unknown_recorded_options_are_left_out(void **unused)
+{
+    static const char *const recorded[] = {
+        "max_split_size_mb:64,foo:1,expandable_segments:True",
+        "foo:[1:2,3:4],max_split_size_mb:64,expandable_segments:True",
+        "max_split_size_mb:64,foo,expandable_segments:True",
+        "max_split_size_mb:64,expandable_segments:True,foo:"};
+    struct mt_trace_header header = {0};
+    struct mt_pytorch_config config;
+    struct mt_error error;
+
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(recorded); i++) {
+        header.allocator_options = recorded[i];
+        assert_int_equal(mt_pytorch_config_recorded(&header, &config, &error), MT_OK);
+        assert_string_equal(config.unknown, "foo");
+        assert_int_equal(config.max_split_bytes, 64 * MT_MIB);
+        assert_true(config.expandable_segments);
+        assert_int_equal(mt_pytorch_config_parse(recorded[i], &config, &error), MT_ERR_USAGE);
+    }
+    header.allocator_options = "max_split_size_mb:much,expandable_segments:True";
+    assert_int_equal(mt_pytorch_config_recorded(&header, &config, &error), MT_OK);
+    assert_string_equal(config.unknown, "max_split_size_mb");
+    assert_true(config.expandable_segments);
+    header.allocator_options = "expandable_segments:True";
+    assert_int_equal(mt_pytorch_config_recorded(&header, &config, &error), MT_OK);
+    assert_string_equal(config.unknown, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_recorded_options_are_left_out),
         cmocka_unit_test(options_are_read_in_both_spellings),
         cmocka_unit_test(large_segment_size_comes_first_wherever_it_stands),
         cmocka_unit_test(bad_options_are_refused_with_a_reason),
@@ -195,6 +244,7 @@ int main(void)
         cmocka_unit_test(segments_have_pytorchs_sizes),
         cmocka_unit_test(splits_follow_pool_and_options),
         cmocka_unit_test(the_spelling_says_what_differs_from_the_defaults),
+        cmocka_unit_test(tiny_fractions_are_spelled_as_fractions),
         cmocka_unit_test(recorded_settings_win_over_the_string),
     };
 

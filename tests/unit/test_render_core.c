@@ -157,8 +157,8 @@ static void svg_escapes_what_people_call_things(void **state)
     mt_draw_text(&drawing, 1, 2, "<module> \xFF", &style, NULL);
     svg = svg_of(&drawing, MT_THEME_AUTO);
     assert_has(svg, "<title id=\"chart-title\">a &lt; b &amp; &quot;c&quot;</title>");
-    assert_has(svg, "<title>&lt;lambda&gt;\xEF\xBF\xBD</title>");
-    assert_has(svg, "&lt;module&gt; \xEF\xBF\xBD</text>");
+    assert_has(svg, "<title>&lt;lambda&gt;\\x01</title>");
+    assert_has(svg, "&lt;module&gt; \\xff</text>");
     assert_has(svg, "<rect x=\"1\" y=\"2\" width=\"3.3\" height=\"4\"");
     assert_has(svg, "role=\"img\"");
     assert_has(svg, "prefers-color-scheme:dark");

@@ -345,6 +345,42 @@ static void state_at_the_start_is_restored(void **unused)
     }
 }
 
+/* As a hostile trace has it: the rest of the trace is replayed all the same. */
+static void an_initial_segment_of_no_bytes_holds_nothing(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 0),
+                                event(MT_EVENT_ALLOC, BASE + 32 * MT_MIB, 4096)};
+    struct mt_replay_options options = {.policy = "pytorch"};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    events[0].flags = MT_EVENT_INITIAL;
+    result = replay(events, 2, 64, &options);
+    assert_int_equal(result->counters.allocations, 1);
+    assert_int_equal(result->counters.segments.now, 1);
+}
+
+/* The first block would be merged with a free neighbor that is in no set of the policy. */
+static void late_initial_events_are_not_restored(void **unused)
+{
+    struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, BASE, 20 * MT_MIB),
+                                event(MT_EVENT_ALLOC, BASE, 20 * MT_MIB),
+                                event(MT_EVENT_MARK, 0, 0),
+                                event(MT_EVENT_ALLOC, BASE + 64 * MT_MIB, 512),
+                                event(MT_EVENT_SEGMENT_MAP, BASE + 20 * MT_MIB, 20 * MT_MIB),
+                                event(MT_EVENT_FREE_REQUESTED, BASE, 20 * MT_MIB),
+                                event(MT_EVENT_FREE_COMPLETED, BASE, 20 * MT_MIB)};
+    struct mt_replay_options options = {.policy = "pytorch:expandable_segments:True"};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    events[0].flags = events[1].flags = events[4].flags = MT_EVENT_INITIAL;
+    events[1].aux_bytes = 20 * MT_MIB;
+    result = replay(events, MT_ARRAY_LEN(events), 64, &options);
+    assert_int_equal(result->counters.allocated.now, 512);
+    assert_int_equal(result->counters.reserved.now, 22 * MT_MIB);
+}
+
 static void bad_policies_are_refused(void **unused)
 {
     static const char *const bad[] = {"",
@@ -400,6 +436,8 @@ int main(void)
         cmocka_unit_test(ooms_bound_the_limit),
         cmocka_unit_test(traces_without_completions_complete_at_the_request),
         cmocka_unit_test(state_at_the_start_is_restored),
+        cmocka_unit_test(an_initial_segment_of_no_bytes_holds_nothing),
+        cmocka_unit_test(late_initial_events_are_not_restored),
         cmocka_unit_test(bad_policies_are_refused),
         cmocka_unit_test(an_empty_trace_has_no_devices),
     };

@@ -169,6 +169,43 @@ static void no_document_is_too_much(void **unused)
     mt_buf_release(&text);
 }
 
+/* A table with a long name, and many values in it, took its name once a value. */
+static void long_paths_are_refused(void **unused)
+{
+    struct mt_buf text = {0};
+
+    (void)unused;
+    mt_buf_add_char(&text, '[');
+    for (size_t i = 0; i < MT_SETTINGS_PATH_BYTES; i++)
+        mt_buf_add_char(&text, 'a');
+    mt_buf_add_text(&text, "]\nb = 1\n");
+    assert_int_equal(parse(text.data), MT_ERR_FORMAT);
+    assert_non_null(strstr(error.text, "longer than 4,096 bytes"));
+    assert_non_null(strstr(error.text, "line 2"));
+    mt_settings_release(&settings);
+    mt_buf_release(&text);
+}
+
+static void entries_are_found_by_path(void **unused)
+{
+    struct mt_buf text = {0}, path = {0};
+
+    (void)unused;
+    for (unsigned i = 0; i < 5000; i++)
+        mt_buf_printf(&text, "k%u = %u\n", i, i);
+    assert_int_equal(parse(text.data), MT_OK);
+    for (unsigned i = 0; i < 5000; i++) {
+        mt_buf_reset(&path);
+        mt_buf_printf(&path, "k%u", i);
+        assert_int_equal(mt_settings_find(&settings, path.data)->number, i);
+    }
+    assert_null(mt_settings_find(&settings, "k5000"));
+    assert_null(mt_settings_find(&settings, ""));
+    mt_settings_release(&settings);
+    mt_buf_release(&text);
+    mt_buf_release(&path);
+}
+
 /* Every beginning of a document, and every byte of it replaced: no crash. */
 static void whatever_stands_there_is_read_or_refused(void **unused)
 {
@@ -204,6 +241,8 @@ int main(void)
         cmocka_unit_test(nothing_is_no_settings),
         cmocka_unit_test(what_is_wrong_is_said_with_its_line),
         cmocka_unit_test(no_document_is_too_much),
+        cmocka_unit_test(long_paths_are_refused),
+        cmocka_unit_test(entries_are_found_by_path),
         cmocka_unit_test(whatever_stands_there_is_read_or_refused),
     };
 

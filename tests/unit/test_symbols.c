@@ -57,6 +57,23 @@ static void equal_things_share_an_id(void **state)
     assert_int_equal(symbols->stacks[inner].parent, outer);
 }
 
+static void stacks_are_cut_at_a_depth(void **state)
+{
+    struct mt_symbols *symbols = *state;
+    uint32_t frame, stack = MT_NO_ID, cut, i;
+
+    assert_int_equal(mt_symbols_frame(symbols, 7, 7, 7, &frame), MT_OK);
+    for (i = 0; i < MT_STACK_DEPTH_MAX; i++)
+        assert_int_equal(mt_symbols_stack(symbols, stack, frame, &stack), MT_OK);
+    assert_int_equal(symbols->stacks[stack].depth, MT_STACK_DEPTH_MAX);
+    assert_int_equal(symbols->frames_cut, 0);
+    for (i = 0; i < 10; i++) {
+        assert_int_equal(mt_symbols_stack(symbols, stack, frame, &cut), MT_OK);
+        assert_int_equal(cut, stack);
+    }
+    assert_int_equal(symbols->frames_cut, 10);
+}
+
 static void thousands_of_frames_and_streams(void **state)
 {
     struct mt_symbols *symbols = *state;
@@ -108,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fixed_ids, setup, teardown),
         cmocka_unit_test_setup_teardown(equal_things_share_an_id, setup, teardown),
+        cmocka_unit_test_setup_teardown(stacks_are_cut_at_a_depth, setup, teardown),
         cmocka_unit_test_setup_teardown(thousands_of_frames_and_streams, setup, teardown),
         cmocka_unit_test_setup_teardown(devices_fill_up_to_an_index, setup, teardown),
         cmocka_unit_test_setup_teardown(small_ids_do_not_overflow, setup, teardown),

@@ -295,6 +295,38 @@ static enum mt_status open_bytes(const void *bytes, size_t length, struct mt_err
     return status;
 }
 
+/* Names that compress to nothing: the reader takes only so much text from a file of
+ * that size, and must not refuse the events. */
+static void test_endless_names(void **state)
+{
+    enum { NAMES = 600, LENGTH = 65535 };
+    struct fixture fixture;
+    struct mt_source *source;
+    struct mt_event event;
+    char *name = malloc(LENGTH);
+    uint32_t i;
+
+    (void)state;
+    assert_non_null(name);
+    begin(&fixture, 0);
+    for (i = 0; i < NAMES; i++) {
+        memset(name, 'a', LENGTH);
+        memcpy(name, &i, sizeof i);
+        event = event_of(i);
+        event.kind = MT_EVENT_MARK;
+        assert_int_equal(mt_symbols_string(&fixture.symbols, name, LENGTH, &event.name), MT_OK);
+        assert_int_equal(add(&fixture, &event), MT_OK);
+    }
+    assert_int_equal(mt_writer_finish(fixture.writer, &fixture.error), MT_OK);
+    source = reopen(&fixture);
+    assert_int_equal(count_events(source), NAMES + 1);
+    assert_int_equal(source->integrity.frames_damaged, 0);
+    assert_int_equal(source->integrity.events_invalid, 0);
+    mt_source_close(source);
+    end(&fixture);
+    free(name);
+}
+
 static void test_no_trace(void **state)
 {
     struct mt_error error = {0};
@@ -341,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_symbols_grow),
         cmocka_unit_test(test_small_frames),
         cmocka_unit_test(test_wide_events),
+        cmocka_unit_test(test_endless_names),
         cmocka_unit_test(test_no_trace),
         cmocka_unit_test(test_later_version),
     };

@@ -1,0 +1,183 @@
+#include "foreign_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "util.h"
+
+/* ---- UTF-8 ----------------------------------------------------------------------- */
+
+/* How many bytes follow a lead byte, and the bits that it carries; -1 for bytes that
+ * begin nothing. */
+static int utf8_tail(unsigned char lead, uint32_t *bits)
+{
+    if (lead < 0x80) {
+        *bits = lead;
+        return 0;
+    }
+    if (lead >= 0xC0 && lead < 0xE0) {
+        *bits = lead & 0x1F;
+        return 1;
+    }
+    if (lead >= 0xE0 && lead < 0xF0) {
+        *bits = lead & 0x0F;
+        return 2;
+    }
+    *bits = lead & 0x07;
+    return lead >= 0xF0 && lead < 0xF8 ? 3 : -1;
+}
+
+size_t mt_utf8_read(const char *at, size_t left, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    uint32_t c;
+    int tail = utf8_tail((unsigned char)*at, &c), i;
+
+    if (tail < 0)
+        return 0;
+    for (i = 1; i <= tail; i++) {
+        if ((size_t)i >= left || ((unsigned char)at[i] & 0xC0) != 0x80)
+            return 0;
+        c = c << 6 | ((unsigned char)at[i] & 0x3Fu);
+    }
+    if (c < least[tail] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
+        return 0;
+    *code = c;
+    return (size_t)tail + 1;
+}
+
+/* ---- the rule -------------------------------------------------------------------- */
+
+/* Unicode 15: Cf, Zl, Zp and Default_Ignorable_Code_Point above Latin-1, without
+ * U+FE00..U+FE0F; U+FDD0..U+FDEF are noncharacters. In order. */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {
+    {0xAD, 0xAD},       {0x34F, 0x34F},     {0x600, 0x605},     {0x61C, 0x61C},
+    {0x6DD, 0x6DD},     {0x70F, 0x70F},     {0x890, 0x891},     {0x8E2, 0x8E2},
+    {0x115F, 0x1160},   {0x17B4, 0x17B5},   {0x180B, 0x180F},   {0x200B, 0x200F},
+    {0x2028, 0x202E},   {0x2060, 0x206F},   {0x3164, 0x3164},   {0xFDD0, 0xFDEF},
+    {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},   {0xFFF0, 0xFFFB},   {0x110BD, 0x110BD},
+    {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A},
+    {0xE0000, 0xE0FFF},
+};
+
+static bool is_hidden(uint32_t code)
+{
+    if (code < 0xA0)
+        return code < 0x20 || code >= 0x7F;
+    if (code == MT_NOT_UTF8 || (code & 0xFFFE) == 0xFFFE)
+        return true;
+    for (size_t i = 0; i < MT_ARRAY_LEN(hidden) && hidden[i].first <= code; i++)
+        if (code <= hidden[i].last)
+            return true;
+    return false;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+}
+
+/* The text goes on as "[" or "word[": with "##" before it a command of GitHub, Azure
+ * Pipelines or TeamCity. A text that ends here may be continued by somebody else. */
+static bool opens_command(const char *at, const char *end)
+{
+    while (at < end && is_word(*at))
+        at++;
+    return at == end || *at == '[';
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool begins_command(const struct mt_foreign_text *text)
+{
+    const char *at = text->at;
+
+    if (*at == '#' && text->before == '#')
+        return opens_command(at + 1, text->end);
+    return *at == ':' && text->end - at > 1 && at[1] == ':' &&
+           (!text->before || is_space(text->before));
+}
+
+/* ---- reading --------------------------------------------------------------------- */
+
+struct mt_foreign_text mt_foreign_text(const char *text, size_t length)
+{
+    return (struct mt_foreign_text){text, text + length, 0};
+}
+
+bool mt_foreign_next(struct mt_foreign_text *text, struct mt_foreign_char *character)
+{
+    size_t length;
+
+    if (text->at == text->end)
+        return false;
+    character->code = MT_NOT_UTF8;
+    length = mt_utf8_read(text->at, (size_t)(text->end - text->at), &character->code);
+    character->bytes = text->at;
+    character->length = length ? length : 1;
+    character->is_shown = !is_hidden(character->code) && !begins_command(text);
+    text->at += character->length;
+    text->before = text->at[-1];
+    return true;
+}
+
+size_t mt_foreign_skip_plain(struct mt_foreign_text *text)
+{
+    const char *begin = text->at;
+
+    while (text->at < text->end && (is_word(*text->at) || *text->at == '.' || *text->at == '/'))
+        text->at++;
+    if (text->at > begin)
+        text->before = text->at[-1];
+    return (size_t)(text->at - begin);
+}
+
+/* ---- writing --------------------------------------------------------------------- */
+
+size_t mt_foreign_escape(const struct mt_foreign_char *character, char escape[MT_FOREIGN_ESCAPE])
+{
+    uint32_t code = character->code;
+    int length;
+
+    if (code == MT_NOT_UTF8)
+        code = (unsigned char)*character->bytes;
+    if (character->code == MT_NOT_UTF8 || code < 0x80)
+        length = snprintf(escape, MT_FOREIGN_ESCAPE, "\\x%02x", (unsigned)code);
+    else if (code < 0x10000)
+        length = snprintf(escape, MT_FOREIGN_ESCAPE, "\\u%04x", (unsigned)code);
+    else
+        length = snprintf(escape, MT_FOREIGN_ESCAPE, "\\U%08x", (unsigned)code);
+    return (size_t)length;
+}
+
+void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length)
+{
+    struct mt_foreign_text foreign = mt_foreign_text(text, length);
+    struct mt_foreign_char c;
+    char escape[MT_FOREIGN_ESCAPE];
+
+    while (foreign.at < foreign.end) {
+        text = foreign.at;
+        mt_buf_add(out, text, mt_foreign_skip_plain(&foreign));
+        if (!mt_foreign_next(&foreign, &c))
+            return;
+        if (c.is_shown)
+            mt_buf_add(out, c.bytes, c.length);
+        else
+            mt_buf_add(out, escape, mt_foreign_escape(&c, escape));
+    }
+}
+
+void mt_buf_add_printable_text(struct mt_buf *out, const char *text)
+{
+    if (text)
+        mt_buf_add_printable(out, text, strlen(text));
+    else
+        out->failed = true;
+}

@@ -1,0 +1,61 @@
+/* Text that came from a file or another program, as it may be shown. This is the one
+ * rule about which characters stand for themselves; every writer (terminal, JSON, XML,
+ * HTML, Markdown, pictures) asks it. An escape is shown for
+ *   - control and format characters (Unicode categories Cc, Cf, Zl, Zp): a terminal
+ *     obeys them, they end lines, reverse the order of text, or nobody sees them;
+ *   - other characters that are not visible by default, and noncharacters;
+ *   - bytes that are not UTF-8;
+ *   - the second '#' of "##[" and "##word[", and the first ':' of a "::" that follows
+ *     white space or begins the text: CI systems execute such lines of a job's log.
+ * Variation selectors 1 to 16 stay: emoji need them. */
+#ifndef MT_BASE_FOREIGN_TEXT_H
+#define MT_BASE_FOREIGN_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+
+#define MT_NOT_UTF8 UINT32_MAX
+
+/* A position in a text. The text is borrowed. */
+struct mt_foreign_text {
+    const char *at, *end;
+    char before; /* the byte before `at`; 0 at the beginning */
+};
+
+struct mt_foreign_char {
+    const char *bytes;
+    size_t length;
+    uint32_t code; /* MT_NOT_UTF8: one byte that is not part of a character */
+    bool is_shown; /* false: write its escape */
+};
+
+struct mt_foreign_text mt_foreign_text(const char *text, size_t length);
+
+/* The next character; false at the end. O(1), except for a '#', which looks ahead to
+ * the end of the word. */
+bool mt_foreign_next(struct mt_foreign_text *text, struct mt_foreign_char *character);
+
+/* Moves over bytes that every writer copies as they are, and returns how many. */
+size_t mt_foreign_skip_plain(struct mt_foreign_text *text);
+
+/* "\x1b" for ASCII and for bytes that are not UTF-8, else "\u202e" or "\U000e0001".
+ * Printable ASCII without quotes. Returns the length. */
+#define MT_FOREIGN_ESCAPE 12
+size_t mt_foreign_escape(const struct mt_foreign_char *character, char escape[MT_FOREIGN_ESCAPE]);
+
+/* Appends all of it, escaped by the rule; also escapes line ends. */
+void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length);
+
+/* The same, NUL-terminated. NULL stands for a text that could not be made without memory: it sets
+ * out->failed, as in mt_buf_add_text. */
+void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
+
+/* Length of the UTF-8 sequence at `at` (at most `left` > 0 bytes) and its code; 0 if it
+ * is not one: overlong and cut sequences, surrogates, codes above 0x10ffff. Reads no
+ * byte behind one that does not fit. */
+size_t mt_utf8_read(const char *at, size_t left, uint32_t *code);
+
+#endif

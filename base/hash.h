@@ -1,0 +1,42 @@
+/* Hashes for tables in memory. They are keyed: the author of a file cannot choose values that
+ * fall into one slot, because the key differs from process to process. No answer may depend on
+ * them, neither on a value nor on the order of a table. */
+#ifndef MT_BASE_HASH_H
+#define MT_BASE_HASH_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* PRIVATE: the key, [1] is 0 until it was made. */
+extern _Atomic uint64_t mt_hash_keys[2];
+
+/* PRIVATE: makes the key and returns its second word. Every call in a process makes the same one,
+ * so threads may race here. */
+uint64_t mt_hash_make_key(void);
+
+/* PRIVATE: multiplies and folds the 128-bit product: the mixer of wyhash (Wang Yi, public domain)
+ * and of the fallback of aHash (Tom Kaitchuck), both made against chosen input. */
+static inline uint64_t mt_hash_fold(uint64_t value, uint64_t secret)
+{
+    unsigned __int128 product = (unsigned __int128)value * secret;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Two rounds: after one, multiples of a power of two crowd under 3 keys of 100, and they are what
+ * addresses are. */
+static inline uint64_t mt_hash_u64(uint64_t value)
+{
+    uint64_t secret = atomic_load_explicit(&mt_hash_keys[1], memory_order_acquire), other;
+
+    if (__builtin_expect(!secret, 0))
+        secret = mt_hash_make_key();
+    other = atomic_load_explicit(&mt_hash_keys[0], memory_order_relaxed);
+    return mt_hash_fold(mt_hash_fold(value ^ other, secret) ^ other, secret);
+}
+
+/* O(length). */
+uint64_t mt_hash_bytes(const void *bytes, size_t length);
+
+#endif

@@ -1,0 +1,70 @@
+#include "io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+int mt_io_open(const char *path, int flags, mode_t mode)
+{
+    int fd;
+
+    do
+        fd = open(path, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+ssize_t mt_io_read(int fd, void *bytes, size_t length)
+{
+    ssize_t got;
+
+    do
+        got = read(fd, bytes, length);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+ssize_t mt_io_pread(int fd, void *bytes, size_t length, uint64_t offset)
+{
+    ssize_t got;
+
+    do
+        got = pread(fd, bytes, length, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+ssize_t mt_io_read_full(int fd, void *bytes, size_t length)
+{
+    size_t done = 0;
+    ssize_t got = 1;
+
+    while (done < length && (got = mt_io_read(fd, (char *)bytes + done, length - done)) > 0)
+        done += (size_t)got;
+    return got < 0 ? -1 : (ssize_t)done;
+}
+
+bool mt_io_write(int fd, const void *bytes, size_t length)
+{
+    const char *at = bytes;
+
+    while (length) {
+        ssize_t written = write(fd, at, length);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written == 0)
+            errno = EIO; /* no progress: never loop over it */
+        if (written <= 0)
+            return false;
+        at += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+bool mt_io_close(int fd)
+{
+    /* Linux releases the number before it waits: a second close could hit another thread's file. */
+    return close(fd) == 0 || errno == EINTR;
+}

@@ -1,0 +1,322 @@
+#include "output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io.h"
+#include "memory_failure.h"
+
+enum { FLUSH_BYTES = 256 * 1024, MOST_NAMES = 64 };
+
+static enum mt_status fail_errno(struct mt_error *error)
+{
+    return errno == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                           : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+}
+
+/* ---- folders ---------------------------------------------------------------- */
+
+static bool make_folder(const char *path)
+{
+    struct stat facts;
+    int why;
+
+    if (mkdir(path, 0777) == 0)
+        return true;
+    why = errno;
+    if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
+        return true;
+    errno = why == EEXIST ? ENOTDIR : why;
+    return false;
+}
+
+enum mt_status mt_make_folders(const char *path, struct mt_error *error)
+{
+    char *name = strdup(path);
+    enum mt_status status = MT_OK;
+
+    for (char *at = name; at && *at && status == MT_OK;) {
+        char end;
+
+        at += strspn(at, "/");
+        at += strcspn(at, "/");
+        end = *at;
+        *at = '\0';
+        if (!make_folder(name))
+            status = fail_errno(error);
+        *at = end;
+    }
+    if (!name)
+        status = fail_errno(error);
+    free(name);
+    return status;
+}
+
+/* The folder part of a path with its slash, and what follows it. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+static enum mt_status make_folder_of(const char *path, struct mt_error *error)
+{
+    char *folder = strndup(path, folder_length(path));
+    enum mt_status status = folder ? mt_make_folders(folder, error) : fail_errno(error);
+
+    free(folder);
+    return status;
+}
+
+/* ---- the temporary file ------------------------------------------------------- */
+
+/* Names must not collide; they need not be secret, since O_EXCL decides. */
+static uint64_t random_number(void)
+{
+    struct timespec now = {0};
+    uint64_t number;
+
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == (ssize_t)sizeof number)
+        return number;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 16 ^
+           (uint64_t)(uintptr_t)&now;
+}
+
+static enum mt_status open_temporary(struct mt_output *output, struct mt_error *error)
+{
+    const char *path = output->target.path;
+    size_t folder = folder_length(path), bytes = folder + sizeof ".memtrace-0123456789abcdef.tmp";
+    char *name = malloc(bytes);
+
+    for (int i = 0; name && output->fd < 0 && i < MOST_NAMES; i++) {
+        (void)snprintf(name, bytes, "%.*s.memtrace-%016llx.tmp", (int)folder, path,
+                       (unsigned long long)random_number());
+        output->fd = mt_io_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, output->target.mode);
+        if (output->fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (output->fd < 0) {
+        enum mt_status status = fail_errno(error);
+
+        free(name);
+        return status;
+    }
+    output->temporary = name;
+    if (output->rules->unfinished)
+        mt_unfinished_add(output->rules->unfinished, name);
+    return MT_OK;
+}
+
+static void forget_temporary(struct mt_output *output)
+{
+    struct mt_unfinished *list = output->rules->unfinished;
+
+    if (!list || mt_unfinished_take(list, output->temporary))
+        free(output->temporary);
+    output->temporary = NULL;
+}
+
+/* ---- writing ------------------------------------------------------------------ */
+
+static void release(struct mt_output *output)
+{
+    if (output->temporary)
+        forget_temporary(output);
+    free(output->target.path);
+    mt_buf_release(&output->pending);
+    output->target = (struct mt_output_target){.fd = -1};
+    output->fd = -1;
+    output->rules = NULL;
+}
+
+enum mt_status mt_output_open(struct mt_output *output, const char *path,
+                              const struct mt_output_rules *rules, struct mt_error *error)
+{
+    enum mt_status status;
+
+    *output = (struct mt_output){.fd = -1, .path = path, .rules = rules};
+    status = mt_output_target_find(path, rules, &output->target, error);
+    output->fd = output->target.fd;
+    if (status == MT_OK && output->target.path)
+        status = make_folder_of(output->target.path, error);
+    if (status == MT_OK && output->target.path)
+        status = open_temporary(output, error);
+    if (status != MT_OK)
+        release(output);
+    return status;
+}
+
+static bool fail(struct mt_output *output)
+{
+    if (output->failure.status == MT_OK)
+        (void)fail_errno(&output->failure);
+    return false;
+}
+
+static bool flush(struct mt_output *output)
+{
+    struct mt_buf *pending = &output->pending;
+
+    if (pending->length && !mt_io_write(output->fd, pending->data, pending->length))
+        return fail(output);
+    pending->length = 0;
+    return true;
+}
+
+bool mt_output_add(struct mt_output *output, const void *bytes, size_t length)
+{
+    if (output->failure.status != MT_OK)
+        return false;
+    output->bytes += length;
+    if (output->pending.length + length > FLUSH_BYTES && !flush(output))
+        return false;
+    if (length > FLUSH_BYTES)
+        return mt_io_write(output->fd, bytes, length) || fail(output);
+    if (!output->pending.data && !mt_buf_reserve(&output->pending, FLUSH_BYTES)) {
+        errno = ENOMEM;
+        return fail(output);
+    }
+    mt_buf_add(&output->pending, bytes, length);
+    return true;
+}
+
+static bool cut(int fd)
+{
+    int result;
+
+    do
+        result = ftruncate(fd, 0);
+    while (result < 0 && errno == EINTR);
+    return result == 0 && lseek(fd, 0, SEEK_SET) == 0;
+}
+
+bool mt_output_restart(struct mt_output *output)
+{
+    if (!output->temporary || output->failure.status != MT_OK)
+        return false;
+    output->pending.length = 0;
+    output->bytes = 0;
+    return cut(output->fd) || fail(output);
+}
+
+/* ---- the end -------------------------------------------------------------------- */
+
+/* Some file systems have nothing to synchronize and say so. */
+static bool synchronize(int fd)
+{
+    int result;
+
+    do
+        result = fsync(fd);
+    while (result < 0 && errno == EINTR);
+    return result == 0 || errno == EINVAL || errno == ENOSYS || errno == ENOTSUP;
+}
+
+/* A rename is on the disk once its folder is. */
+static bool synchronize_folder(const char *path)
+{
+    size_t length = folder_length(path);
+    char *folder = length ? strndup(path, length) : strdup(".");
+    int fd = folder ? mt_io_open(folder, O_RDONLY | O_DIRECTORY, 0) : -1;
+    bool ok = fd >= 0 && synchronize(fd);
+    int why = errno;
+
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    free(folder);
+    errno = why;
+    return ok;
+}
+
+static bool rename_over(const char *from, const char *to)
+{
+    int result;
+
+    do
+        result = rename(from, to);
+    while (result < 0 && errno == EINTR);
+    return result == 0;
+}
+
+/* Everything that can fail while the target is still untouched. */
+static bool complete(struct mt_output *output)
+{
+    const struct mt_output_target *target = &output->target;
+    bool ok = output->failure.status == MT_OK && flush(output), closed;
+
+    /* mkdir and open apply the umask. Without the old mode the new file is only narrower. */
+    if (ok && target->keeps_mode)
+        (void)fchmod(output->fd, target->mode);
+    if (ok && output->temporary && output->rules->is_durable)
+        ok = synchronize(output->fd) || fail(output);
+    closed = mt_io_close(output->fd);
+    output->fd = -1;
+    return ok && (closed || fail(output));
+}
+
+static enum mt_status put_in_place(struct mt_output *output, struct mt_error *error)
+{
+    enum mt_status status =
+        mt_output_target_recheck(output->path, output->rules, &output->target, error);
+
+    if (status == MT_OK && !rename_over(output->temporary, output->target.path))
+        status = fail_errno(error);
+    return status;
+}
+
+enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error)
+{
+    enum mt_status status;
+
+    /* what was made since may lack a part: such a result gets no name */
+    if (output->failure.status == MT_OK && mt_memory_has_failed())
+        (void)mt_fail(&output->failure, MT_ERR_MEMORY, MT_NO_OFFSET, "%s",
+                      mt_status_text(MT_ERR_MEMORY));
+    if (!complete(output)) {
+        if (error)
+            *error = output->failure;
+        status = output->failure.status;
+        mt_output_abandon(output);
+        return status;
+    }
+    status = output->temporary ? put_in_place(output, error) : MT_OK;
+    if (status != MT_OK) {
+        mt_output_abandon(output);
+        return status;
+    }
+    if (output->temporary && output->rules->is_durable && !synchronize_folder(output->target.path))
+        status = fail_errno(error);
+    release(output);
+    return status;
+}
+
+void mt_output_abandon(struct mt_output *output)
+{
+    if (output->fd >= 0)
+        (void)mt_io_close(output->fd);
+    if (output->temporary)
+        (void)unlink(output->temporary);
+    if (output->rules)
+        release(output);
+}
+
+enum mt_status mt_output_write(const char *path, const struct mt_output_rules *rules,
+                               const void *bytes, size_t length, struct mt_error *error)
+{
+    struct mt_output output;
+    enum mt_status status = mt_output_open(&output, path, rules, error);
+
+    if (status != MT_OK)
+        return status;
+    (void)mt_output_add(&output, bytes, length);
+    return mt_output_finish(&output, error);
+}

@@ -1,0 +1,12 @@
+/* `memtrace info --secrets`: what in a trace could identify a person, a machine or a
+ * project. */
+#ifndef MT_CLI_INFO_SECRETS_H
+#define MT_CLI_INFO_SECRETS_H
+
+#include "cli.h"
+
+/* The source was read to its end. Text, or "memtrace.secrets/1". */
+void mt_info_secrets(struct mt_buf *out, const struct mt_source *source, const char *path,
+                     bool json);
+
+#endif

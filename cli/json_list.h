@@ -1,0 +1,42 @@
+/* Lists of a JSON document whose length a file decides. A small trace can hold a hundred thousand
+ * phases, and a stack of hundreds of frames for each call site. Without limits its document is a
+ * thousand times as large as the trace. A list has the first rows of its order and, if rows are
+ * left out, their number as "<key>_omitted" next to it.
+ *
+ * A list inside of a list of objects (devices) shares MT_JSON_SHARED times these limits with the
+ * lists of the other objects. `all` of the writer lifts every limit. */
+#ifndef MT_CLI_JSON_LIST_H
+#define MT_CLI_JSON_LIST_H
+
+#include "json.h"
+
+enum {
+    MT_JSON_ROWS = 1000,          /* of a list */
+    MT_JSON_LIST_BYTES = 1 << 20, /* a list that is longer gets no further row */
+    MT_JSON_SHARED = 4,
+    MT_JSON_OBJECTS = 64,   /* of a list of objects that have lists: devices */
+    MT_JSON_BYTES = 8 << 20 /* a document that is longer gets no further row in any list */
+};
+
+struct mt_json_list {
+    struct mt_json *json;
+    const char *key; /* borrowed until the end of the list */
+    size_t begin, most_bytes;
+    uint64_t most_rows, rows, omitted;
+    bool has_lists;
+};
+
+void mt_json_list_begin(struct mt_json_list *list, struct mt_json *json, const char *key);
+
+/* A list of at most `count` objects that have lists themselves. Not within another one. */
+void mt_json_objects_begin(struct mt_json_list *list, struct mt_json *json, const char *key,
+                           uint64_t count);
+
+/* For each row, before it is written: does the document have it? Once false, always false. */
+bool mt_json_list_takes(struct mt_json_list *list);
+void mt_json_list_end(struct mt_json_list *list);
+
+/* "<key>_omitted": count; nothing if it is 0. */
+void mt_json_omitted(struct mt_json *json, const char *key, uint64_t count);
+
+#endif

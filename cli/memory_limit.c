@@ -1,0 +1,160 @@
+#include "memory_limit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "io.h"
+#include "memory_budget.h"
+#include "units.h"
+#include "util.h"
+
+enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
+
+/* Where the budget comes from, as the message names it; NULL: from the option. */
+static const char *source;
+
+/* ---- what there is ------------------------------------------------------------------- */
+
+/* The beginning of a small file as a text; false if it cannot be read. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    int fd = mt_io_open(path, O_RDONLY, 0);
+    ssize_t length = fd < 0 ? -1 : mt_io_read_full(fd, text, size - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+/* "max" of version 2 is no number, and the largest number of version 1 is no limit. */
+static uint64_t limit_in(const char *path)
+{
+    char text[64];
+    unsigned long long limit;
+
+    if (!read_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9')
+        return UINT64_MAX;
+    limit = strtoull(text, NULL, 10);
+    return limit && limit < (unsigned long long)INT64_MAX / 2 ? limit : UINT64_MAX;
+}
+
+/* A limit holds for all groups below it. In a container, the path may be one of the host's, which
+ * is not to be seen; its root is the container's own group then. */
+static uint64_t least_limit(const char *folder, const char *group, size_t length, const char *file)
+{
+    uint64_t least = UINT64_MAX;
+    char path[MAX_PATH];
+
+    for (;;) {
+        int written = snprintf(path, sizeof path, "%s%.*s/%s", folder, (int)length, group, file);
+
+        if (written > 0 && (size_t)written < sizeof path)
+            least = mt_min_u64(least, limit_in(path));
+        if (!length)
+            return least;
+        while (length && group[length - 1] != '/')
+            length--;
+        length -= length != 0;
+    }
+}
+
+static bool is_memory_controller(const char *names, size_t length)
+{
+    size_t at = 0;
+
+    while (at < length) {
+        size_t name = strcspn(names + at, ",:");
+
+        if (name == strlen("memory") && strncmp(names + at, "memory", name) == 0)
+            return true;
+        at += name + 1;
+    }
+    return false;
+}
+
+/* A line is "0::/group" of version 2, or "5:memory,other:/group" of version 1. */
+uint64_t mt_memory_cgroup_limit(const char *root, const char *self)
+{
+    uint64_t least = UINT64_MAX;
+    char folder[MAX_PATH];
+
+    while (*self) {
+        size_t end = strcspn(self, "\n"), names = strcspn(self, ":\n") + 1;
+        size_t group = names < end ? names + strcspn(self + names, ":\n") + 1 : end;
+
+        if (group < end && group == names + 1) {
+            least = mt_min_u64(least, least_limit(root, self + group, end - group, "memory.max"));
+        } else if (group < end && is_memory_controller(self + names, group - names - 1)) {
+            snprintf(folder, sizeof folder, "%s/memory", root);
+            least = mt_min_u64(
+                least, least_limit(folder, self + group, end - group, "memory.limit_in_bytes"));
+        }
+        self += end + (self[end] == '\n');
+    }
+    return least;
+}
+
+static uint64_t machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_MAX;
+}
+
+static void set_default(void)
+{
+    uint64_t machine = machine_memory(), container = UINT64_MAX;
+    char self[MAX_CGROUP_FILE];
+
+    if (read_text("/proc/self/cgroup", self, sizeof self))
+        container = mt_memory_cgroup_limit("/sys/fs/cgroup", self);
+    source = container < machine ? "half of this container's memory limit"
+                                 : "half of this machine's memory";
+    machine = mt_min_u64(machine, container);
+    mt_memory_budget_set(machine == UINT64_MAX ? 0 : machine / 2);
+}
+
+/* ---- what people say and see ------------------------------------------------------------ */
+
+int mt_memory_limit_start(void)
+{
+    const char *text = getenv("MEMTRACE_MAX_MEMORY");
+    uint64_t bytes;
+
+    if (!text || !*text) {
+        set_default();
+        return -1;
+    }
+    if (mt_parse_bytes(text, &bytes) != MT_OK || !bytes) {
+        mt_say("MEMTRACE_MAX_MEMORY wants a number of bytes such as 12GiB, not '%s'", text);
+        return MT_EXIT_USAGE;
+    }
+    source = "MEMTRACE_MAX_MEMORY";
+    mt_memory_budget_set(bytes);
+    return -1;
+}
+
+void mt_memory_limit_set(uint64_t bytes)
+{
+    source = NULL;
+    mt_memory_budget_set(bytes);
+}
+
+bool mt_memory_limit_text(char *text, size_t size)
+{
+    char budget[MT_UNITS_TEXT];
+
+    if (!mt_memory_refused())
+        return false;
+    mt_format_bytes(budget, mt_memory_budget());
+    if (source)
+        snprintf(text, size, "needs more than %s (%s); raise it with --max-memory", budget, source);
+    else
+        snprintf(text, size, "needs more than the %s that --max-memory allows; raise it", budget);
+    return true;
+}

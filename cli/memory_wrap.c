@@ -1,0 +1,69 @@
+/* The linker sends every malloc, calloc, realloc and free of the program's own code here (--wrap,
+ * see CMakeLists.txt), and only in the program `memtrace`: that is one place for all memory whose
+ * size a file decides, in any layer. What libraries of the system take is not counted; what
+ * they need follows from sizes that are bounded elsewhere (zstd windows, pictures). */
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "memory_budget.h"
+#include "memory_failure.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void __wrap_free(void *memory);
+
+/* NULL is a refusal: code that takes memory without base/ must not hide it, either. */
+static void *counted(void *memory)
+{
+    if (memory)
+        mt_memory_taken(malloc_usable_size(memory));
+    else
+        mt_memory_note_failure();
+    return memory;
+}
+
+static void *refused(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return mt_memory_allows(size) ? counted(__real_malloc(size)) : refused();
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        return refused();
+    return mt_memory_allows(count * size) ? counted(__real_calloc(count, size)) : refused();
+}
+
+/* Old and new block may exist at the same time: the new one has to fit beside the old one. */
+void *__wrap_realloc(void *memory, size_t size)
+{
+    size_t before = memory ? malloc_usable_size(memory) : 0;
+    void *moved;
+
+    if (size > before && !mt_memory_allows(size))
+        return refused();
+    moved = __real_realloc(memory, size);
+    if (moved || !size)
+        mt_memory_given_back(before);
+    return moved || size ? counted(moved) : NULL;
+}
+
+void __wrap_free(void *memory)
+{
+    if (memory)
+        mt_memory_given_back(malloc_usable_size(memory));
+    __real_free(memory);
+}

@@ -1,0 +1,48 @@
+/* What commands write besides standard output. Every file goes through base/output_file.h: it
+ * appears whole or not at all, never over an input, and over a file that exists only if an
+ * earlier memtrace wrote it as a file of the same kind, or with --force. */
+#ifndef MT_CLI_OUTPUTS_H
+#define MT_CLI_OUTPUTS_H
+
+#include "cli.h"
+#include "output_file.h"
+#include "own_files.h"
+
+/* In a command's arguments; zeroed = no inputs, no --force. */
+struct mt_outputs {
+    bool force;
+    const char *inputs[4]; /* what the command reads: never written over */
+    size_t input_count;
+};
+
+#define MT_FORCE_OPTION(outputs)                                                                   \
+    {                                                                                              \
+        "force", 0, MT_OPTION_FLAG, NULL, "replace files that memtrace did not write",             \
+            &(outputs).force                                                                       \
+    }
+
+/* Borrows `path`; NULL is none. */
+void mt_outputs_add_input(struct mt_outputs *outputs, const char *path);
+
+/* Borrows `outputs`. */
+struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum mt_file_kind kind);
+
+/* Before the work begins: says why the file could not be written. MT_EXIT_OK is no promise. A NULL
+ * path is fine. */
+int mt_output_precheck(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind);
+
+/* Is it "-"? Then the file is the answer, and what is said about it elsewhere is left out. */
+bool mt_is_standard_output(const char *path);
+
+/* A whole file; "-" is standard output. Says what is wrong; enum mt_exit. */
+int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind,
+                  const struct mt_buf *bytes);
+
+/* "memtrace: cannot write 'path': <error>" and the exit code for it. */
+int mt_report_output_error(const char *path, const struct mt_error *error);
+
+/* From here on, a fatal signal removes temporary files before it ends the program, and a file
+ * beyond the limit of its size is an error, not a signal. */
+void mt_outputs_handle_signals(void);
+
+#endif

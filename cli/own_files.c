@@ -1,0 +1,147 @@
+#include "own_files.h"
+
+#include <string.h>
+
+#include "own_picture.h"
+#include "trace.h"
+
+/* ---- texts -------------------------------------------------------------------- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* `start` begins with `wanted`, whatever the white space between its tokens. */
+static bool begins(const char *start, size_t length, const char *wanted)
+{
+    const char *end = start + length;
+
+    for (; *wanted; wanted++) {
+        while (start < end && is_space(*start))
+            start++;
+        if (start == end || *start++ != *wanted)
+            return false;
+    }
+    return true;
+}
+
+static bool begins_exactly(const char *start, size_t length, const char *wanted)
+{
+    size_t bytes = strlen(wanted);
+
+    return length >= bytes && memcmp(start, wanted, bytes) == 0;
+}
+
+static bool is_report(const void *start, size_t length)
+{
+    return begins(start, length, "{\"schema\":\"memtrace.analyze/");
+}
+
+static bool is_baseline(const void *start, size_t length)
+{
+    return begins(start, length, "{\"schema\":\"memtrace.baseline/");
+}
+
+static bool is_speedscope(const void *start, size_t length)
+{
+    return begins(start, length,
+                  "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+                  "\"exporter\":\"memtrace\"");
+}
+
+static bool is_summary(const void *start, size_t length)
+{
+    return begins_exactly(start, length, "### memtrace: ");
+}
+
+static bool is_junit(const void *start, size_t length)
+{
+    return begins_exactly(
+        start, length, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
+}
+
+/* The title follows the lines of meta data, within the first kilobytes. */
+static bool is_page(const void *start, size_t length)
+{
+    static const char title[] = "\n<title>memtrace: ";
+    const char *at = start, *end = at + (length < 4096 ? length : 4096);
+
+    if (!begins_exactly(start, length, "<!doctype html>\n<html lang=\"en\">"))
+        return false;
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        if (begins_exactly(at, (size_t)(end - at), title))
+            return true;
+        at++;
+    }
+    return false;
+}
+
+static bool is_counters(const void *start, size_t length)
+{
+    return begins_exactly(start, length,
+                          "event,t_ns,device,requested,allocated,active,reserved,inactive_split\n");
+}
+
+static bool is_plan(const void *start, size_t length)
+{
+    return begins_exactly(start, length, "device,lower,upper,size,offset\n");
+}
+
+/* ---- folded stacks -------------------------------------------------------------- */
+
+/* "a;b;c 512": text, a space, a number. */
+static bool is_folded_line(const char *line, size_t length)
+{
+    size_t digits = 0;
+
+    while (digits < length && line[length - 1 - digits] >= '0' && line[length - 1 - digits] <= '9')
+        digits++;
+    if (!digits || length < digits + 2 || line[length - 1 - digits] != ' ')
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)line[i] < 0x20)
+            return false;
+    return true;
+}
+
+/* A caller and what it calls, a frame with file and line, or words for the lack of a stack: what
+ * tells a stack from a table of words and numbers. */
+static bool has_frames(const char *line, size_t length)
+{
+    for (size_t i = 0; i + 1 < length; i++)
+        if (line[i] == ';' || (line[i] == ':' && line[i + 1] >= '0' && line[i + 1] <= '9'))
+            return true;
+    return begins_exactly(line, length, "no stack") ||
+           begins_exactly(line, length, "born before the trace");
+}
+
+static bool is_folded(const void *start, size_t length)
+{
+    const char *at = start, *end = at + length, *stop;
+    bool any = false;
+
+    for (; (stop = memchr(at, '\n', (size_t)(end - at))) != NULL; at = stop + 1) {
+        if (!is_folded_line(at, (size_t)(stop - at)) || !has_frames(at, (size_t)(stop - at)))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* ---- the table -------------------------------------------------------------------- */
+
+const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
+    [MT_FILE_TRACE] = {"a trace that 'memtrace import' wrote", mt_trace_is_imported},
+    [MT_FILE_SVG] = {"an SVG picture by memtrace", mt_svg_is_own},
+    [MT_FILE_PNG] = {"a PNG picture by memtrace", mt_png_is_own},
+    [MT_FILE_PAGE] = {"a report by memtrace", is_page},
+    [MT_FILE_REPORT] = {"a report by memtrace", is_report},
+    [MT_FILE_SUMMARY] = {"a summary by memtrace", is_summary},
+    [MT_FILE_JUNIT] = {"a JUnit file by memtrace", is_junit},
+    [MT_FILE_BASELINE] = {"a baseline by memtrace", is_baseline},
+    [MT_FILE_COUNTERS] = {"a table of counters by memtrace", is_counters},
+    [MT_FILE_PLAN] = {"a plan by memtrace", is_plan},
+    [MT_FILE_FOLDED] = {"a file of folded stacks", is_folded},
+    [MT_FILE_SPEEDSCOPE] = {"a speedscope document by memtrace", is_speedscope},
+};

@@ -1,0 +1,42 @@
+/* Which kinds of files memtrace writes, and how it recognizes those that it wrote. A file may be
+ * replaced without --force only by one of its own kind:
+ *
+ *  - Documents and pictures carry the program's name near their beginning: the "schema" of JSON,
+ *    "exporter" of speedscope, the tEXt chunk "Software" of PNG, the fixed first line of SVG, the
+ *    <title> of the page, the heading of the summary, the name of JUnit's root element.
+ *  - CSV has a header line that no other program writes.
+ *  - Folded stacks have no room for a mark: a file counts if every line of its start is a stack
+ *    and a number.
+ *  - A trace counts if it was imported. A recording cannot be made again, so it never counts.
+ */
+#ifndef MT_CLI_OWN_FILES_H
+#define MT_CLI_OWN_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum mt_file_kind {
+    MT_FILE_TRACE,
+    MT_FILE_SVG,
+    MT_FILE_PNG,
+    MT_FILE_PAGE,    /* report.html */
+    MT_FILE_REPORT,  /* report.json */
+    MT_FILE_SUMMARY, /* summary.md */
+    MT_FILE_JUNIT,
+    MT_FILE_BASELINE,
+    MT_FILE_COUNTERS, /* replay --counters */
+    MT_FILE_PLAN,     /* optimal -o */
+    MT_FILE_FOLDED,
+    MT_FILE_SPEEDSCOPE,
+    MT_FILE_KINDS
+};
+
+struct mt_file_kind_facts {
+    const char *name; /* "an SVG picture by memtrace" */
+    bool (*is_own)(const void *start, size_t length);
+};
+
+/* By enum mt_file_kind. */
+extern const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS];
+
+#endif

@@ -1,0 +1,137 @@
+/* `memtrace record --follow none`: the command is recorded, its children are not. The
+ * command passes its environment on, and a process keeps it through exec (a shell script
+ * that execs the program is the command), so only a child can tell that it is one. There,
+ * before main, the environment becomes what it would be without memtrace: nothing that
+ * the child starts loads this library, nor does the driver.
+ *
+ * Everything is done in place: an allocator may not be ready yet. */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+extern char **environ;
+
+static const char interposer_name[] = "libmemtrace-cuda.so";
+static const char calm[] = "verify_asan_link_order=0";
+
+/* The variables of collector/record/environment.c; those that the user sets stay. */
+static const char *const own_variables[] = {
+    "MEMTRACE_OUTPUT",   "MEMTRACE_MANIFEST",  "MEMTRACE_STACKS",    "MEMTRACE_PHASES",
+    "MEMTRACE_FOLLOW",   "MEMTRACE_ROOT",      "MEMTRACE_SAMPLE_HZ", "MEMTRACE_QUIET",
+    "MEMTRACE_WITH_ENV", "MEMTRACE_CUDA_NEXT", "MEMTRACE_NVTX_NEXT", NULL};
+
+/* The entry of a variable; NULL if it is not set. */
+static char **entry_of(const char *name)
+{
+    size_t length = strlen(name);
+    char **entry;
+
+    for (entry = environ; entry && *entry; entry++)
+        if (!strncmp(*entry, name, length) && (*entry)[length] == '=')
+            return entry;
+    return NULL;
+}
+
+static void unset(const char *name)
+{
+    char **entry = entry_of(name);
+
+    for (; entry && *entry; entry++)
+        entry[0] = entry[1];
+}
+
+static char *value_of(const char *name)
+{
+    char **entry = entry_of(name);
+
+    return entry ? *entry + strlen(name) + 1 : NULL;
+}
+
+/* ---- LD_PRELOAD ------------------------------------------------------- */
+
+/* Is it this library, or the one of the driver's functions beside it? */
+static bool is_ours(const char *path, size_t length, const char *own)
+{
+    const char *slash = strrchr(own, '/');
+    size_t folder = slash ? (size_t)(slash - own) + 1 : 0;
+    size_t name = sizeof interposer_name - 1;
+
+    return (length == strlen(own) && !memcmp(path, own, length)) ||
+           (length == folder + name && !memcmp(path, own, folder) &&
+            !memcmp(path + folder, interposer_name, name));
+}
+
+static void restore_preload(const char *own)
+{
+    char *value = value_of("LD_PRELOAD"), *to = value, *at = value;
+
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        bool kept = length && !is_ours(at, length, own);
+        if (kept && to != value)
+            *to++ = ':';
+        if (kept) {
+            memmove(to, at, length);
+            to += length;
+        }
+        at += length + (at[length] == ':');
+    }
+    if (to)
+        *to = '\0';
+    if (value && !*value)
+        unset("LD_PRELOAD");
+}
+
+/* ---- the others ------------------------------------------------------- */
+
+/* Ours is the last of the options. */
+static void restore_sanitizer(void)
+{
+    char *value = value_of("ASAN_OPTIONS");
+    size_t length = value ? strlen(value) : 0, ours = sizeof calm - 1;
+
+    if (length < ours || strcmp(value + length - ours, calm) != 0)
+        return;
+    if (length == ours)
+        unset("ASAN_OPTIONS");
+    else
+        value[length - ours - 1] = '\0';
+}
+
+/* `text` keeps the variable from now on. */
+static void restore_injection(const char *name, const char *next, char *text, size_t capacity)
+{
+    char **entry = entry_of(name);
+    size_t length = strlen(name);
+
+    if (!entry || !*next || length + strlen(next) + 2 > capacity) {
+        unset(name);
+        return;
+    }
+    memcpy(text, name, length);
+    text[length] = '=';
+    memcpy(text + length + 1, next, strlen(next) + 1);
+    *entry = text;
+}
+
+__attribute__((constructor(102))) static void restore_environment(void)
+{
+    static char cuda[sizeof mt_settings->next_cuda + 64], nvtx[sizeof mt_settings->next_nvtx + 64];
+    static const char here;
+    const char *const *name;
+    Dl_info facts;
+
+    if (!mt_settings->asked || mt_settings->follow ||
+        (uint32_t)getpid() == mt_settings->root_process || !dladdr(&here, &facts))
+        return;
+    restore_preload(facts.dli_fname);
+    restore_sanitizer();
+    restore_injection("CUDA_INJECTION64_PATH", mt_settings->next_cuda, cuda, sizeof cuda);
+    restore_injection("NVTX_INJECTION64_PATH", mt_settings->next_nvtx, nvtx, sizeof nvtx);
+    for (name = own_variables; *name; name++)
+        unset(*name);
+}

@@ -1,0 +1,77 @@
+/* See leftovers.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "leftovers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "manifest.h"
+#include "replacement.h"
+#include "trace.h"
+
+enum {
+    RANDOM_LETTERS = 6,
+    MIN_AGE_SECONDS = 60 /* of unfinished traces: their lock is taken after they are made */
+};
+
+static bool is_made_from(const char *name, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    return strncmp(name, prefix, length) == 0 && strlen(name) == length + RANDOM_LETTERS;
+}
+
+static bool is_old(const struct stat *facts)
+{
+    return time(NULL) - facts->st_mtime > MIN_AGE_SECONDS;
+}
+
+/* Do its first bytes say what its name says? */
+static bool is_leftover(int fd, const char *name, const struct stat *facts)
+{
+    char bytes[64];
+    ssize_t count = pread(fd, bytes, sizeof bytes, 0);
+
+    if (count < 0)
+        return false;
+    if (is_made_from(name, MT_REPLACEMENT_PREFIX))
+        return is_old(facts) && (count == 0 || mt_trace_probe(bytes, (size_t)count));
+    return mt_manifest_probe(bytes, (size_t)count);
+}
+
+static void remove_if_left(int folder, const char *name)
+{
+    struct stat opened, named;
+    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
+        opened.st_nlink == 1 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        is_leftover(fd, name, &opened) && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
+        (void)unlinkat(folder, name, 0);
+    close(fd);
+}
+
+void mt_leftovers_remove(const char *folder)
+{
+    DIR *listing = opendir(folder);
+    const struct dirent *entry;
+
+    if (!listing)
+        return;
+    while ((entry = readdir(listing)))
+        if (is_made_from(entry->d_name, MT_MANIFEST_PREFIX) ||
+            is_made_from(entry->d_name, MT_REPLACEMENT_PREFIX))
+            remove_if_left(dirfd(listing), entry->d_name);
+    closedir(listing);
+}

@@ -1,0 +1,12 @@
+/* Files that a killed `memtrace record` or `recover` left in a folder of traces:
+ * lists of traces (manifest.h) and traces that were not finished (replacement.h).
+ * Their makers hold a lock on them while they live. */
+#ifndef MT_RECORD_LEFTOVERS_H
+#define MT_RECORD_LEFTOVERS_H
+
+/* Removes those of this user that nobody holds. A file counts only if its name, its
+ * owner, its kind and its first bytes say that memtrace made it; what cannot be
+ * locked or read stays. `folder` ends in /. */
+void mt_leftovers_remove(const char *folder);
+
+#endif

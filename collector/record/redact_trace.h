@@ -1,0 +1,14 @@
+/* Redacts a trace that has ended (redaction.h). */
+#ifndef MT_RECORD_REDACT_TRACE_H
+#define MT_RECORD_REDACT_TRACE_H
+
+#include "redaction.h"
+#include "status.h"
+
+/* Replaces the trace at `path` by a redacted one in one step; its mode stays. On failure
+ * the file stays as it was: it still holds everything. A damaged trace is refused, one
+ * that is cut stays cut. Costs reading and writing the trace; memory grows with symbols. */
+enum mt_status mt_trace_redact(const char *path, const struct mt_redaction *redaction,
+                               struct mt_error *error) MT_MUST_USE;
+
+#endif

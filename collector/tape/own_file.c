@@ -1,0 +1,203 @@
+/* See own_file.h. Between a comparison and the system call that follows, another
+ * thread of the program can still close the number and open a file that gets it.
+ * Two things make that improbable: the kernel hands out the lowest free number and
+ * ours is a high one, and data goes through pwrite, which fails with ESPIPE on a
+ * socket or a pipe instead of reaching the peer. */
+#include "own_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The kernel's table of descriptors reaches to the highest one, and each fork
+ * copies it: beyond this number that would cost time. */
+enum { HIGHEST_WANTED = 3072 };
+
+static bool is_same(const struct mt_own_file *file, const struct stat *facts)
+{
+    return S_ISREG(facts->st_mode) && facts->st_dev == file->device && facts->st_ino == file->inode;
+}
+
+static bool is_ours(const struct mt_own_file *file, int fd, struct stat *facts)
+{
+    return fd >= 0 && !fstat(fd, facts) && is_same(file, facts);
+}
+
+static void close_if_ours(const struct mt_own_file *file, int fd)
+{
+    struct stat facts;
+
+    if (is_ours(file, fd, &facts))
+        close(fd);
+}
+
+static bool has_seccomp_filter(void)
+{
+    return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
+}
+
+/* A filter that the program made for itself, unlike a container's, allows what
+ * the program needs and may kill it for anything else. */
+static bool is_sandboxed(const struct mt_own_file *file)
+{
+    return !file->sandboxed_before && has_seccomp_filter();
+}
+
+/* ---- numbers ---------------------------------------------------------- */
+
+/* Three quarters of what is allowed: programs that move descriptors of their own
+ * out of the way use the very end. Lower if there is no room. */
+static int high_number(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / 4 * 3 > HIGHEST_WANTED)
+        return HIGHEST_WANTED;
+    return (int)(limit.rlim_cur / 4 * 3);
+}
+
+static int move_up(const struct mt_own_file *file, int fd)
+{
+    struct stat facts;
+    int wanted, moved;
+
+    for (wanted = high_number(); wanted > fd; wanted /= 2) {
+        moved = fcntl(fd, F_DUPFD_CLOEXEC, wanted);
+        if (moved < 0)
+            continue;
+        if (!is_ours(file, moved, &facts)) { /* the low number was taken from us */
+            close(moved);
+            return -1;
+        }
+        close_if_ours(file, fd);
+        return moved;
+    }
+    return fd;
+}
+
+/* ---- making and opening ----------------------------------------------- */
+
+static bool fail(struct mt_own_file *file, const char *why)
+{
+    file->trouble = why;
+    errno = ESTALE;
+    return false;
+}
+
+/* The name says which file it is: the number may be another's already. */
+static bool identify(struct mt_own_file *file, const char *path, int fd)
+{
+    struct stat named, opened;
+
+    if (lstat(path, &named))
+        return false;
+    file->path = path;
+    file->device = named.st_dev;
+    file->inode = named.st_ino;
+    file->sandboxed_before = has_seccomp_filter();
+    errno = ESTALE;
+    return is_ours(file, fd, &opened);
+}
+
+bool mt_own_file_create(struct mt_own_file *file, const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    *file = MT_OWN_FILE_NONE;
+    if (fd < 0)
+        return false;
+    if (!identify(file, path, fd)) {
+        *file = MT_OWN_FILE_NONE;
+        return false;
+    }
+    file->fd = move_up(file, fd);
+    return true;
+}
+
+/* The name may be a link, a pipe or a device by now: it is looked at first. */
+static bool open_again(struct mt_own_file *file)
+{
+    struct stat facts;
+    int fd;
+
+    file->fd = -1;
+    if (is_sandboxed(file))
+        return fail(file, "the program closed its descriptor and is sandboxed");
+    if (lstat(file->path, &facts))
+        return fail(file, "the program closed its descriptor, and its path is gone");
+    if (!is_same(file, &facts))
+        return fail(file, "the program closed its descriptor, and another file is there now");
+    fd = open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fail(file, "the program closed its descriptor, and it cannot be opened again");
+    if (!is_ours(file, fd, &facts))
+        return fail(file, "the program closed its descriptor, and another file is there now");
+    file->fd = move_up(file, fd);
+    return true;
+}
+
+int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes)
+{
+    struct stat facts;
+
+    if (file->trouble || !file->path) {
+        errno = ESTALE;
+        return -1;
+    }
+    if (!is_ours(file, file->fd, &facts) && (!open_again(file) || !is_ours(file, file->fd, &facts)))
+        return -1;
+    if ((uint64_t)facts.st_size < length_bytes) {
+        (void)fail(file, "it was truncated");
+        return -1;
+    }
+    return file->fd;
+}
+
+/* ---- use -------------------------------------------------------------- */
+
+/* A sandbox that lets a program write is likely to allow write(2), not pwrite(2). */
+static ssize_t write_in_sandbox(int fd, const void *bytes, size_t length, uint64_t offset)
+{
+    return lseek(fd, (off_t)offset, SEEK_SET) < 0 ? -1 : write(fd, bytes, length);
+}
+
+ssize_t mt_own_file_write(void *context, const void *bytes, size_t length, uint64_t offset)
+{
+    struct mt_own_file *file = context;
+    bool sandboxed = is_sandboxed(file);
+    int fd = mt_own_file_fd(file, offset);
+
+    if (fd < 0)
+        return -1;
+    return sandboxed ? write_in_sandbox(fd, bytes, length, offset)
+                     : pwrite(fd, bytes, length, (off_t)offset);
+}
+
+/* posix_fallocate writes zeros where the file system has no such call; it returns
+ * the error. */
+bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes)
+{
+    int fd, code;
+
+    errno = EPERM;
+    if (is_sandboxed(file))
+        return false;
+    do {
+        fd = mt_own_file_fd(file, 0);
+        if (fd < 0)
+            return false;
+        code = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+    } while (code == EINTR);
+    errno = code;
+    return code == 0;
+}
+
+void mt_own_file_close(struct mt_own_file *file)
+{
+    close_if_ours(file, file->fd);
+    *file = MT_OWN_FILE_NONE;
+}

@@ -1,0 +1,55 @@
+/* A file that memtrace keeps open in somebody else's process.
+ *
+ * Daemons and servers close descriptors that they do not know (closefrom,
+ * close_range, os.closerange). The number then belongs to the program's next
+ * file or socket, so a number alone proves nothing: each use of it is preceded
+ * by a comparison of device and inode. A number that is no longer ours is
+ * forgotten, never closed, and the file is opened again by its path.
+ *
+ *     if (!mt_own_file_create(&file, path)) ...errno...
+ *     done = mt_own_file_write(&file, bytes, length, offset);
+ *     mt_own_file_close(&file);
+ *
+ * One thread at a time. */
+#ifndef MT_COLLECTOR_OWN_FILE_H
+#define MT_COLLECTOR_OWN_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mt_own_file {
+    const char *path; /* absolute; borrowed */
+    int fd;           /* -1: none */
+    dev_t device;
+    ino_t inode;
+    bool sandboxed_before; /* seccomp filters were there before the file */
+    const char *trouble;   /* why the file can no longer be used; NULL: it can */
+};
+
+#define MT_OWN_FILE_NONE ((struct mt_own_file){.fd = -1})
+
+/* Makes the file, which must not exist, readable and writable by its owner only.
+ * Its descriptor gets a high number. False and errno if it cannot be made; then
+ * `file` is MT_OWN_FILE_NONE. `path` must outlive `file`. */
+bool mt_own_file_create(struct mt_own_file *file, const char *path);
+
+/* A descriptor that is surely this file's now, for the next system call only:
+ * ask again before each one. Opens the file again if the program closed it. -1,
+ * errno ESTALE and `trouble` if it is gone, is another file, or is shorter than
+ * `length_bytes`. Cost: one fstat. */
+int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes);
+
+/* Writes at a place of a file that is at least `offset` bytes long; as pwrite(2).
+ * `file` is a struct mt_own_file (so that this can be a struct mt_trace_output's
+ * function). */
+ssize_t mt_own_file_write(void *file, const void *bytes, size_t length, uint64_t offset);
+
+/* Disk space for a part of the file; false and errno if there is none. */
+bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes);
+
+/* Closes the descriptor if it is still ours, and forgets it. */
+void mt_own_file_close(struct mt_own_file *file);
+
+#endif

@@ -1,0 +1,133 @@
+/* See replacement.h. */
+#include "replacement.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "trace.h"
+
+enum { PERMISSIONS = 0777 };
+
+static enum mt_status fail_errno(struct mt_error *error, const char *what)
+{
+    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s: %s", what, strerror(errno));
+}
+
+enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *path,
+                                    struct mt_error *error)
+{
+    static const char name[] = MT_REPLACEMENT_PREFIX "XXXXXX";
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+
+    self->path = path;
+    self->fd = -1;
+    if (folder + sizeof name > sizeof self->temporary)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path is too long");
+    memcpy(self->temporary, path, folder);
+    memcpy(self->temporary + folder, name, sizeof name);
+    self->fd = mkostemp(self->temporary, O_CLOEXEC);
+    if (self->fd < 0)
+        return fail_errno(error, "a file beside the trace cannot be made");
+    (void)flock(self->fd, LOCK_EX | LOCK_NB); /* says that somebody still writes it */
+    return MT_OK;
+}
+
+void mt_replacement_release(struct mt_replacement *self)
+{
+    if (self->fd < 0)
+        return;
+    (void)unlink(self->temporary);
+    close(self->fd);
+    self->fd = -1;
+}
+
+/* ---- reading back ----------------------------------------------------- */
+
+static enum mt_status check_counts(const struct mt_integrity *found, uint64_t events, bool ended,
+                                   struct mt_error *error)
+{
+    if (found->frames_damaged)
+        return mt_fail(error, MT_ERR_FORMAT, found->first_error.offset, "%.200s",
+                       found->first_error.text);
+    if (found->events_invalid || found->events_unknown)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%llu events cannot be read",
+                       (unsigned long long)(found->events_invalid + found->events_unknown));
+    if (ended && (!found->closed || found->cut))
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "its end is missing");
+    if (events != MT_ANY_COUNT && found->events_read != events)
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "it holds %llu of %llu events",
+                       (unsigned long long)found->events_read, (unsigned long long)events);
+    return MT_OK;
+}
+
+enum mt_status mt_trace_read_back(int fd, uint64_t events, bool ended, struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    enum mt_status status = mt_trace_open_fd(fd, UINT64_MAX, &source, error);
+
+    if (status != MT_OK)
+        return status;
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK)
+        continue;
+    if (status == MT_END)
+        status = check_counts(&source->integrity, events, ended, error);
+    mt_source_close(source);
+    return status;
+}
+
+/* ---- taking the place ------------------------------------------------- */
+
+/* A file that root replaces for somebody stays theirs. */
+static enum mt_status take_over(struct mt_replacement *self, const struct stat *old,
+                                struct mt_error *error)
+{
+    if (!old)
+        return MT_OK;
+    if (geteuid() == 0 && fchown(self->fd, old->st_uid, old->st_gid))
+        return fail_errno(error, "the new trace cannot be given to the owner of the old one");
+    if (fchmod(self->fd, old->st_mode & PERMISSIONS))
+        return fail_errno(error, "the new trace cannot get the mode of the old one");
+    return MT_OK;
+}
+
+/* Is what lies at the path still what was read? */
+static bool is_unchanged(const char *path, const struct stat *old)
+{
+    struct stat now;
+
+    if (lstat(path, &now))
+        return !old && errno == ENOENT;
+    return old && now.st_dev == old->st_dev && now.st_ino == old->st_ino;
+}
+
+enum mt_status mt_replacement_finish(struct mt_replacement *self,
+                                     const struct mt_replacement_facts *facts,
+                                     struct mt_error *error)
+{
+    struct mt_error found = {.offset = MT_NO_OFFSET};
+    enum mt_status status = mt_trace_read_back(self->fd, facts->events, facts->ended, &found);
+
+    if (status != MT_OK)
+        return mt_fail(error, status, found.offset, "the new trace is not sound: %.180s",
+                       found.text);
+    status = take_over(self, facts->old, error);
+    if (status != MT_OK)
+        return status;
+    if (fsync(self->fd))
+        return fail_errno(error, "the new trace could not be written");
+    if (!is_unchanged(self->path, facts->old))
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
+                       "another file came to its place meanwhile: nothing was replaced");
+    if (rename(self->temporary, self->path))
+        return fail_errno(error, "the new trace could not be put in place");
+    close(self->fd); /* fsync has said what could go wrong */
+    self->fd = -1;
+    return MT_OK;
+}

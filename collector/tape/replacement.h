@@ -1,0 +1,51 @@
+/* A trace that takes the place of another one: written beside it under a name that
+ * nobody has, read back, and renamed only if it is sound. Until then, and whenever
+ * something fails, what was there stays as it was. */
+#ifndef MT_COLLECTOR_REPLACEMENT_H
+#define MT_COLLECTOR_REPLACEMENT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "status.h"
+
+/* How the names of unfinished ones begin; six letters follow. */
+#define MT_REPLACEMENT_PREFIX ".memtrace-new-"
+
+struct mt_replacement {
+    const char *path; /* borrowed: what is replaced */
+    int fd;           /* of the new file: to write to, not to close; -1 = none */
+    char temporary[PATH_MAX];
+};
+
+/* Makes an empty file, readable by its owner alone, in the folder of `path`. */
+enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *path,
+                                    struct mt_error *error) MT_MUST_USE;
+
+struct mt_replacement_facts {
+    const struct stat *old; /* of the file that is replaced; NULL = there is none */
+    uint64_t events;        /* that were written, the end record included */
+    bool ended;             /* the trace was finished */
+};
+
+/* Reads the new trace back, and puts it at `path` with the owner and the mode of the
+ * old file. Fails if it does not hold the events that were written, if a frame of it
+ * is damaged, or if another file has come to `path` meanwhile. */
+enum mt_status mt_replacement_finish(struct mt_replacement *self,
+                                     const struct mt_replacement_facts *facts,
+                                     struct mt_error *error) MT_MUST_USE;
+
+/* Removes what was begun and not finished. Zeroed memory with fd = -1 is fine. */
+void mt_replacement_release(struct mt_replacement *self);
+
+#define MT_ANY_COUNT UINT64_MAX
+
+/* Reads the trace that is open as `fd` to its end: MT_OK if nothing of it is damaged
+ * and it holds `events` events (MT_ANY_COUNT: however many); `ended`: with an end
+ * record and an index. */
+enum mt_status mt_trace_read_back(int fd, uint64_t events, bool ended,
+                                  struct mt_error *error) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,24 @@
+/* The content security policy of report.html: nothing is loaded, and the scripts and style
+ * sheets that run are those whose hashes the policy lists. Markup that gets into the page in
+ * spite of the escapes therefore neither runs nor styles anything. */
+#ifndef MT_RENDER_PAGE_POLICY_H
+#define MT_RENDER_PAGE_POLICY_H
+
+#include "buf.h"
+
+enum { MT_PAGE_HASH_BYTES = 54 }; /* what one hash adds to the policy */
+
+/* Zeroed memory is a policy that allows nothing. */
+struct mt_page_policy {
+    struct mt_buf scripts, styles;
+};
+
+/* Allow a <script> or <style> element with exactly this content. Scripts and sheets that are
+ * allowed already add nothing. */
+void mt_page_policy_allow_script(struct mt_page_policy *policy, const char *content);
+void mt_page_policy_allow_style(struct mt_page_policy *policy, const char *content);
+/* The <meta> element. It governs what follows it, so it stands before all else. */
+void mt_add_page_policy(struct mt_buf *out, const struct mt_page_policy *policy);
+void mt_page_policy_release(struct mt_page_policy *policy);
+
+#endif

@@ -1,0 +1,139 @@
+"""Commands for the sweeps of faults, and the folders in which they run."""
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+FIXTURES = pathlib.Path(__file__).resolve().parent.parent.parent / "fixtures"
+
+# Each runs in an empty folder that holds the fixtures, made/ (below) and what the run writes.
+MADE = {
+    "leak.trace": "import captures/leak.pickle.zst -o made/leak.trace",
+    "lines.trace": "import captures/lines.pickle.zst -o made/lines.trace",
+    "base.json": "analyze captures/leak.pickle.zst --write-baseline made/base.json",
+}
+
+COMMANDS = {
+    "analyze": "analyze captures/leak.pickle.zst",
+    "analyze all": "analyze --all captures/oom_adam.pickle.zst",
+    "analyze two devices": "analyze captures/twogpu.pickle.zst",
+    "analyze trace": "analyze made/leak.trace",
+    "analyze recorded": "analyze recorded/driver_only.trace.zst",
+    "analyze standard input": "analyze - <captures/leak.pickle.zst",
+    "analyze json": "analyze captures/leak.pickle.zst --json",
+    "analyze json oom": "analyze captures/oom_adam.pickle.zst --json",
+    "analyze folder": "analyze captures/leak.pickle.zst -o report",
+    "analyze budget": "analyze captures/leak.pickle.zst --max-peak reserved=1GiB "
+                      "--max-growth 1MiB/step --base made/base.json --max-regression 2% "
+                      "--write-baseline base.json",
+    "analyze gates fail": "analyze captures/leak.pickle.zst --max-peak reserved=1MiB "
+                          "--base made/leak.trace --max-regression 2%",
+    "diff": "diff captures/leak.pickle.zst captures/keeps.pickle.zst",
+    "diff json": "diff captures/leak.pickle.zst made/leak.trace --json",
+    "diff picture": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change.svg",
+    "doctor": "doctor",
+    "doctor json": "doctor --json",
+    "dump": "dump captures/streams.pickle.zst",
+    "dump json": "dump --json made/leak.trace",
+    "export folded": "export folded captures/leak.pickle.zst -o x.folded",
+    "export speedscope": "export speedscope captures/leak.pickle.zst",
+    "fit": "fit captures/oom_adam.pickle.zst",
+    "fit policies": "fit captures/leak.pickle.zst -p planned -p best-fit -j 1 --no-cards",
+    "fit json": "fit captures/leak.pickle.zst --json",
+    "import": "import captures/leak.pickle.zst -o copy.trace",
+    "import oom": "import captures/oom_adam.pickle.zst -o copy.trace",
+    "import trace": "import made/leak.trace -o copy.trace",
+    "import profile": "import categories/mlp.pickle.zst -o copy.trace",
+    "info": "info captures/leak.pickle.zst",
+    "info trace": "info made/leak.trace --json",
+    "info recorded": "info recorded/driver_only.trace.zst",
+    "lines": "lines captures/lines.pickle.zst",
+    "lines json": "lines captures/leak.pickle.zst --json",
+    "live": "live captures/leak.pickle.zst",
+    "live json": "live captures/leak.pickle.zst --by stack --json",
+    "optimal": "optimal captures/leak.pickle.zst --time none -o plan.csv",
+    "replay": "replay captures/leak.pickle.zst -p pytorch "
+              "-p pytorch:expandable_segments:True -j 1",
+    "replay verify": "replay captures/leak.pickle.zst --verify",
+    "replay json": "replay captures/leak.pickle.zst -p pytorch:max_split_size_mb:64 --json",
+    "replay policies": "replay captures/leak.pickle.zst -j 1 " + " ".join(
+        "-p " + policy for policy in (
+            "cuda-async bfc ort cupy cub rmm-pool rmm-arena first-fit best-fit buddy segregated "
+            "tlsf paged planned none").split()),
+    "replay list": "replay --policies",
+    "replay counters": "replay captures/leak.pickle.zst -p pytorch --counters counters.csv",
+    "replay pool": "replay captures/leak.pickle.zst -p pytorch --pool site=~forward,size<20MiB",
+    "render timeline": "render timeline captures/leak.pickle.zst -o p.svg",
+    "render timeline png": "render timeline captures/leak.pickle.zst -o p.png",
+    "render icicle": "render icicle captures/leak.pickle.zst -o p.svg",
+    "render icicle png": "render icicle captures/leak.pickle.zst -o p.png",
+    "render flamechart": "render flamechart captures/leak.pickle.zst -o p.svg",
+    "render blocks": "render blocks captures/leak.pickle.zst -o p.svg",
+    "render trend": "render trend captures/leak.pickle.zst -o p.svg",
+    "render scatter": "render scatter captures/leak.pickle.zst -o p.svg",
+    "render address": "render address captures/leak.pickle.zst -o p.svg",
+    "render policies": "render policies captures/leak.pickle.zst -o p.svg",
+    "render diff": "render diff captures/leak.pickle.zst made/leak.trace -o p.svg",
+    "tune": "tune captures/leak.pickle.zst",
+    "tune json": "tune captures/leak.pickle.zst --json",
+    "help": "help",
+    "help command": "help analyze",
+    "version": "--version",
+    "wrong option": "analyze --resreved captures/leak.pickle.zst",
+    "wrong command": "analize captures/leak.pickle.zst",
+}
+
+
+class Workplace:
+    """A folder for one run at a time."""
+
+    def __init__(self, root, made):
+        self.root, self.made = root, made
+        self.clean()
+
+    def clean(self):
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.root.mkdir()
+        for name in ("captures", "categories", "findings", "recorded"):
+            (self.root / name).symlink_to(FIXTURES / name)
+        (self.root / "made").symlink_to(self.made)
+
+    def run(self, program, line, limit_seconds, **more):
+        """{status: None if it does not end, stdout, stderr} of a command, with more environment."""
+        line, _, standard_input = line.partition(" <")
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.root.parent), "LC_ALL": "C.UTF-8",
+                       "TERM": "dumb", **more}
+        name = self.root / standard_input.strip() if standard_input else os.devnull
+        with open(name, "rb") as feed:
+            try:
+                done = subprocess.run([str(program)] + line.split(), cwd=self.root,
+                                      env=environment, stdin=feed, capture_output=True,
+                                      timeout=limit_seconds)
+                own = str(self.root).encode()  # doctor names it
+                return {"status": done.returncode, "stdout": done.stdout.replace(own, b"HERE"),
+                        "stderr": done.stderr.replace(own, b"HERE")}
+            except subprocess.TimeoutExpired:
+                return {"status": None, "stdout": b"", "stderr": b""}
+
+    def files(self):
+        """Contents of what a run wrote, by name."""
+        found = {}
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                path = pathlib.Path(folder) / name
+                if not path.is_symlink():
+                    found[str(path.relative_to(self.root))] = hashlib.sha256(
+                        path.read_bytes()).hexdigest()
+        return found
+
+
+def make_inputs(program, made, change=lambda line: line):
+    """Fills the folder `made`; `change` may make it from other captures."""
+    made.mkdir()
+    place = Workplace(made.parent / "inputs", made)
+    for line in MADE.values():
+        done = place.run(program, change(line), 120)
+        if done["status"] != 0:
+            sys.exit(f"{line}: {done['stderr'].decode()}")

@@ -1,0 +1,249 @@
+/* LD_PRELOAD library: allocations of one process fail on command.
+ *
+ *   FAIL_ALLOC=N           allocation number N, from 1 on, fails
+ *   FAIL_ALLOC_FROM=1      ... and all that follow
+ *   FAIL_ALLOC_IN=TEXT     counts only allocations that a library (or program) whose path contains
+ *                          TEXT makes, itself or through functions that it calls
+ *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself. It looks at the
+ *                          return address alone: stacks of CUDA's libraries cannot be walked
+ *   FAIL_ALLOC_NOT_IN=TEXT the opposite of FAIL_ALLOC_IN: does not count those
+ *   FAIL_ALLOC_PROGRAM=TEXT  only in processes whose executable's path contains TEXT
+ *   FAIL_ALLOC_LOG=FILE    appends "failed N PID" at the first failure and "total N PID" at the end
+ *   FAIL_ALLOC_STACK=1     prints the call stack of the first failure on standard error
+ *   FAIL_ALLOC_SITES=FILE  writes "N SITE" for every allocation, where SITE is a number of its call
+ *                          stack: sweeps fail the first and the last allocation of each
+ *
+ * What the loader allocates before the constructors run is not counted and never fails. It counts
+ * the calls of all libraries, cairo's and zstd's included. It calls glibc by its own names instead
+ * of dlsym, which allocates. Not for programs with sanitizers: they bring a malloc of their own,
+ * so the sweeps use a build without them. */
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+enum { DEPTH = 24, SITE_DEPTH = 12, HIGH_FD = 700 };
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+static atomic_ulong counted;
+static unsigned long fails_at;
+static bool ready, from_there_on, prints_stack;
+static const char *library, *no_library, *caller_library, *log_path;
+static int sites_fd = -1;
+static _Thread_local bool is_inside; /* backtrace and dladdr may allocate */
+
+/* ---- the loader ------------------------------------------------------------------------- */
+
+static uintptr_t loader_begin, loader_end;
+
+static int note_loader(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    if (info->dlpi_addr != getauxval(AT_BASE))
+        return 0;
+    loader_begin = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t end = loader_begin + part->p_vaddr + part->p_memsz;
+
+        if (part->p_type == PT_LOAD && end > loader_end)
+            loader_end = end;
+    }
+    return 1;
+}
+
+/* While the loader changes its lists it allocates; dladdr would read them half changed. */
+static bool is_loader(const void *caller)
+{
+    return (uintptr_t)caller >= loader_begin && (uintptr_t)caller < loader_end;
+}
+
+/* ---- what the environment says --------------------------------------------------------- */
+
+static bool is_this_program(void)
+{
+    const char *wanted = getenv("FAIL_ALLOC_PROGRAM");
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    path[length > 0 ? length : 0] = '\0';
+    return !wanted || strstr(path, wanted);
+}
+
+static int open_sites(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600), high;
+
+    if (fd < 0)
+        return -1;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD); /* the program's numbers stay as they are */
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *number = getenv("FAIL_ALLOC"), *sites = getenv("FAIL_ALLOC_SITES");
+    void *frames[DEPTH];
+
+    (void)backtrace(frames, DEPTH); /* the first call loads a library */
+    if (!is_this_program())
+        return;
+    (void)dl_iterate_phdr(note_loader, NULL);
+    fails_at = number ? strtoul(number, NULL, 10) : 0;
+    from_there_on = getenv("FAIL_ALLOC_FROM") != NULL;
+    prints_stack = getenv("FAIL_ALLOC_STACK") != NULL;
+    library = getenv("FAIL_ALLOC_IN");
+    no_library = getenv("FAIL_ALLOC_NOT_IN");
+    caller_library = getenv("FAIL_ALLOC_CALLER");
+    log_path = getenv("FAIL_ALLOC_LOG");
+    if (sites)
+        sites_fd = open_sites(sites);
+    ready = true;
+}
+
+/* ---- one allocation ---------------------------------------------------------------------- */
+
+static void add_line(const char *word, unsigned long number)
+{
+    char line[64];
+    int fd = log_path ? open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+    int length = snprintf(line, sizeof line, "%s %lu %ld\n", word, number, (long)getpid());
+
+    if (fd < 0)
+        return;
+    (void)!write(fd, line, (size_t)length);
+    close(fd);
+}
+
+static bool is_in(const char *wanted, void *const *frames, int count)
+{
+    for (int i = 0; i < count; i++) {
+        Dl_info info;
+
+        if (dladdr(frames[i], &info) && info.dli_fname && strstr(info.dli_fname, wanted))
+            return true;
+    }
+    return false;
+}
+
+static void write_site(unsigned long number, void *const *frames, int count)
+{
+    uint64_t site = UINT64_C(1469598103934665603);
+    char line[64];
+    int length;
+
+    for (int i = 0; i < count && i < SITE_DEPTH; i++)
+        site = (site ^ (uintptr_t)frames[i]) * UINT64_C(1099511628211);
+    length = snprintf(line, sizeof line, "%lu %016llx\n", number, (unsigned long long)site);
+    (void)!write(sites_fd, line, (size_t)length);
+}
+
+/* Counts an allocation; true if it has to fail. noinline: its frames are skipped by number. */
+__attribute__((noinline)) static bool must_fail(void *caller)
+{
+    enum { OWN_FRAMES = 2 }; /* must_fail and malloc */
+    void *frames[DEPTH];
+    unsigned long number;
+    int count = 0;
+    bool fails;
+
+    if (caller_library && (is_loader(caller) || !is_in(caller_library, &caller, 1)))
+        return false;
+    if (library || no_library || sites_fd >= 0 || prints_stack) {
+        is_inside = true;
+        count = backtrace(frames, DEPTH);
+        is_inside = false;
+    }
+    if ((library && !is_in(library, frames + OWN_FRAMES, count - OWN_FRAMES)) ||
+        (no_library && is_in(no_library, frames + OWN_FRAMES, count - OWN_FRAMES)))
+        return false;
+    number = atomic_fetch_add(&counted, 1) + 1;
+    if (sites_fd >= 0)
+        write_site(number, frames + OWN_FRAMES, count - OWN_FRAMES);
+    fails = fails_at && (from_there_on ? number >= fails_at : number == fails_at);
+    if (fails && number == fails_at) {
+        add_line("failed", number);
+        if (prints_stack)
+            backtrace_symbols_fd(frames + OWN_FRAMES, count - OWN_FRAMES, STDERR_FILENO);
+    }
+    if (fails)
+        errno = ENOMEM;
+    return fails;
+}
+
+static bool fails(void *caller)
+{
+    return ready && !is_inside && must_fail(caller);
+}
+
+#define FAILS() fails(__builtin_return_address(0))
+
+__attribute__((destructor)) static void end(void)
+{
+    if (ready)
+        add_line("total", atomic_load(&counted));
+}
+
+/* ---- the functions that it stands in for ---------------------------------------------------- */
+
+void *malloc(size_t size)
+{
+    return FAILS() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return FAILS() ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    return FAILS() ? NULL : __libc_realloc(memory, size);
+}
+
+void *reallocarray(void *memory, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(memory, count * size);
+}
+
+void *memalign(size_t alignment, size_t size);
+void *memalign(size_t alignment, size_t size)
+{
+    return FAILS() ? NULL : __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    void *block = memalign(alignment, size);
+
+    if (!block)
+        return ENOMEM;
+    *memory = block;
+    return 0;
+}

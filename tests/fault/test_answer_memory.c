@@ -1,0 +1,155 @@
+/* What the command line makes of a text that is missing because there was no memory for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "failing_alloc.h"
+#include "file_hash.h"
+#include "memory_failure.h"
+#include "settings_text.h"
+#include "text_table.h"
+
+static void a_missing_text_is_a_failed_output(void **state)
+{
+    static const struct mt_text_column columns[] = {{.title = "what"}, {.title = NULL}};
+    struct mt_text_table table;
+    struct mt_buf out[4] = {{0}};
+
+    (void)state;
+    mt_add_wrapped(&out[0], NULL, 0, 2);
+    mt_add_shortened(&out[1], NULL, 10);
+    mt_buf_add_text(&out[2], NULL);
+    mt_table_begin(&table, columns, 0);
+    mt_table_cell(&table, NULL);
+    mt_table_end(&table, &out[3], "", "");
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(out[i].failed);
+        mt_buf_release(&out[i]);
+    }
+}
+
+/* What `say` writes to standard error, without a newline. */
+static void heard(void (*say)(void), char text[200])
+{
+    int before = dup(STDERR_FILENO), ends[2];
+    ssize_t length;
+
+    assert_true(before >= 0 && pipe(ends) == 0);
+    assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+    say();
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(ends[1]);
+    close(before);
+    length = read(ends[0], text, 199);
+    close(ends[0]);
+    text[length > 0 ? length : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+}
+
+static void say_something(void)
+{
+    mt_say("no memory for '%s'", "a\x1b[1m");
+}
+
+static void a_message_needs_no_memory(void **state)
+{
+    char text[200];
+
+    (void)state;
+    fail_allocation(1, true);
+    heard(say_something, text);
+    assert_int_equal(stop_failing(), 0);
+    assert_string_equal(text, "memtrace: no memory for 'a\\x1b[1m'");
+}
+
+static void settings_never_blame_the_syntax(void **state)
+{
+    static const char document[] = "schema = \"memtrace.budget/1\"\n"
+                                   "[max-peak]\nreserved = \"16GiB\"\n\"a b\" = 3\n";
+    size_t total = 1;
+
+    (void)state;
+    for (size_t n = 0; n <= total; n++) {
+        struct mt_settings settings;
+        struct mt_error error = {.status = MT_OK};
+        enum mt_status status;
+
+        fail_allocation(n, false);
+        status = mt_settings_parse(document, sizeof document - 1, &settings, &error);
+        total = stop_failing();
+        if (status && strcmp(error.text, "out of memory") != 0)
+            fail_msg("allocation %zu: %s", n, error.text);
+        if (!status && settings.count != 3)
+            fail_msg("allocation %zu: %zu settings", n, settings.count);
+        mt_settings_release(&settings);
+    }
+}
+
+static void a_hash_that_cannot_be_had_is_an_error(void **state)
+{
+    char text[MT_SHA256_TEXT];
+    struct mt_file_hash hash;
+    struct mt_error error;
+
+    (void)state;
+    mt_file_hash_start(&hash, "/nowhere/at/all");
+    assert_int_equal(mt_file_hash_finish(&hash, text, &error), MT_ERR_IO);
+    assert_non_null(strstr(error.text, "No such file"));
+    mt_file_hash_start(&hash, "/");
+    assert_int_equal(mt_file_hash_finish(&hash, text, &error), MT_OK);
+    assert_string_equal(text, "");
+}
+
+static void print_nothing_after_a_failure(void)
+{
+    struct mt_buf answer = {0};
+
+    mt_buf_add_text(&answer, "an answer that lacks a word");
+    assert_int_equal(mt_print(&answer), MT_EXIT_OUTPUT);
+    mt_buf_release(&answer);
+}
+
+static void read_what_is_damaged(void)
+{
+    const struct mt_error error = {
+        .status = MT_ERR_FORMAT, .offset = MT_NO_OFFSET, .text = "damaged input"};
+
+    assert_int_equal(mt_report_error("x.trace", &error), MT_EXIT_INPUT);
+}
+
+/* Last: the failure stays for the rest of the process. */
+static void a_failure_is_remembered(void **state)
+{
+    struct mt_buf out = {0};
+    char text[200];
+
+    (void)state;
+    fail_allocation(1, false);
+    mt_buf_add_text(&out, "a word");
+    stop_failing();
+    assert_true(mt_memory_has_failed());
+    mt_buf_release(&out);
+    heard(print_nothing_after_a_failure, text);
+    assert_string_equal(text, "memtrace: out of memory while writing the answer");
+    heard(read_what_is_damaged, text);
+    assert_string_equal(text, "memtrace: cannot read 'x.trace': out of memory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_missing_text_is_a_failed_output),
+        cmocka_unit_test(a_message_needs_no_memory),
+        cmocka_unit_test(settings_never_blame_the_syntax),
+        cmocka_unit_test(a_hash_that_cannot_be_had_is_an_error),
+        cmocka_unit_test(a_failure_is_remembered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,13 @@
+trace=captures/seq2seq.pickle.zst
+for words in "analyze $trace" "analyze --json $trace" "replay $trace" "fit $trace" "tune $trace" \
+    "lines $trace" "live $trace" "dump $trace" "info $trace" "export folded $trace" \
+    "optimal $trace" "diff $trace $trace" "render timeline $trace -o t.svg" "import $trace -o t"; do
+    memtrace ${words%% *} --max-memory 600KiB ${words#* } >out 2>said
+    echo "$? ${words%% *} $(wc -c <out) $(grep -c '600 KiB that --max-memory allows; raise it' said)"
+done
+MEMTRACE_MAX_MEMORY=600KiB memtrace info $trace
+MEMTRACE_MAX_MEMORY=600KiB memtrace info --max-memory 100MiB $trace >out
+echo "$?"
+MEMTRACE_MAX_MEMORY=much memtrace info $trace
+memtrace info --max-memory 0 $trace
+ls

@@ -1,0 +1,134 @@
+"""Faults of one line in core rules, each with runs that reach it.
+
+A run is the arguments of memtrace; {capture} is a fixture, {trace} what `import` made of it. No run
+compares an answer with a stored one: what finds the fault is an assertion or a check of the program.
+"""
+from collections import namedtuple
+
+Mutation = namedtuple("Mutation", "name file before after runs")
+
+PYTORCH = ["replay", "{capture}", "--policy", "pytorch", "--quiet"]
+EXPANDABLE = ["replay", "{capture}", "--policy", "pytorch:expandable_segments:True", "--quiet"]
+LIMITED = ["replay", "{capture}", "--policy", "pytorch", "--limit", "1GiB", "--quiet"]
+BEST_FIT = ["replay", "{capture}", "--policy", "best-fit", "--quiet"]
+BUDDY = ["replay", "{capture}", "--policy", "buddy", "--quiet"]
+ASYNC = ["replay", "{capture}", "--policy", "cuda-async", "--quiet"]
+PAGED = ["replay", "{capture}", "--policy", "paged", "--quiet"]
+RECORDED = ["replay", "{capture}", "--policy", "recorded", "--quiet"]
+PLANNED = ["replay", "{capture}", "--policy", "planned", "--quiet"]
+IMPORT = ["import", "{capture}", "--quiet", "-o", "{new}"]
+READ = ["replay", "{trace}", "--policy", "pytorch", "--quiet"]
+ANALYZE = ["analyze", "{capture}", "--quiet"]
+
+# What every run of the unchanged program must survive.
+ALL_RUNS = [PYTORCH, EXPANDABLE, LIMITED, BEST_FIT, BUDDY, ASYNC, PAGED, RECORDED, PLANNED, IMPORT,
+            READ, ANALYZE]
+
+POLICIES, REPLAY = "analyzer/policies/", "analyzer/replay/"
+
+MUTATIONS = [
+    # ---- allocators ----
+    Mutation("split leaves the size of the low end", REPLAY + "block_store.c",
+             "    low->size_bytes = low_bytes;\n", "", [PYTORCH]),
+    Mutation("split forgets the neighbour above", REPLAY + "block_store.c",
+             "        store->blocks[low->next].previous = *high;\n",
+             "        store->blocks[low->next].previous = id;\n", [PYTORCH]),
+    Mutation("merge loses the bytes of the neighbour", REPLAY + "block_store.c",
+             "    block->size_bytes += swallowed->size_bytes;\n",
+             "    block->size_bytes += swallowed->size_bytes / 2;\n", [PYTORCH]),
+    Mutation("a freed block does not join the one above", POLICIES + "pytorch_pools.c",
+             "        *merged_bytes = mt_pytorch_try_merge(policy, id, block->next);\n",
+             "        *merged_bytes = 0;\n", [PYTORCH]),
+    Mutation("merge across allocated blocks", POLICIES + "heap.c",
+             "other == MT_NO_BLOCK || blocks[other].state != MT_BLOCK_FREE ||",
+             "other == MT_NO_BLOCK ||", [BEST_FIT]),
+    Mutation("best fit takes a block that is too small", POLICIES + "pytorch.c",
+             "struct mt_free_cursor at = mt_free_set_find(set, search->size_bytes, 0);",
+             "struct mt_free_cursor at = mt_free_set_find(set, search->size_bytes / 2, 0);",
+             [PYTORCH]),
+    Mutation("split threshold below the size of the request", POLICIES + "pytorch_config.c",
+             "    uint64_t remaining = block_bytes - rounded_bytes;\n",
+             "    uint64_t remaining = block_bytes - rounded_bytes + MT_PYTORCH_MIN_BLOCK;\n",
+             [PYTORCH]),
+    Mutation("the block that is handed out stays in its set", POLICIES + "pytorch.c",
+             "    mt_free_set_erase(&lane->free, search->found);\n    return MT_OK;\n",
+             "    return MT_OK;\n", [PYTORCH]),
+    Mutation("the rest of a split is not filed", POLICIES + "heap.c",
+             "            status = mt_heap_put(heap, rest);\n",
+             "            status = MT_OK;\n", [BEST_FIT]),
+    Mutation("the free set inserts one place too late", REPLAY + "free_set.c",
+             "        if (is_before(&leaf->entries[middle], size_bytes, addr, block))\n",
+             "        if (!is_before(&leaf->entries[middle], size_bytes, addr, block))\n", [PYTORCH]),
+    Mutation("removal from the free set leaves the count", REPLAY + "free_set.c",
+             "    set->count--;\n", "", [PYTORCH]),
+    Mutation("a released segment stays reserved", POLICIES + "pytorch_release.c",
+             "    mt_level_sub(&policy->counters.reserved, block.size_bytes);\n", "",
+             [LIMITED, PYTORCH]),
+    Mutation("allocated counts what was requested", POLICIES + "heap.c",
+             "    mt_level_add(&heap->counters.allocated, block->size_bytes);\n",
+             "    mt_level_add(&heap->counters.allocated, requested_bytes);\n", [BEST_FIT]),
+    Mutation("a completed free stays active", REPLAY + "block_store.c",
+             "    mt_level_sub(&counters->active, size_bytes);\n", "", [PYTORCH]),
+    Mutation("inactive_split ignores what a split leaves", REPLAY + "block_store.c",
+             "            mt_level_add(&counters->inactive_split, remaining_bytes);\n",
+             "            mt_level_add(&counters->inactive_split, remaining_bytes / 2);\n",
+             [PYTORCH]),
+    Mutation("a buddy of another size merges", POLICIES + "buddy.c",
+             "    return other->state == MT_BLOCK_FREE && other->size_bytes == block->size_bytes ? buddy",
+             "    return other->state == MT_BLOCK_FREE ? buddy", [BUDDY]),
+    Mutation("a page is let go of twice", POLICIES + "async_pages.c",
+             "        page->held_bytes -= (uint32_t)part;\n",
+             "        page->held_bytes -= 2 * (uint32_t)part;\n", [ASYNC]),
+    Mutation("an expandable segment maps half of what is missing", POLICIES + "pytorch_expandable.c",
+             "    mt_level_add(&policy->counters.reserved, bytes);\n",
+             "    mt_level_add(&policy->counters.reserved, bytes / 2);\n", [EXPANDABLE]),
+    Mutation("free pages are used and stay free", POLICIES + "paged.c",
+             "    heap->loose_bytes -= reused;\n", "", [PAGED]),
+    Mutation("a live block of the arena is not in order", POLICIES + "planned.c",
+             "        if (self->plan->entries[self->live[middle]].offset < offset)\n",
+             "        if (self->plan->entries[self->live[middle]].offset <= offset)\n", [PLANNED]),
+    # ---- replay ----
+    Mutation("a free leaves the block in the live table", REPLAY + "live_table.c",
+             "    table->unused[table->unused_count++] = slot;\n",
+             "    table->unused_count++;\n    table->unused[table->unused_count - 1] = slot + 1;\n",
+             [PYTORCH]),
+    Mutation("a free is requested and never completed", REPLAY + "lane.c",
+             "        if (status == MT_OK)\n"
+             "            status = lane->ops->free_completed(lane->policy, live->handle);\n    }\n"
+             "    return status == MT_OK ? mt_live_remove",
+             "    }\n    return status == MT_OK ? mt_live_remove", [PYTORCH, BEST_FIT]),
+    Mutation("the map leaves a hole in a chain", "base/map.c",
+             "        if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {\n",
+             "        if (((i - home) & map->mask) > ((i - hole) & map->mask)) {\n", [PYTORCH]),
+    # ---- trace ----
+    Mutation("differences are taken to the value before last", "trace/columns_write.c",
+             "        last = value;\n", "        last = value + (i & 1);\n", [IMPORT]),
+    Mutation("differences are summed with the wrong sign", "trace/bytes.h",
+             "    return value >> 1 ^ (0 - (value & 1));\n",
+             "    return value >> 1 ^ (value & 1);\n", [IMPORT]),
+    Mutation("a stack gets the index of the one before", "trace/codec_encode.c",
+             "        mt_dictionary_add(&encoder->stacks, event->stack)->index;\n",
+             "        (uint16_t)(mt_dictionary_add(&encoder->stacks, event->stack)->index / 2);\n",
+             [IMPORT]),
+    Mutation("the place of a free is one too far back", "trace/codec_encode.c",
+             "(uint16_t)(encoder->place_count - 1 - slot->note);",
+             "(uint16_t)(encoder->place_count - slot->note);", [IMPORT]),
+    Mutation("times lose a bit of their high byte", "trace/columns_write.c",
+             "            at[count + i] = (uint8_t)(value >> 8);\n",
+             "            at[count + i] = (uint8_t)(value >> 9);\n", [IMPORT]),
+    Mutation("times that do not fit are not escaped", "trace/columns_write.c",
+             "        if (value >= escape) {\n", "        if (value >= 4 * escape) {\n", [IMPORT]),
+    Mutation("the index places a frame one byte late", "trace/writer.c",
+             "(struct mt_index_entry){.info = {.offset = writer->offset,",
+             "(struct mt_index_entry){.info = {.offset = writer->offset + 1,", [IMPORT]),
+    Mutation("the writer drops the last event of a block", "trace/writer.c",
+             "        status = write_frame(writer, writer->events + done, count, error);\n",
+             "        status = write_frame(writer, writer->events + done, count - 1, error);\n",
+             [IMPORT]),
+    Mutation("a stack remembers the parent of its parent", "trace/symbols.c",
+             "parent == MT_NO_ID ? 1 : symbols->stacks[parent].depth + 1};",
+             "parent == MT_NO_ID ? 1 : symbols->stacks[parent].depth};", [READ]),
+    Mutation("equal texts get new ids", "base/map.c",
+             "            *id = candidate;\n            return MT_OK;\n",
+             "            *id = candidate;\n            break;\n", [READ]),
+]

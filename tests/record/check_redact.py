@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""check_redact.py BUILD [CASE...]: a redacted trace has the same events and nothing that
+names a person, a machine or a folder."""
+import ctypes
+import errno
+import json
+import os
+import pathlib
+import pickle
+import re
+import struct
+import sys
+
+from support import check, main, only
+
+HOME = "/home/alice/acme"
+
+
+def contents(bench, trace):
+    """Everything that a trace says: header, events and stacks."""
+    dump = bench.run(bench.memtrace, "dump", "--json", "--stacks", trace)
+    check(dump.returncode == 0, f"{dump}")
+    info = bench.run(bench.memtrace, "info", "--json", trace)
+    return [json.loads(line) for line in dump.stdout.splitlines()], info.stdout.decode()
+
+
+def secrets(bench, trace):
+    done = bench.run(bench.memtrace, "info", "--secrets", "--json", trace)
+    check(done.returncode == 0, f"{done}")
+    return {kind["name"]: kind for kind in json.loads(done.stdout)["kinds"]}
+
+
+def without_names(events):
+    names = ("frames", "name", "thread_name", "stack")
+    return [{key: value for key, value in event.items() if key not in names} for event in events]
+
+
+def snapshot():
+    files = [f"{HOME}/train.py", f"{HOME}/lib/model.py", f"{HOME}/train.py",
+             "/home/alice/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py", "train.py"]
+    trace = [{"action": "alloc", "addr": (i + 1) << 24, "size": 512, "stream": 0, "time_us": 1000 + i,
+              "frames": [{"filename": path, "name": "forward", "line": 1 + i % 2}]} for i, path in enumerate(files)]
+    marks = [{"name": f"load {HOME}/data.bin", "stage": stage, "device": 0, "time_us": time}
+             for stage, time in (("START", 1000), ("END", 1003))]
+    return {"segments": [], "device_traces": [trace], "external_annotations": marks}
+
+
+def imported(bench):
+    """import --redact, of a snapshot and of a trace."""
+    (bench.work / "a.pickle").write_bytes(pickle.dumps(snapshot()))
+    for source, target, flags in (("a.pickle", "plain.trace", ()), ("a.pickle", "b.trace", ("--redact",)),
+                                  ("plain.trace", "c.trace", ("--redact",)), ("b.trace", "d.trace", ("--redact",))):
+        done = bench.run(bench.memtrace, "import", source, "-o", target, *flags)
+        check(done.returncode == 0, f"{done}")
+    plain, _ = contents(bench, "plain.trace")
+    found = secrets(bench, "plain.trace")
+    check(found["user_names"]["examples"] == ["alice"] and found["file_paths"]["distinct"] == 3, f"{found}")
+    check(found["paths_in_names"]["distinct"] == 1, f"{found}")
+    for name in ("b.trace", "c.trace", "d.trace"):
+        events, facts = contents(bench, name)
+        text = json.dumps(events) + facts
+        check("alice" not in text and "acme" not in text, f"{name}: {text}")
+        check(without_names(events) == without_names(plain), f"{name}: the events are the same")
+        check("/redacted/site-packages/torch/nn/modules/linear.py" in text, f"{name}: packages stay")
+        frames = [event["frames"][0].rpartition(":")[0] for event in events if event.get("frames")]
+        check(frames[0] == frames[2] != frames[1] and frames[0].endswith("/train.py"), f"equal stays equal: {frames}")
+        check(not any(kind["distinct"] for kind in secrets(bench, name).values() if kind["redacted"]), name)
+    check(contents(bench, "b.trace")[0] == contents(bench, "d.trace")[0], "twice is as once")
+    check(contents(bench, "b.trace")[0] != contents(bench, "c.trace")[0], "each import draws its own salt")
+
+
+def recorded(bench):
+    """record --redact, of a process that ends and of one that is killed."""
+    for words in (("exit", "0"), ("signal", "9")):
+        done = bench.run(bench.memtrace, "record", "--redact", "--with-env", "--stacks", "both", "-o", "run.trace.zst",
+                         "--", bench.recorded, *words)
+        trace = only(bench.traces())
+        mode = trace.stat().st_mode & 0o777
+        check(mode == 0o600 or words[0] == "signal", f"mode {mode:o}")
+        events, facts = contents(bench, trace)
+        text = json.dumps(events) + facts.replace(str(trace), "").replace("run.trace.zst", "")
+        host = json.loads(facts)["header"]["host"]
+        check(re.fullmatch("host-[0-9a-f]{12}", host), f"{words}: host {host}, {done.stderr}")
+        for secret in (str(bench.build), os.path.dirname(bench.recorded)):
+            check(secret not in text, f"{words}: {secret} in {text[:2000]}")
+        found = secrets(bench, trace)
+        check(not any(kind["distinct"] for kind in found.values() if kind["redacted"]), f"{words}: {found}")
+        bench.check_whole(trace)
+        bench.check_left("run.trace.zst")
+        trace.unlink()
+
+
+GETRANDOM = {"x86_64": 318, "aarch64": 278}
+NO_NEW_PRIVILEGES, SET_SECCOMP, SECCOMP_FILTER = 38, 22, 2
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+
+
+def refuse_random():
+    """In a child: getrandom fails from here on (a seccomp filter)."""
+    lines = ((0x20, 0, 0, 0),  # the number of the call
+             (0x15, 0, 1, GETRANDOM[os.uname().machine]), (0x06, 0, 0, REFUSE), (0x06, 0, 0, ALLOW))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+    program = struct.pack("@HP", len(lines), ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(SET_SECCOMP, SECCOMP_FILTER, program, 0, 0):
+        os._exit(77)
+
+
+def without_random(bench):
+    """No salt, no recording: the command does not run, nothing is left."""
+    if os.uname().machine not in GETRANDOM:
+        return
+    for words in (("record", "--redact", "-o", "run.trace.zst", "--", "touch", "ran"),
+                  ("import", "--redact", "a.pickle", "-o", "run.trace.zst")):
+        (bench.work / "a.pickle").write_bytes(pickle.dumps(snapshot()))
+        done = bench.run(bench.memtrace, *words, preexec_fn=refuse_random)
+        if done.returncode == 77:
+            print("without_random: no seccomp here")
+            return
+        check(done.returncode in (2, 3) and b"no random numbers" in done.stderr, f"{done}")
+        bench.check_left("a.pickle")
+
+
+def fixtures(bench):
+    """The recordings of this repository name no machine."""
+    folder = pathlib.Path(__file__).resolve().parent.parent.parent / "fixtures" / "recorded"
+    traces = sorted(folder.glob("*.trace.zst"))
+    check(traces, f"recordings in {folder}")
+    for trace in traces:
+        found = {name: kind["examples"] for name, kind in secrets(bench, trace).items()
+                 if kind["redacted"] and kind["distinct"]}
+        check(not found, f"{trace.name} holds {found}: memtrace import --redact")
+
+
+if __name__ == "__main__":
+    sys.exit(main([imported, recorded, without_random, fixtures]))

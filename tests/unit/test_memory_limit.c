@@ -1,0 +1,119 @@
+/* The memory budget: what is counted, what is refused, and where the default comes from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "memory_budget.h"
+#include "memory_limit.h"
+
+static void what_goes_beyond_is_refused(void **state)
+{
+    char text[MT_MEMORY_TEXT];
+
+    (void)state;
+    assert_true(mt_memory_allows(UINT64_MAX)); /* no budget yet */
+    mt_memory_limit_set(1000);
+    mt_memory_taken(600);
+    assert_true(mt_memory_allows(400));
+    assert_int_equal(mt_memory_refused(), 0);
+    assert_false(mt_memory_limit_text(text, sizeof text));
+    assert_false(mt_memory_allows(401));
+    assert_false(mt_memory_allows(UINT64_MAX));
+    assert_int_equal(mt_memory_refused(), 1001); /* the first one */
+    assert_true(mt_memory_limit_text(text, sizeof text));
+    assert_string_equal(text, "needs more than the 0.98 KiB that --max-memory allows; raise it");
+    mt_memory_given_back(601); /* one byte that libc took */
+    assert_int_equal(mt_memory_in_use(), 0);
+    assert_true(mt_memory_allows(1000));
+    mt_memory_budget_set(0);
+}
+
+static void the_variable_is_read(void **state)
+{
+    char text[MT_MEMORY_TEXT];
+
+    (void)state;
+    setenv("MEMTRACE_MAX_MEMORY", "2KiB", 1);
+    assert_int_equal(mt_memory_limit_start(), -1);
+    assert_int_equal(mt_memory_budget(), 2048);
+    assert_false(mt_memory_allows(4096));
+    assert_true(mt_memory_limit_text(text, sizeof text));
+    assert_string_equal(
+        text, "needs more than 2.00 KiB (MEMTRACE_MAX_MEMORY); raise it with --max-memory");
+    setenv("MEMTRACE_MAX_MEMORY", "much", 1);
+    assert_int_equal(mt_memory_limit_start(), 2);
+    unsetenv("MEMTRACE_MAX_MEMORY");
+    assert_int_equal(mt_memory_limit_start(), -1);
+    assert_true(mt_memory_budget() > 0);
+    mt_memory_budget_set(0);
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[300];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void make_folder(const char *folder, const char *name)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void limits_of_cgroups(void **state)
+{
+    char root[] = "/tmp/test_memory_limit.XXXXXX", command[100];
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_true(mt_memory_cgroup_limit(root, "0::/a/b\n") == UINT64_MAX);
+    make_folder(root, "a");
+    make_folder(root, "a/b");
+    make_folder(root, "memory");
+    make_folder(root, "memory/c");
+    write_file(root, "a/b/memory.max", "max\n");
+    assert_true(mt_memory_cgroup_limit(root, "0::/a/b\n") == UINT64_MAX);
+    write_file(root, "a/memory.max", "5000\n"); /* holds for the groups below */
+    assert_int_equal(mt_memory_cgroup_limit(root, "0::/a/b\n"), 5000);
+    write_file(root, "a/b/memory.max", "4000\n");
+    assert_int_equal(mt_memory_cgroup_limit(root, "0::/a/b\n"), 4000);
+    assert_int_equal(mt_memory_cgroup_limit(root, "0::/not/seen/here"), UINT64_MAX);
+    write_file(root, "memory.max", "3000\n"); /* the root of a container */
+    assert_int_equal(mt_memory_cgroup_limit(root, "0::/not/seen/here"), 3000);
+    write_file(root, "memory/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_true(mt_memory_cgroup_limit(root, "3:cpu,cpuacct:/\n4:memory:/c\n") == UINT64_MAX);
+    write_file(root, "memory/c/memory.limit_in_bytes", "2000\n");
+    assert_int_equal(mt_memory_cgroup_limit(root, "3:cpu,cpuacct:/\n4:hugetlb,memory:/c\n"), 2000);
+    assert_true(mt_memory_cgroup_limit(root, "3:memoryless:/c\n") == UINT64_MAX);
+    assert_int_equal(mt_memory_cgroup_limit(root, "4:memory:/c\n0::/a\n"), 2000);
+    assert_true(mt_memory_cgroup_limit(root, "") == UINT64_MAX);
+    assert_true(mt_memory_cgroup_limit(root, "nonsense\n:\n::\n0::") == UINT64_MAX);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_goes_beyond_is_refused),
+        cmocka_unit_test(the_variable_is_read),
+        cmocka_unit_test(limits_of_cgroups),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

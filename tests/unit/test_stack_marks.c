@@ -1,0 +1,79 @@
+/* Marks of stacks: the innermost frame that has one decides, and depth costs nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stack_marks.h"
+
+static unsigned judged;
+
+/* Lines 1 to 255 are marks. */
+static uint8_t line_is_mark(const struct mt_symbols *symbols, const struct mt_frame *frame)
+{
+    (void)symbols;
+    judged++;
+    return (uint8_t)frame->line;
+}
+
+static uint32_t add(struct mt_symbols *symbols, uint32_t parent, uint32_t line)
+{
+    uint32_t frame, stack;
+
+    assert_int_equal(mt_symbols_frame(symbols, 0, 0, line, &frame), MT_OK);
+    assert_int_equal(mt_symbols_stack(symbols, parent, frame, &stack), MT_OK);
+    return stack;
+}
+
+static void the_innermost_mark_decides(void **state)
+{
+    struct mt_symbols symbols = {0};
+    struct mt_stack_marks marks = {0};
+    uint32_t root, marked, below, again;
+
+    (void)state;
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    root = add(&symbols, MT_NO_ID, 0);
+    marked = add(&symbols, root, 7);
+    below = add(&symbols, marked, 0);
+    again = add(&symbols, below, 9);
+    assert_int_equal(mt_stack_marks_make(&marks, &symbols, line_is_mark), MT_OK);
+    assert_int_equal(mt_stack_mark(&marks, root), 0);
+    assert_int_equal(mt_stack_mark(&marks, marked), 7);
+    assert_int_equal(mt_stack_mark(&marks, below), 7);
+    assert_int_equal(mt_stack_mark(&marks, again), 9);
+    assert_int_equal(mt_stack_mark(&marks, MT_NO_ID), 0);
+    mt_stack_marks_release(&marks);
+    mt_symbols_release(&symbols);
+}
+
+static void each_frame_is_judged_once(void **state)
+{
+    struct mt_symbols symbols = {0};
+    struct mt_stack_marks marks = {0};
+    uint32_t stack = MT_NO_ID;
+
+    (void)state;
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    for (uint32_t i = 0; i < MT_STACK_DEPTH_MAX; i++)
+        stack = add(&symbols, stack, i % 2 * 1024);
+    judged = 0;
+    assert_int_equal(mt_stack_marks_make(&marks, &symbols, line_is_mark), MT_OK);
+    assert_int_equal(mt_stack_marks_make(&marks, &symbols, line_is_mark), MT_OK);
+    assert_int_equal(judged, 2);
+    assert_int_equal(mt_stack_mark(&marks, stack), 0);
+    mt_stack_marks_release(&marks);
+    mt_symbols_release(&symbols);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_innermost_mark_decides),
+        cmocka_unit_test(each_frame_is_judged_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
