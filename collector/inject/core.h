@@ -5,6 +5,7 @@
 #define MT_INJECT_CORE_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -35,6 +36,7 @@ struct mt_core {
     pid_t process; /* libc knows of it: set when loaded, and by the fork handler */
     pthread_t writer;
     bool writer_runs;
+    sem_t writer_sleeps;         /* 1 while the writer sleeps and nobody holds it there, else 0 */
     _Atomic uint32_t wake;       /* futex of the writer */
     _Atomic uint32_t full_slots; /* since the writer looked */
     _Atomic bool disk_full;      /* the writer waits for room: nobody waits for the writer */
@@ -83,6 +85,13 @@ bool mt_writer_thread_start(void);
 void mt_writer_thread_wake(void);
 /* Drains everything and closes the trace; waits at most some seconds. */
 void mt_writer_thread_finish(void);
+/* Around fork(): the writer holds no lock of the C library or of the program's
+ * allocator meanwhile. A child has no writer, so such a lock would stay held there,
+ * and not every allocator resets its own (those of AddressSanitizer before GCC 13
+ * do not). A writer that works for more than a second is not waited for. */
+void mt_writer_thread_pause(void);
+void mt_writer_thread_resume(void);
+void mt_writer_thread_forget(void); /* in a forked child, instead of resume */
 
 /* run_facts.c: process, host, rank. */
 void mt_run_facts(void);

@@ -28,10 +28,12 @@ static _Thread_local bool forking;
 static void fork_begins(void)
 {
     forking = true;
+    mt_writer_thread_pause();
 }
 
 static void fork_ends(void)
 {
+    mt_writer_thread_resume();
     forking = false;
 }
 
@@ -160,7 +162,7 @@ void mt_lifecycle_forked(void)
     detach_tape();
     mt_own_file_close(&mt_core.tape_file);
     mt_own_file_close(&mt_core.trace_file);
-    mt_core.writer_runs = false;
+    mt_writer_thread_forget();
     atomic_store(&mt_core.stop, false);
     if (mt_core.generation_page)
         atomic_store(mt_core.generation_page, 0);

@@ -22,7 +22,8 @@ enum {
     COMPRESSION_LEVEL = 1,
     DEFINITION_RESERVE = 4 << 20,
     STACK_BYTES = 1 << 20,
-    MAX_FINISH_SECONDS = 5
+    MAX_FINISH_SECONDS = 5,
+    MAX_PAUSE_NS = 999999999
 };
 #define GIVE_UP_NS UINT64_C(2000000000) /* on a thread that does not commit */
 
@@ -35,6 +36,12 @@ struct job {
 
 /* ---- sleeping --------------------------------------------------------- */
 
+static void go_on(void)
+{
+    while (sem_wait(&mt_core.writer_sleeps) && errno == EINTR)
+        ;
+}
+
 void mt_writer_thread_wake(void)
 {
     if (!atomic_exchange(&mt_core.wake, 1))
@@ -45,10 +52,43 @@ static void sleep_until_woken(void)
 {
     const struct timespec most = {0, (long)mt_settings->flush_ms * 1000000L};
 
+    (void)sem_post(&mt_core.writer_sleeps);
     if (!atomic_load(&mt_core.wake))
         (void)syscall(SYS_futex, &mt_core.wake, FUTEX_WAIT_PRIVATE, 0, &most, NULL, 0);
+    go_on();
     atomic_store(&mt_core.wake, 0);
     atomic_store(&mt_core.full_slots, 0);
+}
+
+/* ---- forks ------------------------------------------------------------ */
+
+/* This thread is between pause and resume, and the writer sleeps until then. */
+static _Thread_local bool paused_the_writer;
+
+void mt_writer_thread_pause(void)
+{
+    struct timespec until;
+
+    if (!mt_core.writer_runs || pthread_equal(pthread_self(), mt_core.writer))
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MAX_PAUSE_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    paused_the_writer = sem_timedwait(&mt_core.writer_sleeps, &until) == 0;
+}
+
+void mt_writer_thread_resume(void)
+{
+    if (paused_the_writer)
+        (void)sem_post(&mt_core.writer_sleeps);
+    paused_the_writer = false;
+}
+
+void mt_writer_thread_forget(void)
+{
+    mt_core.writer_runs = false;
+    paused_the_writer = false;
 }
 
 /* ---- the disk --------------------------------------------------------- */
@@ -62,7 +102,9 @@ static void nap(void)
 {
     const struct timespec flush = {0, (long)mt_settings->flush_ms * 1000000L};
 
+    (void)sem_post(&mt_core.writer_sleeps);
     (void)nanosleep(&flush, NULL);
+    go_on();
 }
 
 /* A full disk can get room again. Until then the tape takes what fits; later events are counted
@@ -258,6 +300,7 @@ static void *run(void *unused)
     mt_writer_free(job.writer);
     mt_drain_free(job.drain);
     mt_symbols_release(&job.symbols);
+    (void)sem_post(&mt_core.writer_sleeps);
     return NULL;
 }
 
@@ -269,6 +312,7 @@ bool mt_writer_thread_start(void)
     if (pthread_attr_init(&attributes))
         return false;
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    (void)sem_init(&mt_core.writer_sleeps, 0, 0); /* a new thread works until it sleeps */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     mt_core.writer_runs = pthread_create(&mt_core.writer, &attributes, run, NULL) == 0;

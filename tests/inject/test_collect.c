@@ -32,7 +32,21 @@
 #include "tape_file.h"
 #include "trace.h"
 
-const struct mt_inject_source *const mt_inject_sources[] = {NULL};
+/* The writer is inside this source for most of its time, if `slow` is set. */
+static bool slow;
+static _Atomic bool working;
+
+static void work(void)
+{
+    if (!slow)
+        return;
+    atomic_store(&working, true);
+    usleep(50000);
+    atomic_store(&working, false);
+}
+
+static const struct mt_inject_source source_of_work = {.poll = work};
+const struct mt_inject_source *const mt_inject_sources[] = {&source_of_work, NULL};
 
 enum { MAX_THREADS = 32 };
 
@@ -401,6 +415,29 @@ static void a_child_has_a_trace_of_its_own(void **state)
     read_trace(child, &found);
     assert_int_equal(found.allocs[2], 50);
     assert_int_equal(found.allocs[1], 0);
+}
+
+static void forks_while_the_writer_works(void)
+{
+    int i, status = 0;
+
+    slow = true;
+    for (i = 0; i < 20 && !status; i++) {
+        emit(1, (uint64_t)i, NULL);
+        usleep((useconds_t)(rand() % 20000));
+        if (!fork())
+            _exit(atomic_load(&working));
+        wait(&status);
+    }
+    _exit(status != 0);
+}
+
+/* What the writer holds at that moment (an allocator's lock) stays held in the child. */
+static void a_fork_waits_for_the_writer(void **state)
+{
+    (void)state;
+    clean();
+    assert_int_equal(run_child(forks_while_the_writer_works), 0);
 }
 
 enum { OWN_FILES = 64 };
@@ -856,6 +893,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_of_eight_threads),
         cmocka_unit_test(survives_kill),
         cmocka_unit_test(a_child_has_a_trace_of_its_own),
+        cmocka_unit_test(a_fork_waits_for_the_writer),
         cmocka_unit_test(a_bare_clone_is_left_alone),
         cmocka_unit_test(an_early_bare_clone_is_left_alone),
         cmocka_unit_test(events_of_a_fork_handler_are_recorded),
