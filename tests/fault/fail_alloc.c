@@ -4,8 +4,11 @@
  *   FAIL_ALLOC_FROM=1      ... and all that follow
  *   FAIL_ALLOC_IN=TEXT     counts only allocations that a library (or program) whose path contains
  *                          TEXT makes, itself or through functions that it calls
- *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself. It looks at the
- *                          return address alone: stacks of CUDA's libraries cannot be walked
+ *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself, by the return
+ *                          address alone: stacks of CUDA's libraries cannot be walked. The library
+ *                          must be loaded when the program starts
+ *   FAIL_ALLOC_THREAD=NAME with FAIL_ALLOC_CALLER: counts what threads of that name ask for as well,
+ *                          which includes what the C library asks for on their behalf
  *   FAIL_ALLOC_NOT_IN=TEXT the opposite of FAIL_ALLOC_IN: does not count those
  *   FAIL_ALLOC_PROGRAM=TEXT  only in processes whose executable's path contains TEXT
  *   FAIL_ALLOC_LOG=FILE    appends "failed N PID" at the first failure and "total N PID" at the end
@@ -29,7 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { DEPTH = 24, SITE_DEPTH = 12, HIGH_FD = 700 };
@@ -42,34 +45,41 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 static atomic_ulong counted;
 static unsigned long fails_at;
 static bool ready, from_there_on, prints_stack;
-static const char *library, *no_library, *caller_library, *log_path;
+static const char *library, *no_library, *caller_library, *thread_name, *log_path;
 static int sites_fd = -1;
-static _Thread_local bool is_inside; /* backtrace and dladdr may allocate */
+/* backtrace and dladdr may allocate. initial-exec: otherwise the first access on a thread can
+ * allocate, and its malloc is this one. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) bool is_inside;
 
-/* ---- the loader ------------------------------------------------------------------------- */
+/* ---- the calling library ---------------------------------------------------------------- */
 
-static uintptr_t loader_begin, loader_end;
+/* Where the library of FAIL_ALLOC_CALLER lies. Found once, at the start: while the loader
+ * changes its lists it allocates, and dladdr would read them half changed. */
+static uintptr_t caller_begin, caller_end;
 
-static int note_loader(struct dl_phdr_info *info, size_t size, void *unused)
+static int note_caller_library(struct dl_phdr_info *info, size_t size, void *name)
 {
-    (void)size, (void)unused;
-    if (info->dlpi_addr != getauxval(AT_BASE))
+    (void)size;
+    if (!strstr(info->dlpi_name, name))
         return 0;
-    loader_begin = info->dlpi_addr;
+    caller_begin = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        uintptr_t end = loader_begin + part->p_vaddr + part->p_memsz;
+        uintptr_t end = caller_begin + part->p_vaddr + part->p_memsz;
 
-        if (part->p_type == PT_LOAD && end > loader_end)
-            loader_end = end;
+        if (part->p_type == PT_LOAD && end > caller_end)
+            caller_end = end;
     }
     return 1;
 }
 
-/* While the loader changes its lists it allocates; dladdr would read them half changed. */
-static bool is_loader(const void *caller)
+static bool is_asked_for_there(const void *caller)
 {
-    return (uintptr_t)caller >= loader_begin && (uintptr_t)caller < loader_end;
+    char name[16] = "";
+
+    if ((uintptr_t)caller >= caller_begin && (uintptr_t)caller < caller_end)
+        return true;
+    return thread_name && !prctl(PR_GET_NAME, name, 0, 0, 0) && !strcmp(name, thread_name);
 }
 
 /* ---- what the environment says --------------------------------------------------------- */
@@ -105,13 +115,15 @@ __attribute__((constructor)) static void start(void)
     (void)backtrace(frames, DEPTH); /* the first call loads a library */
     if (!is_this_program())
         return;
-    (void)dl_iterate_phdr(note_loader, NULL);
     fails_at = number ? strtoul(number, NULL, 10) : 0;
     from_there_on = getenv("FAIL_ALLOC_FROM") != NULL;
     prints_stack = getenv("FAIL_ALLOC_STACK") != NULL;
     library = getenv("FAIL_ALLOC_IN");
     no_library = getenv("FAIL_ALLOC_NOT_IN");
     caller_library = getenv("FAIL_ALLOC_CALLER");
+    thread_name = getenv("FAIL_ALLOC_THREAD");
+    if (caller_library)
+        (void)dl_iterate_phdr(note_caller_library, (void *)caller_library);
     log_path = getenv("FAIL_ALLOC_LOG");
     if (sites)
         sites_fd = open_sites(sites);
@@ -164,7 +176,7 @@ __attribute__((noinline)) static bool must_fail(void *caller)
     int count = 0;
     bool fails;
 
-    if (caller_library && (is_loader(caller) || !is_in(caller_library, &caller, 1)))
+    if (caller_library && !is_asked_for_there(caller))
         return false;
     if (library || no_library || sites_fd >= 0 || prints_stack) {
         is_inside = true;
