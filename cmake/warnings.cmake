@@ -31,8 +31,11 @@ endif()
 add_library(mt_flags INTERFACE)
 target_link_libraries(mt_flags INTERFACE mt_plain_flags)
 if(MEMTRACE_SANITIZE)
-  target_compile_options(mt_flags INTERFACE -fsanitize=address,undefined
-    -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  # Conversions: to a type that cannot hold the value. -Wconversion makes them casts, which only
+  # the check of floats sees; clang also checks implicit ones.
+  set(conversions float-cast-overflow,float-divide-by-zero$<$<C_COMPILER_ID:Clang>:,implicit-conversion>)
+  target_compile_options(mt_flags INTERFACE -fsanitize=address,undefined,${conversions}
+    -fno-sanitize-recover=undefined,${conversions} -fno-omit-frame-pointer)
   target_link_options(mt_flags INTERFACE -fsanitize=address,undefined)
 endif()
 if(MEMTRACE_ASSERT)

@@ -13,9 +13,12 @@ bool mt_replay_is_exact(const struct mt_replay_summary *summary)
 static void note_difference(const struct mt_replay_summary *summary, char difference[240])
 {
     strcpy(difference, "events differ");
-    for (uint16_t i = summary->device_count; i-- > 0;)
-        if (!summary->devices[i].verify.exact && *summary->devices[i].verify.first_difference)
-            memcpy(difference, summary->devices[i].verify.first_difference, 240);
+    for (size_t i = summary->device_count; i > 0; i--) {
+        const struct mt_replay_result *device = &summary->devices[i - 1];
+
+        if (!device->verify.exact && *device->verify.first_difference)
+            memcpy(difference, device->verify.first_difference, 240);
+    }
 }
 
 static enum mt_status run(struct mt_source *source, const struct mt_replay_options *options,

@@ -125,20 +125,30 @@ static struct mt_idle_phase *find(struct mt_idle_watch *watch, int32_t phase)
     return NULL;
 }
 
+static bool is_live_activation(const struct mt_holder *block, uint16_t device)
+{
+    return mt_holder_is_live(block, device) && block->role == MT_ROLE_ACTIVATIONS;
+}
+
 /* What the model's last line made: the newest activation, and all from there. */
 static void note_outputs(const struct mt_holders *holders, uint16_t device,
                          struct mt_idle_phase *phase)
 {
-    const struct mt_holder *block, *newest = NULL, *end = holders->blocks + holders->block_count;
+    const struct mt_holder *newest = NULL;
 
-    for (block = holders->blocks; block < end; block++)
-        if (mt_holder_is_live(block, device) && block->role == MT_ROLE_ACTIVATIONS &&
+    for (size_t i = 0; i < holders->block_count; i++) {
+        const struct mt_holder *block = &holders->blocks[i];
+
+        if (is_live_activation(block, device) &&
             (!newest || block->birth_event > newest->birth_event))
             newest = block;
-    for (block = holders->blocks; newest && block < end; block++)
-        if (mt_holder_is_live(block, device) && block->role == MT_ROLE_ACTIVATIONS &&
-            block->stack == newest->stack)
+    }
+    for (size_t i = 0; newest && i < holders->block_count; i++) {
+        const struct mt_holder *block = &holders->blocks[i];
+
+        if (is_live_activation(block, device) && block->stack == newest->stack)
             phase->output_bytes += block->block_bytes;
+    }
     phase->output_stack = newest ? newest->stack : MT_NO_ID;
 }
 

@@ -204,7 +204,8 @@ void mt_torch_find_empty_cache(struct mt_torch *torch)
     uint32_t device;
 
     for (device = 0; device < torch->device_count; device++)
-        find_empty_cache(torch, &torch->devices[device]);
+        if (torch->devices[device].count)
+            find_empty_cache(torch, &torch->devices[device]);
 }
 
 /* ---- pools ---- */
@@ -299,7 +300,7 @@ enum mt_status mt_torch_route_pools(struct mt_torch *torch)
     for (device = 0; device < torch->device_count; device++) {
         const struct mt_torch_device *d = &torch->devices[device];
         size_t count = private_ranges(torch, d, ranges);
-        if (!count)
+        if (!count || !d->count)
             continue;
         find_since(torch, d, ranges, count);
         apply_pools(torch, d, ranges, count);

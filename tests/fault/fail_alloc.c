@@ -7,14 +7,13 @@
  *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself, by the return
  *                          address alone: stacks of CUDA's libraries cannot be walked. The library
  *                          must be loaded when the program starts
- *   FAIL_ALLOC_THREAD=NAME with FAIL_ALLOC_CALLER: counts what threads of that name ask for as well,
- *                          which includes what the C library asks for on their behalf
- *   FAIL_ALLOC_NOT_IN=TEXT the opposite of FAIL_ALLOC_IN: does not count those
- *   FAIL_ALLOC_PROGRAM=TEXT  only in processes whose executable's path contains TEXT
- *   FAIL_ALLOC_LOG=FILE    appends "failed N PID" at the first failure and "total N PID" at the end
- *   FAIL_ALLOC_STACK=1     prints the call stack of the first failure on standard error
- *   FAIL_ALLOC_SITES=FILE  writes "N SITE" for every allocation, where SITE is a number of its call
- *                          stack: sweeps fail the first and the last allocation of each
+ *   FAIL_ALLOC_THREAD=NAME with FAIL_ALLOC_CALLER: counts what threads of that name ask for as
+ * well, which includes what the C library asks for on their behalf FAIL_ALLOC_NOT_IN=TEXT the
+ * opposite of FAIL_ALLOC_IN: does not count those FAIL_ALLOC_PROGRAM=TEXT  only in processes whose
+ * executable's path contains TEXT FAIL_ALLOC_LOG=FILE    appends "failed N PID" at the first
+ * failure and "total N PID" at the end FAIL_ALLOC_STACK=1     prints the call stack of the first
+ * failure on standard error FAIL_ALLOC_SITES=FILE  writes "N SITE" for every allocation, where SITE
+ * is a number of its call stack: sweeps fail the first and the last allocation of each
  *
  * What the loader allocates before the constructors run is not counted and never fails. It counts
  * the calls of all libraries, cairo's and zstd's included. It calls glibc by its own names instead
