@@ -197,7 +197,7 @@ static bool build_events(struct mt_decoding *job)
     MT_ASSERT(stack_index == decoder->stack_index + job->stacked);
     MT_ASSERT(name_index == decoder->name_index + job->named);
     MT_ASSERT(gap == decoder->gaps + job->gapped);
-    return sound;
+    return sound && seq - 1 <= MT_MAX_SEQ; /* that of the last event: they ascend */
 }
 
 /* Events that refer to lost definitions, when there is any such reference. */

@@ -6,8 +6,6 @@
 
 #include "codec.h"
 
-#define MT_MAX_SEQ (UINT64_MAX / 4) /* so that sums of two and a block never wrap */
-
 struct mt_decoder_form {
     struct mt_event of; /* what all events of this form share */
     uint16_t fields;

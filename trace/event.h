@@ -54,9 +54,12 @@ enum mt_event_flags {
 
 #define MT_NO_ID UINT32_MAX
 
+/* The largest sequence number, so that the sum of two and a block never wraps. */
+#define MT_MAX_SEQ (UINT64_MAX / 4)
+
 /* One event, decoded. Fields that a kind does not use are 0 (ids: MT_NO_ID). */
 struct mt_event {
-    uint64_t seq;  /* place in the total order: 0, 1, 2, ... */
+    uint64_t seq;  /* place in the total order: 0, 1, 2, ...; at most MT_MAX_SEQ */
     uint64_t t_ns; /* Unix time in nanoseconds; never decreases */
     uint64_t addr;
     uint64_t size_bytes; /* requested bytes unless the header says rounded */

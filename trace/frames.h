@@ -19,12 +19,12 @@ struct mt_frames {
     struct mt_input *input;
     struct mt_found *found; /* in order of the file */
     size_t count, capacity;
-    bool complete;                /* the walk has reached the end */
-    bool indexed;                 /* from the index: nothing to walk */
-    bool cut;                     /* complete, but the end of the trace is missing */
-    uint64_t walked;              /* offset of what comes next */
-    uint64_t effort_left;         /* bytes that failed attempts may still look at */
-    uint64_t next_seq, last_t_ns; /* behind the last frame: order is checked */
+    bool complete;        /* the walk has reached the end */
+    bool indexed;         /* from the index: nothing to walk */
+    bool cut;             /* complete, but the end of the trace is missing */
+    uint64_t walked;      /* offset of what comes next */
+    uint64_t effort_left; /* bytes that failed attempts may still look at */
+    uint64_t next_seq;    /* at least: gaps within the last frame are not counted */
     struct ZSTD_DCtx_s *zstd;
     uint8_t *raw; /* MT_BLOCK_MAX_BYTES */
     size_t raw_length;

@@ -21,11 +21,12 @@ static bool entry_follows(const struct mt_index_entry *entry, const struct mt_in
     const struct mt_frame_info *info = &entry->info;
 
     if (info->compressed_bytes == 0 || info->compressed_bytes > MT_FRAME_MAX_BYTES ||
-        info->raw_bytes > MT_BLOCK_MAX_BYTES || info->event_count > MT_BLOCK_MAX_EVENTS)
+        info->raw_bytes > MT_BLOCK_MAX_BYTES || info->event_count > MT_BLOCK_MAX_EVENTS ||
+        info->first_seq > MT_MAX_SEQ)
         return false;
-    return !last ||
-           (info->offset == last->info.offset + last->info.compressed_bytes &&
-            info->first_seq >= last->info.first_seq && info->first_t_ns >= last->info.first_t_ns);
+    return !last || (info->offset == last->info.offset + last->info.compressed_bytes &&
+                     info->first_seq >= last->info.first_seq + last->info.event_count &&
+                     info->first_t_ns >= last->info.first_t_ns);
 }
 
 static void add_u32(struct mt_buf *out, uint32_t value)

@@ -17,9 +17,9 @@ struct trace_source {
     struct mt_decoder *decoder;
     struct mt_ids ids;
     struct mt_arena arena;
-    size_t next; /* in frames.found */
-    uint64_t last_t_ns;
-    enum skip skip; /* events before the target of a seek are left out */
+    size_t next;                  /* in frames.found */
+    uint64_t next_seq, last_t_ns; /* the least that the next event may have */
+    enum skip skip;               /* events before the target of a seek are left out */
     uint64_t skip_target;
     /* frames without the damage between them, for mt_trace_frames and seek */
     struct mt_frame_info *infos;
@@ -89,10 +89,14 @@ static enum mt_status load(struct trace_source *source, size_t i, struct mt_bloc
 static enum mt_status decode(struct trace_source *source, size_t i, const struct mt_block *block,
                              struct mt_decoded *decoded, struct mt_error *error)
 {
-    const char *reason = "goes back in time";
+    const char *reason = NULL;
     enum mt_status status = MT_ERR_FORMAT;
 
-    if (!block->header.event_count || block->header.base_t_ns >= source->last_t_ns)
+    if (block->header.event_count && block->header.base_t_ns < source->last_t_ns)
+        reason = "goes back in time";
+    else if (block->header.event_count && block->header.first_seq < source->next_seq)
+        reason = "its sequence numbers go back";
+    else
         status = mt_block_decode(source->decoder, block, &source->ids, &source->base.symbols,
                                  decoded, &reason);
     if (status == MT_ERR_MEMORY)
@@ -202,6 +206,8 @@ static enum mt_status trace_next(struct mt_source *base, struct mt_event_batch *
             continue;
         check_batch(source, &decoded);
         MT_ASSERT(decoded.events[0].t_ns >= source->last_t_ns);
+        MT_ASSERT(decoded.events[0].seq >= source->next_seq);
+        source->next_seq = decoded.events[decoded.count - 1].seq + 1;
         source->last_t_ns = decoded.events[decoded.count - 1].t_ns;
         *batch = (struct mt_event_batch){decoded.events, decoded.count, decoded.only_heap};
         skip_events(source, batch);
@@ -218,7 +224,7 @@ static enum mt_status trace_rewind(struct mt_source *base, struct mt_error *erro
     memset(&base->integrity, 0, sizeof base->integrity);
     base->progress_bytes = 0;
     source->next = 0;
-    source->last_t_ns = 0;
+    source->next_seq = source->last_t_ns = 0;
     source->skip = SKIP_NONE;
     return MT_OK;
 }

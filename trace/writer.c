@@ -322,6 +322,10 @@ enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *ev
     if (event->seq < writer->next_seq || event->t_ns < writer->last_t_ns || writer->finished)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "event %llu is out of order",
                        (unsigned long long)event->seq);
+    if (event->seq > MT_MAX_SEQ)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "event %llu: sequence numbers end below 2^62",
+                       (unsigned long long)event->seq);
     MT_ASSERT(writer->event_count < MT_ENCODER_MAX_EVENTS);
     writer->events_added++;
     writer->next_seq = event->seq + 1;

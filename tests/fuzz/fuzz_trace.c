@@ -1,6 +1,7 @@
 /* Any bytes as a trace in memory: every frame decoded, then read again from
- * several places. */
+ * several places. Events ascend, within a frame and from one frame to the next. */
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "trace.h"
 
@@ -10,9 +11,16 @@ static void read_some(struct mt_source *source, unsigned batches)
 {
     struct mt_event_batch batch;
     struct mt_error error;
+    uint64_t next_seq = 0, last_t_ns = 0;
 
     while (batches-- && mt_source_next(source, &batch, &error) == MT_OK)
-        continue;
+        for (size_t i = 0; i < batch.count; i++) {
+            if (batch.events[i].seq < next_seq || batch.events[i].seq > MT_MAX_SEQ ||
+                batch.events[i].t_ns < last_t_ns)
+                abort();
+            next_seq = batch.events[i].seq + 1;
+            last_t_ns = batch.events[i].t_ns;
+        }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -300,6 +300,9 @@ static void test_refused(void **state)
     REFUSED(1, 9, 1, 12, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0);                /* no times */
     REFUSED(1, 9, 1, 12, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 3, 3, 0, 1, 0); /* a unit of 0 */
     REFUSED(1, 9, 1, 12, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 3, 3, 1, 3, 0); /* a width of 3 */
+    /* a gap of 2^62 - 1: the number 2^62 + 6 */
+    REFUSED(1, 10, 1, 12, 0, 0x80, 1, 0, 0, 0, 0, 0, 2, 1, 0, 3, 3, 1, 1, 0, 14, 9, 0xFF, 0xFF,
+            0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x3F);
 }
 
 /* Definitions that claim more than a file of that size can hold. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "container.h"
 #include "trace.h"
 
 enum { FRAMES = 4, MARKS_A_FRAME = 3 };
@@ -228,13 +229,126 @@ static void test_seek_brings_definitions(void **state)
     free_sample(&sample);
 }
 
+/* ---- sequence numbers across frames ----------------------------------- */
+
+/* A trace of one frame with two marks, as its writer leaves it without an end. */
+static void write_two(struct sample *sample, uint64_t first, uint64_t second)
+{
+    const struct mt_trace_header header = {.rank = -1, .world_size = -1};
+    const struct mt_event events[] = {mark(first, 1000, MT_NO_ID), mark(second, 1000, MT_NO_ID)};
+    FILE *file = tmpfile();
+    struct mt_writer *writer = NULL;
+    struct mt_error error;
+
+    assert_non_null(file);
+    assert_int_equal(mt_symbols_init(&sample->symbols), MT_OK);
+    assert_int_equal(mt_writer_new(fileno(file), &header, &sample->symbols, NULL, &writer, &error),
+                     MT_OK);
+    assert_int_equal(mt_writer_add(writer, &events[0], &error), MT_OK);
+    assert_int_equal(mt_writer_add(writer, &events[1], &error), MT_OK);
+    assert_int_equal(mt_writer_flush(writer, &error), MT_OK);
+    sample->length = (size_t)mt_writer_bytes(writer);
+    mt_writer_free(writer);
+    sample->bytes = malloc(sample->length);
+    assert_non_null(sample->bytes);
+    assert_int_equal(pread(fileno(file), sample->bytes, sample->length, 0), sample->length);
+    fclose(file);
+}
+
+static struct mt_frame_info only_frame(const struct sample *sample)
+{
+    struct mt_source *source = open_sample(sample);
+    const struct mt_frame_info *frames;
+    struct mt_frame_info info;
+    struct mt_error error;
+    size_t count;
+
+    assert_int_equal(mt_trace_frames(source, &frames, &count, &error), MT_OK);
+    assert_int_equal(count, 1);
+    info = frames[0];
+    mt_source_close(source);
+    return info;
+}
+
+/* One trace of the frames {0, 100}, {2, 3} and {101, 102}, made of three. Gaps are not
+ * in the header of a block, so that the headers alone agree with each other. */
+static void make_trace_that_goes_back(struct sample *trace, bool indexed)
+{
+    static const uint64_t numbers[][2] = {{0, 100}, {2, 3}, {101, 102}};
+    struct mt_index_entry entries[3] = {{.definition_bytes = 0}};
+    struct mt_buf bytes = {0};
+    size_t header_bytes = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        struct sample part;
+        write_two(&part, numbers[i][0], numbers[i][1]);
+        entries[i].info = only_frame(&part);
+        if (i == 0)
+            mt_buf_add(&bytes, part.bytes, header_bytes = (size_t)entries[0].info.offset);
+        mt_buf_add(&bytes, part.bytes + entries[i].info.offset,
+                   (size_t)entries[i].info.compressed_bytes);
+        entries[i].info.offset = bytes.length - entries[i].info.compressed_bytes;
+        free_sample(&part);
+    }
+    if (indexed)
+        mt_index_write(entries, 3, header_bytes, &bytes);
+    assert_false(bytes.failed);
+    assert_int_equal(mt_symbols_init(&trace->symbols), MT_OK);
+    trace->bytes = (uint8_t *)bytes.data;
+    trace->length = bytes.length;
+}
+
+static void check_goes_back(bool indexed)
+{
+    struct sample trace;
+    struct mt_event_batch batch = {0};
+    struct mt_source *source;
+
+    make_trace_that_goes_back(&trace, indexed);
+    source = open_sample(&trace);
+    expect(source, &batch, 0, NULL);
+    expect(source, &batch, 100, NULL);
+    expect(source, &batch, 101, NULL);
+    expect(source, &batch, 102, NULL);
+    drain(source);
+    assert_int_equal(source->integrity.frames_damaged, 1);
+    assert_string_equal(source->integrity.first_error.text,
+                        "frame 1: its sequence numbers go back");
+    mt_source_close(source);
+    free_sample(&trace);
+}
+
+static void test_numbers_go_back(void **state)
+{
+    (void)state;
+    check_goes_back(false);
+    check_goes_back(true);
+}
+
+/* The last number that there may be is not beyond the bound. */
+static void test_largest_number(void **state)
+{
+    struct sample trace;
+    struct mt_event_batch batch = {0};
+    struct mt_source *source;
+
+    (void)state;
+    write_two(&trace, MT_MAX_SEQ - 1, MT_MAX_SEQ);
+    source = open_sample(&trace);
+    expect(source, &batch, MT_MAX_SEQ - 1, NULL);
+    expect(source, &batch, MT_MAX_SEQ, NULL);
+    drain(source);
+    assert_int_equal(source->integrity.frames_damaged, 0);
+    mt_source_close(source);
+    free_sample(&trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_definition),
-        cmocka_unit_test(test_seek_to_one_instant),
-        cmocka_unit_test(test_seek_between_frames),
-        cmocka_unit_test(test_seek_brings_definitions),
+        cmocka_unit_test(test_lost_definition),     cmocka_unit_test(test_seek_to_one_instant),
+        cmocka_unit_test(test_seek_between_frames), cmocka_unit_test(test_seek_brings_definitions),
+        cmocka_unit_test(test_numbers_go_back),     cmocka_unit_test(test_largest_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,9 @@ static void test_order(void **state)
     assert_int_equal(add(&fixture, &event), MT_ERR_USAGE); /* back in time */
     event = event_of(6);
     assert_int_equal(add(&fixture, &event), MT_OK); /* and on it goes */
+    event = event_of(6);
+    event.seq = MT_MAX_SEQ + 1;
+    assert_int_equal(add(&fixture, &event), MT_ERR_USAGE); /* no reader takes it */
     end(&fixture);
 }
 
