@@ -44,6 +44,17 @@ ssize_t mt_io_read_full(int fd, void *bytes, size_t length)
     return got < 0 ? -1 : (ssize_t)done;
 }
 
+ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset)
+{
+    size_t done = 0;
+    ssize_t got = 1;
+
+    while (done < length &&
+           (got = mt_io_pread(fd, (char *)bytes + done, length - done, offset + done)) > 0)
+        done += (size_t)got;
+    return got < 0 ? -1 : (ssize_t)done;
+}
+
 bool mt_io_write(int fd, const void *bytes, size_t length)
 {
     const char *at = bytes;

@@ -15,8 +15,9 @@ int mt_io_open(const char *path, int flags, mode_t mode);
 ssize_t mt_io_read(int fd, void *bytes, size_t length);
 ssize_t mt_io_pread(int fd, void *bytes, size_t length, uint64_t offset);
 
-/* Reads until `length` bytes are there or the file ends; -1: errno says why. */
+/* These read until `length` bytes are there or the file ends; -1: errno says why. */
 ssize_t mt_io_read_full(int fd, void *bytes, size_t length);
+ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset);
 
 /* All bytes, through short writes; false: errno says why. */
 bool mt_io_write(int fd, const void *bytes, size_t length);

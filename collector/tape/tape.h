@@ -127,7 +127,8 @@ struct mt_tape {
     _Atomic uint64_t definitions_reserved; /* of the log: has disk */
     _Atomic uint64_t dropped_definitions;
     _Atomic uint64_t dropped_events; /* no free slot, or no disk */
-    uint8_t pad[64];
+    uint64_t charged_bytes;          /* only of a copy (mt_tape_open): counted in the budget */
+    uint8_t pad[56];
     _Atomic uint64_t next_seq; /* the hot line */
     uint8_t pad_after[56];
 };

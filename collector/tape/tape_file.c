@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "memory_budget.h"
 #include "ticks.h"
 
 static enum mt_status fail_errno(struct mt_error *error, enum mt_status status, const char *what)
@@ -135,6 +136,8 @@ void mt_tape_set_trace(struct mt_tape *tape, const struct mt_own_file *trace)
 
 void mt_tape_unmap(struct mt_tape *tape)
 {
-    if (tape)
-        (void)munmap(tape, tape->file_bytes);
+    if (!tape)
+        return;
+    mt_memory_given_back(tape->charged_bytes);
+    (void)munmap(tape, tape->file_bytes);
 }

@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io.h"
+#include "memory_budget.h"
 #include "tape_file.h"
+#include "util.h"
 
 enum { SLOT_HEADER_BYTES = 64 };
 
@@ -24,39 +27,54 @@ static enum mt_status fail_errno(struct mt_error *error, const char *what)
 static enum mt_status read_at(int fd, void *into, size_t bytes, uint64_t offset,
                               struct mt_error *error)
 {
-    char *at = into;
+    ssize_t got = mt_io_pread_full(fd, into, bytes, offset);
 
-    while (bytes) {
-        ssize_t got = pread(fd, at, bytes, (off_t)offset);
-        if (got == 0)
-            return mt_fail(error, MT_ERR_FORMAT, offset, "became shorter while it was read");
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail_errno(error, "cannot be read");
-        at += got;
-        offset += (uint64_t)got;
-        bytes -= (size_t)got;
-    }
+    if (got < 0)
+        return fail_errno(error, "cannot be read");
+    if ((size_t)got < bytes)
+        return mt_fail(error, MT_ERR_FORMAT, offset + (uint64_t)got,
+                       "became shorter while it was read");
     return MT_OK;
 }
 
 /* ---- the header ------------------------------------------------------- */
 
-static bool is_locked(int fd)
+static enum mt_status running(struct mt_error *error)
+{
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "its process is still running");
+}
+
+/* If the system cannot say who holds the lock, the tape stays: taking it from a process that still
+ * writes would lose events. */
+static enum mt_status check_lock(int fd, struct mt_error *error)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-    return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (fcntl(fd, F_GETLK, &lock))
+        return fail_errno(error, "cannot tell whether its process is still running");
+    return lock.l_type == F_UNLCK ? MT_OK : running(error);
 }
 
-/* Some network disks know no locks; there, a process of that number counts. */
-static bool is_in_use(const struct mt_tape *tape, int fd)
+/* Some network disks have no locks. There, a process with that number counts. */
+static enum mt_status check_unused(const struct mt_tape *tape, int fd, struct mt_error *error)
 {
     if (tape->locked)
-        return is_locked(fd);
+        return check_lock(fd, error);
     return tape->process_id && tape->process_id <= INT32_MAX &&
-           (!kill((pid_t)tape->process_id, 0) || errno == EPERM);
+                   (!kill((pid_t)tape->process_id, 0) || errno == EPERM)
+               ? running(error)
+               : MT_OK;
+}
+
+/* Of the commit that counts: the other one may be half-written. A trace of no bytes has no
+ * events. */
+static bool commit_is_sound(const struct mt_tape *tape)
+{
+    const struct mt_tape_commit *commit = &tape->commits[atomic_load(&tape->current_commit) & 1u];
+
+    return commit->events_written <= MT_MAX_SEQ && commit->next_raw <= MT_MAX_SEQ &&
+           (commit->trace_bytes ||
+            !(commit->events_written | commit->next_raw | commit->dropped_written));
 }
 
 static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
@@ -65,7 +83,7 @@ static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
 
     if (tape->slots_offset != MT_TAPE_PAGE_BYTES || tape->slot_count < MT_TAPE_MIN_SLOTS ||
         tape->slot_count > MT_TAPE_MAX_SLOTS || tape->file_bytes != file_bytes ||
-        !tape->recording_id)
+        !tape->recording_id || !commit_is_sound(tape))
         return false;
     slots_end = MT_TAPE_PAGE_BYTES + (uint64_t)tape->slot_count * MT_SLOT_BYTES;
     return tape->definitions_offset == slots_end && file_bytes > slots_end &&
@@ -97,7 +115,7 @@ static enum mt_status read_header(int fd, struct mt_tape *tape, struct mt_error 
 
 static int open_file(const char *path)
 {
-    return open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 }
 
 bool mt_tape_is_in_use(const char *path)
@@ -108,12 +126,24 @@ bool mt_tape_is_in_use(const char *path)
 
     if (fd < 0)
         return false;
-    in_use = read_header(fd, &header, NULL) == MT_OK && is_in_use(&header, fd);
+    in_use = read_header(fd, &header, NULL) == MT_OK && check_unused(&header, fd, NULL) != MT_OK;
     close(fd);
     return in_use;
 }
 
 /* ---- what it holds ---------------------------------------------------- */
+
+/* Counts memory that is about to be used: whole pages of the mapping. */
+static enum mt_status charge(struct mt_tape *tape, uint64_t bytes, struct mt_error *error)
+{
+    uint64_t pages = mt_round_up(bytes, MT_TAPE_PAGE_BYTES);
+
+    if (!mt_memory_allows(pages))
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    mt_memory_taken(pages);
+    tape->charged_bytes += pages;
+    return MT_OK;
+}
 
 /* Empty slots stay untouched: they cost no memory. */
 static enum mt_status read_slot(int fd, struct mt_tape *tape, uint32_t index,
@@ -129,6 +159,9 @@ static enum mt_status read_slot(int fd, struct mt_tape *tape, uint32_t index,
     count = header[offsetof(struct mt_slot, committed) / sizeof(uint32_t)];
     if (!count || count > MT_SLOT_EVENTS)
         return MT_OK;
+    status = charge(tape, SLOT_HEADER_BYTES + count * sizeof *slot->events, error);
+    if (status != MT_OK)
+        return status;
     memcpy(slot, header, sizeof header);
     return read_at(fd, slot->events, count * sizeof *slot->events, offset + SLOT_HEADER_BYTES,
                    error);
@@ -136,15 +169,15 @@ static enum mt_status read_slot(int fd, struct mt_tape *tape, uint32_t index,
 
 static enum mt_status read_contents(int fd, struct mt_tape *tape, struct mt_error *error)
 {
-    enum mt_status status = MT_OK;
+    size_t definitions = (size_t)atomic_load(&tape->definitions_bytes);
+    enum mt_status status = charge(tape, MT_TAPE_PAGE_BYTES + definitions, error);
     uint32_t i;
 
     for (i = 0; i < tape->slot_count && status == MT_OK; i++)
         status = read_slot(fd, tape, i, error);
     if (status == MT_OK)
-        status =
-            read_at(fd, (char *)tape + tape->definitions_offset,
-                    (size_t)atomic_load(&tape->definitions_bytes), tape->definitions_offset, error);
+        status = read_at(fd, (char *)tape + tape->definitions_offset, definitions,
+                         tape->definitions_offset, error);
     return status;
 }
 
@@ -154,10 +187,11 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
     enum mt_status status = read_header(fd, &header, error);
     void *memory;
 
+    if (status == MT_OK)
+        status = check_unused(&header, fd, error);
     if (status != MT_OK)
         return status;
-    if (is_in_use(&header, fd))
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "its process is still running");
+    header.charged_bytes = 0;
     memory = mmap(NULL, header.file_bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
@@ -167,7 +201,7 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
     if (status == MT_OK)
         *tape = memory;
     else
-        (void)munmap(memory, header.file_bytes);
+        mt_tape_unmap(memory);
     return status;
 }
 

@@ -103,6 +103,7 @@ static void make_tape(struct tape_image *image, struct fuzz_input *input)
     head->definitions_capacity = LOG_BYTES;
     head->file_bytes = head->definitions_offset + LOG_BYTES;
     head->process_id = 4;
+    head->recording_id = 1;
     head->locked = 1;
     set_clock(head, input, shape);
     if (shape & 2)

@@ -1,0 +1,180 @@
+/* Tapes whose header a hostile or half-dead process left: what mt_tape_open refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "memory_budget.h"
+#include "tape_file.h"
+
+/* In place of libc's: a system that cannot say who holds a lock. */
+static bool locks_fail;
+
+int fcntl(int fd, int command, ...)
+{
+    static int (*real)(int, int, ...);
+    va_list arguments;
+    void *argument;
+
+    va_start(arguments, command);
+    argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (command == F_GETLK && locks_fail) {
+        errno = ENOLCK;
+        return -1;
+    }
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fcntl");
+    return real(fd, command, argument);
+}
+
+struct left {
+    char path[64];
+    struct mt_error error;
+};
+
+/* The tape of a process that has ended, with its header changed by `change`. */
+static void leave(struct left *left, void (*change)(struct mt_tape *tape))
+{
+    struct mt_own_file file;
+    struct mt_tape *tape = NULL;
+
+    memset(left, 0, sizeof *left);
+    snprintf(left->path, sizeof left->path, "/tmp/test_tape_read.%d.tape", (int)getpid());
+    unlink(left->path);
+    assert_int_equal(mt_tape_create(left->path, MT_TAPE_MIN_SLOTS, &tape, &file, &left->error),
+                     MT_OK);
+    if (change)
+        change(tape);
+    mt_own_file_close(&file);
+    mt_tape_unmap(tape);
+}
+
+static enum mt_status read_tape(struct left *left)
+{
+    struct mt_tape *tape = NULL;
+    enum mt_status status = mt_tape_open(left->path, &tape, &left->error);
+
+    mt_tape_unmap(tape);
+    return status;
+}
+
+static void check_refused(void (*change)(struct mt_tape *tape))
+{
+    struct left left;
+
+    leave(&left, change);
+    assert_int_equal(read_tape(&left), MT_ERR_FORMAT);
+    assert_string_equal(left.error.text, "damaged");
+    unlink(left.path);
+}
+
+/* ---- the commit ------------------------------------------------------- */
+
+static void write_everything(struct mt_tape *tape)
+{
+    tape->commits[0] = (struct mt_tape_commit){.trace_bytes = 100, .events_written = UINT64_MAX};
+}
+
+static void write_too_much(struct mt_tape *tape)
+{
+    tape->commits[0] =
+        (struct mt_tape_commit){.trace_bytes = 100, .events_written = MT_MAX_SEQ + 1};
+}
+
+static void take_too_much(struct mt_tape *tape)
+{
+    tape->commits[0] = (struct mt_tape_commit){.trace_bytes = 100, .next_raw = MT_MAX_SEQ + 1};
+}
+
+static void write_into_nothing(struct mt_tape *tape)
+{
+    tape->commits[0] = (struct mt_tape_commit){.events_written = 1};
+}
+
+static void tear_the_other_commit(struct mt_tape *tape)
+{
+    write_everything(tape);
+    tape->commits[1] = tape->commits[0];
+    tape->commits[0] = (struct mt_tape_commit){.trace_bytes = 100, .events_written = MT_MAX_SEQ};
+}
+
+static void commits_out_of_bounds(void **state)
+{
+    struct left left;
+
+    (void)state;
+    check_refused(write_everything);
+    check_refused(write_too_much);
+    check_refused(take_too_much);
+    check_refused(write_into_nothing);
+    leave(&left, tear_the_other_commit);
+    assert_int_equal(read_tape(&left), MT_OK);
+    unlink(left.path);
+}
+
+/* ---- is it in use? ---------------------------------------------------- */
+
+/* What nobody can tell counts as in use. */
+static void lock_that_cannot_be_read(void **state)
+{
+    struct left left;
+
+    (void)state;
+    leave(&left, NULL);
+    assert_false(mt_tape_is_in_use(left.path));
+    locks_fail = true;
+    assert_true(mt_tape_is_in_use(left.path));
+    assert_int_equal(read_tape(&left), MT_ERR_IO);
+    locks_fail = false;
+    assert_non_null(strstr(left.error.text, "cannot tell whether its process is still running"));
+    assert_int_equal(read_tape(&left), MT_OK);
+    unlink(left.path);
+}
+
+/* ---- memory ----------------------------------------------------------- */
+
+enum { USED_SLOTS = 8 };
+
+static void fill_slots(struct mt_tape *tape)
+{
+    for (uint32_t i = 0; i < USED_SLOTS; i++)
+        atomic_store(&mt_tape_slot(tape, i)->committed, MT_SLOT_EVENTS);
+}
+
+static void memory_counts(void **state)
+{
+    const uint64_t needed = MT_TAPE_PAGE_BYTES + USED_SLOTS * (uint64_t)MT_SLOT_BYTES;
+    struct left left;
+
+    (void)state;
+    leave(&left, fill_slots);
+    mt_memory_budget_set(mt_memory_in_use() + needed - 1);
+    assert_int_equal(read_tape(&left), MT_ERR_MEMORY);
+    assert_int_not_equal(mt_memory_refused(), 0);
+    assert_int_equal(mt_memory_in_use(), 0);
+    mt_memory_budget_set(mt_memory_in_use() + needed);
+    assert_int_equal(read_tape(&left), MT_OK);
+    assert_int_equal(mt_memory_in_use(), 0);
+    mt_memory_budget_set(0);
+    unlink(left.path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commits_out_of_bounds),
+        cmocka_unit_test(lock_that_cannot_be_read),
+        cmocka_unit_test(memory_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
