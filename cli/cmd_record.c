@@ -15,7 +15,7 @@
 #include "probe_cupti.h"
 #include "program_kind.h"
 #include "record_output.h"
-#include "redact_trace.h"
+#include "redaction.h"
 #include "trace_place.h"
 #include "util.h"
 
@@ -371,27 +371,9 @@ static void say_buffer(struct mt_buf *out)
     mt_buf_release(out);
 }
 
-/* All traces of a run share a salt: what is equal in them stays equal. */
-static void redact(struct mt_trace_end *end, const struct mt_redaction *redaction)
-{
-    struct mt_error error = {.offset = MT_NO_OFFSET};
-
-    /* a tape beside it belongs to the bytes that are there now */
-    if (end->state != MT_TRACE_WHOLE && end->state != MT_TRACE_RECOVERED) {
-        mt_say("'%s' is not redacted, nor is its tape: its recording has not ended or could not be "
-               "recovered; after 'memtrace recover', redact it with 'memtrace import --redact'",
-               end->path);
-        return;
-    }
-    if (mt_trace_redact(end->path, redaction, &error) == MT_OK)
-        return;
-    mt_say("'%s' could not be redacted: %s", end->path, error.text);
-    end->state = MT_TRACE_FAILED;
-    end->error = error;
-}
-
-/* Ends every trace of the run and says what became of it, one by one. False if
- * anything that was recorded is not in them. */
+/* Ends every trace of the run and says what became of it, one by one. All traces share a
+ * salt: what is equal in them stays equal. False if anything that was recorded is not in
+ * them, or if one could not be redacted. */
 static bool end_traces(const struct recording *recording, char **traces, size_t count)
 {
     struct mt_buf out = {0};
@@ -405,10 +387,9 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
         json_begin(recording, &json, &out);
     for (i = 0; i < count; i++) {
         now = now_ms();
-        mt_trace_end(&end, traces[i], now < last_ms ? (unsigned)(last_ms - now) : 0, NULL);
-        if (recording->redact)
-            redact(&end, &recording->redaction);
-        complete &= mt_trace_end_is_complete(&end);
+        mt_trace_end(&end, traces[i], now < last_ms ? (unsigned)(last_ms - now) : 0,
+                     recording->redact ? &recording->redaction : NULL);
+        complete &= mt_trace_end_is_complete(&end) && end.redaction_error.status == MT_OK;
         if (recording->json) {
             mt_json_trace_end(&json, &end);
             continue;

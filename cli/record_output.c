@@ -159,11 +159,24 @@ static void add_faults(const struct lines *lines)
     }
 }
 
+static void add_redaction(const struct lines *lines)
+{
+    const struct mt_error *error = &lines->end->redaction_error;
+
+    if (error->status == MT_OK)
+        return;
+    begin_line(lines);
+    mt_buf_add_text(lines->out, "not redacted: ");
+    mt_buf_add_printable(lines->out, error->text, strlen(error->text));
+    mt_buf_add_char(lines->out, '\n');
+}
+
 void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
                       bool only_faults)
 {
     const struct lines lines = {out, end, before};
 
+    add_redaction(&lines);
     switch (end->state) {
     case MT_TRACE_RUNNING:
         begin_line(&lines);
@@ -268,5 +281,7 @@ void mt_json_trace_end(struct mt_json *json, const struct mt_trace_end *end)
     else
         json_readable(json, end);
     mt_json_text(json, "error", failed ? end->error.text : NULL);
+    if (end->redaction_error.status != MT_OK)
+        mt_json_text(json, "redaction_error", end->redaction_error.text);
     mt_json_object_end(json);
 }

@@ -44,8 +44,8 @@ static bool begins_with(const char *text, size_t length, const char *start)
 
 /* ---- files ----------------------------------------------------------------------- */
 
-/* What stands behind one of these is the same on every machine. The first that is in a
- * path counts. */
+/* What follows one of these is the same on every machine. The first of this list that
+ * occurs in a path counts, at its last place there. */
 static const char *const public_parts[] = {
     "/site-packages/", "/dist-packages/", "/lib/python2",        "/lib/python3",
     "/lib64/python3",  "/torch/nn/",      "/torch/optim/",       "/torch/autograd/",
@@ -54,9 +54,12 @@ static const char *const public_parts[] = {
 };
 
 static const char *const system_folders[] = {
-    "/redacted/",    "/usr/lib/",   "/usr/lib64/",     "/lib/", "/lib64/",
-    "/usr/include/", "/usr/share/", "/usr/local/cuda", "/dev/", "/proc/self/",
+    "/redacted/", "/usr/lib/",     "/usr/lib64/", "/lib/",
+    "/lib64/",    "/usr/include/", "/usr/share/", "/usr/local/cuda",
 };
+
+/* Only files that lie in the folder itself: /dev/shm holds files of users. */
+static const char device_folder[] = "/dev/";
 
 static const char *const public_relative[] = {"redacted/", "torch/", "aten/", "c10/"};
 
@@ -97,7 +100,9 @@ static size_t folder_length(const char *text, size_t length)
 
 static bool is_public_file(const char *text, size_t length)
 {
-    if (!folder_length(text, length) || *text == '<' || *text == '[')
+    size_t folder = folder_length(text, length);
+
+    if (!folder || (folder == sizeof device_folder - 1 && begins_with(text, length, device_folder)))
         return true;
     if (has_parent(text, length) || public_part(text, length) < length)
         return false;
@@ -116,7 +121,7 @@ static bool is_compiled(const char *text, size_t length)
     return false;
 }
 
-static void redact_file(const struct mt_redaction *redaction, const char *text, size_t length,
+static void redact_path(const struct mt_redaction *redaction, const char *text, size_t length,
                         struct mt_buf *out)
 {
     size_t part = public_part(text, length), folder = folder_length(text, length);
@@ -136,12 +141,38 @@ static void redact_file(const struct mt_redaction *redaction, const char *text, 
     }
 }
 
-/* ---- paths within words ---------------------------------------------------------- */
-
 static bool ends_path(char c)
 {
     return (unsigned char)c <= ' ' || strchr("\"'()[]{},;|", c);
 }
+
+/* "<frozen runpy>", "[libcuda.so.1]": what has no path stays. */
+static void redact_marked(const struct mt_redaction *redaction, const char *text, size_t length,
+                          struct mt_buf *out)
+{
+    size_t at = 0, end;
+
+    while (at < length) {
+        for (end = at; end < length && !ends_path(text[end]) && !strchr("<>", text[end]);)
+            end++;
+        if (end > at)
+            redact_path(redaction, text + at, end - at, out);
+        else
+            mt_buf_add_char(out, text[end++]);
+        at = end;
+    }
+}
+
+static void redact_file(const struct mt_redaction *redaction, const char *text, size_t length,
+                        struct mt_buf *out)
+{
+    if (length && (*text == '<' || *text == '['))
+        redact_marked(redaction, text, length, out);
+    else
+        redact_path(redaction, text, length, out);
+}
+
+/* ---- paths within words ---------------------------------------------------------- */
 
 /* Where a path may begin: not in the middle of a word such as "a/b". */
 static bool may_begin_path(const char *text, size_t at)
@@ -158,7 +189,7 @@ static void redact_words(const struct mt_redaction *redaction, const char *text,
         for (end = at; end < length && may_begin_path(text, at) && !ends_path(text[end]);)
             end++;
         if (end > at + 1) {
-            redact_file(redaction, text + at, end - at, out);
+            redact_path(redaction, text + at, end - at, out);
             at = end;
         } else {
             mt_buf_add_char(out, text[at++]);
@@ -177,6 +208,7 @@ static bool is_common_thread(const char *text, size_t length)
     return !length || begins_with_one(text, length, starts, MT_ARRAY_LEN(starts));
 }
 
+/* A name that its owner chose does not begin like one of ours. */
 static bool is_hashed_name(const char *text, size_t length, const char *prefix)
 {
     size_t prefix_length = strlen(prefix);
@@ -188,12 +220,14 @@ static bool is_hashed_name(const char *text, size_t length, const char *prefix)
 static void redact_name(const struct mt_redaction *redaction, const char *prefix, const char *text,
                         size_t length, struct mt_buf *out)
 {
+    char kind = prefix[strlen("redacted-")];
+
     if (!length || is_hashed_name(text, length, prefix)) {
         mt_buf_add(out, text, length);
         return;
     }
     mt_buf_add_text(out, prefix);
-    add_hash(redaction, *prefix, text, length, out);
+    add_hash(redaction, kind, text, length, out);
 }
 
 void mt_redact(const struct mt_redaction *redaction, enum mt_text_kind kind, const char *text,
@@ -202,14 +236,14 @@ void mt_redact(const struct mt_redaction *redaction, enum mt_text_kind kind, con
     switch (kind) {
     case MT_TEXT_FILE: redact_file(redaction, text, length, out); return;
     case MT_TEXT_WORDS: redact_words(redaction, text, length, out); return;
-    case MT_TEXT_HOST: redact_name(redaction, "host-", text, length, out); return;
-    case MT_TEXT_COMMAND: redact_name(redaction, "command-", text, length, out); return;
+    case MT_TEXT_HOST: redact_name(redaction, "redacted-host-", text, length, out); return;
+    case MT_TEXT_COMMAND: redact_name(redaction, "redacted-command-", text, length, out); return;
     case MT_TEXT_THREAD: break;
     }
     if (is_common_thread(text, length))
         redact_words(redaction, text, length, out);
     else
-        redact_name(redaction, "thread-", text, length, out);
+        redact_name(redaction, "redacted-thread-", text, length, out);
 }
 
 bool mt_text_identifies(enum mt_text_kind kind, const char *text, size_t length)

@@ -1,6 +1,7 @@
 #include "redact_trace.h"
 
 #include "output_file.h"
+#include "recover.h"
 #include "redacted_source.h"
 #include "trace.h"
 
@@ -21,7 +22,7 @@ static enum mt_status copy_events(struct mt_source *source, struct mt_writer *wr
     if (source->integrity.frames_damaged || source->integrity.events_invalid ||
         source->integrity.events_unknown)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "it is damaged and was not redacted: import --redact makes a redacted copy");
+                       "it is damaged: 'memtrace import --redact' makes a redacted copy");
     return source->integrity.closed ? mt_writer_finish(writer, error)
                                     : mt_writer_flush(writer, error);
 }
@@ -45,8 +46,12 @@ enum mt_status mt_trace_redact(const char *path, const struct mt_redaction *reda
         .is_private = true, .is_durable = true, .kind = "a trace", .is_own = mt_trace_probe};
     struct mt_output output;
     struct mt_source *source = NULL;
-    enum mt_status status = mt_trace_open(path, &source, error);
+    enum mt_status status;
 
+    if (mt_recover_is_needed(path))
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "its tape was not added to it: run 'memtrace recover' first");
+    status = mt_trace_open(path, &source, error);
     if (status != MT_OK)
         return status;
     source = mt_redacted_source(source, redaction);

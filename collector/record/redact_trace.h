@@ -6,8 +6,9 @@
 #include "status.h"
 
 /* Replaces the trace at `path` by a redacted one in one step; its mode stays. On failure
- * the file stays as it was: it still holds everything. A damaged trace is refused, one
- * that is cut stays cut. Costs reading and writing the trace; memory grows with symbols. */
+ * the file stays as it was: it still holds everything. A damaged trace is refused, and
+ * one with a tape beside it (MT_ERR_USAGE); one that is cut stays cut. Costs reading and writing
+ * the trace; memory grows with symbols. */
 enum mt_status mt_trace_redact(const char *path, const struct mt_redaction *redaction,
                                struct mt_error *error) MT_MUST_USE;
 

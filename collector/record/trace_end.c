@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "redact_trace.h"
+
 enum { LOOK_AGAIN_MS = 20 };
 
 static void sleep_ms(unsigned ms)
@@ -57,29 +59,44 @@ bool mt_trace_end_is_complete(const struct mt_trace_end *end)
            !end->summary.dropped;
 }
 
+/* A tape belongs to the trace as it is: only a trace without one is redacted. */
+static void redact(struct mt_trace_end *end, const struct mt_redaction *redaction)
+{
+    struct mt_error *error = &end->redaction_error;
+
+    if (!redaction)
+        return;
+    if (end->state == MT_TRACE_RUNNING || end->state == MT_TRACE_FAILED)
+        error->status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                                "its recording has not ended or could not be recovered; after "
+                                "'memtrace recover', redact it with 'memtrace import --redact'");
+    else
+        error->status = mt_trace_redact(end->path, redaction, error);
+}
+
 void mt_trace_end(struct mt_trace_end *end, const char *path, unsigned patience_ms,
-                  const struct mt_finalize_options *options)
+                  const struct mt_redaction *redaction)
 {
     enum mt_status status;
 
     memset(end, 0, sizeof *end);
     end->path = path;
-    end->error.offset = end->native_error.offset = MT_NO_OFFSET;
+    end->error.offset = end->native_error.offset = end->redaction_error.offset = MT_NO_OFFSET;
     end->state = MT_TRACE_WHOLE;
     status = recover(end, patience_ms);
-    if (status == MT_ERR_USAGE) {
+    if (status == MT_ERR_USAGE)
         end->state = MT_TRACE_RUNNING;
-        return;
-    }
+    else if (status != MT_OK)
+        end->state = MT_TRACE_FAILED;
+    else
+        end->native_error.status = mt_trace_finalize(path, NULL, &end->native, &end->native_error);
+    redact(end, redaction);
     if (status == MT_OK) {
-        end->native_error.status =
-            mt_trace_finalize(path, options, &end->native, &end->native_error);
         status = mt_trace_summarize(path, &end->summary, &end->error);
+        end->state = status == MT_OK ? end->state : MT_TRACE_FAILED;
     }
-    if (status == MT_OK) {
+    if (status == MT_OK)
         judge(end);
-        return;
-    }
-    end->state = MT_TRACE_FAILED;
-    end->error.status = status;
+    else if (end->state == MT_TRACE_FAILED)
+        end->error.status = status;
 }

@@ -1,10 +1,12 @@
-/* What is done with a trace when its process has ended: its tape is folded in
- * if there still is one, addresses become names, and its numbers are read. */
+/* What is done with a trace when its process has ended: its tape is folded in if there
+ * still is one, addresses become names, what identifies somebody is replaced if that was
+ * asked for, and its numbers are read. */
 #ifndef MT_RECORD_TRACE_END_H
 #define MT_RECORD_TRACE_END_H
 
 #include "finalize.h"
 #include "recover.h"
+#include "redaction.h"
 #include "trace_summary.h"
 
 enum mt_trace_state {
@@ -21,6 +23,7 @@ struct mt_trace_end {
     struct mt_recovery recovery; /* has_tape: what the tape said, whatever came of it */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
+    struct mt_error redaction_error; /* status MT_OK: redacted, or nobody asked for it */
     struct mt_trace_summary summary; /* WHOLE, RECOVERED, INCOMPLETE */
     struct mt_error error;           /* INCOMPLETE, FAILED */
 };
@@ -28,9 +31,11 @@ struct mt_trace_end {
 /* Is all that was recorded in the trace: whole or recovered, and nothing lost? */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
-/* A process that still runs may have until `patience_ms` to end. Cost: reading
- * the trace once; writing it anew if there was a tape or native frames. */
+/* A process that still runs may have until `patience_ms` to end. `redaction` NULL: nothing
+ * is redacted. Whatever fails, the trace stays readable and holds what it held before. Cost:
+ * reading the trace once; writing it again for a tape, for native frames and for the
+ * redaction. */
 void mt_trace_end(struct mt_trace_end *end, const char *path, unsigned patience_ms,
-                  const struct mt_finalize_options *options);
+                  const struct mt_redaction *redaction);
 
 #endif

@@ -8,6 +8,7 @@ import os
 import pathlib
 import pickle
 import re
+import signal
 import struct
 import sys
 
@@ -80,7 +81,7 @@ def recorded(bench):
         events, facts = contents(bench, trace)
         text = json.dumps(events) + facts.replace(str(trace), "").replace("run.trace.zst", "")
         host = json.loads(facts)["header"]["host"]
-        check(re.fullmatch("host-[0-9a-f]{12}", host), f"{words}: host {host}, {done.stderr}")
+        check(re.fullmatch("redacted-host-[0-9a-f]{12}", host), f"{words}: host {host}, {done.stderr}")
         for secret in (str(bench.build), os.path.dirname(bench.recorded)):
             check(secret not in text, f"{words}: {secret} in {text[:2000]}")
         found = secrets(bench, trace)
@@ -88,6 +89,42 @@ def recorded(bench):
         bench.check_whole(trace)
         bench.check_left("run.trace.zst")
         trace.unlink()
+
+
+# Run by the command when its recording has ended: memtrace, its parent, cannot write files now.
+FULL = "import os, resource; resource.prlimit({pid}, resource.RLIMIT_FSIZE, (64, 64))"
+
+
+def let_writes_fail():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def not_redacted(bench):
+    """What redaction cannot write stays as it was; text and JSON say so, and nothing else is wrong."""
+    script = f"{bench.recorded} exit 0; {sys.executable} -c '{FULL.format(pid='$PPID')}'".replace("'", '"')
+    for flags in ((), ("--json",), ("--strict",)):
+        done = bench.run(bench.memtrace, "record", "--redact", *flags, "-o", "run.trace.zst", "--", "sh", "-c", script,
+                         preexec_fn=let_writes_fail)
+        text = done.stderr.decode()
+        check(done.returncode == (5 if "--strict" in flags else 0), f"{done}")
+        if "--json" in flags:
+            trace = json.loads(text.splitlines()[-1])["traces"][0]
+            check(trace["state"] == "whole" and trace["complete"] and trace["events"] and not trace["error"],
+                  f"{trace}")
+            check("File too large" in trace["redaction_error"], f"{trace}")
+        else:
+            check("not redacted: File too large" in text and "tape" not in text and " events in " in text, text)
+        check(bench.run(bench.memtrace, "info", "run.trace.zst").returncode == 0, "it can be read")
+        bench.check_left("run.trace.zst")
+        (bench.work / "run.trace.zst").unlink()
+
+
+def sizes(bench):
+    """The size that record says is that of the redacted trace."""
+    done = bench.run(bench.memtrace, "record", "--redact", "--with-env", "--json", "-o", "run.trace.zst", "--",
+                     bench.recorded, "exit", "0")
+    trace = json.loads(done.stderr.splitlines()[-1])["traces"][0]
+    check(trace["bytes"] == (bench.work / "run.trace.zst").stat().st_size, f"{trace}")
 
 
 GETRANDOM = {"x86_64": 318, "aarch64": 278}
@@ -133,4 +170,4 @@ def fixtures(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([imported, recorded, without_random, fixtures]))
+    sys.exit(main([imported, recorded, not_redacted, sizes, without_random, fixtures]))
