@@ -142,9 +142,9 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
     for (i = 0; i < recorded->lost.count; i++) {
         const char *why;
 
-        if (recorded->lost.reasons[i].name == MT_NO_ID)
+        why = mt_lost_events_why(&recorded->lost, i, symbols);
+        if (!why)
             continue;
-        why = mt_symbols_text(symbols, recorded->lost.reasons[i].name);
         add_label(out, "");
         mt_buf_printf(out, "%12s ", mt_format_count(count, recorded->lost.reasons[i].events));
         mt_buf_add_printable(out, why, strlen(why));
@@ -214,10 +214,7 @@ static void json_dropped(struct mt_json *json, const struct mt_info_recorded *re
             continue;
         mt_json_object_begin(json, NULL);
         mt_json_u64(json, "events", recorded->lost.reasons[i].events);
-        mt_json_text(json, "why",
-                     recorded->lost.reasons[i].name == MT_NO_ID
-                         ? NULL
-                         : mt_symbols_text(symbols, recorded->lost.reasons[i].name));
+        mt_json_text(json, "why", mt_lost_events_why(&recorded->lost, i, symbols));
         mt_json_object_end(json);
     }
     mt_json_list_end(&list);

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "event.h"
+#include "symbols.h"
 
 #define MT_LOST_REASONS 16
 
@@ -13,11 +13,16 @@ struct mt_lost_events {
     struct mt_lost_reason {
         uint32_t name; /* of the symbols; MT_NO_ID = none was given */
         uint64_t events;
-    } reasons[MT_LOST_REASONS]; /* in order of appearance; the last stands for all further ones */
+    } reasons[MT_LOST_REASONS]; /* in order of appearance */
     size_t count;
+    bool has_others; /* the last entry stands for several reasons */
 };
 
 /* Adds an event of any kind. */
 void mt_lost_events_add(struct mt_lost_events *lost, const struct mt_event *event);
+
+/* The words for an entry; NULL = no reason was given. */
+const char *mt_lost_events_why(const struct mt_lost_events *lost, size_t entry,
+                               const struct mt_symbols *symbols);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "util.h"
+
 enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum mt_text_kind kind,
                                       uint32_t string, uint32_t *id)
 {
@@ -60,16 +62,33 @@ static enum mt_status copy_devices(const struct mt_symbols_copy *copy)
     return status;
 }
 
+/* Two heaps of one name would be one heap: redaction can make names equal. */
+static enum mt_status add_heap(const struct mt_symbols_copy *copy, uint32_t name, uint32_t wanted)
+{
+    struct mt_buf text = {0};
+    enum mt_status status;
+    uint32_t id;
+
+    status = mt_symbols_heap(copy->to, name, &id);
+    if (status != MT_OK || id == wanted)
+        return status;
+    mt_buf_printf(&text, "%s#%u", mt_symbols_text(copy->to, name), wanted);
+    status =
+        text.failed ? MT_ERR_MEMORY : mt_symbols_string(copy->to, text.data, text.length, &name);
+    mt_buf_release(&text);
+    return status == MT_OK ? same_id(mt_symbols_heap(copy->to, name, &id), &id, wanted) : status;
+}
+
 static enum mt_status copy_heaps(const struct mt_symbols_copy *copy)
 {
     const struct mt_symbols *from = copy->from;
     enum mt_status status = MT_OK;
-    uint32_t i, name, id;
+    uint32_t i, name;
 
     for (i = copy->to->heap_count; i < from->heap_count && status == MT_OK; i++) {
         status = mt_symbols_copy_string(copy, MT_TEXT_WORDS, from->heaps[i].name, &name);
         if (status == MT_OK)
-            status = same_id(mt_symbols_heap(copy->to, name, &id), &id, i);
+            status = add_heap(copy, name, i);
     }
     return status;
 }
@@ -80,6 +99,7 @@ enum mt_status mt_symbols_copy_tables(const struct mt_symbols_copy *copy)
     enum mt_status status = copy_threads(copy);
     uint32_t i, id;
 
+    copy->to->frames_cut = mt_max_u64(copy->to->frames_cut, from->frames_cut);
     if (status == MT_OK)
         status = copy_devices(copy);
     if (status == MT_OK)

@@ -16,9 +16,9 @@ struct mt_symbols_copy {
 enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum mt_text_kind kind,
                                       uint32_t string, uint32_t *id) MT_MUST_USE;
 
-/* Copies what the small tables have more than at the last call. Device descriptions and
- * the name of thread 0 may have changed: they are copied each time. MT_ERR_FORMAT if an
- * id does not stay. */
+/* Copies what was added to the small tables since the last call, and frames_cut. Device
+ * descriptions and the name of thread 0 may have changed: they are copied each time. A heap
+ * whose name exists gets another one. MT_ERR_FORMAT if an id does not stay. */
 enum mt_status mt_symbols_copy_tables(const struct mt_symbols_copy *copy) MT_MUST_USE;
 
 #endif

@@ -266,6 +266,8 @@ void mt_collect_emit(const struct mt_raw_event *event)
 
 void mt_collect_stacks(struct mt_raw_event *event)
 {
+    if (writer_failed())
+        return; /* the event will only be counted */
     if (!mt_settings->free_stacks &&
         (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
         return;

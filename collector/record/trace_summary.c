@@ -176,17 +176,17 @@ static enum mt_status add_batch(struct summing *summing, const struct mt_event_b
 /* A reason with 0 events means that names are missing. */
 static void name_lost(const struct summing *summing, struct mt_trace_summary *summary)
 {
+    const struct mt_lost_events *lost = &summing->lost;
+    const size_t most = MT_ARRAY_LEN(summary->lost);
     size_t i;
 
-    for (i = 0; i < summing->lost.count; i++) {
-        const struct mt_lost_reason *reason = &summing->lost.reasons[i];
-        bool fits = summary->lost_count < MT_ARRAY_LEN(summary->lost);
-        struct mt_lost_text *text =
-            &summary->lost[fits ? summary->lost_count++ : MT_ARRAY_LEN(summary->lost) - 1];
-        text->events += reason->events;
-        if (fits && reason->name != MT_NO_ID)
-            snprintf(text->why, sizeof text->why, "%s",
-                     mt_symbols_text(&summing->source->symbols, reason->name));
+    summary->lost_count = mt_min_u64(lost->count, most);
+    for (i = 0; i < lost->count; i++) {
+        struct mt_lost_text *text = &summary->lost[mt_min_u64(i, most - 1)];
+        const char *why =
+            i < most ? mt_lost_events_why(lost, i, &summing->source->symbols) : "other reasons";
+        text->events += lost->reasons[i].events;
+        snprintf(text->why, sizeof text->why, "%s", why ? why : "");
     }
 }
 

@@ -95,18 +95,26 @@ static uint32_t committed_in(const struct mt_slot *slot)
     return count <= MT_SLOT_EVENTS ? count : 0;
 }
 
-/* Looks at all slots once: what is committed later belongs to a later pass. */
-static size_t look(struct mt_drain *drain)
+/* Committed events of this pass that are not taken yet. */
+static size_t count_left(const struct mt_drain *drain)
 {
     size_t count = 0;
     uint32_t i;
 
-    for (i = 0; i < drain->tape->slot_count; i++) {
-        drain->seen[i] = committed_in(mt_tape_slot(drain->tape, i));
+    for (i = 0; i < drain->tape->slot_count; i++)
         if (drain->seen[i] > drain->taken[i])
             count += drain->seen[i] - drain->taken[i];
-    }
     return count;
+}
+
+/* Looks at all slots once: what is committed later belongs to a later pass. */
+static size_t look(struct mt_drain *drain)
+{
+    uint32_t i;
+
+    for (i = 0; i < drain->tape->slot_count; i++)
+        drain->seen[i] = committed_in(mt_tape_slot(drain->tape, i));
+    return count_left(drain);
 }
 
 static enum mt_status make_window(struct mt_drain *drain, size_t count)
@@ -334,7 +342,6 @@ static enum mt_status skip_to(struct mt_drain *drain, struct mt_writer *writer, 
 
     drain->next_raw = until;
     result->missing += count;
-    advance_slots(drain);
     return say_dropped(drain, writer, count, why, result, error);
 }
 
@@ -365,28 +372,83 @@ static enum mt_status say_new_drops(struct mt_drain *drain, struct mt_writer *wr
                  : MT_OK;
 }
 
-/* Everything up to the first number that is taken but not committed; *left:
- * committed events behind it. */
-static enum mt_status pass_dense(struct mt_drain *drain, struct mt_writer *writer, uint64_t *left,
-                                 struct mt_drain_result *result, struct mt_error *error)
+/* A window for all committed events, and what they refer to. Definitions precede the
+ * events that refer to them in the tape, so they are read after the events were looked at. */
+static enum mt_status begin_window(struct mt_drain *drain, size_t *window, struct mt_error *error)
 {
-    size_t window = look(drain), before = result->events;
     bool header_changed;
-    uint32_t index;
     enum mt_status status;
 
-    /* definitions precede the events that refer to them in the tape, so they
-     * are read after the events were looked at */
+    *window = look(drain);
     status = mt_drain_definitions(drain, &header_changed);
     if (status == MT_OK)
-        status = make_window(drain, window);
+        status = make_window(drain, *window);
+    return status == MT_OK ? MT_OK
+                           : mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+}
+
+/* Everything up to the first number that is taken but not committed. */
+static enum mt_status pass_dense(struct mt_drain *drain, struct mt_writer *writer,
+                                 struct mt_drain_result *result, struct mt_error *error)
+{
+    size_t window;
+    uint32_t index;
+    enum mt_status status = begin_window(drain, &window, error);
+
     if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+        return status;
     for (index = 0; index < drain->tape->slot_count; index++)
         lay_slot(drain, index, window);
     status = pass_window(drain, writer, window, result, error);
-    *left = window - (result->events - before);
+    result->waiting = count_left(drain);
     return status;
+}
+
+/* A living process: one gap at a time, each after its own time of waiting. */
+static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
+                               struct mt_drain_result *result, struct mt_error *error)
+{
+    uint64_t lowest = lowest_left(drain);
+    enum mt_status status;
+
+    if (lowest == UINT64_MAX)
+        return MT_OK;
+    status =
+        skip_to(drain, writer, lowest, "a thread left off while recording them", result, error);
+    return status == MT_OK ? pass_dense(drain, writer, result, error) : status;
+}
+
+/* ---- a dead tape ------------------------------------------------------ */
+
+static int by_number(const void *a, const void *b)
+{
+    const struct mt_raw_event *const *left = a, *const *right = b;
+
+    return ((*left)->seq > (*right)->seq) - ((*left)->seq < (*right)->seq);
+}
+
+static uint32_t thread_of(const struct mt_drain *drain, const struct mt_raw_event *event)
+{
+    const char *slots = (const char *)mt_tape_slot(drain->tape, 0);
+    size_t index = (size_t)((const char *)event - slots) / MT_SLOT_BYTES;
+
+    return mt_tape_slot(drain->tape, (uint32_t)index)->thread;
+}
+
+/* Takes all committed events into the window, in order of their numbers. */
+static void take_all(struct mt_drain *drain)
+{
+    size_t count = 0;
+    uint32_t index, i;
+
+    for (index = 0; index < drain->tape->slot_count; index++) {
+        const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
+        for (i = drain->taken[index]; i < drain->seen[index]; i++)
+            drain->window[count++] = &slot->events[i];
+        drain->taken[index] = (uint32_t)mt_max_u64(drain->taken[index], drain->seen[index]);
+    }
+    if (count)
+        qsort(drain->window, count, sizeof(void *), by_number);
 }
 
 /* Numbers behind the last event: taken, but never committed. */
@@ -400,30 +462,30 @@ static enum mt_status pass_end(struct mt_drain *drain, struct mt_writer *writer,
                : MT_OK;
 }
 
-/* A dead process left at most one gap a thread; more are damage. */
-static enum mt_status pass_gaps(struct mt_drain *drain, struct mt_writer *writer,
-                                enum mt_drain_mode mode, struct mt_drain_result *result,
-                                struct mt_error *error)
+/* A dead process left at most one gap a thread; more are damage. Its numbers may be
+ * anything, so they are sorted: as many passes as gaps would be quadratic. */
+static enum mt_status pass_dead(struct mt_drain *drain, struct mt_writer *writer,
+                                struct mt_drain_result *result, struct mt_error *error)
 {
-    /* a living process: one at a time, each after its own time of waiting */
-    uint32_t gaps = mode == MT_DRAIN_DEAD ? drain->tape->slot_count : 1;
-    uint64_t lowest = lowest_left(drain);
-    enum mt_status status = MT_OK;
+    uint32_t gaps_left = drain->tape->slot_count;
+    size_t window, i;
+    enum mt_status status = begin_window(drain, &window, error);
 
-    for (; gaps && lowest != UINT64_MAX && status == MT_OK; gaps--) {
-        status = skip_to(drain, writer, lowest,
-                         mode == MT_DRAIN_DEAD ? ended_while_recording
-                                               : "a thread left off while recording them",
-                         result, error);
+    if (status == MT_OK)
+        take_all(drain);
+    for (i = 0; i < window && status == MT_OK; i++) {
+        const struct mt_raw_event *event = drain->window[i];
+        if (event->seq < drain->next_raw)
+            continue; /* in the trace already, or a second one of this number */
+        if (event->seq > drain->next_raw && !gaps_left--)
+            return say_dropped(drain, writer, window - i, "the tape is damaged", result, error);
+        if (event->seq > drain->next_raw)
+            status = skip_to(drain, writer, event->seq, ended_while_recording, result, error);
+        drain->next_raw = event->seq + 1;
         if (status == MT_OK)
-            status = pass_dense(drain, writer, &result->waiting, result, error);
-        lowest = lowest_left(drain);
+            status = pass_on(drain, writer, event, thread_of(drain, event), result, error);
     }
-    if (status != MT_OK || mode != MT_DRAIN_DEAD)
-        return status;
-    if (lowest != UINT64_MAX)
-        return say_dropped(drain, writer, result->waiting, "the tape is damaged", result, error);
-    return pass_end(drain, writer, result, error);
+    return status == MT_OK ? pass_end(drain, writer, result, error) : status;
 }
 
 enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
@@ -434,9 +496,10 @@ enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,
 
     *result = (struct mt_drain_result){0};
     take_clock(drain);
-    status = pass_dense(drain, writer, &result->waiting, result, error);
-    if (status == MT_OK && mode != MT_DRAIN_LIVE)
-        status = pass_gaps(drain, writer, mode, result, error);
+    status = mode == MT_DRAIN_DEAD ? pass_dead(drain, writer, result, error)
+                                   : pass_dense(drain, writer, result, error);
+    if (status == MT_OK && mode == MT_DRAIN_SKIP)
+        status = pass_gap(drain, writer, result, error);
     return status == MT_OK ? say_new_drops(drain, writer, result, error) : status;
 }
 

@@ -130,12 +130,24 @@ static enum mt_status copy_old(struct job *job, struct mt_error *error)
     return status == MT_END ? check_old(job, error) : status;
 }
 
+/* What the writer refuses (order, bounds) is not a wrong use of it here: the tape says so. */
+static enum mt_status blame_tape(enum mt_status status, struct mt_error *error)
+{
+    struct mt_error refused = error ? *error : (struct mt_error){.status = status};
+
+    return status == MT_ERR_USAGE ? mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                                            "the tape is damaged: %.180s", refused.text)
+                                  : status;
+}
+
 static enum mt_status add_tape(struct job *job, struct mt_drain_result *result,
                                struct mt_error *error)
 {
     enum mt_status status = mt_drain_pass(job->drain, job->writer, MT_DRAIN_DEAD, result, error);
 
-    return status == MT_OK ? mt_writer_finish(job->writer, error) : status;
+    if (status == MT_OK)
+        status = mt_writer_finish(job->writer, error);
+    return blame_tape(status, error);
 }
 
 static enum mt_status rewrite(struct job *job, struct mt_recovery *recovery, struct mt_error *error)

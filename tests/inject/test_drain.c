@@ -247,6 +247,49 @@ static void the_last_numbers_are_missed(void **state)
     close_tape(&t);
 }
 
+/* A damaged event is taken, not waited for. */
+static void what_is_taken_does_not_wait(void **state)
+{
+    struct mt_drain_result result;
+    struct mt_raw_event event;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    event = alloc_of(0);
+    event.kind = 200;
+    commit(&t, 0, event);
+    commit(&t, 1, alloc_of(2));
+    result = pass(&t, MT_DRAIN_LIVE);
+    assert_int_equal(result.missing, 1);
+    assert_int_equal(result.waiting, 1);
+    close_tape(&t);
+}
+
+/* Numbers that no process takes: backwards, twice, and with more gaps than slots. */
+static void any_numbers_are_sorted(void **state)
+{
+    enum { EVENTS = 20 };
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct mt_drain_result result;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    for (uint64_t i = 0; i < EVENTS; i++)
+        commit(&t, 0, alloc_of(2 * (EVENTS - i)));
+    commit(&t, 1, alloc_of(2));
+    result = pass(&t, MT_DRAIN_DEAD);
+    assert_int_equal(result.missing, 16 + 1 /* up to 32 */);
+    source = read_back(&t, &batch);
+    for (size_t i = 0; i < batch.count; i++)
+        assert_true(batch.events[i].kind == MT_EVENT_DROPPED ||
+                    batch.events[i].kind == MT_EVENT_ALLOC || batch.events[i].kind == MT_EVENT_END);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
 /* Events of kinds that do not exist: only a damaged tape has them. */
 static void damaged_events_are_counted(void **state)
 {
@@ -431,6 +474,8 @@ int main(void)
         cmocka_unit_test(impossible_clocks_are_clamped),
         cmocka_unit_test(the_last_numbers_are_missed),
         cmocka_unit_test(damaged_events_are_counted),
+        cmocka_unit_test(what_is_taken_does_not_wait),
+        cmocka_unit_test(any_numbers_are_sorted),
         cmocka_unit_test(definitions_become_symbols),
         cmocka_unit_test(missing_definitions_are_told_once),
         cmocka_unit_test(time_never_goes_back),

@@ -144,6 +144,16 @@ def counts_differ(bench):
     check(len(closed) > 0, "the trace")
 
 
+def time_goes_back(bench):
+    """What the tape adds would come before what the trace holds: the tape is damaged, and nobody is
+    told that its process runs."""
+    trace, tape = tapes.leave(bench)
+    at = tapes.commit_of(tape)[4]
+    tapes.change(tape, at + 32, struct.pack("<Q", 1))
+    tapes.change(tape, tapes.DROPPED, struct.pack("<Q", 7))
+    check_refused(bench, [trace, tape], word=b"the tape is damaged: event")
+
+
 def tape_that_stayed(bench):
     """The tape could not be removed after it had been added: nothing is added twice."""
     trace, tape = tapes.leave(bench)
@@ -239,5 +249,5 @@ def tapes_of_any_size(bench):
 if __name__ == "__main__":
     sys.exit(main([text_beside_a_tape, links_are_not_followed, names_of_temporaries,
                    tape_of_another_trace, tape_is_no_file, tape_shrinks, damaged_trace,
-                   counts_differ, tape_that_stayed, copied_folder, torn_header, owner_and_mode,
+                   counts_differ, time_goes_back, tape_that_stayed, copied_folder, torn_header, owner_and_mode,
                    program_replaces_its_trace, program_lies_in_the_list, tapes_of_any_size]))

@@ -108,9 +108,11 @@ static void one_framework_is_nothing_to_tell(void **state)
 static void reasons_are_bounded(void **state)
 {
     struct mt_info_recorded recorded = {0};
+    struct mt_symbols symbols;
     uint64_t sum = 0;
 
     (void)state;
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     for (uint32_t i = 0; i < 5 * MT_LOST_REASONS; i++) {
         struct mt_event event = {.kind = MT_EVENT_DROPPED, .name = i, .size_bytes = 3};
 
@@ -120,6 +122,10 @@ static void reasons_are_bounded(void **state)
         sum += recorded.lost.reasons[i].events;
     assert_int_equal(recorded.lost.count, MT_LOST_REASONS);
     assert_int_equal(sum, 15 * MT_LOST_REASONS);
+    assert_string_equal(mt_lost_events_why(&recorded.lost, MT_LOST_REASONS - 1, &symbols),
+                        "other reasons");
+    assert_string_equal(mt_lost_events_why(&recorded.lost, 0, &symbols), "");
+    mt_symbols_release(&symbols);
     mt_info_recorded_release(&recorded);
 }
 

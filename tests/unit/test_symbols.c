@@ -5,7 +5,9 @@
 
 #include <cmocka.h>
 
-#include "symbols.h"
+#include <string.h>
+
+#include "symbols_copy.h"
 
 static int setup(void **state)
 {
@@ -120,6 +122,30 @@ static void small_ids_do_not_overflow(void **state)
     assert_int_equal(id, UINT16_MAX - 1);
 }
 
+/* Names that redaction makes equal stay names of two heaps, and what was cut stays counted. */
+static void copies_keep_heaps_apart(void **state)
+{
+    static const char *const names[] = {"/home/a/site-packages/x", "/home/b/site-packages/x"};
+    static const struct mt_redaction redaction;
+    struct mt_symbols *from = *state, to;
+    const struct mt_symbols_copy copy = {from, &to, &redaction};
+    uint32_t name, heap;
+
+    assert_int_equal(mt_symbols_init(&to), MT_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(mt_symbols_string(from, names[i], strlen(names[i]), &name), MT_OK);
+        assert_int_equal(mt_symbols_heap(from, name, &heap), MT_OK);
+        assert_int_equal(heap, i + 1);
+    }
+    from->frames_cut = 7;
+    assert_int_equal(mt_symbols_copy_tables(&copy), MT_OK);
+    assert_int_equal(to.heap_count, 3);
+    assert_string_equal(mt_symbols_text(&to, to.heaps[1].name), "/redacted/site-packages/x");
+    assert_string_equal(mt_symbols_text(&to, to.heaps[2].name), "/redacted/site-packages/x#2");
+    assert_int_equal(to.frames_cut, 7);
+    mt_symbols_release(&to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +155,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(thousands_of_frames_and_streams, setup, teardown),
         cmocka_unit_test_setup_teardown(devices_fill_up_to_an_index, setup, teardown),
         cmocka_unit_test_setup_teardown(small_ids_do_not_overflow, setup, teardown),
+        cmocka_unit_test_setup_teardown(copies_keep_heaps_apart, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
