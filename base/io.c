@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 int mt_io_open(const char *path, int flags, mode_t mode)
@@ -53,6 +55,36 @@ ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset)
            (got = mt_io_pread(fd, (char *)bytes + done, length - done, offset + done)) > 0)
         done += (size_t)got;
     return got < 0 ? -1 : (ssize_t)done;
+}
+
+bool mt_io_lock(int fd, int operation)
+{
+    int result;
+
+    do
+        result = flock(fd, operation);
+    while (result < 0 && errno == EINTR);
+    return result == 0;
+}
+
+bool mt_io_synchronize(int fd)
+{
+    int result;
+
+    do
+        result = fsync(fd);
+    while (result < 0 && errno == EINTR);
+    return result == 0 || errno == EINVAL || errno == ENOSYS || errno == ENOTSUP;
+}
+
+bool mt_io_rename(const char *from, const char *to)
+{
+    int result;
+
+    do
+        result = rename(from, to);
+    while (result < 0 && errno == EINTR);
+    return result == 0;
 }
 
 bool mt_io_write(int fd, const void *bytes, size_t length)

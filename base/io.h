@@ -1,5 +1,9 @@
-/* System calls on files, repeated where a signal interrupts them. Every layer but the collector's
- * injected part reads and writes files through these. They set errno as the calls do. */
+/* System calls on files, repeated where a signal interrupts them. They set errno as the calls do.
+ * Every layer reads and writes files through these, with three exceptions. The library in the
+ * traced process writes its trace with pwrite (own_file.c): each call looks at the descriptor
+ * again, and the writer repeats it after EINTR and after a short write. It reads files of /proc
+ * and of the program with plain calls: all signals are blocked in its thread. mkostemp and the
+ * pipes of `record` that carry one error number have loops of their own. */
 #ifndef MT_BASE_IO_H
 #define MT_BASE_IO_H
 
@@ -18,6 +22,15 @@ ssize_t mt_io_pread(int fd, void *bytes, size_t length, uint64_t offset);
 /* These read until `length` bytes are there or the file ends; -1: errno says why. */
 ssize_t mt_io_read_full(int fd, void *bytes, size_t length);
 ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset);
+
+/* flock; false: errno says why. */
+bool mt_io_lock(int fd, int operation);
+
+/* fsync. A file system that has nothing to synchronize, and says so, is no failure. */
+bool mt_io_synchronize(int fd);
+
+/* rename; false: errno says why. */
+bool mt_io_rename(const char *from, const char *to);
 
 /* All bytes, through short writes; false: errno says why. */
 bool mt_io_write(int fd, const void *bytes, size_t length);

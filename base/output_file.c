@@ -210,24 +210,12 @@ bool mt_output_restart(struct mt_output *output)
 
 /* ---- the end -------------------------------------------------------------------- */
 
-/* Some file systems have nothing to synchronize and say so. */
-static bool synchronize(int fd)
-{
-    int result;
-
-    do
-        result = fsync(fd);
-    while (result < 0 && errno == EINTR);
-    return result == 0 || errno == EINVAL || errno == ENOSYS || errno == ENOTSUP;
-}
-
-/* A rename is on the disk once its folder is. */
-static bool synchronize_folder(const char *path)
+bool mt_output_synchronize_folder(const char *path)
 {
     size_t length = folder_length(path);
     char *folder = length ? strndup(path, length) : strdup(".");
     int fd = folder ? mt_io_open(folder, O_RDONLY | O_DIRECTORY, 0) : -1;
-    bool ok = fd >= 0 && synchronize(fd);
+    bool ok = fd >= 0 && mt_io_synchronize(fd);
     int why = errno;
 
     if (fd >= 0)
@@ -235,16 +223,6 @@ static bool synchronize_folder(const char *path)
     free(folder);
     errno = why;
     return ok;
-}
-
-static bool rename_over(const char *from, const char *to)
-{
-    int result;
-
-    do
-        result = rename(from, to);
-    while (result < 0 && errno == EINTR);
-    return result == 0;
 }
 
 /* Everything that can fail while the target is still untouched. */
@@ -257,7 +235,7 @@ static bool complete(struct mt_output *output)
     if (ok && target->keeps_mode)
         (void)fchmod(output->fd, target->mode);
     if (ok && output->temporary && output->rules->is_durable)
-        ok = synchronize(output->fd) || fail(output);
+        ok = mt_io_synchronize(output->fd) || fail(output);
     closed = mt_io_close(output->fd);
     output->fd = -1;
     return ok && (closed || fail(output));
@@ -268,7 +246,7 @@ static enum mt_status put_in_place(struct mt_output *output, struct mt_error *er
     enum mt_status status =
         mt_output_target_recheck(output->path, output->rules, &output->target, error);
 
-    if (status == MT_OK && !rename_over(output->temporary, output->target.path))
+    if (status == MT_OK && !mt_io_rename(output->temporary, output->target.path))
         status = fail_errno(error);
     return status;
 }
@@ -293,7 +271,8 @@ enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error
         mt_output_abandon(output);
         return status;
     }
-    if (output->temporary && output->rules->is_durable && !synchronize_folder(output->target.path))
+    if (output->temporary && output->rules->is_durable &&
+        !mt_output_synchronize_folder(output->target.path))
         status = fail_errno(error);
     release(output);
     return status;

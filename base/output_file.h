@@ -54,6 +54,10 @@ enum mt_status mt_output_write(const char *path, const struct mt_output_rules *r
                                const void *bytes, size_t length,
                                struct mt_error *error) MT_MUST_USE;
 
+/* A rename is on the disk once its folder is: synchronizes the folder that `path` lies in. false:
+ * errno says why. */
+bool mt_output_synchronize_folder(const char *path);
+
 /* Makes a folder and those above it, as mkdir -p does. One that exists is fine. */
 enum mt_status mt_make_folders(const char *path, struct mt_error *error) MT_MUST_USE;
 

@@ -110,9 +110,11 @@ static enum mt_status recognize(const char *path, const struct stat *file,
     free(start);
     if (fd >= 0)
         (void)mt_io_close(fd);
-    return got >= 0 ? MT_OK
-                    : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                              "it exists, and what it holds cannot be read: %s", strerror(why));
+    if (got >= 0)
+        return MT_OK;
+    return why == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                         : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
+                                   "it exists, and its contents cannot be read: %s", strerror(why));
 }
 
 static enum mt_status refuse_foreign(const struct mt_output_rules *rules, struct mt_error *error)

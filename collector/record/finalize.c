@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "finalize_stacks.h"
+#include "io.h"
 #include "native_names.h"
 #include "replacement.h"
 #include "symbols_copy.h"
@@ -182,7 +183,7 @@ static void report(struct rewriting *self)
 
 static enum mt_status open_trace(struct rewriting *self, struct mt_error *error)
 {
-    self->fd = open(self->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    self->fd = mt_io_open(self->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (self->fd < 0 && errno == ELOOP)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "is a symbolic link");
     if (self->fd < 0 || fstat(self->fd, &self->info) < 0)
@@ -215,7 +216,7 @@ static void release(struct rewriting *self)
     mt_symbols_release(&self->symbols);
     mt_source_close(self->source);
     if (self->fd >= 0)
-        close(self->fd);
+        (void)mt_io_close(self->fd);
 }
 
 enum mt_status mt_trace_finalize(const char *path, const struct mt_finalize_options *options,

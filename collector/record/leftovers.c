@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "manifest.h"
 #include "replacement.h"
 #include "trace.h"
@@ -38,7 +39,7 @@ static bool is_old(const struct stat *facts)
 static bool is_leftover(int fd, const char *name, const struct stat *facts)
 {
     char bytes[64];
-    ssize_t count = pread(fd, bytes, sizeof bytes, 0);
+    ssize_t count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
 
     if (count < 0)
         return false;
@@ -55,11 +56,11 @@ static void remove_if_left(int folder, const char *name)
     if (fd < 0)
         return;
     if (fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
-        opened.st_nlink == 1 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        opened.st_nlink == 1 && mt_io_lock(fd, LOCK_EX | LOCK_NB) &&
         is_leftover(fd, name, &opened) && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
         (void)unlinkat(folder, name, 0);
-    close(fd);
+    (void)mt_io_close(fd);
 }
 
 void mt_leftovers_remove(const char *folder)

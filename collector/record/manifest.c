@@ -32,7 +32,6 @@ bool mt_manifest_probe(const char *bytes, size_t length)
 enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
                                struct mt_error *error)
 {
-    ssize_t written;
     int fd;
 
     if (snprintf(path, PATH_MAX, "%s" MT_MANIFEST_PREFIX "XXXXXX", folder) >= PATH_MAX)
@@ -42,15 +41,14 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
     /* A run that looks for leftovers holds the lock for a moment, and removes no list without its
      * first line. Where there are no locks, this run counts as gone. */
-    while (flock(fd, LOCK_EX) != 0 && errno == EINTR)
-        continue;
-    written = write(fd, first_line, sizeof first_line - 1);
+    (void)mt_io_lock(fd, LOCK_EX);
     *lock = fd;
-    if (written == (ssize_t)sizeof first_line - 1)
+    if (mt_io_write(fd, first_line, sizeof first_line - 1))
         return MT_OK;
-    close(fd);
-    unlink(path);
-    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(ENOSPC));
+    (void)mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+    (void)mt_io_close(fd);
+    (void)unlink(path);
+    return MT_ERR_OUTPUT;
 }
 
 static enum mt_status read_file(const char *path, struct mt_buf *text, struct mt_error *error)
@@ -69,7 +67,7 @@ static enum mt_status read_file(const char *path, struct mt_buf *text, struct mt
     if (count < 0)
         mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(errno));
     if (fd >= 0)
-        close(fd);
+        (void)mt_io_close(fd);
     if (text->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     return count < 0 ? MT_ERR_IO : MT_OK;

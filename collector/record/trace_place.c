@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "tape_file.h"
 #include "trace.h"
 
@@ -179,12 +180,14 @@ static enum mt_status check_replaced(const char *path, struct mt_error *error)
         return errno == ENOENT ? MT_OK : refuse(error, strerror(errno));
     if (!S_ISREG(facts.st_mode))
         return refuse(error, "it is not a regular file");
-    fd = open(path, O_RDWR | O_CLOEXEC);
+    fd = mt_io_open(path, O_RDWR | O_NONBLOCK, 0);
     if (fd < 0)
         return refuse(error, strerror(errno));
     if (facts.st_size)
-        count = pread(fd, bytes, sizeof bytes, 0);
-    close(fd);
+        count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
+    (void)mt_io_close(fd);
+    if (count < 0)
+        return refuse(error, "it exists, and its contents cannot be read");
     if (count > 0 && !mt_trace_probe(bytes, (size_t)count))
         return refuse(error, "it exists and is not a trace: it would be overwritten");
     return MT_OK;

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io.h"
+
 enum { PATIENCE_NS = 20000000, FIELD_ARG_START = 48 };
 
 /* ---- in the witness ------------------------------------------------------- */
@@ -22,8 +24,8 @@ enum { PATIENCE_NS = 20000000, FIELD_ARG_START = 48 };
 static void forget_command_line(void)
 {
     char text[2048], *at;
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC), field;
-    ssize_t count = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    int fd = mt_io_open("/proc/self/stat", O_RDONLY, 0), field;
+    ssize_t count = fd < 0 ? -1 : mt_io_read_full(fd, text, sizeof text - 1);
     unsigned long long begin, end;
 
     if (fd >= 0)
@@ -65,9 +67,9 @@ static void be_witness(int ask, int answer, pid_t parent)
         if (fd != ask && fd != answer)
             close(fd);
     (void)!chdir("/");
-    while (getppid() == parent && read(ask, &byte, 1) == 1) {
+    while (getppid() == parent && mt_io_read(ask, &byte, 1) == 1) {
         forget_pending();
-        if (write(answer, &byte, 1) != 1)
+        if (!mt_io_write(answer, &byte, 1))
             break;
     }
     _exit(0);
@@ -150,7 +152,7 @@ bool mt_witness_saw(const struct mt_witness *witness, int number)
         return false;
     nanosleep(&patience, NULL);
     pending = pending_of(witness->pid);
-    if (pending && write(witness->ask, &byte, 1) == 1)
-        (void)!read(witness->answer, &byte, 1);
+    if (pending && mt_io_write(witness->ask, &byte, 1))
+        (void)!mt_io_read(witness->answer, &byte, 1);
     return number > 0 && number <= 64 && (pending >> (number - 1) & 1);
 }

@@ -6,14 +6,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io.h"
+
 static enum mt_status refuse(struct mt_error *error, const char *why)
 {
     return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", why);
 }
 
-static enum mt_status open_file(const char *path, struct mt_old_trace *old, struct mt_error *error)
+/* `may_lack`: no file is no error; old->fd is -1 then. */
+static enum mt_status open_file(const char *path, bool may_lack, struct mt_old_trace *old,
+                                struct mt_error *error)
 {
-    old->fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    old->fd = mt_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (old->fd < 0 && errno == ENOENT && may_lack)
+        return MT_OK;
     if (old->fd < 0 && errno == ELOOP)
         return refuse(error, "is a symbolic link: name the file that it points to");
     if (old->fd < 0 || fstat(old->fd, &old->facts))
@@ -26,7 +32,7 @@ static enum mt_status open_file(const char *path, struct mt_old_trace *old, stru
 static bool is_file_of(const struct mt_tape *tape, const struct mt_old_trace *old)
 {
     unsigned char bytes[16];
-    ssize_t count = pread(old->fd, bytes, sizeof bytes, 0);
+    ssize_t count = mt_io_pread_full(old->fd, bytes, sizeof bytes, 0);
 
     return (uint64_t)old->facts.st_dev == tape->trace_device &&
            (uint64_t)old->facts.st_ino == tape->trace_inode &&
@@ -60,11 +66,9 @@ static enum mt_status identify(struct mt_old_trace *old, const struct mt_tape *t
 enum mt_status mt_old_trace_open(const char *path, const struct mt_tape *tape, uint64_t trace_bytes,
                                  struct mt_old_trace *old, struct mt_error *error)
 {
-    enum mt_status status = open_file(path, old, error);
+    enum mt_status status = open_file(path, !trace_bytes, old, error);
 
-    if (old->fd < 0 && !trace_bytes && errno == ENOENT)
-        return MT_OK;
-    if (status == MT_OK)
+    if (status == MT_OK && old->fd >= 0)
         status = identify(old, tape, trace_bytes != 0, error);
     if (status != MT_OK || old->is_complete || !trace_bytes)
         return status;

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io.h"
+
 /* The kernel's table of descriptors reaches to the highest one, and each fork
  * copies it: beyond this number that would cost time. */
 enum { HIGHEST_WANTED = 3072 };
@@ -105,13 +107,16 @@ static bool identify(struct mt_own_file *file, const char *path, int fd)
 
 bool mt_own_file_create(struct mt_own_file *file, const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = mt_io_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 
     *file = MT_OWN_FILE_NONE;
     if (fd < 0)
         return false;
     if (!identify(file, path, fd)) {
-        *file = MT_OWN_FILE_NONE;
+        int why = errno;
+        *file = MT_OWN_FILE_NONE; /* the number may be another's: it is not closed */
+        (void)unlink(path);       /* O_EXCL: the name is ours */
+        errno = why;
         return false;
     }
     file->fd = move_up(file, fd);
@@ -131,7 +136,7 @@ static bool open_again(struct mt_own_file *file)
         return fail(file, "the program closed its descriptor, and its path is gone");
     if (!is_same(file, &facts))
         return fail(file, "the program closed its descriptor, and another file is there now");
-    fd = open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    fd = mt_io_open(file->path, O_RDWR | O_NOFOLLOW, 0);
     if (fd < 0)
         return fail(file, "the program closed its descriptor, and it cannot be opened again");
     if (!is_ours(file, fd, &facts))

@@ -9,6 +9,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "io.h"
+#include "output_file.h"
 #include "trace.h"
 
 enum { PERMISSIONS = 0777 };
@@ -34,7 +36,7 @@ enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *pat
     self->fd = mkostemp(self->temporary, O_CLOEXEC);
     if (self->fd < 0)
         return fail_errno(error, "a file beside the trace cannot be made");
-    (void)flock(self->fd, LOCK_EX | LOCK_NB); /* says that somebody still writes it */
+    (void)mt_io_lock(self->fd, LOCK_EX | LOCK_NB); /* says that somebody still writes it */
     return MT_OK;
 }
 
@@ -43,7 +45,7 @@ void mt_replacement_release(struct mt_replacement *self)
     if (self->fd < 0)
         return;
     (void)unlink(self->temporary);
-    close(self->fd);
+    (void)mt_io_close(self->fd);
     self->fd = -1;
 }
 
@@ -120,14 +122,16 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
     status = take_over(self, facts->old, error);
     if (status != MT_OK)
         return status;
-    if (fsync(self->fd))
+    if (!mt_io_synchronize(self->fd))
         return fail_errno(error, "the new trace could not be written");
     if (!is_unchanged(self->path, facts->old))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "another file came to its place meanwhile: nothing was replaced");
-    if (rename(self->temporary, self->path))
+    if (!mt_io_rename(self->temporary, self->path))
         return fail_errno(error, "the new trace could not be put in place");
-    close(self->fd); /* fsync has said what could go wrong */
+    (void)mt_io_close(self->fd); /* fsync has said what could go wrong */
     self->fd = -1;
-    return MT_OK;
+    return mt_output_synchronize_folder(self->path)
+               ? MT_OK
+               : fail_errno(error, "the new trace is in place, but may not be on the disk yet");
 }

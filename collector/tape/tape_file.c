@@ -71,6 +71,7 @@ static void *map_own(struct mt_own_file *file, uint64_t total_bytes)
         memory = mmap(NULL, total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory != MAP_FAILED && mt_own_file_fd(file, total_bytes) != fd) {
         (void)munmap(memory, total_bytes);
+        errno = ESTALE; /* a failure of munmap's would be another reason */
         return MAP_FAILED;
     }
     return memory;
