@@ -148,11 +148,15 @@ static bool is_native(const char *function, const char *file)
     return false;
 }
 
-/* strstr with '/' in `part` standing for '\' in `path` too. A part that starts
- * with a name begins at the start of a component. */
+/* Linux opens no longer path. A trace may hold longer names, and every frame is judged several
+ * times by every part. */
+enum { LONGEST_PATH = 4096 };
+
+/* strstr within the first LONGEST_PATH bytes; a '/' in `part` also stands for '\' in `path`. A part
+ * that starts with a name begins at the start of a component. */
 static bool has_part(const char *path, const char *part)
 {
-    for (const char *at = path; *at; at++) {
+    for (const char *at = path; *at && at < path + LONGEST_PATH; at++) {
         size_t i = 0;
 
         if (isalpha((unsigned char)*part) && at > path && at[-1] != '/' && at[-1] != '\\')

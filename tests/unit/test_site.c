@@ -138,6 +138,23 @@ static const struct line native_program[] = {
     {"main", "/src/main.cpp", 9},
 };
 
+/* A trace chooses how long its names are, and a frame is judged many times. */
+static void only_the_beginning_of_a_path_is_judged(void **state)
+{
+    char path[5000] = {0};
+    struct mt_symbols symbols = {0};
+    const struct line near = {"f", path, 1}, far = {"g", path, 1};
+
+    (void)state;
+    memset(path, 'a', 4000);
+    memcpy(path + 4000, "/site-packages/x.py", sizeof "/site-packages/x.py");
+    assert_int_equal(mt_frame_origin(&symbols, add_frame(&symbols, &near)), MT_ORIGIN_FRAMEWORK);
+    memset(path, 'a', 4096);
+    memcpy(path + 4096, "/site-packages/x.py", sizeof "/site-packages/x.py");
+    assert_int_equal(mt_frame_origin(&symbols, add_frame(&symbols, &far)), MT_ORIGIN_USER);
+    mt_symbols_release(&symbols);
+}
+
 static void site_is_the_innermost_user_frame(void **state)
 {
     static const struct {
@@ -246,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_have_origins),
+        cmocka_unit_test(only_the_beginning_of_a_path_is_judged),
         cmocka_unit_test(site_is_the_innermost_user_frame),
         cmocka_unit_test(labels_leave_out_what_is_unknown),
         cmocka_unit_test(cxx_names_are_cut_down),
