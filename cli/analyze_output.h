@@ -27,6 +27,7 @@ struct mt_detail {
     uint32_t steps, phases, holders, stacks, findings;
     uint32_t chart_rows; /* 0 = no chart */
     bool idle;
+    bool all_devices; /* else those that device_choice.h chooses */
 };
 
 struct mt_teller {

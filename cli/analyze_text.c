@@ -1,6 +1,7 @@
 /* The text of `memtrace analyze`: the answer, then why, then tables, then how
  * far to trust it. */
 #include "analyze_output.h"
+#include "device_choice.h"
 #include "text_chart.h"
 #include "text_table.h"
 #include "units.h"
@@ -353,7 +354,20 @@ static void tell_device(const struct mt_teller *teller)
     tell_trust(teller);
 }
 
-static void tell_devices_together(const struct mt_teller *teller)
+/* Of all devices, or of those that are shown. */
+static uint32_t device_count(const struct mt_teller *teller, const struct mt_device_choice *choice)
+{
+    return teller->detail->all_devices ? teller->report->device_count : choice->count;
+}
+
+static const struct mt_device_report *device_at(const struct mt_teller *teller,
+                                                const struct mt_device_choice *choice, uint32_t i)
+{
+    return teller->detail->all_devices ? &teller->report->devices[i] : choice->devices[i];
+}
+
+static void tell_devices_together(const struct mt_teller *teller,
+                                  const struct mt_device_choice *choice)
 {
     static const struct mt_text_column columns[] = {{"device", false, false},
                                                     {"peak allocated", true, false},
@@ -366,8 +380,8 @@ static void tell_devices_together(const struct mt_teller *teller)
     char text[MT_UNITS_TEXT];
 
     mt_table_begin(&table, columns, 2);
-    for (uint32_t i = 0; i < teller->report->device_count; i++) {
-        const struct mt_device_report *device = &teller->report->devices[i];
+    for (uint32_t i = 0; i < device_count(teller, choice); i++) {
+        const struct mt_device_report *device = device_at(teller, choice, i);
 
         mt_table_cell(&table, mt_format_count(text, device->device));
         mt_table_cell(&table, mt_format_bytes(text, device->allocated_peak.bytes));
@@ -378,6 +392,12 @@ static void tell_devices_together(const struct mt_teller *teller)
                                             device->allocated_peak.step));
     }
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    if (choice->omitted && !teller->detail->all_devices)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "%u of %u devices are shown, those with the largest reserved "
+                                    "peaks; --all shows all of them",
+                                    choice->count, teller->report->device_count));
 }
 
 static const char *why_empty(const struct mt_integrity *integrity)
@@ -392,6 +412,7 @@ static const char *why_empty(const struct mt_integrity *integrity)
 void mt_tell_everything(const struct mt_teller *shared)
 {
     const struct mt_report *report = shared->report;
+    const struct mt_device_choice choice = mt_devices_in_order(report);
     struct mt_teller teller = *shared;
 
     if (report->device_count == 0) {
@@ -401,10 +422,10 @@ void mt_tell_everything(const struct mt_teller *shared)
     if (report->device_count > 1) {
         mt_tell_worst_device(&teller);
         mt_tell_run(&teller);
-        tell_devices_together(&teller);
+        tell_devices_together(&teller, &choice);
     }
-    for (uint32_t i = 0; i < report->device_count; i++) {
-        teller.device = &report->devices[i];
+    for (uint32_t i = 0; i < device_count(&teller, &choice); i++) {
+        teller.device = device_at(&teller, &choice, i);
         tell_device(&teller);
     }
     mt_tell_other_devices(&teller);

@@ -71,14 +71,28 @@ static void add_document_path(struct mt_buf *path, const char *folder, size_t do
     mt_buf_printf(path, "/%s", documents[document].name);
 }
 
-/* Before the analysis: a file of the user's is in the way. */
-static int precheck_documents(const struct arguments *arguments)
+static struct mt_extra_pictures extra_pictures(const struct arguments *arguments, const char *trace,
+                                               const char *base)
 {
-    int code = MT_EXIT_OK;
+    return (struct mt_extra_pictures){
+        arguments->directory, trace, base, arguments->policies, &arguments->common,
+        &arguments->outputs};
+}
+
+/* Before the analysis: is a file of the user's in the way? */
+static int precheck_files(const struct arguments *arguments, const char *trace,
+                          const struct mt_gate_run *run)
+{
+    bool is_as_recorded = !arguments->policy && !arguments->limit_bytes;
+    const struct mt_extra_pictures extra =
+        extra_pictures(arguments, trace, is_as_recorded ? run->base_trace : NULL);
+    int code = arguments->directory ? mt_extra_pictures_precheck(&extra) : MT_EXIT_OK;
 
     for (size_t i = 0; arguments->directory && i < MT_ARRAY_LEN(documents) && !code; i++) {
         struct mt_buf path = {0};
 
+        if (i == JUNIT_XML && !run->rules.count)
+            continue; /* is not written */
         add_document_path(&path, arguments->directory, i);
         if (!path.failed)
             code = mt_output_precheck(path.data, &arguments->outputs, documents[i].kind);
@@ -167,6 +181,11 @@ static void name_pictures(struct mt_buf *out, const struct mt_gallery *gallery)
         }
         mt_buf_add_char(out, '\n');
     }
+    if (gallery->devices_omitted)
+        mt_buf_printf(out,
+                      "  (of %u of %u devices, those with the largest reserved peaks; 'memtrace "
+                      "render CHART TRACE -o FILE.svg --device N' draws another one)\n",
+                      gallery->devices, gallery->devices + gallery->devices_omitted);
     if (gallery->without_png)
         mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
 }
@@ -186,13 +205,37 @@ static int report_failures(const struct mt_gallery *gallery)
     return code;
 }
 
-static int write_pictures(const struct mt_report *report, const struct arguments *arguments,
-                          struct mt_buf *names)
+static struct mt_gallery_options gallery_options(const struct arguments *arguments)
 {
-    const struct mt_gallery_options options = {
+    return (struct mt_gallery_options){
         .directory = arguments->directory,
         .rules = {mt_output_rules_of(&arguments->outputs, MT_FILE_SVG),
                   mt_output_rules_of(&arguments->outputs, MT_FILE_PNG)}};
+}
+
+/* Only the report says which pictures there are: a file of the user's that is in the way is found
+ * after the analysis, and before anything is written. */
+static int check_pictures(const struct mt_report *report, const struct arguments *arguments)
+{
+    const struct mt_gallery_options options = gallery_options(arguments);
+    struct mt_gallery gallery;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code = MT_EXIT_OK;
+
+    if (mt_gallery_check(report, &options, &gallery, &error) != MT_OK)
+        for (size_t i = 0; i < gallery.count && !code; i++)
+            if (gallery.files[i].status)
+                code = mt_report_output_error(gallery.files[i].path, &error);
+    if (error.status && !code)
+        code = mt_report_output_error(arguments->directory, &error);
+    mt_gallery_release(&gallery);
+    return code;
+}
+
+static int write_pictures(const struct mt_report *report, const struct arguments *arguments,
+                          struct mt_buf *names)
+{
+    const struct mt_gallery_options options = gallery_options(arguments);
     struct mt_gallery gallery;
     struct mt_error error;
     int code;
@@ -213,15 +256,15 @@ static int write_pictures(const struct mt_report *report, const struct arguments
 static int write_files(const struct mt_report *report, const struct mt_gate_run *run,
                        const struct arguments *arguments)
 {
-    /* the base as it was has nothing to say of what might have been */
-    const struct mt_extra_pictures extra = {
-        arguments->directory, report->path,       report->what_if ? NULL : run->base_trace,
-        arguments->policies,  &arguments->common, &arguments->outputs};
+    /* a base is compared with the run as it was */
+    const struct mt_extra_pictures extra =
+        extra_pictures(arguments, report->path, report->what_if ? NULL : run->base_trace);
     struct mt_buf names = {0};
-    int code;
+    int code = check_pictures(report, arguments);
 
     mt_buf_add_text(&names, "\nFiles\n");
-    code = write_documents(report, run, arguments, &names);
+    if (!code)
+        code = write_documents(report, run, arguments, &names);
     if (!code) {
         code = write_pictures(report, arguments, &names);
         if (!code)
@@ -340,7 +383,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     mt_outputs_add_input(&arguments.outputs, paths[0]);
     code = mt_gate_run_open(&run, &arguments.gates, &arguments.common);
     if (!code)
-        code = precheck_documents(&arguments);
+        code = precheck_files(&arguments, paths[0], &run);
     source = code ? NULL : mt_open_input(paths[0], &arguments.common, &code);
     if (source)
         code = analyze(source, paths[0], &run, &arguments);

@@ -7,21 +7,47 @@
 #include "diff_picture.h"
 #include "policies_picture.h"
 
-/* DIR/NAME.svg, and .png if this program can. */
-static int write_both(const struct mt_extra_pictures *pictures, const char *name,
-                      const struct mt_drawing *drawing, struct mt_buf *names)
+/* DIR/NAME.svg or DIR/NAME.png. */
+static void add_path(struct mt_buf *path, const struct mt_extra_pictures *pictures,
+                     const char *name, bool is_png)
 {
-    size_t length = strlen(pictures->directory), bytes;
-    int code = MT_EXIT_OK, i;
+    size_t length = strlen(pictures->directory);
 
     while (length > 1 && pictures->directory[length - 1] == '/')
         length--;
+    mt_buf_printf(path, "%.*s/%s.%s", (int)length, pictures->directory, name,
+                  is_png ? "png" : "svg");
+}
+
+static int precheck_both(const struct mt_extra_pictures *pictures, const char *name)
+{
+    int code = MT_EXIT_OK, i;
+
     for (i = 0; i <= mt_png_available() && !code; i++) {
         struct mt_picture picture = {.is_png = i, .outputs = pictures->outputs};
         struct mt_buf path = {0};
 
-        mt_buf_printf(&path, "%.*s/%s.%s", (int)length, pictures->directory, name,
-                      i ? "png" : "svg");
+        add_path(&path, pictures, name, i);
+        picture.output = path.data;
+        if (!path.failed)
+            code = mt_picture_precheck(&picture);
+        mt_buf_release(&path);
+    }
+    return code;
+}
+
+/* Both forms, if this program can. */
+static int write_both(const struct mt_extra_pictures *pictures, const char *name,
+                      const struct mt_drawing *drawing, struct mt_buf *names)
+{
+    size_t bytes;
+    int code = MT_EXIT_OK, i;
+
+    for (i = 0; i <= mt_png_available() && !code; i++) {
+        struct mt_picture picture = {.is_png = i, .outputs = pictures->outputs};
+        struct mt_buf path = {0};
+
+        add_path(&path, pictures, name, i);
         picture.output = path.data ? path.data : "";
         code = mt_picture_write(&picture, drawing, &bytes);
         if (!code && !i) {
@@ -69,6 +95,19 @@ static int write_policies(const struct mt_extra_pictures *pictures, struct mt_bu
     if (!code)
         code = write_both(pictures, "policies", &drawing, names);
     mt_drawing_release(&drawing);
+    return code;
+}
+
+int mt_extra_pictures_precheck(const struct mt_extra_pictures *pictures)
+{
+    int code = MT_EXIT_OK;
+
+    if (!strcmp(pictures->path, "-"))
+        return MT_EXIT_OK; /* which has none of them */
+    if (pictures->base)
+        code = precheck_both(pictures, "diff");
+    if (!code && pictures->wants_policies)
+        code = precheck_both(pictures, "policies");
     return code;
 }
 

@@ -14,6 +14,9 @@ struct mt_extra_pictures {
     const struct mt_outputs *outputs;
 };
 
+/* Before the analysis: says which of them could not be written; enum mt_exit. */
+int mt_extra_pictures_precheck(const struct mt_extra_pictures *pictures);
+
 /* Writes them, and their names as the others' are. Says what is wrong; enum mt_exit. */
 int mt_extra_pictures_write(const struct mt_extra_pictures *pictures, struct mt_buf *names);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device_choice.h"
 #include "memory_failure.h"
 
 #define MAX_THREADS 8
@@ -161,10 +162,13 @@ static enum mt_status list_files(struct work *work)
 {
     const struct mt_report *report = work->report;
     struct mt_gallery *gallery = work->gallery;
-    size_t devices = report->device_count ? report->device_count : 1, charts = 0, i, c, most;
+    const struct mt_device_choice choice = mt_devices_in_order(report);
+    size_t devices = choice.count ? choice.count : 1, charts = 0, i, c, most;
 
     while (mt_charts[charts].name)
         charts++;
+    gallery->devices = choice.count;
+    gallery->devices_omitted = choice.omitted;
     most = 2 * devices * charts;
     gallery->files = mt_arena_array(&gallery->arena, most, sizeof *gallery->files);
     work->charts = mt_arena_array(&gallery->arena, most, sizeof *work->charts);
@@ -173,26 +177,25 @@ static enum mt_status list_files(struct work *work)
         return MT_ERR_MEMORY;
     for (i = 0; i < devices; i++) {
         for (c = 0; c < charts; c++) {
-            if (add_files(work, &mt_charts[c], report->device_count ? &report->devices[i] : NULL))
+            if (add_files(work, &mt_charts[c], choice.count ? choice.devices[i] : NULL))
                 return MT_ERR_MEMORY;
         }
     }
     return MT_OK;
 }
 
-enum mt_status mt_gallery_write(const struct mt_report *report,
-                                const struct mt_gallery_options *options,
-                                struct mt_gallery *gallery, struct mt_error *error)
+static enum mt_status begin(struct work *work, struct mt_error *error)
 {
-    struct work work = {.report = report, .options = options, .gallery = gallery};
-    size_t i;
-
-    memset(gallery, 0, sizeof *gallery);
-    gallery->without_png = !mt_png_available();
-    if (list_files(&work) != MT_OK)
+    memset(work->gallery, 0, sizeof *work->gallery);
+    work->gallery->without_png = !mt_png_available();
+    if (list_files(work) != MT_OK)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
-    run_threads(&work, options->threads);
-    for (i = 0; i < gallery->count; i++) {
+    return MT_OK;
+}
+
+static enum mt_status first_failure(const struct mt_gallery *gallery, struct mt_error *error)
+{
+    for (size_t i = 0; i < gallery->count; i++) {
         if (gallery->files[i].status == MT_OK)
             continue;
         if (error)
@@ -200,6 +203,34 @@ enum mt_status mt_gallery_write(const struct mt_report *report,
         return gallery->files[i].status;
     }
     return MT_OK;
+}
+
+enum mt_status mt_gallery_check(const struct mt_report *report,
+                                const struct mt_gallery_options *options,
+                                struct mt_gallery *gallery, struct mt_error *error)
+{
+    struct work work = {.report = report, .options = options, .gallery = gallery};
+
+    if (begin(&work, error) != MT_OK)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < gallery->count; i++) {
+        struct mt_gallery_file *file = &gallery->files[i];
+
+        file->status = mt_output_check(file->path, &options->rules[file->is_png], &file->error);
+    }
+    return first_failure(gallery, error);
+}
+
+enum mt_status mt_gallery_write(const struct mt_report *report,
+                                const struct mt_gallery_options *options,
+                                struct mt_gallery *gallery, struct mt_error *error)
+{
+    struct work work = {.report = report, .options = options, .gallery = gallery};
+
+    if (begin(&work, error) != MT_OK)
+        return MT_ERR_MEMORY;
+    run_threads(&work, options->threads);
+    return first_failure(gallery, error);
 }
 
 void mt_gallery_release(struct mt_gallery *gallery)

@@ -1,4 +1,5 @@
-/* All charts that a report calls for as files in a directory, drawn on several processors.
+/* The charts that a report calls for as files in a directory, drawn on several processors: those of
+ * the devices that device_choice.h chooses.
  * Never prints: the result says what was written and what failed. */
 #ifndef MT_RENDER_GALLERY_H
 #define MT_RENDER_GALLERY_H
@@ -30,8 +31,14 @@ struct mt_gallery {
     struct mt_arena arena;
     struct mt_gallery_file *files; /* by device, chart, SVG before PNG */
     size_t count;
+    uint32_t devices, devices_omitted; /* that are drawn, that are not */
     bool without_png; /* built without cairo or libpng: only SVGs are tried */
 };
+
+/* Before anything is written: may every file be? As mt_gallery_write, but nothing is drawn. */
+enum mt_status mt_gallery_check(const struct mt_report *report,
+                                const struct mt_gallery_options *options,
+                                struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
 
 /* MT_OK if all files were written, else the status of the first that was not;
  * the rest are tried all the same. Release *gallery in any case. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What commands write, and what they never destroy.
 
-    check_outputs.py PROGRAM FIXTURES
+    check_outputs.py PROGRAM FIXTURES MAKE_BOMB
 
 Each command that writes files is run against targets that it must refuse (its input under any
 name, files of the user's, links to them), targets that it may replace (its own earlier results),
@@ -20,6 +20,7 @@ import unittest
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 FIXTURES = pathlib.Path(sys.argv[2]).resolve()
+MAKE_BOMB = pathlib.Path(sys.argv[3]).resolve()
 CAPTURE = FIXTURES / "captures" / "leak.pickle.zst"
 RECORDING = FIXTURES / "recorded" / "mixed.trace.zst"
 FOREIGN = b"the user's own words 2026\n"
@@ -292,6 +293,36 @@ class Outputs(unittest.TestCase):
                 self.assertEqual((report / name).read_bytes(), FOREIGN)
                 self.assert_done(run(rules + " --force", self.capture, report))
                 self.assertEqual((report / name).read_bytes(), first[name])
+
+    def test_a_folder_is_written_whole_or_not_at_all(self):
+        """A picture of the user's is in the way: found before the documents are written."""
+        for name, more in (("icicle.svg", ""), ("policies.svg", " --policies"),
+                           ("diff.svg", f" --base {CAPTURE}")):
+            with self.subTest(name):
+                report = self.folder / f"report-{name}"
+                report.mkdir()
+                (report / name).write_bytes(FOREIGN)
+                self.assert_fails(run("analyze IN -o OUT" + more, self.capture, report), 4,
+                                  "it exists and is not")
+                self.assertEqual([path.name for path in report.iterdir()], [name])
+
+    def test_only_files_that_are_written_are_in_the_way(self):
+        report = self.folder / "report"
+        report.mkdir()
+        (report / "junit.xml").write_bytes(FOREIGN)
+        self.assert_done(run("analyze IN -o OUT", self.capture, report))
+        self.assertEqual((report / "junit.xml").read_bytes(), FOREIGN)
+
+    def test_a_folder_of_many_devices_is_bounded(self):
+        report = self.folder / "report"
+        trace = self.folder / "devices.trace.zst"
+        subprocess.run([MAKE_BOMB, "devices", "40", trace], check=True)
+        done = run("analyze IN -o OUT", trace, report)
+        self.assert_done(done)
+        self.assertEqual(len(list(report.glob("timeline.device*.svg"))), 16)
+        for text in (done.stdout.decode(), (report / "summary.md").read_text(),
+                     (report / "report.html").read_text()):
+            self.assertRegex(text, "16 of 40 devices")
 
     def test_a_full_disk_leaves_no_half_file_in_a_folder(self):
         def small():

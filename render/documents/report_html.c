@@ -7,6 +7,7 @@
 
 #include "backends.h"
 #include "chart.h"
+#include "device_choice.h"
 #include "escape.h"
 #include "findings.h"
 #include "page_assets.h"
@@ -34,7 +35,7 @@ struct writer {
     struct mt_page_policy policy;
     size_t left;           /* bytes that are still free */
     size_t data_left;      /* of them, for the history of devices */
-    uint32_t devices_left; /* that are still to be told of */
+    uint32_t devices_left; /* that are still to be added */
     enum mt_status status;
 };
 
@@ -338,37 +339,24 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
     mt_buf_release(&others);
 }
 
-static int by_reserved(const void *a, const void *b)
-{
-    const struct mt_device_report *x = *(const struct mt_device_report *const *)a;
-    const struct mt_device_report *y = *(const struct mt_device_report *const *)b;
-
-    if (x->reserved_peak.bytes != y->reserved_peak.bytes)
-        return x->reserved_peak.bytes < y->reserved_peak.bytes ? 1 : -1;
-    return (int)x->device - (int)y->device;
-}
-
 /* Those that reserved most come first. */
 static void add_devices(struct writer *writer)
 {
-    const struct mt_report *report = writer->report;
-    const struct mt_device_report **devices =
-        malloc(((size_t)report->device_count + 1) * sizeof *devices);
+    const struct mt_device_choice choice = mt_devices_by_peak(writer->report);
 
-    if (!devices) {
-        writer->status = MT_ERR_MEMORY;
-        return;
+    if (choice.omitted)
+        mt_buf_printf(&writer->main,
+                      "<p class=\"omitted\">This page shows %u of %u devices, those with the "
+                      "largest reserved peaks. For another device N run <code>memtrace live TRACE "
+                      "--device N</code> or <code>memtrace render CHART TRACE -o FILE.svg --device "
+                      "N</code>; <code>memtrace analyze --json --all</code> has all of them.</p>\n",
+                      (unsigned)choice.count, (unsigned)writer->report->device_count);
+    for (uint32_t i = 0; i < choice.count && !writer->status; i++) {
+        writer->devices_left = choice.count - i;
+        add_device(writer, choice.devices[i]);
     }
-    for (uint32_t i = 0; i < report->device_count; i++)
-        devices[i] = &report->devices[i];
-    qsort(devices, report->device_count, sizeof *devices, by_reserved);
-    for (uint32_t i = 0; i < report->device_count && !writer->status; i++) {
-        writer->devices_left = report->device_count - i;
-        add_device(writer, devices[i]);
-    }
-    if (!report->device_count)
+    if (!choice.count)
         add_chart(writer, chart_named("timeline"), NULL, &writer->main);
-    free(devices);
 }
 
 /* ---- the end ------------------------------------------------------------- */

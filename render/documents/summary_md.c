@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "device_choice.h"
 #include "escape.h"
 #include "text_chart.h"
 #include "units.h"
@@ -291,25 +292,30 @@ static void add_end(struct mt_buf *out, const struct mt_report *report,
 void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_gates *gates, const struct mt_baseline *base)
 {
+    const struct mt_device_choice choice = mt_devices_in_order(report);
     struct page page = {.out = out, .begin = out->length};
+    uint32_t shown = 0;
 
     add_verdict(out, report, gates);
     if (gates && gates->count) {
         add_gates(&page, gates);
         add_why(&page, gates);
     }
-    for (uint32_t i = 0; i < report->device_count && i < MT_MAX_DEVICES; i++) {
-        const struct mt_device_report *device = &report->devices[i];
+    for (; shown < choice.count; shown++) {
+        const struct mt_device_report *device = choice.devices[shown];
 
-        if (out->length - page.begin + 2 * END_BYTES > MT_SUMMARY_BYTES) {
-            mt_buf_printf(out, "\n%u devices omitted\n\n", report->device_count - i);
+        if (out->length - page.begin + 2 * END_BYTES > MT_SUMMARY_BYTES)
             break;
-        }
         add_peaks(&page, report, device, mt_baseline_device(base, device->device));
         add_line(&page, report, device);
         add_findings(&page, device);
         add_sites(&page, device);
     }
+    if (shown < report->device_count)
+        mt_buf_printf(out,
+                      "\n%u of %u devices are shown; `memtrace live TRACE --device N` shows another "
+                      "one, `memtrace analyze TRACE --all` all of them\n\n",
+                      shown, report->device_count);
     page.omitted = 0;
     add_end(out, report, base);
     mt_buf_release(&page.row);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "german.h"
+#include "device_choice.h"
 #include "gallery.h"
 #include "synthetic_report.h"
 
@@ -180,6 +181,34 @@ static void files_are_named_by_chart_and_device(void **state)
     synthetic_release(&report);
 }
 
+/* The devices that reserved most are drawn, in the order of the report. */
+static void not_every_device_is_drawn(void **state)
+{
+    static struct mt_device_report devices[40];
+    struct mt_report report = {.devices = devices, .device_count = MT_ARRAY_LEN(devices)};
+    struct mt_device_choice choice;
+
+    (void)state;
+    for (uint16_t i = 0; i < report.device_count; i++) {
+        devices[i].device = i;
+        devices[i].reserved_peak.bytes = i % 4 ? 10 : 20 + i / 8; /* 0, 4 .. 36 are large */
+    }
+    choice = mt_devices_by_peak(&report);
+    assert_int_equal(choice.count, MT_SHOWN_DEVICES);
+    assert_int_equal(choice.omitted, 40 - MT_SHOWN_DEVICES);
+    assert_int_equal(choice.devices[0]->device, 32);
+    assert_int_equal(choice.devices[1]->device, 36);
+    assert_int_equal(choice.devices[9]->device, 4);
+    assert_int_equal(choice.devices[10]->device, 1);
+    assert_int_equal(choice.devices[15]->device, 7);
+    choice = mt_devices_in_order(&report);
+    for (uint32_t i = 1; i < choice.count; i++)
+        assert_true(choice.devices[i - 1]->device < choice.devices[i]->device);
+    report.device_count = 3;
+    assert_int_equal(mt_devices_by_peak(&report).count, 3);
+    assert_int_equal(mt_devices_by_peak(&report).omitted, 0);
+}
+
 static void one_device_needs_no_number(void **state)
 {
     struct mt_gallery_options where = {.directory = directory};
@@ -217,6 +246,7 @@ int main(void)
         cmocka_unit_test(png_is_the_same_everywhere),
         cmocka_unit_test(too_large_a_png_is_refused),
         cmocka_unit_test(files_are_named_by_chart_and_device),
+        cmocka_unit_test(not_every_device_is_drawn),
         cmocka_unit_test(one_device_needs_no_number),
         cmocka_unit_test(a_missing_directory_is_an_error),
     };

@@ -1,0 +1,53 @@
+#include "device_choice.h"
+
+#include <stdlib.h>
+
+static bool comes_before(const struct mt_device_report *a, const struct mt_device_report *b)
+{
+    if (a->reserved_peak.bytes != b->reserved_peak.bytes)
+        return a->reserved_peak.bytes > b->reserved_peak.bytes;
+    return a->device < b->device;
+}
+
+/* Keeps the devices sorted; the last one gives way if there is no room. */
+static void insert(struct mt_device_choice *choice, const struct mt_device_report *device)
+{
+    uint32_t at = choice->count;
+
+    if (choice->count < MT_SHOWN_DEVICES)
+        choice->count++;
+    else if (comes_before(device, choice->devices[MT_SHOWN_DEVICES - 1]))
+        at = MT_SHOWN_DEVICES - 1;
+    else
+        return;
+    for (; at && comes_before(device, choice->devices[at - 1]); at--)
+        choice->devices[at] = choice->devices[at - 1];
+    choice->devices[at] = device;
+}
+
+struct mt_device_choice mt_devices_by_peak(const struct mt_report *report)
+{
+    struct mt_device_choice choice = {.count = 0};
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        insert(&choice, &report->devices[i]);
+    choice.omitted = report->device_count - choice.count;
+    return choice;
+}
+
+/* Both point into the report's array. */
+static int by_place(const void *a, const void *b)
+{
+    const struct mt_device_report *x = *(const struct mt_device_report *const *)a;
+    const struct mt_device_report *y = *(const struct mt_device_report *const *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+struct mt_device_choice mt_devices_in_order(const struct mt_report *report)
+{
+    struct mt_device_choice choice = mt_devices_by_peak(report);
+
+    qsort(choice.devices, choice.count, sizeof *choice.devices, by_place);
+    return choice;
+}

@@ -1,0 +1,20 @@
+/* Which devices pictures and documents show. A trace of 2 KB can name 1,024 devices, and the
+ * pictures of one take 250 KB. The devices that reserved most are shown, the rest is counted. */
+#ifndef MT_RENDER_DEVICE_CHOICE_H
+#define MT_RENDER_DEVICE_CHOICE_H
+
+#include "report.h"
+
+enum { MT_SHOWN_DEVICES = 16 };
+
+struct mt_device_choice {
+    const struct mt_device_report *devices[MT_SHOWN_DEVICES]; /* of the report */
+    uint32_t count, omitted;
+};
+
+/* The largest reserved peak first. */
+struct mt_device_choice mt_devices_by_peak(const struct mt_report *report);
+/* The same devices in the order of the report. */
+struct mt_device_choice mt_devices_in_order(const struct mt_report *report);
+
+#endif
