@@ -115,8 +115,8 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
 int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common);
 
-/* Writes all of buf to stdout; exit code 4 and a line if it fails, or if the host refused memory
- * before: what was made since may lack a part. Files: outputs.h. */
+/* Writes all of buf to stdout; a line and exit code 4 if it fails, 3 if memory ran out before
+ * (memory_limit.h). Files: outputs.h. */
 int mt_print(const struct mt_buf *buf);
 
 /* Progress on stderr after one second, only on a terminal. Zeroed = idle. */

@@ -9,6 +9,7 @@
 #include "summary_md.h"
 #include "text_chart.h"
 #include "util.h"
+#include "memory_limit.h"
 
 #include <string.h>
 
@@ -110,8 +111,7 @@ static int write_document(const struct arguments *arguments, size_t which,
 
     add_document_path(&path, arguments->directory, which);
     if (path.failed) {
-        mt_say("out of memory while writing the report");
-        code = MT_EXIT_OUTPUT;
+        code = mt_say_no_memory("cannot write the report");
     } else {
         code = mt_write_file(path.data, &arguments->outputs, documents[which].kind, document);
         mt_buf_add_text(names, "  ");

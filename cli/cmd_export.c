@@ -7,6 +7,7 @@
 #include "export_output.h"
 #include "json.h"
 #include "outputs.h"
+#include "memory_limit.h"
 
 enum { MOST_FORMATS = 16 };
 
@@ -125,7 +126,7 @@ static int export(const struct mt_asked_report *asked, const struct arguments *a
     const struct mt_device_report *device = mt_asked_device(report, arguments->device);
     struct mt_icicle *icicle = NULL;
     struct mt_arena arena = {0};
-    int code = MT_EXIT_INPUT;
+    int code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
         mt_say("'%s': no events of device %llu", arguments->path,
@@ -137,7 +138,7 @@ static int export(const struct mt_asked_report *asked, const struct arguments *a
     if (grow(&arena, arguments, report, device, &icicle) == MT_OK)
         code = write_out(arguments, report, device, icicle, &arena);
     else
-        mt_say("out of memory");
+        code = mt_say_no_memory("cannot add up the stacks");
     mt_arena_release(&arena);
     return code;
 }

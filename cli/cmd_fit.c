@@ -5,6 +5,7 @@
 #include "fit_output.h"
 #include "policy_runs.h"
 #include "pool_option.h"
+#include "memory_limit.h"
 
 struct arguments {
     struct mt_common common;
@@ -80,10 +81,8 @@ static int fit(struct mt_source *source, const char *path, const struct argument
                                         &run};
     int exit_code, verdict;
 
-    if (!summaries) {
-        mt_say("out of memory");
-        return MT_EXIT_INPUT;
-    }
+    if (!summaries)
+        return mt_say_no_memory("cannot search");
     exit_code = mt_run_policies(&runs);
     if (exit_code == MT_EXIT_OK) {
         exit_code = print(source, arguments, summaries, count);

@@ -9,6 +9,7 @@
 #include "redacted_source.h"
 #include "trace.h"
 #include "units.h"
+#include "memory_limit.h"
 
 struct arguments {
     struct mt_common common;
@@ -146,7 +147,7 @@ static struct mt_source *redacted(struct mt_source *source, struct mt_redaction 
     }
     source = mt_redacted_source(source, redaction);
     if (!source)
-        mt_say("out of memory");
+        *exit_code = mt_say_no_memory("cannot redact");
     return source;
 }
 

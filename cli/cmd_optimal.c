@@ -11,6 +11,7 @@
 #include "policy_runs.h"
 #include "text_table.h"
 #include "units.h"
+#include "memory_limit.h"
 
 #define NS_A_SECOND      UINT64_C(1000000000)
 #define DEFAULT_SECONDS  10
@@ -329,10 +330,8 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
     char **paths;
     int path_count, code, d;
 
-    if (!optimal) {
-        mt_say("out of memory");
-        return MT_EXIT_INPUT;
-    }
+    if (!optimal)
+        return mt_say_no_memory("cannot plan");
     optimal->options.time_ns = DEFAULT_SECONDS * NS_A_SECOND;
     const struct mt_option options[] = {
         {"time", 't', MT_OPTION_TEXT, "S", "search for so many seconds (10), or 'none'",

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "record_output.h"
 #include "tape_file.h"
+#include "memory_limit.h"
 
 enum {
     MAX_FILES = 4096,
@@ -43,7 +44,7 @@ static int exit_code_of(const struct mt_trace_end *end, bool strict)
 static void say_line(const char *trace, const struct mt_buf *lines)
 {
     if (lines->failed || !lines->data)
-        mt_say("'%s': out of memory", trace);
+        (void)mt_say_no_memory(trace);
     else
         mt_say("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
 }

@@ -258,8 +258,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
     if (arguments->chart->draw(report, device, &arguments->options, &drawing, &error) != MT_OK) {
-        mt_say("cannot draw '%s': %s", arguments->picture.output, error.text);
-        exit_code = MT_EXIT_OUTPUT;
+        exit_code = mt_report_drawing_error(arguments->picture.output, &error);
     } else {
         drawing.huge = arguments->outputs.force;
         exit_code = mt_picture_write(&arguments->picture, &drawing, &bytes);

@@ -14,6 +14,7 @@
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
+#include "memory_limit.h"
 
 struct arguments {
     struct mt_common common;
@@ -315,10 +316,8 @@ static int replay(struct mt_source *source, const char *path, const struct argum
     struct mt_buf out = {0};
     int exit_code, verdict;
 
-    if (!summaries) {
-        mt_say("out of memory");
-        return MT_EXIT_INPUT;
-    }
+    if (!summaries)
+        return mt_say_no_memory("cannot replay");
     exit_code = run_policies(source, path, arguments, summaries);
     if (exit_code == MT_EXIT_OK) {
         if (arguments->common.json)

@@ -23,8 +23,7 @@ int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *qu
 
     if (mt_diff_draw(&view, &options, drawing, &error) == MT_OK)
         return MT_EXIT_OK;
-    mt_say("cannot draw what changed: %s", error.text);
-    return MT_EXIT_OUTPUT;
+    return mt_report_drawing_error("diff", &error);
 }
 
 int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,

@@ -1,4 +1,5 @@
 #include "diff_run.h"
+#include "memory_limit.h"
 
 #include <string.h>
 
@@ -12,8 +13,7 @@ static int compare(const struct mt_diff_wish *wish, struct mt_diff_run *run)
     if (code >= 0 || mt_diff_reports(&run->arena, run->a.report, run->b.report, wish->device,
                                      &run->diff) == MT_OK)
         return code;
-    mt_say("out of memory while comparing");
-    return MT_EXIT_OUTPUT;
+    return mt_say_no_memory("cannot compare");
 }
 
 int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,

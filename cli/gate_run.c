@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "io.h"
+#include "memory_limit.h"
 
 /* ---- files ---------------------------------------------------------------------- */
 
@@ -182,10 +183,8 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
         code = add_rules(run, options);
     if (!code && !base && run->rules.base) {
         base = beside(&run->rules.arena, options->budget, run->rules.base);
-        if (!base) {
-            mt_say("out of memory");
-            return MT_EXIT_INPUT;
-        }
+        if (!base)
+            return mt_say_no_memory("cannot read the base");
     }
     mt_outputs_add_input(options->outputs, options->budget);
     mt_outputs_add_input(options->outputs, base);

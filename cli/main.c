@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "memory_failure.h"
 #include "memory_limit.h"
 #include "outputs.h"
 
@@ -136,16 +135,15 @@ static int run(int argc, char **argv)
  * of `record` is that of its program. */
 static int check_memory(const char *word, int code)
 {
-    char text[MT_MEMORY_TEXT];
-    bool is_budget = mt_memory_limit_text(text, sizeof text);
+    int of_memory = MT_EXIT_INPUT;
 
-    if (!is_budget && !mt_memory_has_failed())
+    if (!mt_memory_ran_out())
         return code;
-    if (!is_budget)
-        mt_say("out of memory: what this command wrote is incomplete");
-    else if (code == MT_EXIT_OK)
-        mt_say("the answer may be incomplete: it %s", text);
-    return code == MT_EXIT_OK && strcmp(word, "record") != 0 ? MT_EXIT_INPUT : code;
+    if (mt_memory_is_unsaid())
+        of_memory = mt_say_no_memory("what this command wrote may be incomplete");
+    if (strcmp(word, "record") == 0)
+        return code;
+    return code == MT_EXIT_OK || code == MT_EXIT_BUDGET ? of_memory : code;
 }
 
 int main(int argc, char **argv)

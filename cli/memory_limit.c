@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "io.h"
 #include "memory_budget.h"
+#include "memory_failure.h"
 #include "units.h"
 #include "util.h"
 
@@ -16,6 +17,7 @@ enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
 
 /* Where the budget comes from, as the message names it; NULL: from the option. */
 static const char *source;
+static bool is_said; /* the reason was asked for */
 
 /* ---- what there is ------------------------------------------------------------------- */
 
@@ -145,16 +147,43 @@ void mt_memory_limit_set(uint64_t bytes)
     mt_memory_budget_set(bytes);
 }
 
-bool mt_memory_limit_text(char *text, size_t size)
+bool mt_memory_ran_out(void)
+{
+    return mt_memory_refused() || mt_memory_has_failed();
+}
+
+bool mt_is_memory_failure(const struct mt_error *error)
+{
+    return error->status == MT_ERR_MEMORY ||
+           (error->status != MT_ERR_INTERNAL && mt_memory_ran_out());
+}
+
+const char *mt_memory_reason(char text[MT_MEMORY_TEXT])
 {
     char budget[MT_UNITS_TEXT];
 
-    if (!mt_memory_refused())
-        return false;
+    is_said = true;
     mt_format_bytes(budget, mt_memory_budget());
-    if (source)
-        snprintf(text, size, "needs more than %s (%s); raise it with --max-memory", budget, source);
+    if (!mt_memory_refused())
+        snprintf(text, MT_MEMORY_TEXT, "out of memory");
+    else if (source)
+        snprintf(text, MT_MEMORY_TEXT, "needs more than %s (%s); raise it with --max-memory",
+                 budget, source);
     else
-        snprintf(text, size, "needs more than the %s that --max-memory allows; raise it", budget);
-    return true;
+        snprintf(text, MT_MEMORY_TEXT, "needs more than the %s that --max-memory allows; raise it",
+                 budget);
+    return text;
+}
+
+int mt_say_no_memory(const char *what)
+{
+    char reason[MT_MEMORY_TEXT];
+
+    mt_say("%s: %s", what, mt_memory_reason(reason));
+    return MT_EXIT_INPUT;
+}
+
+bool mt_memory_is_unsaid(void)
+{
+    return mt_memory_ran_out() && !is_said;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "memory_failure.h"
 #include "memory_limit.h"
 #include "util.h"
 
@@ -52,11 +51,29 @@ struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum
 
 int mt_report_output_error(const char *path, const struct mt_error *error)
 {
+    bool is_memory = mt_is_memory_failure(error);
+    char reason[MT_MEMORY_TEXT];
+    const char *text = is_memory ? mt_memory_reason(reason) : error->text;
+
     if (mt_is_standard_output(path))
-        mt_say("cannot write standard output: %s", error->text);
+        mt_say("cannot write standard output: %s", text);
     else
-        mt_say("cannot write '%s': %s", path, error->text);
+        mt_say("cannot write '%s': %s", path, text);
+    if (is_memory)
+        return MT_EXIT_INPUT;
     return error->status == MT_ERR_USAGE ? MT_EXIT_USAGE : MT_EXIT_OUTPUT;
+}
+
+int mt_report_drawing_error(const char *what, const struct mt_error *error)
+{
+    char reason[MT_MEMORY_TEXT];
+
+    if (mt_is_memory_failure(error)) {
+        mt_say("cannot draw '%s': %s", what, mt_memory_reason(reason));
+        return MT_EXIT_INPUT;
+    }
+    mt_say("cannot draw '%s': %s", what, error->text);
+    return MT_EXIT_OUTPUT;
 }
 
 int mt_output_precheck(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind)
@@ -74,15 +91,6 @@ bool mt_is_standard_output(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
-/* What was made since an allocation failed may lack a part. */
-static void say_no_memory(struct mt_error *error)
-{
-    char budget[MT_MEMORY_TEXT];
-    bool is_budget = mt_memory_limit_text(budget, sizeof budget);
-
-    (void)mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s", is_budget ? budget : "out of memory");
-}
-
 int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind,
                   const struct mt_buf *bytes)
 {
@@ -91,8 +99,8 @@ int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_fi
 
     if (mt_is_standard_output(path))
         return mt_print(bytes);
-    if (bytes->failed || mt_memory_has_failed())
-        say_no_memory(&error);
+    if (bytes->failed) /* what is missing was taken by code that does not note the failure */
+        error.status = MT_ERR_MEMORY;
     else if (mt_output_write(path, &rules, bytes->data ? bytes->data : "", bytes->length, &error) ==
              MT_OK)
         return MT_EXIT_OK;

@@ -41,6 +41,9 @@ int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_fi
 /* "memtrace: cannot write 'path': <error>" and the exit code for it. */
 int mt_report_output_error(const char *path, const struct mt_error *error);
 
+/* "memtrace: cannot draw 'what': <error>" and the exit code for it. */
+int mt_report_drawing_error(const char *what, const struct mt_error *error);
+
 /* From here on, a fatal signal removes temporary files before it ends the program, and a file
  * beyond the limit of its size is an error, not a signal. */
 void mt_outputs_handle_signals(void);

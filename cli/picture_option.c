@@ -87,8 +87,7 @@ static bool to_file(void *context, const void *bytes, size_t length)
 
 static int cannot_draw(const struct mt_picture *picture, const struct mt_error *error)
 {
-    mt_say("cannot draw '%s': %s", picture->output, error->text);
-    return MT_EXIT_OUTPUT;
+    return mt_report_drawing_error(picture->output, error);
 }
 
 /* Piece by piece: a huge picture has no room in memory. */

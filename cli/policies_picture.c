@@ -12,6 +12,7 @@
 #include "report.h"
 #include "tune.h"
 #include "util.h"
+#include "memory_limit.h"
 
 #define BEST_TEXT (MT_TUNE_CONF_BYTES + 16)
 
@@ -159,8 +160,7 @@ static int measure(struct work *work)
     add_cards(work);
     if (mt_policy_table_finish(table, &error) == MT_OK)
         return MT_EXIT_OK;
-    mt_say("'%s': %s", work->wish->path, error.text);
-    return MT_EXIT_INPUT;
+    return mt_report_error(work->wish->path, &error);
 }
 
 /* ---- draw ------------------------------------------------------------------------ */
@@ -174,8 +174,7 @@ static int draw(const struct work *work, const struct mt_picture *picture,
 
     if (mt_policies_draw(work->table, &options, drawing, &error) == MT_OK)
         return MT_EXIT_OK;
-    mt_say("cannot draw the allocators: %s", error.text);
-    return MT_EXIT_OUTPUT;
+    return mt_report_drawing_error("policies", &error);
 }
 
 static int measure_and_draw(struct work *work, const struct mt_picture *picture,
@@ -199,14 +198,14 @@ int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_com
 {
     struct work *work = calloc(1, sizeof *work);
     struct mt_policy_table *table = calloc(1, sizeof *table);
-    int code = MT_EXIT_INPUT, verdict;
+    int code, verdict;
 
     memset(drawing, 0, sizeof *drawing);
     if (work && table) {
         *work = (struct work){.wish = wish, .common = common, .table = table};
         work->source = mt_open_input(wish->path, common, &code);
     } else {
-        mt_say("out of memory");
+        code = mt_say_no_memory("cannot draw the allocators");
     }
     if (work && work->source) {
         code = measure_and_draw(work, picture, drawing, device);

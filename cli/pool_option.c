@@ -5,6 +5,7 @@
 #include "json_list.h"
 #include "policy.h"
 #include "units.h"
+#include "memory_limit.h"
 
 static bool is_pytorch(const char *text)
 {
@@ -28,10 +29,8 @@ int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *
         *item = *item ? *item : mt_policy_pytorch.name;
         for (j = 0; *item && j < pools->count; j++)
             *item = mt_arena_printf(arena, "%s --pool %s", *item, pools->items[j]);
-        if (!*item) {
-            mt_say("out of memory");
-            return MT_EXIT_INPUT;
-        }
+        if (!*item)
+            return mt_say_no_memory("cannot replay with --pool");
     }
     if (!pools->count || given)
         return MT_EXIT_OK;

@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "io.h"
-#include "memory_failure.h"
 #include "memory_limit.h"
 
 void mt_say(const char *format, ...)
@@ -48,19 +47,15 @@ static int exit_code_of(enum mt_status status)
 int mt_report_error(const char *path, const struct mt_error *error)
 {
     const char *text = error->text[0] ? error->text : mt_status_text(error->status);
-    char budget[MT_MEMORY_TEXT];
     const char *verb = error->status == MT_ERR_OUTPUT ? "write" : "read";
-    char place[40] = "";
+    bool is_memory = mt_is_memory_failure(error);
+    char reason[MT_MEMORY_TEXT], place[40] = "";
 
-    if (error->status != MT_ERR_INTERNAL && mt_memory_limit_text(budget, sizeof budget))
-        text = budget; /* the cause, whatever it was taken for */
-    /* a reader may blame the input for what it could not take in */
-    else if (mt_memory_has_failed() && error->status != MT_ERR_MEMORY &&
-             error->status != MT_ERR_INTERNAL)
-        text = mt_status_text(MT_ERR_MEMORY);
+    if (is_memory)
+        text = mt_memory_reason(reason);
     else if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 says nothing */
         snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
-    if (error->status == MT_ERR_USAGE)
+    if (error->status == MT_ERR_USAGE && !is_memory)
         mt_say("%s", text);
     else if (error->status == MT_ERR_INTERNAL)
         mt_say("internal error with '%s': %s; this is a fault of memtrace, please report it with "
@@ -70,18 +65,13 @@ int mt_report_error(const char *path, const struct mt_error *error)
         mt_say("cannot %s standard %s: %s%s", verb, *verb == 'w' ? "output" : "input", text, place);
     else
         mt_say("cannot %s '%s': %s%s", verb, path, text, place);
-    return exit_code_of(error->status);
+    return is_memory ? MT_EXIT_INPUT : exit_code_of(error->status);
 }
 
 int mt_print(const struct mt_buf *buf)
 {
-    if (buf->failed || mt_memory_has_failed()) {
-        char budget[MT_MEMORY_TEXT];
-        bool is_budget = mt_memory_limit_text(budget, sizeof budget);
-
-        mt_say("%s", is_budget ? budget : "out of memory while writing the answer");
-        return MT_EXIT_OUTPUT;
-    }
+    if (buf->failed || mt_memory_ran_out())
+        return mt_say_no_memory("cannot print the answer");
     if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
         return MT_EXIT_OK;
     /* Nobody listens (`| head`, `>&-`): that is their choice, not a fault. */

@@ -5,6 +5,11 @@ for words in "analyze $trace" "analyze --json $trace" "replay $trace" "fit $trac
     memtrace ${words%% *} --max-memory 600KiB ${words#* } >out 2>said
     echo "$? ${words%% *} $(wc -c <out) $(grep -c '600 KiB that --max-memory allows; raise it' said)"
 done
+for kib in 500 1000 1500 2000 2300 2600 3000; do
+    memtrace render timeline captures/leak.pickle.zst -o t.svg --max-memory ${kib}KiB 2>said
+    echo "$? $(grep -c 'that --max-memory allows; raise it' said)"
+done | sort -u
+rm -f t.svg
 MEMTRACE_MAX_MEMORY=600KiB memtrace info $trace
 MEMTRACE_MAX_MEMORY=600KiB memtrace info --max-memory 100MiB $trace >out
 echo "$?"

@@ -10,11 +10,15 @@
 
 #include <cmocka.h>
 
+#include "cli.h"
 #include "memory_budget.h"
 #include "memory_limit.h"
+#include "outputs.h"
 
 static void what_goes_beyond_is_refused(void **state)
 {
+    const struct mt_error blamed = {.status = MT_ERR_OUTPUT, .text = "disk full"};
+    const struct mt_error internal = {.status = MT_ERR_INTERNAL};
     char text[MT_MEMORY_TEXT];
 
     (void)state;
@@ -23,12 +27,21 @@ static void what_goes_beyond_is_refused(void **state)
     mt_memory_taken(600);
     assert_true(mt_memory_allows(400));
     assert_int_equal(mt_memory_refused(), 0);
-    assert_false(mt_memory_limit_text(text, sizeof text));
+    assert_false(mt_memory_ran_out());
+    assert_false(mt_is_memory_failure(&blamed));
     assert_false(mt_memory_allows(401));
     assert_false(mt_memory_allows(UINT64_MAX));
     assert_int_equal(mt_memory_refused(), 1001); /* the first one */
-    assert_true(mt_memory_limit_text(text, sizeof text));
-    assert_string_equal(text, "needs more than the 0.98 KiB that --max-memory allows; raise it");
+    assert_true(mt_memory_ran_out());
+    assert_true(mt_memory_is_unsaid());
+    assert_true(mt_is_memory_failure(&blamed));
+    assert_false(mt_is_memory_failure(&internal));
+    assert_string_equal(mt_memory_reason(text),
+                        "needs more than the 0.98 KiB that --max-memory allows; raise it");
+    assert_false(mt_memory_is_unsaid());
+    assert_int_equal(mt_report_error("x", &blamed), MT_EXIT_INPUT);
+    assert_int_equal(mt_report_output_error("x", &blamed), MT_EXIT_INPUT);
+    assert_int_equal(mt_report_drawing_error("x", &blamed), MT_EXIT_INPUT);
     mt_memory_given_back(601); /* one byte that libc took */
     assert_int_equal(mt_memory_in_use(), 0);
     assert_true(mt_memory_allows(1000));
@@ -44,9 +57,9 @@ static void the_variable_is_read(void **state)
     assert_int_equal(mt_memory_limit_start(), -1);
     assert_int_equal(mt_memory_budget(), 2048);
     assert_false(mt_memory_allows(4096));
-    assert_true(mt_memory_limit_text(text, sizeof text));
     assert_string_equal(
-        text, "needs more than 2.00 KiB (MEMTRACE_MAX_MEMORY); raise it with --max-memory");
+        mt_memory_reason(text),
+        "needs more than 2.00 KiB (MEMTRACE_MAX_MEMORY); raise it with --max-memory");
     setenv("MEMTRACE_MAX_MEMORY", "much", 1);
     assert_int_equal(mt_memory_limit_start(), 2);
     unsetenv("MEMTRACE_MAX_MEMORY");
