@@ -9,9 +9,11 @@
 #include "cli.h"
 #include "collector_library.h"
 #include "environment.h"
+#include "io.h"
 #include "launch.h"
 #include "leftovers.h"
 #include "manifest.h"
+#include "memory_limit.h"
 #include "probe_cupti.h"
 #include "program_kind.h"
 #include "record_output.h"
@@ -358,16 +360,12 @@ static void json_end(struct mt_json *json)
     mt_buf_add_char(json->out, '\n');
 }
 
+/* Lines that are ready to be printed; the buffer is empty after it. */
 static void say_buffer(struct mt_buf *out)
 {
-    size_t written = 0;
-    ssize_t count;
-
-    while (written < out->length &&
-           (count = write(STDERR_FILENO, out->data + written, out->length - written)) > 0)
-        written += (size_t)count;
+    (void)!mt_io_write(STDERR_FILENO, out->data, out->length);
     if (out->failed)
-        mt_say("out of memory while reporting on the traces");
+        (void)mt_say_no_memory("cannot report on the traces");
     mt_buf_release(out);
 }
 
@@ -400,7 +398,6 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
     if (recording->json)
         json_end(&json);
     say_buffer(&out);
-    mt_buf_release(&out);
     return complete;
 }
 

@@ -1,5 +1,5 @@
-/* A write that fails is told when the file is closed, with the file's name: the replay knows only
- * that of the trace. */
+/* A write that fails ends the replay. mt_counters_csv_close reports it, because the replay knows
+ * the name of the trace only. */
 #include "counters_csv.h"
 
 static void add_header(struct mt_counters_csv *csv)
@@ -58,8 +58,7 @@ static enum mt_status add_row(void *context, const struct mt_event *event,
     mt_buf_add_char(&csv->row, '\n');
     if (csv->row.failed)
         return MT_ERR_MEMORY;
-    (void)mt_output_add(&csv->output, csv->row.data, csv->row.length);
-    return MT_OK;
+    return mt_output_add(&csv->output, csv->row.data, csv->row.length) ? MT_OK : MT_END;
 }
 
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv)

@@ -124,7 +124,7 @@ static void say_unknown_option(const struct mt_source *source, const char *path)
 
     if (mt_pytorch_config_recorded(&source->header, &config, &unused) == MT_OK && config.unknown[0])
         mt_say("'%s': the run had the allocator option '%s', which this version does not know or "
-               "cannot read: replayed without it, results are approximate",
+               "cannot read: replays ignore it and are approximate",
                path, config.unknown);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "memory_limit.h"
 #include "util.h"
 
@@ -31,8 +32,10 @@ void mt_outputs_handle_signals(void)
 
 void mt_outputs_add_input(struct mt_outputs *outputs, const char *path)
 {
-    if (path && outputs->input_count < MT_ARRAY_LEN(outputs->inputs))
-        outputs->inputs[outputs->input_count++] = path;
+    if (!path)
+        return;
+    MT_ASSERT(outputs->input_count < MT_ARRAY_LEN(outputs->inputs));
+    outputs->inputs[outputs->input_count++] = path;
 }
 
 struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum mt_file_kind kind)

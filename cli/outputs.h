@@ -1,6 +1,7 @@
 /* What commands write besides standard output. Every file goes through base/output_file.h: it
  * appears whole or not at all, never over an input, and over a file that exists only if an
- * earlier memtrace wrote it as a file of the same kind, or with --force. */
+ * earlier memtrace wrote it as a file of the same kind, or with --force. Folded stacks carry no
+ * mark of memtrace: any file that looks like them is replaced (own_files.h). */
 #ifndef MT_CLI_OUTPUTS_H
 #define MT_CLI_OUTPUTS_H
 
@@ -11,7 +12,7 @@
 /* In a command's arguments; zeroed = no inputs, no --force. */
 struct mt_outputs {
     bool force;
-    const char *inputs[4]; /* what the command reads: never written over */
+    const char *inputs[4]; /* what the command reads; analyze reads a trace, a budget and a base */
     size_t input_count;
 };
 

@@ -83,12 +83,16 @@ static int open_allowed(const struct mt_source_files *files, const char *path, c
     return file;
 }
 
-/* In one root: the longest end of the path that is there. */
+/* In one root: the longest end of the path that is there. A trace decides how long the path is;
+ * only its last PATH_MAX bytes can name a file. */
 static int open_below(const struct mt_source_files *files, const char *root, const char *path)
 {
-    const char *why;
+    size_t path_bytes = strlen(path);
+    const char *why, *first = path_bytes < PATH_MAX ? path : path + path_bytes - PATH_MAX;
 
-    for (const char *at = path; at && *at; at = strchr(at, '/')) {
+    if (first > path)
+        first = strchr(first, '/'); /* not within a name */
+    for (const char *at = first; at && *at; at = strchr(at, '/')) {
         char whole[PATH_MAX];
         int length, file;
 

@@ -34,7 +34,7 @@ const char *mt_shell_word(struct mt_arena *arena, const char *text)
 {
     static const char bare[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,";
-    const char *folder = *text == '-' ? "./" : ""; /* not an option */
+    const char *folder = *text == '-' && text[1] ? "./" : ""; /* "-x" is no option, "-" is input */
 
     if (strchr(text, '\'') || !all_shown(text))
         return NULL;

@@ -39,8 +39,8 @@ void mt_async_pages_hold(struct mt_async_pages *pages, uint64_t offset, uint64_t
     for (; offset < end; offset += part) {
         struct mt_async_page *page = &pages->pages[offset / PAGE];
         part = part_of_page(offset, end);
-        pages->idle -= page->is_mapped && !page->held_bytes;
         MT_ASSERT(offset / PAGE < pages->count && page->held_bytes + part <= PAGE);
+        pages->idle -= page->is_mapped && !page->held_bytes;
         page->held_bytes += (uint32_t)part;
     }
 }
@@ -68,6 +68,7 @@ uint64_t mt_async_pages_missing(const struct mt_async_pages *pages, uint64_t off
 {
     uint64_t at, end = mt_round_up(offset + size_bytes, PAGE) / PAGE, missing = 0;
 
+    MT_ASSERT(end <= pages->count);
     for (at = offset / PAGE; at < end; at++)
         missing += !pages->pages[at].is_mapped;
     return missing;
@@ -81,6 +82,7 @@ void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t 
     MT_ASSERT(moved <= count && moved <= pages->idle);
     mt_async_pages_unmap_idle(pages, moved);
     for (page = &pages->pages[offset / PAGE]; count > 0; page++) {
+        MT_ASSERT(page < pages->pages + pages->count);
         count -= !page->is_mapped;
         page->is_mapped = true;
     }

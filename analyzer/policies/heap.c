@@ -366,9 +366,12 @@ static bool lanes_are_sound(const struct mt_heap *heap, uint64_t free_blocks, co
         if (!mt_free_set_is_sound(set, why))
             return false;
         for (; at.entry; at = mt_free_set_next(set, at), filed++) {
-            const struct mt_block *block = &heap->store.blocks[at.entry->block];
-            struct mt_heap_key key = key_of(heap, block);
+            const struct mt_block *block;
+            struct mt_heap_key key;
+
             MT_SOUND(why, at.entry->block < heap->store.count);
+            block = &heap->store.blocks[at.entry->block];
+            key = key_of(heap, block);
             MT_SOUND(why, block->state == MT_BLOCK_FREE);
             MT_SOUND(why, block->reservation == lane);
             MT_SOUND(why, key.major == at.entry->size_bytes && key.minor == at.entry->addr);

@@ -1,0 +1,1 @@
+memtrace analyze --json - <findings/pinned.pickle.zst | grep '"proved_by": "'
