@@ -2,6 +2,7 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,8 @@ COMMANDS = {
                       "--write-baseline base.json",
     "analyze gates fail": "analyze captures/leak.pickle.zst --max-peak reserved=1MiB "
                           "--base made/leak.trace --max-regression 2%",
+    "analyze bounded": "analyze --max-memory 1GiB captures/leak.pickle.zst",
+    "analyze too small": "analyze --max-memory 2MiB captures/leak.pickle.zst",
     "diff": "diff captures/leak.pickle.zst captures/keeps.pickle.zst",
     "diff json": "diff captures/leak.pickle.zst made/leak.trace --json",
     "diff picture": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change.svg",
@@ -46,11 +49,16 @@ COMMANDS = {
     "import oom": "import captures/oom_adam.pickle.zst -o copy.trace",
     "import trace": "import made/leak.trace -o copy.trace",
     "import profile": "import categories/mlp.pickle.zst -o copy.trace",
+    "import redact": "import -q --redact captures/leak.pickle.zst -o copy.trace",
+    "import redact trace": "import -q --redact made/leak.trace -o copy.trace",
     "info": "info captures/leak.pickle.zst",
     "info trace": "info made/leak.trace --json",
     "info recorded": "info recorded/driver_only.trace.zst",
+    "info secrets": "info --secrets captures/leak.pickle.zst",
+    "info secrets json": "info --secrets --json made/leak.trace",
     "lines": "lines captures/lines.pickle.zst",
     "lines json": "lines captures/leak.pickle.zst --json",
+    "lines source": "lines --source --source-root workloads captures/lines.pickle.zst",
     "live": "live captures/leak.pickle.zst",
     "live json": "live captures/leak.pickle.zst --by stack --json",
     "optimal": "optimal captures/leak.pickle.zst --time none -o plan.csv",
@@ -58,24 +66,9 @@ COMMANDS = {
               "-p pytorch:expandable_segments:True -j 1",
     "replay verify": "replay captures/leak.pickle.zst --verify",
     "replay json": "replay captures/leak.pickle.zst -p pytorch:max_split_size_mb:64 --json",
-    "replay policies": "replay captures/leak.pickle.zst -j 1 " + " ".join(
-        "-p " + policy for policy in (
-            "cuda-async bfc ort cupy cub rmm-pool rmm-arena first-fit best-fit buddy segregated "
-            "tlsf paged planned none").split()),
     "replay list": "replay --policies",
     "replay counters": "replay captures/leak.pickle.zst -p pytorch --counters counters.csv",
     "replay pool": "replay captures/leak.pickle.zst -p pytorch --pool site=~forward,size<20MiB",
-    "render timeline": "render timeline captures/leak.pickle.zst -o p.svg",
-    "render timeline png": "render timeline captures/leak.pickle.zst -o p.png",
-    "render icicle": "render icicle captures/leak.pickle.zst -o p.svg",
-    "render icicle png": "render icicle captures/leak.pickle.zst -o p.png",
-    "render flamechart": "render flamechart captures/leak.pickle.zst -o p.svg",
-    "render blocks": "render blocks captures/leak.pickle.zst -o p.svg",
-    "render trend": "render trend captures/leak.pickle.zst -o p.svg",
-    "render scatter": "render scatter captures/leak.pickle.zst -o p.svg",
-    "render address": "render address captures/leak.pickle.zst -o p.svg",
-    "render policies": "render policies captures/leak.pickle.zst -o p.svg",
-    "render diff": "render diff captures/leak.pickle.zst made/leak.trace -o p.svg",
     "tune": "tune captures/leak.pickle.zst",
     "tune json": "tune captures/leak.pickle.zst --json",
     "help": "help",
@@ -84,6 +77,17 @@ COMMANDS = {
     "wrong option": "analyze --resreved captures/leak.pickle.zst",
     "wrong command": "analize captures/leak.pickle.zst",
 }
+
+POLICIES = ("pytorch recorded bfc ort cuda-async cupy cub rmm-pool rmm-arena rmm-binning first-fit "
+            "best-fit next-fit worst-fit buddy segregated tlsf paged planned none").split()
+CHARTS = "timeline icicle flamechart blocks trend scatter address policies".split()
+
+for policy in POLICIES:
+    COMMANDS[f"replay {policy}"] = f"replay captures/churn_noctx.pickle.zst -j 1 -p {policy}"
+for end in ("svg", "png"):
+    for chart in CHARTS:
+        COMMANDS[f"render {chart} {end}"] = f"render {chart} captures/leak.pickle.zst -o p.{end}"
+    COMMANDS[f"render diff {end}"] = f"render diff captures/leak.pickle.zst made/leak.trace -o p.{end}"
 
 
 class Workplace:
@@ -96,7 +100,7 @@ class Workplace:
     def clean(self):
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
-        for name in ("captures", "categories", "findings", "recorded"):
+        for name in ("captures", "categories", "findings", "recorded", "workloads"):
             (self.root / name).symlink_to(FIXTURES / name)
         (self.root / "made").symlink_to(self.made)
 
@@ -118,7 +122,7 @@ class Workplace:
                 return {"status": None, "stdout": b"", "stderr": b""}
 
     def files(self):
-        """Contents of what a run wrote, by name."""
+        """Digests of what a run wrote, by name."""
         found = {}
         for folder, _, names in os.walk(self.root):
             for name in names:
@@ -127,6 +131,17 @@ class Workplace:
                     found[str(path.relative_to(self.root))] = hashlib.sha256(
                         path.read_bytes()).hexdigest()
         return found
+
+
+def without_salt(program, line, place):
+    """The files of a run. A redacted trace has other hashes in each run: its events, without them."""
+    found = place.files()
+    if "--redact" not in line or "copy.trace" not in found:
+        return found
+    done = subprocess.run([program, "dump", "--json", place.root / "copy.trace"], check=False,
+                          capture_output=True, env={})
+    text = re.sub(rb"\b[0-9a-f]{12}\b", b"HASH", done.stdout) + done.stderr
+    return {**found, "copy.trace": hashlib.sha256(text).hexdigest()}
 
 
 def make_inputs(program, made, change=lambda line: line):

@@ -1,38 +1,29 @@
 /* LD_PRELOAD library: allocations of one process fail on command.
  *
- *   FAIL_ALLOC=N           allocation number N, from 1 on, fails
- *   FAIL_ALLOC_FROM=1      ... and all that follow
+ *   FAIL_ALLOC=N, FAIL_ALLOC_FROM=1, FAIL_ALLOC_PROGRAM=TEXT, FAIL_ALLOC_LOG=FILE
+ *                          as in fault_shim.h; the log also gets "total N PID" at the end
  *   FAIL_ALLOC_IN=TEXT     counts only allocations that a library (or program) whose path contains
  *                          TEXT makes, itself or through functions that it calls
- *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself, by the return
- *                          address alone: stacks of CUDA's libraries cannot be walked. The library
- *                          must be loaded when the program starts
- *   FAIL_ALLOC_THREAD=NAME with FAIL_ALLOC_CALLER: counts what threads of that name ask for as
- * well, which includes what the C library asks for on their behalf FAIL_ALLOC_NOT_IN=TEXT the
- * opposite of FAIL_ALLOC_IN: does not count those FAIL_ALLOC_PROGRAM=TEXT  only in processes whose
- * executable's path contains TEXT FAIL_ALLOC_LOG=FILE    appends "failed N PID" at the first
- * failure and "total N PID" at the end FAIL_ALLOC_STACK=1     prints the call stack of the first
- * failure on standard error FAIL_ALLOC_SITES=FILE  writes "N SITE" for every allocation, where SITE
- * is a number of its call stack: sweeps fail the first and the last allocation of each
+ *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself. It looks at the
+ *                          return address alone: stacks of CUDA's libraries cannot be walked
+ *   FAIL_ALLOC_NOT_IN=TEXT the opposite of FAIL_ALLOC_IN: does not count those
+ *   FAIL_ALLOC_STACK=1     prints the call stack of the first failure on standard error
+ *   FAIL_ALLOC_SITES=FILE  writes "N SITE" for every allocation, where SITE is a number of its call
+ *                          stack: sweeps fail the first and the last allocation of each
  *
  * What the loader allocates before the constructors run is not counted and never fails. It counts
  * the calls of all libraries, cairo's and zstd's included. It calls glibc by its own names instead
  * of dlsym, which allocates. Not for programs with sanitizers: they bring a malloc of their own,
  * so the sweeps use a build without them. */
 #define _GNU_SOURCE 1
+#include "fault_shim.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
-#include <fcntl.h>
 #include <link.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
+#include <sys/auxv.h>
 
 enum { DEPTH = 24, SITE_DEPTH = 12, HIGH_FD = 700 };
 
@@ -41,57 +32,38 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-static atomic_ulong counted;
-static unsigned long fails_at;
-static bool ready, from_there_on, prints_stack;
-static const char *library, *no_library, *caller_library, *thread_name, *log_path;
+static bool prints_stack;
+static const char *library, *no_library, *caller_library;
 static int sites_fd = -1;
-/* backtrace and dladdr may allocate. initial-exec: otherwise the first access on a thread can
- * allocate, and its malloc is this one. */
-static _Thread_local __attribute__((tls_model("initial-exec"))) bool is_inside;
+static _Thread_local bool is_inside; /* backtrace and dladdr may allocate */
 
-/* ---- the calling library ---------------------------------------------------------------- */
+/* ---- the loader ------------------------------------------------------------------------- */
 
-/* Where the library of FAIL_ALLOC_CALLER lies. Found once, at the start: while the loader
- * changes its lists it allocates, and dladdr would read them half changed. */
-static uintptr_t caller_begin, caller_end;
+static uintptr_t loader_begin, loader_end;
 
-static int note_caller_library(struct dl_phdr_info *info, size_t size, void *name)
+static int note_loader(struct dl_phdr_info *info, size_t size, void *unused)
 {
-    (void)size;
-    if (!strstr(info->dlpi_name, name))
+    (void)size, (void)unused;
+    if (info->dlpi_addr != getauxval(AT_BASE))
         return 0;
-    caller_begin = info->dlpi_addr;
+    loader_begin = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        uintptr_t end = caller_begin + part->p_vaddr + part->p_memsz;
+        uintptr_t end = loader_begin + part->p_vaddr + part->p_memsz;
 
-        if (part->p_type == PT_LOAD && end > caller_end)
-            caller_end = end;
+        if (part->p_type == PT_LOAD && end > loader_end)
+            loader_end = end;
     }
     return 1;
 }
 
-static bool is_asked_for_there(const void *caller)
+/* While the loader changes its lists it allocates; dladdr would read them half changed. */
+static bool is_loader(const void *caller)
 {
-    char name[16] = "";
-
-    if ((uintptr_t)caller >= caller_begin && (uintptr_t)caller < caller_end)
-        return true;
-    return thread_name && !prctl(PR_GET_NAME, name, 0, 0, 0) && !strcmp(name, thread_name);
+    return (uintptr_t)caller >= loader_begin && (uintptr_t)caller < loader_end;
 }
 
 /* ---- what the environment says --------------------------------------------------------- */
-
-static bool is_this_program(void)
-{
-    const char *wanted = getenv("FAIL_ALLOC_PROGRAM");
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-
-    path[length > 0 ? length : 0] = '\0';
-    return !wanted || strstr(path, wanted);
-}
 
 static int open_sites(const char *path)
 {
@@ -108,40 +80,24 @@ static int open_sites(const char *path)
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *number = getenv("FAIL_ALLOC"), *sites = getenv("FAIL_ALLOC_SITES");
+    const char *sites;
     void *frames[DEPTH];
 
     (void)backtrace(frames, DEPTH); /* the first call loads a library */
-    if (!is_this_program())
+    if (!shim_start("FAIL_ALLOC"))
         return;
-    fails_at = number ? strtoul(number, NULL, 10) : 0;
-    from_there_on = getenv("FAIL_ALLOC_FROM") != NULL;
-    prints_stack = getenv("FAIL_ALLOC_STACK") != NULL;
-    library = getenv("FAIL_ALLOC_IN");
-    no_library = getenv("FAIL_ALLOC_NOT_IN");
-    caller_library = getenv("FAIL_ALLOC_CALLER");
-    thread_name = getenv("FAIL_ALLOC_THREAD");
-    if (caller_library)
-        (void)dl_iterate_phdr(note_caller_library, (void *)caller_library);
-    log_path = getenv("FAIL_ALLOC_LOG");
+    (void)dl_iterate_phdr(note_loader, NULL);
+    prints_stack = shim_setting("STACK") != NULL;
+    library = shim_setting("IN");
+    no_library = shim_setting("NOT_IN");
+    caller_library = shim_setting("CALLER");
+    sites = shim_setting("SITES");
     if (sites)
         sites_fd = open_sites(sites);
-    ready = true;
+    shim.ready = true;
 }
 
 /* ---- one allocation ---------------------------------------------------------------------- */
-
-static void add_line(const char *word, unsigned long number)
-{
-    char line[64];
-    int fd = log_path ? open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-    int length = snprintf(line, sizeof line, "%s %lu %ld\n", word, number, (long)getpid());
-
-    if (fd < 0)
-        return;
-    (void)!write(fd, line, (size_t)length);
-    close(fd);
-}
 
 static bool is_in(const char *wanted, void *const *frames, int count)
 {
@@ -175,7 +131,7 @@ __attribute__((noinline)) static bool must_fail(void *caller)
     int count = 0;
     bool fails;
 
-    if (caller_library && !is_asked_for_there(caller))
+    if (caller_library && (is_loader(caller) || !is_in(caller_library, &caller, 1)))
         return false;
     if (library || no_library || sites_fd >= 0 || prints_stack) {
         is_inside = true;
@@ -185,12 +141,12 @@ __attribute__((noinline)) static bool must_fail(void *caller)
     if ((library && !is_in(library, frames + OWN_FRAMES, count - OWN_FRAMES)) ||
         (no_library && is_in(no_library, frames + OWN_FRAMES, count - OWN_FRAMES)))
         return false;
-    number = atomic_fetch_add(&counted, 1) + 1;
+    number = shim_count();
     if (sites_fd >= 0)
         write_site(number, frames + OWN_FRAMES, count - OWN_FRAMES);
-    fails = fails_at && (from_there_on ? number >= fails_at : number == fails_at);
-    if (fails && number == fails_at) {
-        add_line("failed", number);
+    fails = shim_is_chosen(number);
+    if (fails && number == shim.fails_at) {
+        shim_log("failed", number);
         if (prints_stack)
             backtrace_symbols_fd(frames + OWN_FRAMES, count - OWN_FRAMES, STDERR_FILENO);
     }
@@ -201,15 +157,15 @@ __attribute__((noinline)) static bool must_fail(void *caller)
 
 static bool fails(void *caller)
 {
-    return ready && !is_inside && must_fail(caller);
+    return shim.ready && !is_inside && must_fail(caller);
 }
 
 #define FAILS() fails(__builtin_return_address(0))
 
 __attribute__((destructor)) static void end(void)
 {
-    if (ready)
-        add_line("total", atomic_load(&counted));
+    if (shim.ready)
+        shim_log("total", atomic_load(&shim.counted));
 }
 
 /* ---- the functions that it stands in for ---------------------------------------------------- */

@@ -1,49 +1,29 @@
 /* LD_PRELOAD library: calls on files of one process fail on command.
  *
- *   FAIL_FILE=N           call number N, from 1 on, fails; 0 = none does
- *   FAIL_FILE_FROM=1      ... and all that follow; with EINTR every second one, as a caller that
- *                         repeats the call must get through
- *   FAIL_FILE_CALL=NAME   counts only calls of this name (below); default: all of them
- *   FAIL_FILE_ERROR=NUMBER  the errno; SHORT = reads and writes move a third of the bytes instead
- *   FAIL_FILE_AT=TEXT     counts only files whose path contains TEXT
- *   FAIL_FILE_OWN=1       counts only calls that the executable's own code makes, no library's
- *   FAIL_FILE_PROGRAM=TEXT  only in processes whose executable's path contains TEXT
- *   FAIL_FILE_LOG=FILE    gets "NAME N" at the first failure, with FAIL_FILE=0 at every call
+ *   FAIL_FILE=N, FAIL_FILE_FROM=1, FAIL_FILE_PROGRAM=TEXT, FAIL_FILE_LOG=FILE
+ *                         as in fault_shim.h. With EINTR, FROM means every second call: a caller
+ * that repeats the call must get through. With FAIL_FILE=0 every call is logged; without FAIL_FILE
+ * the library does nothing FAIL_FILE_CALL=NAME   counts only calls of this name (below); default:
+ * all of them FAIL_FILE_ERROR=NUMBER  the errno; SHORT = reads and writes move a third of the bytes
+ * instead FAIL_FILE_AT=TEXT     counts only files whose path contains TEXT FAIL_FILE_OWN=1 counts
+ * only calls that the executable's own code makes, no library's
  *
  * close() closes before it fails, as the kernel does. What stdio writes does not come through here.
  * Not for programs with sanitizers. */
 #define _GNU_SOURCE 1
+#include "fault_shim.h"
+
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-static atomic_ulong counted;
-static unsigned long fails_at;
-static bool ready, from_there_on, makes_short, only_own;
+static bool makes_short, only_own;
 static int number;
 static void *executable; /* where it is in memory */
-static const char *call_name, *path_part, *log_path;
-
-static bool is_this_program(void)
-{
-    const char *wanted = getenv("FAIL_FILE_PROGRAM");
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-
-    path[length > 0 ? length : 0] = '\0';
-    return !wanted || strstr(path, wanted);
-}
+static const char *call_name, *path_part;
 
 /* The start of the executable or library that has this code. */
 static void *object_of(const void *code)
@@ -55,55 +35,37 @@ static void *object_of(const void *code)
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *at = getenv("FAIL_FILE"), *error = getenv("FAIL_FILE_ERROR");
+    const char *error = getenv("FAIL_FILE_ERROR");
 
-    if (!at || !is_this_program())
+    if (!getenv("FAIL_FILE") || !shim_start("FAIL_FILE"))
         return;
-    fails_at = strtoul(at, NULL, 10);
-    from_there_on = getenv("FAIL_FILE_FROM") != NULL;
     makes_short = error && !strcmp(error, "SHORT");
     number = error && !makes_short ? atoi(error) : EIO;
-    call_name = getenv("FAIL_FILE_CALL");
-    path_part = getenv("FAIL_FILE_AT");
-    log_path = getenv("FAIL_FILE_LOG");
-    only_own = getenv("FAIL_FILE_OWN") != NULL;
+    call_name = shim_setting("CALL");
+    path_part = shim_setting("AT");
+    only_own = shim_setting("OWN") != NULL;
     executable = object_of((void *)getauxval(AT_ENTRY));
-    ready = true;
+    shim.ready = true;
 }
 
-static void add_line(const char *name, unsigned long at)
-{
-    char line[64];
-    int length = snprintf(line, sizeof line, "%s %lu\n", name, at);
-    long fd = log_path ? syscall(SYS_openat, AT_FDCWD, log_path,
-                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
-                       : -1;
-
-    if (fd < 0)
-        return;
-    (void)syscall(SYS_write, fd, line, length);
-    (void)syscall(SYS_close, fd);
-}
-
+/* A call that is interrupted again and again ends only if some calls get through. */
 static bool is_chosen(unsigned long at)
 {
-    if (!fails_at || at < fails_at)
-        return false;
-    if (!from_there_on)
-        return at == fails_at;
-    return number != EINTR || makes_short || (at - fails_at) % 2 == 0;
+    bool is_interrupted = number == EINTR && !makes_short;
+
+    return shim_is_chosen(at) && (!is_interrupted || (at - shim.fails_at) % 2 == 0);
 }
 
 static bool must_fail(const char *name, const char *path, const void *caller)
 {
     unsigned long at;
 
-    if (!ready || (call_name && strcmp(call_name, name) != 0) ||
+    if (!shim.ready || (call_name && strcmp(call_name, name) != 0) ||
         (path_part && !strstr(path, path_part)) || (only_own && object_of(caller) != executable))
         return false;
-    at = atomic_fetch_add(&counted, 1) + 1;
-    if (at == fails_at || !fails_at)
-        add_line(name, at);
+    at = shim_count();
+    if (at == shim.fails_at || !shim.fails_at)
+        shim_log(name, at);
     if (!is_chosen(at))
         return false;
     errno = number;
@@ -116,7 +78,7 @@ static bool fd_fails(const char *name, int fd, const void *caller)
     ssize_t length;
     int saved = errno;
 
-    if (!ready)
+    if (!shim.ready)
         return false;
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     length = readlink(link, path, sizeof path - 1);

@@ -1,21 +1,15 @@
 #!/usr/bin/env python3
-"""Runs `memtrace recover` while its allocations and its calls on files fail.
+"""Runs `memtrace recover` while its allocations and its calls on files fail (options: sweep.py).
 
-    sweep_recover.py PROGRAM [--full] [--shim FILE] [--file-shim FILE]
-
-PROGRAM is a build without sanitizers; fail_alloc.so and fail_file_calls.so lie beside its tests.
 A process is killed together with `memtrace record`; then its trace is recovered again and again,
-each time with another failure: every allocation and every call, alone and from there on. Without
---full a sample that is the same each time.
+each time with another failure: every allocation and every call, alone and from there on. A command of
+the summary is a kind of failure.
 
-A run is sound if it ends by itself within the time limit and
+A run is right if it ends by itself within the time limit and
   - the status is 0, the trace is byte for byte that of the undisturbed run, and the tape is gone; or
   - the status is not 0, something is said, and the trace is byte for byte the old one with its tape
     beside it, or the new one.
-No other file is left, unless removing it is what failed. Exit status 1 if a run was unsound."""
-import argparse
-import collections
-import concurrent.futures
+No other file is left, unless removing it is what failed."""
 import errno
 import os
 import pathlib
@@ -26,6 +20,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "record"))
 import tapes  # noqa: E402
 from support import Bench, check  # noqa: E402
+from sweep import (HALF_FILE, INPUT, OTHER, OTHER_ANSWER, SIGNAL, TIME_OUT, Summary, Verdict, choose,  # noqa: E402
+                   options, right, run_all)
 
 LIMIT_SECONDS = 60
 PAGE_BYTES = 4096
@@ -63,12 +59,12 @@ def parts_of(path):
 
 
 class Sweep:
-    def __init__(self, program, shims, good, environment):
-        self.program, self.shims, self.good, self.environment = program, shims, good, environment
+    def __init__(self, arguments, good, environment):
+        self.arguments, self.program = arguments, arguments.program
+        self.shims = f"{arguments.alloc_shim}:{arguments.file_shim}"
+        self.good, self.environment = good, environment
         self.before = good[0].read_bytes(), parts_of(good[1])
         self.whole = None
-        self.runs = collections.Counter()
-        self.unsound = collections.defaultdict(list)
 
     def run(self, **more):
         """Status, message, trace, parts of the tape (None: it is gone), other files, did anything fail."""
@@ -78,16 +74,16 @@ class Sweep:
             log = folder / "log"
             environment = dict(self.environment, **more)
             if more:
-                environment.update({"LD_PRELOAD": ":".join(map(str, self.shims)),
+                environment.update({"LD_PRELOAD": self.shims,
                                     "FAIL_ALLOC_LOG": str(log), "FAIL_FILE_LOG": str(log),
-                                    "FAIL_ALLOC_PROGRAM": self.program.name,
-                                    "FAIL_FILE_PROGRAM": self.program.name})
+                                    "FAIL_ALLOC_PROGRAM": str(self.program),
+                                    "FAIL_FILE_PROGRAM": str(self.program)})
             try:
                 done = subprocess.run([self.program, "recover", NAME], cwd=folder,
                                       env=environment, capture_output=True, timeout=LIMIT_SECONDS)
                 status, said = done.returncode, done.stderr
             except subprocess.TimeoutExpired:
-                status, said = "hangs", b""
+                status, said = None, b""
             failed = log.exists() and any(not line.startswith("total")
                                           for line in log.read_text().splitlines())
             tape = folder / f"{NAME}.tape"
@@ -97,40 +93,50 @@ class Sweep:
             return (status, said, trace.read_bytes() if trace.exists() else None,
                     parts_of(tape) if tape.exists() else None, others, failed)
 
-    def fault(self, result, leaves):
+    def judge(self, result, leaves):
         status, said, trace, tape, others, _ = result
-        if not isinstance(status, int) or status < 0:
-            return f"status {status}"
+        if status is None:
+            return Verdict("time-out", TIME_OUT)
+        if status < 0:
+            return Verdict(f"signal {-status}", SIGNAL)
         if others and not leaves:
-            return "a file is left"
+            return Verdict("a file is left", HALF_FILE)
         if status == 0:
-            return None if trace == self.whole and tape is None else "status 0, but not whole"
+            return right("whole") if trace == self.whole and tape is None else \
+                Verdict("status 0, but not whole", OTHER_ANSWER)
         if not said:
-            return "nothing is said"
+            return Verdict(f"status {status}, and nothing is said", OTHER)
         if trace == self.whole:
-            return None
-        return None if (trace, tape) == self.before else "the trace or its tape was changed"
+            return right("whole, but its tape stays")
+        return right("as before") if (trace, tape) == self.before else \
+            Verdict("the trace or its tape was changed", INPUT)
 
-    def sweep(self, kind, full, leaves, **settings):
+    def one(self, number, settings, leaves):
+        result = self.run(**settings, **{number_name(settings): str(number)})
+        how = " ".join(f"{key}={value}" for key, value in settings.items())
+        verdict = self.judge(result, leaves)
+        return result[5], (verdict, f"number {number}, {how}", result[1][-160:].decode("utf-8", "replace"))
+
+    def sweep(self, settings, leaves):
         """All numbers until nothing fails any more, or a sample of them."""
-        number_name = "FAIL_ALLOC" if kind.startswith("allocation") else "FAIL_FILE"
-        number, step = 1, 1
+        found, number, step = [], 1, 1
         while True:
-            result = self.run(**{number_name: str(number)}, **settings)
-            if not result[5]:
-                break
-            self.runs[kind] += 1
-            why = self.fault(result, leaves)
-            if why:
-                self.unsound[f"{kind}: {why}"].append((number, result[1][-160:]))
-            if not full and number >= SAMPLE:
+            was_reached, verdict = self.one(number, settings, leaves)
+            if not was_reached:
+                return found
+            found.append(verdict)
+            if not self.arguments.full and number >= SAMPLE:
                 step = number
             number += step
 
 
+def number_name(settings):
+    return "FAIL_FILE" if any(name.startswith("FAIL_FILE") for name in settings) else "FAIL_ALLOC"
+
+
 def kinds(full):
     for name, more in (("", {}), (" and all that follow", {"FROM": "1"})):
-        yield ("allocation" + name, bool(more), {f"FAIL_ALLOC_{key}": value
+        yield ("recover, allocation" + name, bool(more), {f"FAIL_ALLOC_{key}": value
                                                  for key, value in more.items()})
         for call in CALLS:
             for word, error in ERRORS:
@@ -144,40 +150,31 @@ def kinds(full):
                 if call == "write":
                     settings["FAIL_FILE_AT"] = "/"  # files, not the pipe to the one who listens
                 settings.update({f"FAIL_FILE_{key}": value for key, value in more.items()})
-                yield f"{call} {word}{name}", call == "unlink" or bool(more), settings
+                yield f"recover, {call} {word}{name}", call == "unlink" or bool(more), settings
+
+
+def undisturbed(sweep, bench):
+    status, said, sweep.whole, tape, others, _ = sweep.run()
+    check(status == 0 and tape is None and not others, f"undisturbed: {status} {said}")
+    check(sweep.whole != sweep.before[0], "there was nothing to recover")
+    (bench.work / "whole").write_bytes(sweep.whole)
+    check(bench.info("whole")["integrity"]["closed"], "the recovered trace is not whole")
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("--full", action="store_true")
-    parser.add_argument("--shim", type=pathlib.Path)
-    parser.add_argument("--file-shim", type=pathlib.Path)
-    parser.add_argument("--jobs", type=int, default=2)
-    options = parser.parse_args()
-    program = options.program.resolve()
-    shims = [(options.shim or program.parent / "tests" / "fail_alloc.so").resolve(),
-             (options.file_shim or program.parent / "tests" / "fail_file_calls.so").resolve()]
+    arguments = options(__doc__)
+    known = {name: (leaves, settings) for name, leaves, settings in kinds(arguments.full)}
+    chosen = list(choose(arguments, {name: "recover run.trace.zst" for name in known}))
+    summary = Summary(arguments)
     with tempfile.TemporaryDirectory() as work:
-        bench = Bench(program.parent, work)
-        good = tapes.leave(bench)
-        sweep = Sweep(program, shims, good, bench.environment())
-        status, said, sweep.whole, tape, others, _ = sweep.run()
-        check(status == 0 and tape is None and not others, f"undisturbed: {status} {said}")
-        check(sweep.whole != sweep.before[0], "there was nothing to recover")
-        (bench.work / "whole").write_bytes(sweep.whole)
-        check(bench.info("whole")["integrity"]["closed"], "the recovered trace is not whole")
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            jobs = [pool.submit(sweep.sweep, kind, options.full, leaves, **settings)
-                    for kind, leaves, settings in kinds(options.full)]
-            for job in jobs:
-                job.result()
-    for kind, found in sorted(sweep.unsound.items()):
-        print(f"{len(found)} unsound, {kind}; the first is number {found[0][0]}: {found[0][1]!r}")
-    total = sum(sweep.runs.values())
-    print(f"{total} runs, {len(sweep.runs)} kinds, "
-          f"{sum(len(found) for found in sweep.unsound.values())} unsound")
-    return 1 if sweep.unsound or not total else 0
+        bench = Bench(arguments.program.parent, work)
+        sweep = Sweep(arguments, tapes.leave(bench), bench.environment())
+        undisturbed(sweep, bench)
+        results = run_all(range(arguments.jobs), chosen,
+                          lambda _, name: sweep.sweep(known[name][1], known[name][0]))
+    for name, found in zip(chosen, results):
+        summary.add(name, "recover run.trace.zst", found)
+    return summary.end()
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ static inline uint8_t *fuzz_copy(struct fuzz_input *input, size_t length, size_t
     uint8_t *copy;
 
     *got = length < input->left ? length : input->left;
-    copy = malloc(*got ? *got : 1);
+    copy = calloc(*got ? *got : 1, 1);
     FUZZ_CHECK(copy);
     if (*got)
         memcpy(copy, input->at, *got);
