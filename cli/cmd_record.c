@@ -414,7 +414,9 @@ static bool finish(struct recording *recording)
     listed =
         mt_manifest_read(recording->manifest, &recording->arena, &traces, &count, &error) == MT_OK;
     if (!listed)
-        mt_say("the list of traces cannot be read: %s", error.text);
+        mt_say("the list of traces cannot be read: %s%s", error.text,
+               recording->redact ? "; the traces are not redacted: use 'memtrace import --redact'"
+                                 : "");
     else if (!count && !recording->quiet && !recording->json)
         mt_say("no trace was written: no process used CUDA, or none that did could be recorded");
     unlink(recording->manifest);

@@ -25,7 +25,7 @@ COMMANDS = {
     "analyze standard input": "analyze - <captures/leak.pickle.zst",
     "analyze json": "analyze captures/leak.pickle.zst --json",
     "analyze json oom": "analyze captures/oom_adam.pickle.zst --json",
-    "analyze folder": "analyze captures/leak.pickle.zst -o report",
+    "analyze folder": "analyze recorded/driver_only.trace.zst -o report",
     "analyze budget": "analyze captures/leak.pickle.zst --max-peak reserved=1GiB "
                       "--max-growth 1MiB/step --base made/base.json --max-regression 2% "
                       "--write-baseline base.json",

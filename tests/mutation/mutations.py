@@ -129,6 +129,5 @@ MUTATIONS = [
              "parent == MT_NO_ID ? 1 : symbols->stacks[parent].depth + 1};",
              "parent == MT_NO_ID ? 1 : symbols->stacks[parent].depth};", [READ]),
     Mutation("equal texts get new ids", "base/map.c",
-             "            *id = candidate;\n            return MT_OK;\n",
-             "            *id = candidate;\n            break;\n", [READ]),
+             "    if (strings->slots[i]) {\n", "    if (strings->slots[i] && !length) {\n", [READ]),
 ]
