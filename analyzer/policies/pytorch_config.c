@@ -265,6 +265,7 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
 
     while (*at) {
         struct token key = next_token(&at);
+        struct mt_pytorch_config before;
         enum mt_status status = MT_OK;
         if (!key.length && take(&at, ","))
             continue;
@@ -276,12 +277,14 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
             skip_unknown(&at, key, config);
         }
         value = at;
+        before = *config;
         if (large_segment_only != token_is(key, "large_segment_size_mb"))
             skip_value(&at);
         else
             status = read_option(&at, key, config, rounding_given, error);
         if (is_recorded && (status != MT_OK || (*at && *at != ','))) {
             at = value;
+            *config = before; /* nothing of a value that is refused */
             skip_unknown(&at, key, config);
             status = MT_OK;
         }

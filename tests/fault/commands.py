@@ -32,7 +32,7 @@ COMMANDS = {
     "analyze gates fail": "analyze captures/leak.pickle.zst --max-peak reserved=1MiB "
                           "--base made/leak.trace --max-regression 2%",
     "analyze bounded": "analyze --max-memory 1GiB captures/leak.pickle.zst",
-    "analyze too small": "analyze --max-memory 2MiB captures/leak.pickle.zst",
+    "analyze too small": "analyze --max-memory 100KiB captures/leak.pickle.zst",
     "diff": "diff captures/leak.pickle.zst captures/keeps.pickle.zst",
     "diff json": "diff captures/leak.pickle.zst made/leak.trace --json",
     "diff picture": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change.svg",

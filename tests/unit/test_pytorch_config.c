@@ -232,9 +232,28 @@ static void unknown_recorded_options_are_left_out(void **unused)
     assert_string_equal(config.unknown, "");
 }
 
+/* A division by a segment size of 0 would end the program. */
+static void refused_recorded_options_change_nothing(void **unused)
+{
+    struct mt_trace_header header = {0};
+    struct mt_pytorch_config config, defaults;
+    struct mt_error error;
+
+    (void)unused;
+    mt_pytorch_config_defaults(&defaults);
+    header.allocator_options = "large_segment_size_mb:0,max_split_size_mb:1,"
+                               "garbage_collection_threshold:7,per_process_memory_fraction:9,"
+                               "roundup_power2_divisions:[2:4,4:3],backend:other";
+    assert_int_equal(mt_pytorch_config_recorded(&header, &config, &error), MT_OK);
+    assert_string_equal(config.unknown, "large_segment_size_mb");
+    memset(config.unknown, 0, sizeof config.unknown);
+    assert_memory_equal(&config, &defaults, sizeof config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_recorded_options_change_nothing),
         cmocka_unit_test(unknown_recorded_options_are_left_out),
         cmocka_unit_test(options_are_read_in_both_spellings),
         cmocka_unit_test(large_segment_size_comes_first_wherever_it_stands),

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""check_bombs.py PROGRAM MAKE_BOMB: hostile inputs cost no more than in proportion to their size.
+
+Each bomb is made with n and with 4 n things. Measured is work that is the same in every run: the
+bytes of the answer, and the memory that the program's own code takes, which --max-memory bounds. Bytes
+may grow GROWTH times, and a run must fit into MIB_PER_THING. bench_bombs.py measures time, on all bombs."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "bench"))
+import bombs  # noqa: E402
+
+TIMES = 4
+GROWTH = 2 * TIMES  # of an answer; n^1.5
+SMALL = 64 << 10  # answers below this are not compared
+
+# bomb -> (n, bytes of memory for each thing at 4 n, beside BASE)
+CASES = {"phases": (500, 8192), "nested_names": (500, 8192), "steps": (250, 65536),
+         "sites": (500, 8192), "streams": (500, 16384), "holes": (1000, 4096),
+         "names_long": (5, 1 << 20), "entries": (500, 8192), "one_deep_stack": (500, 8192),
+         "texts": (5000, 1024), "nested_lists": (5000, 1024), "zstd_lists": (50000, 256)}
+BASE = 32 << 20
+COMMANDS = ("analyze", "json", "replay", "lines", "folded", "speedscope", "live", "dump", "info",
+            "import", "icicle", "blocks", "scatter")
+FINE = (0, 1, 3)  # an answer, a gate, a refusal of the input
+
+
+def answer_bytes(program, name, words, folder, most_bytes):
+    """(bytes that a command prints and writes, what is wrong with the run)"""
+    out, answer = folder / "made", folder / "answer"
+    line = bombs.command_words(name, words, out)
+    with open(answer, "wb") as file:
+        done = subprocess.run([program, *line, "--max-memory", str(most_bytes)], stdout=file,
+                              stderr=subprocess.PIPE, check=False)
+    wrong = None
+    if done.returncode not in FINE:
+        wrong = f"status {done.returncode}: {done.stderr[-300:]}"
+    elif b"--max-memory" in done.stderr:
+        wrong = f"takes more than {most_bytes >> 20} MiB: {done.stderr[-300:]}"
+    total = answer.stat().st_size
+    for path in folder.glob("made*"):
+        total += path.stat().st_size
+        path.unlink()
+    return total, wrong
+
+
+def check(program, maker, name, folder):
+    n, bytes_per_thing = CASES[name]
+    _, known, make = bombs.INPUTS[name]
+    for command in (word for word in known if word in COMMANDS):
+        sizes = []
+        for things in (n, TIMES * n):
+            words = make(maker, folder, things)
+            size, wrong = answer_bytes(program, command, words, folder, BASE + bytes_per_thing * things)
+            if wrong:
+                yield f"{command} of {things} {name}: {wrong}"
+            sizes.append(max(size, SMALL))
+        if sizes[1] > GROWTH * sizes[0]:
+            yield f"{command} of {name}: {sizes[0]} bytes of {n}, {sizes[1]} of {TIMES * n}"
+
+
+def main(program, maker):
+    wrong = []
+    for name in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            wrong += check(program, maker, name, pathlib.Path(folder))
+    print("\n".join(wrong) or f"{len(CASES)} bombs, all within their bounds")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
