@@ -130,10 +130,27 @@ static struct mt_index_entry entry_of(const struct part *part, uint64_t offset)
     return entry;
 }
 
+/* mt_index_write asserts the order of frames. Where mutated blocks have another one, the index says
+ * what their order should be; false if there is a hole between the frames, which no index can tell.
+ */
+static bool put_in_order(struct mt_index_entry *entry, const struct mt_index_entry *last)
+{
+    struct mt_frame_info *info = &entry->info;
+
+    info->event_count = mt_min_u64(info->event_count, MT_BLOCK_MAX_EVENTS);
+    if (last && info->first_seq < last->info.first_seq)
+        info->first_seq = last->info.first_seq;
+    if (last && info->first_t_ns < last->info.first_t_ns)
+        info->first_t_ns = last->info.first_t_ns;
+    return info->compressed_bytes && info->raw_bytes <= MT_BLOCK_MAX_BYTES &&
+           (!last || info->offset == last->info.offset + last->info.compressed_bytes);
+}
+
 static void put_together(struct trace *trace, bool with_index, struct mt_buf *out)
 {
     struct mt_index_entry entries[MOST_FRAMES];
     size_t count = 0, header_bytes = 0, at;
+    bool in_order = true;
 
     for (size_t i = 0; i < trace->count; i++) {
         struct part *part = &trace->parts[i];
@@ -142,12 +159,15 @@ static void put_together(struct trace *trace, bool with_index, struct mt_buf *ou
             write_block(part, out);
         else
             write_header(part, out);
-        if (part->is_block)
-            entries[count++] = entry_of(part, at);
-        else
+        if (part->is_block) {
+            entries[count] = entry_of(part, at);
+            in_order &= put_in_order(&entries[count], count ? &entries[count - 1] : NULL);
+            count++;
+        } else {
             header_bytes += part->compressed;
+        }
     }
-    if (with_index)
+    if (with_index && in_order)
         mt_index_write(entries, count, header_bytes, out);
 }
 
