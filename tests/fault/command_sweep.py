@@ -28,7 +28,10 @@ def of_another_capture(line):
 class CommandSweep:
     """A subclass has `environment(line, fault, log)`, `learn(line)` -> (what it learned, text for the
     summary), `plan(learned, turn)` -> faults, `is_reached(done)`, `says_enough(done, fault)`,
-    `may_share_status(says_enough, line)`, `describe(fault, line)` and WORD."""
+    `may_share_status(says_enough, line)`, `describe(fault, line)` and WORD. NONE are commands without
+    anything that could fail."""
+
+    NONE = ()
 
     def __init__(self, arguments, folder):
         self.arguments, self.folder, self.program = arguments, folder, arguments.program
@@ -121,7 +124,8 @@ class CommandSweep:
         learned, facts = self.learn(line)
         runs = self.plan(learned, turn)
         summary.add(name, line, run_all(
-            self.places, runs, lambda place, fault: self.one(place, line, base, limit, fault)), facts)
+            self.places, runs, lambda place, fault: self.one(place, line, base, limit, fault)), facts,
+            name in self.NONE)
 
 
 def sweep_commands(kind, text):

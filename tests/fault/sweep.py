@@ -74,11 +74,11 @@ class Summary:
         self.arguments, self.begin = arguments, time.monotonic()
         self.commands = {}
 
-    def add(self, name, line, verdicts, facts=""):
+    def add(self, name, line, verdicts, facts="", may_be_none=False):
         """verdicts: [(Verdict, how to repeat the run, what it said)]. Prints the command's lines."""
         faults = collections.Counter(verdict.fault for verdict, _, _ in verdicts if verdict.fault)
         kinds = collections.Counter(verdict.kind for verdict, _, _ in verdicts)
-        if not verdicts:
+        if not verdicts and not may_be_none:
             faults[OTHER], kinds["never ran"] = 1, 0
         wrong = collections.defaultdict(list)
         for verdict, how, said in verdicts:

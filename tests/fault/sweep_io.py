@@ -15,7 +15,7 @@ import sys
 from command_sweep import CommandSweep, sweep_commands
 from sweep import OTHER, Verdict
 
-SAMPLE_RUNS = 8  # of each command
+SAMPLE_RUNS = 4  # of each command
 READS = ("EIO", "EINTR", "SHORT")
 WRITES = ("EIO", "ENOSPC", "EINTR", "SHORT")
 ERRORS = {
@@ -51,13 +51,17 @@ class FileSweep(CommandSweep):
         return more
 
     def learn(self, line):
-        """How many calls of each name there are, in the process that makes most: numbers go on in
-        children."""
-        calls = collections.Counter()
-        for call in ERRORS:
-            done = self.run(self.places[0], line, 600, Fault(call, "EIO", 0, False, 0))
-            calls[call] = max((int(text.split()[1]) for text in done["log"]), default=0)
+        """How many calls of each name one process makes."""
+        words = self.logged(line, None)
+        calls = collections.Counter(call for call, _, _ in words)
+        if len({process for _, _, process in words}) > 1:  # a child counts on from its parent's number
+            for call in ERRORS:
+                calls[call] = max((int(number) for _, number, _ in self.logged(line, call)), default=0)
         return calls, f"{sum(calls.values()):5} calls "
+
+    def logged(self, line, call):
+        fault = Fault(call, "EIO", 0, False, 0)
+        return [text.split() for text in self.run(self.places[0], line, 600, fault)["log"]]
 
     def plan(self, learned, turn):
         runs = [Fault(call, error, number, from_there_on, learned[call])

@@ -15,13 +15,14 @@ import sys
 
 from command_sweep import CommandSweep, sweep_commands
 
-SAMPLE_RUNS = 10  # of each command
+SAMPLE_RUNS = 5  # of each command
 
 Fault = collections.namedtuple("Fault", "number from_there_on")
 
 
 class MemorySweep(CommandSweep):
     WORD = "a word of memory"
+    NONE = ("wrong option", "wrong command")  # they allocate nothing
 
     def environment(self, line, fault, log):
         more = {"LD_PRELOAD": str(self.arguments.alloc_shim),
