@@ -8,6 +8,7 @@
 
 #include "codec.h"
 #include "container.h"
+#include "util.h"
 
 enum { MOST_FRAMES = 16, MOST_RAW = 1 << 16 };
 
