@@ -15,6 +15,10 @@ enum {
     MOST_STEPS = 2   /* that begin after a failure, and no place was come back to: it is over */
 };
 
+/* Live blocks that are looked at for failures. Beyond them no further failure is followed: it takes
+ * a thousand failures with a hundred thousand live blocks. */
+static const uint64_t MOST_LOOKS = UINT64_C(100000000);
+
 struct live {
     struct mt_life block;
     uint32_t attempt; /* index + 1 of the one that left it, 0 = of none */
@@ -47,6 +51,7 @@ struct reading {
     struct live *live;     /* in no order */
     size_t live_count, live_capacity;
     uint64_t requests;
+    uint64_t looks;
     uint32_t next_step; /* index of the device's */
     bool in_step;
     /* The attempt that goes on. */
@@ -206,16 +211,29 @@ static void begin_watch(struct reading *reading, uint32_t place, const struct mt
     }
 }
 
-static enum mt_status on_oom(struct reading *reading, const struct mt_event *event)
+static enum mt_status follow_oom(struct reading *reading, const struct mt_event *event)
 {
     struct held held = {0};
-    enum mt_status status = count_held(reading, &held);
+    enum mt_status status = MT_OK;
     uint32_t place = free_place(reading);
 
-    if (status == MT_OK && place < MT_ATTEMPTS_MAX)
-        begin_watch(reading, place, event, &held);
+    if (place < MT_ATTEMPTS_MAX) {
+        status = count_held(reading, &held);
+        if (status == MT_OK)
+            begin_watch(reading, place, event, &held);
+    }
     mt_map_release(&held.now);
     mt_map_release(&held.before);
+    return status;
+}
+
+static enum mt_status on_oom(struct reading *reading, const struct mt_event *event)
+{
+    enum mt_status status = MT_OK;
+
+    reading->looks += reading->live_count;
+    if (reading->looks <= MOST_LOOKS)
+        status = follow_oom(reading, event);
     begin_attempt(reading, event->seq + 1);
     return status;
 }

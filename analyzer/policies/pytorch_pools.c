@@ -26,6 +26,24 @@ static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
     return MT_OK;
 }
 
+/* Place of a stream among the lanes, or where it would be. */
+static uint32_t place_of_stream(const struct mt_pytorch_pool *pool, uint64_t handle,
+                                uint32_t stream)
+{
+    uint32_t low = 0, high = pool->lane_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct mt_pytorch_lane *lane = &pool->lanes[middle];
+        if (lane->stream_handle < handle ||
+            (lane->stream_handle == handle && lane->stream < stream))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 struct mt_pytorch_lane *mt_pytorch_find_lane(struct mt_pytorch *policy, uint32_t pool_id,
                                              uint32_t stream)
 {
@@ -36,16 +54,14 @@ struct mt_pytorch_lane *mt_pytorch_find_lane(struct mt_pytorch *policy, uint32_t
     if (pool_id >= policy->pool_count && add_pools(policy, pool_id) != MT_OK)
         return NULL;
     pool = &policy->pools[pool_id];
-    for (i = 0; i < pool->lane_count; i++) {
-        if (pool->lanes[i].stream == stream)
-            return &pool->lanes[i];
-    }
-    if (mt_grow(&pool->lanes, &pool->lane_capacity, pool->lane_count + 1u, sizeof *pool->lanes))
-        return NULL;
     handle =
         stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle : stream;
-    for (i = pool->lane_count; i > 0 && pool->lanes[i - 1].stream_handle > handle; i--)
-        pool->lanes[i] = pool->lanes[i - 1];
+    i = place_of_stream(pool, handle, stream);
+    if (i < pool->lane_count && pool->lanes[i].stream == stream)
+        return &pool->lanes[i];
+    if (mt_grow(&pool->lanes, &pool->lane_capacity, pool->lane_count + 1u, sizeof *pool->lanes))
+        return NULL;
+    memmove(&pool->lanes[i + 1], &pool->lanes[i], (pool->lane_count - i) * sizeof *pool->lanes);
     memset(&pool->lanes[i], 0, sizeof pool->lanes[i]);
     pool->lanes[i].stream = stream;
     pool->lanes[i].stream_handle = handle;

@@ -24,7 +24,7 @@ struct mt_pytorch_lane {
 struct mt_pytorch_pool {
     bool is_small;
     uint16_t owner;                /* trace's pool id */
-    struct mt_pytorch_lane *lanes; /* ascending by stream handle */
+    struct mt_pytorch_lane *lanes; /* ascending by stream handle, then stream */
     uint32_t lane_count;
     size_t lane_capacity;
     uint64_t gc_clock;
