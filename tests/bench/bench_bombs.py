@@ -8,6 +8,7 @@ answer's size as multiples of the input, and how each grows: the exponent of the
 does not end in 60 seconds. Times of a busy machine are too long; exponents suffer less.
 """
 import math
+import multiprocessing
 import os
 import pathlib
 import resource
@@ -61,12 +62,23 @@ def exponent(small, large, ratio):
     return math.log(large / small) / math.log(ratio) if small > 0 and large > 0 else 0.0
 
 
+def make_one(maker, name, size, work):
+    return bombs.INPUTS[name][2](maker, work, size)
+
+
+def made_apart(maker, name, size, work):
+    """Makes an input in another process: a program's peak memory includes what the process that
+    started it had, and this one must stay small (16 MiB)."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(make_one, (maker, name, size, work))
+
+
 def measure(program, maker, name, factor, work):
-    n, commands, make = bombs.INPUTS[name]
+    n, commands, _ = bombs.INPUTS[name]
     n = max(8, int(n * factor))
     results = {command: [] for command in commands}
     for size in (n // 2, n, 2 * n):
-        words = make(maker, work, size)
+        words = made_apart(maker, name, size, work)
         input_bytes = sum(p.stat().st_size for p in words if isinstance(p, pathlib.Path))
         for command in commands:
             if results[command] and results[command][-1] is None:
