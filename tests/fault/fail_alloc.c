@@ -4,8 +4,11 @@
  *                          as in fault_shim.h; the log also gets "total N PID" at the end
  *   FAIL_ALLOC_IN=TEXT     counts only allocations that a library (or program) whose path contains
  *                          TEXT makes, itself or through functions that it calls
- *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself. It looks at the
- *                          return address alone: stacks of CUDA's libraries cannot be walked
+ *   FAIL_ALLOC_CALLER=TEXT counts only what code in such a library asks for itself, by the return
+ *                          address alone: stacks of CUDA's libraries cannot be walked. The library
+ *                          must be loaded when the program starts
+ *   FAIL_ALLOC_THREAD=NAME with FAIL_ALLOC_CALLER: counts what threads of that name ask for in
+ *                          addition, with what the C library asks for on their behalf
  *   FAIL_ALLOC_NOT_IN=TEXT the opposite of FAIL_ALLOC_IN: does not count those
  *   FAIL_ALLOC_STACK=1     prints the call stack of the first failure on standard error
  *   FAIL_ALLOC_SITES=FILE  writes "N SITE" for every allocation, where SITE is a number of its call
@@ -23,7 +26,7 @@
 #include <execinfo.h>
 #include <link.h>
 #include <stdint.h>
-#include <sys/auxv.h>
+#include <sys/prctl.h>
 
 enum { DEPTH = 24, SITE_DEPTH = 12, HIGH_FD = 700 };
 
@@ -33,34 +36,41 @@ extern void *__libc_realloc(void *memory, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
 static bool prints_stack;
-static const char *library, *no_library, *caller_library;
+static const char *library, *no_library, *caller_library, *thread_name;
 static int sites_fd = -1;
-static _Thread_local bool is_inside; /* backtrace and dladdr may allocate */
+/* backtrace and dladdr may allocate. initial-exec: otherwise the first access on a thread can
+ * allocate, and its malloc is this one. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) bool is_inside;
 
-/* ---- the loader ------------------------------------------------------------------------- */
+/* ---- the calling library ---------------------------------------------------------------- */
 
-static uintptr_t loader_begin, loader_end;
+/* Where the library of FAIL_ALLOC_CALLER lies. Found once, at the start: while the loader
+ * changes its lists it allocates, and dladdr would read them half changed. */
+static uintptr_t caller_begin, caller_end;
 
-static int note_loader(struct dl_phdr_info *info, size_t size, void *unused)
+static int note_caller_library(struct dl_phdr_info *info, size_t size, void *name)
 {
-    (void)size, (void)unused;
-    if (info->dlpi_addr != getauxval(AT_BASE))
+    (void)size;
+    if (!strstr(info->dlpi_name, name))
         return 0;
-    loader_begin = info->dlpi_addr;
+    caller_begin = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        uintptr_t end = loader_begin + part->p_vaddr + part->p_memsz;
+        uintptr_t end = caller_begin + part->p_vaddr + part->p_memsz;
 
-        if (part->p_type == PT_LOAD && end > loader_end)
-            loader_end = end;
+        if (part->p_type == PT_LOAD && end > caller_end)
+            caller_end = end;
     }
     return 1;
 }
 
-/* While the loader changes its lists it allocates; dladdr would read them half changed. */
-static bool is_loader(const void *caller)
+static bool is_asked_for_there(const void *caller)
 {
-    return (uintptr_t)caller >= loader_begin && (uintptr_t)caller < loader_end;
+    char name[16] = "";
+
+    if ((uintptr_t)caller >= caller_begin && (uintptr_t)caller < caller_end)
+        return true;
+    return thread_name && !prctl(PR_GET_NAME, name, 0, 0, 0) && !strcmp(name, thread_name);
 }
 
 /* ---- what the environment says --------------------------------------------------------- */
@@ -86,11 +96,13 @@ __attribute__((constructor)) static void start(void)
     (void)backtrace(frames, DEPTH); /* the first call loads a library */
     if (!shim_start("FAIL_ALLOC"))
         return;
-    (void)dl_iterate_phdr(note_loader, NULL);
     prints_stack = shim_setting("STACK") != NULL;
     library = shim_setting("IN");
     no_library = shim_setting("NOT_IN");
     caller_library = shim_setting("CALLER");
+    thread_name = shim_setting("THREAD");
+    if (caller_library)
+        (void)dl_iterate_phdr(note_caller_library, (void *)(uintptr_t)caller_library);
     sites = shim_setting("SITES");
     if (sites)
         sites_fd = open_sites(sites);
@@ -131,7 +143,7 @@ __attribute__((noinline)) static bool must_fail(void *caller)
     int count = 0;
     bool fails;
 
-    if (caller_library && (is_loader(caller) || !is_in(caller_library, &caller, 1)))
+    if (caller_library && !is_asked_for_there(caller))
         return false;
     if (library || no_library || sites_fd >= 0 || prints_stack) {
         is_inside = true;
