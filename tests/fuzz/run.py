@@ -58,7 +58,8 @@ def prepare(build, target):
 
 
 def command_of(build, target, *more):
-    words = [str(build / f"fuzz_{target}"), f"-timeout={TIMEOUT_S}", f"-rss_limit_mb={MEMORY_MB}"]
+    words = [str(build / f"fuzz_{target}"), f"-timeout={TIMEOUT_S}",
+             f"-report_slow_units={TIMEOUT_S}", f"-rss_limit_mb={MEMORY_MB}"]
     options = HERE / "options" / f"{target}.options"
     dictionary = HERE / "dict" / f"{target}.dict"
     if options.exists():
