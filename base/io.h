@@ -1,9 +1,10 @@
 /* System calls on files, repeated where a signal interrupts them. They set errno as the calls do.
  * Every layer reads and writes files through these, with three exceptions. The library in the
  * traced process writes its trace with pwrite (own_file.c): each call looks at the descriptor
- * again, and the writer repeats it after EINTR and after a short write. It reads files of /proc
- * and of the program with plain calls: all signals are blocked in its thread. mkostemp and the
- * pipes of `record` that carry one error number have loops of their own. */
+ * again, and the writer repeats it after EINTR and after a short write. The sources in that
+ * library (run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c) read files
+ * with plain calls. mkostemp and the pipe of launch.c, which carries one error number, have loops
+ * of their own or need none. */
 #ifndef MT_BASE_IO_H
 #define MT_BASE_IO_H
 

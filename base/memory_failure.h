@@ -1,8 +1,9 @@
-/* Whether the host ever refused memory to this process. Arenas, buffers, arrays and maps (this
- * folder) set it; it stays. Much text is made by functions that have no status, and a word that is
- * missing from an answer looks like an answer: so a program asks once, before it hands out what it
- * made. It is the state of the process and no structure's, hence the one variable that libraries
- * share. The library in traced processes sets it and never asks. Any thread may call these. */
+/* Whether the system ever refused memory to this process. Arenas, buffers, arrays and maps (this
+ * folder) set the flag; nothing resets it. Many functions that make text have no status, and an
+ * answer with a missing word looks like a complete one. The program therefore checks the flag once,
+ * before it hands out what it made. The flag belongs to the process, not to a structure, so it is
+ * the one variable that libraries share. The library in traced processes sets it and never reads
+ * it. Any thread may call these functions. */
 #ifndef MT_BASE_MEMORY_FAILURE_H
 #define MT_BASE_MEMORY_FAILURE_H
 

@@ -26,8 +26,8 @@ struct mt_text_table {
 
 void mt_table_begin(struct mt_text_table *table, const struct mt_text_column *columns,
                     unsigned indent);
-/* In this file a text that is NULL is one that could not be made without memory: the output of it
- * has failed. */
+/* In this file a NULL text means that there was no memory to make it: the output is marked as
+ * failed. */
 
 /* Cells in order; control characters are escaped. */
 void mt_table_cell(struct mt_text_table *table, const char *text);

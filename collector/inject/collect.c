@@ -61,7 +61,7 @@ static bool writer_failed(void)
     return atomic_load_explicit(&mt_core.state, memory_order_relaxed) == MT_CORE_FAILED;
 }
 
-/* Slots are not emptied soon: waiting for one is in vain. */
+/* Slots are not emptied soon: there is no point in waiting for one. */
 static bool writer_is_stuck(void)
 {
     return writer_failed() || atomic_load_explicit(&mt_core.disk_full, memory_order_relaxed);

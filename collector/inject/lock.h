@@ -5,8 +5,8 @@
  * (cancellation) included, which pthread_sigmask does not block. Two system calls,
  * 0.2 us: for what happens once for each new name, not for each event.
  *
- * Locks that are only taken inside calls of the driver or of PyTorch's allocator do
- * without: who leaves those by longjmp leaves their own locks held. */
+ * Locks that are taken only inside calls of the driver or of PyTorch's allocator do not
+ * need this: a longjmp out of such a call leaves the driver's own locks held as well. */
 #ifndef MT_INJECT_LOCK_H
 #define MT_INJECT_LOCK_H
 

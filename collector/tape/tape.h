@@ -43,7 +43,7 @@ enum mt_raw_heap {
 /* 64 bytes: one cache line. Sources fill in everything but seq and ticks. */
 struct mt_raw_event {
     uint64_t seq;   /* global order; dense but where a thread died in between */
-    uint64_t ticks; /* of clock.h */
+    uint64_t ticks; /* of ticks.h */
     uint64_t addr;
     uint64_t size_bytes;
     uint64_t aux_bytes;                  /* as event.h; PHASE_POP: number of the thread that
@@ -56,12 +56,12 @@ struct mt_raw_event {
     uint8_t device; /* 255 = not known: the drain takes the thread's last one */
 };
 
-/* Lanes of the definitions log. Each definition is a header and a payload,
- * padded to 8 bytes. Ids of each kind count from 1. */
-/* In place of a number in MT_DEFINE_THREAD: the thread that has the OS id ... */
-#define MT_THREAD_RENAMED UINT64_C(0) /* ... is called so from now on */
-#define MT_THREAD_GIVEN   UINT64_MAX  /* ... shall be called so, whatever else is said of it */
+/* In place of a number in MT_DEFINE_THREAD, for the thread that has the OS id: */
+#define MT_THREAD_RENAMED UINT64_C(0) /* its name from now on */
+#define MT_THREAD_GIVEN   UINT64_MAX  /* its name, which no later definition replaces */
 
+/* Kinds of definitions. Each definition is a header and a payload, padded to 8 bytes. Ids of each
+ * kind count from 1. */
 enum mt_definition_kind {
     MT_DEFINE_NAME = 1,     /* payload: text */
     MT_DEFINE_FACT,         /* text "key=value" for the trace's header (facts.h) */
@@ -97,7 +97,7 @@ struct mt_slot {
     struct mt_raw_event events[MT_SLOT_EVENTS];
 };
 
-/* How ticks relate to time; see clock.h. */
+/* How ticks relate to time; see ticks.h. */
 struct mt_clock_point {
     uint64_t ticks, unix_ns;
 };
