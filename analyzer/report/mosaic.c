@@ -18,8 +18,9 @@
 static uint16_t share_of(uint64_t bytes, uint64_t bytes_per_row)
 {
     double share = (double)bytes / (double)bytes_per_row * UNIT;
+    uint32_t units = (uint32_t)fmin(fmax(floor(share + 0.5), 1), UNIT);
 
-    return bytes ? (uint16_t)fmin(fmax(floor(share + 0.5), 1), UNIT) : 0;
+    return bytes ? (uint16_t)units : 0;
 }
 
 struct mt_mosaic_cell mt_mosaic_cell_of(const struct mt_mosaic_row *row, uint64_t bytes_per_row)
