@@ -392,6 +392,12 @@ static void tell_devices_together(const struct mt_teller *teller,
                                             device->allocated_peak.step));
     }
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    if (teller->report->devices_left_out)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "%s more devices are not analyzed: their numbers are above 63, "
+                                    "or the trace has too many phases for another device",
+                                    mt_format_count(text, teller->report->devices_left_out)));
     if (choice->omitted && !teller->detail->all_devices)
         mt_tell_line(teller, 2,
                      mt_tell_format(teller,

@@ -110,10 +110,13 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     say_count(!common->quiet, path, source->symbols.frames_cut,
               "frame was left out of stacks deeper than " MT_STACK_DEPTH_TEXT,
               "frames were left out of stacks deeper than " MT_STACK_DEPTH_TEXT);
+    say_count(aloud, path, source->devices_left_out,
+              "device is left out: only devices 0 to 63 are replayed",
+              "devices are left out: only devices 0 to 63 are replayed");
     if (source->header.starts_in_middle && common->strict)
         mt_say("'%s': starts in the middle: earlier history is missing", path);
     return integrity->cut || integrity->events_dropped || integrity->events_unknown ||
-           source->header.starts_in_middle;
+           source->devices_left_out || source->header.starts_in_middle;
 }
 
 /* A newer PyTorch has options that nobody here knows the rules of. */

@@ -32,7 +32,7 @@ struct mt_gallery {
     struct mt_gallery_file *files; /* by device, chart, SVG before PNG */
     size_t count;
     uint32_t devices, devices_omitted; /* that are drawn, that are not */
-    bool without_png; /* built without cairo or libpng: only SVGs are tried */
+    bool without_png;                  /* built without cairo or libpng: only SVGs are tried */
 };
 
 /* Before anything is written: may every file be? As mt_gallery_write, but nothing is drawn. */

@@ -383,10 +383,12 @@ static enum mt_status on_alloc(struct reading *reading, const struct mt_event *e
     uint64_t bytes;
     uint8_t code;
 
-    if (!mt_alloc_log_next(&reading->analysis->survey.log, &bytes, &code) || !bytes ||
+    if (!mt_alloc_log_next(&reading->analysis->survey.log, &bytes, &code) ||
         event->device != reading->device->device)
         return MT_OK;
-    status = end_block(reading, event); /* its free was lost */
+    status = mt_alloc_log_ends_old(event, bytes) ? end_block(reading, event) : MT_OK;
+    if (status || !bytes)
+        return status;
     reading->requests++;
     if (status == MT_OK && event->stack != MT_NO_ID)
         status = pass_place(reading, event);

@@ -138,13 +138,16 @@ static enum mt_status on_event(struct reading *reading, const struct mt_event *e
         end_made(reading, event->addr);
     if (event->kind != MT_EVENT_ALLOC)
         return MT_OK;
-    if (!mt_alloc_log_next(&survey->log, &bytes, &code) || !bytes || !is_here)
+    if (!mt_alloc_log_next(&survey->log, &bytes, &code) || !is_here)
         return MT_OK; /* the log has those of every device */
+    if (mt_alloc_log_ends_old(event, bytes))
+        end_made(reading, event->addr);
+    if (!bytes)
+        return MT_OK;
     if (!mt_stack_mark(reading->look->foreach, event->stack) ||
         mt_role_resolve(&survey->roles, code, event->stack, event->size_bytes) !=
             MT_ROLE_TEMPORARIES)
         return MT_OK;
-    end_made(reading, event->addr); /* its free was lost */
     return add_made(reading, event, bytes);
 }
 

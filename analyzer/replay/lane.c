@@ -378,10 +378,6 @@ static enum mt_status restore_block(struct mt_lane *lane, const struct mt_event 
     struct mt_policy_block block;
     enum mt_status status;
 
-    if (mt_live_find(&lane->live, event->addr)) { /* two blocks at one address */
-        lane->result->failed_requests++;
-        return MT_OK;
-    }
     status = lane->ops->restore_block(lane->policy, event, &block);
     /* it lies in no segment, or passes every limit: nothing can be said of it */
     if (status == MT_ERR_FORMAT || status == MT_ERR_DEVICE_OOM) {
@@ -403,6 +399,10 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     in_pool.pool = pool_of(lane, event);
     lane->result->starts_in_middle = true;
     lane->restoring = true;
+    if (event->kind == MT_EVENT_ALLOC && mt_live_find(&lane->live, event->addr)) {
+        lane->result->failed_requests++; /* two blocks at one address: the first is kept */
+        return MT_OK;
+    }
     if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
         return mt_lane_alloc(lane, event, allocation, view);
     if (mt_event_is_segment(event)) {

@@ -28,7 +28,8 @@ struct replay {
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
     bool watches_pools;                    /* compares, to see if pools were lost */
-    uint64_t allocations;
+    uint64_t allocations; /* so far: all of the trace, also those that no lane simulates */
+    uint64_t left_out[(UINT16_MAX + 1) / 64]; /* bits: devices from MT_MAX_DEVICES on */
     bool restoring;
 };
 
@@ -250,7 +251,7 @@ static enum mt_status replay_memory(struct replay *replay, struct mt_event *even
     if (event->flags & MT_EVENT_INITIAL) {
         replay->restoring = true;
         return mt_lane_restore(lane, event,
-                               event->kind == MT_EVENT_ALLOC ? replay->allocations++ : 0, view);
+                               event->kind == MT_EVENT_ALLOC ? replay->allocations - 1 : 0, view);
     }
     if (mt_event_is_segment(event)) {
         if (!lane->group_open) {
@@ -275,7 +276,7 @@ static inline bool is_block(const struct mt_event *event)
 static inline enum mt_status replay_block(struct replay *replay, const struct mt_event *event,
                                           struct mt_lane *lane, struct mt_replay_view *view)
 {
-    return event->kind == MT_EVENT_ALLOC ? mt_lane_alloc(lane, event, replay->allocations++, view)
+    return event->kind == MT_EVENT_ALLOC ? mt_lane_alloc(lane, event, replay->allocations - 1, view)
                                          : mt_lane_free(lane, event, view);
 }
 
@@ -319,6 +320,17 @@ static enum mt_status simulate(struct replay *replay, struct mt_event **event,
     return resolve_group(replay, lane, *event, error);
 }
 
+/* A device whose number no lane has: whoever reads the source is to hear of it. */
+static void leave_out(struct replay *replay, uint16_t device)
+{
+    uint64_t bit = UINT64_C(1) << device % 64;
+
+    if (replay->left_out[device / 64] & bit)
+        return;
+    replay->left_out[device / 64] |= bit;
+    replay->source->devices_left_out++;
+}
+
 static enum mt_status replay_event(struct replay *replay, struct mt_event *event,
                                    struct mt_error *error)
 {
@@ -327,9 +339,13 @@ static enum mt_status replay_event(struct replay *replay, struct mt_event *event
     struct mt_event copy;
     enum mt_status status = MT_OK;
 
+    if (event->kind == MT_EVENT_ALLOC) /* its number, also if no lane simulates it */
+        view.allocation = replay->allocations++;
     if (replay->restoring &&
         (!(event->flags & MT_EVENT_INITIAL) || event->kind == MT_EVENT_EMPTY_CACHE))
         status = finish_restoring(replay);
+    if (event->device >= MT_MAX_DEVICES && mt_event_is_memory(event))
+        leave_out(replay, event->device);
     if (status == MT_OK && event->device < MT_MAX_DEVICES &&
         (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)) {
         if (replay->watching && watch_limit(replay, event))
@@ -364,6 +380,8 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
     memset(replay->summary, 0, sizeof *replay->summary);
     replay->summary->is_driver_level = is_driver_level(replay);
     replay->allocations = 0;
+    replay->source->devices_left_out = 0;
+    memset(replay->left_out, 0, sizeof replay->left_out);
     replay->restoring = false;
     mt_window_init(&replay->window, replay->source);
     status = run(replay, error);

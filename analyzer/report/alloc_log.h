@@ -5,6 +5,7 @@
 #ifndef MT_ANALYZER_ALLOC_LOG_H
 #define MT_ANALYZER_ALLOC_LOG_H
 
+#include "event.h"
 #include "status.h"
 
 #include <stdbool.h>
@@ -39,6 +40,13 @@ enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, u
 void mt_alloc_log_rewind(struct mt_alloc_log *log);
 /* Block size and role of the next allocation; false if there is none. */
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role);
+/* Does an allocation end the block at its address, whose free was lost? It does in a replay, served
+ * or not; but initial state that a replay cannot restore (no bytes) changes nothing there. */
+static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t block_bytes)
+{
+    return block_bytes || !(event->flags & MT_EVENT_INITIAL);
+}
+
 /* To the change after the one that next_change tells of. */
 void mt_alloc_log_next_change(struct mt_alloc_log *log);
 bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why);

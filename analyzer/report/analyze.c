@@ -2,10 +2,12 @@
  * (survey.h), and once to see who held the memory at the instants that turned
  * out to matter (plan.h, holders.h). */
 #include "analysis.h"
+#include "check.h"
 #include "findings.h"
 #include "found_phases.h"
 #include "model_feeds.h"
 #include "replay_as_run.h"
+#include "report_check.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -258,6 +260,7 @@ static enum mt_status read_beside(struct mt_analysis *analysis)
 
 static enum mt_status run(struct mt_analysis *analysis)
 {
+    const char *why = "";
     enum mt_status status = read_once(analysis);
 
     if (!status)
@@ -272,6 +275,8 @@ static enum mt_status run(struct mt_analysis *analysis)
         status = read_again(analysis);
     if (!status)
         status = mt_fill_report(analysis);
+    if (!status)
+        MT_ASSERT_SOUND(mt_report_is_sound(analysis->report, &why), why);
     if (!status && !analysis->options->question)
         status = mt_findings_fill(analysis);
     if (!status)

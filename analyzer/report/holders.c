@@ -160,11 +160,14 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
     uint32_t index, old;
     uint8_t code;
 
-    if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code) || !block_bytes)
+    if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code))
         return MT_OK;
-    old = mt_map_find(&holders->slots, key_of(event));
-    if (old != MT_MAP_NONE) /* its free was lost: the new one takes its place */
+    old = mt_alloc_log_ends_old(event, block_bytes) ? mt_map_take(&holders->slots, key_of(event))
+                                                    : MT_MAP_NONE;
+    if (old != MT_MAP_NONE)
         status = drop(holders, device, old, event);
+    if (status || !block_bytes)
+        return status;
     index = take_slot(holders);
     if (index == NO_BLOCK || mt_map_set(&holders->slots, key_of(event), index))
         return MT_ERR_MEMORY;

@@ -95,7 +95,7 @@ static void skip_ended(const struct mt_survey *survey, struct mt_survey_device *
 /* What phases cost is per device: both together are bounded. */
 static bool can_follow(const struct mt_survey *survey, uint16_t device)
 {
-    return device < MT_ARRAY_LEN(survey->device_slot) && survey->device_count < 255 &&
+    return device < MT_MAX_DEVICES &&
            (uint64_t)survey->phases.count * (survey->device_count + 1) <= MT_SURVEY_USES;
 }
 
@@ -450,8 +450,13 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
     enum mt_status status = MT_OK;
     struct mt_bytes now;
 
-    if (!device) /* an absurd device is not worth an error */
-        return can_follow(survey, event->device) ? MT_ERR_MEMORY : MT_OK;
+    if (!device && can_follow(survey, event->device))
+        return MT_ERR_MEMORY;
+    if (!device) {
+        if (event->device < MT_MAX_DEVICES) /* the others are the replay's to count */
+            survey->not_followed |= UINT64_C(1) << event->device;
+        return MT_OK;
+    }
     now = mt_counters_bytes(view->counters);
     if (now.reserved != device->now.reserved)
         status = mt_alloc_log_reserved(&survey->log, event->seq, event->device,

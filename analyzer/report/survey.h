@@ -5,9 +5,10 @@
 #define MT_ANALYZER_SURVEY_H
 
 #include "alloc_log.h"
+#include "highs.h"
+#include "replay.h"
 #include "report.h"
 #include "roles.h"
-#include "highs.h"
 
 enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
 
@@ -58,7 +59,8 @@ struct mt_survey {
     struct mt_alloc_log log;
     struct mt_survey_device *devices; /* in order of first sight */
     uint32_t device_count;
-    uint8_t device_slot[1024]; /* slot + 1 */
+    uint8_t device_slot[MT_MAX_DEVICES]; /* slot + 1 */
+    uint64_t not_followed;               /* bits: devices for which there are too many phases */
     uint64_t events, last_t_ns, first_t_ns, last_event;
     uint64_t first_event; /* that is not initial state */
     bool begun;           /* an event that is not initial state was seen */

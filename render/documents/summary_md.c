@@ -312,10 +312,11 @@ void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
         add_sites(&page, device);
     }
     if (shown < report->device_count)
-        mt_buf_printf(out,
-                      "\n%u of %u devices are shown; `memtrace live TRACE --device N` shows another "
-                      "one, `memtrace analyze TRACE --all` all of them\n\n",
-                      shown, report->device_count);
+        mt_buf_printf(
+            out,
+            "\n%u of %u devices are shown; `memtrace live TRACE --device N` shows another "
+            "one, `memtrace analyze TRACE --all` all of them\n\n",
+            shown, report->device_count);
     page.omitted = 0;
     add_end(out, report, base);
     mt_buf_release(&page.row);
