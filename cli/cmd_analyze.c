@@ -359,8 +359,8 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
         {"policies", 0, MT_OPTION_FLAG, NULL,
-         "with -o: a picture of the same requests under other allocators, too: some hundred "
-         "replays",
+         "with -o: also draw the same requests under other allocators (takes some hundred "
+         "replays)",
          &arguments.policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device of this size",
          &arguments.limit_bytes},

@@ -76,7 +76,7 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         {"at", 0, MT_OPTION_TEXT, "INSTANT",
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
         {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
-        {"output", 'o', MT_OPTION_TEXT, "FILE", "draw it, too: .svg or .png",
+        {"output", 'o', MT_OPTION_TEXT, "FILE", "also draw it: .svg or .png",
          &arguments.picture.output},
         MT_FORCE_OPTION(arguments.outputs),
         MT_PICTURE_SIZE_OPTIONS(arguments.picture),

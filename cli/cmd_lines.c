@@ -125,11 +125,11 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
         {"source", 's', MT_OPTION_FLAG, NULL, "show the source text, of files that are there",
          &arguments.source},
         {"source-root", 0, MT_OPTION_LIST, "DIR",
-         "--source: read below this folder, too, not the current one alone",
+         "--source: read files below this folder as well as the current one",
          &arguments.sources.roots},
         {"device", 'd', MT_OPTION_COUNT, "N", "only this device", &arguments.device},
         {"all", 'a', MT_OPTION_FLAG, NULL,
-         "functions of libraries, too; --json: all rows and whole texts", &arguments.all},
+         "include functions of libraries; --json: all rows and whole texts", &arguments.all},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

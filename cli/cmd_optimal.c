@@ -334,7 +334,7 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
         return mt_say_no_memory("cannot plan");
     optimal->options.time_ns = DEFAULT_SECONDS * NS_A_SECOND;
     const struct mt_option options[] = {
-        {"time", 't', MT_OPTION_TEXT, "S", "search for so many seconds (10), or 'none'",
+        {"time", 't', MT_OPTION_TEXT, "S", "search for S seconds (default 10), or 'none'",
          &optimal->time},
         {"capacity", 0, MT_OPTION_BYTES, "BYTES", "stop at a plan that fits into this",
          &optimal->options.capacity_bytes},

@@ -51,7 +51,7 @@ const struct mt_command mt_commands[] = {
      "Searches the smallest memory limit under which each policy serves every request that the "
      "run\n"
      "was granted, and names the request that fails first just below it. P is as in replay.\n"
-     "--limit answers for one limit, too, and exits with 1 if it does not do.\n"
+     "--limit also tests one limit, and exits with 1 if the trace does not fit.\n"
      "\n"
      "Examples:\n"
      "  memtrace fit run.pickle\n"
@@ -106,8 +106,8 @@ const struct mt_command mt_commands[] = {
      "  memtrace record -o traces/ -- torchrun --nproc-per-node 8 train.py",
      mt_cmd_record},
     {"recover", "TRACE ... [options]", "complete the trace of a process that was killed",
-     "record does this when the command has ended; this is for when record was killed, too, and a\n"
-     "tape (TRACE.tape) lies beside the trace.",
+     "record does this itself when the command has ended. Use recover if record was killed and\n"
+     "left a tape (TRACE.tape) beside the trace.",
      mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
      "CHART is\n"

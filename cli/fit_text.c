@@ -114,10 +114,11 @@ static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *res
     char text[MT_UNITS_TEXT];
 
     if (result->smaller_fit_bytes)
-        mt_buf_printf(out,
-                      "  %s fits, too, though larger limits below the answer do not: the cache is "
-                      "given back\n  at other times there and leaves other holes\n",
-                      format_mib(text, result->smaller_fit_bytes));
+        mt_buf_printf(
+            out,
+            "  %s fits as well, although larger limits below the answer do not: there the\n  "
+            "cache is given back at other times and leaves other holes\n",
+            format_mib(text, result->smaller_fit_bytes));
     if (result->larger_fail_bytes)
         mt_buf_printf(out, "  %s fails, though it is more than the answer: leave a margin\n",
                       format_mib(text, result->larger_fail_bytes));
@@ -136,10 +137,11 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
         mt_format_count(ooms, result->recorded_ooms),
         mt_format_count(retries, result->recorded_retries));
     if (result->died_at != MT_FIT_NOT_DIED)
-        mt_buf_printf(out,
-                      "  the %s that the run died of fit, too; what it would have asked for after "
-                      "that is not known\n",
-                      mt_format_bytes(ooms, result->died_bytes));
+        mt_buf_printf(
+            out,
+            "  the request of %s that ended the run fits as well; what it would have asked\n  "
+            "for after that is not known\n",
+            mt_format_bytes(ooms, result->died_bytes));
     else if (result->recorded_ooms)
         mt_buf_add_text(out, "  requests that the run itself could not serve need not fit\n");
 }

@@ -191,10 +191,9 @@ static bool add_device(struct mt_buf *out, const struct mt_lines_answer *answer,
 
 static void add_notes(struct mt_buf *out, const struct mt_lines_answer *answer, bool has_engine)
 {
-    mt_buf_add_text(
-        out,
-        "\npeak, after and growth are active bytes; reserved is after the line, too; a line has\n"
-        "what the functions that it calls did\n");
+    mt_buf_add_text(out, "\npeak, after and growth are active bytes; after and reserved are those "
+                         "when the line has\n"
+                         "run; a line includes the functions that it calls\n");
     if (has_engine)
         mt_buf_add_text(out, "* some of it by backward's own threads, which have no Python stack, "
                              "while the line waited\n");

@@ -173,7 +173,7 @@ void mt_add_requests(struct mt_buf *out, const struct mt_source *source)
     else
         mt_buf_add_text(out,
                         "\nrequests: those to the driver, its heaps of device memory together; "
-                        "the trace tells of no\nallocator above it\n");
+                        "the trace has no\nallocator above it\n");
     if (has_pages(source))
         mt_buf_add_text(out, "the heap driver:virtual holds whole pages, mostly of 2 MiB: what the "
                              "program asked for\nwithin them is not in the trace\n");

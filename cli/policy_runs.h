@@ -30,7 +30,7 @@ int mt_run_policies(const struct mt_policy_runs *runs);
 
 #define MT_JOBS_OPTION(target)                                                                     \
     {                                                                                              \
-        "jobs", 'j', MT_OPTION_COUNT, "N", "simulate so many policies at the same time", target    \
+        "jobs", 'j', MT_OPTION_COUNT, "N", "simulate N policies at the same time", target          \
     }
 
 /* The heap of --heap; `name` may be NULL: as mt_heap_view_choose() does. Returns

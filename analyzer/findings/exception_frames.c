@@ -144,7 +144,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct mt_atte
         evidence[finding.evidence_count++] = replayed;
     if (held > 1)
         evidence[finding.evidence_count++] =
-            mt_arena_printf(arena, "%s more failed attempt%s left such, too",
+            mt_arena_printf(arena, "%s more failed attempt%s left such blocks",
                             mt_format_count(n[0], held - 1), held == 2 ? "" : "s");
     return mt_finding_say(search, &finding);
 }

@@ -388,8 +388,8 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
     for (i = 0; i < look->line_count && i < NAMED_LINES; i++)
         evidence[count++] = tell_line(look, &look->lines[i]);
     if (is_graph(&look->lines[0]))
-        evidence[count++] =
-            "so many of one line are what autograd keeps for a backward that did not come";
+        evidence[count++] = "this many blocks of one line are what autograd keeps for a backward "
+                            "pass that never ran";
     evidence[count++] = forecast(look);
     finding->evidence = evidence;
     finding->evidence_count = count;

@@ -140,7 +140,7 @@ static const char *base_of(const struct mt_gate_work *work, const struct mt_gate
     case MT_METRIC_RESERVED: *bytes = device->reserved_peak_bytes; break;
     case MT_METRIC_DEVICE:
         *bytes = device->device_peak_bytes;
-        return *bytes ? NULL : "the base does not tell of the whole device";
+        return *bytes ? NULL : "the base has no figures of the whole device";
     case MT_METRIC_NONE: break;
     }
     return device->has_reserved ? NULL : "the base has no allocator above the driver";

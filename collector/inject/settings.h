@@ -20,7 +20,7 @@ struct mt_inject_settings {
     bool phases_autograd;  /* ... and BACKWARD_FUNCTION */
     bool follow;           /* MEMTRACE_FOLLOW=all|none: children, too (default all) */
     bool quiet;            /* MEMTRACE_QUIET=1 */
-    bool with_command;     /* MEMTRACE_WITH_ENV=1: command line and environment in the header */
+    bool with_command;     /* MEMTRACE_WITH_ENV=1: the command line goes into the header */
     uint32_t sample_hz;    /* MEMTRACE_SAMPLE_HZ: NVML, 0 = never; default 10 */
     uint32_t flush_ms;     /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
     uint32_t arena_mib;    /* MEMTRACE_ARENA_MIB, default 32 */

@@ -264,7 +264,8 @@ static bool hook(void **const *allocator)
     mt_torch_version_read(library.path, hooked.version_text, sizeof hooked.version_text);
     table = (const void *)((const char *)*object - offsetof(struct table, functions));
     if (!table_is_native(table))
-        return say("another allocator than its native one; only the driver tells of it");
+        return say(
+            "an allocator other than its native one; only its calls of the driver are recorded");
     if (!find_places(table, &library))
         return say("a build that is not known; sizes are those of blocks, not requests");
     replace_table(object, table);

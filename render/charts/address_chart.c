@@ -245,7 +245,7 @@ static void draw_picture(struct mt_address_plan *plan, const char *title,
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)
 {
-    const char *reason = "The trace tells of no segments: there are no addresses to lay out.";
+    const char *reason = "The trace has no segments: there are no addresses to lay out.";
 
     if (report && report->what_if)
         reason = "Addresses are those of the run; under another policy there are none.";

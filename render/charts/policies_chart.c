@@ -72,7 +72,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_t
 
 static const char footnote[] =
     "replays of the recorded requests without a limit \xC2\xB7 smallest limit: by bisection, in "
-    "whole MiB, those around it tried, too \xC2\xB7 * some limit in between differs \xC2\xB7 ~ "
+    "whole MiB, and those around it \xC2\xB7 * some limit in between differs \xC2\xB7 ~ "
     "approximate";
 
 /* ---- legend ---- */

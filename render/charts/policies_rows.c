@@ -56,7 +56,7 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_polic
         snprintf(more, sizeof more, "; limits in between differ: %s B %s",
                  mt_format_count(n[4], row->smaller_fit_bytes ? row->smaller_fit_bytes
                                                               : row->larger_fail_bytes),
-                 row->smaller_fit_bytes ? "would do, too" : "would not do");
+                 row->smaller_fit_bytes ? "would also do" : "would not do");
     if (!row->exact)
         snprintf(doubt, sizeof doubt, "; approximate%s%.150s", row->doubt ? ": " : "",
                  row->doubt ? row->doubt : "");

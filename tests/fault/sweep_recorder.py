@@ -63,7 +63,7 @@ def trace_of(bench, path):
     lost = sum(event["size"] for event in events if event["kind"] == "dropped")
     kept = sum(event["kind"] not in ("end", "dropped", *TIMES) for event in events)
     return Trace(bool(is_whole), kept, lost, header["sources"] or "",
-                 bool(re.fullmatch("host-[0-9a-f]{12}", header["host"] or "")))
+                 bool(re.fullmatch("redacted-host-[0-9a-f]{12}", header["host"] or "")))
 
 
 class Sweep:

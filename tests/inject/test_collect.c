@@ -647,6 +647,9 @@ static void no_handler_leaves_the_names_locked(void **state)
 {
     struct found found;
 
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it delays signals until a thread blocks, so that the handler never runs */
+#endif
     (void)state;
     clean();
     assert_int_equal(run_child(defines_after_leaving), 0);
