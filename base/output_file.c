@@ -91,28 +91,41 @@ static uint64_t random_number(void)
            (uint64_t)(uintptr_t)&now;
 }
 
+/* A signal between the two must not leave the file behind, so that the list has it first. The
+ * name is random: a file of that name is nobody else's. */
+static int open_listed(struct mt_unfinished *list, char *name, mode_t mode, bool *is_ours)
+{
+    int fd;
+
+    if (list)
+        mt_unfinished_add(list, name);
+    fd = mt_io_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    *is_ours = fd >= 0 || !list || mt_unfinished_take(list, name);
+    return fd;
+}
+
 static enum mt_status open_temporary(struct mt_output *output, struct mt_error *error)
 {
     const char *path = output->target.path;
     size_t folder = folder_length(path), bytes = folder + sizeof ".memtrace-0123456789abcdef.tmp";
     char *name = malloc(bytes);
+    bool is_ours = true; /* else a signal handler has it, and the process is about to end */
 
-    for (int i = 0; name && output->fd < 0 && i < MOST_NAMES; i++) {
+    for (int i = 0; name && is_ours && output->fd < 0 && i < MOST_NAMES; i++) {
         (void)snprintf(name, bytes, "%.*s.memtrace-%016llx.tmp", (int)folder, path,
                        (unsigned long long)random_number());
-        output->fd = mt_io_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, output->target.mode);
+        output->fd = open_listed(output->rules->unfinished, name, output->target.mode, &is_ours);
         if (output->fd < 0 && errno != EEXIST)
             break;
     }
     if (output->fd < 0) {
         enum mt_status status = fail_errno(error);
 
-        free(name);
+        if (is_ours)
+            free(name);
         return status;
     }
     output->temporary = name;
-    if (output->rules->unfinished)
-        mt_unfinished_add(output->rules->unfinished, name);
     return MT_OK;
 }
 
@@ -220,6 +233,8 @@ bool mt_output_synchronize_folder(const char *path)
 
     if (fd >= 0)
         (void)mt_io_close(fd);
+    else if (folder && (why == EACCES || why == EPERM))
+        ok = true; /* a folder that may be written and not read cannot be synchronized */
     free(folder);
     errno = why;
     return ok;

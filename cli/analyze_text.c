@@ -395,7 +395,7 @@ static void tell_devices_together(const struct mt_teller *teller,
     if (teller->report->devices_left_out)
         mt_tell_line(teller, 2,
                      mt_tell_format(teller,
-                                    "%s more devices are not analyzed: their numbers are above 63, "
+                                    "devices not analyzed: %s, because their numbers are above 63, "
                                     "or the trace has too many phases for another device",
                                     mt_format_count(text, teller->report->devices_left_out)));
     if (choice->omitted && !teller->detail->all_devices)
@@ -406,12 +406,16 @@ static void tell_devices_together(const struct mt_teller *teller,
                                     choice->count, teller->report->device_count));
 }
 
-static const char *why_empty(const struct mt_integrity *integrity)
+static const char *why_empty(const struct mt_report *report)
 {
+    const struct mt_integrity *integrity = &report->integrity;
+
     if (integrity->frames_damaged)
         return "No memory events can be read: the file is damaged.\n";
     if (integrity->cut)
         return "No memory events can be read: the file is cut.\n";
+    if (report->devices_left_out)
+        return "No memory events of devices 0 to 63, which are the ones that are analyzed.\n";
     return "No memory events: nothing was allocated on any device while the trace was recorded.\n";
 }
 
@@ -422,7 +426,7 @@ void mt_tell_everything(const struct mt_teller *shared)
     struct mt_teller teller = *shared;
 
     if (report->device_count == 0) {
-        mt_buf_add_text(teller.out, why_empty(&report->integrity));
+        mt_buf_add_text(teller.out, why_empty(report));
         mt_tell_run(&teller);
     }
     if (report->device_count > 1) {

@@ -274,7 +274,9 @@ void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
 
     mt_tell_title(&teller, 0, "");
     if (live->report->device_count == 0)
-        mt_buf_add_text(out, "No memory events: nothing was allocated on any device.\n");
+        mt_buf_add_text(out, live->report->devices_left_out
+                                 ? "No memory events of devices 0 to 63.\n"
+                                 : "No memory events: nothing was allocated on any device.\n");
     for (uint32_t i = 0; i < live->report->device_count; i++) {
         teller.device = &live->report->devices[i];
         if (mt_live_tells(live, teller.device))

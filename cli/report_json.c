@@ -73,7 +73,8 @@ void mt_json_input(struct mt_json *json, const struct mt_report *report)
         if (mt_json_list_takes(&list))
             mt_json_text(json, NULL, report->devices[i].name);
     mt_json_list_end(&list);
-    mt_json_omitted(json, "devices", report->devices_left_out);
+    if (report->devices_left_out)
+        mt_json_u64(json, "devices_left_out", report->devices_left_out);
     mt_json_text(json, "options", report->options);
     mt_json_bool(json, "starts_in_middle", report->starts_in_middle);
     mt_json_u64(json, "events_read", report->integrity.events_read);

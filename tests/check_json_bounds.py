@@ -14,7 +14,7 @@ from json_schema import Schemas
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_BYTES = 2 << 20
-ROWS, OBJECTS, FRAMES, TEXT_BYTES = 1000, 64, 128, 4096
+ROWS, FRAMES, TEXT_BYTES = 1000, 128, 4096
 
 # bomb, its size, command, lists (path from the document) and rows that they have with --all
 CASES = [
@@ -23,7 +23,6 @@ CASES = [
     ("steps", 3_000, "analyze", [("devices", 0, "steps"), ("devices", 0, "phases")], 3_000),
     ("sites", 3_000, "lines", [("devices", 0, "functions")], 3_000),
     ("heaps", 3_000, "info", [("heaps",)], 3_000),
-    ("devices", 600, "analyze", [("devices",)], None),
     ("deep_leaves", 1_200, "analyze", [("devices", 0, "peak_sites")], None),
     ("deep_leaves", 1_200, "live --by stack", [("devices", 0, "rows")], None),
     ("names_long", 20, "lines", [], None),
@@ -59,7 +58,7 @@ def check_limits(document):
         if isinstance(node, str) and len(node.encode()) > TEXT_BYTES + 3:
             yield f"{path}: a text of {len(node.encode())} bytes"
         if isinstance(node, list):
-            limit = FRAMES if path[-1] == "stack" else OBJECTS if path == ("devices",) else ROWS
+            limit = FRAMES if path[-1] == "stack" else ROWS
             if len(node) > limit:
                 yield f"{path}: {len(node)} of at most {limit} rows"
 

@@ -126,9 +126,11 @@ static void redact_path(const struct mt_redaction *redaction, const char *text, 
 {
     size_t part = public_part(text, length), folder = folder_length(text, length);
 
-    if (is_public_file(text, length) || begins_with(text, length, redacted_root)) {
+    bool leads_up = has_parent(text, length); /* what follows a public part may be private */
+
+    if (is_public_file(text, length) || (begins_with(text, length, redacted_root) && !leads_up)) {
         mt_buf_add(out, text, length);
-    } else if (part < length) {
+    } else if (part < length && !leads_up) {
         mt_buf_add(out, redacted_root, strlen(redacted_root) - 1);
         mt_buf_add(out, text + part, length - part);
     } else {

@@ -345,7 +345,8 @@ static enum mt_status check_rule(struct mt_gate_work *work, const struct mt_gate
 
     if (!report->device_count)
         mt_gate_say_not_evaluated(work, add(work, rule, rule->metric, 0),
-                                  "no memory events were recorded");
+                                  report->devices_left_out ? "no memory events of devices 0 to 63"
+                                                           : "no memory events were recorded");
     for (uint32_t i = 0; i < report->device_count; i++)
         check_device(work, rule, report->devices[i].device);
     if (rule->kind == MT_GATE_FITS && report->device_count)

@@ -40,8 +40,8 @@ enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, u
 void mt_alloc_log_rewind(struct mt_alloc_log *log);
 /* Block size and role of the next allocation; false if there is none. */
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role);
-/* Does an allocation end the block at its address, whose free was lost? It does in a replay, served
- * or not; but initial state that a replay cannot restore (no bytes) changes nothing there. */
+/* Does this allocation end the block at its address, whose free was lost? In a replay every request
+ * does, even one that fails. Initial state that could not be restored (no bytes) does not. */
 static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t block_bytes)
 {
     return block_bytes || !(event->flags & MT_EVENT_INITIAL);

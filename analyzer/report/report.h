@@ -459,7 +459,7 @@ struct mt_report {
     char sha256[65]; /* of the file, "" if it was a pipe */
     struct mt_integrity integrity;
     bool starts_in_middle;
-    uint64_t devices_left_out; /* of no table: number from 64 on, or too many phases by now */
+    uint64_t devices_left_out; /* devices in no table: numbers above 63, or too many phases */
     uint64_t first_t_ns, last_t_ns;
     const struct mt_symbols *symbols; /* borrowed from the source */
 

@@ -79,13 +79,13 @@ enum mt_status mt_survey_event(void *context, const struct mt_event *event,
 /* The same, for a replay that begins anew. */
 enum mt_status mt_survey_restart(void *context);
 
-/* After the last event: ends phases, settles roles. */
 /* Place of a device that has events in devices[]. */
 static inline uint32_t mt_survey_slot(const struct mt_survey *survey, uint16_t device)
 {
     return survey->device_slot[device] - 1u;
 }
 
+/* After the last event: ends phases, settles roles. */
 enum mt_status mt_survey_finish(struct mt_survey *survey) MT_MUST_USE;
 
 #endif

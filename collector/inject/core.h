@@ -35,7 +35,7 @@ struct mt_core {
     uint32_t last_generation;
     pid_t process; /* libc knows of it: set when loaded, and by the fork handler */
     pthread_t writer;
-    bool writer_runs;
+    _Atomic bool writer_runs;
     sem_t writer_sleeps;         /* 1 while the writer sleeps and nobody holds it there, else 0 */
     _Atomic uint32_t wake;       /* futex of the writer */
     _Atomic uint32_t full_slots; /* since the writer looked */
@@ -88,10 +88,12 @@ void mt_writer_thread_finish(void);
 /* Around fork(): the writer holds no lock of the C library or of the program's
  * allocator meanwhile. A child has no writer, so such a lock would stay held there,
  * and not every allocator resets its own (those of AddressSanitizer before GCC 13
- * do not). A writer that works for more than a second is not waited for. */
+ * do not). A writer that works for more than a second is not waited for: it may wait
+ * itself for a lock that a prepare handler of the program has taken. */
 void mt_writer_thread_pause(void);
 void mt_writer_thread_resume(void);
-void mt_writer_thread_forget(void); /* in a forked child, instead of resume */
+void mt_writer_thread_resume_in_child(void);
+void mt_writer_thread_forget(void); /* in a forked child: no writer runs */
 
 /* run_facts.c: process, host, rank. */
 void mt_run_facts(void);

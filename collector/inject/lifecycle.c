@@ -40,6 +40,7 @@ static void fork_ends(void)
 static void fork_ends_in_child(void)
 {
     mt_lifecycle_forked();
+    mt_writer_thread_resume_in_child();
     forking = false;
 }
 

@@ -265,7 +265,7 @@ static bool hook(void **const *allocator)
     table = (const void *)((const char *)*object - offsetof(struct table, functions));
     if (!table_is_native(table))
         return say(
-            "an allocator other than its native one; only its calls of the driver are recorded");
+            "another allocator than its native one; only its calls of the driver are recorded");
     if (!find_places(table, &library))
         return say("a build that is not known; sizes are those of blocks, not requests");
     replace_table(object, table);

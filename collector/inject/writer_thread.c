@@ -36,10 +36,39 @@ struct job {
 
 /* ---- sleeping --------------------------------------------------------- */
 
+static struct timespec in_ns(long ns)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until); /* the clock of sem_timedwait */
+    until.tv_nsec += ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
+
+static bool take_until(sem_t *semaphore, struct timespec until)
+{
+    int failed;
+
+    do
+        failed = sem_timedwait(semaphore, &until);
+    while (failed && errno == EINTR);
+    return !failed;
+}
+
+static void let_forks_begin(void)
+{
+    int value = 0;
+
+    if (!sem_getvalue(&mt_core.writer_sleeps, &value) && !value)
+        (void)sem_post(&mt_core.writer_sleeps);
+}
+
+/* Bounded: a thread that left fork by longjmp, in a signal handler, never gives it back. */
 static void go_on(void)
 {
-    while (sem_wait(&mt_core.writer_sleeps) && errno == EINTR)
-        ;
+    (void)take_until(&mt_core.writer_sleeps, in_ns(MAX_PAUSE_NS));
 }
 
 void mt_writer_thread_wake(void)
@@ -52,7 +81,7 @@ static void sleep_until_woken(void)
 {
     const struct timespec most = {0, (long)mt_settings->flush_ms * 1000000L};
 
-    (void)sem_post(&mt_core.writer_sleeps);
+    let_forks_begin();
     if (!atomic_load(&mt_core.wake))
         (void)syscall(SYS_futex, &mt_core.wake, FUTEX_WAIT_PRIVATE, 0, &most, NULL, 0);
     go_on();
@@ -62,33 +91,40 @@ static void sleep_until_woken(void)
 
 /* ---- forks ------------------------------------------------------------ */
 
-/* This thread is between pause and resume, and the writer sleeps until then. */
-static _Thread_local bool paused_the_writer;
+/* A handler of the program may fork while the thread that it interrupted forks. */
+static _Thread_local unsigned pauses;
+static _Thread_local bool holds_the_writer;
 
 void mt_writer_thread_pause(void)
 {
-    struct timespec until;
+    int saved = errno, state;
 
-    if (!mt_core.writer_runs || pthread_equal(pthread_self(), mt_core.writer))
+    if (pauses++ || !mt_core.writer_runs || pthread_equal(pthread_self(), mt_core.writer))
         return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += MAX_PAUSE_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    paused_the_writer = sem_timedwait(&mt_core.writer_sleeps, &until) == 0;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* the wait can be cancelled */
+    holds_the_writer = take_until(&mt_core.writer_sleeps, in_ns(MAX_PAUSE_NS));
+    (void)pthread_setcancelstate(state, NULL);
+    errno = saved;
 }
 
 void mt_writer_thread_resume(void)
 {
-    if (paused_the_writer)
-        (void)sem_post(&mt_core.writer_sleeps);
-    paused_the_writer = false;
+    if (!pauses || --pauses)
+        return;
+    if (holds_the_writer)
+        let_forks_begin();
+    holds_the_writer = false;
+}
+
+void mt_writer_thread_resume_in_child(void)
+{
+    pauses = 0;
+    holds_the_writer = false;
 }
 
 void mt_writer_thread_forget(void)
 {
     mt_core.writer_runs = false;
-    paused_the_writer = false;
 }
 
 /* ---- the disk --------------------------------------------------------- */
@@ -102,7 +138,7 @@ static void nap(void)
 {
     const struct timespec flush = {0, (long)mt_settings->flush_ms * 1000000L};
 
-    (void)sem_post(&mt_core.writer_sleeps);
+    let_forks_begin();
     (void)nanosleep(&flush, NULL);
     go_on();
 }
@@ -300,7 +336,7 @@ static void *run(void *unused)
     mt_writer_free(job.writer);
     mt_drain_free(job.drain);
     mt_symbols_release(&job.symbols);
-    (void)sem_post(&mt_core.writer_sleeps);
+    let_forks_begin();
     return NULL;
 }
 

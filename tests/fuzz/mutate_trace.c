@@ -139,11 +139,12 @@ static bool put_in_order(struct mt_index_entry *entry, const struct mt_index_ent
     struct mt_frame_info *info = &entry->info;
 
     info->event_count = mt_min_u64(info->event_count, MT_BLOCK_MAX_EVENTS);
-    if (last && info->first_seq < last->info.first_seq)
-        info->first_seq = last->info.first_seq;
+    if (last && info->first_seq < last->info.first_seq + last->info.event_count)
+        info->first_seq = last->info.first_seq + last->info.event_count;
     if (last && info->first_t_ns < last->info.first_t_ns)
         info->first_t_ns = last->info.first_t_ns;
-    return info->compressed_bytes && info->raw_bytes <= MT_BLOCK_MAX_BYTES &&
+    return info->first_seq <= MT_MAX_SEQ && info->compressed_bytes &&
+           info->raw_bytes <= MT_BLOCK_MAX_BYTES &&
            (!last || info->offset == last->info.offset + last->info.compressed_bytes);
 }
 

@@ -381,7 +381,7 @@ static void attempts_that_fail_one_after_another_are_all_counted(void **unused)
     drop(&second);
     drop(&first);
     step_ends(2);
-    expect_held(7, "1 more failed attempt left such, too");
+    expect_held(7, "1 more failed attempt left such blocks");
 }
 
 int main(void)

@@ -74,6 +74,8 @@ static void what_identifies_goes(void **state)
         {MT_TEXT_FILE, "/tmp/torchinductor_alice/ab/cab.py", "alice", "torchinductor_"},
         {MT_TEXT_FILE, "/usr/lib/../../home/alice/x.py", "alice", "/x.py"},
         {MT_TEXT_FILE, "torch/../../alice/x.py", "alice", "/x.py"},
+        {MT_TEXT_FILE, "/x/site-packages/../../../home/alice/a.py", "alice", "/a.py"},
+        {MT_TEXT_FILE, "/redacted/../home/alice/x.py", "alice", "/x.py"},
         {MT_TEXT_FILE, "<frozen /home/alice/x.py>", "alice", "/x.py>"},
         {MT_TEXT_FILE, "<doctest alice/x.py>", "alice", "/x.py>"},
         {MT_TEXT_FILE, "[/home/alice/lib.so]", "alice", "/lib.so]"},
