@@ -378,7 +378,7 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
     struct mt_json json;
     struct mt_trace_end end;
     uint64_t last_ms = now_ms() + PATIENCE_MS, now;
-    bool complete = true;
+    bool complete = true, redacted = true;
     size_t i;
 
     if (recording->json)
@@ -387,7 +387,8 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
         now = now_ms();
         mt_trace_end(&end, traces[i], now < last_ms ? (unsigned)(last_ms - now) : 0,
                      recording->redact ? &recording->redaction : NULL);
-        complete &= mt_trace_end_is_complete(&end) && end.redaction_error.status == MT_OK;
+        redacted &= end.redaction_error.status == MT_OK;
+        complete &= mt_trace_end_is_complete(&end) && redacted;
         if (recording->json) {
             mt_json_trace_end(&json, &end);
             continue;
@@ -397,6 +398,9 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
     }
     if (recording->json)
         json_end(&json);
+    /* a report that is lost for want of memory must not hide this; the line takes none */
+    if (!redacted && mt_memory_ran_out())
+        mt_say("not every trace is redacted: use 'memtrace import --redact'");
     say_buffer(&out);
     return complete;
 }
