@@ -1,5 +1,5 @@
-/* Texts are sorted into kinds by what refers to them. What redaction.h would change
- * counts; what it leaves although it may say something is listed, too. */
+/* Texts are sorted into kinds by what refers to them. Texts that redaction.h would change are
+ * counted. Texts that it keeps although they may identify something are listed as well. */
 #include "info_secrets.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 /* Within XML, also in attributes; line ends and tabs stay. */
 void mt_add_xml(struct mt_buf *out, const char *text);
 
-/* The same, but line ends and tabs are escaped, too. */
+/* The same, and escapes line ends and tabs as well. */
 void mt_add_xml_line(struct mt_buf *out, const char *text);
 
 /* As a string of JSON, with its quotes, that may stand within a script of HTML: it

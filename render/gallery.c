@@ -30,7 +30,7 @@ enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme 
     enum mt_status status = is_png ? mt_png_write(drawing, theme, MT_PNG_SCALE, out, error)
                                    : mt_svg_write(drawing, theme, out, error);
 
-    /* a label that could not be made is missing from the drawing, whoever should have made it */
+    /* a label that could not be allocated, anywhere, is missing from the drawing */
     if (status == MT_OK && mt_memory_has_failed())
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
     return status;

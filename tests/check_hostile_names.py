@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_hostile_names.py PROGRAM: names in a trace never become more than text. Every
-command tells of traces whose functions, files, phases and paths hold control and
+command reads traces whose functions, files, phases and paths hold control and
 format characters, commands of CI systems, and bytes that are not UTF-8. No output holds
 one of them; JSON holds the same characters as escapes; proofs can be pasted."""
 import json

@@ -320,7 +320,7 @@ static enum mt_status simulate(struct replay *replay, struct mt_event **event,
     return resolve_group(replay, lane, *event, error);
 }
 
-/* A device whose number no lane has: whoever reads the source is to hear of it. */
+/* Counts a device whose number is too large for a lane, so that commands can say so. */
 static void leave_out(struct replay *replay, uint16_t device)
 {
     uint64_t bit = UINT64_C(1) << device % 64;

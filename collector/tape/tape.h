@@ -115,7 +115,7 @@ struct mt_tape {
     uint64_t file_bytes, definitions_offset, definitions_capacity, slots_offset;
     uint64_t process_id, started_unix_ns;
     uint64_t locked; /* the process holds a lock on the file while it lives */
-    /* Which trace it belongs to: the random number is in the trace's header, too;
+    /* Which trace it belongs to: the trace's header has the same random number;
      * the file's own numbers count where that header cannot be read. */
     uint64_t recording_id, trace_device, trace_inode;
     struct mt_clock_point first_point;

@@ -88,7 +88,7 @@ static void allocate(int times)
     }
 }
 
-/* In a child, where CUDA does not work: a failed call is an event, too. */
+/* In a child, where CUDA does not work: a failed call is also an event. */
 static void try_to_allocate(int times)
 {
     unsigned long long addr;
@@ -286,7 +286,8 @@ static void check_peer(int fd, int round)
     }
 }
 
-/* A server that closes all and listens anew; its connections get every high number. */
+/* A server that closes every descriptor and listens again; its connections take the high numbers.
+ */
 static void serves(int rounds)
 {
     int round, ends[2], fd, i;
