@@ -21,6 +21,12 @@ static inline uint64_t mt_max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* Distance of a value from 0; defined for INT64_MIN. */
+static inline uint64_t mt_magnitude(int64_t value)
+{
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
 /* `step` is any positive number; the caller knows that value + step does not
  * overflow (use mt_add_ok on sizes from a file). */
 static inline uint64_t mt_round_up(uint64_t value, uint64_t step)

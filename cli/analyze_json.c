@@ -5,6 +5,7 @@
 #include "json_list.h"
 #include "replay_json.h"
 #include "report_json.h"
+#include "report_query.h"
 #include "site.h"
 #include "util.h"
 

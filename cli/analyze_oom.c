@@ -1,5 +1,6 @@
 /* What there was when memory ran out, and what would have helped. */
 #include "analyze_output.h"
+#include "report_query.h"
 #include "site.h"
 #include "text_table.h"
 #include "units.h"

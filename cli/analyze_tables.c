@@ -1,5 +1,6 @@
 /* Tables: steps, phases, and what was there at the peak. */
 #include "analyze_output.h"
+#include "report_query.h"
 #include "site.h"
 #include "text_table.h"
 #include "units.h"
@@ -254,11 +255,6 @@ static struct fold *fold_of(struct fold *folds, size_t *count, const char *name)
     return &folds[(*count)++];
 }
 
-static uint64_t magnitude(int64_t change)
-{
-    return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
-}
-
 static size_t fold_phases(const struct mt_teller *teller, struct fold *folds)
 {
     const struct mt_report *report = teller->report;
@@ -279,7 +275,7 @@ static size_t fold_phases(const struct mt_teller *teller, struct fold *folds)
         fold->peak = mt_max_u64(fold->peak, use->peak.allocated);
         fold->time_ns += report->phases[i].end_t_ns - report->phases[i].begin_t_ns;
         fold->change += change;
-        if (magnitude(change) > magnitude(fold->largest_change))
+        if (mt_magnitude(change) > mt_magnitude(fold->largest_change))
             fold->largest_change = change;
     }
     return count;

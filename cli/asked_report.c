@@ -1,5 +1,6 @@
 #include "asked_report.h"
 
+#include "analyze.h"
 #include "file_hash.h"
 #include "live_output.h"
 

@@ -2,6 +2,7 @@
 #ifndef MT_CLI_ASKED_REPORT_H
 #define MT_CLI_ASKED_REPORT_H
 
+#include "analyze_options.h"
 #include "cli.h"
 #include "diff.h"
 #include "report.h"

@@ -3,7 +3,9 @@
 #ifndef MT_CLI_BLOCKS_OPTION_H
 #define MT_CLI_BLOCKS_OPTION_H
 
+#include "analyze_options.h"
 #include "icicle.h"
+#include "report.h"
 
 struct mt_blocks_option {
     const char *at, *of, *metric, *zoom; /* as given, NULL = not */

@@ -1,4 +1,5 @@
 /* memtrace analyze: the whole report of one trace. */
+#include "analyze.h"
 #include "analyze_output.h"
 #include "extra_pictures.h"
 #include "file_hash.h"

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze.h"
 #include "asked_report.h"
 #include "blocks_model.h"
 #include "blocks_option.h"
@@ -10,6 +11,7 @@
 #include "diff_picture.h"
 #include "flamechart_model.h"
 #include "instant_option.h"
+#include "phase_names.h"
 #include "picture_option.h"
 #include "policies_picture.h"
 #include "policy_runs.h"

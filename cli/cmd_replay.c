@@ -11,6 +11,7 @@
 #include "replay.h"
 #include "replay_json.h"
 #include "report.h"
+#include "report_query.h"
 #include "text_table.h"
 #include "units.h"
 #include "util.h"

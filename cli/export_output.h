@@ -5,6 +5,7 @@
 #include "buf.h"
 #include "icicle.h"
 #include "own_files.h"
+#include "report.h"
 
 struct mt_export {
     const struct mt_report *report;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze.h"
 #include "io.h"
 #include "memory_limit.h"
 

@@ -10,6 +10,7 @@
 #include "policy.h"
 #include "policy_runs.h"
 #include "report.h"
+#include "report_query.h"
 #include "tune.h"
 #include "util.h"
 #include "memory_limit.h"

@@ -3,6 +3,7 @@
 #include "pool_option.h"
 
 #include "report.h"
+#include "report_query.h"
 
 void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
                     const struct mt_replay_result *result)

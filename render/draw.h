@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "glyphs.h"
 #include "status.h"
 
 /* AUTO: SVG carries both and follows prefers-color-scheme; PNG is light. */
@@ -57,7 +58,6 @@ enum mt_color {
     MT_COLOR_COUNT
 };
 
-enum mt_weight { MT_REGULAR, MT_SEMIBOLD };
 enum mt_anchor { MT_ANCHOR_START, MT_ANCHOR_MIDDLE, MT_ANCHOR_END };
 
 struct mt_text_style {
@@ -169,9 +169,6 @@ void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
 /* A group carries one hover title for all that it holds. */
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);
-
-/* Advance width of UTF-8 text in the built-in outlines (glyphs.c). */
-double mt_text_width(const char *text, double size, enum mt_weight weight);
 
 /* Shortens to fit `width`: at the end with an ellipsis, or in the middle (for
  * paths). "" if not even three characters fit. In the drawing's arena. */

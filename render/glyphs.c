@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "draw.h"
 #include "foreign_text.h"
 
 #define REPLACEMENT 0xFFFDu

@@ -14,6 +14,7 @@
 
 #include "event.h"
 #include "heap_view.h"
+#include "integrity.h"
 #include "overlay.h"
 #include "symbols.h"
 
@@ -41,20 +42,6 @@ struct mt_trace_header {
     /* Options that the run really had, in the framework's own words, parsed
      * out of its settings ("max_split_size=67108864"): key=value lines. */
     const char *settings;
-};
-
-/* What was wrong with the input, counted. Final once the source has ended. */
-struct mt_integrity {
-    uint64_t frames_read, frames_damaged; /* damaged: header and index count, too */
-    bool header_damaged;                  /* ... and the header is one of them */
-    uint64_t events_read, events_dropped; /* dropped: said by the recorder */
-    uint64_t events_unknown;              /* of kinds this version does not know */
-    uint64_t events_invalid;              /* refer to things that do not exist */
-    uint64_t phases_unmatched;            /* ends of phases without a beginning */
-    bool cut;                             /* the file ends before its end record */
-    bool closed;                          /* an END event was seen */
-    uint64_t cut_offset;                  /* where, if cut */
-    struct mt_error first_error;          /* status MT_OK = none */
 };
 
 struct mt_event_batch {

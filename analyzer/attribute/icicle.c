@@ -4,6 +4,7 @@
 #include "icicle.h"
 
 #include "map.h"
+#include "phase.h"
 #include "phase_names.h"
 #include "site.h"
 #include "speaking_stack.h"

@@ -6,7 +6,9 @@
 #define MT_ANALYZER_ICICLE_H
 
 #include "buf.h"
-#include "report.h"
+#include "holding.h"
+#include "phase.h"
+#include "symbols.h"
 #include "units.h"
 
 enum mt_node_kind {

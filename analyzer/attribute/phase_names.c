@@ -204,18 +204,19 @@ enum mt_phase_kind mt_phase_kind_of(const char *name)
     return MT_PHASE_UNKNOWN;
 }
 
-const char *mt_phase_source_name(enum mt_phase_source source)
-{
-    static const char *const names[MT_PHASE_SOURCE_COUNT] = {"annotation", "scopes", "stacks",
-                                                             "threads", "period"};
-
-    return (unsigned)source < MT_PHASE_SOURCE_COUNT ? names[source] : names[0];
-}
-
 bool mt_phase_name_is_plumbing(const char *name)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(plumbing_prefixes); i++)
         if (starts_with(name, plumbing_prefixes[i]))
             return true;
     return is_of_library(name);
+}
+
+bool mt_phase_path_matches(const char *path, const char *asked)
+{
+    size_t length = strlen(path), tail = strlen(asked);
+
+    if (!tail || tail > length || strcmp(path + length - tail, asked) != 0)
+        return false;
+    return tail == length || path[length - tail - 1] == '/';
 }

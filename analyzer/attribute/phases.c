@@ -1,6 +1,7 @@
 /* Open ranges are a linked list per thread, innermost first, in one pool;
  * threads that are in a range are a list by last activity. */
 #include "phases.h"
+#include "symbols.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,19 +10,12 @@
 #define MT_ANALYZER_PHASES_H
 
 #include "phase_names.h"
-#include "report.h"
+#include "phase.h"
+#include "symbols.h"
 
 /* Deeper ranges, and more instances, are counted but not told apart. */
 #define MT_PHASES_MAX_DEPTH 256
 #define MT_PHASES_MAX       (1u << 17)
-
-/* An event after which everything is as it was when the phase began. */
-static inline uint64_t mt_phase_eve(const struct mt_phase *phase)
-{
-    bool has_event = phase->source == MT_PHASE_ANNOTATED || phase->source == MT_PHASE_SCOPES;
-
-    return has_event || !phase->begin_event ? phase->begin_event : phase->begin_event - 1;
-}
 
 /* What roles need to know of an instance, parallel to `phases`. */
 struct mt_phase_facts {

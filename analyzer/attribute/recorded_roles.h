@@ -3,7 +3,7 @@
 #ifndef MT_ANALYZER_RECORDED_ROLES_H
 #define MT_ANALYZER_RECORDED_ROLES_H
 
-#include "report.h"
+#include "role.h"
 #include "symbols.h"
 
 /* Words of torch.profiler's categories and our own; false for others and for

@@ -25,15 +25,6 @@ static bool is_workspace(uint64_t requested_bytes)
     return false;
 }
 
-const char *mt_role_name(enum mt_role role)
-{
-    static const char *const names[MT_ROLE_COUNT] = {"parameters",  "optimizer state", "gradients",
-                                                     "activations", "temporaries",     "workspace",
-                                                     "inputs",      "KV cache",        "other"};
-
-    return (unsigned)role < MT_ROLE_COUNT ? names[role] : "other";
-}
-
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
                         const struct mt_symbols *symbols, bool has_stacks)
 {

@@ -12,6 +12,7 @@
 #define MT_ANALYZER_ROLES_H
 
 #include "phases.h"
+#include "role.h"
 #include "stack_kinds.h"
 
 /* Codes beside the roles themselves. */

@@ -2,7 +2,6 @@
 #include "segments.h"
 
 #include "grow.h"
-#include "segments_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The first reading: what there is to go by. */
+#include "segments_learn.h"
+
 #include "grow.h"
-#include "segments_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,14 +8,6 @@
 /* How many parameters of one size are looked at for one without a gradient. */
 #define MOST_TRIED 256
 
-const char *mt_tie_name(enum mt_tie tie)
-{
-    static const char *const names[MT_TIE_COUNT] = {"nothing", "parameter", "forward_site",
-                                                    "library", "phase",     "before"};
-
-    return (unsigned)tie < MT_TIE_COUNT ? names[tie] : names[0];
-}
-
 static bool make_room(struct mt_ties *ties, uint32_t block)
 {
     uint32_t capacity = ties->capacity ? ties->capacity : 512;

@@ -11,7 +11,8 @@
 #define MT_ANALYZER_TIES_H
 
 #include "map.h"
-#include "report.h"
+#include "holding.h"
+#include "symbols.h"
 
 /* Zeroed memory is ready. */
 struct mt_ties {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "report_query.h"
 #include "trend.h"
 #include "map.h"
 #include "roles.h"

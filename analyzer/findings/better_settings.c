@@ -2,7 +2,7 @@
  * its defaults, if it had others, and expandable segments. Both are replayed, under
  * the limit of the run; only what a replay saves is claimed. Not asked where
  * reserved memory is near what was allocated: no setting goes below that. */
-#include "findings.h"
+#include "finding.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static uint64_t most_reserved(const struct mt_finding_search *search)
 }
 
 /* The first setting to try goes along with the second reading. */
-void mt_ask_settings(struct mt_finding_search *search)
+static void ask(struct mt_finding_search *search)
 {
     struct mt_trial *trial = &search->analysis->trial;
     const uint64_t limit_bytes = search->device->replay.limit_bytes;
@@ -203,7 +203,7 @@ static enum mt_status finish_trials(struct mt_finding_search *search, struct tri
     return status;
 }
 
-enum mt_status mt_find_settings(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     struct trial trials[MT_ARRAY_LEN(settings)] = {{0}};
     uint64_t least = UINT64_MAX;
@@ -227,3 +227,5 @@ enum mt_status mt_find_settings(struct mt_finding_search *search)
     status = finish_trials(search, trials);
     return status == MT_OK ? say(search, trials, best) : status;
 }
+
+const struct mt_finding_ops mt_finding_better_settings = {.ask = ask, .find = find};

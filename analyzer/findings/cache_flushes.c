@@ -1,11 +1,12 @@
 /* Requests that the device refused until the cache was flushed: PyTorch gives back all
  * it has cached and asks again. Each waits for the device. A flush before a request
  * that failed all the same is not counted: that one has other troubles. */
-#include "findings.h"
+#include "finding.h"
 
+#include "report_query.h"
 #include "units.h"
 
-enum mt_status mt_find_cache_flushes(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -37,3 +38,5 @@ enum mt_status mt_find_cache_flushes(struct mt_finding_search *search)
     }
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_cache_flushes = {.find = find};

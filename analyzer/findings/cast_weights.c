@@ -2,7 +2,7 @@
  * peak, beside the parameters, blocks of phases that are half as large, one for one.
  * Results of forward may be as large by chance, and then those of all layers at once;
  * but not those of weights and of biases both. So several sizes of either are needed. */
-#include "findings.h"
+#include "finding.h"
 
 #include <stdlib.h>
 
@@ -150,7 +150,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
     return mt_finding_say(search, &finding);
 }
 
-enum mt_status mt_find_cast_weights(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct look look = {.peak = device->instants};
@@ -169,3 +169,5 @@ enum mt_status mt_find_cast_weights(struct mt_finding_search *search)
     free(look.sizes);
     return status;
 }
+
+const struct mt_finding_ops mt_finding_cast_weights = {.find = find};

@@ -302,7 +302,7 @@ static bool may_pay(const struct mt_finding_search *search)
     return most < peak && mt_finding_matters(peak - most, peak);
 }
 
-enum mt_status mt_find_dtype_copies(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     struct setup setup = {.search = search};
     enum mt_status status;
@@ -318,3 +318,5 @@ enum mt_status mt_find_dtype_copies(struct mt_finding_search *search)
     free(setup.stays);
     return status;
 }
+
+const struct mt_finding_ops mt_finding_dtype_copies = {.find = find};

@@ -5,7 +5,7 @@
  * program is back at a place which that attempt had passed (attempts.h), and then they
  * end all together, or never. What somebody works with ends one by one. */
 #include "attempts.h"
-#include "findings.h"
+#include "finding.h"
 #include "retime.h"
 #include "site.h"
 #include "units.h"
@@ -161,7 +161,7 @@ static bool may_be(const struct mt_finding_search *search)
     return false;
 }
 
-enum mt_status mt_find_exception_frames(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     struct mt_attempts attempts = {0};
     const struct mt_attempt *most = NULL;
@@ -183,3 +183,5 @@ enum mt_status mt_find_exception_frames(struct mt_finding_search *search)
     mt_attempts_release(&attempts);
     return status;
 }
+
+const struct mt_finding_ops mt_finding_exception_frames = {.find = find};

@@ -3,99 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "foreign_text.h"
-#include "util.h"
+#include "finding.h"
+#include "report_query.h"
 
-/* ---- what several findings use ------------------------------------------------------ */
+/* Every finding, in the order in which they look. */
+#define FINDINGS(ROW)                                                                              \
+    ROW(growth)                                                                                    \
+    ROW(kept_values)                                                                               \
+    ROW(better_settings)                                                                           \
+    ROW(pinned_segments)                                                                           \
+    ROW(optimizer_state)                                                                           \
+    ROW(loss_peak)                                                                                 \
+    ROW(foreach_peak)                                                                              \
+    ROW(held_activations)                                                                          \
+    ROW(cache_flushes)                                                                             \
+    ROW(first_steps)                                                                               \
+    ROW(kept_gradients)                                                                            \
+    ROW(outside_memory)                                                                            \
+    ROW(idle_state)                                                                                \
+    ROW(exception_frames)                                                                          \
+    ROW(large_layer)                                                                               \
+    ROW(dtype_copies)                                                                              \
+    ROW(cast_weights)
 
-bool mt_finding_replayable(const struct mt_finding_search *search)
-{
-    const struct mt_report *report = search->analysis->report;
-    const struct mt_replay_result *replay = &search->device->replay;
+#define DECLARE(name)  extern const struct mt_finding_ops mt_finding_##name;
+#define POINT_TO(name) &mt_finding_##name,
 
-    return !report->is_driver_level && !report->what_if && !report->pytorch_difference &&
-           replay->verify.wanted && replay->verify.exact && replay->recorded_addresses &&
-           !replay->pools_inferred && !search->device->has_failure &&
-           strncmp(report->policy, "pytorch", 7) == 0;
-}
-
-static bool all_shown(const char *text)
-{
-    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
-    struct mt_foreign_char c;
-
-    while (mt_foreign_next(&foreign, &c))
-        if (!c.is_shown)
-            return false;
-    return true;
-}
-
-const char *mt_shell_word(struct mt_arena *arena, const char *text)
-{
-    static const char bare[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,";
-    const char *folder = *text == '-' && text[1] ? "./" : ""; /* "-x" is no option, "-" is input */
-
-    if (strchr(text, '\'') || !all_shown(text))
-        return NULL;
-    if (*text && !text[strspn(text, bare)])
-        return mt_arena_printf(arena, "%s%s", folder, text);
-    return mt_arena_printf(arena, "'%s%s'", folder, text);
-}
-
-const char *mt_finding_command(const struct mt_finding_search *search, const char *policy)
-{
-    const struct mt_report *report = search->analysis->report;
-    struct mt_arena *arena = &search->analysis->report->arena;
-    uint64_t limit_bytes = search->device->replay.limit_bytes;
-    const char *path = mt_shell_word(arena, *report->path ? report->path : "TRACE");
-
-    if (!path)
-        path = "TRACE";
-    if (!limit_bytes)
-        return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s'", path, policy);
-    return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s' --limit %llu", path,
-                           policy, (unsigned long long)limit_bytes);
-}
-
-enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
-{
-    *lives = &search->held->lives;
-    return MT_OK;
-}
-
-enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
-{
-    const uint32_t count = finding->evidence_count;
-    struct mt_finding *kept = mt_finding_add(search);
-    const char **evidence =
-        mt_arena_array(&search->analysis->report->arena, count + 1u, sizeof *evidence);
-    uint32_t i;
-
-    if (!kept)
-        return MT_OK;
-    if (!evidence || !finding->title)
-        return MT_ERR_MEMORY;
-    for (i = 0; i < count; i++) {
-        evidence[i] = finding->evidence[i];
-        if (!evidence[i])
-            return MT_ERR_MEMORY;
-    }
-    *kept = *finding;
-    kept->evidence = evidence;
-    return MT_OK;
-}
-
-/* ---- all of them --------------------------------------------------------------------- */
-
-static enum mt_status (*const finders[])(struct mt_finding_search *) = {
-    mt_find_growth,          mt_find_kept_values,      mt_find_settings,
-    mt_find_pinned_segments, mt_find_optimizer_state,  mt_find_loss_peak,
-    mt_find_foreach_peak,    mt_find_held_activations, mt_find_cache_flushes,
-    mt_find_first_steps,     mt_find_kept_gradients,   mt_find_outside_memory,
-    mt_find_idle_state,      mt_find_exception_frames, mt_find_large_layer,
-    mt_find_dtype_copies,    mt_find_cast_weights,
-};
+FINDINGS(DECLARE)
+static const struct mt_finding_ops *const findings[] = {FINDINGS(POINT_TO)};
 
 /* "error": it ends the run if it goes on; "warning": memory is to be had; "info":
  * where it is. */
@@ -146,11 +81,12 @@ enum mt_status mt_findings_begin(struct mt_analysis *analysis)
 
     for (i = 0; status == MT_OK && i < report->device_count; i++) {
         struct mt_finding_search search = search_of(analysis, &report->devices[i]);
-        status = mt_lives_begin(&search.held->lives, analysis, search.device,
+        status = mt_lives_begin(&search.held->lives, report, search.device,
                                 mt_first_step(report, search.device),
                                 MT_LIVES_MAX / report->device_count);
-        mt_ask_pins(&search);
-        mt_ask_settings(&search);
+        for (size_t j = 0; j < MT_ARRAY_LEN(findings); j++)
+            if (findings[j]->ask)
+                findings[j]->ask(&search);
     }
     return status;
 }
@@ -162,15 +98,15 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
     size_t i;
 
     device->findings =
-        mt_arena_array(&analysis->report->arena, MT_ARRAY_LEN(finders) * MT_FINDINGS_MAX,
+        mt_arena_array(&analysis->report->arena, MT_ARRAY_LEN(findings) * MT_FINDINGS_MAX,
                        sizeof *device->findings);
     if (!device->findings)
         return MT_ERR_MEMORY;
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(finders); i++) {
+    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(findings); i++) {
         struct mt_finding_search search = search_of(analysis, device);
 
         search.marks = marks;
-        status = finders[i](&search);
+        status = findings[i]->find(&search);
         if (status == MT_OK)
             status = add(device, &search);
     }

@@ -1,7 +1,8 @@
 /* A peak that comes once: in set-up or in the first two steps, with all later steps
  * well below it and alike. The device must have room for it all the same. */
-#include "findings.h"
+#include "finding.h"
 
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
@@ -11,7 +12,7 @@ enum {
     SWING_PARTS = 4  /* they may differ by this part of the excess */
 };
 
-enum mt_status mt_find_first_steps(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -56,3 +57,5 @@ enum mt_status mt_find_first_steps(struct mt_finding_search *search)
                         mt_format_bytes(n[1], later - least));
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_first_steps = {.find = find};

@@ -5,7 +5,7 @@
  * did not run: as many as foreach has lists at a time; one more, because what foreach
  * does in place the loop may not (Adam's root, and that divided); and the last one of
  * the parameter before, which its name keeps. So the least that is saved is claimed. */
-#include "findings.h"
+#include "finding.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -333,7 +333,7 @@ static enum mt_status say(struct look *look)
     return mt_finding_say(look->search, &finding);
 }
 
-enum mt_status mt_find_foreach_peak(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const uint64_t peak = search->device->allocated_peak.bytes;
     struct look look = {.search = search, .symbols = &search->analysis->source->symbols};
@@ -351,3 +351,5 @@ enum mt_status mt_find_foreach_peak(struct mt_finding_search *search)
     free(look.made);
     return status;
 }
+
+const struct mt_finding_ops mt_finding_foreach_peak = {.find = find};

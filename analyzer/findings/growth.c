@@ -7,11 +7,12 @@
  *
  * Steps in which a program warms up count neither for the rate nor against it. Of
  * the last two steps it is not known yet what they leave behind. */
-#include "findings.h"
+#include "finding.h"
 
 #include <stdlib.h>
 
 #include "replaced.h"
+#include "report_query.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -434,7 +435,7 @@ static enum mt_status say(struct look *look)
     return finding->title ? tell_evidence(look, finding) : MT_ERR_MEMORY;
 }
 
-enum mt_status mt_find_growth(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct look look = {.search = search,
@@ -468,3 +469,5 @@ enum mt_status mt_find_growth(struct mt_finding_search *search)
     free(look.left);
     return status;
 }
+
+const struct mt_finding_ops mt_finding_growth = {.find = find};

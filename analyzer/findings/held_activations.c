@@ -2,7 +2,7 @@
  * checkpointing could make again instead. Only the peak is looked at, and of what is
  * alive there only what the peak's own step made: what is older waits for nothing.
  * The loss is left out, it has a finding of its own. */
-#include "findings.h"
+#include "finding.h"
 
 #include "site.h"
 #include "units.h"
@@ -68,7 +68,7 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
                : NULL;
 }
 
-enum mt_status mt_find_held_activations(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -110,3 +110,5 @@ enum mt_status mt_find_held_activations(struct mt_finding_search *search)
                         mt_format_percent(n[1], (double)finding.bytes / (double)peak));
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_held_activations = {.find = find};

@@ -216,7 +216,7 @@ static enum mt_status say(struct look *look)
     return mt_finding_say(look->search, &finding);
 }
 
-enum mt_status mt_find_idle_state(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     struct look look = {.search = search,
                         .retime = {.within_reserved = true},
@@ -237,3 +237,5 @@ enum mt_status mt_find_idle_state(struct mt_finding_search *search)
     mt_retime_release(&look.retime);
     return status;
 }
+
+const struct mt_finding_ops mt_finding_idle_state = {.find = find};

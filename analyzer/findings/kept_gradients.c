@@ -1,7 +1,7 @@
 /* Gradients that stay through forward: zero_grad(set_to_none=False) writes zeros into
  * them, so they are held while the activations grow. Asked for: the program has
  * zero_grad, and gradients of the first two steps are there until the last. */
-#include "findings.h"
+#include "finding.h"
 
 #include "roles.h"
 #include "units.h"
@@ -22,7 +22,7 @@ static bool is_bucket(const struct mt_finding_search *search, uint32_t stack)
     return mt_stack_kind(&search->analysis->survey.roles.stacks, stack) & MT_STACK_BUCKETS;
 }
 
-enum mt_status mt_find_kept_gradients(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -71,3 +71,5 @@ enum mt_status mt_find_kept_gradients(struct mt_finding_search *search)
         mt_format_count(n[0], blocks), (long long)device->steps[device->step_count - 1].step);
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_kept_gradients = {.find = find};

@@ -153,7 +153,7 @@ static bool matters(const struct look *look, uint64_t bytes)
     return mt_finding_matters(bytes, look->search->device->allocated_peak.bytes);
 }
 
-enum mt_status mt_find_kept_values(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     struct look look = {.search = search,
                         .retime = {.within_reserved = true},
@@ -181,3 +181,5 @@ enum mt_status mt_find_kept_values(struct mt_finding_search *search)
     mt_retime_release(&look.retime);
     return status;
 }
+
+const struct mt_finding_ops mt_finding_kept_values = {.find = find};

@@ -2,7 +2,7 @@
  * of that size lies there at the peak for them, gradients, the optimizer's state and
  * its temporaries. Sizes are all that ties them, so they are counted, not called its
  * own; what the layer puts out is no part of it: a trace has no shapes. */
-#include "findings.h"
+#include "finding.h"
 
 #include <string.h>
 
@@ -144,7 +144,7 @@ static bool is_layer(const struct layer *layer)
     return parameters == 1 || (parameters == MOST_PARAMETERS && layer->others >= LEAST_OTHERS);
 }
 
-enum mt_status mt_find_large_layer(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -179,3 +179,5 @@ enum mt_status mt_find_large_layer(struct mt_finding_search *search)
         mt_arena_printf(arena, "all parameters take %s", mt_format_bytes(n[0], parameters));
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_large_layer = {.find = find};

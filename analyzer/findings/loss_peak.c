@@ -1,7 +1,7 @@
 /* A peak that the loss makes: what cross_entropy and its like, and their backward,
  * hold at the peak. Of logits over a large vocabulary that is several copies in
  * full precision. */
-#include "findings.h"
+#include "finding.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack)
     return mt_stack_mark(&search->marks->loss, stack) == LOSS;
 }
 
-enum mt_status mt_find_loss_peak(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     const struct mt_symbols *symbols = &search->analysis->source->symbols;
@@ -84,3 +84,5 @@ enum mt_status mt_find_loss_peak(struct mt_finding_search *search)
                                   blocks == 1 ? "" : "s", mt_format_bytes(n[1], most));
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_loss_peak = {.find = find};

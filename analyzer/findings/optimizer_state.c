@@ -1,12 +1,12 @@
 /* What the optimizer keeps for each parameter, where that is much of the peak. It is
  * needed by that optimizer; others keep less, and ranks can share it. */
-#include "findings.h"
+#include "finding.h"
 
 #include "units.h"
 
 enum { LEAST_SHARE = 10 }; /* of the peak */
 
-enum mt_status mt_find_optimizer_state(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -34,3 +34,5 @@ enum mt_status mt_find_optimizer_state(struct mt_finding_search *search)
         mt_arena_printf(arena, "the parameters take %s", mt_format_bytes(n[0], parameters));
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_optimizer_state = {.find = find};

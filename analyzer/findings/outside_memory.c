@@ -1,6 +1,6 @@
 /* Memory of the device that the process holds beside the framework's: libraries (NCCL,
  * cuBLAS), other allocators, other code. Known of recorded traces alone. */
-#include "findings.h"
+#include "finding.h"
 
 #include "units.h"
 
@@ -17,7 +17,7 @@ static const struct mt_driver_report *driver_of(const struct mt_finding_search *
     return NULL;
 }
 
-enum mt_status mt_find_outside_memory(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_driver_report *driver = driver_of(search);
     struct mt_arena *arena = &search->analysis->report->arena;
@@ -48,3 +48,5 @@ enum mt_status mt_find_outside_memory(struct mt_finding_search *search)
         mt_format_bytes(n[0], bytes), mt_format_bytes(n[1], driver->then.bytes));
     return mt_finding_say(search, &finding);
 }
+
+const struct mt_finding_ops mt_finding_outside_memory = {.find = find};

@@ -4,7 +4,7 @@
  * much more free memory than they take themselves. That such a line is to blame
  * is proved by a replay in which its requests come from a memory pool of their own
  * (pool_routes.h); only what that replay saves is claimed. */
-#include "findings.h"
+#include "finding.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ struct look {
 
 /* ---- is it worth a look? ------------------------------------------------------- */
 
-void mt_ask_pins(struct mt_finding_search *search)
+static void ask(struct mt_finding_search *search)
 {
     const struct mt_peak *peak = &search->device->reserved_peak;
 
@@ -280,7 +280,7 @@ static enum mt_status look_closely(struct look *look)
     return status;
 }
 
-enum mt_status mt_find_pinned_segments(struct mt_finding_search *search)
+static enum mt_status find(struct mt_finding_search *search)
 {
     struct look look = {.search = search,
                         .analysis = search->analysis,
@@ -290,3 +290,5 @@ enum mt_status mt_find_pinned_segments(struct mt_finding_search *search)
 
     return look.pins->wanted ? look_closely(&look) : MT_OK;
 }
+
+const struct mt_finding_ops mt_finding_pinned_segments = {.ask = ask, .find = find};

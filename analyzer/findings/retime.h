@@ -9,7 +9,7 @@
 #ifndef MT_ANALYZER_RETIME_H
 #define MT_ANALYZER_RETIME_H
 
-#include "findings.h"
+#include "finding.h"
 
 /* Zeroed memory is ready. */
 struct mt_retime {

@@ -15,10 +15,12 @@
 
 #include "check.h"
 #include "device_model.h"
+#include "foresight.h"
 #include "live_table.h"
 #include "lost_pools.h"
 #include "policy.h"
-#include "replay.h"
+#include "replay_result.h"
+#include "replay_view.h"
 
 struct mt_lane {
     const struct mt_policy_ops *ops;

@@ -5,7 +5,8 @@
 #define MT_ANALYZER_LIMIT_H
 
 #include "pytorch_config.h"
-#include "replay.h"
+#include "replay_result.h"
+#include "source.h"
 
 struct mt_limit_evidence {
     uint64_t low_bytes;  /* at least this much was granted */

@@ -60,42 +60,37 @@ enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_sou
 /* Garbage collection frees less the higher the limit is. So the first group in
  * which a replay frees too much or too little says on which side of its limit
  * the real one lies: bisection in whole MiB. */
-static enum mt_status search_one(struct mt_limit_evidence *evidence, struct mt_source *source,
-                                 const struct mt_replay_options *replayed, struct mt_error *error)
+static enum mt_status search_one(struct mt_limit_evidence *evidence,
+                                 const struct mt_limit_trial *trial, struct mt_error *error)
 {
-    struct mt_replay_options options = *replayed;
-    struct mt_replay_summary *trial = malloc(sizeof *trial);
     uint64_t low = evidence->low_bytes / MT_MIB, high = evidence->high_bytes / MT_MIB + 1;
-    enum mt_status status = trial ? MT_OK : MT_ERR_MEMORY;
+    uint64_t limit_bytes = 0;
+    enum mt_status status = MT_OK;
     bool found = false;
 
-    options.verify = true;
-    options.blind = false;
-    options.no_inferred_pools = true;
     while (status == MT_OK && !found && low < high) {
-        const struct mt_replay_verify *verify = &trial->devices[0].verify;
+        struct mt_replay_verify verify;
         uint64_t middle = low + (high - low) / 2;
-        options.limit_bytes = mt_max_u64(middle, 1) * MT_MIB;
-        status = mt_replay_run(source, &options, NULL, trial, error);
-        if (status == MT_OK)
-            status = mt_source_rewind(source, error);
-        if (status != MT_OK || !trial->device_count)
+        bool compared = false;
+
+        limit_bytes = mt_max_u64(middle, 1) * MT_MIB;
+        status = trial->replay(trial->context, limit_bytes, &compared, &verify, error);
+        if (status != MT_OK || !compared)
             break;
-        found = verify->exact;
-        if (!found && verify->excess_release_bytes < 0)
+        found = verify.exact;
+        if (!found && verify.excess_release_bytes < 0)
             high = middle;
         else if (!found)
             low = middle + 1;
     }
-    free(trial);
-    evidence->low_bytes = found ? options.limit_bytes : 0;
-    evidence->high_bytes = found ? options.limit_bytes + 1 : UINT64_MAX;
+    evidence->low_bytes = found ? limit_bytes : 0;
+    evidence->high_bytes = found ? limit_bytes + 1 : UINT64_MAX;
     return status;
 }
 
 /* The search compares one device: with several, a limit has to be given. */
-enum mt_status mt_limit_search(struct mt_limit_watch *watch, struct mt_source *source,
-                               const struct mt_replay_options *options, struct mt_error *error)
+enum mt_status mt_limit_search(struct mt_limit_watch *watch, const struct mt_limit_trial *trial,
+                               struct mt_error *error)
 {
     struct mt_limit_evidence *collected = NULL;
     size_t i, used = 0;
@@ -108,7 +103,7 @@ enum mt_status mt_limit_search(struct mt_limit_watch *watch, struct mt_source *s
     if (!collected)
         return MT_OK;
     if (used == 1)
-        return search_one(collected, source, options, error);
+        return search_one(collected, trial, error);
     collected->high_bytes = UINT64_MAX;
     return MT_OK;
 }

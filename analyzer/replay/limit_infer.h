@@ -39,10 +39,17 @@ bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device);
 enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_source *source,
                                      struct mt_error *error) MT_MUST_USE;
 
-/* After all events: narrows the evidence of collected garbage down, by replays
- * of `options` under one limit after the other. Leaves the source at its start. */
-enum mt_status mt_limit_search(struct mt_limit_watch *watch, struct mt_source *source,
-                               const struct mt_replay_options *options,
+/* One replay of the whole source under a limit, from its start: how it compares with the
+ * recorded run. Sets *compared to false if no device has events. */
+struct mt_limit_trial {
+    void *context;
+    enum mt_status (*replay)(void *context, uint64_t limit_bytes, bool *compared,
+                             struct mt_replay_verify *verify, struct mt_error *error);
+};
+
+/* After all events: narrows the evidence of collected garbage down, by trials under one limit
+ * after the other. */
+enum mt_status mt_limit_search(struct mt_limit_watch *watch, const struct mt_limit_trial *trial,
                                struct mt_error *error) MT_MUST_USE;
 
 #endif

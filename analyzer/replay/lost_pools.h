@@ -25,7 +25,8 @@
 #ifndef MT_ANALYZER_LOST_POOLS_H
 #define MT_ANALYZER_LOST_POOLS_H
 
-#include "pool_evidence.h"
+#include "event.h"
+#include "pool_facts.h"
 
 #define MT_NO_PART UINT32_MAX
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "pool_flush.h"
 #include "pool_walk.h"
 #include "recorded.h"
 #include "util.h"
@@ -14,49 +15,7 @@ static const size_t MOST_EVENTS = (size_t)1 << 26;
 static const size_t MOST_PAIRS = (size_t)1 << 22;
 static const uint64_t MOST_LOOKS = UINT64_C(2000000000);
 
-/* ---- lists ----------------------------------------------------------------- */
-
-enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity, uint32_t item)
-{
-    enum mt_status status = mt_grow(items, capacity, *count + 1, sizeof **items);
-
-    if (status == MT_OK)
-        (*items)[(*count)++] = item;
-    return status;
-}
-
-enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b)
-{
-    return mt_pool_pairs_add(&walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
-}
-
 /* ---- instances --------------------------------------------------------------- */
-
-/* Place in `alive` of the first instance that begins above addr. */
-static size_t place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
-                          uint64_t addr)
-{
-    size_t low = 0, high = lane->alive_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (walk->evidence->instances[lane->alive[middle]].base <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-uint32_t mt_pool_instance_at(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
-                             uint64_t addr)
-{
-    size_t above = place_above(walk, lane, addr);
-
-    if (!above || addr >= walk->evidence->instances[lane->alive[above - 1]].end)
-        return MT_NO_INSTANCE;
-    return lane->alive[above - 1];
-}
 
 static bool is_small_segment(const struct mt_event *event)
 {
@@ -87,7 +46,7 @@ static enum mt_status new_instance(struct mt_pool_walk *walk, struct mt_pool_lan
 {
     struct mt_pool_evidence *evidence = walk->evidence;
     struct mt_pool_instance fresh = {0};
-    size_t place = place_above(walk, lane, event->addr);
+    size_t place = mt_pool_place_above(walk, lane, event->addr);
     enum mt_status status = mt_grow(&evidence->instances, &evidence->capacity, evidence->count + 1u,
                                     sizeof *evidence->instances);
 
@@ -114,7 +73,7 @@ static enum mt_status new_instance(struct mt_pool_walk *walk, struct mt_pool_lan
 static uint32_t reservation_of(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                                const struct mt_event *event)
 {
-    size_t above = place_above(walk, lane, event->addr);
+    size_t above = mt_pool_place_above(walk, lane, event->addr);
     const struct mt_pool_instance *below;
 
     if (!above)
@@ -148,7 +107,7 @@ static enum mt_status remove_memory(struct mt_pool_walk *walk, struct mt_pool_la
                                     const struct mt_event *event, uint32_t id)
 {
     struct mt_pool_instance *instance = &walk->evidence->instances[id];
-    size_t place = place_above(walk, lane, instance->base);
+    size_t place = mt_pool_place_above(walk, lane, instance->base);
 
     instance->mapped_bytes -= mt_min_u64(instance->mapped_bytes, event->size_bytes);
     if (event->seq < instance->first_release_seq)
@@ -414,14 +373,4 @@ enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool
     for (i = 0; i < MT_MAX_DEVICES; i++)
         close_lane(walk.lanes[i]);
     return status;
-}
-
-void mt_pool_evidence_release(struct mt_pool_evidence *evidence)
-{
-    free(evidence->instances);
-    mt_pool_pairs_release(&evidence->unequal);
-    mt_pool_pairs_release(&evidence->kept);
-    mt_pool_pairs_release(&evidence->turns);
-    free(evidence->instance_of);
-    memset(evidence, 0, sizeof *evidence);
 }

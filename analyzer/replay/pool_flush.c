@@ -1,5 +1,5 @@
-/* What flushes tell of pools: who went, who stayed, and in which order. */
-#include "pool_walk.h"
+#include "pool_flush.h"
+
 #include "recorded.h"
 #include "util.h"
 

@@ -1,5 +1,7 @@
 #include "pool_search.h"
 
+#include "pool_evidence.h"
+
 #include <string.h>
 
 /* Trials, and events behind the place where a replay differs that are looked

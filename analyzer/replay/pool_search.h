@@ -4,6 +4,7 @@
 #define MT_ANALYZER_POOL_SEARCH_H
 
 #include "lost_pools.h"
+#include "source.h"
 
 /* How far a replay agrees with the trace: to which event, and how often. */
 struct mt_pool_reach {

@@ -1,9 +1,10 @@
-/* Inside of pool_evidence: the walk over a trace, shared by its files. */
+/* The walk over a trace that collects evidence of pools: its state, shared by pool_evidence.c
+ * and pool_flush.c. */
 #ifndef MT_ANALYZER_POOL_WALK_H
 #define MT_ANALYZER_POOL_WALK_H
 
 #include "lane.h"
-#include "pool_evidence.h"
+#include "pool_facts.h"
 #include "pytorch_config.h"
 
 /* One device of the walk. */
@@ -33,12 +34,10 @@ struct mt_pool_walk {
 enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity,
                             uint32_t item) MT_MUST_USE;
 enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b) MT_MUST_USE;
+/* Place in `alive` of the first instance that begins above addr. */
+size_t mt_pool_place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
+                           uint64_t addr);
 uint32_t mt_pool_instance_at(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                              uint64_t addr);
-
-/* Notes what could go, as empty_cache() begins. */
-enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
-/* The group of segment events is over. */
-enum mt_status mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
 
 #endif

@@ -65,12 +65,44 @@ static bool limit_is_wanted(const struct replay *replay)
            !replay->source->header.never_refused;
 }
 
+struct limit_search {
+    struct mt_source *source;
+    const struct mt_replay_options *options;
+    struct mt_replay_summary *summary; /* of the last trial */
+};
+
+static enum mt_status try_limit(void *context, uint64_t limit_bytes, bool *compared,
+                                struct mt_replay_verify *verify, struct mt_error *error)
+{
+    const struct limit_search *search = context;
+    struct mt_replay_options options = *search->options;
+    enum mt_status status;
+
+    options.verify = true;
+    options.blind = false;
+    options.no_inferred_pools = true;
+    options.limit_bytes = limit_bytes;
+    status = mt_replay_run(search->source, &options, NULL, search->summary, error);
+    *compared = search->summary->device_count > 0;
+    *verify = search->summary->devices[0].verify;
+    return status == MT_OK ? mt_source_rewind(search->source, error) : status;
+}
+
 /* What was collected as garbage shows a limit of PyTorch's alone. */
 static enum mt_status search_limit(struct replay *replay, struct mt_error *error)
 {
+    struct limit_search search = {replay->source, replay->options, NULL};
+    const struct mt_limit_trial trial = {&search, try_limit};
+    enum mt_status status;
+
     if (replay->policy.ops != &mt_policy_pytorch)
         return MT_OK;
-    return mt_limit_search(replay->watch, replay->source, replay->options, error);
+    search.summary = malloc(sizeof *search.summary);
+    if (!search.summary)
+        return MT_ERR_MEMORY;
+    status = mt_limit_search(replay->watch, &trial, error);
+    free(search.summary);
+    return status;
 }
 
 static uint64_t limit_of(const struct replay *replay, uint16_t device,

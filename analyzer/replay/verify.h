@@ -4,7 +4,7 @@
 #define MT_ANALYZER_VERIFY_H
 
 #include "device_model.h"
-#include "replay.h"
+#include "replay_result.h"
 
 /* The operations on the device against the recorded group of segment events:
  * same number, same order, same kind, address and size. */

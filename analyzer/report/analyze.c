@@ -2,10 +2,14 @@
  * (survey.h), and once to see who held the memory at the instants that turned
  * out to matter (plan.h, holders.h). */
 #include "analysis.h"
+#include "analyze.h"
 #include "check.h"
+#include "fill_report.h"
 #include "findings.h"
 #include "found_phases.h"
-#include "model_feeds.h"
+#include "ledger_instants.h"
+#include "models.h"
+#include "oom_answers.h"
 #include "replay_as_run.h"
 #include "report_check.h"
 #include "util.h"
@@ -80,20 +84,20 @@ static enum mt_status read_once(struct mt_analysis *analysis)
 
 /* ---- between ------------------------------------------------------------- */
 
-int mt_snapshot_order(const void *a, const void *b)
-{
-    const struct mt_snapshot *x = a, *y = b;
-
-    if (x->event != y->event)
-        return x->event < y->event ? -1 : 1;
-    return (int)x->device - (int)y->device;
-}
-
 static void want(struct mt_holders *holders, uint64_t event, uint16_t device)
 {
     if (event != MT_PLAN_NOTHING)
         holders->snapshots[holders->snapshot_count++] =
             (struct mt_snapshot){.event = event, .device = device};
+}
+
+static void want_for_models(struct mt_analysis *analysis, uint32_t slot)
+{
+    uint64_t events[MT_MODELS_MAX];
+    uint32_t count = mt_models_snapshot_events(analysis, slot, events);
+
+    for (uint32_t i = 0; i < count; i++)
+        want(&analysis->holders, events[i], analysis->survey.devices[slot].device);
 }
 
 static void drop_duplicates(struct mt_holders *holders)
@@ -146,9 +150,9 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     struct mt_survey *survey = &analysis->survey;
     struct mt_holders *holders = &analysis->holders;
     struct mt_arena *arena = &analysis->report->arena;
-    size_t most =
-        (size_t)survey->device_count * (MT_ARRAY_LEN(analysis->plans->instants) +
-                                        2 * MT_ARRAY_LEN(analysis->plans->explanations) + 1);
+    size_t most = (size_t)survey->device_count *
+                  (MT_ARRAY_LEN(analysis->plans->instants) +
+                   2 * MT_ARRAY_LEN(analysis->plans->explanations) + MT_MODELS_MAX + 1);
 
     if (analysis->options->question) {
         analysis->answers =
@@ -170,7 +174,7 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
         shorten(plan, &survey->devices[i]);
         if (analysis->answers)
             plan_answer(analysis, i);
-        want(holders, mt_blocks_feed_instant(analysis, i), survey->devices[i].device);
+        want_for_models(analysis, i);
         for (uint32_t j = 0; j < plan->instant_count; j++)
             want(holders, plan->instants[j].event, survey->devices[i].device);
         for (uint32_t j = 0; j < plan->explanation_count; j++) {

@@ -1,4 +1,6 @@
 /* What the ledger of the driver found, as part of the report. */
+#include "fill_driver.h"
+
 #include "analysis.h"
 #include "util.h"
 

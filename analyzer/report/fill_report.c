@@ -1,5 +1,10 @@
 /* The report out of what the two readings found: plain data in one arena. */
+#include "fill_report.h"
+
 #include "analysis.h"
+#include "fill_driver.h"
+#include "models.h"
+#include "report_query.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -287,36 +292,6 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
     for (uint32_t i = 0; i < report->device_count && !status; i++)
         status = fill_device(analysis, &report->devices[i]);
     return status;
-}
-
-bool mt_limit_is_known(const struct mt_replay_result *replay)
-{
-    bool explains =
-        replay->limit_inferred && replay->limit_low_bytes + 1 == replay->limit_high_bytes;
-
-    return replay->limit_bytes && !explains;
-}
-
-bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,
-                      uint64_t end_event)
-{
-    return !report->starts_in_middle || end_event >= device->first_event;
-}
-
-const char *mt_report_name(struct mt_arena *arena, const char *path)
-{
-    static const char *const endings[] = {".zst", ".pickle", ".pkl", ".mt", ".trace", ".json"};
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : strcmp(path, "-") == 0 ? "standard input" : path;
-    size_t length = strlen(base);
-
-    for (size_t i = 0; i < MT_ARRAY_LEN(endings); i++) {
-        size_t ending = strlen(endings[i]);
-
-        if (length > ending && !strncmp(base + length - ending, endings[i], ending))
-            length -= ending;
-    }
-    return mt_arena_text(arena, base, length);
 }
 
 /* A bare name means the recorded options, and the limit is the recorded one. */

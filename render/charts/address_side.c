@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "timeline.h"
+#include "timeline_plan.h"
 #include "units.h"
 
 #define LEAST_BAR   1.0 /* pixels: lower segments share a bar */

@@ -108,7 +108,7 @@ static const char *step_number(struct mt_drawing *drawing, int64_t step)
 
     if (step == MT_NO_STEP)
         return "?";
-    mt_format_count(digits, step < 0 ? 0 - (uint64_t)step : (uint64_t)step);
+    mt_format_count(digits, mt_magnitude(step));
     text = mt_arena_printf(&drawing->arena, "%s%s", step < 0 ? "\xE2\x88\x92" : "", digits);
     return text ? text : "";
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "timeline.h"
+#include "timeline_plan.h"
 #include "units.h"
 #include "util.h"
 

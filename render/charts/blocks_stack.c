@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "map.h"
-#include "timeline.h"
+#include "timeline_plan.h"
 #include "units.h"
 #include "util.h"
 

@@ -1,3 +1,4 @@
+#include "analyze_options.h"
 #include "chart.h"
 
 #include <stddef.h>

@@ -1,43 +1,12 @@
-/* What changed between two runs, drawn: parts of the picture share one plan. */
+/* What changed between two runs, drawn. */
 #ifndef MT_RENDER_DIFF_CHART_H
 #define MT_RENDER_DIFF_CHART_H
 
 #include "chart.h"
-#include "diff.h"
-#include "frame.h"
-
-/* Two runs, asked for the same instant, by site. */
-struct mt_diff_view {
-    const struct mt_diff *diff;
-    const struct mt_device_diff *device; /* one of them; NULL = no device is in both */
-    const struct mt_question *question;
-};
+#include "diff_view.h"
 
 /* As the charts of chart.h. */
 enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options *options,
                             struct mt_drawing *drawing, struct mt_error *error);
-
-struct mt_diff_plan {
-    const struct mt_diff_view *view;
-    struct mt_box falls; /* the whole of the waterfall, words included */
-    double table_x, table_y, table_width, table_bottom; /* width 0: no room */
-    uint32_t changed_sites;
-};
-
-static inline uint64_t mt_diff_size(const struct mt_diff_row *row)
-{
-    return row->b_bytes > row->a_bytes ? row->b_bytes - row->a_bytes : row->a_bytes - row->b_bytes;
-}
-
-/* How a change is painted: what grew is full, what shrank is hatched, too, as not
- * everybody can tell the colours apart. */
-struct mt_paint mt_diff_paint(enum mt_color color, bool grew);
-
-/* "12,345 B in 3 blocks, then 23,456 B in 5 (+11,111 B)" */
-const char *mt_diff_exact(struct mt_drawing *drawing, const struct mt_diff_row *row);
-
-void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_plan *plan);
-double mt_diff_table_height(const struct mt_diff_plan *plan);
-void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* The waterfall: the base, a step up or down for each role, the new run. */
-#include "diff_chart.h"
+#include "diff_plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Call sites by their change: a bar to the left or to the right of a line. */
-#include "diff_chart.h"
+#include "diff_plan.h"
 
 #include <math.h>
 #include <stdio.h>

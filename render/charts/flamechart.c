@@ -1,7 +1,7 @@
 /* Flame chart (render notes 4(d)): the curve of allocated bytes, and below it,
  * on the same x, what ran: step, phases, call stacks, coloured by what they did
  * to memory. */
-#include "flamechart.h"
+#include "flamechart_plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -136,8 +136,7 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
     else if (chart && chart->step != MT_NO_STEP)
         name = mt_arena_printf(&drawing->arena, "memory flame chart, step %s%s",
                                chart->step < 0 ? "−" : "",
-                               mt_format_count(number, chart->step < 0 ? 0 - (uint64_t)chart->step
-                                                                       : (uint64_t)chart->step));
+                               mt_format_count(number, mt_magnitude(chart->step)));
     return name ? name : "";
 }
 

@@ -1,6 +1,6 @@
 /* Cells of the flame chart: what they are called, and how one, or a crowd of
  * them, is drawn. */
-#include "flamechart.h"
+#include "flamechart_plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,6 +12,14 @@
 #include "util.h"
 
 #define LEAST_CELL 0.4 /* pixels; narrower ones are drawn so wide */
+
+enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net)
+{
+    double share = plan->largest_net ? (double)mt_magnitude(net) / (double)plan->largest_net : 0;
+    int distance = (int)lround(8 * pow(fmin(share, 1), 0.6));
+
+    return (enum mt_color)((int)MT_COLOR_CHANGE_0 + 8 + (net < 0 ? -distance : distance));
+}
 
 /* ---- words ----------------------------------------------------------- */
 

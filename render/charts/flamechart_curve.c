@@ -1,6 +1,6 @@
 /* Allocated over the window, on the same x as the rows: a column of pixels
  * shows its fullest instant, then the level at which it leaves. */
-#include "flamechart.h"
+#include "flamechart_plan.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * without, if their colours are alike, are drawn as a crowd: one cell that says
  * how many calls of what it is. A crowd does not cross the edge of what is
  * drawn above it. */
-#include "flamechart.h"
+#include "flamechart_plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,11 +26,6 @@ static uint32_t row_of(const struct mt_flamechart *chart, const struct mt_cell *
     return cell->kind == MT_CELL_NO_STACK ? chart->frame_row + chart->common_rows : cell->row;
 }
 
-static uint64_t magnitude(int64_t value)
-{
-    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
-
 enum mt_status mt_flame_plan_rows(struct mt_flame_plan *plan)
 {
     const struct mt_flamechart *chart = plan->chart;
@@ -42,19 +37,12 @@ enum mt_status mt_flame_plan_rows(struct mt_flame_plan *plan)
     for (uint32_t i = 0; i < chart->cell_count; i++)
         if (!is_left_out(chart, &chart->cells[i])) {
             plan->rows[row_of(chart, &chart->cells[i])] = 1;
-            plan->largest_net = mt_max_u64(plan->largest_net, magnitude(chart->cells[i].net_bytes));
+            plan->largest_net =
+                mt_max_u64(plan->largest_net, mt_magnitude(chart->cells[i].net_bytes));
         }
     for (uint32_t row = 0; row < rows; row++)
         plan->rows[row] = plan->rows[row] ? (int32_t)plan->row_count++ : -1;
     return MT_OK;
-}
-
-enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net)
-{
-    double share = plan->largest_net ? (double)magnitude(net) / (double)plan->largest_net : 0;
-    int distance = (int)lround(8 * pow(fmin(share, 1), 0.6));
-
-    return (enum mt_color)((int)MT_COLOR_CHANGE_0 + 8 + (net < 0 ? -distance : distance));
 }
 
 /* ---- rows ------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* What each phase of the window did to memory: net change and peak; then what
  * happened between them, so that the nets add up to that of the window. */
-#include "flamechart.h"
+#include "flamechart_plan.h"
 
 #include <string.h>
 

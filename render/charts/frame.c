@@ -458,7 +458,7 @@ const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *r
         name = mt_frame_short(drawing, report->phases[phase].name, LONGEST_NAME);
     if (step == MT_NO_STEP)
         return name;
-    mt_format_count(number, step < 0 ? 0 - (uint64_t)step : (uint64_t)step);
+    mt_format_count(number, mt_magnitude(step));
     text = mt_arena_printf(&drawing->arena, "%s%sstep %s%s", name, *name ? ", " : "",
                            step < 0 ? "\xE2\x88\x92" : "", number);
     return or_empty(text);

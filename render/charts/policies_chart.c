@@ -2,6 +2,8 @@
  * same requests, and the smallest limit that it runs in. */
 #include "policies_chart.h"
 
+#include "policies_plan.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

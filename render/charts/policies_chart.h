@@ -3,32 +3,11 @@
 #define MT_RENDER_POLICIES_CHART_H
 
 #include "chart.h"
-#include "frame.h"
 #include "policy_table.h"
 
 /* As the charts of chart.h; the table is finished. */
 enum mt_status mt_policies_draw(const struct mt_policy_table *table,
                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
                                 struct mt_error *error);
-
-struct mt_policies_plan {
-    const struct mt_policy_table *table;
-    struct mt_box plot; /* all rows */
-    double pitch;       /* of rows */
-    double label_width; /* left of the plot */
-    double columns[3];  /* right edges: peak reserved, x bound, smallest limit */
-    uint32_t rows;      /* that there is room for */
-    uint64_t top;       /* right edge of the plot */
-};
-
-static inline double mt_policies_x(const struct mt_policies_plan *plan, uint64_t bytes)
-{
-    return plan->plot.x + plan->plot.width * ((double)bytes / (double)plan->top);
-}
-
-void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_plan *plan);
-void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_plan *plan);
-/* Lines through all rows, and their names above. */
-void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* Rows, axis and lines of the chart of allocators. */
-#include "policies_chart.h"
+#include "policies_plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* How large blocks are and how long they live: churn, and what the pools make of
  * it (render notes 4(i)). */
-#include "scatter_chart.h"
+#include "scatter_plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -131,16 +131,6 @@ enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_pla
             plan->rows <= most_rows)
             return MT_OK;
     }
-}
-
-enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *cell)
-{
-    enum mt_role role, most = MT_ROLE_OTHER;
-
-    for (role = 0; role < MT_ROLE_COUNT; role++)
-        if (cell->role_bytes[role] > cell->role_bytes[most])
-            most = role;
-    return most;
 }
 
 /* ---- places ---- */

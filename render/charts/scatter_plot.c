@@ -1,5 +1,5 @@
 /* Cells, axes and lines of the chart of sizes and lifetimes. */
-#include "scatter_chart.h"
+#include "scatter_plan.h"
 
 #include <math.h>
 #include <stdio.h>

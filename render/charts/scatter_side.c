@@ -1,5 +1,5 @@
 /* Sums of the chart of sizes and lifetimes by column and by row, and its legend. */
-#include "scatter_chart.h"
+#include "scatter_plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* Memory over time: how much, when, why, how wasteful, in one look (render
  * notes 4(a)). */
-#include "timeline.h"
+#include "timeline_plan.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
@@ -81,38 +82,10 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
 
 /* ---- plan ---- */
 
-/* Of the allocator, or of the device; 0 = not known. */
-static uint64_t limit_of(const struct mt_device_report *device)
-{
-    return mt_limit_is_known(&device->replay) ? device->replay.limit_bytes
-                                              : device->total_memory_bytes;
-}
-
-const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device)
-{
-    const struct mt_replay_result *replay = &device->replay;
-    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
-
-    bool is_deduced = replay->limit_inferred && mt_limit_is_known(replay);
-
-    mt_format_bytes(low, limit_of(device));
-    if (is_deduced) {
-        mt_format_bytes(low, replay->limit_low_bytes);
-        mt_format_bytes(high, replay->limit_high_bytes);
-    }
-    if (!is_deduced)
-        snprintf(text, MT_LIMIT_TEXT, "%s", low);
-    else if (!strcmp(low, high))
-        snprintf(text, MT_LIMIT_TEXT, "%s, inferred", low);
-    else
-        snprintf(text, MT_LIMIT_TEXT, "between %s and %s, inferred", low, high);
-    return text;
-}
-
 /* Limit of the run that is near enough to be drawn. */
 static uint64_t near_limit(const struct mt_device_report *device, uint64_t largest)
 {
-    uint64_t limit = limit_of(device);
+    uint64_t limit = mt_timeline_limit(device);
 
     /* What is known only roughly is said in words. */
     if (device->replay.limit_inferred && mt_limit_is_known(&device->replay) &&
@@ -265,7 +238,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
 {
     const char *facts = mt_frame_facts(drawing, report, device), *longer;
     bool is_allocators = mt_limit_is_known(&device->replay);
-    uint64_t limit = limit_of(device);
+    uint64_t limit = mt_timeline_limit(device);
     uint64_t largest = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes);
     char text[MT_LIMIT_TEXT];
 

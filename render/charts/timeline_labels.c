@@ -1,6 +1,6 @@
 /* Words in the plot of the timeline: peaks with their rings, unused memory.
  * Labels are placed where they cover least. */
-#include "timeline.h"
+#include "timeline_plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The filled part of the timeline. Each column shows one instant in full, so
  * layers add up to allocated. Layers are drawn from the top one down, each to
  * the base line: no seams between them. */
-#include "timeline.h"
+#include "timeline_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,13 +1,42 @@
 /* What bounds the memory of the timeline: the limit as a line, OOMs as flags. */
-#include "timeline.h"
+#include "timeline_plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
 #define FLAG_GAP 18.0 /* OOM flags closer than that become one */
+
+uint64_t mt_timeline_limit(const struct mt_device_report *device)
+{
+    return mt_limit_is_known(&device->replay) ? device->replay.limit_bytes
+                                              : device->total_memory_bytes;
+}
+
+const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device)
+{
+    const struct mt_replay_result *replay = &device->replay;
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+
+    bool is_deduced = replay->limit_inferred && mt_limit_is_known(replay);
+
+    mt_format_bytes(low, mt_timeline_limit(device));
+    if (is_deduced) {
+        mt_format_bytes(low, replay->limit_low_bytes);
+        mt_format_bytes(high, replay->limit_high_bytes);
+    }
+    if (!is_deduced)
+        snprintf(text, MT_LIMIT_TEXT, "%s", low);
+    else if (!strcmp(low, high))
+        snprintf(text, MT_LIMIT_TEXT, "%s, inferred", low);
+    else
+        snprintf(text, MT_LIMIT_TEXT, "between %s and %s, inferred", low, high);
+    return text;
+}
 
 static double base_y(const struct mt_timeline_plan *plan)
 {

@@ -1,6 +1,6 @@
 /* The legend of the timeline: what the peak is made of, by role and by the
  * largest groups of live blocks. */
-#include "timeline.h"
+#include "timeline_plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* Memory from step to step: does it grow (render notes 4(g))? Verdict and evidence
  * are those of the finding "growth", so that text and picture agree. */
-#include "trend_chart.h"
+#include "trend_plan.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
@@ -19,27 +20,6 @@
 #define PANEL_GAP       40.0
 
 enum { MOST_BARS = 60, MOST_COLUMNS = 240 };
-
-/* ---- words ---- */
-
-enum mt_color mt_trend_color(const struct mt_trend *trend)
-{
-    switch (trend->verdict) {
-    case MT_TREND_GROWS: return MT_COLOR_BAD;
-    case MT_TREND_STEADY: return MT_COLOR_GOOD;
-    case MT_TREND_NOT_JUDGED:
-    case MT_TREND_TOO_SHORT: break;
-    }
-    return MT_COLOR_FAINT;
-}
-
-const char *mt_trend_slope_text(struct mt_drawing *drawing, const struct mt_trend *trend)
-{
-    char change[MT_UNITS_TEXT];
-
-    mt_format_change(change, trend->bytes_per_step);
-    return mt_arena_printf(&drawing->arena, "%s", change);
-}
 
 static const char *verdict_text(const struct mt_trend *trend)
 {

@@ -1,6 +1,6 @@
 /* The two plots of the chart of steps: bars from zero, and the level alone,
  * enlarged. */
-#include "trend_chart.h"
+#include "trend_plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -158,9 +158,7 @@ static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_plan *p
     b.y = enlarged ? level_y(plan, last) : y_of(plan, last);
     title = mt_arena_printf(&drawing->arena, "robust trend: %s%s B per step",
                             trend->bytes_per_step < 0 ? "\xE2\x88\x92" : "+",
-                            mt_format_count(n, trend->bytes_per_step < 0
-                                                   ? 0 - (uint64_t)trend->bytes_per_step
-                                                   : (uint64_t)trend->bytes_per_step));
+                            mt_format_count(n, mt_magnitude(trend->bytes_per_step)));
     draw_clipped(drawing, a, b, enlarged ? &plan->level : &plan->plot, &paint, title);
 }
 
@@ -208,7 +206,7 @@ static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_
                          (plan->plot.width / count));
     for (i = 0; i < count; i++) {
         int64_t step = plan->steps[i].step;
-        uint64_t size = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
+        uint64_t size = mt_magnitude(step);
         double x = x_of(plan, i), half;
 
         if ((by_number ? size : i) % each != 0)

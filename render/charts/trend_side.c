@@ -1,5 +1,5 @@
 /* What stands beside the plots of steps: legend, verdict, and what it stands on. */
-#include "trend_chart.h"
+#include "trend_plan.h"
 
 #include <stdio.h>
 #include <string.h>

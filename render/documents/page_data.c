@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "escape.h"
+#include "history_reduce.h"
 #include "site.h"
 #include "speaking_stack.h"
-#include "timeline.h"
+#include "timeline_plan.h"
+#include "util.h"
 
 enum { NAME_COLUMNS = 160, TRIES = 12 };
 
@@ -135,17 +137,12 @@ static uint64_t greatest_common(uint64_t a, uint64_t b)
     return a;
 }
 
-static uint64_t size_of_change(int64_t bytes)
-{
-    return bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
-}
-
 static uint64_t unit_of(const struct mt_history *history)
 {
     uint64_t unit = 0;
 
     for (uint32_t i = 0; i < history->change_count; i++)
-        unit = greatest_common(size_of_change(history->changes[i].bytes), unit);
+        unit = greatest_common(mt_magnitude(history->changes[i].bytes), unit);
     for (uint32_t i = 0; i < history->group_count; i++)
         unit = greatest_common(history->groups[i].block_bytes, unit);
     return unit ? unit : 1;

@@ -12,6 +12,7 @@
 
 #include "buf.h"
 #include "history_model.h"
+#include "report.h"
 
 /* The device has a history and a timeline. Told less finely if it would take
  * more than `most_bytes`; nothing is added if even that is not enough. */

@@ -5,6 +5,8 @@
 
 #include "escape.h"
 #include "frame.h"
+#include "map.h"
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 

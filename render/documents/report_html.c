@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze_options.h"
 #include "backends.h"
 #include "chart.h"
 #include "device_choice.h"
@@ -15,6 +16,7 @@
 #include "page_head.h"
 #include "page_policy.h"
 #include "page_tables.h"
+#include "shell_word.h"
 #include "util.h"
 #include "verdict.h"
 

@@ -2,6 +2,7 @@
  * timeline's bins, which hold their fullest instant already. */
 #include "text_chart.h"
 
+#include "report_query.h"
 #include "timeline_model.h"
 #include "units.h"
 #include "util.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "analyze.h"
 #include "gallery.h"
 #include "import.h"
 

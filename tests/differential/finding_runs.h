@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "analyze.h"
 #include "import.h"
 #include "report.h"
 #include "util.h"

@@ -11,6 +11,7 @@
 
 #include "../unit/drawing_checks.h"
 #include "address_model.h"
+#include "analyze.h"
 #include "blocks_model.h"
 #include "chart.h"
 #include "import.h"

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "diff.h"
 #include "import.h"
 #include "util.h"

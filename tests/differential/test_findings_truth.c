@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "finding_runs.h"
 #include "units.h"
 

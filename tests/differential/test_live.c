@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "import.h"
 #include "report.h"
 #include "util.h"

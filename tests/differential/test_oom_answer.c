@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "analyze.h"
 #include "fit.h"
 #include "import.h"
 #include "report.h"

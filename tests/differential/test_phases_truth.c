@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "analyze.h"
 #include "import.h"
 #include "report.h"
 #include "timeline_model.h"

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "../unit/drawing_checks.h"
+#include "analyze.h"
 #include "chart.h"
 #include "import.h"
 #include "units.h"

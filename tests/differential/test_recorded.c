@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "analyze.h"
 #include "report.h"
 #include "trace.h"
 #include "util.h"

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "analyze.h"
 #include "import.h"
 #include "recorded_roles.h"
 #include "report.h"

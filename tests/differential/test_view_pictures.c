@@ -10,6 +10,7 @@
 #include <glob.h>
 
 #include "../unit/drawing_checks.h"
+#include "analyze.h"
 #include "chart.h"
 #include "flamechart_model.h"
 #include "import.h"

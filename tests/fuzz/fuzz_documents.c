@@ -1,5 +1,6 @@
 /* Random events with hostile names, analyzed and told in every form: each document
  * stays well-formed, and no name becomes markup or a terminal's control. */
+#include "analyze.h"
 #include "analyze_output.h"
 #include "event_input.h"
 #include "export_output.h"

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "analyze.h"
 #include "import.h"
 #include "report.h"
 

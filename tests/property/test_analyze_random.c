@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "fake_trace.h"
 #include "report.h"
 #include "timeline_model.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "icicle.h"
+#include "phase.h"
 #include "site.h"
 
 enum { MAX_HOLDINGS = 120, FRAMES = 30, STACKS = 60, PHASES = 6 };

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "fake_trace.h"
 #include "layers_model.h"
 #include "report.h"

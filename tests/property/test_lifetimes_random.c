@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze.h"
 #include "import.h"
 #include "lifetimes_model.h"
 #include "util.h"

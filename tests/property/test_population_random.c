@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "fake_trace.h"
 #include "phases.h"
 #include "report.h"

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "analyze_output.h"
 #include "import.h"
 #include "optimal.h"

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "analyze.h"
 #include "fake_trace.h"
 #include "history_model.h"
 #include "report_html.h"

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyze.h"
 #include "chart.h"
 #include "../unit/drawing_checks.h"
 #include "flamechart_model.h"

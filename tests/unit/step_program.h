@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze.h"
 #include "memory_source.h"
 #include "report.h"
 

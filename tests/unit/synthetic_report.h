@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols.h"
 #include "timeline_model.h"
 #include "util.h"
 

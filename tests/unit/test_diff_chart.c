@@ -9,6 +9,7 @@
 
 #include "chart_scale.h"
 #include "diff_chart.h"
+#include "diff_plan.h"
 #include "drawing_checks.h"
 #include "util.h"
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "analyze_output.h"
 #include "memory_source.h"
 #include "util.h"

@@ -9,7 +9,9 @@
 #include <cmocka.h>
 
 #include "memory_source.h"
-#include "findings.h"
+#include "finding.h"
+#include "holders.h"
+#include "role.h"
 #include "util.h"
 
 #define A UINT64_C(0x7f0000000000)

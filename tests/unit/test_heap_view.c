@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "analyze.h"
 #include "heaps.h"
 #include "memory_source.h"
 #include "optimal.h"

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "history_model.h"
+#include "history_reduce.h"
+#include "phase.h"
 #include "util.h"
 
 enum { SITES = 5, SIZES = 6, BLOCKS = 64, MOST_EVENTS = 4000 };

@@ -8,6 +8,7 @@
 
 #include "lost_pools.h"
 #include "memory_source.h"
+#include "pool_evidence.h"
 #include "replay.h"
 #include "util.h"
 

@@ -18,6 +18,7 @@
 #include "demangle.h"
 #include "symbol_index.h"
 #include "symbolize.h"
+#include "symbols.h"
 
 /* ---- code to be found ---- */
 

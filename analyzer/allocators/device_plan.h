@@ -1,0 +1,25 @@
+/* Where the requests of a planned step go on one device: made by step_plan.h, followed by
+ * the policy `planned`. */
+#ifndef MT_ANALYZER_DEVICE_PLAN_H
+#define MT_ANALYZER_DEVICE_PLAN_H
+
+#include <stdint.h>
+
+#define MT_NOT_PLANNED UINT64_MAX
+
+/* One request of the planned step. */
+struct mt_plan_entry {
+    uint64_t bytes;  /* rounded up to 512 */
+    uint64_t offset; /* in the arena; MT_NOT_PLANNED if it outlives the step */
+};
+
+/* One device's; without entries nothing is planned there. */
+struct mt_device_plan {
+    struct mt_plan_entry *entries; /* in order */
+    uint32_t entry_count, planned_count;
+    uint64_t arena_bytes, bound_bytes; /* of the plan; what no plan is below */
+    uint32_t steps, equal_steps;       /* of the trace; the planned one and those like it */
+    uint64_t requests;                 /* of all steps, on that device */
+};
+
+#endif

@@ -1,0 +1,86 @@
+/* What is known of a trace while it is cut into stretches (segments.h). */
+#ifndef MT_ANALYZER_SEGMENTS_STATE_H
+#define MT_ANALYZER_SEGMENTS_STATE_H
+
+#include "event.h"
+#include "phase.h"
+#include "places.h"
+
+#define MT_SEGMENTS_MAX (1u << 20) /* more are not told apart */
+
+struct mt_segment {
+    uint64_t begin_seq, begin_t_ns, end_seq, end_t_ns; /* first and last event */
+    uint64_t low_bytes, low_seq, low_t_ns; /* where least was allocated, after an event */
+    uint32_t place;                        /* of its first event with one, MT_NO_ID;
+                                              in turns of names: that name */
+    struct mt_turn turn;                   /* if it turns */
+    uint16_t thread;
+    uint8_t kind;   /* enum mt_phase_kind */
+    uint8_t source; /* enum mt_phase_source of what said so */
+    bool covered;   /* lies within a range that the program named */
+    bool turns;     /* control went back to an earlier line, or name, right before it */
+    bool callees;   /* all it allocated was in functions called at its place */
+    bool allocates; /* at all */
+};
+
+/* Ranges open on one thread, as far as they say something. */
+struct mt_segment_thread {
+    uint32_t names[32]; /* of ranges, innermost last */
+    uint8_t facts[32];  /* what the names say */
+    uint32_t depth;
+    bool is_engine; /* by its name */
+};
+
+struct mt_segments {
+    struct mt_symbols *symbols;
+    struct mt_stack_kinds stacks;
+    struct mt_places places;
+    struct mt_segment_thread *threads;
+    uint32_t thread_count;
+
+    /* what learning found */
+    bool has_framework;
+    bool free_stacks;                        /* some free has one */
+    bool has_stacks;                         /* some allocation has one */
+    bool has_engine;                         /* a thread is autograd's, by its name */
+    bool is_training;                        /* backward or an optimizer was seen */
+    bool user_steps, user_parts, user_named; /* ranges of the program: steps; parts of
+                                                training or a model's call; any */
+    bool user_turns;     /* they come again and again, and most of what happens since the
+                            first is in them */
+    uint32_t kinds_told; /* bits: by stacks and ranges */
+
+    /* the cut */
+    struct mt_segment *list;
+    size_t count, capacity;
+    struct mt_segment now; /* open one, if is_open */
+    bool is_open;
+    bool named_turns;   /* ranges of the program tell the turns, not lines */
+    bool step_begins;   /* a step of the program did, just now */
+    uint32_t user_open; /* ranges of the program that name a part */
+    uint32_t turn_names[16], turn_name_count;
+    int32_t main_thread;                /* whose places count: the first that calls a model; -1 */
+    uint32_t last_place;                /* of the last event that had one */
+    uint32_t turn_place;                /* the same, but for events of callers of its function */
+    uint64_t waiting_seq, waiting_t_ns; /* first event of segments since the last block */
+    bool waits, empties;                /* empties: the cache, so they serve no block */
+    bool died;                          /* a request failed, and none came after it */
+    uint64_t allocated, last_t_ns;
+
+    struct mt_map gradients; /* by address: what autograd's threads allocated, if frees
+                                have no stacks: who else frees it clears gradients */
+
+    /* PRIVATE: names of ranges */
+    struct mt_map name_ids;
+    struct mt_segment_name {
+        uint64_t allocations; /* learned: directly in ranges of that name */
+        uint32_t pushes;
+        uint32_t facts;
+    } * names;
+    size_t name_count, name_capacity;
+    uint32_t open_names[32]; /* learning: ranges of the program, innermost last */
+    uint32_t open_count;
+    uint64_t beside; /* learning: allocations in none but steps, since the first */
+};
+
+#endif

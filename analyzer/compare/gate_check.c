@@ -1,0 +1,409 @@
+#include "gate_check.h"
+
+#include "gate_advice.h"
+#include "gate_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fit.h"
+#include "report_query.h"
+#include "trend.h"
+#include "util.h"
+
+__extension__ typedef unsigned __int128 wide;
+__extension__ typedef __int128 signed_wide;
+
+/* ---- arithmetic: whole bytes, exact -------------------------------------------------- */
+
+static int64_t clamp(wide value)
+{
+    return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+static int64_t share_of(uint64_t bytes, uint64_t millionths)
+{
+    return clamp((wide)bytes * millionths / 1000000);
+}
+
+/* The largest value that is within a bound; INT64_MAX: there is none. */
+static int64_t largest_within(const struct mt_gate_result *result,
+                              const struct mt_gate_bound *bound)
+{
+    int64_t more;
+
+    if (!bound->text)
+        return INT64_MAX;
+    if (result->rule->kind == MT_GATE_FRAGMENTATION)
+        return share_of(result->of_bytes, bound->millionths);
+    if (result->rule->kind != MT_GATE_REGRESSION)
+        return clamp(bound->bytes);
+    more = share_of(result->base_bytes, bound->millionths);
+    if (clamp(bound->bytes) > more)
+        more = clamp(bound->bytes);
+    return clamp((wide)result->base_bytes + (uint64_t)more);
+}
+
+/* Judges result->actual_bytes. `doubt`: why it may be too small, NULL = it is not;
+ * then only a failure is certain. */
+static void judge(struct mt_gate_work *work, struct mt_gate_result *result, const char *doubt)
+{
+    result->has_actual = true;
+    result->limit_bytes = largest_within(result, &result->rule->limit);
+    result->warn_bytes = largest_within(result, &result->rule->warn);
+    if (result->actual_bytes > result->limit_bytes)
+        result->state = MT_GATE_FAIL;
+    else if (doubt)
+        result->state = MT_GATE_NOT_EVALUATED;
+    else if (result->actual_bytes > result->warn_bytes)
+        result->state = MT_GATE_WARN;
+    else
+        result->state = MT_GATE_PASS;
+    if (result->state == MT_GATE_NOT_EVALUATED)
+        mt_gate_say_not_evaluated(work, result, doubt);
+    else
+        mt_gate_say(work, result);
+}
+
+/* ---- peaks and regressions ------------------------------------------------------------ */
+
+/* The peak of a metric; else NULL and why it is not known. */
+static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate_result *result,
+                           uint64_t *bytes)
+{
+    const struct mt_report *report = work->check->report;
+    const struct mt_device_report *device = mt_gate_device(work, result);
+    bool is_sampled, has_reserved = !report->is_driver_level || report->what_if;
+
+    switch (result->metric) {
+    case MT_METRIC_REQUESTED: *bytes = device->requested_peak.bytes; return NULL;
+    case MT_METRIC_ALLOCATED: *bytes = device->allocated_peak.bytes; return NULL;
+    case MT_METRIC_ACTIVE: *bytes = device->active_peak.bytes; break;
+    case MT_METRIC_RESERVED: *bytes = device->reserved_peak.bytes; break;
+    case MT_METRIC_DEVICE:
+        return mt_device_peak(report, result->device, bytes, &is_sampled)
+                   ? NULL
+                   : "neither calls of the driver nor samples of NVML were recorded";
+    case MT_METRIC_NONE: break;
+    }
+    return has_reserved ? NULL : "no allocator above the driver was recorded";
+}
+
+static void check_peak(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    const struct mt_device_report *device = mt_gate_device(work, result);
+    uint64_t bytes = 0;
+    const char *why = peak_of(work, result, &bytes);
+
+    if (why) {
+        mt_gate_say_not_evaluated(work, result, why);
+        return;
+    }
+    result->actual_bytes = clamp(bytes);
+    judge(work, result, mt_peaks_doubt(work->check->report, device));
+}
+
+/* The base's number; else NULL and why there is none. */
+static const char *base_of(const struct mt_gate_work *work, const struct mt_gate_result *result,
+                           uint64_t *bytes)
+{
+    const struct mt_baseline *base = work->check->base;
+    const struct mt_baseline_device *device = mt_baseline_device(base, result->device);
+
+    if (!base)
+        return "no base was given";
+    if (!device)
+        return "the base has no such device";
+    if (base->doubt) {
+        const char *why =
+            mt_arena_printf(&work->gates->arena, "the base is uncertain: %.100s", base->doubt);
+        return why ? why : base->doubt;
+    }
+    switch (result->metric) {
+    case MT_METRIC_REQUESTED: *bytes = device->requested_peak_bytes; return NULL;
+    case MT_METRIC_ALLOCATED: *bytes = device->allocated_peak_bytes; return NULL;
+    case MT_METRIC_ACTIVE: *bytes = device->active_peak_bytes; break;
+    case MT_METRIC_RESERVED: *bytes = device->reserved_peak_bytes; break;
+    case MT_METRIC_DEVICE:
+        *bytes = device->device_peak_bytes;
+        return *bytes ? NULL : "the base has no figures of the whole device";
+    case MT_METRIC_NONE: break;
+    }
+    return device->has_reserved ? NULL : "the base has no allocator above the driver";
+}
+
+static void check_regression(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    const char *why = base_of(work, result, &result->base_bytes);
+
+    if (why) {
+        mt_gate_say_not_evaluated(work, result, why);
+        return;
+    }
+    result->has_base = true;
+    check_peak(work, result);
+}
+
+/* ---- fragmentation --------------------------------------------------------------------- */
+
+static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    const struct mt_device_report *device = mt_gate_device(work, result);
+    const struct mt_peak *peak = &device->reserved_peak;
+    uint64_t reserved, unused;
+    const char *why = peak_of(work, result, &reserved);
+
+    if (!why && !reserved)
+        why = "nothing was reserved";
+    if (why) {
+        mt_gate_say_not_evaluated(work, result, why);
+        return;
+    }
+    unused = reserved > peak->then.allocated ? reserved - peak->then.allocated : 0;
+    result->actual_bytes = clamp(unused);
+    result->of_bytes = reserved;
+    judge(work, result, mt_peaks_doubt(work->check->report, device));
+}
+
+/* ---- growth ----------------------------------------------------------------------------- */
+
+enum { LEAST_STEPS = 3 }; /* after those of warm-up */
+
+/* Steps whose begin was recorded. */
+static uint32_t first_covered(const struct mt_report *report, const struct mt_device_report *device)
+{
+    uint32_t first = 0;
+
+    while (first < device->step_count &&
+           !mt_report_covers(report, device, device->steps[first].begin_event))
+        first++;
+    return first;
+}
+
+/* Least squares through what was allocated when steps began, in whole bytes a
+ * step, rounded up: sum((2 i - (n - 1)) y_i) / (n (n^2 - 1) / 6). */
+static int64_t slope(const struct mt_step_use *steps, uint32_t count)
+{
+    signed_wide n = count, up = 0, down = n * (n * n - 1) / 6;
+
+    for (uint32_t i = 0; i < count; i++)
+        up += (2 * (signed_wide)i - (n - 1)) * clamp(steps[i].enter.allocated);
+    return (int64_t)(up > 0 ? (up + down - 1) / down : up / down);
+}
+
+static void check_growth(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    const struct mt_device_report *device = mt_gate_device(work, result);
+    const struct mt_integrity *integrity = &work->check->report->integrity;
+    uint32_t first = first_covered(work->check->report, device);
+    uint32_t count = device->step_count - first, warm_up = mt_warm_up_steps(count);
+    const char *doubt = NULL;
+
+    if (!device->step_count || count < warm_up + LEAST_STEPS) {
+        mt_gate_say_not_evaluated(work, result,
+                                  device->step_count
+                                      ? "too few steps: five are needed, two of them to warm up"
+                                      : "there are no steps");
+        return;
+    }
+    if (integrity->events_dropped || integrity->frames_damaged || integrity->events_invalid)
+        doubt = mt_peaks_doubt(work->check->report, device);
+    result->actual_bytes = slope(device->steps + first + warm_up, count - warm_up);
+    result->of_bytes = count - warm_up;
+    judge(work, result, doubt);
+}
+
+/* ---- fits ------------------------------------------------------------------------------- */
+
+static const struct mt_fit_result *fit_of(const struct mt_fit_summary *summary, uint16_t device)
+{
+    for (uint16_t i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].device == device)
+            return &summary->devices[i];
+    return NULL;
+}
+
+static void say_failing_request(struct mt_gate_work *work, struct mt_gate_result *result,
+                                const struct mt_fit_failure *failure)
+{
+    if (failure->known)
+        result->culprit = mt_arena_printf(
+            &work->gates->arena, "the first request that does not fit: %.200s%s%.200s",
+            failure->site ? failure->site : "no stack", failure->phase ? ", in " : "",
+            failure->phase ? failure->phase : "");
+}
+
+static void judge_fit(struct mt_gate_work *work, struct mt_gate_result *result,
+                      const struct mt_fit_result *fit)
+{
+    const char *doubt = NULL;
+
+    if (!fit) {
+        mt_gate_say_not_evaluated(work, result, "nothing was requested");
+        return;
+    }
+    if (fit->died_at != MT_FIT_NOT_DIED)
+        doubt = "the run died of out of memory: what it would have asked for is not known";
+    else
+        doubt = mt_peaks_doubt(work->check->report, mt_gate_device(work, result));
+    /* A limit that was tried is what counts, not the order of limits. */
+    result->actual_bytes = fit->fits ? clamp(mt_fit_need_bytes(fit)) : INT64_MAX;
+    if (fit->limit_fits && result->actual_bytes > clamp(result->rule->limit.bytes))
+        result->actual_bytes = clamp(result->rule->limit.bytes);
+    judge(work, result, doubt);
+    if (result->rule->limit.text && !fit->limit_fits && result->state != MT_GATE_FAIL) {
+        result->state = MT_GATE_FAIL;
+        mt_gate_say(work, result);
+    }
+    if (result->state == MT_GATE_FAIL)
+        say_failing_request(work, result,
+                            fit->limit_failure.known ? &fit->limit_failure : &fit->first_failure);
+}
+
+static enum mt_status check_fits(struct mt_gate_work *work, struct mt_gate_result *results,
+                                 size_t count)
+{
+    const struct mt_gate_rule *rule = results->rule;
+    const struct mt_fit_options options = {work->check->policy, rule->limit.bytes};
+    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status;
+
+    if (!summary)
+        return MT_ERR_MEMORY;
+    status = mt_source_rewind(work->check->source, &error);
+    if (!status)
+        status = mt_fit_run(work->check->source, &options, summary, &error);
+    for (size_t i = 0; i < count; i++) {
+        if (status == MT_OK)
+            judge_fit(work, &results[i], fit_of(summary, results[i].device));
+        else
+            mt_gate_say_not_evaluated(work, &results[i],
+                                      *error.text ? error.text : mt_status_text(status));
+    }
+    mt_fit_release(summary);
+    free(summary);
+    return MT_OK;
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+static struct mt_gate_result *add(struct mt_gate_work *work, const struct mt_gate_rule *rule,
+                                  enum mt_gate_metric metric, uint16_t device)
+{
+    struct mt_gate_result *result = &work->gates->results[work->gates->count++];
+
+    result->rule = rule;
+    result->metric = metric;
+    result->device = device;
+    result->limit_bytes = result->warn_bytes = INT64_MAX;
+    return result;
+}
+
+static void check_device(struct mt_gate_work *work, const struct mt_gate_rule *rule,
+                         uint16_t device)
+{
+    const struct mt_report *report = work->check->report;
+
+    switch (rule->kind) {
+    case MT_GATE_PEAK: check_peak(work, add(work, rule, rule->metric, device)); break;
+    case MT_GATE_GROWTH: check_growth(work, add(work, rule, MT_METRIC_ALLOCATED, device)); break;
+    case MT_GATE_FRAGMENTATION:
+        check_fragmentation(work, add(work, rule, MT_METRIC_RESERVED, device));
+        break;
+    case MT_GATE_REGRESSION:
+        if (rule->metric != MT_METRIC_NONE) {
+            check_regression(work, add(work, rule, rule->metric, device));
+            break;
+        }
+        check_regression(work, add(work, rule, MT_METRIC_ALLOCATED, device));
+        if (!report->is_driver_level || report->what_if)
+            check_regression(work, add(work, rule, MT_METRIC_RESERVED, device));
+        break;
+    case MT_GATE_FITS: (void)add(work, rule, MT_METRIC_RESERVED, device); break;
+    }
+}
+
+static enum mt_status check_rule(struct mt_gate_work *work, const struct mt_gate_rule *rule)
+{
+    const struct mt_report *report = work->check->report;
+    size_t first = work->gates->count;
+
+    if (!report->device_count)
+        mt_gate_say_not_evaluated(work, add(work, rule, rule->metric, 0),
+                                  report->devices_left_out ? "no memory events of devices 0 to 63"
+                                                           : "no memory events were recorded");
+    for (uint32_t i = 0; i < report->device_count; i++)
+        check_device(work, rule, report->devices[i].device);
+    if (rule->kind == MT_GATE_FITS && report->device_count)
+        return check_fits(work, &work->gates->results[first], work->gates->count - first);
+    return MT_OK;
+}
+
+static int rank(const struct mt_gate_result *result)
+{
+    static const int ranks[] = {
+        [MT_GATE_FAIL] = 0, [MT_GATE_NOT_EVALUATED] = 1, [MT_GATE_WARN] = 3, [MT_GATE_PASS] = 4};
+
+    return ranks[result->state] + result->excused;
+}
+
+/* The worst first, else as they are; a handful. */
+static void sort_and_count(struct mt_gates *gates)
+{
+    for (size_t i = 0; i < gates->count; i++) {
+        struct mt_gate_result result = gates->results[i];
+        size_t at = i;
+
+        result.excused = result.state == MT_GATE_NOT_EVALUATED && result.rule->optional;
+        if (result.excused)
+            gates->excused++;
+        else
+            gates->states[result.state]++;
+        for (; at > 0 && rank(&gates->results[at - 1]) > rank(&result); at--)
+            gates->results[at] = gates->results[at - 1];
+        gates->results[at] = result;
+    }
+    gates->verdict = gates->states[MT_GATE_FAIL]            ? MT_GATE_FAIL
+                     : gates->states[MT_GATE_NOT_EVALUATED] ? MT_GATE_NOT_EVALUATED
+                     : gates->states[MT_GATE_WARN]          ? MT_GATE_WARN
+                                                            : MT_GATE_PASS;
+}
+
+static bool texts_are_whole(const struct mt_gates *gates)
+{
+    for (size_t i = 0; i < gates->count; i++)
+        if (!gates->results[i].name || !gates->results[i].verdict)
+            return false;
+    return true;
+}
+
+enum mt_status mt_gates_check(const struct mt_gate_check *check, struct mt_gates *gates,
+                              struct mt_error *error)
+{
+    struct mt_gate_work work = {.check = check, .gates = gates, .error = error};
+    enum mt_status status = MT_OK;
+
+    memset(gates, 0, sizeof *gates);
+    gates->base = check->base ? check->base->name : NULL;
+    gates->results = mt_arena_array(
+        &gates->arena, check->rules->count * (2 * MT_MAX_DEVICES + 1) + 1, sizeof *gates->results);
+    if (!gates->results)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    for (size_t i = 0; !status && i < check->rules->count; i++)
+        status = check_rule(&work, &check->rules->rules[i]);
+    sort_and_count(gates);
+    for (size_t i = 0; !status && i < gates->count; i++)
+        mt_gate_say_culprit(&work, &gates->results[i]);
+    if (!status)
+        status = mt_gate_say_advice(&work);
+    if (!status && !texts_are_whole(gates))
+        status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    return status;
+}
+
+void mt_gates_release(struct mt_gates *gates)
+{
+    mt_arena_release(&gates->arena);
+    memset(gates, 0, sizeof *gates);
+}

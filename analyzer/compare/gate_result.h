@@ -1,0 +1,68 @@
+/* What a check of gates is given, and its results: plain data in one arena. */
+#ifndef MT_ANALYZER_GATE_RESULT_H
+#define MT_ANALYZER_GATE_RESULT_H
+
+#include "arena.h"
+#include "baseline.h"
+#include "gate_rules.h"
+#include "report.h"
+#include "source.h"
+
+enum mt_gate_state {
+    MT_GATE_PASS,
+    MT_GATE_WARN,
+    MT_GATE_FAIL,
+    MT_GATE_NOT_EVALUATED /* which is no pass */
+};
+
+/* "pass", "warn", "fail", "not evaluated". */
+const char *mt_gate_state_name(enum mt_gate_state state);
+
+/* One rule on one device. */
+struct mt_gate_result {
+    const struct mt_gate_rule *rule;
+    enum mt_gate_metric metric; /* of the rule, or one of those that it stands for */
+    uint16_t device;
+    enum mt_gate_state state;
+    bool excused; /* not evaluated, and the rule is optional */
+    /* What was measured and what is allowed, in bytes (growth: a step);
+     * fragmentation: in unused bytes of `of_bytes`. Only if has_actual. */
+    bool has_actual, has_base;
+    int64_t actual_bytes, limit_bytes, warn_bytes; /* limit, warn: INT64_MAX = none */
+    uint64_t base_bytes, of_bytes;
+    const char *name;    /* the rule alone: the same in every run */
+    const char *verdict; /* one clause: "peak reserved 19.3 GiB exceeds ..." */
+    const char *culprit; /* site and phase, NULL = passed, or not known */
+    const char *advice;  /* what would help, NULL = nothing that is known */
+};
+
+struct mt_gates {
+    struct mt_arena arena;
+    struct mt_gate_result *results; /* failures first, then not evaluated, warnings, passes;
+                                       each in the order of rules, then devices */
+    size_t count;
+    size_t states[4]; /* how many of each; excused ones are not among them */
+    size_t excused;
+    enum mt_gate_state verdict; /* the worst: FAIL, then NOT_EVALUATED */
+    const char *base;           /* its name, NULL = none */
+};
+
+struct mt_gate_check {
+    const struct mt_gate_rules *rules;
+    const struct mt_report *report;
+    const struct mt_baseline *base; /* NULL = none */
+    struct mt_source *source;       /* of the report: replayed for `fits` and for advice */
+    const char *policy;             /* that was asked for, NULL = none */
+};
+
+struct mt_gate_work {
+    const struct mt_gate_check *check;
+    struct mt_gates *gates;
+    struct mt_error *error;
+};
+
+/* What the result is about: of the report, never NULL. */
+const struct mt_device_report *mt_gate_device(const struct mt_gate_work *work,
+                                              const struct mt_gate_result *result);
+
+#endif

@@ -1,0 +1,400 @@
+/* What gates say: verdicts and culprits, one clause each. */
+#include "gate_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "util.h"
+
+enum {
+    NAMED = 2, /* sites of a culprit */
+    MOST_LETTERS = 160
+};
+
+static const char *metric_words(enum mt_gate_metric metric)
+{
+    return metric == MT_METRIC_DEVICE ? "use of the device" : mt_gate_metric_name(metric);
+}
+
+/* Names of a trace may be of any length; cut between characters. */
+static const char *shorten(struct mt_gate_work *work, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length <= MOST_LETTERS)
+        return text;
+    for (length = MOST_LETTERS; length && ((unsigned char)text[length] & 0xc0) == 0x80;)
+        length--;
+    return mt_arena_printf(&work->gates->arena, "%.*s...", (int)length, text);
+}
+
+/* ---- names ---------------------------------------------------------------------- */
+
+/* As the option spells it; with the device if there are several. No measured
+ * value: those who keep histories know a rule by its name. */
+static const char *name_of(struct mt_gate_work *work, const struct mt_gate_result *result)
+{
+    const struct mt_gate_rule *rule = result->rule;
+    bool has_metric = rule->kind == MT_GATE_PEAK || rule->kind == MT_GATE_REGRESSION;
+    const char *metric = has_metric ? mt_gate_metric_name(result->metric) : "";
+    const char *limit = rule->limit.text ? rule->limit.text : rule->warn.text;
+    struct mt_arena *arena = &work->gates->arena;
+    const char *name = mt_arena_printf(
+        arena, "%s %s%s%s%s%s", mt_gate_kind_name(rule->kind), metric, *metric ? "=" : "", limit,
+        rule->kind == MT_GATE_GROWTH && !strchr(limit, '/') ? "/step" : "",
+        rule->limit.text ? "" : " (warning)");
+
+    if (!name || work->check->report->device_count < 2)
+        return name;
+    return mt_arena_printf(arena, "%s, device %u", name, result->device);
+}
+
+/* ---- verdicts ---------------------------------------------------------------------- */
+
+/* "peak reserved", "growth", ... */
+static const char *subject_of(struct mt_gate_work *work, const struct mt_gate_result *result)
+{
+    struct mt_arena *arena = &work->gates->arena;
+    const char *subject = "smallest limit";
+
+    switch (result->rule->kind) {
+    case MT_GATE_PEAK:
+    case MT_GATE_REGRESSION:
+        subject = mt_arena_printf(arena, "peak %s", metric_words(result->metric));
+        break;
+    case MT_GATE_GROWTH: subject = "growth"; break;
+    case MT_GATE_FRAGMENTATION: subject = "fragmentation at the reserved peak"; break;
+    case MT_GATE_FITS: break;
+    }
+    if (!subject || work->check->report->device_count < 2)
+        return subject;
+    return mt_arena_printf(arena, "device %u: %s", result->device, subject);
+}
+
+static const char *per(const struct mt_gate_result *result)
+{
+    return result->rule->kind == MT_GATE_GROWTH ? " a step" : "";
+}
+
+static char *bytes_text(char text[MT_UNITS_TEXT], int64_t bytes)
+{
+    return bytes < 0 ? mt_format_change(text, bytes) : mt_format_bytes(text, (uint64_t)bytes);
+}
+
+static char *count_text(char text[MT_UNITS_TEXT], int64_t value)
+{
+    char digits[MT_UNITS_TEXT];
+
+    mt_format_count(digits, mt_magnitude(value));
+    snprintf(text, MT_UNITS_TEXT, "%s%.40s", value < 0 ? "-" : "", digits);
+    return text;
+}
+
+static double share(int64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+/* "in step#1/forward" or "". */
+static const char *where(struct mt_gate_work *work, int32_t phase)
+{
+    const struct mt_report *report = work->check->report;
+
+    while (phase != MT_NO_PHASE && report->phases[phase].is_plumbing)
+        phase = report->phases[phase].parent;
+    return phase == MT_NO_PHASE ? ""
+                                : mt_arena_printf(&work->gates->arena, ", in %s",
+                                                  shorten(work, report->phases[phase].path));
+}
+
+static const struct mt_peak *peak_of(const struct mt_device_report *device,
+                                     enum mt_gate_metric metric)
+{
+    switch (metric) {
+    case MT_METRIC_REQUESTED: return &device->requested_peak;
+    case MT_METRIC_ALLOCATED: return &device->allocated_peak;
+    case MT_METRIC_ACTIVE: return &device->active_peak;
+    case MT_METRIC_RESERVED: return &device->reserved_peak;
+    case MT_METRIC_DEVICE:
+    case MT_METRIC_NONE: break;
+    }
+    return NULL;
+}
+
+static const char *place_of(struct mt_gate_work *work, const struct mt_gate_result *result)
+{
+    const struct mt_peak *peak = peak_of(mt_gate_device(work, result), result->metric);
+
+    if (result->rule->kind == MT_GATE_GROWTH || result->rule->kind == MT_GATE_FITS || !peak)
+        return "";
+    return where(work, peak->phase);
+}
+
+/* "exceeds 10.0 GiB by 9.32 GiB (20,749,221,888 > 10,737,418,240 B)" */
+static const char *exceeds(struct mt_gate_work *work, const struct mt_gate_result *result,
+                           int64_t bound, const char *what)
+{
+    char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT], d[MT_UNITS_TEXT];
+    char e[MT_UNITS_TEXT];
+
+    return mt_arena_printf(
+        &work->gates->arena, "%s %s%s exceeds %s%s%s by %s (%s > %s B)%s", subject_of(work, result),
+        bytes_text(a, result->actual_bytes), per(result), what, bytes_text(b, bound), per(result),
+        bytes_text(c, result->actual_bytes - bound), count_text(d, result->actual_bytes),
+        count_text(e, bound), place_of(work, result));
+}
+
+static const char *within(struct mt_gate_work *work, const struct mt_gate_result *result)
+{
+    char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT];
+    int64_t bound = result->limit_bytes < INT64_MAX ? result->limit_bytes : result->warn_bytes;
+
+    return mt_arena_printf(&work->gates->arena, "%s %s%s is within %s%s (%s B)",
+                           subject_of(work, result), bytes_text(a, result->actual_bytes),
+                           per(result), bytes_text(b, bound), per(result),
+                           count_text(c, result->actual_bytes));
+}
+
+/* "66.6 % exceeds 25 % by 41.6 points (13,826,... of 20,749,... B unused)" */
+static const char *fragmentation(struct mt_gate_work *work, const struct mt_gate_result *result,
+                                 const struct mt_gate_bound *bound, const char *what)
+{
+    char is[MT_UNITS_TEXT], may[MT_UNITS_TEXT], points[MT_UNITS_TEXT];
+    char unused[MT_UNITS_TEXT], whole[MT_UNITS_TEXT];
+    double actual = share(result->actual_bytes, result->of_bytes);
+    double allowed = (double)bound->millionths / 1e6;
+    const char *subject = subject_of(work, result);
+
+    mt_format_percent(is, actual);
+    mt_format_percent(may, allowed);
+    mt_format_count(unused, (uint64_t)result->actual_bytes);
+    mt_format_count(whole, result->of_bytes);
+    if (result->state == MT_GATE_PASS)
+        return mt_arena_printf(&work->gates->arena, "%s %s is within %s (%s of %s B unused)",
+                               subject, is, may, unused, whole);
+    mt_format_percent(points, actual - allowed);
+    points[strcspn(points, " ")] = '\0'; /* a difference of shares is none of anything */
+    return mt_arena_printf(&work->gates->arena,
+                           "%s %s exceeds %s%s by %s points (%s of %s B unused)%s", subject, is,
+                           what, may, points, unused, whole, place_of(work, result));
+}
+
+/* "peak reserved 19.3 GiB is 11.8 GiB (156.6 %) above the base's 7.53 GiB; allowed: 2%" */
+static const char *regression(struct mt_gate_work *work, const struct mt_gate_result *result,
+                              const struct mt_gate_bound *bound, bool is_too_much)
+{
+    char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT], d[MT_UNITS_TEXT];
+    char e[MT_UNITS_TEXT], f[MT_UNITS_TEXT];
+    int64_t base = (int64_t)mt_min_u64(result->base_bytes, INT64_MAX);
+    int64_t more = result->actual_bytes - base;
+    const char *subject = subject_of(work, result),
+               *place = is_too_much ? place_of(work, result) : "";
+
+    bytes_text(a, result->actual_bytes);
+    mt_format_bytes(b, result->base_bytes);
+    count_text(c, result->actual_bytes);
+    count_text(d, base);
+    if (more == 0)
+        return mt_arena_printf(&work->gates->arena, "%s %s is that of the base (%s B)", subject, a,
+                               c);
+    mt_format_bytes(e, (uint64_t)(more < 0 ? -more : more));
+    mt_format_percent(f, share(more < 0 ? -more : more, result->base_bytes));
+    return mt_arena_printf(
+        &work->gates->arena, "%s %s is %s (%s) %s the base's %s; %s: %s (%s against %s B)%s",
+        subject, a, e, f, more < 0 ? "below" : "above", b,
+        result->state == MT_GATE_WARN ? "warning above" : "allowed", bound->text, c, d, place);
+}
+
+static const char *no_limit(struct mt_gate_work *work, const struct mt_gate_result *result)
+{
+    char limit[MT_UNITS_TEXT], smallest[MT_UNITS_TEXT];
+
+    mt_format_bytes(limit, result->rule->limit.bytes);
+    if (result->actual_bytes == INT64_MAX)
+        return "no limit serves the run";
+    if (result->actual_bytes > result->limit_bytes)
+        return NULL;
+    return mt_arena_printf(&work->gates->arena,
+                           "does not fit in %s, though %s does: the cache is given back at other "
+                           "times there",
+                           limit, bytes_text(smallest, result->actual_bytes));
+}
+
+static const char *verdict_of(struct mt_gate_work *work, const struct mt_gate_result *result)
+{
+    bool warns = result->state == MT_GATE_WARN, fails = result->state == MT_GATE_FAIL;
+    const struct mt_gate_bound *bound =
+        warns || !result->rule->limit.text ? &result->rule->warn : &result->rule->limit;
+    const char *what = warns ? "the warning level " : "", *special;
+
+    if (result->rule->kind == MT_GATE_FRAGMENTATION)
+        return fragmentation(work, result, bound, what);
+    if (result->rule->kind == MT_GATE_REGRESSION)
+        return regression(work, result, bound, warns || fails);
+    special = fails && result->rule->kind == MT_GATE_FITS ? no_limit(work, result) : NULL;
+    if (special)
+        return special;
+    if (fails || warns)
+        return exceeds(work, result, warns ? result->warn_bytes : result->limit_bytes, what);
+    return within(work, result);
+}
+
+void mt_gate_say(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    result->name = name_of(work, result);
+    result->verdict = verdict_of(work, result);
+}
+
+void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
+                               const char *why)
+{
+    const char *subject = subject_of(work, result);
+    char text[MT_UNITS_TEXT];
+
+    result->state = MT_GATE_NOT_EVALUATED;
+    result->name = name_of(work, result);
+    if (result->has_actual && result->rule->kind != MT_GATE_FRAGMENTATION)
+        result->verdict =
+            mt_arena_printf(&work->gates->arena, "%s: %s; %s%s at least was seen", subject, why,
+                            bytes_text(text, result->actual_bytes), per(result));
+    else
+        result->verdict = mt_arena_printf(&work->gates->arena, "%s: %s", subject, why);
+}
+
+/* ---- culprits -------------------------------------------------------------------------- */
+
+/* ", forward train.py:47 in forward 1.20 GiB": NULL only without memory. */
+static const char *name_holder(struct mt_gate_work *work, const char *before, const char *site,
+                               const char *phase, int64_t bytes, bool is_change)
+{
+    char text[MT_UNITS_TEXT];
+
+    return mt_arena_printf(&work->gates->arena, "%s%s%s%s%s (%s)", before, *before ? "; " : "",
+                           site && *site ? shorten(work, site) : "no call site",
+                           phase && *phase ? ", in " : "",
+                           phase && *phase ? shorten(work, phase) : "",
+                           is_change ? mt_format_change(text, bytes) : bytes_text(text, bytes));
+}
+
+static const char *holders_of_peak(struct mt_gate_work *work, const struct mt_device_report *device)
+{
+    const char *text = "";
+
+    for (uint32_t i = 0; text && i < device->peak_site_count && i < NAMED; i++)
+        text = name_holder(work, text, device->peak_sites[i].site, device->peak_sites[i].phase,
+                           (int64_t)mt_min_u64(device->peak_sites[i].bytes, INT64_MAX), false);
+    return text && *text
+               ? mt_arena_printf(&work->gates->arena, "most at the allocated peak: %s", text)
+               : NULL;
+}
+
+/* Unused memory has no site; who is alive keeps it from being given back. */
+static const char *holders_of_reserved(struct mt_gate_work *work,
+                                       const struct mt_device_report *device)
+{
+    const struct mt_peak *peak = &device->reserved_peak;
+    const struct mt_instant *instant = NULL;
+    const char *text = "";
+    char unused[MT_UNITS_TEXT];
+
+    for (uint32_t i = 0; i < device->instant_count; i++)
+        if (device->instants[i].kind == MT_INSTANT_PEAK_RESERVED)
+            instant = &device->instants[i];
+    for (uint32_t i = 0; instant && text && i < instant->holder_count && i < NAMED; i++)
+        text = name_holder(work, text, instant->holders[i].site, instant->holders[i].phase,
+                           instant->holders[i].bytes, false);
+    if (!text || !*text)
+        return holders_of_peak(work, device);
+    return mt_arena_printf(
+        &work->gates->arena, "alive at the reserved peak: %s; unused then: %s", text,
+        mt_format_bytes(
+            unused, peak->bytes > peak->then.allocated ? peak->bytes - peak->then.allocated : 0));
+}
+
+static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struct mt_site_use *use)
+{
+    for (uint32_t i = 0; i < base->site_count; i++)
+        if (strcmp(base->sites[i].site, use->site) == 0 &&
+            strcmp(base->sites[i].phase, use->phase) == 0)
+            return base->sites[i].bytes;
+    /* a base with more sites than it lists: none of those is larger than the last */
+    return base->all_sites || !base->site_count ? 0 : base->sites[base->site_count - 1].bytes;
+}
+
+/* Who holds more at the allocated peak than in the base; NULL = nobody. */
+static const char *growers(struct mt_gate_work *work, const struct mt_device_report *device)
+{
+    const struct mt_baseline_device *base = mt_baseline_device(work->check->base, device->device);
+    const struct mt_site_use *most = NULL;
+    int64_t most_bytes = 0;
+
+    for (uint32_t i = 0; base && i < device->peak_site_count; i++) {
+        const struct mt_site_use *use = &device->peak_sites[i];
+        int64_t more = (int64_t)(use->bytes - base_bytes_of(base, use));
+
+        if (more > most_bytes) {
+            most_bytes = more;
+            most = use;
+        }
+    }
+    if (!most)
+        return NULL;
+    return mt_arena_printf(&work->gates->arena, "more than in the base at the allocated peak: %s",
+                           name_holder(work, "", most->site, most->phase, most_bytes, true));
+}
+
+/* What the process holds of a device beside the framework: by whom. */
+static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
+{
+    const struct mt_report *report = work->check->report;
+    const struct mt_driver_report *driver = NULL;
+    const char *text = "";
+    char bytes[MT_UNITS_TEXT];
+
+    for (uint32_t i = 0; i < report->driver_count; i++)
+        if (report->drivers[i].device == device)
+            driver = &report->drivers[i];
+    if (!driver)
+        return NULL;
+    for (uint32_t i = 0; text && i < driver->outside_site_count && i < NAMED; i++)
+        text =
+            name_holder(work, text, driver->outside_sites[i].site, driver->outside_sites[i].phase,
+                        (int64_t)mt_min_u64(driver->outside_sites[i].bytes, INT64_MAX), false);
+    if (!text || !*text)
+        return NULL;
+    if (!driver->residual.samples || driver->residual.most_bytes <= 0)
+        return mt_arena_printf(&work->gates->arena, "outside of the framework: %s", text);
+    return mt_arena_printf(&work->gates->arena,
+                           "outside of the framework: %s; CUDA itself: up to %s", text,
+                           bytes_text(bytes, driver->residual.most_bytes));
+}
+
+static const char *finding_of(const struct mt_device_report *device, const char *id)
+{
+    for (uint32_t i = 0; i < device->finding_count; i++)
+        if (strcmp(device->findings[i].id, id) == 0)
+            return device->findings[i].title;
+    return NULL;
+}
+
+void mt_gate_say_culprit(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    const struct mt_device_report *device;
+
+    if ((result->state != MT_GATE_FAIL && result->state != MT_GATE_WARN) || result->culprit)
+        return;
+    device = mt_gate_device(work, result);
+    if (result->rule->kind == MT_GATE_GROWTH) {
+        result->culprit = finding_of(device, "growth");
+    } else if (result->metric == MT_METRIC_RESERVED) {
+        result->culprit = holders_of_reserved(work, device);
+    } else {
+        if (result->metric == MT_METRIC_DEVICE)
+            result->culprit = holders_of_device(work, result->device);
+        else if (result->has_base)
+            result->culprit = growers(work, device);
+        if (!result->culprit)
+            result->culprit = holders_of_peak(work, device);
+    }
+}

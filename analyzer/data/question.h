@@ -1,0 +1,66 @@
+/* What a person may ask of an analysis: the blocks of one instant, a part of the run,
+ * a population of blocks, the layers of a timeline. */
+#ifndef MT_ANALYZER_QUESTION_H
+#define MT_ANALYZER_QUESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An instant that a person names, and how the blocks alive then are grouped. */
+enum mt_question_at {
+    MT_AT_PEAK, /* of allocated bytes */
+    MT_AT_RESERVED_PEAK,
+    MT_AT_OOM, /* that the program died of; without such, the last one */
+    MT_AT_END,
+    MT_AT_TIME,  /* after the last event by then, in ns since the first event */
+    MT_AT_EVENT, /* after the event of that number */
+    MT_AT_PHASE  /* at the allocated peak within that phase */
+};
+
+enum mt_group_by { MT_BY_SITE, MT_BY_STACK, MT_BY_ROLE, MT_BY_PHASE, MT_BY_SIZE };
+#define MT_GROUP_BY_COUNT 5
+
+struct mt_question {
+    enum mt_question_at at;
+    uint64_t value;    /* TIME, EVENT */
+    const char *phase; /* PHASE: "step#2/backward", or the last names of a path: "backward" */
+    enum mt_group_by by;
+};
+
+/* "site", "stack", "role", "phase", "size". */
+const char *mt_group_by_name(enum mt_group_by by);
+
+/* Which blocks a population holds: selected over time, not at one instant. */
+enum mt_population_of {
+    MT_POPULATION_ALLOCATED, /* all that were allocated, each as often as it was */
+    MT_POPULATION_GREW,      /* born after the warm-up, but not in the last two steps, and
+                                still there when the last step begins */
+    MT_POPULATION_KEPT       /* born in one step, and still there when the next begins */
+};
+#define MT_POPULATION_KINDS 3
+
+/* "allocated-total", "grew", "kept". */
+const char *mt_population_name(enum mt_population_of of);
+
+/* What the layers of a timeline are. */
+enum mt_layer_by {
+    MT_LAYERS_BY_ROLE,
+    MT_LAYERS_BY_PHASE, /* of birth */
+    MT_LAYERS_BY_SITE,
+    MT_LAYERS_BY_STREAM
+};
+#define MT_LAYER_BY_COUNT 4
+
+/* "role", "phase", "site", "stream". */
+const char *mt_layer_by_name(enum mt_layer_by by);
+
+/* The part of the run that a model shows. Without any member set: the step with the
+ * allocated peak. */
+struct mt_window_wish {
+    bool has_step, whole; /* the step of that number; the whole trace */
+    int64_t step;
+    const char *phase; /* NULL, or a path as in questions: of several, that with the
+                          largest peak */
+};
+
+#endif

@@ -1,0 +1,76 @@
+/* Outcome of a replay for one device: plain data, filled by replay.h. */
+#ifndef MT_ANALYZER_REPLAY_RESULT_H
+#define MT_ANALYZER_REPLAY_RESULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "counters.h"
+
+/* One device has at most this many simulated instances: devices 0..63. */
+#define MT_MAX_DEVICES 64
+
+/* A policy has at most this many pools that the run did not have (pool_routes.h). */
+#define MT_POOLS_MAX 16
+
+/* Longest text of a policy, its end included. */
+#define MT_POLICY_TEXT 640
+
+/* What went to a pool that the run did not have. */
+struct mt_pool_share {
+    uint64_t requests, requested_bytes; /* over the whole run */
+    /* Meant, too, but in a private pool of the run, where they stayed. */
+    uint64_t private_requests, private_requested_bytes;
+};
+
+/* What `planned` did with its plan (step_plan.h); zeroes if there is none. */
+struct mt_plan_share {
+    uint64_t arena_bytes, bound_bytes;
+    uint32_t steps, equal_steps; /* of the trace; the planned one and those like it */
+    uint64_t requests;           /* of the trace */
+    uint64_t hits, misses;       /* served from the arena; place taken */
+};
+
+struct mt_replay_verify {
+    bool wanted;
+    uint64_t allocations, addresses_exact;
+    uint64_t segment_events, segment_events_exact;
+    uint64_t unexpected_segment_events; /* the replay did more than was recorded */
+    uint64_t ooms, ooms_exact;
+    bool exact;                 /* all of them */
+    char first_difference[240]; /* "" = none; names event, wanted and got */
+    uint64_t first_difference_event;
+    /* At the first difference: bytes that the replay gave back to the driver
+     * beyond what was recorded (negative: too little). */
+    int64_t excess_release_bytes;
+};
+
+/* Outcome for one device. */
+struct mt_replay_result {
+    uint16_t device;
+    bool has_events;
+    bool policy_exact;        /* the policy's rules are known exactly */
+    const char *policy_doubt; /* why they are not: a clause, NULL if exact */
+    bool recorded_addresses;  /* recorded segment bases were used */
+    bool starts_in_middle;    /* peaks are those since the start of the trace */
+    uint64_t limit_bytes;     /* 0 = none */
+    bool limit_inferred;      /* see limit_low/high: any limit in [low, high)
+                                 gives the same replay */
+    uint64_t limit_low_bytes, limit_high_bytes;
+    uint32_t pools_inferred;                  /* segments whose pool the trace does not name, and
+                                                 which were found to be in a private one */
+    struct mt_pool_share pools[MT_POOLS_MAX]; /* in order of the policy's text */
+    uint32_t pool_count;
+    struct mt_plan_share plan;
+    struct mt_counters counters; /* final, with peaks */
+    struct mt_replay_verify verify;
+    uint64_t address_ties;    /* choices between equal free blocks that only the
+                                 address decided, where it is not the run's: a
+                                 real run may choose otherwise */
+    uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
+    uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */
+    uint64_t orphan_frees;    /* frees of addresses that were not live */
+    bool given_up;            /* nothing here tells of what came later: see most_reserved_bytes */
+};
+
+#endif

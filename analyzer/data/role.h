@@ -1,0 +1,21 @@
+/* Roles: what a block is for. */
+#ifndef MT_ANALYZER_ROLE_H
+#define MT_ANALYZER_ROLE_H
+
+enum mt_role {
+    MT_ROLE_PARAMETERS,
+    MT_ROLE_OPTIMIZER_STATE,
+    MT_ROLE_GRADIENTS,
+    MT_ROLE_ACTIVATIONS,
+    MT_ROLE_TEMPORARIES,
+    MT_ROLE_WORKSPACE,
+    MT_ROLE_INPUTS,
+    MT_ROLE_KV_CACHE,
+    MT_ROLE_OTHER
+};
+#define MT_ROLE_COUNT 9
+
+/* "parameters", "optimizer state", ... (DESIGN 3). */
+const char *mt_role_name(enum mt_role role);
+
+#endif

@@ -1,0 +1,59 @@
+#include "finding.h"
+
+#include <string.h>
+
+#include "shell_word.h"
+
+bool mt_finding_replayable(const struct mt_finding_search *search)
+{
+    const struct mt_report *report = search->analysis->report;
+    const struct mt_replay_result *replay = &search->device->replay;
+
+    return !report->is_driver_level && !report->what_if && !report->pytorch_difference &&
+           replay->verify.wanted && replay->verify.exact && replay->recorded_addresses &&
+           !replay->pools_inferred && !search->device->has_failure &&
+           strncmp(report->policy, "pytorch", 7) == 0;
+}
+
+const char *mt_finding_command(const struct mt_finding_search *search, const char *policy)
+{
+    const struct mt_report *report = search->analysis->report;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    uint64_t limit_bytes = search->device->replay.limit_bytes;
+    const char *path = mt_shell_word(arena, *report->path ? report->path : "TRACE");
+
+    if (!path)
+        path = "TRACE";
+    if (!limit_bytes)
+        return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s'", path, policy);
+    return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s' --limit %llu", path,
+                           policy, (unsigned long long)limit_bytes);
+}
+
+enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)
+{
+    *lives = &search->held->lives;
+    return MT_OK;
+}
+
+enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
+{
+    const uint32_t count = finding->evidence_count;
+    struct mt_finding *kept = mt_finding_add(search);
+    const char **evidence =
+        mt_arena_array(&search->analysis->report->arena, count + 1u, sizeof *evidence);
+    uint32_t i;
+
+    if (!kept)
+        return MT_OK;
+    if (!evidence || !finding->title)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < count; i++) {
+        evidence[i] = finding->evidence[i];
+        if (!evidence[i])
+            return MT_ERR_MEMORY;
+    }
+    *kept = *finding;
+    kept->evidence = evidence;
+    return MT_OK;
+}

@@ -1,0 +1,76 @@
+/* A finding as a plug-in: one file each, one line in the table of findings.c. Below it,
+ * what several findings use. */
+#ifndef MT_ANALYZER_FINDING_H
+#define MT_ANALYZER_FINDING_H
+
+#include "analysis.h"
+#include "stack_marks.h"
+#include "trend.h"
+#include "util.h"
+
+/* Most findings of one kind on one device. */
+#define MT_FINDINGS_MAX 4
+
+/* Stacks by what several findings look for in them; made when one asks. */
+struct mt_finding_marks {
+    struct mt_stack_marks loss, foreach;
+};
+
+/* What a finding is made from. */
+struct mt_finding_search {
+    struct mt_analysis *analysis;             /* both passes are over, the report is filled;
+                                                 in `ask` only its facts are */
+    const struct mt_device_report *device;    /* the one that is looked at */
+    struct mt_holders_device *held;           /* what was asked of the second pass */
+    struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
+    struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
+    uint32_t count;
+    bool growth_judged; /* see mt_device_report */
+};
+
+struct mt_finding_ops {
+    /* Before the second pass: asks it for what the finding needs. NULL = nothing. */
+    void (*ask)(struct mt_finding_search *search);
+    /* Adds what it finds on one device (mt_finding_say). */
+    enum mt_status (*find)(struct mt_finding_search *search);
+};
+
+/* What outlives its step on that device. */
+enum mt_status mt_finding_lives(struct mt_finding_search *search,
+                                const struct mt_lives **lives) MT_MUST_USE;
+
+/* Only of a run whose allocator the replay explains in full is it known what
+ * something else would have done to it. */
+bool mt_finding_replayable(const struct mt_finding_search *search);
+
+/* The line of a shell that replays the run as it was and under the policy; of the
+ * report's arena. */
+const char *mt_finding_command(const struct mt_finding_search *search, const char *policy);
+
+/* Marks the stacks with cross_entropy or its like in them, for mt_finding_is_loss. */
+enum mt_status mt_finding_mark_losses(struct mt_finding_search *search) MT_MUST_USE;
+bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack);
+
+/* Smallest saving worth reporting for a given peak; below it, run-to-run noise. */
+static inline uint64_t mt_finding_least(uint64_t peak_bytes)
+{
+    return mt_max_u64(64 * MT_MIB, peak_bytes / 20);
+}
+
+static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
+{
+    return bytes >= mt_finding_least(peak_bytes);
+}
+
+/* One more, if there is room: a copy, with a copy of its evidence, in the report's
+ * arena. MT_ERR_MEMORY if a text is NULL: there was no memory for it. */
+enum mt_status mt_finding_say(struct mt_finding_search *search,
+                              const struct mt_finding *finding) MT_MUST_USE;
+
+/* Room for one more, NULL if there is none. */
+static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search)
+{
+    return search->count < MT_FINDINGS_MAX ? &search->found[search->count++] : NULL;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* What the model of addresses needs to know before the second reading. */
+#include "analysis.h"
+#include "model_ops.h"
+
+#include "address_model.h"
+#include "util.h"
+
+static void find_steps(const struct mt_analysis *analysis, struct mt_address_wish *wish)
+{
+    const struct mt_phases *phases = &analysis->survey.phases;
+
+    wish->last_step_event = UINT64_MAX;
+    for (uint32_t i = 0; i < phases->count; i++) {
+        const struct mt_phase *phase = &phases->phases[i];
+
+        if (!phase->is_step)
+            continue;
+        if (wish->last_step_event == UINT64_MAX)
+            wish->count_from_t_ns = phase->begin_t_ns;
+        wish->last_step_event = phase->begin_event;
+    }
+}
+
+/* Addresses are those of the recorded run: there are none of what might have been. */
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    struct mt_survey_device *device = &analysis->survey.devices[slot];
+    const struct mt_symbols *symbols = &analysis->source->symbols;
+    uint64_t total = device->device < symbols->device_count
+                         ? symbols->devices[device->device].total_memory_bytes
+                         : 0;
+    struct mt_address_wish wish = {.reserved_peak_bytes =
+                                       mt_highs_since(&device->high[MT_HIGH_RESERVED], 0)->value,
+                                   /* So many PyTorch takes: an eighth more than the device has. */
+                                   .reservation_bytes = total + total / 8,
+                                   .rows = analysis->options->bins,
+                                   .columns = analysis->options->bins,
+                                   .first_t_ns = device->first_t_ns,
+                                   .last_t_ns = device->last_t_ns,
+                                   .first_event = device->first_event,
+                                   .last_event = device->last_event,
+                                   .count_from_t_ns = device->first_t_ns};
+    struct mt_arena *arena = &analysis->report->arena;
+    struct mt_address_builder *builder = NULL;
+    struct mt_span *spans;
+    enum mt_status status;
+
+    if (analysis->report->what_if || !wish.reserved_peak_bytes ||
+        !analysis->source->header.has_segments)
+        return MT_OK;
+    find_steps(analysis, &wish);
+    status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
+                               device->gap_count, analysis->survey.phases.phases,
+                               analysis->survey.phases.count, &spans, &wish.span_count);
+    wish.spans = spans;
+    if (!status)
+        status = mt_address_builder_new(arena, &wish, &builder);
+    if (!status)
+        *feed = (struct mt_model_feed){.builder = builder,
+                                       .on_birth = mt_address_builder_birth,
+                                       .on_end = mt_address_builder_end,
+                                       .on_state = mt_address_builder_state,
+                                       .release = mt_address_builder_release};
+    return status;
+}
+
+static enum mt_status finish(struct mt_analysis *analysis, void *builder,
+                             struct mt_device_report *out)
+{
+    (void)analysis;
+    return mt_address_builder_finish(builder, &out->address);
+}
+
+const struct mt_model_ops mt_model_address = {
+    .bit = MT_MODEL_ADDRESS, .begin = begin, .finish = finish};

@@ -1,0 +1,685 @@
+/* Segments that are reserved now lie in one array, sorted by address; a block finds
+ * its segment there by bisection, and its rows by its offset. Everything else is
+ * bookkeeping of sums. */
+#include "address_model.h"
+
+#include "event.h"
+#include "grow.h"
+#include "map.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STANDARD_ROWS    2048
+#define STANDARD_COLUMNS 2048
+#define NOWHERE          UINT32_MAX
+#define FAR              (UINT64_C(64) << 30) /* bytes between parts of one reservation */
+
+enum { PARTS = 2 }; /* segments that a block may lie in */
+
+/* A place while it is built. */
+struct place {
+    struct mt_address_place out;
+    size_t row_capacity;
+    uint64_t allocated, reserved;
+    uint64_t settled_t_ns;   /* until then used and held are summed */
+    uint64_t since_event;    /* the segment came */
+    uint64_t emptied_event;  /* its last block went */
+    uint64_t segment_blocks; /* that were in this segment */
+    uint32_t next_free;      /* of the free places of the same size, NOWHERE */
+};
+
+/* Where memory is reserved now. */
+struct held {
+    uint64_t base, end;
+    uint32_t place;
+};
+
+/* Where a part of a live block lies. */
+struct seat {
+    uint64_t offset, bytes; /* bytes: as far as it lies in the segment */
+    uint32_t place;
+};
+
+struct mt_address_builder {
+    struct mt_arena *arena;
+    struct mt_address_wish wish;
+    struct mt_mosaic_rows rows;
+    struct mt_mosaic mosaics[2]; /* time, events */
+    struct place *places;
+    uint32_t place_count;
+    size_t place_capacity;
+    struct held *held; /* by address */
+    uint32_t held_count;
+    size_t held_capacity;
+    struct mt_map free; /* size -> the place that was freed last */
+    struct seats {
+        struct seat parts[PARTS];
+    } * seats; /* by number of the block */
+    size_t seat_count, seat_capacity;
+    uint32_t span; /* that the last event was in */
+    uint64_t span_offset;
+    uint64_t now_t_ns;
+    uint64_t homeless_segments, homeless_bytes, outside_blocks, outside_bytes;
+};
+
+/* ---- beginning --------------------------------------------------------------- */
+
+static uint64_t busy_time(const struct mt_address_wish *wish)
+{
+    uint64_t busy = 0;
+
+    for (uint32_t i = 0; i < wish->span_count; i++)
+        busy += wish->spans[i].end_t_ns - wish->spans[i].begin_t_ns;
+    return busy;
+}
+
+enum mt_status mt_address_builder_new(struct mt_arena *arena, const struct mt_address_wish *wish,
+                                      struct mt_address_builder **out)
+{
+    struct mt_address_builder *builder = calloc(1, sizeof *builder);
+    uint64_t rows = wish->rows ? mt_min_u64(wish->rows, MT_ADDRESS_ROWS) : STANDARD_ROWS;
+    uint32_t columns = wish->columns ? wish->columns : STANDARD_COLUMNS;
+    uint64_t events = wish->last_event - mt_min_u64(wish->first_event, wish->last_event) + 1;
+    enum mt_status status;
+
+    if (!builder)
+        return MT_ERR_MEMORY;
+    builder->arena = arena;
+    builder->wish = *wish;
+    builder->rows.bytes_per_row = mt_max_u64((wish->reserved_peak_bytes + rows - 1) / rows, 512);
+    status = mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(wish) + 1, columns);
+    if (!status)
+        status = mt_mosaic_init(&builder->mosaics[1], &builder->rows, events, columns);
+    if (status)
+        mt_address_builder_release(builder);
+    *out = status ? NULL : builder;
+    return status;
+}
+
+void mt_address_builder_release(void *context)
+{
+    struct mt_address_builder *builder = context;
+
+    if (!builder)
+        return;
+    for (uint32_t i = 0; i < builder->place_count; i++)
+        free(builder->places[i].out.rows);
+    mt_mosaic_release(&builder->mosaics[0]);
+    mt_mosaic_release(&builder->mosaics[1]);
+    mt_map_release(&builder->free);
+    free(builder->rows.rows);
+    free(builder->places);
+    free(builder->held);
+    free(builder->seats);
+    free(builder);
+}
+
+/* ---- time ---------------------------------------------------------------------- */
+
+static uint64_t time_place(struct mt_address_builder *builder, uint64_t t_ns)
+{
+    const struct mt_span *spans = builder->wish.spans;
+
+    while (builder->span + 1 < builder->wish.span_count &&
+           t_ns >= spans[builder->span + 1].begin_t_ns) {
+        builder->span_offset += spans[builder->span].end_t_ns - spans[builder->span].begin_t_ns;
+        builder->span++;
+    }
+    if (builder->span >= builder->wish.span_count)
+        return 0;
+    t_ns = mt_min_u64(mt_max_u64(t_ns, spans[builder->span].begin_t_ns),
+                      spans[builder->span].end_t_ns);
+    return builder->span_offset + (t_ns - spans[builder->span].begin_t_ns);
+}
+
+static enum mt_status go_to(struct mt_address_builder *builder, uint64_t t_ns, uint64_t event)
+{
+    const struct mt_address_wish *wish = &builder->wish;
+    uint64_t at = mt_min_u64(mt_max_u64(event, wish->first_event), wish->last_event);
+    enum mt_status status;
+
+    builder->now_t_ns = mt_max_u64(builder->now_t_ns, t_ns);
+    status = mt_mosaic_advance(&builder->mosaics[0], time_place(builder, builder->now_t_ns));
+    if (!status && at >= wish->first_event)
+        status = mt_mosaic_advance(&builder->mosaics[1], at - wish->first_event);
+    return status;
+}
+
+/* Sums bytes x time until now. */
+static void settle(struct mt_address_builder *builder, struct place *place)
+{
+    uint64_t from = mt_max_u64(place->settled_t_ns, builder->wish.count_from_t_ns);
+    double seconds = builder->now_t_ns > from ? (double)(builder->now_t_ns - from) * 1e-9 : 0;
+
+    place->out.used += (double)place->allocated * seconds;
+    place->out.held += (double)place->reserved * seconds;
+    place->settled_t_ns = builder->now_t_ns;
+}
+
+/* ---- rows ---------------------------------------------------------------------- */
+
+/* Rows for the first `bytes` of a place; false if there are none left. */
+static bool has_rows(const struct mt_address_builder *builder, const struct place *place,
+                     uint64_t bytes)
+{
+    uint64_t wanted = (bytes - 1) / builder->rows.bytes_per_row + 1;
+
+    return wanted <= place->out.row_count ||
+           wanted - place->out.row_count <= MT_ADDRESS_ROWS - builder->rows.count;
+}
+
+static enum mt_status make_rows(struct mt_address_builder *builder, struct place *place,
+                                uint64_t bytes)
+{
+    uint64_t wanted = (bytes - 1) / builder->rows.bytes_per_row + 1;
+    struct mt_mosaic_rows *rows = &builder->rows;
+
+    if (wanted <= place->out.row_count)
+        return MT_OK;
+    if (mt_grow(&place->out.rows, &place->row_capacity, wanted, sizeof *place->out.rows) ||
+        mt_grow(&rows->rows, &rows->capacity, rows->count + (wanted - place->out.row_count),
+                sizeof *rows->rows))
+        return MT_ERR_MEMORY;
+    while (place->out.row_count < wanted) {
+        memset(&rows->rows[rows->count], 0, sizeof *rows->rows);
+        place->out.rows[place->out.row_count++] = rows->count++;
+    }
+    return MT_OK;
+}
+
+/* Adds (or takes) a stretch of a place; role MT_ROLE_COUNT: of reserved bytes. */
+static enum mt_status change_rows(struct mt_address_builder *builder, const struct place *place,
+                                  const struct seat *seat, unsigned role, bool take)
+{
+    uint64_t per_row = builder->rows.bytes_per_row, offset = seat->offset;
+    uint64_t end = offset + seat->bytes;
+    enum mt_status status = MT_OK;
+
+    while (offset < end && !status) {
+        uint64_t row = offset / per_row, part = mt_min_u64(end, (row + 1) * per_row) - offset;
+        struct mt_mosaic_change change = {0, (uint8_t)role, take ? -(int64_t)part : (int64_t)part};
+        struct mt_mosaic_row *now;
+
+        change.row = place->out.rows[row];
+        now = &builder->rows.rows[change.row];
+        if (role == MT_ROLE_COUNT) {
+            if (take && now->reserved < part) /* was never reserved: damaged input */
+                change.bytes = -(int64_t)now->reserved;
+            now->reserved += (uint64_t)change.bytes;
+        } else {
+            now->covered += (uint64_t)change.bytes;
+            now->role_bytes[role] += (uint64_t)change.bytes;
+        }
+        status = mt_mosaic_change(&builder->mosaics[0], &change);
+        if (!status)
+            status = mt_mosaic_change(&builder->mosaics[1], &change);
+        offset += part;
+    }
+    return status;
+}
+
+static enum mt_status reserve(struct mt_address_builder *builder, const struct place *place,
+                              uint64_t offset, uint64_t bytes, bool take)
+{
+    const struct seat range = {offset, bytes, NOWHERE};
+
+    return change_rows(builder, place, &range, MT_ROLE_COUNT, take);
+}
+
+/* ---- segments -------------------------------------------------------------------- */
+
+/* Number of the first that begins above `addr`. */
+static uint32_t first_above(const struct mt_address_builder *builder, uint64_t addr)
+{
+    uint32_t low = 0, high = builder->held_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (builder->held[middle].base <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct held *held_at(const struct mt_address_builder *builder, uint64_t addr)
+{
+    uint32_t at = first_above(builder, addr);
+
+    return at && addr < builder->held[at - 1].end ? &builder->held[at - 1] : NULL;
+}
+
+static enum mt_status hold(struct mt_address_builder *builder, uint64_t base, uint64_t end,
+                           uint32_t place)
+{
+    uint32_t at = first_above(builder, base);
+
+    if (mt_grow(&builder->held, &builder->held_capacity, builder->held_count + 1u,
+                sizeof *builder->held))
+        return MT_ERR_MEMORY;
+    memmove(builder->held + at + 1, builder->held + at,
+            (builder->held_count++ - at) * sizeof *builder->held);
+    builder->held[at] = (struct held){base, end, place};
+    return MT_OK;
+}
+
+static void let_go(struct mt_address_builder *builder, const struct held *held)
+{
+    uint32_t at = (uint32_t)(held - builder->held);
+
+    memmove(builder->held + at, builder->held + at + 1,
+            (--builder->held_count - at) * sizeof *builder->held);
+}
+
+/* A free place of that size, the one that was freed last. */
+static uint32_t take_free(struct mt_address_builder *builder, uint64_t bytes)
+{
+    uint32_t place = mt_map_take(&builder->free, bytes);
+
+    if (place == MT_MAP_NONE)
+        return NOWHERE;
+    if (builder->places[place].next_free != NOWHERE &&
+        mt_map_set(&builder->free, bytes, builder->places[place].next_free))
+        builder->places[place].next_free = NOWHERE; /* no memory: the others stay white */
+    return place;
+}
+
+static enum mt_status give_free(struct mt_address_builder *builder, uint32_t place)
+{
+    uint64_t bytes = builder->places[place].out.bytes;
+    uint32_t last = mt_map_get(&builder->free, bytes);
+
+    builder->places[place].next_free = last == MT_MAP_NONE ? NOWHERE : last;
+    return mt_map_set(&builder->free, bytes, place);
+}
+
+static enum mt_status new_place(struct mt_address_builder *builder, const struct mt_event *event,
+                                bool expandable, uint32_t *place)
+{
+    if (mt_grow(&builder->places, &builder->place_capacity, builder->place_count + 1u,
+                sizeof *builder->places))
+        return MT_ERR_MEMORY;
+    *place = builder->place_count++;
+    builder->places[*place] = (struct place){.out = {.base = event->addr,
+                                                     .bytes = expandable ? 0 : event->size_bytes,
+                                                     .created_t_ns = event->t_ns,
+                                                     .created_event = event->seq,
+                                                     .stream = event->stream,
+                                                     .pool = event->pool,
+                                                     .is_expandable = expandable,
+                                                     .initial = event->flags & MT_EVENT_INITIAL},
+                                             .settled_t_ns = builder->now_t_ns};
+    return MT_OK;
+}
+
+static enum mt_status homeless(struct mt_address_builder *builder, uint64_t bytes)
+{
+    builder->homeless_segments++;
+    builder->homeless_bytes += bytes;
+    return MT_OK;
+}
+
+static enum mt_status on_segment_alloc(struct mt_address_builder *builder,
+                                       const struct mt_event *event)
+{
+    const struct place nothing = {.out.row_count = 0};
+    uint32_t index = take_free(builder, event->size_bytes);
+    enum mt_status status = MT_OK;
+    struct place *place;
+
+    if (index == NOWHERE && (!has_rows(builder, &nothing, event->size_bytes) ||
+                             builder->place_count == MT_ADDRESS_ROWS))
+        return homeless(builder, event->size_bytes);
+    if (index == NOWHERE)
+        status = new_place(builder, event, false, &index);
+    if (status)
+        return status;
+    place = &builder->places[index];
+    status = make_rows(builder, place, event->size_bytes);
+    if (!status)
+        status = hold(builder, event->addr, event->addr + event->size_bytes, index);
+    if (status)
+        return status;
+    settle(builder, place);
+    place->out.base = event->addr;
+    place->out.segments++;
+    place->reserved = event->size_bytes;
+    place->since_event = place->emptied_event = event->seq;
+    place->segment_blocks = 0;
+    return reserve(builder, place, 0, event->size_bytes, false);
+}
+
+static enum mt_status on_segment_free(struct mt_address_builder *builder,
+                                      const struct mt_event *event)
+{
+    struct held *held = held_at(builder, event->addr);
+    struct place *place;
+    enum mt_status status;
+
+    if (!held || held->base != event->addr || builder->places[held->place].out.is_expandable)
+        return MT_OK;
+    place = &builder->places[held->place];
+    settle(builder, place);
+    status = reserve(builder, place, 0, place->reserved, true);
+    place->reserved = 0;
+    if (!status)
+        status = give_free(builder, held->place);
+    let_go(builder, held);
+    return status;
+}
+
+/* The expandable segment that an address is reserved for: addresses are, at once, for
+ * more than the device has, so what is mapped may have holes. */
+static struct held *band_of(const struct mt_address_builder *builder, uint64_t addr)
+{
+    uint32_t at = first_above(builder, addr);
+    struct held *held = at ? &builder->held[at - 1] : NULL;
+    uint64_t reach = builder->wish.reservation_bytes;
+
+    if (!held || !builder->places[held->place].out.is_expandable)
+        return NULL;
+    if (!reach)
+        reach = held->end - held->base + FAR;
+    return addr - held->base < reach ? held : NULL;
+}
+
+static enum mt_status new_band(struct mt_address_builder *builder, const struct mt_event *event,
+                               uint64_t addr)
+{
+    enum mt_status status;
+    uint32_t index;
+
+    status = new_place(builder, event, true, &index);
+    if (!status)
+        status = hold(builder, addr, addr, index);
+    if (status)
+        return status;
+    builder->places[index].out.base = addr;
+    builder->places[index].out.segments = 1;
+    builder->places[index].since_event = builder->places[index].emptied_event = event->seq;
+    return MT_OK;
+}
+
+/* Maps addresses that belong to one band, which may have to be made. */
+static enum mt_status map_piece(struct mt_address_builder *builder, const struct mt_event *event,
+                                uint64_t addr, uint64_t end)
+{
+    struct held *band = band_of(builder, addr);
+    enum mt_status status = MT_OK;
+    struct place *place;
+
+    if (!band ||
+        (band->end < addr && !has_rows(builder, &builder->places[band->place], end - band->base))) {
+        if (builder->place_count == MT_ADDRESS_ROWS)
+            return homeless(builder, end - addr);
+        status = new_band(builder, event, addr);
+        band = band_of(builder, addr);
+    }
+    if (status)
+        return status;
+    place = &builder->places[band->place];
+    if (!has_rows(builder, place, end - band->base))
+        return homeless(builder, end - addr);
+    status = make_rows(builder, place, end - band->base);
+    if (status)
+        return status;
+    settle(builder, place);
+    band->end = mt_max_u64(band->end, end);
+    place->out.bytes = mt_max_u64(place->out.bytes, end - band->base);
+    place->reserved += end - addr;
+    return reserve(builder, place, addr - band->base, end - addr, false);
+}
+
+static enum mt_status unmap_piece(struct mt_address_builder *builder, uint64_t addr, uint64_t end)
+{
+    struct held *band = band_of(builder, addr);
+    struct place *place = band ? &builder->places[band->place] : NULL;
+    uint64_t bytes;
+
+    if (!band || addr >= band->end)
+        return MT_OK;
+    bytes = mt_min_u64(mt_min_u64(end, band->end) - addr, place->reserved);
+    settle(builder, place);
+    place->reserved -= bytes;
+    return reserve(builder, place, addr - band->base, bytes, true);
+}
+
+/* A range may lie in two bands, if a trace begins when there was a hole between. */
+static uint64_t piece_end(const struct mt_address_builder *builder, uint64_t addr, uint64_t end)
+{
+    uint32_t at = first_above(builder, addr);
+
+    return at < builder->held_count ? mt_min_u64(end, builder->held[at].base) : end;
+}
+
+static enum mt_status on_range(struct mt_address_builder *builder, const struct mt_event *event)
+{
+    uint64_t addr = event->addr, end = addr + event->size_bytes;
+    enum mt_status status = MT_OK;
+
+    while (addr < end && !status) {
+        uint64_t piece = piece_end(builder, addr, end);
+
+        status = event->kind == MT_EVENT_SEGMENT_MAP ? map_piece(builder, event, addr, piece)
+                                                     : unmap_piece(builder, addr, piece);
+        addr = piece;
+    }
+    return status;
+}
+
+static enum mt_status on_segment(struct mt_address_builder *builder, const struct mt_event *event)
+{
+    /* Nothing, or past the end of all addresses: damaged input. */
+    if (!event->size_bytes && event->kind != MT_EVENT_SEGMENT_FREE)
+        return MT_OK;
+    if (event->addr + event->size_bytes < event->addr || event->size_bytes >> 62)
+        return MT_OK;
+    switch (event->kind) {
+    case MT_EVENT_SEGMENT_ALLOC: return on_segment_alloc(builder, event);
+    case MT_EVENT_SEGMENT_FREE: return on_segment_free(builder, event);
+    default: return on_range(builder, event);
+    }
+}
+
+/* ---- blocks ------------------------------------------------------------------------ */
+
+static enum mt_status seats_for(struct mt_address_builder *builder, uint32_t block)
+{
+    if (block >= builder->seat_count) {
+        if (mt_grow(&builder->seats, &builder->seat_capacity, block + (size_t)1,
+                    sizeof *builder->seats))
+            return MT_ERR_MEMORY;
+        for (; builder->seat_count <= block; builder->seat_count++)
+            for (int i = 0; i < PARTS; i++)
+                builder->seats[builder->seat_count].parts[i].place = NOWHERE;
+    }
+    for (int i = 0; i < PARTS; i++) /* nobody can sit there still */
+        builder->seats[block].parts[i].place = NOWHERE;
+    return MT_OK;
+}
+
+/* The part of a block that lies where `addr` does. */
+static struct seat sit(struct mt_address_builder *builder, uint64_t addr, uint64_t end)
+{
+    const struct held *held = held_at(builder, addr);
+    struct seat seat = {0, 0, NOWHERE};
+
+    if (!held)
+        return seat;
+    end = piece_end(builder, addr, mt_min_u64(end, held->end));
+    return (struct seat){addr - held->base, end - addr, held->place};
+}
+
+static enum mt_status occupy(struct mt_address_builder *builder, const struct seat *seat,
+                             unsigned role)
+{
+    struct place *place = &builder->places[seat->place];
+
+    settle(builder, place);
+    place->allocated += seat->bytes;
+    place->out.blocks++;
+    place->segment_blocks++;
+    return change_rows(builder, place, seat, role, false);
+}
+
+static enum mt_status leave(struct mt_address_builder *builder, struct seat *seat, unsigned role,
+                            uint64_t event)
+{
+    struct place *place = &builder->places[seat->place];
+    enum mt_status status;
+
+    settle(builder, place);
+    place->allocated -= seat->bytes;
+    if (!place->allocated)
+        place->emptied_event = event;
+    status = change_rows(builder, place, seat, role, true);
+    seat->place = NOWHERE;
+    return status;
+}
+
+enum mt_status mt_address_builder_birth(void *context, const struct mt_block_life *life)
+{
+    struct mt_address_builder *builder = context;
+    uint64_t addr = life->addr, end = addr + life->block_bytes;
+    enum mt_status status = go_to(builder, life->birth_t_ns, life->birth_event);
+    struct seat *seats;
+
+    if (!status)
+        status = seats_for(builder, life->block);
+    if (status || end < addr)
+        return status;
+    seats = builder->seats[life->block].parts;
+    for (int i = 0; i < PARTS && !status; i++) {
+        seats[i] = addr < end ? sit(builder, addr, end) : (struct seat){0, 0, NOWHERE};
+        if (seats[i].place != NOWHERE)
+            status = occupy(builder, &seats[i], life->role);
+        addr += seats[i].bytes;
+    }
+    builder->outside_blocks += seats[0].place == NOWHERE;
+    builder->outside_bytes += end - addr;
+    return status;
+}
+
+enum mt_status mt_address_builder_end(void *context, const struct mt_block_life *life)
+{
+    struct mt_address_builder *builder = context;
+    enum mt_status status;
+
+    if (life->end_event == UINT64_MAX || life->block >= builder->seat_count)
+        return MT_OK;
+    status = go_to(builder, life->end_t_ns, life->end_event);
+    for (int i = 0; i < PARTS && !status; i++)
+        if (builder->seats[life->block].parts[i].place != NOWHERE)
+            status =
+                leave(builder, &builder->seats[life->block].parts[i], life->role, life->end_event);
+    return status;
+}
+
+enum mt_status mt_address_builder_state(void *context, const struct mt_model_state *state)
+{
+    struct mt_address_builder *builder = context;
+    const struct mt_event *event = state->event;
+    const struct mt_mosaic_column now = {event->t_ns, event->seq, state->now->allocated,
+                                         state->now->reserved};
+    enum mt_status status = go_to(builder, event->t_ns, event->seq);
+
+    if (!status && mt_event_is_segment(event))
+        status = on_segment(builder, event);
+    if (status)
+        return status;
+    mt_mosaic_state(&builder->mosaics[0], &now);
+    mt_mosaic_state(&builder->mosaics[1], &now);
+    return MT_OK;
+}
+
+/* ---- end --------------------------------------------------------------------------- */
+
+static void sum_up(const struct mt_address_builder *builder, const struct place *place,
+                   struct mt_address *address, struct mt_address_place *out)
+{
+    out->reserved_end = place->reserved;
+    out->allocated_end = place->allocated;
+    out->was_idle = place->reserved && !place->allocated && !out->is_expandable &&
+                    place->since_event < builder->wish.last_step_event &&
+                    place->emptied_event < builder->wish.last_step_event;
+    address->used += out->used;
+    address->held += out->held;
+    address->reserved_end += place->reserved;
+    address->allocated_end += place->allocated;
+    address->segments_end += place->reserved > 0;
+    if (!out->was_idle)
+        return;
+    address->idle_segments++;
+    address->idle_bytes += place->reserved;
+    if (place->segment_blocks <= 1) {
+        address->once_segments++;
+        address->once_bytes += place->reserved;
+    }
+}
+
+static enum mt_status finish_places(struct mt_address_builder *builder, struct mt_address *address)
+{
+    address->places =
+        mt_arena_array(builder->arena, builder->place_count + (size_t)1, sizeof *address->places);
+    if (!address->places)
+        return MT_ERR_MEMORY;
+    builder->now_t_ns = mt_max_u64(builder->now_t_ns, builder->wish.last_t_ns);
+    for (uint32_t i = 0; i < builder->place_count; i++) {
+        struct place *place = &builder->places[i];
+        struct mt_address_place *out = &address->places[i];
+
+        settle(builder, place);
+        *out = place->out;
+        out->rows = mt_arena_array(builder->arena, out->row_count + (size_t)1, sizeof *out->rows);
+        if (!out->rows)
+            return MT_ERR_MEMORY;
+        if (out->row_count)
+            memcpy(out->rows, place->out.rows, out->row_count * sizeof *out->rows);
+        sum_up(builder, place, address, out);
+    }
+    address->place_count = builder->place_count;
+    return MT_OK;
+}
+
+static enum mt_status finish_axis(struct mt_address_builder *builder, struct mt_mosaic *mosaic,
+                                  struct mt_address_axis *axis)
+{
+    enum mt_status status = mt_mosaic_finish(mosaic, builder->arena, &axis->runs, &axis->first_run);
+
+    if (status)
+        return status;
+    axis->column_count = mosaic->column_count;
+    axis->columns = mt_arena_array(builder->arena, axis->column_count, sizeof *axis->columns);
+    if (!axis->columns)
+        return MT_ERR_MEMORY;
+    memcpy(axis->columns, mosaic->columns, axis->column_count * sizeof *axis->columns);
+    return MT_OK;
+}
+
+enum mt_status mt_address_builder_finish(struct mt_address_builder *builder,
+                                         struct mt_address **out)
+{
+    struct mt_address *address = mt_arena_alloc(builder->arena, sizeof *address);
+    enum mt_status status;
+
+    if (!address)
+        return MT_ERR_MEMORY;
+    address->bytes_per_row = builder->rows.bytes_per_row;
+    address->row_count = builder->rows.count;
+    address->has_steps = builder->wish.last_step_event != UINT64_MAX;
+    address->homeless_segments = builder->homeless_segments;
+    address->homeless_bytes = builder->homeless_bytes;
+    address->outside_blocks = builder->outside_blocks;
+    address->outside_bytes = builder->outside_bytes;
+    status = finish_places(builder, address);
+    if (!status)
+        status = finish_axis(builder, &builder->mosaics[0], &address->time);
+    if (!status)
+        status = finish_axis(builder, &builder->mosaics[1], &address->event);
+    *out = address;
+    return status;
+}

@@ -1,0 +1,191 @@
+/* Blocks get their words here: sites of those that have a shape, and the largest
+ * groups of all that is alive at the peak. */
+#include "analysis.h"
+#include "model_ops.h"
+#include "model_window.h"
+
+#include "attributed.h"
+#include "blocks_model.h"
+#include "util.h"
+
+#include <stdlib.h>
+
+/* Where allocated is largest in the window. */
+static uint64_t peak_event(const struct mt_analysis *analysis, uint32_t slot,
+                           const struct mt_model_window *window)
+{
+    struct mt_survey_device *device = &analysis->survey.devices[slot];
+
+    if (window->phase != MT_NO_PHASE && (uint32_t)window->phase < device->use_capacity)
+        return device->uses[window->phase].peak_allocated_event;
+    return mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->event;
+}
+
+static uint64_t snapshot_event(const struct mt_analysis *analysis, uint32_t slot)
+{
+    struct mt_model_window window = mt_model_window(analysis, slot);
+
+    return peak_event(analysis, slot, &window);
+}
+
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    struct mt_model_window window = mt_model_window(analysis, slot);
+    uint32_t bins = mt_model_bins(analysis);
+    struct mt_blocks_builder *builder = NULL;
+    enum mt_status status;
+
+    status = mt_blocks_builder_new(&analysis->report->arena, &window,
+                                   peak_event(analysis, slot, &window), bins, &builder);
+    *feed = (struct mt_model_feed){
+        .builder = builder, .on_end = mt_blocks_builder_end, .on_state = mt_blocks_builder_state};
+    return status;
+}
+
+/* ---- words ------------------------------------------------------------------- */
+
+struct words {
+    const char *site, *inner;
+};
+
+/* The innermost frame alone; what has none is told in the same words as its site. */
+static enum mt_status find_words(const struct mt_attribution *attribution,
+                                 const struct mt_holding *holding, struct words *words)
+{
+    struct mt_attributed row = mt_attributed_of(attribution, holding);
+
+    words->site = mt_attributed_origin(attribution, &row);
+    words->inner = row.inner == MT_NO_ID || row.tied != MT_NO_ID || row.tie != MT_TIE_NONE
+                       ? mt_attributed_site(attribution, &row)
+                       : mt_frame_label(attribution->arena, attribution->symbols, row.inner);
+    return words->site && words->inner ? MT_OK : MT_ERR_MEMORY;
+}
+
+static enum mt_status name_blocks(const struct mt_attribution *attribution,
+                                  struct mt_block_set *set)
+{
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < set->block_count && !status; i++) {
+        struct mt_block_shape *block = &set->blocks[i];
+        struct mt_holding holding = {.stack = block->stack,
+                                     .tied = block->tied,
+                                     .tie = block->tie,
+                                     .phase = block->phase,
+                                     .role = block->role,
+                                     .block_bytes = block->block_bytes,
+                                     .blocks = 1,
+                                     .bytes = block->block_bytes,
+                                     .requested_bytes = block->requested_bytes,
+                                     .first_birth_t_ns = block->birth_t_ns,
+                                     .first_birth_event = block->birth_event};
+        struct words words;
+
+        status = find_words(attribution, &holding, &words);
+        block->site = words.site;
+        block->inner = words.inner;
+    }
+    return status;
+}
+
+/* ---- groups ------------------------------------------------------------------ */
+
+static int by_origin_and_size(const void *a, const void *b)
+{
+    const struct mt_attributed *x = a, *y = b;
+    int order = mt_attributed_by_origin(a, b);
+
+    if (order)
+        return order;
+    return (x->block_bytes < y->block_bytes) - (x->block_bytes > y->block_bytes);
+}
+
+static int by_group_bytes(const void *a, const void *b)
+{
+    int order = mt_attributed_by_size(a, b);
+
+    return order ? order : by_origin_and_size(a, b);
+}
+
+static size_t merge_groups(struct mt_attributed *rows, size_t count)
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, by_origin_and_size);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && by_origin_and_size(&rows[kept - 1], &rows[i]) == 0)
+            mt_attributed_absorb(&rows[kept - 1], &rows[i]);
+        else
+            rows[kept++] = rows[i];
+    }
+    qsort(rows, kept, sizeof *rows, by_group_bytes);
+    return kept;
+}
+
+static enum mt_status fill_groups(const struct mt_attribution *attribution,
+                                  const struct mt_snapshot *snapshot, struct mt_blocks *blocks)
+{
+    struct mt_attributed *rows = calloc((size_t)snapshot->holding_count + 1, sizeof *rows);
+    enum mt_status status = MT_OK;
+    size_t count;
+
+    if (!rows)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < snapshot->holding_count; i++)
+        rows[i] = mt_attributed_of(attribution, &snapshot->holdings[i]);
+    count = merge_groups(rows, snapshot->holding_count);
+    blocks->groups_in_all = (uint32_t)count;
+    blocks->group_count = (uint32_t)mt_min_u64(count, MT_BLOCKS_GROUPS);
+    for (uint32_t i = 0; i < blocks->group_count && !status; i++) {
+        struct mt_holding holding = {.stack = rows[i].stack,
+                                     .tied = rows[i].tied,
+                                     .tie = rows[i].tie,
+                                     .phase = rows[i].birth,
+                                     .role = rows[i].role,
+                                     .first_birth_event =
+                                         rows[i].initial ? 0 : attribution->first_event};
+        struct words words;
+
+        status = find_words(attribution, &holding, &words);
+        blocks->groups[i] = (struct mt_block_group){.site = words.site,
+                                                    .inner = words.inner,
+                                                    .role = rows[i].role,
+                                                    .block_bytes = rows[i].block_bytes,
+                                                    .blocks = (uint64_t)rows[i].blocks,
+                                                    .bytes = (uint64_t)rows[i].bytes};
+    }
+    free(rows);
+    return status;
+}
+
+static const struct mt_snapshot *snapshot_at(const struct mt_holders *holders, uint64_t event,
+                                             uint16_t device)
+{
+    for (uint32_t i = 0; i < holders->snapshot_count; i++)
+        if (holders->snapshots[i].event == event && holders->snapshots[i].device == device)
+            return &holders->snapshots[i];
+    return NULL;
+}
+
+static enum mt_status finish(struct mt_analysis *analysis, void *builder,
+                             struct mt_device_report *out)
+{
+    const struct mt_attribution *attribution = &analysis->attribution;
+    struct mt_blocks *blocks = mt_blocks_builder_finish(builder);
+    const struct mt_snapshot *snapshot;
+    enum mt_status status;
+
+    if (!blocks)
+        return MT_ERR_MEMORY;
+    out->blocks = blocks;
+    status = name_blocks(attribution, &blocks->time);
+    if (!status)
+        status = name_blocks(attribution, &blocks->event);
+    if (!status)
+        status = name_blocks(attribution, &blocks->around);
+    snapshot = snapshot_at(&analysis->holders, blocks->peak_event, out->device);
+    return !status && snapshot ? fill_groups(attribution, snapshot, blocks) : status;
+}
+
+const struct mt_model_ops mt_model_blocks = {
+    .bit = MT_MODEL_BLOCKS, .begin = begin, .finish = finish, .snapshot_event = snapshot_event};

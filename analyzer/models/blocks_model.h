@@ -1,0 +1,79 @@
+/* Single blocks of one part of a run, each from its birth to its end, for a picture
+ * in which every block is a shape of its own.
+ *
+ * Bounded: of all blocks that live in the window the MT_BLOCKS_MOST with the most
+ * bytes x length are kept by name; the length is what lies in the window, in
+ * nanoseconds for the axis of time and in events for that of events. Of the others
+ * nothing is lost: at the fullest instant of every bin allocated is known, and so
+ * is what is kept; the rest is the difference, exactly. */
+#ifndef MT_ANALYZER_BLOCKS_MODEL_H
+#define MT_ANALYZER_BLOCKS_MODEL_H
+
+#include "flamechart_model.h"
+#include "model_feed.h"
+#include "model_window.h"
+
+#define MT_BLOCKS_MOST   400
+#define MT_BLOCKS_GROUPS 8
+#define MT_BLOCKS_AROUND 48 /* events on either side of the peak */
+
+/* After event e a block is allocated if birth_event <= e < end_event. */
+struct mt_block_shape {
+    uint64_t block_bytes, requested_bytes;
+    uint64_t birth_t_ns, birth_event;
+    uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it was there at the end */
+    uint32_t stack, tied;         /* see mt_holding */
+    enum mt_tie tie;
+    int32_t phase; /* innermost, at its birth */
+    enum mt_role role;
+    bool initial;      /* it is older than the recorded history */
+    const char *site;  /* innermost frame, and the user's, in words */
+    const char *inner; /* the innermost alone */
+};
+
+/* The window along one axis. */
+struct mt_block_set {
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
+    struct mt_curve_bin *bins; /* of allocated; the first is that of the begin */
+    uint32_t bin_count;
+    struct mt_block_shape *blocks; /* by birth */
+    uint32_t block_count;
+    uint64_t others; /* blocks that were there, too, and have no shape */
+};
+
+/* Blocks of one size and origin that were there at the peak. */
+struct mt_block_group {
+    const char *site, *inner;
+    enum mt_role role;
+    uint64_t block_bytes, blocks, bytes;
+};
+
+struct mt_blocks {
+    int64_t step;  /* that the window lies in, MT_NO_STEP */
+    int32_t phase; /* that the window is, MT_NO_PHASE: the whole run */
+    uint64_t peak_allocated, peak_t_ns, peak_event;
+    uint64_t events;                                /* of the window, that concern memory */
+    struct mt_block_set time, event;                /* the window, by either axis */
+    struct mt_block_set around;                     /* the events around the peak, by event */
+    struct mt_block_group groups[MT_BLOCKS_GROUPS]; /* at the peak, largest first */
+    uint32_t group_count, groups_in_all;
+};
+
+struct mt_blocks_builder;
+
+/* Everything comes from the arena. `peak_event`: where allocated is largest in the
+ * window; `bins`: at most 8192. */
+enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
+                                     uint64_t peak_event, uint32_t bins,
+                                     struct mt_blocks_builder **builder) MT_MUST_USE;
+
+/* Feeds: every block at its end, and the state after every event. O(1), but for a
+ * block that is kept. */
+enum mt_status mt_blocks_builder_end(void *builder, const struct mt_block_life *life) MT_MUST_USE;
+enum mt_status mt_blocks_builder_state(void *builder,
+                                       const struct mt_model_state *state) MT_MUST_USE;
+
+/* Without words: sites and groups are left to the caller. */
+struct mt_blocks *mt_blocks_builder_finish(struct mt_blocks_builder *builder);
+
+#endif

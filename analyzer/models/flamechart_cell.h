@@ -1,0 +1,28 @@
+/* The parts of a flame chart: cells, and bins of the curve above them. */
+#ifndef MT_ANALYZER_FLAMECHART_CELL_H
+#define MT_ANALYZER_FLAMECHART_CELL_H
+
+#include <stdint.h>
+
+enum mt_cell_kind { MT_CELL_STEP, MT_CELL_PHASE, MT_CELL_FRAME, MT_CELL_NO_STACK };
+
+struct mt_cell {
+    enum mt_cell_kind kind;
+    uint32_t row;    /* 0 = step, then phases by depth, then frames */
+    int32_t phase;   /* STEP and PHASE: which; else the phase it is in */
+    uint32_t frame;  /* FRAME: frame id (symbols); MT_NO_ID: several frames
+                        that were merged */
+    uint32_t merged; /* > 1: stands for so many narrow cells */
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
+    int64_t net_bytes; /* change of allocated */
+    uint64_t peak_allocated;
+};
+
+/* Fullest instant of a bin, emptiest and last level in it; bins without events
+ * are left out. */
+struct mt_curve_bin {
+    uint64_t t_ns, event, max, min, last;
+    uint64_t last_t_ns, last_event; /* instant of `last` */
+};
+
+#endif

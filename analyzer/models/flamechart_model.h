@@ -1,0 +1,65 @@
+/* Flame chart: x is time, rows are step, phase, then the call stacks of
+ * consecutive events, merged while the prefix is equal, broken at phase ends
+ * (render notes 4(d)). A cell knows how allocated bytes changed while it was on
+ * the stack. Bounded: cells narrower than a bin are merged with their
+ * neighbours into one cell that says how many it stands for.
+ *
+ * Cells of one row do not overlap; a cell lies within one cell of a row above
+ * (or within none), merged ones up to three bins beyond. The nets of what lies directly in a cell
+ * and of what happened in it outside of those add up to its own. Plumbing frames, phases that the
+ * framework inserted, and phases that only surround the window are left out. */
+#ifndef MT_ANALYZER_FLAMECHART_MODEL_H
+#define MT_ANALYZER_FLAMECHART_MODEL_H
+
+#include "flamechart_cell.h"
+#include "report.h"
+#include "symbols.h"
+
+struct mt_flamechart {
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* window */
+    int64_t step;          /* MT_NO_STEP = whole trace, or the phase is in none */
+    int32_t phase;         /* the window is this phase and no step, or MT_NO_PHASE */
+    struct mt_cell *cells; /* by row, then begin */
+    uint32_t cell_count, row_count;
+    uint32_t frame_row; /* first row of call stacks; the one before is that of
+                           cells without a stack */
+    /* The first so many rows of call stacks hold one and the same function
+     * everywhere (<module>, main, train): charts may leave them out. */
+    uint32_t common_rows;
+    /* allocated over the window, by equal time and by equal numbers of events */
+    struct mt_curve_bin *curve, *event_curve;
+    uint32_t curve_count, event_curve_count;
+    uint64_t enter_allocated, exit_allocated;
+    uint64_t peak_allocated, peak_t_ns, peak_event; /* in the window */
+    uint64_t events;                                /* ALLOC and FREE_REQUESTED */
+};
+
+struct mt_flamechart_builder;
+
+struct mt_flamechart_window {
+    uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* ends inclusive */
+    int64_t step;
+    uint32_t bins;               /* 0 = 2048; at most 8192 */
+    const struct mt_phase *zoom; /* of `phases`: the window is this phase; NULL = it is none,
+                                    or a step */
+};
+
+/* Phases are the report's, complete; symbols the source's, which may grow. All
+ * memory comes from the arena: a builder needs no release. */
+enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
+                                         const struct mt_flamechart_window *window,
+                                         const struct mt_phase *phases, uint32_t phase_count,
+                                         const struct mt_symbols *symbols,
+                                         struct mt_flamechart_builder **builder) MT_MUST_USE;
+
+/* Every ALLOC and FREE_REQUESTED of the device, in order (those outside of the
+ * window are ignored, but for the curve's start). `phase` is the innermost. */
+enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
+                                         const struct mt_event *event, int32_t phase,
+                                         int64_t delta_allocated,
+                                         uint64_t allocated_after) MT_MUST_USE;
+
+enum mt_status mt_flamechart_builder_finish(struct mt_flamechart_builder *builder,
+                                            struct mt_flamechart **flamechart) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,265 @@
+/* From lives to groups. What is said of a block (its site in words, phase, role)
+ * depends on few things, and is made once for each combination of them. */
+#include "attributed.h"
+#include "analysis.h"
+#include "history_model.h"
+#include "history_reduce.h"
+#include "model_ops.h"
+#include "timeline_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the words of a block depend on. */
+struct origin {
+    uint32_t stack, tied;
+    uint32_t phase_name; /* number of the name that a person would give the phase */
+    uint8_t role, tie;
+    bool initial;
+};
+
+struct known {
+    struct origin origin;
+    struct mt_history_group group;
+};
+
+struct mt_history_feed {
+    struct mt_attribution attribution;
+    struct mt_history_builder *builder;
+    uint32_t *phase_names; /* by phase: number of its name */
+    uint32_t phase_count;
+    struct known *known;
+    uint32_t known_count, known_capacity;
+    struct mt_map ids; /* hash of an origin -> known */
+    uint32_t share;    /* of so many devices that a page holds */
+};
+
+/* ---- phases -------------------------------------------------------------- */
+
+static struct mt_attributed words_of(const struct mt_history_feed *feed,
+                                     const struct mt_block_life *life)
+{
+    const struct mt_holding holding = {.stack = life->stack,
+                                       .tied = life->tied,
+                                       .tie = (enum mt_tie)life->tie,
+                                       .phase = life->phase,
+                                       .role = (enum mt_role)life->role,
+                                       .block_bytes = life->block_bytes,
+                                       .first_birth_event = life->birth_event};
+
+    return mt_attributed_of(&feed->attribution, &holding);
+}
+
+/* Steps have thousands of phases, and few names. */
+static enum mt_status name_phases(struct mt_history_feed *feed)
+{
+    struct mt_strings names = {0};
+    enum mt_status status = MT_OK;
+
+    feed->phase_count = feed->attribution.phases->count;
+    feed->phase_names = calloc((size_t)feed->phase_count + 1, sizeof *feed->phase_names);
+    if (!feed->phase_names)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < feed->phase_count && !status; i++) {
+        const struct mt_block_life life = {
+            .stack = MT_NO_ID, .tied = MT_NO_ID, .phase = (int32_t)i};
+        struct mt_attributed row = words_of(feed, &life);
+        uint32_t id;
+
+        status = mt_strings_intern(&names, row.phase, strlen(row.phase), &id);
+        feed->phase_names[i] = 2 * (id + 1) + (row.backward ? 1 : 0);
+    }
+    mt_strings_release(&names);
+    return status;
+}
+
+/* ---- origins ------------------------------------------------------------- */
+
+static bool is_same(const struct origin *a, const struct origin *b)
+{
+    return a->stack == b->stack && a->tied == b->tied && a->phase_name == b->phase_name &&
+           a->role == b->role && a->tie == b->tie && a->initial == b->initial;
+}
+
+static uint64_t hash(const struct origin *origin)
+{
+    uint64_t hash = mt_hash_u64((uint64_t)origin->stack << 32 | origin->tied);
+
+    return mt_hash_u64(hash ^ ((uint64_t)origin->phase_name << 24 | (uint64_t)origin->role << 16 |
+                               (uint64_t)origin->tie << 8 | (origin->initial ? 1u : 0u)));
+}
+
+static enum mt_status describe(struct mt_history_feed *feed, const struct mt_block_life *life,
+                               struct mt_history_group *group)
+{
+    struct mt_attributed row = words_of(feed, life);
+    const char *site = mt_attributed_origin(&feed->attribution, &row);
+
+    if (!site)
+        return MT_ERR_MEMORY;
+    *group = (struct mt_history_group){.site = mt_history_word(feed->builder, site),
+                                       .phase = mt_history_word(feed->builder, row.phase),
+                                       .stack = life->stack,
+                                       .role = (enum mt_role)life->role,
+                                       .detail = MT_HISTORY_BY_SIZE,
+                                       .is_initial = row.initial,
+                                       .is_backward = row.backward};
+    return group->site && group->phase ? MT_OK : MT_ERR_MEMORY;
+}
+
+static enum mt_status remember(struct mt_history_feed *feed, const struct known *known)
+{
+    if (feed->known_count == feed->known_capacity) {
+        uint32_t capacity = feed->known_capacity ? feed->known_capacity * 2 : 256;
+        struct known *bigger = realloc(feed->known, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        feed->known = bigger;
+        feed->known_capacity = capacity;
+    }
+    feed->known[feed->known_count++] = *known;
+    return MT_OK;
+}
+
+static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_block_life *life,
+                               struct mt_history_group *group)
+{
+    bool in_phase = life->phase >= 0 && (uint32_t)life->phase < feed->phase_count;
+    struct known fresh = {.origin = {life->stack, life->tied,
+                                     in_phase ? feed->phase_names[life->phase] : 0, life->role,
+                                     life->tie, life->birth_event < feed->attribution.first_event}};
+    uint64_t key = hash(&fresh.origin);
+    enum mt_status status;
+
+    for (;; key++) {
+        uint32_t found = mt_map_get(&feed->ids, key);
+
+        if (found == MT_MAP_NONE)
+            break;
+        *group = feed->known[found].group;
+        if (is_same(&feed->known[found].origin, &fresh.origin))
+            return MT_OK;
+    }
+    status = describe(feed, life, &fresh.group);
+    *group = fresh.group;
+    if (!status)
+        status = remember(feed, &fresh);
+    return status ? status : mt_map_set(&feed->ids, key, feed->known_count - 1);
+}
+
+/* ---- feeding ------------------------------------------------------------- */
+
+/* What matters is at its end then, where events are many and time is short. */
+static bool died(const struct mt_survey_device *device)
+{
+    for (uint32_t i = 0; i < device->oom_count; i++)
+        if (device->oom_list[i].fatal)
+            return true;
+    return false;
+}
+
+static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *analysis,
+                              uint32_t slot)
+{
+    const struct mt_survey_device *device = &analysis->survey.devices[slot];
+    struct mt_arena *arena = &analysis->report->arena;
+    struct mt_timeline axis = {.first_event = device->first_event,
+                               .last_event = device->last_event};
+    enum mt_status status;
+
+    feed->share = analysis->survey.device_count;
+    status = mt_attribution_init(&feed->attribution, arena, &analysis->source->symbols,
+                                 &analysis->survey.phases);
+    feed->attribution.has_stacks = analysis->source->header.has_stacks;
+    feed->attribution.first_event = analysis->survey.first_event;
+    if (!status)
+        status = name_phases(feed);
+    if (!status)
+        status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
+                                   device->gap_count, analysis->survey.phases.phases,
+                                   analysis->survey.phases.count, &axis.spans, &axis.span_count);
+    if (!status)
+        status = mt_history_builder_new(arena, &analysis->source->symbols, &axis, died(device),
+                                        &device->start, &feed->builder);
+    return status;
+}
+
+static void release(void *context)
+{
+    struct mt_history_feed *feed = context;
+
+    if (!feed)
+        return;
+    mt_attribution_release(&feed->attribution);
+    mt_history_builder_release(feed->builder);
+    mt_map_release(&feed->ids);
+    free(feed->phase_names);
+    free(feed->known);
+    free(feed);
+}
+
+static enum mt_status on_birth(void *context, const struct mt_block_life *life)
+{
+    struct mt_history_feed *feed = context;
+    struct mt_history_group group;
+    enum mt_status status = group_of(feed, life, &group);
+
+    group.block_bytes = life->block_bytes;
+    return status ? status
+                  : mt_history_birth(feed->builder, life->block, &group, life->block_bytes,
+                                     life->birth_event < feed->attribution.first_event);
+}
+
+static enum mt_status on_end(void *context, const struct mt_block_life *life)
+{
+    struct mt_history_feed *feed = context;
+
+    return life->end_event == UINT64_MAX
+               ? MT_OK
+               : mt_history_death(feed->builder, life->block, life->block_bytes,
+                                  life->end_event < feed->attribution.first_event);
+}
+
+static enum mt_status on_state(void *context, const struct mt_model_state *state)
+{
+    struct mt_history_feed *feed = context;
+
+    if (state->event->flags & MT_EVENT_INITIAL)
+        return MT_OK;
+    return mt_history_state(feed->builder, state->event->t_ns, state->event->seq, state->phase,
+                            state->now);
+}
+
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    struct mt_history_feed *made = calloc(1, sizeof *made);
+    enum mt_status status = made ? prepare(made, analysis, slot) : MT_ERR_MEMORY;
+
+    if (status) {
+        release(made);
+        made = NULL;
+    }
+    *feed = (struct mt_model_feed){.builder = made,
+                                   .on_birth = on_birth,
+                                   .on_end = on_end,
+                                   .on_state = on_state,
+                                   .release = release};
+    return status;
+}
+
+static enum mt_status finish(struct mt_analysis *analysis, void *context,
+                             struct mt_device_report *out)
+{
+    struct mt_history_feed *feed = context;
+    enum mt_status status = mt_history_finish(feed->builder, &out->history);
+    uint32_t share = feed->share ? feed->share : 1;
+
+    (void)analysis;
+    return status ? status
+                  : mt_history_reduce(out->history, MT_HISTORY_GROUPS / share,
+                                      MT_HISTORY_CHANGES / share);
+}
+
+const struct mt_model_ops mt_model_history = {
+    .bit = MT_MODEL_HISTORY, .begin = begin, .finish = finish};

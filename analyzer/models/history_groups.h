@@ -1,0 +1,33 @@
+/* A set of groups that can be found by what they have in common. */
+#ifndef MT_ANALYZER_HISTORY_GROUPS_H
+#define MT_ANALYZER_HISTORY_GROUPS_H
+
+#include "history.h"
+
+/* Zeroed memory is an empty set. */
+struct mt_history_groups {
+    struct mt_history_group *list;
+    uint32_t count, capacity;
+    struct mt_map ids; /* hash -> index */
+};
+
+/* The group with the key of `like`, made if there is none. Amortised O(1). */
+enum mt_status mt_history_groups_find(struct mt_history_groups *groups,
+                                      const struct mt_history_group *like,
+                                      uint32_t *index) MT_MUST_USE;
+void mt_history_groups_release(struct mt_history_groups *groups);
+
+/* Puts every group that held less than `small_bytes` into one that tells less
+ * of it. into: of `count` groups as they were, their new numbers; the caller
+ * frees it. */
+enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
+                                       const struct mt_symbols *symbols, uint64_t small_bytes,
+                                       uint32_t **into) MT_MUST_USE;
+
+/* Gives groups their new numbers, of which there are `group_count`, and puts the
+ * changes of each column together. */
+enum mt_status mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
+                                   struct mt_history_change *changes, uint32_t *change_count,
+                                   const uint32_t *into, uint32_t group_count) MT_MUST_USE;
+
+#endif

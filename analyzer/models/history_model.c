@@ -1,0 +1,462 @@
+/* Between two instants only differences are kept (history_sums.h): a new maximum
+ * settles what came later; a finished column writes what is settled, and what came
+ * later is the state that the next one begins with. Every change is moved at most
+ * twice, so an event costs O(1). */
+#include "history_groups.h"
+#include "history_model.h"
+#include "history_sums.h"
+#include "phase.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* While it is built; beyond, small groups are put together. */
+#define MOST_GROUPS  16384u
+#define MOST_CHANGES (1u << 19)
+
+/* Of the event whose state is not known yet. */
+struct pending {
+    uint32_t group;
+    struct mt_history_delta delta;
+};
+
+struct mt_history_builder {
+    struct mt_history *history; /* columns in the arena; the rest is put there at the end */
+    struct mt_history_groups groups;
+    struct mt_history_sums sums; /* of the groups */
+    struct mt_strings words;
+    const char **texts; /* of words, in the arena */
+    uint32_t text_capacity;
+    uint32_t *blocks; /* number of a block -> group, MT_MAP_NONE = none */
+    uint32_t block_capacity;
+    struct pending pending[8];
+    unsigned pending_count;
+    struct mt_history_change *changes;
+    uint32_t change_count, change_capacity;
+    uint32_t at; /* the column that is being filled */
+    struct mt_history_column now;
+    bool begun;
+    uint64_t small_bytes; /* groups that held less were put together */
+};
+
+/* ---- words --------------------------------------------------------------- */
+
+const char *mt_history_word(struct mt_history_builder *builder, const char *text)
+{
+    uint32_t id, known = builder->words.count;
+    size_t length = strlen(text);
+
+    if (mt_strings_intern(&builder->words, text, length, &id))
+        return NULL;
+    if (id < known && id < builder->text_capacity)
+        return builder->texts[id];
+    if (id >= builder->text_capacity) { /* more than one behind if it could not grow before */
+        uint32_t capacity = builder->text_capacity ? builder->text_capacity : 64;
+        const char **bigger;
+
+        while (capacity <= id)
+            capacity *= 2;
+        bigger = realloc(builder->texts, capacity * sizeof *bigger);
+        if (!bigger)
+            return NULL;
+        memset(bigger + builder->text_capacity, 0,
+               (capacity - builder->text_capacity) * sizeof *bigger);
+        builder->texts = bigger;
+        builder->text_capacity = capacity;
+    }
+    builder->texts[id] = mt_arena_text(builder->history->arena, text, length);
+    return builder->texts[id];
+}
+
+static enum mt_status take_pending(struct mt_history_builder *builder)
+{
+    enum mt_status status = MT_OK;
+
+    for (unsigned i = 0; i < builder->pending_count && !status; i++)
+        status = mt_history_sums_add(&builder->sums, builder->pending[i].group,
+                                     builder->pending[i].delta);
+    builder->pending_count = 0;
+    return status;
+}
+
+/* ---- putting small groups together --------------------------------------- */
+
+static void renumber_blocks(struct mt_history_builder *builder, const uint32_t *into)
+{
+    for (uint32_t i = 0; i < builder->block_capacity; i++)
+        if (builder->blocks[i] != MT_MAP_NONE)
+            builder->blocks[i] = into[builder->blocks[i]];
+    for (unsigned i = 0; i < builder->pending_count; i++)
+        builder->pending[i].group = into[builder->pending[i].group];
+}
+
+static enum mt_status merge_small(struct mt_history_builder *builder)
+{
+    struct mt_history *history = builder->history;
+    uint32_t *into = NULL, old_count = builder->groups.count;
+    enum mt_status status;
+
+    builder->small_bytes = builder->small_bytes ? builder->small_bytes * 2 : 512;
+    status =
+        mt_history_groups_merge(&builder->groups, history->symbols, builder->small_bytes, &into);
+    if (!status)
+        status = mt_history_sums_renumber(&builder->sums, into, old_count, builder->groups.count);
+    if (!status) {
+        renumber_blocks(builder, into);
+        status = mt_history_renumber(history->columns, builder->at, builder->changes,
+                                     &builder->change_count, into, builder->groups.count);
+    }
+    free(into);
+    return status;
+}
+
+/* What was seen but once does not count as small yet. */
+static void note_most(struct mt_history_builder *builder)
+{
+    for (uint32_t i = 0; i < builder->groups.count; i++) {
+        const struct mt_history_tally *tally = &builder->sums.tallies[i];
+        int64_t now = tally->told_bytes + tally->settled.bytes + tally->later.bytes;
+        struct mt_history_group *group = &builder->groups.list[i];
+
+        if (now > 0)
+            group->most_bytes = mt_max_u64(group->most_bytes, (uint64_t)now);
+    }
+}
+
+static enum mt_status make_room(struct mt_history_builder *builder)
+{
+    enum mt_status status = MT_OK;
+
+    if (builder->groups.count < MOST_GROUPS && builder->change_count < MOST_CHANGES)
+        return MT_OK;
+    note_most(builder);
+    while (!status &&
+           (builder->groups.count > MOST_GROUPS / 2 || builder->change_count > MOST_CHANGES / 2) &&
+           builder->small_bytes <= UINT64_MAX / 2)
+        status = merge_small(builder);
+    return status;
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+static enum mt_status tell_change(struct mt_history_builder *builder, uint32_t group,
+                                  struct mt_history_delta delta)
+{
+    if (builder->change_count == builder->change_capacity) {
+        uint32_t capacity = builder->change_capacity ? builder->change_capacity * 2 : 1024;
+        struct mt_history_change *bigger = realloc(builder->changes, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        builder->changes = bigger;
+        builder->change_capacity = capacity;
+    }
+    builder->changes[builder->change_count++] =
+        (struct mt_history_change){group, delta.bytes, delta.blocks};
+    return MT_OK;
+}
+
+static enum mt_status tell_settled(struct mt_history_builder *builder)
+{
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < builder->sums.settled.count && !status; i++) {
+        uint32_t index = builder->sums.settled.groups[i];
+        struct mt_history_tally *tally = &builder->sums.tallies[index];
+        struct mt_history_group *group = &builder->groups.list[index];
+
+        tally->told_bytes += tally->settled.bytes;
+        if (tally->told_bytes > 0)
+            group->most_bytes = mt_max_u64(group->most_bytes, (uint64_t)tally->told_bytes);
+        if (tally->settled.bytes || tally->settled.blocks)
+            status = tell_change(builder, index, tally->settled);
+        tally->settled = (struct mt_history_delta){0, 0};
+        tally->in_settled = false;
+    }
+    builder->sums.settled.count = 0;
+    return status;
+}
+
+/* Of the column that begins with an event, or before it: the state that it begins
+ * with is an instant of it. */
+static enum mt_status open_column(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
+{
+    struct mt_history_column *column = &builder->history->columns[builder->at];
+    struct mt_history_column begun = builder->now;
+
+    begun.begin_t_ns = builder->history->by_event ? t_ns : column->begin_t_ns;
+    begun.begin_event = builder->history->by_event ? column->begin_event : event;
+    *column = begun;
+    return mt_history_sums_settle(&builder->sums);
+}
+
+static enum mt_status close_column(struct mt_history_builder *builder)
+{
+    struct mt_history_column *column = &builder->history->columns[builder->at];
+    enum mt_status status;
+
+    column->first_change = builder->change_count;
+    status = tell_settled(builder);
+    column->change_count = builder->change_count - column->first_change;
+    builder->at++;
+    return status ? status : make_room(builder);
+}
+
+static enum mt_status advance(struct mt_history_builder *builder, uint32_t column, uint64_t t_ns,
+                              uint64_t event)
+{
+    enum mt_status status = MT_OK;
+
+    while (builder->at < column && !status) {
+        status = close_column(builder);
+        if (!status)
+            status = open_column(builder, t_ns, event);
+    }
+    return status;
+}
+
+/* ---- building ------------------------------------------------------------ */
+
+/* Time at which so much of the busy time is over. */
+static uint64_t time_at(const struct mt_timeline *axis, uint64_t busy_ns)
+{
+    for (uint32_t i = 0; i < axis->span_count; i++) {
+        uint64_t length = axis->spans[i].end_t_ns - axis->spans[i].begin_t_ns;
+
+        if (busy_ns < length || i + 1 == axis->span_count)
+            return axis->spans[i].begin_t_ns + mt_min_u64(busy_ns, length);
+        busy_ns -= length;
+    }
+    return 0;
+}
+
+/* So much of a whole as i is of all columns. */
+static uint64_t part(uint64_t whole, uint32_t i)
+{
+    return whole / MT_HISTORY_COLUMNS * i + whole % MT_HISTORY_COLUMNS * i / MT_HISTORY_COLUMNS;
+}
+
+/* Where they begin, along the axis. */
+static enum mt_status make_columns(struct mt_history *history)
+{
+    const struct mt_timeline *axis = &history->axis;
+
+    history->columns = mt_arena_array(history->arena, MT_HISTORY_COLUMNS, sizeof *history->columns);
+    if (!history->columns)
+        return MT_ERR_MEMORY;
+    history->column_count = MT_HISTORY_COLUMNS;
+    for (uint32_t i = 0; i < history->column_count; i++) {
+        history->columns[i].begin_t_ns = time_at(axis, part(axis->busy_ns, i));
+        history->columns[i].begin_event =
+            axis->first_event + part(axis->last_event - axis->first_event + 1, i);
+    }
+    return MT_OK;
+}
+
+static uint64_t busy_of(const struct mt_timeline *axis)
+{
+    uint64_t busy = 0;
+
+    for (uint32_t i = 0; i < axis->span_count; i++)
+        busy += axis->spans[i].end_t_ns - axis->spans[i].begin_t_ns;
+    return busy;
+}
+
+enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
+                                      const struct mt_timeline *axis, bool by_event,
+                                      const struct mt_bytes *start,
+                                      struct mt_history_builder **made)
+{
+    struct mt_history_builder *builder = calloc(1, sizeof *builder);
+    enum mt_status status = MT_ERR_MEMORY;
+
+    *made = builder;
+    if (!builder)
+        return status;
+    builder->history = mt_arena_alloc(arena, sizeof *builder->history);
+    if (!builder->history)
+        return status;
+    builder->history->arena = arena;
+    builder->history->symbols = symbols;
+    builder->history->axis = *axis;
+    builder->history->by_event = by_event;
+    builder->history->axis.busy_ns = busy_of(axis);
+    status = make_columns(builder->history);
+    builder->now.bytes = *start;
+    builder->now.bytes.allocated = 0; /* until its blocks are told of */
+    builder->now.event = axis->first_event ? axis->first_event - 1 : 0;
+    builder->now.t_ns = axis->span_count ? axis->spans[0].begin_t_ns : 0;
+    builder->now.phase = MT_NO_PHASE;
+    return status;
+}
+
+void mt_history_builder_release(struct mt_history_builder *builder)
+{
+    if (!builder)
+        return;
+    mt_history_groups_release(&builder->groups);
+    mt_strings_release(&builder->words);
+    free(builder->blocks);
+    free(builder->texts);
+    mt_history_sums_release(&builder->sums);
+    free(builder->changes);
+    free(builder);
+}
+
+static enum mt_status room_for_block(struct mt_history_builder *builder, uint32_t block)
+{
+    uint32_t capacity = builder->block_capacity ? builder->block_capacity : 1024;
+    uint32_t *bigger;
+
+    if (block < builder->block_capacity)
+        return MT_OK;
+    while (capacity <= block && capacity < UINT32_MAX / 2)
+        capacity *= 2;
+    bigger = capacity > block ? realloc(builder->blocks, capacity * sizeof *bigger) : NULL;
+    if (!bigger)
+        return MT_ERR_MEMORY;
+    memset(&bigger[builder->block_capacity], 0xff,
+           (capacity - builder->block_capacity) * sizeof *bigger);
+    builder->blocks = bigger;
+    builder->block_capacity = capacity;
+    return MT_OK;
+}
+
+/* Until its state is told, an event may be of a column that is not open yet; the
+ * state that the trace begins with is before all of them. */
+static enum mt_status note(struct mt_history_builder *builder, uint32_t group,
+                           struct mt_history_delta delta, bool at_start)
+{
+    enum mt_status status = MT_OK;
+
+    if (at_start) {
+        builder->now.bytes.allocated += (uint64_t)delta.bytes;
+        return mt_history_sums_add(&builder->sums, group, delta);
+    }
+    if (builder->pending_count == MT_ARRAY_LEN(builder->pending))
+        status = take_pending(builder);
+    builder->pending[builder->pending_count++] = (struct pending){group, delta};
+    return status;
+}
+
+enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t block,
+                                const struct mt_history_group *group, uint64_t bytes, bool at_start)
+{
+    struct mt_history_group like = *group;
+    uint32_t index;
+    enum mt_status status;
+
+    /* Where groups had to be put together, new sizes of small blocks have no end. */
+    if (like.detail == MT_HISTORY_BY_SIZE && like.block_bytes < builder->small_bytes) {
+        like.detail = MT_HISTORY_BY_STACK;
+        like.block_bytes = 0;
+    }
+    status = mt_history_groups_find(&builder->groups, &like, &index);
+    if (!status)
+        status = mt_history_sums_room(&builder->sums, builder->groups.count);
+    if (!status)
+        status = room_for_block(builder, block);
+    if (!status)
+        builder->blocks[block] = index;
+    if (!status)
+        status = note(builder, index, (struct mt_history_delta){(int64_t)bytes, 1}, at_start);
+    return status ? status : make_room(builder);
+}
+
+enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
+                                bool at_start)
+{
+    uint32_t group = block < builder->block_capacity ? builder->blocks[block] : MT_MAP_NONE;
+
+    if (group == MT_MAP_NONE)
+        return MT_OK;
+    builder->blocks[block] = MT_MAP_NONE;
+    return note(builder, group, (struct mt_history_delta){-(int64_t)bytes, -1}, at_start);
+}
+
+/* The last one that has begun by then. */
+static uint32_t column_of(const struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
+{
+    const struct mt_history *history = builder->history;
+    uint32_t column = builder->at;
+
+    while (column + 1 < history->column_count) {
+        const struct mt_history_column *next = &history->columns[column + 1];
+
+        if (history->by_event ? event < next->begin_event : t_ns < next->begin_t_ns)
+            break;
+        column++;
+    }
+    return column;
+}
+
+enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
+                                int32_t phase, const struct mt_bytes *bytes)
+{
+    struct mt_history_column *column;
+    enum mt_status status = MT_OK;
+
+    if (!builder->begun)
+        status = open_column(builder, t_ns, event);
+    builder->begun = true;
+    if (!status)
+        status = advance(builder, column_of(builder, t_ns, event), t_ns, event);
+    if (!status)
+        status = take_pending(builder);
+    builder->now.t_ns = t_ns;
+    builder->now.event = event;
+    builder->now.phase = phase;
+    builder->now.bytes = *bytes;
+    column = &builder->history->columns[builder->at];
+    if (status || bytes->allocated <= column->bytes.allocated)
+        return status;
+    column->t_ns = t_ns;
+    column->event = event;
+    column->phase = phase;
+    column->bytes = *bytes;
+    return mt_history_sums_settle(&builder->sums);
+}
+
+enum mt_status mt_history_finish(struct mt_history_builder *builder, struct mt_history **history)
+{
+    struct mt_history *made = builder->history;
+    uint32_t *same;
+    enum mt_status status = MT_OK;
+
+    if (!builder->begun)
+        status = take_pending(builder);
+    if (!status && !builder->begun)
+        status = open_column(builder, builder->now.t_ns, made->axis.first_event);
+    if (!status)
+        status =
+            advance(builder, made->column_count - 1, builder->now.t_ns, builder->now.event + 1);
+    if (!status)
+        status = close_column(builder);
+    if (status)
+        return status;
+    made->groups =
+        mt_arena_array(made->arena, (size_t)builder->groups.count + 1, sizeof *made->groups);
+    made->changes =
+        mt_arena_array(made->arena, (size_t)builder->change_count + 1, sizeof *made->changes);
+    same = calloc((size_t)builder->groups.count + 1, sizeof *same);
+    if (!made->groups || !made->changes || !same) {
+        free(same);
+        return MT_ERR_MEMORY;
+    }
+    made->group_count = builder->groups.count;
+    made->change_count = builder->change_count;
+    made->small_bytes = builder->small_bytes;
+    for (uint32_t i = 0; i < made->group_count; i++) {
+        made->groups[i] = builder->groups.list[i];
+        same[i] = i;
+    }
+    if (made->change_count)
+        memcpy(made->changes, builder->changes, made->change_count * sizeof *made->changes);
+    /* Their order is that in which they were seen: now it is by group. */
+    status = mt_history_renumber(made->columns, made->column_count, made->changes,
+                                 &made->change_count, same, made->group_count);
+    free(same);
+    *history = made;
+    return status;
+}

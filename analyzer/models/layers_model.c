@@ -1,0 +1,417 @@
+/* Of every group is known what it holds now. An axis remembers, for the bin that it
+ * is in, what each group held at the fullest instant so far: of the groups that
+ * changed since the last such instant only, so that an event costs O(1). When a bin
+ * is over, the groups that hold something else than in the bin before are written
+ * down. At the end it is known who holds most, and the layers are filled from that. */
+#include "layers_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+#include "layer_groups.h"
+#include "timeline_bins.h"
+#include "util.h"
+
+#define NO_LAYER UINT32_MAX
+
+struct group {
+    uint64_t bytes;                    /* now */
+    double role_scores[MT_ROLE_COUNT]; /* bytes times events, by role */
+    double score;                      /* bytes times bins */
+    double worth;                      /* by which layers are chosen */
+    uint64_t most;                     /* in any bin */
+    uint32_t layer;
+};
+
+/* What a group holds from a bin on. */
+struct change {
+    uint32_t bin, group;
+    uint64_t bytes;
+};
+
+struct axis {
+    uint64_t *kept, *written;        /* of each group: in this bin, and in the last one */
+    bool *is_changed, *is_unwritten; /* since `kept`, since `written` */
+    uint32_t *changed, *unwritten;   /* groups for which that is so */
+    uint32_t changed_count, unwritten_count;
+    uint32_t bin;
+    struct change *changes;
+    size_t change_count, change_capacity;
+};
+
+struct pending {
+    uint32_t group;
+    int64_t bytes;
+};
+
+struct mt_layers_builder {
+    struct mt_layer_groups groups_of; /* lives */
+    struct mt_arena *arena;
+    uint64_t last_event;
+    struct group *groups; /* by the number that `groups_of` gives */
+    struct axis axes[MT_LAYERS_AXES];
+    uint32_t *group_of_block; /* by life's block */
+    uint32_t block_capacity;
+    struct pending *pending;
+    uint32_t pending_count, pending_capacity;
+    bool failed; /* host memory ran out */
+};
+
+/* ---- events ---------------------------------------------------------------------- */
+
+static enum mt_status wait(struct mt_layers_builder *builder, uint32_t group, int64_t bytes)
+{
+    if (builder->pending_count == builder->pending_capacity) {
+        uint32_t capacity = builder->pending_capacity ? builder->pending_capacity * 2 : 16;
+        struct pending *bigger = realloc(builder->pending, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        builder->pending = bigger;
+        builder->pending_capacity = capacity;
+    }
+    builder->pending[builder->pending_count++] = (struct pending){group, bytes};
+    return MT_OK;
+}
+
+static enum mt_status remember(struct mt_layers_builder *builder, uint32_t block, uint32_t group)
+{
+    if (block >= builder->block_capacity) {
+        size_t capacity = (size_t)block + block / 2 + 1024;
+        uint32_t *bigger = realloc(builder->group_of_block, capacity * sizeof *bigger);
+
+        if (!bigger || capacity > UINT32_MAX)
+            return MT_ERR_MEMORY;
+        builder->group_of_block = bigger;
+        builder->block_capacity = (uint32_t)capacity;
+    }
+    builder->group_of_block[block] = group;
+    return MT_OK;
+}
+
+enum mt_status mt_layers_birth(struct mt_layers_builder *builder, const struct mt_block_life *life)
+{
+    uint32_t group;
+    enum mt_status status = mt_layer_group(&builder->groups_of, life, &group);
+
+    if (!status)
+        status = remember(builder, life->block, group);
+    if (status)
+        return status;
+    return wait(builder, group, (int64_t)life->block_bytes);
+}
+
+enum mt_status mt_layers_end(struct mt_layers_builder *builder, const struct mt_block_life *life)
+{
+    uint64_t end = mt_min_u64(life->end_event, builder->last_event);
+    uint32_t group;
+
+    if (builder->failed)
+        return MT_ERR_MEMORY;
+    if (life->block >= builder->block_capacity)
+        return MT_OK;
+    group = builder->group_of_block[life->block];
+    builder->groups[group].role_scores[life->role] +=
+        (double)life->block_bytes * ((double)(end - mt_min_u64(life->birth_event, end)) + 1);
+    return wait(builder, group, -(int64_t)life->block_bytes);
+}
+
+static void note(bool *is_listed, uint32_t *list, uint32_t *count, uint32_t group)
+{
+    if (is_listed[group])
+        return;
+    is_listed[group] = true;
+    list[(*count)++] = group;
+}
+
+void mt_layers_happen(struct mt_layers_builder *builder)
+{
+    for (uint32_t i = 0; i < builder->pending_count; i++) {
+        const struct pending *pending = &builder->pending[i];
+
+        builder->groups[pending->group].bytes += (uint64_t)pending->bytes;
+        for (int a = 0; a < MT_LAYERS_AXES; a++)
+            note(builder->axes[a].is_changed, builder->axes[a].changed,
+                 &builder->axes[a].changed_count, pending->group);
+    }
+    builder->pending_count = 0;
+}
+
+void mt_layers_keep(struct mt_layers_builder *builder, int axis)
+{
+    struct axis *at = &builder->axes[axis];
+
+    for (uint32_t i = 0; i < at->changed_count; i++) {
+        uint32_t group = at->changed[i];
+
+        at->is_changed[group] = false;
+        at->kept[group] = builder->groups[group].bytes;
+        note(at->is_unwritten, at->unwritten, &at->unwritten_count, group);
+    }
+    at->changed_count = 0;
+}
+
+static void write_down(struct mt_layers_builder *builder, struct axis *at, uint32_t group)
+{
+    if (at->kept[group] == at->written[group])
+        return;
+    if (at->change_count == at->change_capacity) {
+        size_t capacity = at->change_capacity ? at->change_capacity * 2 : 4096;
+        struct change *bigger = realloc(at->changes, capacity * sizeof *bigger);
+
+        builder->failed |= !bigger;
+        if (!bigger)
+            return;
+        at->changes = bigger;
+        at->change_capacity = capacity;
+    }
+    at->changes[at->change_count++] = (struct change){at->bin, group, at->kept[group]};
+    at->written[group] = at->kept[group];
+}
+
+static void end_bin(struct mt_layers_builder *builder, struct axis *at)
+{
+    for (uint32_t i = 0; i < at->unwritten_count; i++) {
+        at->is_unwritten[at->unwritten[i]] = false;
+        write_down(builder, at, at->unwritten[i]);
+    }
+    at->unwritten_count = 0;
+}
+
+void mt_layers_next_bin(struct mt_layers_builder *builder, int axis)
+{
+    end_bin(builder, &builder->axes[axis]);
+    builder->axes[axis].bin++;
+    mt_layers_keep(builder, axis);
+}
+
+/* ---- the layers ------------------------------------------------------------------ */
+
+/* What a group holds from a bin on counts until its next change, or the end. */
+static enum mt_status add_scores(struct mt_layers_builder *builder, const struct axis *at,
+                                 uint32_t bins)
+{
+    struct change *last = calloc(builder->groups_of.count, sizeof *last);
+
+    if (!last)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < at->change_count; i++) {
+        const struct change *change = &at->changes[i];
+        struct group *group = &builder->groups[change->group];
+
+        group->score += (double)last[change->group].bytes * (change->bin - last[change->group].bin);
+        group->most = mt_max_u64(group->most, change->bytes);
+        last[change->group] = *change;
+    }
+    for (uint32_t i = 0; i < builder->groups_of.count; i++)
+        builder->groups[i].score += (double)last[i].bytes * (bins - last[i].bin);
+    free(last);
+    return MT_OK;
+}
+
+static enum mt_role main_role(const struct group *group)
+{
+    unsigned best = 0;
+
+    for (unsigned role = 1; role < MT_ROLE_COUNT; role++)
+        if (group->role_scores[role] > group->role_scores[best])
+            best = role;
+    return (enum mt_role)best;
+}
+
+/* Mean over most: 1 = it never moves. */
+static double steadiness(const struct group *group, uint32_t bins)
+{
+    return group->most ? group->score / ((double)group->most * 2 * bins) : 0;
+}
+
+/* Of all that is held over time, and of what is held at the peak: who matters for
+ * either gets a layer. */
+static void weigh(struct mt_layers_builder *builder, const struct mt_timeline *timeline,
+                  uint64_t peak_event, uint64_t *held)
+{
+    const struct axis *at = &builder->axes[MT_LAYERS_EVENTS];
+    uint32_t peak = 0;
+    double score = 0, bytes = 0;
+
+    while (peak + 1 < timeline->bin_count && timeline->event_bins[peak].event != peak_event)
+        peak++;
+    memset(held, 0, builder->groups_of.count * sizeof *held);
+    for (size_t i = 0; i < at->change_count && at->changes[i].bin <= peak; i++)
+        held[at->changes[i].group] = at->changes[i].bytes;
+    for (uint32_t i = 0; i < builder->groups_of.count; i++) {
+        score += builder->groups[i].score;
+        bytes += (double)held[i];
+    }
+    for (uint32_t i = 0; i < builder->groups_of.count; i++)
+        builder->groups[i].worth = (score > 0 ? builder->groups[i].score / score : 0) +
+                                   (bytes > 0 ? (double)held[i] / bytes : 0);
+}
+
+/* The groups that hold most get layers, the steadiest first. */
+static uint32_t choose(struct mt_layers_builder *builder, uint32_t bins, uint32_t *chosen)
+{
+    uint32_t count = 0, with_bytes = 0;
+
+    for (uint32_t i = 0; i < builder->groups_of.count; i++) {
+        builder->groups[i].layer = NO_LAYER;
+        with_bytes += builder->groups[i].most > 0;
+    }
+    while (count < (with_bytes > MT_LAYERS_MAX || builder->groups_of.late ? MT_LAYERS_MAX - 1u
+                                                                          : MT_LAYERS_MAX)) {
+        uint32_t best = 0;
+
+        for (uint32_t i = 1; i < builder->groups_of.count; i++)
+            if (builder->groups[i].layer == NO_LAYER && builder->groups[i].most &&
+                (!best || builder->groups[i].worth > builder->groups[best].worth))
+                best = i;
+        if (!best)
+            break;
+        builder->groups[best].layer = count;
+        chosen[count++] = best;
+    }
+    for (uint32_t i = 1; i < count; i++) { /* they are few */
+        uint32_t group = chosen[i], at = i;
+
+        for (; at && steadiness(&builder->groups[chosen[at - 1]], bins) <
+                         steadiness(&builder->groups[group], bins);
+             at--)
+            chosen[at] = chosen[at - 1];
+        chosen[at] = group;
+    }
+    return count;
+}
+
+static void name_layers(struct mt_layers_builder *builder, const uint32_t *chosen, uint32_t count,
+                        struct mt_layers *layers)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct group *group = &builder->groups[chosen[i]];
+
+        group->layer = i;
+        layers->layers[i] = (struct mt_layer){.name = builder->groups_of.names[chosen[i]],
+                                              .role = main_role(group)};
+    }
+    layers->count = count;
+    layers->other_groups = builder->groups_of.late;
+    for (uint32_t i = 1; i < builder->groups_of.count; i++)
+        layers->other_groups += builder->groups[i].layer == NO_LAYER && builder->groups[i].most;
+    if (layers->other_groups)
+        layers->layers[layers->count++] =
+            (struct mt_layer){.name = "all others", .role = MT_ROLE_OTHER};
+}
+
+/* Changes in order of bins: what each layer holds, bin by bin. */
+static uint64_t *fill(const struct mt_layers_builder *builder, const struct axis *at,
+                      const struct mt_layers *layers, uint32_t bins, uint64_t *held)
+{
+    uint64_t *bytes =
+        mt_arena_array(builder->arena, (size_t)bins * layers->count + 1, sizeof *bytes);
+    uint64_t now[MT_LAYERS_MAX] = {0};
+    size_t next = 0;
+
+    memset(held, 0, builder->groups_of.count * sizeof *held);
+    for (uint32_t bin = 0; bytes && bin < bins; bin++) {
+        for (; next < at->change_count && at->changes[next].bin == bin; next++) {
+            const struct change *change = &at->changes[next];
+            uint32_t layer = builder->groups[change->group].layer;
+
+            layer = layer == NO_LAYER ? layers->count - 1 : layer;
+            now[layer] += change->bytes - held[change->group];
+            held[change->group] = change->bytes;
+        }
+        memcpy(&bytes[(size_t)bin * layers->count], now, layers->count * sizeof *now);
+    }
+    return bytes;
+}
+
+static void note_peak(struct mt_layers *layers, const struct mt_timeline *timeline,
+                      uint64_t peak_event)
+{
+    for (uint32_t i = 0; i < timeline->bin_count; i++) {
+        if (timeline->event_bins[i].event != peak_event)
+            continue;
+        for (uint32_t j = 0; j < layers->count; j++)
+            layers->layers[j].peak_bytes = layers->event_bytes[(size_t)i * layers->count + j];
+        return;
+    }
+}
+
+enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
+                                const struct mt_timeline *timeline, uint64_t peak_event,
+                                struct mt_layers **out)
+{
+    struct mt_layers *layers = mt_arena_alloc(builder->arena, sizeof *layers);
+    uint64_t *held = calloc(builder->groups_of.count, sizeof *held);
+    uint32_t chosen[MT_LAYERS_MAX], bins = timeline->bin_count;
+    enum mt_status status = layers && held && !builder->failed ? MT_OK : MT_ERR_MEMORY;
+
+    for (int a = 0; a < MT_LAYERS_AXES && !status; a++) {
+        end_bin(builder, &builder->axes[a]);
+        status = builder->failed ? MT_ERR_MEMORY : add_scores(builder, &builder->axes[a], bins);
+    }
+    if (!status) {
+        layers->by = builder->groups_of.by;
+        weigh(builder, timeline, peak_event, held);
+        name_layers(builder, chosen, choose(builder, bins, chosen), layers);
+        layers->time_bytes = fill(builder, &builder->axes[MT_LAYERS_TIME], layers, bins, held);
+        layers->event_bytes = fill(builder, &builder->axes[MT_LAYERS_EVENTS], layers, bins, held);
+        status = layers->time_bytes && layers->event_bytes ? MT_OK : MT_ERR_MEMORY;
+    }
+    free(held);
+    if (status)
+        return status;
+    note_peak(layers, timeline, peak_event);
+    *out = layers;
+    return MT_OK;
+}
+
+/* ---- a builder --------------------------------------------------------------------- */
+
+static bool axis_init(struct axis *axis)
+{
+    axis->kept = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->kept);
+    axis->is_changed = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->is_changed);
+    axis->changed = calloc(MT_LAYER_GROUPS, 2 * sizeof *axis->changed);
+    if (!axis->kept || !axis->is_changed || !axis->changed)
+        return false;
+    axis->written = axis->kept + MT_LAYER_GROUPS;
+    axis->is_unwritten = axis->is_changed + MT_LAYER_GROUPS;
+    axis->unwritten = axis->changed + MT_LAYER_GROUPS;
+    return true;
+}
+
+enum mt_status mt_layers_builder_new(struct mt_analysis *analysis, struct mt_layers_builder **out)
+{
+    struct mt_layers_builder *builder = calloc(1, sizeof *builder);
+
+    *out = builder;
+    if (!builder)
+        return MT_ERR_MEMORY;
+    builder->arena = &analysis->report->arena;
+    builder->last_event = analysis->survey.last_event;
+    builder->groups = calloc(MT_LAYER_GROUPS, sizeof *builder->groups);
+    for (int a = 0; a < MT_LAYERS_AXES; a++)
+        builder->failed |= !axis_init(&builder->axes[a]);
+    if (!builder->groups || builder->failed)
+        return MT_ERR_MEMORY;
+    return mt_layer_groups_init(&builder->groups_of, analysis);
+}
+
+void mt_layers_release(struct mt_layers_builder *builder)
+{
+    if (!builder)
+        return;
+    for (int a = 0; a < MT_LAYERS_AXES; a++) {
+        free(builder->axes[a].kept);
+        free(builder->axes[a].is_changed);
+        free(builder->axes[a].changed);
+        free(builder->axes[a].changes);
+    }
+    mt_layer_groups_release(&builder->groups_of);
+    free(builder->groups);
+    free(builder->group_of_block);
+    free(builder->pending);
+    free(builder);
+}

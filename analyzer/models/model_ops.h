@@ -1,0 +1,27 @@
+/* A model of a chart as a plug-in: one file each, one line in the table of models.c. */
+#ifndef MT_ANALYZER_MODEL_OPS_H
+#define MT_ANALYZER_MODEL_OPS_H
+
+#include "model_feed.h"
+#include "report.h"
+
+struct mt_analysis;
+
+struct mt_model_ops {
+    unsigned bit; /* enum mt_model_bit */
+    /* Begins the model of the survey's device `slot`, between the two passes, when peaks,
+     * steps and pauses are known. Leaves feed->builder NULL if the model has nothing to say
+     * of this device. */
+    enum mt_status (*begin)(struct mt_analysis *analysis, uint32_t slot,
+                            struct mt_model_feed *feed);
+    /* After the last event: puts the model into the report. */
+    enum mt_status (*finish)(struct mt_analysis *analysis, void *builder,
+                             struct mt_device_report *out);
+    /* The event after which the model needs a snapshot of all live blocks. NULL = none. */
+    uint64_t (*snapshot_event)(const struct mt_analysis *analysis, uint32_t slot);
+};
+
+extern const struct mt_model_ops mt_model_timeline, mt_model_flamechart, mt_model_blocks,
+    mt_model_lifetimes, mt_model_history, mt_model_population, mt_model_address;
+
+#endif

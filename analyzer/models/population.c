@@ -1,0 +1,290 @@
+/* Every block is looked at when it ends: then it is known whether it outlived what
+ * it had to. */
+#include "model_ops.h"
+#include "model_window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+#include "icicle.h"
+#include "trend.h"
+#include "util.h"
+
+/* From here on new sizes of a stack are not told apart. */
+#define MANY_GROUPS 100000u
+
+struct mt_population_builder {
+    const struct mt_report *report;
+    struct mt_population *population;
+    struct mt_map groups; /* hash -> row */
+    struct mt_holding *rows;
+    uint32_t count, capacity;
+    struct mt_strings names; /* of phases */
+    int32_t *same_name;      /* phase -> the first seen of its name; UNKNOWN: not looked up */
+    int32_t *first_of_name;  /* by id of `names` */
+};
+
+enum { UNKNOWN = -2 };
+
+/* ---- groups ------------------------------------------------------------------ */
+
+/* Phases that a picture would call the same are one. */
+static enum mt_status same_name(struct mt_population_builder *builder, int32_t *phase)
+{
+    const struct mt_report *report = builder->report;
+    int32_t shown = mt_shown_phase(report->phases, report->phase_count, *phase);
+    char backward = mt_phase_is_backward(report->phases, report->phase_count, *phase) ? 'b' : ' ';
+    struct mt_buf name = {0};
+    uint32_t before = builder->names.count, id;
+    enum mt_status status;
+
+    if (*phase < 0 || (uint32_t)*phase >= report->phase_count)
+        return MT_OK;
+    if (builder->same_name[*phase] == UNKNOWN) {
+        mt_buf_add_char(&name, backward);
+        mt_buf_add_text(&name, shown == MT_NO_PHASE ? "" : report->phases[shown].name);
+        status = name.failed ? MT_ERR_MEMORY
+                             : mt_strings_intern(&builder->names, name.data, name.length, &id);
+        mt_buf_release(&name);
+        if (status)
+            return status;
+        if (id == before)
+            builder->first_of_name[id] = *phase;
+        builder->same_name[*phase] = builder->first_of_name[id];
+    }
+    *phase = builder->same_name[*phase];
+    return MT_OK;
+}
+
+static bool is_same(const struct mt_holding *a, const struct mt_holding *b)
+{
+    return a->stack == b->stack && a->tied == b->tied && a->tie == b->tie && a->phase == b->phase &&
+           a->role == b->role && a->block_bytes == b->block_bytes;
+}
+
+static uint64_t hash_of(const struct mt_holding *row)
+{
+    uint64_t hash = mt_hash_u64((uint64_t)row->stack << 32 | row->tied);
+
+    hash = mt_hash_u64(hash ^ (uint64_t)(uint32_t)row->phase << 16 ^ (uint64_t)row->tie << 8 ^
+                       (uint64_t)row->role);
+    return mt_hash_u64(hash ^ row->block_bytes);
+}
+
+static enum mt_status add_row(struct mt_population_builder *builder, const struct mt_holding *row)
+{
+    if (builder->count == builder->capacity) {
+        uint32_t capacity = builder->capacity ? builder->capacity * 2 : 1024;
+        struct mt_holding *bigger = realloc(builder->rows, capacity * sizeof *bigger);
+
+        if (!bigger)
+            return MT_ERR_MEMORY;
+        builder->rows = bigger;
+        builder->capacity = capacity;
+    }
+    builder->rows[builder->count++] = *row;
+    return MT_OK;
+}
+
+static enum mt_status count_in(struct mt_population_builder *builder, const struct mt_holding *row)
+{
+    uint64_t key = hash_of(row);
+    uint32_t found;
+    enum mt_status status;
+
+    for (;; key++) {
+        found = mt_map_get(&builder->groups, key);
+        if (found == MT_MAP_NONE)
+            break;
+        if (is_same(&builder->rows[found], row)) {
+            builder->rows[found].blocks++;
+            builder->rows[found].bytes += row->bytes;
+            builder->rows[found].requested_bytes += row->requested_bytes;
+            return MT_OK;
+        }
+    }
+    status = add_row(builder, row);
+    return status ? status : mt_map_set(&builder->groups, key, builder->count - 1);
+}
+
+static enum mt_status take(void *context, const struct mt_block_life *life)
+{
+    struct mt_population_builder *builder = context;
+    struct mt_population *population = builder->population;
+    struct mt_holding row = {.stack = life->stack,
+                             .tied = life->tied,
+                             .tie = (enum mt_tie)life->tie,
+                             .phase = life->phase,
+                             .role = (enum mt_role)life->role,
+                             .block_bytes = life->block_bytes,
+                             .blocks = 1,
+                             .bytes = life->block_bytes,
+                             .requested_bytes = life->requested_bytes,
+                             .first_birth_t_ns = life->birth_t_ns,
+                             .first_birth_event = life->birth_event};
+
+    if (life->initial || life->birth_event < population->from_event ||
+        life->birth_event >= population->until_event || life->end_event <= population->alive_event)
+        return MT_OK;
+    population->bytes += row.bytes;
+    population->requested_bytes += row.requested_bytes;
+    population->blocks++;
+    if (same_name(builder, &row.phase))
+        return MT_ERR_MEMORY;
+    if (builder->count >= MANY_GROUPS)
+        row.block_bytes = 0;
+    return count_in(builder, &row);
+}
+
+/* ---- which blocks ------------------------------------------------------------ */
+
+/* The steps that the device's history covers, in order. */
+struct steps {
+    const struct mt_phase **list;
+    uint32_t count;
+};
+
+static enum mt_status find_steps(const struct mt_analysis *analysis, uint32_t slot,
+                                 struct steps *steps)
+{
+    const struct mt_report *report = analysis->report;
+    bool middle = analysis->source->header.starts_in_middle;
+    uint64_t first = middle ? analysis->survey.devices[slot].first_event : 0;
+
+    steps->list = calloc((size_t)report->phase_count + 1, sizeof *steps->list);
+    if (!steps->list)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < report->phase_count; i++)
+        if (report->phases[i].is_step && mt_phase_eve(&report->phases[i]) + 1 >= first)
+            steps->list[steps->count++] = &report->phases[i];
+    return MT_OK;
+}
+
+static void born_in(struct mt_population *population, const struct mt_phase *first,
+                    const struct mt_phase *behind)
+{
+    population->from_event = mt_phase_eve(first) + 1;
+    population->until_event = mt_phase_eve(behind) + 1;
+}
+
+/* Of the last two steps it is not known yet what they leave behind. */
+static void look_for_growth(struct mt_population *population, const struct steps *steps)
+{
+    uint32_t first = mt_warm_up_steps(steps->count);
+
+    population->missing = steps->count < first + 3;
+    if (population->missing)
+        return;
+    born_in(population, steps->list[first], steps->list[steps->count - 2]);
+    population->alive_event = mt_phase_eve(steps->list[steps->count - 1]);
+    population->first_step = steps->list[first]->step;
+    population->last_step = steps->list[steps->count - 3]->step;
+}
+
+/* Of the step that was asked for, else of the last that another one follows. */
+static void look_for_kept(struct mt_population *population, const struct steps *steps,
+                          const struct mt_window_wish *wish)
+{
+    population->missing = true;
+    for (uint32_t i = 0; i + 1 < steps->count; i++) {
+        if (wish->has_step && steps->list[i]->step != wish->step)
+            continue;
+        population->missing = false;
+        born_in(population, steps->list[i], steps->list[i + 1]);
+        population->alive_event = mt_phase_eve(steps->list[i + 1]);
+        population->first_step = population->last_step = steps->list[i]->step;
+    }
+}
+
+static void look_for_allocated(struct mt_population *population, const struct mt_analysis *analysis,
+                               uint32_t slot)
+{
+    const struct mt_window_wish *wish = &analysis->options->window;
+    struct mt_model_window window;
+
+    population->until_event = UINT64_MAX;
+    if (!wish->has_step && !wish->phase)
+        return;
+    window = mt_model_window(analysis, slot);
+    population->missing = window.missing;
+    population->from_event = window.begin_event;
+    population->until_event = window.missing ? 0 : window.end_event + 1;
+    population->first_step = population->last_step = window.step;
+    population->phase = window.phase;
+}
+
+static enum mt_status choose_blocks(struct mt_population *population,
+                                    const struct mt_analysis *analysis, uint32_t slot)
+{
+    struct steps steps = {0};
+    enum mt_status status = find_steps(analysis, slot, &steps);
+
+    population->of = analysis->options->population;
+    population->first_step = population->last_step = MT_NO_STEP;
+    population->phase = MT_NO_PHASE;
+    if (!status && population->of == MT_POPULATION_GREW)
+        look_for_growth(population, &steps);
+    else if (!status && population->of == MT_POPULATION_KEPT)
+        look_for_kept(population, &steps, &analysis->options->window);
+    else if (!status)
+        look_for_allocated(population, analysis, slot);
+    free(steps.list);
+    return status;
+}
+
+/* ---- the model --------------------------------------------------------------- */
+
+static void release(void *context)
+{
+    struct mt_population_builder *builder = context;
+
+    if (!builder)
+        return;
+    mt_map_release(&builder->groups);
+    mt_strings_release(&builder->names);
+    free(builder->rows);
+    free(builder->same_name);
+    free(builder->first_of_name);
+    free(builder);
+}
+
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    const struct mt_report *report = analysis->report;
+    struct mt_population_builder *builder = calloc(1, sizeof *builder);
+    size_t phases = (size_t)report->phase_count + 1;
+
+    *feed = (struct mt_model_feed){.builder = builder, .on_end = take, .release = release};
+    if (!builder)
+        return MT_ERR_MEMORY;
+    builder->report = report;
+    builder->population = mt_arena_alloc(&analysis->report->arena, sizeof *builder->population);
+    builder->same_name = malloc(phases * sizeof *builder->same_name);
+    builder->first_of_name = malloc(phases * sizeof *builder->first_of_name);
+    if (!builder->population || !builder->same_name || !builder->first_of_name)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < phases; i++)
+        builder->same_name[i] = UNKNOWN;
+    return choose_blocks(builder->population, analysis, slot);
+}
+
+static enum mt_status finish(struct mt_analysis *analysis, void *context,
+                             struct mt_device_report *out)
+{
+    struct mt_population_builder *builder = context;
+    struct mt_population *population = builder->population;
+
+    population->holdings = mt_arena_array(&analysis->report->arena, (size_t)builder->count + 1,
+                                          sizeof *population->holdings);
+    if (!population->holdings)
+        return MT_ERR_MEMORY;
+    if (builder->count)
+        memcpy(population->holdings, builder->rows, builder->count * sizeof *builder->rows);
+    population->holding_count = builder->count;
+    out->population = population;
+    return MT_OK;
+}
+
+const struct mt_model_ops mt_model_population = {
+    .bit = MT_MODEL_POPULATION, .begin = begin, .finish = finish};

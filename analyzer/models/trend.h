@@ -1,0 +1,46 @@
+/* Memory from step to step: which steps tell something, the trend of what is still
+ * allocated when they end, and what the finding "growth" says of it. Findings and
+ * pictures take the steps from here, so that they speak of the same ones. */
+#ifndef MT_ANALYZER_TREND_H
+#define MT_ANALYZER_TREND_H
+
+#include "report.h"
+
+#define MT_TREND_LEAST_STEPS 5 /* fewer are no trend */
+#define MT_GROWTH_LEAST_STEPS                                                                      \
+    8 /* for a verdict: four that are told from, two of warm-up, the last two */
+
+/* How many of the first `steps` steps are warm-up: two, or a quarter if that is more. */
+static inline uint32_t mt_warm_up_steps(uint32_t steps)
+{
+    return steps / 4 > 2 ? steps / 4 : 2;
+}
+
+/* Slope of values at 0, 1, 2, ...: the median of the slopes of all pairs
+ * (Theil-Sen), rounded to whole bytes; values in the middle of a range that is far
+ * away from the others do not change it. O(n log n); of more than 2^13 values
+ * every second, third, ... is looked at. count >= 2, values below 2^53. */
+enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope) MT_MUST_USE;
+
+enum mt_trend_verdict {
+    MT_TREND_TOO_SHORT,  /* less than MT_TREND_LEAST_STEPS */
+    MT_TREND_NOT_JUDGED, /* long enough for a slope, not for a verdict, or no memory for it */
+    MT_TREND_GROWS,      /* the finding says so */
+    MT_TREND_STEADY      /* nothing that steps leave behind makes it grow */
+};
+
+struct mt_trend {
+    uint32_t first, count; /* steps of the device that are looked at */
+    uint32_t begin, end;   /* of them (from 0), those that make the slope: without warm-up and
+                              without a last one that was cut */
+    bool has_slope;
+    int64_t bytes_per_step; /* the slope */
+    int64_t level_bytes;    /* of its line at `begin` */
+    enum mt_trend_verdict verdict;
+    const struct mt_finding *growth; /* NULL = none */
+};
+
+enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
+                             struct mt_trend *trend) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,38 @@
+/* What an analysis has learned so far. Passes fill it, models and findings read it. */
+#ifndef MT_ANALYZER_ANALYSIS_H
+#define MT_ANALYZER_ANALYSIS_H
+
+#include "analyze_options.h"
+#include "attribution.h"
+#include "driver_ledger.h"
+#include "holders.h"
+#include "plan.h"
+#include "question_watch.h"
+
+/* A replay that goes along with the second reading, which decodes the trace anyhow. */
+struct mt_trial {
+    const char *policy; /* NULL = none is wanted */
+    uint64_t limit_bytes;
+    uint64_t most_reserved_bytes[MT_MAX_DEVICES]; /* see struct mt_replay_options */
+    struct mt_replay_summary *summary;            /* after it */
+};
+
+struct mt_analysis {
+    struct mt_source *source;
+    const struct mt_analyze_options *options;
+    struct mt_report *report;
+    struct mt_replay_summary *summary;
+    struct mt_survey survey;
+    struct mt_holders holders;
+    struct mt_trial trial;
+    struct mt_attribution attribution;
+    struct mt_driver_ledger ledger;
+    struct mt_watch watch;
+    struct mt_answer *answers; /* parallel to the survey's devices, if there is a question */
+    struct mt_plan *plans;     /* parallel to the survey's devices */
+    uint32_t *order;           /* report device -> survey device */
+    bool *is_main;
+    struct mt_error *error;
+};
+
+#endif

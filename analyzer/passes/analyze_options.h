@@ -1,0 +1,40 @@
+/* What a caller of mt_analyze asks for. */
+#ifndef MT_ANALYZER_ANALYZE_OPTIONS_H
+#define MT_ANALYZER_ANALYZE_OPTIONS_H
+
+#include "question.h"
+#include "replay.h"
+
+/* Progress callback, called occasionally with a fraction 0..1. */
+struct mt_analyze_progress {
+    void (*tell)(void *context, double share); /* NULL = nobody listens */
+    void *context;
+};
+
+/* Models of a device that pictures need (models.h): built only if asked for. */
+enum mt_model_bit {
+    MT_MODEL_TIMELINE = 1,
+    MT_MODEL_FLAMECHART = 2,
+    MT_MODEL_HISTORY = 256,
+    MT_MODEL_BLOCKS = 4,
+    MT_MODEL_LIFETIMES = 32,
+    MT_MODEL_POPULATION = 512,
+    MT_MODEL_ADDRESS = 8
+};
+
+struct mt_analyze_options {
+    struct mt_analyze_progress progress;
+    const char *path;                /* of the input, for the report; may be NULL */
+    struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
+                                        that does not reproduce the trace */
+    unsigned models;                 /* that pictures need: enum mt_model_bit */
+    uint32_t bins;                   /* resolution of the models, 0 = 4096 */
+    struct mt_window_wish window;
+    enum mt_population_of population; /* that its model is of */
+    enum mt_layer_by layer_by;        /* of the timeline */
+    /* Only this, and peaks and phases: no explanations, no findings, nothing of
+     * what is beside the framework. NULL = the whole report. */
+    const struct mt_question *question;
+};
+
+#endif

@@ -1,0 +1,158 @@
+#include "attributed.h"
+
+#include "ties.h"
+
+#include <string.h>
+
+enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
+                                   const struct mt_symbols *symbols, const struct mt_phases *phases)
+{
+    memset(attribution, 0, sizeof *attribution);
+    attribution->arena = arena;
+    attribution->symbols = symbols;
+    attribution->phases = phases;
+    return mt_site_table_update(&attribution->sites, symbols);
+}
+
+void mt_attribution_release(struct mt_attribution *attribution)
+{
+    mt_site_table_release(&attribution->sites);
+}
+
+/* The range that a person would name: not the framework's, if there is one. */
+static int32_t named_phase(const struct mt_attribution *attribution, int32_t phase)
+{
+    int32_t at = phase;
+
+    while (at != MT_NO_PHASE && attribution->phases->phases[at].is_plumbing)
+        at = attribution->phases->phases[at].parent;
+    return at == MT_NO_PHASE ? phase : at;
+}
+
+struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
+                                      const struct mt_holding *holding)
+{
+    int32_t phase = named_phase(attribution, holding->phase);
+    uint32_t stack = holding->stack == MT_NO_ID ? holding->tied : holding->stack;
+    struct mt_attributed row = {
+        .inner = mt_site_table_inner(&attribution->sites, attribution->symbols, stack),
+        .site = mt_site_table_site(&attribution->sites, stack),
+        .stack = holding->stack,
+        .tie = holding->tie,
+        .tied = holding->tied,
+        .phase = "",
+        .step = MT_NO_STEP,
+        .role = holding->role,
+        .initial = holding->first_birth_event < attribution->first_event,
+        .bytes = (int64_t)holding->bytes,
+        .blocks = (int64_t)holding->blocks,
+        .largest = holding->bytes,
+        .birth = phase,
+        .requested_bytes = holding->requested_bytes,
+        .block_bytes = holding->block_bytes};
+
+    if (row.tie == MT_TIE_PARAMETER)
+        row.inner = row.site; /* how it was moved to the device is no matter */
+    if (phase != MT_NO_PHASE) {
+        row.phase = attribution->phases->phases[phase].name;
+        row.step = attribution->phases->phases[phase].step;
+        row.backward = attribution->phases->facts[phase].kind == MT_PHASE_BACKWARD;
+        if (attribution->phases->phases[phase].is_step)
+            row.phase = "step"; /* equal over steps */
+    }
+    return row;
+}
+
+int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y)
+{
+    int order;
+
+    if (x->site != y->site)
+        return x->site < y->site ? -1 : 1;
+    order = strcmp(x->phase, y->phase);
+    if (order)
+        return order;
+    if (x->initial != y->initial)
+        return x->initial ? -1 : 1;
+    if (x->tie != y->tie)
+        return x->tie < y->tie ? -1 : 1;
+    return (int)x->backward - (int)y->backward;
+}
+
+int mt_attributed_by_origin(const void *a, const void *b)
+{
+    const struct mt_attributed *x = a, *y = b;
+    int order = mt_attributed_by_place(x, y);
+
+    if (order)
+        return order;
+    if (x->inner != y->inner)
+        return x->inner < y->inner ? -1 : 1;
+    return (x->role > y->role) - (x->role < y->role);
+}
+
+int mt_attributed_by_size(const void *a, const void *b)
+{
+    const struct mt_attributed *x = a, *y = b;
+
+    if (mt_attributed_size(x) != mt_attributed_size(y))
+        return mt_attributed_size(x) > mt_attributed_size(y) ? -1 : 1;
+    if (mt_attributed_by_origin(a, b))
+        return mt_attributed_by_origin(a, b);
+    return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+void mt_attributed_absorb(struct mt_attributed *row, const struct mt_attributed *other)
+{
+    row->bytes += other->bytes;
+    row->blocks += other->blocks;
+    row->requested_bytes += other->requested_bytes;
+    row->several_roles |= other->several_roles || other->role != row->role;
+    row->several_phases |= other->several_phases || strcmp(other->phase, row->phase) != 0;
+    if (other->block_bytes != row->block_bytes)
+        row->block_bytes = 0;
+    if (other->step != row->step)
+        row->step = MT_NO_STEP;
+    if (other->largest > row->largest) {
+        row->largest = other->largest;
+        row->stack = other->stack;
+        row->tied = other->tied;
+    }
+}
+
+size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_t most)
+{
+    size_t told = 0;
+
+    while (told < count && told < most &&
+           mt_attributed_size(&rows[told]) >= mt_attributed_size(&rows[0]) / 200)
+        told++;
+    return told + 1 == count ? count : told;
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+const char *mt_attributed_site(const struct mt_attribution *attribution,
+                               const struct mt_attributed *row)
+{
+    if (row->stack == MT_NO_ID && row->initial)
+        return "born before the trace begins";
+    if (row->tie == MT_TIE_LIBRARY || row->tied != MT_NO_ID)
+        return mt_tie_label(attribution->arena, attribution->symbols, row->tie, row->site,
+                            row->inner);
+    if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
+        return "no Python stack (a C++ thread)";
+    return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
+}
+
+const char *mt_attributed_origin(const struct mt_attribution *attribution,
+                                 const struct mt_attributed *row)
+{
+    const char *inner, *site;
+
+    if (row->inner == MT_NO_ID || row->inner == row->site || row->tied != MT_NO_ID)
+        return mt_attributed_site(attribution, row);
+    inner = mt_frame_label(attribution->arena, attribution->symbols, row->inner);
+    site = mt_frame_place(attribution->arena, attribution->symbols, row->site);
+    return inner && site ? mt_arena_printf(attribution->arena, "%s < %s", inner, site) : NULL;
+}

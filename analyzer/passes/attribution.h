@@ -1,0 +1,22 @@
+/* From holdings to the words a person looks for: sums by site, phase of birth
+ * and role, of one instant or of the difference between two. */
+#ifndef MT_ANALYZER_ATTRIBUTION_H
+#define MT_ANALYZER_ATTRIBUTION_H
+
+#include "attributed.h"
+#include "report.h"
+#include "snapshot.h"
+
+/* Every site of a snapshot, largest first; bytes and blocks sum to its. */
+enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
+                                  const struct mt_snapshot *snapshot, struct mt_site_use **sites,
+                                  uint32_t *count) MT_MUST_USE;
+
+/* Who made the difference from one snapshot (NULL = nothing) to another: at
+ * most `most` lines and one for the rest, which sum to it. */
+enum mt_status mt_attribute_change(struct mt_attribution *attribution,
+                                   const struct mt_snapshot *from, const struct mt_snapshot *to,
+                                   uint32_t most, struct mt_contribution **contributions,
+                                   uint32_t *count) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,385 @@
+#include "driver_ledger.h"
+
+#include "grow.h"
+#include "ledger_instants.h"
+#include "report.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How far back a mapping that does not name its memory looks for some. */
+#define LOOK_BACK 64
+
+static uint64_t key_of(uint16_t heap, uint16_t device, uint64_t addr)
+{
+    return addr ^ heap * UINT64_C(0x9E3779B97F4A7C15) ^ device * UINT64_C(0xD6E8FEB86659FD93);
+}
+
+static void classify(struct mt_ledger_heap *heap, const struct mt_symbols *symbols)
+{
+    const char *name = mt_heap_name(symbols, heap->heap);
+
+    heap->is = mt_heap_class_of(name);
+    heap->is_virtual = !strcmp(name, "driver:virtual");
+    heap->is_mapped = !strcmp(name, "driver:mapped");
+    heap->has_addresses = heap->is_mapped || (heap->is.is_device_memory && !heap->is_virtual &&
+                                              strcmp(name, "driver:array") != 0);
+}
+
+static enum mt_status heap_at(struct mt_driver_ledger *ledger, const struct mt_event *event,
+                              uint32_t *index)
+{
+    const uint64_t key = (uint64_t)event->device << 16 | event->heap;
+    struct mt_ledger_heap heap = {.heap = event->heap};
+
+    *index = mt_map_get(&ledger->heap_slots, key);
+    if (*index != MT_MAP_NONE)
+        return MT_OK;
+    if (mt_ledger_device_at(ledger, event->device, &heap.device))
+        return MT_ERR_MEMORY;
+    classify(&heap, &ledger->source->symbols);
+    *index = (uint32_t)ledger->heap_count;
+    if (ledger->heap_count == ledger->heap_capacity &&
+        mt_grow(&ledger->heaps, &ledger->heap_capacity, ledger->heap_count + 1,
+                sizeof *ledger->heaps))
+        return MT_ERR_MEMORY;
+    ledger->heaps[ledger->heap_count++] = heap;
+    return mt_map_set(&ledger->heap_slots, key, *index);
+}
+
+/* ---- blocks ------------------------------------------------------------------- */
+
+static enum mt_status take_slot(struct mt_driver_ledger *ledger, uint32_t *index)
+{
+    if (ledger->block_free) {
+        *index = ledger->block_free - 1;
+        ledger->block_free = ledger->blocks[*index].next_free;
+        return MT_OK;
+    }
+    if (ledger->block_count >= UINT32_MAX - 1 ||
+        (ledger->block_count == ledger->block_capacity &&
+         mt_grow(&ledger->blocks, &ledger->block_capacity, ledger->block_count + 1,
+                 sizeof *ledger->blocks)))
+        return MT_ERR_MEMORY;
+    *index = (uint32_t)ledger->block_count++;
+    return MT_OK;
+}
+
+static void drop(struct mt_driver_ledger *ledger, uint32_t index)
+{
+    struct mt_ledger_block *block = &ledger->blocks[index];
+    struct mt_ledger_heap *heap = &ledger->heaps[block->heap];
+    struct mt_ledger_device *device = &ledger->devices[block->device];
+
+    heap->live_blocks--;
+    heap->live_bytes -= block->bytes;
+    if (heap->is.is_device_memory) {
+        device->bytes -= block->bytes;
+        if (block->is_framework)
+            device->framework_bytes -= block->bytes;
+    }
+    if (heap->has_addresses)
+        (void)mt_free_set_remove(&device->places, block->addr, index, index);
+    block->is_live = false;
+    block->next_free = ledger->block_free;
+    ledger->block_free = index + 1;
+}
+
+/* The live block of an event, MT_MAP_NONE if there is none. */
+static uint32_t find(const struct mt_driver_ledger *ledger, uint32_t heap, uint64_t addr)
+{
+    const struct mt_ledger_heap *of = &ledger->heaps[heap];
+    uint32_t index =
+        mt_map_get(&ledger->slots, key_of(of->heap, ledger->devices[of->device].device, addr));
+
+    if (index == MT_MAP_NONE || ledger->blocks[index].heap != heap ||
+        ledger->blocks[index].addr != addr)
+        return MT_MAP_NONE;
+    return index;
+}
+
+static void forget(struct mt_driver_ledger *ledger, uint32_t index, const struct mt_event *event)
+{
+    (void)mt_map_take(&ledger->slots, key_of(event->heap, event->device, event->addr));
+    drop(ledger, index);
+}
+
+/* ---- physical memory and where it is mapped ------------------------------------ */
+
+static enum mt_status note_unmapped(struct mt_driver_ledger *ledger, uint32_t block)
+{
+    struct mt_ledger_device *device = &ledger->devices[ledger->blocks[block].device];
+
+    if (device->unmapped_count == device->unmapped_capacity &&
+        mt_grow(&device->unmapped, &device->unmapped_capacity, device->unmapped_count + 1,
+                sizeof *device->unmapped))
+        return MT_ERR_MEMORY;
+    device->unmapped[device->unmapped_count++] =
+        (struct mt_unmapped){block, ledger->blocks[block].birth_event};
+    return MT_OK;
+}
+
+/* The newest of that size that was not mapped yet. */
+static uint32_t guess_physical(struct mt_driver_ledger *ledger, struct mt_ledger_device *device,
+                               uint64_t bytes)
+{
+    size_t tries = mt_min_u64(device->unmapped_count, LOOK_BACK);
+
+    for (size_t i = device->unmapped_count; tries--; i--) {
+        struct mt_unmapped found = device->unmapped[i - 1];
+        const struct mt_ledger_block *block = &ledger->blocks[found.block];
+        bool is_gone = !block->is_live || block->birth_event != found.birth_event;
+
+        if (!is_gone && block->bytes != bytes)
+            continue;
+        memmove(&device->unmapped[i - 1], &device->unmapped[i],
+                (device->unmapped_count - i) * sizeof found);
+        device->unmapped_count--;
+        if (!is_gone)
+            return found.block + 1;
+    }
+    return 0;
+}
+
+/* Index + 1 of the memory behind a mapping, 0 = not known. */
+static uint32_t physical_of(struct mt_driver_ledger *ledger, uint32_t heap,
+                            const struct mt_event *event)
+{
+    const uint32_t device = ledger->heaps[heap].device;
+
+    for (uint32_t i = 0; event->aux_bytes && i < ledger->heap_count; i++) {
+        uint32_t found = ledger->heaps[i].is_virtual && ledger->heaps[i].device == device
+                             ? find(ledger, i, event->aux_bytes)
+                             : MT_MAP_NONE;
+        if (found != MT_MAP_NONE)
+            return found + 1;
+    }
+    return guess_physical(ledger, &ledger->devices[device],
+                          mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES));
+}
+
+/* ---- whose it is --------------------------------------------------------------- */
+
+static void mark(struct mt_driver_ledger *ledger, uint32_t index)
+{
+    struct mt_ledger_block *block = &ledger->blocks[index];
+    struct mt_ledger_device *device = &ledger->devices[block->device];
+
+    if (block->is_framework || !ledger->heaps[block->heap].is.is_device_memory)
+        return;
+    block->is_framework = true;
+    device->framework_bytes += block->bytes;
+    if (block->birth_event <= device->peak.event)
+        device->peak.framework_bytes += block->bytes;
+    if (block->copy) {
+        device->then.framework_bytes += block->bytes;
+        device->copies[block->copy - 1].bytes = 0;
+    }
+}
+
+/* Its place may hold another block by now: a younger one. */
+static bool is_behind(const struct mt_ledger_block *physical, const struct mt_ledger_block *mapping)
+{
+    return physical->is_live && physical->birth_event < mapping->birth_event;
+}
+
+static void mark_range(struct mt_driver_ledger *ledger, struct mt_ledger_device *device,
+                       uint64_t addr, uint64_t bytes)
+{
+    uint64_t end = addr + mt_max_u64(bytes, 1) < addr ? UINT64_MAX : addr + mt_max_u64(bytes, 1);
+    struct mt_free_cursor at = mt_free_set_find(&device->places, addr, 0);
+    struct mt_free_cursor before = mt_free_set_previous(&device->places, at);
+
+    for (at = before.entry ? before : at; at.entry && at.entry->size_bytes < end;
+         at = mt_free_set_next(&device->places, at)) {
+        const struct mt_ledger_block *block = &ledger->blocks[at.entry->block];
+
+        if (block->addr + mt_max_u64(block->bytes, 1) <= addr)
+            continue;
+        if (!ledger->heaps[block->heap].is_mapped)
+            mark(ledger, at.entry->block);
+        else if (block->physical && is_behind(&ledger->blocks[block->physical - 1], block))
+            mark(ledger, block->physical - 1);
+    }
+}
+
+static enum mt_status on_framework(struct mt_driver_ledger *ledger, const struct mt_event *event)
+{
+    struct mt_ledger_device *device;
+    uint64_t bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES);
+    uint32_t index;
+
+    if (!mt_event_is_segment(event) && (event->kind != MT_EVENT_ALLOC || ledger->has_segments))
+        return MT_OK;
+    if (mt_ledger_device_at(ledger, event->device, &index))
+        return MT_ERR_MEMORY;
+    device = &ledger->devices[index];
+    if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP) {
+        device->segment_bytes -= mt_min_u64(bytes, device->segment_bytes);
+        return MT_OK;
+    }
+    if (mt_event_is_segment(event)) {
+        ledger->has_segments = true;
+        device->segment_bytes += bytes;
+    }
+    mark_range(ledger, device, event->addr, bytes);
+    return MT_OK;
+}
+
+/* ---- events of other heaps ------------------------------------------------------ */
+
+static void count_block(struct mt_driver_ledger *ledger, const struct mt_ledger_block *block,
+                        const struct mt_event *event)
+{
+    struct mt_ledger_heap *heap = &ledger->heaps[block->heap];
+    struct mt_ledger_device *device = &ledger->devices[block->device];
+
+    heap->allocations++;
+    heap->live_blocks++;
+    heap->live_bytes += block->bytes;
+    if (heap->live_bytes > heap->peak_bytes) {
+        heap->peak_bytes = heap->live_bytes;
+        heap->peak_t_ns = event->t_ns;
+        heap->peak_event = event->seq;
+    }
+    if (!heap->is.is_device_memory)
+        return;
+    device->bytes += block->bytes;
+    if (device->bytes > device->peak.bytes)
+        device->peak = (struct mt_driver_level){.bytes = device->bytes,
+                                                .framework_bytes = device->framework_bytes,
+                                                .t_ns = event->t_ns,
+                                                .event = event->seq,
+                                                .phase = block->phase};
+}
+
+static enum mt_status on_alloc(struct mt_driver_ledger *ledger, uint32_t heap,
+                               const struct mt_event *event)
+{
+    const struct mt_ledger_heap *of = &ledger->heaps[heap];
+    uint32_t index = mt_map_get(&ledger->slots, key_of(event->heap, event->device, event->addr));
+    struct mt_ledger_block *block;
+
+    if (index != MT_MAP_NONE) /* its free was lost */
+        drop(ledger, index);
+    if (take_slot(ledger, &index) ||
+        mt_map_set(&ledger->slots, key_of(event->heap, event->device, event->addr), index))
+        return MT_ERR_MEMORY;
+    block = &ledger->blocks[index];
+    *block = (struct mt_ledger_block){.addr = event->addr,
+                                      .bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES),
+                                      .birth_t_ns = event->t_ns,
+                                      .birth_event = event->seq,
+                                      .stack = event->stack,
+                                      .phase = mt_phases_current(ledger->phases, event->thread),
+                                      .heap = heap,
+                                      .device = of->device,
+                                      .is_live = true};
+    if (of->is_mapped)
+        block->physical = physical_of(ledger, heap, event);
+    count_block(ledger, block, event);
+    if (of->is_virtual)
+        return note_unmapped(ledger, index);
+    return of->has_addresses
+               ? mt_free_set_insert(&ledger->devices[of->device].places, event->addr, index, index)
+               : MT_OK;
+}
+
+static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const struct mt_event *event)
+{
+    ledger->heaps[heap].failures++;
+    if (ledger->failure_count < MT_LEDGER_FAILURES)
+        ledger->failures[ledger->failure_count] =
+            (struct mt_driver_failure){.device = event->device,
+                                       .heap = event->heap,
+                                       .t_ns = event->t_ns,
+                                       .event = event->seq,
+                                       .request_bytes = event->size_bytes,
+                                       .stack = event->stack,
+                                       .phase = mt_phases_current(ledger->phases, event->thread)};
+    ledger->failure_count++;
+}
+
+static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_event *event)
+{
+    bool is_free =
+        event->kind == MT_EVENT_FREE_COMPLETED ||
+        (event->kind == MT_EVENT_FREE_REQUESTED && !ledger->source->header.has_free_completed);
+    uint32_t heap, index;
+
+    if (heap_at(ledger, event, &heap))
+        return MT_ERR_MEMORY;
+    ledger->has_driver |= ledger->heaps[heap].is.level == MT_HEAP_DRIVER;
+    if (event->kind == MT_EVENT_ALLOC)
+        return on_alloc(ledger, heap, event);
+    if (event->kind == MT_EVENT_ALLOC_FAILED)
+        on_failure(ledger, heap, event);
+    if (!is_free)
+        return MT_OK;
+    index = find(ledger, heap, event->addr);
+    if (index != MT_MAP_NONE) {
+        ledger->heaps[heap].frees++;
+        forget(ledger, index, event);
+    }
+    return MT_OK;
+}
+
+/* ---- reading ----------------------------------------------------------------------- */
+
+static enum mt_status on_event(struct mt_driver_ledger *ledger, const struct mt_event *event)
+{
+    int32_t phase;
+
+    if (mt_event_is_memory(event)) {
+        if (event->seq > ledger->next_wanted && mt_ledger_copy_due(ledger, event->seq))
+            return MT_ERR_MEMORY;
+        return ledger->has_framework && event->heap == ledger->framework_heap
+                   ? on_framework(ledger, event)
+                   : on_other(ledger, event);
+    }
+    if (event->kind == MT_EVENT_PHASE_PUSH)
+        return mt_phases_push(ledger->phases, event, &phase);
+    if (event->kind == MT_EVENT_PHASE_POP)
+        mt_phases_pop(ledger->phases, event);
+    return event->kind == MT_EVENT_MEMORY_SAMPLE ? mt_ledger_sample(ledger, event) : MT_OK;
+}
+
+enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_source *source,
+                                     struct mt_error *error)
+{
+    enum mt_view_level level = source->view.level;
+    struct mt_event_batch batch;
+    enum mt_status status = mt_source_rewind(source, error);
+
+    ledger->source = source;
+    ledger->has_framework = level == MT_VIEW_FRAMEWORK;
+    ledger->framework_heap = source->view.heap;
+    mt_phases_rewind(ledger->phases);
+    source->view.level = MT_VIEW_EVERYTHING;
+    while (status == MT_OK) {
+        status = mt_source_next(source, &batch, error);
+        for (size_t i = 0; status == MT_OK && i < batch.count; i++)
+            status = on_event(ledger, &batch.events[i]);
+    }
+    source->view.level = level;
+    if (status == MT_END)
+        status = mt_ledger_copy_due(ledger, UINT64_MAX);
+    if (status == MT_ERR_MEMORY)
+        return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    return status;
+}
+
+void mt_driver_ledger_release(struct mt_driver_ledger *ledger)
+{
+    for (size_t i = 0; i < ledger->device_count; i++) {
+        mt_free_set_release(&ledger->devices[i].places);
+        free(ledger->devices[i].unmapped);
+    }
+    mt_map_release(&ledger->slots);
+    mt_map_release(&ledger->heap_slots);
+    mt_map_release(&ledger->device_slots);
+    free(ledger->blocks);
+    free(ledger->heaps);
+    free(ledger->devices);
+}

@@ -1,0 +1,588 @@
+#include "holders.h"
+
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNUSED, LIVE, WAITING };
+
+#define NO_BLOCK UINT32_MAX
+
+/* Addresses of different devices may be equal in other people's formats. */
+static uint64_t key_of(const struct mt_event *event)
+{
+    return event->addr ^ event->device * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* ---- live blocks --------------------------------------------------------- */
+
+static uint32_t take_slot(struct mt_holders *holders)
+{
+    uint32_t index;
+
+    if (holders->block_free) {
+        index = holders->block_free - 1;
+        holders->block_free = holders->blocks[index].next_free;
+        return index;
+    }
+    if (holders->block_count == holders->block_capacity) {
+        uint32_t capacity = holders->block_capacity ? holders->block_capacity * 2 : 1024;
+        struct mt_holder *bigger = NULL;
+
+        if (capacity > holders->block_capacity)
+            bigger = realloc(holders->blocks, (size_t)capacity * sizeof *bigger);
+        if (!bigger)
+            return NO_BLOCK;
+        holders->blocks = bigger;
+        holders->block_capacity = capacity;
+    }
+    return holders->block_count++;
+}
+
+static void give_slot(struct mt_holders *holders, uint32_t index)
+{
+    holders->blocks[index].state = UNUSED;
+    holders->blocks[index].next_free = holders->block_free;
+    holders->block_free = index + 1;
+}
+
+/* Tells the models of the birth (event NULL), or of the end by an event. */
+static enum mt_status tell_life(const struct mt_holders *holders, struct mt_holders_device *device,
+                                uint32_t index, const struct mt_event *end)
+{
+    const struct mt_holder *block = &holders->blocks[index];
+    const struct mt_block_life life = {.addr = block->addr,
+                                       .requested_bytes = block->requested_bytes,
+                                       .block_bytes = block->block_bytes,
+                                       .birth_t_ns = block->birth_t_ns,
+                                       .birth_event = block->birth_event,
+                                       .end_t_ns = end ? end->t_ns : UINT64_MAX,
+                                       .end_event = end ? end->seq : UINT64_MAX,
+                                       .block = index,
+                                       .stack = block->stack,
+                                       .tied = block->tied,
+                                       .stream = block->stream,
+                                       .phase = block->phase,
+                                       .role = block->role,
+                                       .tie = block->tie,
+                                       .initial = block->initial};
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < device->models.count && !status; i++) {
+        const struct mt_model_feed *feed = &device->models.feeds[i];
+
+        if (end && feed->on_end)
+            status = feed->on_end(feed->builder, &life);
+        else if (!end && feed->on_birth)
+            status = feed->on_birth(feed->builder, &life);
+    }
+    return status;
+}
+
+static struct mt_life life_of(const struct mt_holder *block, uint64_t end_event)
+{
+    return (struct mt_life){.addr = block->addr,
+                            .birth_event = block->birth_event,
+                            .end_event = end_event,
+                            .bytes = block->block_bytes,
+                            .requested_bytes = block->requested_bytes,
+                            .stack = block->stack,
+                            .stream = block->stream,
+                            .heap = block->heap,
+                            .pool = block->pool,
+                            .role = block->role};
+}
+
+static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_holders_device *device,
+                                      uint32_t index, const struct mt_event *event)
+{
+    struct mt_holder *block = &holders->blocks[index];
+    enum mt_status status = MT_OK;
+
+    if (block->state != LIVE)
+        return MT_OK;
+    device->now.allocated -= block->block_bytes;
+    device->role_bytes[block->role] -= block->block_bytes;
+    block->state = WAITING;
+    if (device->idle.open_count)
+        mt_idle_leave(&device->idle, block);
+    if (mt_lives_outlived(&device->lives, block->birth_event, event->seq)) {
+        struct mt_life life = life_of(block, event->seq);
+        status = mt_lives_add(&device->lives, &life);
+    }
+    return !status && device->models.wants_lives ? tell_life(holders, device, index, event)
+                                                 : status;
+}
+
+/* What it belongs to, or may be belonged to; initial blocks are nobody's. */
+static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initial)
+{
+    struct mt_holder *block = &holders->blocks[index];
+    struct mt_tie_facts facts = {block->requested_bytes, block->stack, block->device,
+                                 (enum mt_role)block->role};
+    enum mt_tie found = MT_TIE_NONE;
+    enum mt_status status;
+
+    block->tied = MT_NO_ID;
+    if (initial && block->stack == MT_NO_ID)
+        block->tie = MT_TIE_BEFORE;
+    if (!holders->has_stacks || block->tie)
+        return MT_OK;
+    if (block->stack != MT_NO_ID)
+        return mt_ties_anchor(&holders->ties, index, &facts);
+    status = mt_ties_find(&holders->ties, index, &facts, &found, &block->tied);
+    if (found == MT_TIE_PHASE && block->phase == MT_NO_PHASE)
+        found = MT_TIE_NONE;
+    block->tie = (uint8_t)found;
+    return status;
+}
+
+static enum mt_status drop(struct mt_holders *holders, struct mt_holders_device *device,
+                           uint32_t index, const struct mt_event *event)
+{
+    struct mt_holder *block = &holders->blocks[index];
+    enum mt_status status = leave_allocated(holders, device, index, event);
+
+    device->now.active -= block->block_bytes;
+    device->now.requested -= block->requested_bytes; /* PyTorch counts it until here */
+    mt_ties_free(&holders->ties, index);
+    give_slot(holders, index);
+    return status;
+}
+
+static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_device *device,
+                               const struct mt_event *event, int32_t phase)
+{
+    struct mt_holder *block;
+    uint64_t block_bytes;
+    enum mt_status status = MT_OK;
+    uint32_t index, old;
+    uint8_t code;
+
+    if (!mt_alloc_log_next(&holders->survey->log, &block_bytes, &code))
+        return MT_OK;
+    old = mt_alloc_log_ends_old(event, block_bytes) ? mt_map_take(&holders->slots, key_of(event))
+                                                    : MT_MAP_NONE;
+    if (old != MT_MAP_NONE)
+        status = drop(holders, device, old, event);
+    if (status || !block_bytes)
+        return status;
+    index = take_slot(holders);
+    if (index == NO_BLOCK || mt_map_set(&holders->slots, key_of(event), index))
+        return MT_ERR_MEMORY;
+    block = &holders->blocks[index];
+    *block = (struct mt_holder){.addr = event->addr,
+                                .requested_bytes = event->size_bytes,
+                                .block_bytes = block_bytes,
+                                .birth_t_ns = event->t_ns,
+                                .birth_event = event->seq,
+                                .stack = event->stack,
+                                .stream = event->stream,
+                                .pool = event->pool,
+                                .initial = event->flags & MT_EVENT_INITIAL,
+                                .phase = phase,
+                                .device = event->device,
+                                .heap = event->heap,
+                                .role = (uint8_t)mt_role_resolve(&holders->survey->roles, code,
+                                                                 event->stack, event->size_bytes),
+                                .role_recorded = mt_role_code_is_recorded(code),
+                                .state = LIVE};
+    device->now.allocated += block_bytes;
+    device->now.active += block_bytes;
+    device->now.requested += event->size_bytes;
+    device->role_bytes[block->role] += block_bytes;
+    if (!status)
+        status = tie(holders, index, block->initial);
+    if (!status && device->models.wants_lives)
+        status = tell_life(holders, device, index, NULL);
+    return status;
+}
+
+static enum mt_status on_free_requested(struct mt_holders *holders,
+                                        struct mt_holders_device *device,
+                                        const struct mt_event *event)
+{
+    uint32_t index = mt_map_find(&holders->slots, key_of(event));
+
+    return index == MT_MAP_NONE ? MT_OK : leave_allocated(holders, device, index, event);
+}
+
+static enum mt_status on_free_completed(struct mt_holders *holders,
+                                        struct mt_holders_device *device,
+                                        const struct mt_event *event)
+{
+    uint32_t index = mt_map_take(&holders->slots, key_of(event));
+
+    return index == MT_MAP_NONE ? MT_OK : drop(holders, device, index, event);
+}
+
+static int by_role(const struct mt_holding *x, const struct mt_holding *y)
+{
+    if (x->role != y->role)
+        return x->role < y->role ? -1 : 1;
+    return (int)x->role_recorded - (int)y->role_recorded;
+}
+
+static int by_tie(const struct mt_holding *x, const struct mt_holding *y)
+{
+    if (x->tie != y->tie)
+        return x->tie < y->tie ? -1 : 1;
+    return (x->tied > y->tied) - (x->tied < y->tied);
+}
+
+static int by_group(const void *a, const void *b)
+{
+    const struct mt_holding *x = a, *y = b;
+
+    if (x->block_bytes != y->block_bytes)
+        return x->block_bytes < y->block_bytes ? -1 : 1;
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    if (x->phase != y->phase)
+        return x->phase < y->phase ? -1 : 1;
+    if (by_role(x, y))
+        return by_role(x, y);
+    if (by_tie(x, y))
+        return by_tie(x, y);
+    return (x->first_birth_event > y->first_birth_event) -
+           (x->first_birth_event < y->first_birth_event);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mt_holding *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    if (x->phase != y->phase)
+        return x->phase < y->phase ? -1 : 1;
+    if (by_role(x, y))
+        return by_role(x, y);
+    if (by_tie(x, y))
+        return by_tie(x, y);
+    return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
+}
+
+static bool same_group(const struct mt_holding *a, const struct mt_holding *b)
+{
+    return a->block_bytes == b->block_bytes && a->stack == b->stack && a->phase == b->phase &&
+           by_role(a, b) == 0 && by_tie(a, b) == 0;
+}
+
+static void count_waiting(struct mt_snapshot *snapshot, const struct mt_holder *block)
+{
+    snapshot->waiting_blocks++;
+    snapshot->waiting_bytes += block->block_bytes;
+    snapshot->waiting_requested_bytes += block->requested_bytes;
+}
+
+/* Live blocks of a device, one row each, into scratch. */
+static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
+{
+    size_t count = 0;
+
+    if (holders->block_count > holders->scratch_capacity) {
+        struct mt_holding *bigger =
+            realloc(holders->scratch, (size_t)holders->block_capacity * sizeof *bigger);
+
+        if (!bigger)
+            return SIZE_MAX;
+        holders->scratch = bigger;
+        holders->scratch_capacity = holders->block_capacity;
+    }
+    for (uint32_t i = 0; i < holders->block_count; i++) {
+        const struct mt_holder *block = &holders->blocks[i];
+
+        if (block->state == WAITING && block->device == snapshot->device)
+            count_waiting(snapshot, block);
+        if (block->state != LIVE || block->device != snapshot->device)
+            continue;
+        holders->scratch[count++] = (struct mt_holding){.stack = block->stack,
+                                                        .tied = block->tied,
+                                                        .tie = (enum mt_tie)block->tie,
+                                                        .phase = block->phase,
+                                                        .role = (enum mt_role)block->role,
+                                                        .role_recorded = block->role_recorded,
+                                                        .block_bytes = block->block_bytes,
+                                                        .blocks = 1,
+                                                        .bytes = block->block_bytes,
+                                                        .requested_bytes = block->requested_bytes,
+                                                        .first_birth_t_ns = block->birth_t_ns,
+                                                        .first_birth_event = block->birth_event};
+    }
+    return count;
+}
+
+/* Rows of the same group become one; how many are left. */
+static size_t merge(struct mt_holding *rows, size_t count)
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, by_group);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && same_group(&rows[kept - 1], &rows[i])) {
+            rows[kept - 1].blocks++;
+            rows[kept - 1].bytes += rows[i].bytes;
+            rows[kept - 1].requested_bytes += rows[i].requested_bytes;
+        } else {
+            rows[kept++] = rows[i];
+        }
+    }
+    qsort(rows, kept, sizeof *rows, by_bytes);
+    return kept;
+}
+
+/* What keeps segments at that event, if it is asked for. */
+static enum mt_status take_pins(struct mt_holders *holders, const struct mt_snapshot *snapshot)
+{
+    uint32_t slot = holders->survey->device_slot[snapshot->device];
+    struct mt_pins *pins = slot ? &holders->devices[slot - 1].pins : NULL;
+    enum mt_status status = MT_OK;
+
+    if (!pins || !pins->wanted || pins->event != snapshot->event)
+        return MT_OK;
+    for (uint32_t i = 0; i < holders->block_count && !status; i++) {
+        const struct mt_holder *block = &holders->blocks[i];
+
+        if (block->state != UNUSED && block->device == snapshot->device)
+            status = mt_pins_add(pins, block->addr, block->block_bytes, block->stack);
+    }
+    if (!status)
+        mt_pins_settle(pins);
+    return status;
+}
+
+static enum mt_status take_snapshot(struct mt_holders *holders, struct mt_snapshot *snapshot)
+{
+    size_t count = gather(holders, snapshot);
+
+    if (count == SIZE_MAX || take_pins(holders, snapshot))
+        return MT_ERR_MEMORY;
+    count = count ? merge(holders->scratch, count) : 0;
+    snapshot->holdings = mt_arena_array(holders->arena, count + 1, sizeof *snapshot->holdings);
+    if (!snapshot->holdings)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        snapshot->holdings[i] = holders->scratch[i];
+        snapshot->bytes += holders->scratch[i].bytes;
+    }
+    snapshot->holding_count = (uint32_t)count;
+    return MT_OK;
+}
+
+static enum mt_status take_due(struct mt_holders *holders, uint64_t next_seq)
+{
+    while (holders->next_event < next_seq) {
+        if (take_snapshot(holders, &holders->snapshots[holders->next_snapshot]))
+            return MT_ERR_MEMORY;
+        holders->next_snapshot++;
+        holders->next_event = holders->next_snapshot < holders->snapshot_count
+                                  ? holders->snapshots[holders->next_snapshot].event
+                                  : UINT64_MAX;
+    }
+    return MT_OK;
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
+{
+    struct mt_alloc_log *log = &holders->survey->log;
+
+    while (log->next_change_event <= event) {
+        uint32_t slot = holders->survey->device_slot[log->next_change_device];
+
+        holders->devices[slot - 1].now.reserved += (uint64_t)log->next_change;
+        mt_alloc_log_next_change(log);
+    }
+}
+
+static enum mt_status tell_state(struct mt_holders_device *device, const struct mt_event *event,
+                                 int32_t phase, uint64_t allocated_before)
+{
+    const struct mt_model_state state = {event, phase, &device->now, device->role_bytes,
+                                         allocated_before};
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < device->models.count && !status; i++) {
+        const struct mt_model_feed *feed = &device->models.feeds[i];
+
+        if (feed->on_state)
+            status = feed->on_state(feed->builder, &state);
+    }
+    return status;
+}
+
+static enum mt_status tell_no_end(struct mt_holders *holders, uint32_t index)
+{
+    const struct mt_event end = {.seq = UINT64_MAX, .t_ns = UINT64_MAX};
+    const struct mt_holder *block = &holders->blocks[index];
+    struct mt_holders_device *device =
+        &holders->devices[holders->survey->device_slot[block->device] - 1];
+    enum mt_status status = MT_OK;
+
+    if (mt_lives_outlived(&device->lives, 0, UINT64_MAX)) {
+        struct mt_life life = life_of(block, UINT64_MAX);
+        status = mt_lives_add(&device->lives, &life);
+    }
+    return !status && device->models.wants_lives ? tell_life(holders, device, index, &end) : status;
+}
+
+/* What is there at the end has no end. */
+static enum mt_status tell_rest(struct mt_holders *holders)
+{
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < holders->block_count && !status; i++)
+        if (holders->blocks[i].state == LIVE)
+            status = tell_no_end(holders, i);
+    return status;
+}
+
+/* Of a device that is not followed: its place in the log goes by. */
+static enum mt_status skip_allocation(struct mt_holders *holders, const struct mt_event *event)
+{
+    uint64_t block_bytes;
+    uint8_t code;
+
+    if (event->kind == MT_EVENT_ALLOC)
+        (void)mt_alloc_log_next(&holders->survey->log, &block_bytes, &code);
+    return MT_OK;
+}
+
+static enum mt_status on_memory(struct mt_holders *holders, const struct mt_event *event)
+{
+    uint32_t slot = event->device < MT_ARRAY_LEN(holders->survey->device_slot)
+                        ? holders->survey->device_slot[event->device]
+                        : 0;
+    int32_t phase = mt_phases_current(&holders->survey->phases, event->thread);
+    struct mt_holders_device *device;
+    enum mt_status status = MT_OK;
+    uint64_t before;
+
+    follow_reserved(holders, event->seq);
+    if (!slot)
+        return skip_allocation(holders, event);
+    device = &holders->devices[slot - 1];
+    before = device->now.allocated;
+    if (event->kind == MT_EVENT_ALLOC)
+        status = on_alloc(holders, device, event, phase);
+    else if (event->kind == MT_EVENT_FREE_REQUESTED && !holders->completes_at_request)
+        status = on_free_requested(holders, device, event);
+    else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
+        status = on_free_completed(holders, device, event);
+    else if (device->pins.wanted)
+        status = mt_pins_segment(&device->pins, event);
+    return !status && device->models.count ? tell_state(device, event, phase, before) : status;
+}
+
+static void begin_idle(struct mt_holders *holders, int32_t phase)
+{
+    for (uint32_t i = 0; i < holders->survey->device_count; i++) {
+        struct mt_holders_device *device = &holders->devices[i];
+
+        mt_idle_begin(&device->idle, phase, device->device, device->role_bytes, holders->blocks,
+                      holders->block_count);
+    }
+}
+
+static void end_idle(struct mt_holders *holders, int32_t phase)
+{
+    for (uint32_t i = 0; i < holders->survey->device_count; i++)
+        mt_idle_end(&holders->devices[i].idle, phase);
+}
+
+static enum mt_status on_push(struct mt_holders *holders, const struct mt_event *event)
+{
+    int32_t phase;
+    enum mt_status status = mt_phases_push(&holders->survey->phases, event, &phase);
+
+    if (status == MT_OK && phase != MT_NO_PHASE)
+        begin_idle(holders, phase);
+    return status;
+}
+
+static void on_pop(struct mt_holders *holders, const struct mt_event *event)
+{
+    const struct mt_phases *phases = &holders->survey->phases;
+
+    mt_phases_pop(&holders->survey->phases, event);
+    for (uint32_t i = 0; i < phases->ended_count; i++)
+        end_idle(holders, phases->ended[i]);
+}
+
+static void tell_progress(const struct mt_holders *holders, uint64_t event)
+{
+    const struct mt_survey *survey = holders->survey;
+
+    if (survey->progress.tell && survey->last_event)
+        survey->progress.tell(survey->progress.context,
+                              0.5 + 0.5 * (double)event / (double)survey->last_event);
+}
+
+enum mt_status mt_holders_event(struct mt_holders *holders, const struct mt_event *event)
+{
+    if (holders->events++ % MT_SURVEY_PACE == 0)
+        tell_progress(holders, event->seq);
+    if (holders->next_event < event->seq && take_due(holders, event->seq))
+        return MT_ERR_MEMORY;
+    if (mt_event_is_memory(event))
+        return on_memory(holders, event);
+    if (event->kind == MT_EVENT_PHASE_PUSH)
+        return on_push(holders, event);
+    if (event->kind == MT_EVENT_PHASE_POP)
+        on_pop(holders, event);
+    return MT_OK;
+}
+
+void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source)
+{
+    uint32_t count = holders->survey->device_count;
+
+    holders->has_stacks = holders->survey->roles.has_stacks;
+    holders->completes_at_request = !source->header.has_free_completed;
+    mt_phases_rewind(&holders->survey->phases);
+    mt_alloc_log_rewind(&holders->survey->log);
+    holders->next_event = holders->snapshot_count ? holders->snapshots[0].event : UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        holders->devices[i].device = holders->survey->devices[i].device;
+}
+
+enum mt_status mt_holders_finish(struct mt_holders *holders)
+{
+    enum mt_status status = take_due(holders, UINT64_MAX);
+
+    return status ? status : tell_rest(holders);
+}
+
+enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
+                               struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status = MT_OK;
+
+    mt_holders_begin(holders, source);
+    while (!status) {
+        status = mt_source_next(source, &batch, error);
+        for (size_t i = 0; status == MT_OK && i < batch.count; i++)
+            status = mt_holders_event(holders, &batch.events[i]);
+    }
+    return status == MT_END ? mt_holders_finish(holders) : status;
+}
+
+void mt_holders_release(struct mt_holders *holders)
+{
+    mt_map_release(&holders->slots);
+    mt_ties_release(&holders->ties);
+    free(holders->blocks);
+    free(holders->scratch);
+    for (uint32_t i = 0; holders->devices && i < holders->survey->device_count; i++) {
+        mt_model_feeds_release(&holders->devices[i].models);
+        mt_lives_release(&holders->devices[i].lives);
+        mt_pins_release(&holders->devices[i].pins);
+    }
+    free(holders->devices);
+}

@@ -1,0 +1,55 @@
+/* Second reading of a trace: who holds the memory. Keeps the live blocks with
+ * stack, phase of birth and role, and copies them, grouped, at chosen events. */
+#ifndef MT_ANALYZER_HOLDERS_H
+#define MT_ANALYZER_HOLDERS_H
+
+#include "idle.h"
+#include "live_block.h"
+#include "lives.h"
+#include "model_feed.h"
+#include "pins.h"
+#include "snapshot.h"
+#include "survey.h"
+#include "ties.h"
+
+struct mt_holders_device {
+    uint16_t device;
+    struct mt_idle_watch idle;
+    struct mt_bytes now;
+    uint64_t role_bytes[MT_ROLE_COUNT];
+    struct mt_model_feeds models;
+    struct mt_lives lives; /* zero: not wanted */
+    struct mt_pins pins;   /* the same */
+};
+
+struct mt_holders {
+    struct mt_arena *arena;
+    struct mt_survey *survey;
+    struct mt_map slots; /* address and device -> index */
+    struct mt_ties ties; /* of its blocks, by index */
+    bool has_stacks;     /* the trace has some: who has none can be tied */
+    struct mt_holder *blocks;
+    uint32_t block_count, block_capacity, block_free;
+    bool completes_at_request;         /* the trace has no free_completed */
+    struct mt_holders_device *devices; /* parallel to the survey's */
+
+    struct mt_snapshot *snapshots; /* sorted by event */
+    uint32_t snapshot_count, next_snapshot;
+    uint64_t events;     /* so far */
+    uint64_t next_event; /* of the next snapshot, UINT64_MAX = none */
+    struct mt_holding *scratch;
+    size_t scratch_capacity;
+};
+
+/* Reads the rewound source to its end. `holders` holds snapshots, builders, and lives
+ * and pins that have begun; the rest is zero. Fills and feeds them. */
+enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
+                               struct mt_error *error) MT_MUST_USE;
+/* The same, event by event, for a reading that serves somebody else, too. */
+void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source);
+enum mt_status mt_holders_event(struct mt_holders *holders,
+                                const struct mt_event *event) MT_MUST_USE;
+enum mt_status mt_holders_finish(struct mt_holders *holders) MT_MUST_USE;
+void mt_holders_release(struct mt_holders *holders);
+
+#endif

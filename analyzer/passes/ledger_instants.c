@@ -1,0 +1,111 @@
+#include "ledger_instants.h"
+
+#include "util.h"
+
+static void add_sample(struct mt_ledger_samples *samples, const struct mt_event *event,
+                       uint64_t tracked)
+{
+    uint64_t used = mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES);
+    int64_t residual = (int64_t)used - (int64_t)tracked;
+
+    if (!used) {
+        samples->unknown++;
+        return;
+    }
+    if (!samples->count || residual < samples->least_residual)
+        samples->least_residual = residual;
+    if (!samples->count || residual > samples->most_residual)
+        samples->most_residual = residual;
+    if (used > samples->used_bytes) {
+        samples->used_bytes = used;
+        samples->tracked_bytes = tracked;
+        samples->t_ns = event->t_ns;
+        samples->event = event->seq;
+    }
+    samples->count++;
+}
+
+enum mt_status mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt_event *event)
+{
+    struct mt_ledger_device *device;
+    uint32_t index;
+
+    if (mt_ledger_device_at(ledger, event->device, &index))
+        return MT_ERR_MEMORY;
+    device = &ledger->devices[index];
+    add_sample(&device->samples[MT_TRACKED_DRIVER], event, device->bytes);
+    add_sample(&device->samples[MT_TRACKED_SEGMENTS], event, device->segment_bytes);
+    return MT_OK;
+}
+
+/* ---- who held it, at one instant --------------------------------------------------- */
+
+enum mt_status mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device,
+                                     uint64_t event)
+{
+    uint32_t index;
+
+    if (mt_ledger_device_at(ledger, device, &index))
+        return MT_ERR_MEMORY;
+    ledger->devices[index].wants_copy = true;
+    ledger->devices[index].wanted_event = event;
+    return MT_OK;
+}
+
+static bool is_outside(const struct mt_driver_ledger *ledger, const struct mt_ledger_block *block,
+                       uint32_t device)
+{
+    return block->is_live && block->device == device && !block->is_framework &&
+           ledger->heaps[block->heap].is.is_device_memory;
+}
+
+static enum mt_status copy(struct mt_driver_ledger *ledger, uint32_t index)
+{
+    struct mt_ledger_device *device = &ledger->devices[index];
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < ledger->block_count; i++)
+        count += is_outside(ledger, &ledger->blocks[i], index);
+    device->copies = mt_arena_array(ledger->arena, (size_t)count + 1, sizeof *device->copies);
+    if (!device->copies)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < ledger->block_count; i++) {
+        struct mt_ledger_block *block = &ledger->blocks[i];
+
+        if (!is_outside(ledger, block, index))
+            continue;
+        device->copies[device->copy_count++] =
+            (struct mt_holding){.stack = block->stack,
+                                .phase = block->phase,
+                                .role = MT_ROLE_OTHER,
+                                .block_bytes = block->bytes,
+                                .blocks = 1,
+                                .bytes = block->bytes,
+                                .requested_bytes = block->bytes,
+                                .first_birth_t_ns = block->birth_t_ns,
+                                .first_birth_event = block->birth_event};
+        block->copy = device->copy_count;
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq)
+{
+    ledger->next_wanted = UINT64_MAX;
+    for (uint32_t i = 0; i < ledger->device_count; i++) {
+        struct mt_ledger_device *device = &ledger->devices[i];
+
+        if (!device->wants_copy || device->has_copy)
+            continue;
+        if (seq <= device->wanted_event) {
+            ledger->next_wanted = mt_min_u64(ledger->next_wanted, device->wanted_event);
+            continue;
+        }
+        device->has_copy = true;
+        device->then.bytes = device->bytes;
+        device->then.framework_bytes = device->framework_bytes;
+        if (copy(ledger, i))
+            return MT_ERR_MEMORY;
+    }
+    return MT_OK;
+}

@@ -1,0 +1,66 @@
+#include "lives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "report_query.h"
+
+enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
+                              const struct mt_device_report *device, uint32_t first_step,
+                              uint32_t most)
+{
+    uint32_t i;
+
+    memset(lives, 0, sizeof *lives);
+    lives->most = most;
+    lives->begins = calloc((size_t)device->step_count - first_step + 1, sizeof *lives->begins);
+    if (!lives->begins)
+        return MT_ERR_MEMORY;
+    for (i = first_step; i < device->step_count; i++)
+        lives->begins[lives->step_count++] = mt_step_begin(report, &device->steps[i]);
+    return MT_OK;
+}
+
+/* Steps that have begun when the event comes. */
+static uint32_t steps_until(const struct mt_lives *lives, uint64_t event)
+{
+    uint32_t low = 0, high = lives->now;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (lives->begins[middle] <= event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+enum mt_status mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
+{
+    uint32_t begun = steps_until(lives, life->birth_event);
+    enum mt_status status;
+    struct mt_life *kept;
+
+    if (!begun || lives->too_many)
+        return MT_OK;
+    lives->too_many = lives->count == lives->most;
+    if (lives->too_many)
+        return MT_OK;
+    status = mt_grow(&lives->lives, &lives->capacity, lives->count + 1u, sizeof *lives->lives);
+    if (status != MT_OK)
+        return status;
+    kept = &lives->lives[lives->count++];
+    *kept = *life;
+    kept->birth_step = begun - 1;
+    kept->end_step = life->end_event == UINT64_MAX ? lives->step_count : lives->now - 1;
+    return MT_OK;
+}
+
+void mt_lives_release(struct mt_lives *lives)
+{
+    free(lives->lives);
+    free(lives->begins);
+    memset(lives, 0, sizeof *lives);
+}

@@ -1,0 +1,58 @@
+/* The listeners of the second pass: models of charts (models/models.h) that receive each
+ * block when it is allocated and freed, and the state of the device after each event. */
+#ifndef MT_ANALYZER_MODEL_FEED_H
+#define MT_ANALYZER_MODEL_FEED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "counters.h"
+#include "event.h"
+#include "status.h"
+
+/* A block that the program holds, or held, from the request to its free request. */
+struct mt_block_life {
+    uint64_t addr, requested_bytes, block_bytes;
+    uint64_t birth_t_ns, birth_event;
+    uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it was there at the end */
+    uint32_t block;               /* no two that live at the same time have the same */
+    uint32_t stack, tied;         /* see mt_holding */
+    uint32_t stream;              /* symbols */
+    int32_t phase;                /* innermost, at its birth */
+    uint8_t role, tie;            /* enum mt_role, enum mt_tie */
+    bool initial;                 /* it is older than the recorded history */
+};
+
+/* A device after an event that concerns its memory. */
+struct mt_model_state {
+    const struct mt_event *event; /* of any kind that mt_event_is_memory() has */
+    int32_t phase;                /* innermost, of the event's thread */
+    const struct mt_bytes *now;
+    const uint64_t *role_bytes; /* sum = allocated */
+    uint64_t allocated_before;
+};
+
+/* What a listener receives, in the order of events; NULL = it does not want that. For one
+ * event, births and ends come first, then the state after it. */
+struct mt_model_feed {
+    void *builder;
+    enum mt_status (*on_birth)(void *builder, const struct mt_block_life *life);
+    enum mt_status (*on_end)(void *builder, const struct mt_block_life *life);
+    enum mt_status (*on_state)(void *builder, const struct mt_model_state *state);
+    void (*release)(void *builder); /* in any case, last of all */
+};
+
+#define MT_MODELS_MAX 16
+
+/* Of one device. */
+struct mt_model_feeds {
+    struct mt_model_feed feeds[MT_MODELS_MAX];
+    uint8_t rows[MT_MODELS_MAX]; /* of the table, parallel */
+    uint32_t count;
+    bool wants_lives; /* any births or ends */
+};
+
+/* Releases every listener, finished or not. */
+void mt_model_feeds_release(struct mt_model_feeds *feeds);
+
+#endif

@@ -1,0 +1,28 @@
+/* Between the two readings: which instants are worth a closer look, and which
+ * changes need an explanation. Bounded, whatever the trace. */
+#ifndef MT_ANALYZER_PLAN_H
+#define MT_ANALYZER_PLAN_H
+
+#include "survey.h"
+
+#define MT_PLAN_NOTHING UINT64_MAX /* from_event: an empty device */
+
+/* One device's. */
+struct mt_plan {
+    struct mt_instant instants[96];
+    uint32_t instant_count;
+    struct mt_explanation explanations[40];
+    uint64_t from_events[40], to_events[40]; /* of the explanations */
+    uint32_t explanation_count;
+};
+
+/* `is_main`: for every phase, is it one of the parts that a step (or the
+ * program) is made of: the outermost ranges that a user named, without steps
+ * and what contains steps. */
+enum mt_status mt_plan_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
+                                   bool **is_main) MT_MUST_USE;
+
+void mt_plan_make(struct mt_plan *plan, const struct mt_survey *survey,
+                  struct mt_survey_device *device, const bool *is_main);
+
+#endif

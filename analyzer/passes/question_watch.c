@@ -1,0 +1,197 @@
+#include "question_watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_TOLD 12 /* as in the tables of the whole report */
+
+/* ---- first reading --------------------------------------------------------- */
+
+static bool is_watched(const struct mt_watch *watch)
+{
+    return watch->question &&
+           (watch->question->at == MT_AT_TIME || watch->question->at == MT_AT_EVENT);
+}
+
+static bool is_beyond(const struct mt_watch *watch, const struct mt_survey *survey, uint64_t t_ns,
+                      uint64_t event)
+{
+    if (watch->question->at == MT_AT_EVENT)
+        return event > watch->question->value;
+    return t_ns > survey->first_t_ns && t_ns - survey->first_t_ns > watch->question->value;
+}
+
+static enum mt_status take(struct mt_watch *watch, const struct mt_survey *survey)
+{
+    watch->passed = true;
+    watch->device_count = survey->device_count;
+    watch->phase = mt_phases_current(&survey->phases, watch->last_thread);
+    watch->now = calloc((size_t)survey->device_count + 1, sizeof *watch->now);
+    if (!watch->now)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < survey->device_count; i++)
+        watch->now[i] = survey->devices[i].now;
+    return MT_OK;
+}
+
+enum mt_status mt_watch_event(struct mt_watch *watch, const struct mt_survey *survey,
+                              const struct mt_event *event)
+{
+    bool initial = event->flags & MT_EVENT_INITIAL;
+
+    if (!is_watched(watch) || watch->passed)
+        return MT_OK;
+    if (!initial && survey->events && is_beyond(watch, survey, event->t_ns, event->seq))
+        return take(watch, survey);
+    watch->event = event->seq;
+    watch->t_ns = event->t_ns;
+    watch->last_thread = event->thread;
+    return MT_OK;
+}
+
+enum mt_status mt_watch_finish(struct mt_watch *watch, const struct mt_survey *survey)
+{
+    const struct mt_question *question = watch->question;
+    bool at_end =
+        question &&
+        ((question->at == MT_AT_EVENT && question->value == survey->last_event) ||
+         (question->at == MT_AT_TIME && question->value == survey->last_t_ns - survey->first_t_ns));
+
+    return at_end && !watch->passed ? take(watch, survey) : MT_OK;
+}
+
+void mt_watch_release(struct mt_watch *watch)
+{
+    free(watch->now);
+    memset(watch, 0, sizeof *watch);
+}
+
+/* ---- between --------------------------------------------------------------- */
+
+static struct mt_instant at_high(const struct mt_high *high)
+{
+    return (struct mt_instant){
+        .t_ns = high->t_ns, .event = high->event, .phase = high->phase, .bytes = high->then};
+}
+
+static void at_oom(const struct mt_survey_device *device, struct mt_answer *answer)
+{
+    const struct mt_oom *oom = NULL;
+
+    for (uint32_t i = 0; i < device->oom_count && !(oom && oom->fatal); i++)
+        oom = &device->oom_list[i];
+    if (!oom)
+        answer->missing = MT_NO_OOM;
+    else
+        answer->instant = (struct mt_instant){
+            .t_ns = oom->t_ns, .event = oom->event, .phase = oom->phase, .bytes = oom->then};
+}
+
+static void at_end(const struct mt_survey *survey, const struct mt_survey_device *device,
+                   struct mt_answer *answer)
+{
+    answer->instant = (struct mt_instant){.t_ns = survey->last_t_ns,
+                                          .event = survey->last_event,
+                                          .phase = MT_NO_PHASE,
+                                          .bytes = device->now};
+}
+
+static void at_watched(const struct mt_watch *watch, uint32_t slot, struct mt_answer *answer)
+{
+    if (!watch->passed) {
+        answer->missing = MT_BEYOND_END;
+        return;
+    }
+    answer->instant =
+        (struct mt_instant){.t_ns = watch->t_ns, .event = watch->event, .phase = watch->phase};
+    if (slot < watch->device_count) /* else the device had no event yet */
+        answer->instant.bytes = watch->now[slot];
+}
+
+static struct mt_instant in_phase(const struct mt_phases *phases,
+                                  const struct mt_survey_device *device, int32_t index)
+{
+    const struct mt_phase *phase = &phases->phases[index];
+
+    if (phase->end_event < device->first_event) /* the device was not used yet */
+        return (struct mt_instant){
+            .t_ns = phase->begin_t_ns, .event = mt_phase_eve(phase), .phase = index};
+    return (struct mt_instant){.t_ns = device->uses[index].peak_allocated_t_ns,
+                               .event = device->uses[index].peak_allocated_event,
+                               .phase = device->befores[index].then_phase,
+                               .bytes = device->befores[index].then};
+}
+
+/* Of several instances that with the largest peak, the first of equal ones. */
+static void at_phase(const struct mt_watch *watch, const struct mt_survey *survey,
+                     const struct mt_survey_device *device, struct mt_answer *answer)
+{
+    const struct mt_phases *phases = &survey->phases;
+    uint64_t most = 0;
+    int32_t chosen = MT_NO_PHASE;
+
+    answer->missing = MT_NO_SUCH_PHASE;
+    for (uint32_t i = 0; i < phases->count; i++) {
+        const struct mt_phase *phase = &phases->phases[i];
+
+        if (!mt_phase_path_matches(phase->path, watch->question->phase))
+            continue;
+        if (answer->missing == MT_NO_SUCH_PHASE)
+            answer->missing = MT_NOT_IN_HISTORY;
+        answer->asked_count++;
+        if (survey->source->header.starts_in_middle && phase->end_event < device->first_event)
+            continue;
+        if (chosen == MT_NO_PHASE || device->uses[i].peak.allocated > most) {
+            chosen = (int32_t)i;
+            most = device->uses[i].peak.allocated;
+            answer->asked_number = answer->asked_count - 1;
+        }
+    }
+    if (chosen == MT_NO_PHASE)
+        return;
+    answer->missing = MT_ANSWERED;
+    answer->asked_phase = chosen;
+    answer->instant = in_phase(phases, device, chosen);
+}
+
+void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey, uint32_t slot,
+                         struct mt_answer *answer)
+{
+    struct mt_survey_device *device = &survey->devices[slot];
+
+    *answer = (struct mt_answer){.question = watch->question, .asked_phase = MT_NO_PHASE};
+    answer->instant.phase = MT_NO_PHASE;
+    switch (watch->question->at) {
+    case MT_AT_PEAK:
+        answer->instant = at_high(mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0));
+        break;
+    case MT_AT_RESERVED_PEAK:
+        answer->instant = at_high(mt_highs_since(&device->high[MT_HIGH_RESERVED], 0));
+        break;
+    case MT_AT_OOM: at_oom(device, answer); break;
+    case MT_AT_END: at_end(survey, device, answer); break;
+    case MT_AT_TIME:
+    case MT_AT_EVENT: at_watched(watch, slot, answer); break;
+    case MT_AT_PHASE: at_phase(watch, survey, device, answer); break;
+    }
+    answer->instant.kind = MT_INSTANT_ASKED;
+    answer->instant.step = MT_NO_STEP;
+    if (answer->instant.phase != MT_NO_PHASE)
+        answer->instant.step = survey->phases.phases[answer->instant.phase].step;
+}
+
+/* ---- after ----------------------------------------------------------------- */
+
+enum mt_status mt_question_answer(const struct mt_question *question,
+                                  struct mt_attribution *attribution,
+                                  const struct mt_snapshot *snapshot, struct mt_answer *answer)
+{
+    answer->instant.holdings = snapshot->holdings;
+    answer->instant.holding_count = snapshot->holding_count;
+    answer->waiting_blocks = snapshot->waiting_blocks;
+    answer->waiting_bytes = snapshot->waiting_bytes;
+    answer->waiting_requested_bytes = snapshot->waiting_requested_bytes;
+    if (question->by == MT_BY_ROLE) /* they are few: all of them */
+        return mt_attribute_live(attribution, snapshot, question->by, 0, answer);
+    return mt_attribute_live(attribution, snapshot, question->by, MOST_TOLD, answer);
+}

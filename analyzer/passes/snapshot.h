@@ -1,0 +1,21 @@
+/* The live blocks of one device at one event, grouped: what the second pass copies at the events
+ * that the plan asks for. */
+#ifndef MT_ANALYZER_SNAPSHOT_H
+#define MT_ANALYZER_SNAPSHOT_H
+
+#include "holding.h"
+
+/* The blocks of one device after one event. */
+struct mt_snapshot {
+    uint64_t event; /* wanted: after the last event <= this */
+    uint16_t device;
+    struct mt_holding *holdings;
+    uint32_t holding_count;
+    uint64_t bytes; /* their sum */
+    uint64_t waiting_blocks, waiting_bytes, waiting_requested_bytes;
+};
+
+/* Snapshots in the order of `snapshots`: by event, then device. For qsort and bsearch. */
+int mt_snapshot_order(const void *a, const void *b);
+
+#endif

@@ -1,0 +1,21 @@
+/* What a replay shows of itself after each event. */
+#ifndef MT_ANALYZER_REPLAY_VIEW_H
+#define MT_ANALYZER_REPLAY_VIEW_H
+
+#include <stdint.h>
+
+#include "counters.h"
+
+/* State after one event, as the observer sees it. */
+struct mt_replay_view {
+    const struct mt_counters *counters; /* of the event's device */
+    /* ALLOC: the block that the policy handed out (0 bytes if it failed).
+     * FREE_*: the block that is concerned. */
+    uint64_t block_addr, block_bytes;
+    /* ALLOC, FREE_*: number of the allocation, 0, 1, 2, ... in order of ALLOC
+     * events of the whole trace (all devices), MT_NO_ALLOCATION if unknown. */
+    uint64_t allocation;
+};
+#define MT_NO_ALLOCATION UINT64_MAX
+
+#endif

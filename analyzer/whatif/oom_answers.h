@@ -1,0 +1,13 @@
+/* What would have helped a run that died. */
+#ifndef MT_ANALYZER_OOM_ANSWERS_H
+#define MT_ANALYZER_OOM_ANSWERS_H
+
+#include "status.h"
+
+struct mt_analysis;
+
+/* Fills devices[].oom_answer of the devices on which the run died, by replays, if the trace
+ * is not too long for some hundred of them. Reads the source from its start. */
+enum mt_status mt_fill_oom_answers(struct mt_analysis *analysis) MT_MUST_USE;
+
+#endif

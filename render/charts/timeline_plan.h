@@ -1,0 +1,93 @@
+/* Parts of the timeline chart, which share one plan of the picture. */
+#ifndef MT_RENDER_TIMELINE_PLAN_H
+#define MT_RENDER_TIMELINE_PLAN_H
+
+#include "chart.h"
+#include "layers_model.h"
+#include "time_axis.h"
+
+/* One strip of the plot: its fullest instant. */
+struct mt_column {
+    double x;
+    const struct mt_bin *bin;
+    uint64_t reserved; /* most in the strip */
+    uint64_t lowest;   /* least allocated in the strip */
+};
+
+/* A layer of the plot. */
+struct mt_timeline_layer {
+    const char *name, *tag; /* "Parameters"; what tests look for */
+    struct mt_paint paint;
+    uint64_t peak_bytes; /* at the allocated peak */
+};
+
+struct mt_timeline_plan {
+    const struct mt_report *report;
+    const struct mt_device_report *device;
+    struct mt_time_axis axis;
+    struct mt_box plot;
+    struct mt_ticks ticks;                          /* of the byte axis */
+    uint64_t top;                                   /* bytes at the upper edge of the plot */
+    struct mt_timeline_layer layers[MT_ROLE_COUNT]; /* from the base line up */
+    int layer_count;
+    struct mt_column *columns;
+    uint32_t column_count;
+    double column_width;
+    bool has_lowest; /* strips hide so much that their lowest is drawn too */
+    double side_left, side_width, side_top, side_bottom; /* legend; width 0 = none */
+    bool has_legend_row;                                 /* phases, below the ticks */
+    bool has_role_row;    /* below that, where there is no other legend */
+    bool narrow;          /* legend below the plot, in two columns */
+    uint64_t limit_bytes; /* to be drawn as a line, 0 = none */
+};
+
+/* Roles from the base line up: what lives long first, so that it lies still. */
+extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
+
+/* Fills plan->layers; its report, device and axis are set. */
+void mt_timeline_make_layers(struct mt_timeline_plan *plan);
+/* What a layer holds in a bin of the axis. */
+uint64_t mt_timeline_layer_bytes(const struct mt_timeline_plan *plan, const struct mt_bin *bin,
+                                 int layer);
+/* What the layers are, in words: "roles are inferred". NULL = nothing to be said. */
+const char *mt_timeline_layers_text(struct mt_drawing *drawing,
+                                    const struct mt_timeline_plan *plan);
+
+/* Where everything of the chart lies; draws its header, and what stands above and
+ * below the plot. False if there is nothing to show. */
+bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
+                         const struct mt_chart_options *options, struct mt_drawing *drawing,
+                         struct mt_timeline_plan *plan);
+
+/* y of a number of bytes, snapped to half a pixel. */
+double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes);
+
+/* Limit of the allocator, or the memory of the device if no limit is known; 0 = neither is. */
+uint64_t mt_timeline_limit(const struct mt_device_report *device);
+
+/* "1.66 GiB", or "between 1.65 GiB and 1.67 GiB, inferred" where the trace shows
+ * only so much; of the device's memory if no limit is known. Returns `text`. */
+#define MT_LIMIT_TEXT 120
+const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
+
+/* Fills plan->columns; its axis and plot are set. */
+void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_plan *plan);
+/* Unused memory, layers of roles, the reserved line. */
+void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+/* Limit line and OOM flags; their words keep clear of what the placer knows,
+ * and are known to it afterwards. */
+void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                            struct mt_placer *placer);
+void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                           struct mt_placer *placer);
+/* All of these, rings and labels at the peaks, the label of unused memory. */
+void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+/* What the peak is made of, and the largest groups of live blocks. */
+void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+/* Its height below a narrow plot. */
+double mt_timeline_side_height(const struct mt_timeline_plan *plan);
+/* Instead of it where there is no room: names and colours only, on baseline y. */
+void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+                               double y);
+
+#endif

@@ -1,0 +1,43 @@
+/* Parts of the chart of steps, which share one plan of the picture. */
+#ifndef MT_RENDER_TREND_PLAN_H
+#define MT_RENDER_TREND_PLAN_H
+
+#include "chart.h"
+#include "frame.h"
+#include "trend.h"
+
+/* One step, or several that share a column: the range of what was still allocated
+ * at their ends, and the largest that there was in them. */
+struct mt_trend_column {
+    double left, right; /* in the plot */
+    uint32_t first, count;
+    uint64_t level_min, level_max, level_last, peak, reserved;
+};
+
+struct mt_trend_plan {
+    const struct mt_report *report;
+    const struct mt_device_report *device;
+    const struct mt_step_use *steps; /* those that are drawn */
+    struct mt_trend trend;
+    struct mt_box plot, level;                      /* level: enlarged; height 0 = none */
+    double side_x, side_y, side_width, side_bottom; /* width 0: no room */
+    struct mt_ticks ticks;
+    uint64_t top;
+    uint64_t level_low, level_high; /* of the enlarged panel */
+    struct mt_trend_column *columns;
+    uint32_t column_count;
+    bool is_grouped; /* columns are several steps */
+};
+
+enum mt_color mt_trend_color(const struct mt_trend *trend);
+/* "+1.00 MiB" */
+const char *mt_trend_slope_text(struct mt_drawing *drawing, const struct mt_trend *trend);
+
+void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_plan *plan);
+
+/* Legend, and what the verdict stands on. */
+double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+                            double width);
+void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_plan *plan);
+
+#endif

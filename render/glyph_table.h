@@ -1,0 +1,27 @@
+/* Outlines and advance widths of Inter, compiled in: the build makes the tables from glyphs.txt
+ * (cmake/glyphs.cmake). */
+#ifndef MT_RENDER_GLYPH_TABLE_H
+#define MT_RENDER_GLYPH_TABLE_H
+
+#include <stdint.h>
+
+/* Operations of an outline, each followed by its points (x, y with y up). Every
+ * MOVE begins a contour, which is closed. */
+enum mt_glyph_op { MT_GLYPH_MOVE, MT_GLYPH_LINE, MT_GLYPH_CURVE };
+
+struct mt_glyph {
+    uint16_t character;
+    uint16_t advance;
+    uint16_t length; /* numbers in the outline */
+    uint32_t start;  /* of the first in outlines[] */
+};
+
+struct mt_glyph_table {
+    const struct mt_glyph *glyphs; /* by character; 0x20..0x7e come first */
+    uint32_t count;
+    const int16_t *outlines;
+};
+
+extern const struct mt_glyph_table mt_glyph_tables[2]; /* by enum mt_weight */
+
+#endif
