@@ -43,6 +43,22 @@ static enum mt_status read_all(const struct mt_buf *raw, size_t piece, struct mt
     return status;
 }
 
+/* The same, and nothing is kept but how much it was. */
+static enum mt_status decode_all(const struct mt_buf *raw, struct mt_buf *room, uint64_t *decoded,
+                                 struct mt_error *error)
+{
+    struct mt_feed *feed = NULL;
+    enum mt_status status = mt_feed_open_memory(raw->data, raw->length, &feed, error);
+    size_t got = 1;
+
+    while (status == MT_OK && got) {
+        status = mt_feed_read(feed, room->data, room->capacity, &got, error);
+        *decoded += status == MT_OK ? got : 0;
+    }
+    mt_feed_close(feed);
+    return status;
+}
+
 static void fill(struct mt_buf *text, size_t length)
 {
     uint64_t seed = 1;
@@ -164,6 +180,31 @@ static void test_bomb(void **state)
     mt_buf_release(&out);
 }
 
+/* Expands 250 times, which only what is large must not do. */
+static void test_large_bomb(void **state)
+{
+    enum { FRAME = 16 * MT_MIB, FRAMES = 66, NOISE = FRAME / 250 };
+    struct mt_buf plain = {0}, frame = {0}, raw = {0};
+    uint64_t decoded = 0, seed = 1;
+    struct mt_error error = {.text = ""};
+    enum mt_status status;
+
+    (void)state;
+    memset(mt_buf_reserve(&plain, FRAME), 0, FRAME);
+    for (size_t i = 0; i < NOISE; i++)
+        plain.data[i] = (char)((seed = seed * UINT64_C(6364136223846793005) + 1) >> 56);
+    add_frame(&frame, plain.data, FRAME);
+    for (size_t i = 0; i < FRAMES; i++)
+        mt_buf_add(&raw, frame.data, frame.length);
+    status = decode_all(&raw, &plain, &decoded, &error);
+    assert_int_equal(status, MT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "expands more than 100 times, to more than 1 GiB"));
+    assert_in_range(decoded, MT_GIB - FRAME, MT_GIB + FRAME);
+    mt_buf_release(&plain);
+    mt_buf_release(&frame);
+    mt_buf_release(&raw);
+}
+
 static void test_files(void **state)
 {
     char path[] = "/tmp/memtrace-feed-XXXXXX", bytes[16];
@@ -190,11 +231,9 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_and_compressed),
-        cmocka_unit_test(test_start_stays_unread),
-        cmocka_unit_test(test_cut_and_damaged),
-        cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_plain_and_compressed), cmocka_unit_test(test_start_stays_unread),
+        cmocka_unit_test(test_cut_and_damaged),      cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_large_bomb),           cmocka_unit_test(test_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
