@@ -13,23 +13,25 @@ static void *find_nothing(void *handle, const char *name)
     return NULL;
 }
 
-/* Read by dlsym below. */
-MT_HIDDEN extern mt_dlsym_fn *mt_real_dlsym;
-mt_dlsym_fn *mt_real_dlsym;
+/* Read by dlsym below. Threads that are first at the same time write the same value. */
+MT_HIDDEN extern _Atomic(mt_dlsym_fn *) mt_real_dlsym;
+_Atomic(mt_dlsym_fn *) mt_real_dlsym;
 
 /* dlvsym is not interposed, so it finds the next dlsym; which version of it
  * there is depends on the age of libc. */
 mt_dlsym_fn *mt_find_real_dlsym(void)
 {
+    mt_dlsym_fn *known = atomic_load_explicit(&mt_real_dlsym, memory_order_relaxed);
     void *found;
 
-    if (mt_real_dlsym)
-        return mt_real_dlsym;
+    if (known)
+        return known;
     found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
     if (!found)
         found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
-    mt_real_dlsym = found ? (mt_dlsym_fn *)found : find_nothing;
-    return mt_real_dlsym;
+    known = found ? (mt_dlsym_fn *)found : find_nothing;
+    atomic_store_explicit(&mt_real_dlsym, known, memory_order_relaxed);
+    return known;
 }
 
 static void *libcuda(void)
