@@ -15,6 +15,9 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import thread_sanitizer  # pylint: disable=wrong-import-position
+
 ANSWERS = ["push 0", "push 1", "domain push 0", "library push 1", "pop 1", "domain pop 0",
            "id yes", "pop 0", "pop -1"]
 DEAF = ["push -2", "push -2", "domain push -2", "library push -2", "pop -2", "domain pop -2",
@@ -117,7 +120,8 @@ def with_real_headers(runner, compiler):
                             HERE / "nvtx_real_library.c", "-ldl"], check=True)
             subprocess.run([compiler, *flags, "-o", f"{out}/program",
                             HERE / "nvtx_real_program.c", f"{out}/libcopy.so", "-ldl"], check=True)
-            output, _, events, _ = runner.run(folder, [f"{out}/program"])
+            output, _, events, _ = runner.run(folder, [f"{out}/program"],
+                                              **thread_sanitizer.preload(runner.inject))
         expect(folder, "answers", output, ANSWERS)
         expect(folder, "events", story(events), STORY + ["pop across threads", "pop outer"])
         blocks = [f"{event['kind']} {event['size']}" for event in events

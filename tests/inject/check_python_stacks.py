@@ -17,6 +17,9 @@ import subprocess
 import sys
 import threading
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import thread_sanitizer  # pylint: disable=wrong-import-position
+
 ABSENT, UNCHECKED, CHECKED, OFF = range(4)
 STACK_MAX = 512
 
@@ -546,8 +549,10 @@ def main(path, wanted):
             print(f"{wanted[0]}: {compared} stacks compared")
         return 0
     failures = 0
+    environment = {**os.environ, **thread_sanitizer.preload(path)}
     for scenario in wanted or [s.__name__ for s in SCENARIOS]:
-        run = subprocess.run([sys.executable, *interpreter_options(), __file__, path, scenario])
+        run = subprocess.run([sys.executable, *interpreter_options(), __file__, path, scenario],
+                             env=environment)
         if run.returncode:
             print(f"{scenario}: exit status {run.returncode}", file=sys.stderr)
             failures += 1

@@ -17,11 +17,12 @@ static struct definition {
     char *payload;
     size_t bytes;
 } codes[MAX_DEFINITIONS], stacks[MAX_DEFINITIONS];
-static uint32_t code_count, stack_count;
+static _Atomic uint32_t code_count, stack_count;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static char facts[256], said[512];
 
-static uint32_t keep(struct definition *table, uint32_t *count, const void *payload, size_t bytes)
+static uint32_t keep(struct definition *table, _Atomic uint32_t *count, const void *payload,
+                     size_t bytes)
 {
     uint32_t id = 0;
 
@@ -230,7 +231,7 @@ double probe_bench(long calls)
            (double)calls;
 }
 
-static bool spins;
+static _Atomic bool spins;
 
 /* For a thread that goes on while the interpreter ends, and after it. */
 void probe_spin(void)
@@ -263,7 +264,8 @@ static void forked_child(void)
 {
     pthread_mutex_init(&table_lock, NULL);
     mt_python_source.forked();
-    code_count = stack_count = 0;
+    code_count = 0;
+    stack_count = 0;
     facts[0] = 0;
 }
 

@@ -29,8 +29,9 @@ def states(checks, *names):
 
 def all_there(bench):
     checks = ask(bench)
-    check(states(checks, "collector", "driver", "cupti", "nvtx", "python", "native", "tape")
-          == ["ok"] * 7, f"{checks}")
+    check(states(checks, "collector", "driver", "cupti", "nvtx", "native", "tape") == ["ok"] * 6, f"{checks}")
+    # The Python that doctor starts cannot load what needs the runtime of ThreadSanitizer.
+    check(bench.preload or checks["python"]["state"] == "ok", f"{checks}")
     check("80.0 GiB" in checks["driver"]["text"] and "13.0" in checks["cupti"]["text"], f"{checks}")
 
 

@@ -62,7 +62,7 @@ def launcher_that_asks(bench):
     """It counts the devices and asks for their names, as torchrun does: the trace is its child's."""
     script = python_script(bench, ASK)
     for cupti in ("", "none"):
-        done = bench.record("python3", script, bench.recorded, "exit", "0",
+        done = bench.record(sys.executable, script, bench.recorded, "exit", "0",
                             environment=bench.environment(MEMTRACE_CUPTI=cupti))
         check(done.returncode == 0, f"{cupti}: {done}")
         trace = only(bench.traces())
@@ -76,7 +76,7 @@ def workers_without_gpu(bench):
     for method in ("fork", "forkserver", "spawn"):
         script = python_script(bench, POOL.replace("METHOD", method).replace("BEFORE", "use_gpu()")
                                .replace("WORK", "work"))
-        done = bench.record("python3", script)
+        done = bench.record(sys.executable, script)
         check(done.returncode == 0 and done.stdout == b"2470\n", f"{method}: {done}")
         bench.check_whole(only(bench.traces()))
         remove_traces(bench, "script.py")
@@ -87,7 +87,7 @@ def workers_with_gpu(bench):
     for method in ("fork", "forkserver", "spawn"):
         script = python_script(bench, POOL.replace("METHOD", method).replace("BEFORE", "pass")
                                .replace("WORK", "work_on_gpu"))
-        done = bench.record("python3", script)
+        done = bench.record(sys.executable, script)
         check(done.returncode == 0 and done.stdout == b"20\n", f"{method}: {done}")
         check(1 <= len(bench.traces()) <= 4, f"{method}: {bench.traces()}")
         for trace in bench.traces():
@@ -108,7 +108,7 @@ if child == 0:
     os._exit(5)
 assert os.waitpid(child, 0)[1] == 5 << 8
 """)
-    done = bench.record("python3", script)
+    done = bench.record(sys.executable, script)
     check(done.returncode == 0, f"{done}")
     check(len(bench.traces()) == 3, f"{bench.traces()}")
     for trace in bench.traces():

@@ -8,6 +8,9 @@ import sys
 import tempfile
 import traceback
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import thread_sanitizer  # pylint: disable=wrong-import-position
+
 LIMIT_SECONDS = 60
 REAL = os.environ.get("MEMTRACE_TEST_DEVICE") == "gpu"
 
@@ -21,6 +24,7 @@ class Bench:
         self.recorded = str(self.build / "tests" / "recorded")
         self.static = str(self.build / "tests" / "recorded_static")
         self.work = pathlib.Path(work)
+        self.preload = thread_sanitizer.preload(self.build / "libmemtrace-inject.so")
 
     def environment(self, **more):
         kept = {name: value for name, value in os.environ.items()
@@ -33,8 +37,11 @@ class Bench:
         return kept
 
     def run(self, *command, stdin=b"", environment=None, **more):
-        return subprocess.run([str(word) for word in command], cwd=more.pop("cwd", self.work),
-                              env=environment or self.environment(), input=stdin,
+        words = [str(word) for word in command]
+        environment = environment or self.environment()
+        if sys.executable in words:
+            environment.update(self.preload)
+        return subprocess.run(words, cwd=more.pop("cwd", self.work), env=environment, input=stdin,
                               capture_output=True, timeout=LIMIT_SECONDS, **more)
 
     def start(self, *command, **more):

@@ -41,6 +41,15 @@ def is_running(pid):
         return False
 
 
+def wait_until_written(tape):
+    """All events are in the file: none has come for some periods of the writer."""
+    before, after = -1, 0
+    while not after or before != after:
+        before = after
+        time.sleep(0.3)
+        after = commit_of(tape)[2]
+
+
 def leave(bench, name="run.trace.zst"):
     """Kills `memtrace record` and its command: the trace, with its tape beside it, of a
     process that made three allocations."""
@@ -53,7 +62,7 @@ def leave(bench, name="run.trace.zst"):
         check(process.poll() is None, f"it ended: {process.returncode}")
         time.sleep(0.001)
     child = command_of(process, "recorded")
-    time.sleep(0.3)  # all five events are in the file
+    wait_until_written(tape)
     process.kill()
     process.wait(timeout=60)
     os.kill(child, signal.SIGKILL)
