@@ -153,6 +153,12 @@ static enum mt_status make_policy(struct replay *replay, struct mt_lane *lane,
     return status;
 }
 
+/* State at the start of the trace. That the cache was emptied is none, whatever its flags say. */
+static bool is_initial(const struct mt_event *event)
+{
+    return (event->flags & MT_EVENT_INITIAL) && event->kind != MT_EVENT_EMPTY_CACHE;
+}
+
 static enum mt_status open_lane(struct replay *replay, const struct mt_event *first,
                                 struct mt_error *error)
 {
@@ -168,7 +174,7 @@ static enum mt_status open_lane(struct replay *replay, const struct mt_event *fi
     if (!lane)
         return MT_ERR_MEMORY;
     replay->lanes[device] = lane;
-    lane->is_restored = !(first->flags & MT_EVENT_INITIAL) || first->kind == MT_EVENT_EMPTY_CACHE;
+    lane->is_restored = !is_initial(first);
     result = &replay->summary->devices[replay->summary->device_count++];
     result->device = device;
     result->has_events = true;
@@ -248,7 +254,7 @@ static enum mt_status resolve_group(struct replay *replay, struct mt_lane *lane,
         const struct mt_event *next = mt_window_peek(&replay->window, ahead, &status, error);
         if (!next)
             break;
-        if (next->device != event.device || (next->flags & MT_EVENT_INITIAL))
+        if (next->device != event.device || is_initial(next))
             continue;
         if (mt_event_is_segment(next))
             status = mt_lane_offer(lane, next);
@@ -280,7 +286,7 @@ static enum mt_status replay_memory(struct replay *replay, struct mt_event *even
                                     struct mt_lane *lane, struct mt_replay_view *view,
                                     struct mt_error *error)
 {
-    if (event->flags & MT_EVENT_INITIAL) {
+    if (is_initial(event)) {
         replay->restoring = true;
         return mt_lane_restore(lane, event,
                                event->kind == MT_EVENT_ALLOC ? replay->allocations - 1 : 0, view);
@@ -373,8 +379,7 @@ static enum mt_status replay_event(struct replay *replay, struct mt_event *event
 
     if (event->kind == MT_EVENT_ALLOC) /* its number, also if no lane simulates it */
         view.allocation = replay->allocations++;
-    if (replay->restoring &&
-        (!(event->flags & MT_EVENT_INITIAL) || event->kind == MT_EVENT_EMPTY_CACHE))
+    if (replay->restoring && !is_initial(event))
         status = finish_restoring(replay);
     if (event->device >= MT_MAX_DEVICES && mt_event_is_memory(event))
         leave_out(replay, event->device);

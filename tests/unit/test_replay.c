@@ -381,6 +381,22 @@ static void late_initial_events_are_not_restored(void **unused)
     assert_int_equal(result->counters.reserved.now, 22 * MT_MIB);
 }
 
+/* Looking ahead passed over the second flush, and served the request for both. */
+static void flushes_are_never_initial(void **unused)
+{
+    struct mt_replay_options options = {.policy = "pytorch"};
+    struct mt_event events[] = {event(MT_EVENT_EMPTY_CACHE, 0, 0),
+                                event(MT_EVENT_EMPTY_CACHE, 0, 0),
+                                event(MT_EVENT_ALLOC, BASE, 2 * MT_MIB)};
+    const struct mt_replay_result *result;
+
+    (void)unused;
+    events[0].flags = events[1].flags = MT_EVENT_INITIAL;
+    result = replay(events, MT_ARRAY_LEN(events), 8, &options);
+    assert_int_equal(result->counters.allocated.peak, 2 * MT_MIB);
+    assert_int_equal(result->counters.reserved.peak, 20 * MT_MIB);
+}
+
 static void bad_policies_are_refused(void **unused)
 {
     static const char *const bad[] = {"",
@@ -438,6 +454,7 @@ int main(void)
         cmocka_unit_test(state_at_the_start_is_restored),
         cmocka_unit_test(an_initial_segment_of_no_bytes_holds_nothing),
         cmocka_unit_test(late_initial_events_are_not_restored),
+        cmocka_unit_test(flushes_are_never_initial),
         cmocka_unit_test(bad_policies_are_refused),
         cmocka_unit_test(an_empty_trace_has_no_devices),
     };
