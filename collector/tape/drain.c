@@ -1,6 +1,10 @@
-/* See drain.h. Numbers are dense, so ordering the events of all slots is no
- * sorting: the event with number n lies at place n - next of a window. A place
- * that stays empty is a thread between taking a number and committing. */
+/* See drain.h. Numbers are dense, so the events of all slots need no sorting:
+ * the event with number n goes to place n - next of a window. A place stays
+ * empty while its thread is between taking the number and committing the event.
+ *
+ * Every number that the process took ends up in the trace as an event or in a
+ * count of missing ones. An event that breaks the numbering (its number was never
+ * taken, or another event has it) is counted as damage. */
 #include "drain.h"
 
 #include <stdlib.h>
@@ -18,10 +22,12 @@ struct mt_drain {
     uint32_t *taken;       /* events passed, by slot */
     uint32_t *seen;        /* committed when this pass began: their definitions are known */
     uint64_t next_raw;     /* number of the next event */
+    uint64_t end_raw;      /* numbers taken by the process when this pass began */
+    uint64_t unmatched;    /* numbers passed whose event was not taken from its slot (yet) */
     uint64_t next_seq;     /* in the trace */
     bool definitions_told; /* that some have no room */
     uint64_t dropped;      /* said so far */
-    uint64_t damaged;      /* events that only a damaged tape has: not said yet */
+    uint64_t damaged;      /* events that only a damaged tape has, not said yet */
     uint64_t last_t_ns;
     const struct mt_raw_event **window;
     uint32_t *threads; /* of the window: number of the thread */
@@ -107,13 +113,15 @@ static size_t count_left(const struct mt_drain *drain)
     return count;
 }
 
-/* Looks at all slots once: what is committed later belongs to a later pass. */
+/* Looks at all slots once: what is committed later belongs to a later pass. A thread takes its
+ * number before it commits, so next_seq is read after the slots. */
 static size_t look(struct mt_drain *drain)
 {
     uint32_t i;
 
     for (i = 0; i < drain->tape->slot_count; i++)
         drain->seen[i] = committed_in(mt_tape_slot(drain->tape, i));
+    drain->end_raw = atomic_load(&drain->tape->next_seq);
     return count_left(drain);
 }
 
@@ -130,9 +138,14 @@ static enum mt_status make_window(struct mt_drain *drain, size_t count)
     return MT_OK;
 }
 
-/* Lays the events of a slot into the window, from the first one not taken to
- * the first one beyond it. Events of before (a dead process had written them
- * already, or they were given up) are taken without a place. */
+/* Can the event still get a place? Not if its number is passed or was never taken. */
+static bool has_place(const struct mt_drain *drain, const struct mt_raw_event *event)
+{
+    return event->seq >= drain->next_raw && event->seq < drain->end_raw;
+}
+
+/* Lays the events of a slot into the window, from the first one not taken to the
+ * first one beyond it. Of two events with one number the first keeps the place. */
 static void lay_slot(struct mt_drain *drain, uint32_t index, size_t window)
 {
     const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
@@ -141,26 +154,36 @@ static void lay_slot(struct mt_drain *drain, uint32_t index, size_t window)
     for (i = drain->taken[index]; i < drain->seen[index]; i++) {
         const struct mt_raw_event *event = &slot->events[i];
         uint64_t place = event->seq - drain->next_raw;
-        if (event->seq < drain->next_raw)
+        if (!has_place(drain, event))
             continue;
         if (place >= window)
             break;
+        if (drain->window[place])
+            continue;
         drain->window[place] = event;
         drain->threads[place] = slot->thread;
     }
 }
 
-/* The numbers below next_raw are passed: so many events of each slot. */
-static void advance_slots(struct mt_drain *drain)
+/* Takes the events of each slot up to the first one that still waits. Returns how many of them
+ * have no number of their own. An event whose number was given up before it came has one: it is
+ * counted as missing already. */
+static uint64_t advance_slots(struct mt_drain *drain)
 {
+    uint64_t taken = 0, matched;
     uint32_t index;
 
     for (index = 0; index < drain->tape->slot_count; index++) {
         const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
+        uint32_t before = drain->taken[index];
         while (drain->taken[index] < drain->seen[index] &&
-               slot->events[drain->taken[index]].seq < drain->next_raw)
+               !has_place(drain, &slot->events[drain->taken[index]]))
             drain->taken[index]++;
+        taken += drain->taken[index] - before;
     }
+    matched = mt_min_u64(taken, drain->unmatched);
+    drain->unmatched -= matched;
+    return taken - matched;
 }
 
 /* ---- one event -------------------------------------------------------- */
@@ -252,6 +275,13 @@ static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
     return status;
 }
 
+/* Said in the trace at the end of the pass. */
+static void count_damaged(struct mt_drain *drain, uint64_t count, struct mt_drain_result *result)
+{
+    drain->damaged += count;
+    result->missing += count;
+}
+
 static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
                               const struct mt_raw_event *raw, uint32_t thread,
                               struct mt_drain_result *result, struct mt_error *error)
@@ -260,8 +290,7 @@ static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
     enum mt_status status;
 
     if (!raw->kind || raw->kind >= MT_EVENT_KIND_COUNT || raw->kind == MT_EVENT_END) {
-        drain->damaged++;
-        result->missing++;
+        count_damaged(drain, 1, result);
         return MT_OK;
     }
     status = resolve(drain, raw, thread, &event);
@@ -290,6 +319,7 @@ static enum mt_status say_dropped(struct mt_drain *drain, struct mt_writer *writ
 /* ---- a pass ----------------------------------------------------------- */
 
 static const char ended_while_recording[] = "the process ended while they were recorded";
+static const char tape_is_damaged[] = "the tape is damaged";
 
 static void take_clock(struct mt_drain *drain)
 {
@@ -315,7 +345,8 @@ static enum mt_status pass_window(struct mt_drain *drain, struct mt_writer *writ
         if (status != MT_OK)
             return status;
     }
-    advance_slots(drain);
+    drain->unmatched += place;
+    count_damaged(drain, advance_slots(drain), result);
     return MT_OK;
 }
 
@@ -362,7 +393,7 @@ static enum mt_status say_new_drops(struct mt_drain *drain, struct mt_writer *wr
     }
     if (drain->damaged) {
         enum mt_status status =
-            say_dropped(drain, writer, drain->damaged, "the tape is damaged", result, error);
+            say_dropped(drain, writer, drain->damaged, tape_is_damaged, result, error);
         if (status != MT_OK)
             return status;
         drain->damaged = 0;
@@ -413,6 +444,7 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
 
     if (lowest == UINT64_MAX)
         return MT_OK;
+    drain->unmatched += lowest - drain->next_raw;
     status =
         skip_to(drain, writer, lowest, "a thread left off while recording them", result, error);
     return status == MT_OK ? pass_dense(drain, writer, result, error) : status;
@@ -420,11 +452,14 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
 
 /* ---- a dead tape ------------------------------------------------------ */
 
+/* Two events of one number are in order of their places, for the same answer each time. */
 static int by_number(const void *a, const void *b)
 {
-    const struct mt_raw_event *const *left = a, *const *right = b;
+    const struct mt_raw_event *left = *(const struct mt_raw_event *const *)a;
+    const struct mt_raw_event *right = *(const struct mt_raw_event *const *)b;
 
-    return ((*left)->seq > (*right)->seq) - ((*left)->seq < (*right)->seq);
+    return left->seq != right->seq ? (left->seq > right->seq) - (left->seq < right->seq)
+                                   : (left > right) - (left < right);
 }
 
 static uint32_t thread_of(const struct mt_drain *drain, const struct mt_raw_event *event)
@@ -451,23 +486,26 @@ static void take_all(struct mt_drain *drain)
         qsort(drain->window, count, sizeof(void *), by_number);
 }
 
-/* Numbers behind the last event: taken, but never committed. */
-static enum mt_status pass_end(struct mt_drain *drain, struct mt_writer *writer,
-                               struct mt_drain_result *result, struct mt_error *error)
+/* A dead process left at most one gap a thread; further ones are damage. */
+static enum mt_status skip_dead(struct mt_drain *drain, struct mt_writer *writer, uint64_t until,
+                                uint32_t *gaps, struct mt_drain_result *result,
+                                struct mt_error *error)
 {
-    uint64_t next_seq = atomic_load(&drain->tape->next_seq);
+    const char *why;
 
-    return next_seq > drain->next_raw
-               ? skip_to(drain, writer, next_seq, ended_while_recording, result, error)
-               : MT_OK;
+    if (until <= drain->next_raw)
+        return MT_OK;
+    why = (*gaps)++ < drain->tape->slot_count ? ended_while_recording : tape_is_damaged;
+    return skip_to(drain, writer, until, why, result, error);
 }
 
-/* A dead process left at most one gap a thread; more are damage. Its numbers may be
- * anything, so they are sorted: as many passes as gaps would be quadratic. */
+/* Its numbers may be anything, so they are sorted: as many passes as gaps would be quadratic.
+ * Events below the first number are in the trace already, or were given up. */
 static enum mt_status pass_dead(struct mt_drain *drain, struct mt_writer *writer,
                                 struct mt_drain_result *result, struct mt_error *error)
 {
-    uint32_t gaps_left = drain->tape->slot_count;
+    const uint64_t first = drain->next_raw;
+    uint32_t gaps = 0;
     size_t window, i;
     enum mt_status status = begin_window(drain, &window, error);
 
@@ -475,17 +513,19 @@ static enum mt_status pass_dead(struct mt_drain *drain, struct mt_writer *writer
         take_all(drain);
     for (i = 0; i < window && status == MT_OK; i++) {
         const struct mt_raw_event *event = drain->window[i];
-        if (event->seq < drain->next_raw)
-            continue; /* in the trace already, or a second one of this number */
-        if (event->seq > drain->next_raw && !gaps_left--)
-            return say_dropped(drain, writer, window - i, "the tape is damaged", result, error);
-        if (event->seq > drain->next_raw)
-            status = skip_to(drain, writer, event->seq, ended_while_recording, result, error);
+        if (event->seq < first)
+            continue;
+        if (!has_place(drain, event)) {
+            count_damaged(drain, 1, result);
+            continue;
+        }
+        status = skip_dead(drain, writer, event->seq, &gaps, result, error);
         drain->next_raw = event->seq + 1;
         if (status == MT_OK)
             status = pass_on(drain, writer, event, thread_of(drain, event), result, error);
     }
-    return status == MT_OK ? pass_end(drain, writer, result, error) : status;
+    return status == MT_OK ? skip_dead(drain, writer, drain->end_raw, &gaps, result, error)
+                           : status;
 }
 
 enum mt_status mt_drain_pass(struct mt_drain *drain, struct mt_writer *writer,

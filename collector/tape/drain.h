@@ -1,6 +1,6 @@
 /* Tape -> trace: takes committed raw events in their global order, resolves
- * what they refer to, and adds them to a writer. Used by the writer thread of
- * the traced process, and by whoever recovers a dead process's tape. */
+ * what they refer to, and adds them to a writer. The writer thread of the traced
+ * process uses it, and so does the recovery of a dead process's tape. */
 #ifndef MT_COLLECTOR_DRAIN_H
 #define MT_COLLECTOR_DRAIN_H
 
@@ -19,7 +19,8 @@ enum mt_drain_mode {
 
 struct mt_drain_result {
     uint64_t events;  /* added to the writer by this pass */
-    uint64_t missing; /* numbers without an event, passed over (SKIP, DEAD) */
+    uint64_t missing; /* numbers passed without an event, and damaged events: all of
+                         them are said in the trace */
     uint64_t waiting; /* committed events behind a number that is not (LIVE) */
 };
 
@@ -35,7 +36,7 @@ void mt_drain_free(struct mt_drain *drain); /* NULL is fine */
  * mt_drain_header. */
 enum mt_status mt_drain_definitions(struct mt_drain *drain, bool *header_changed) MT_MUST_USE;
 
-/* Header facts as far as the tape tells them; others stay. Strings live until
+/* Sets the header facts that the tape holds; others stay. Strings live until
  * the next mt_drain_definitions. */
 void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header);
 

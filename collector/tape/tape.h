@@ -1,8 +1,8 @@
 /* The tape: a memory-mapped file in which a traced process leaves what it has
  * not written to its trace yet. Threads append raw events to slots of their
- * own; names, stacks and code objects go to one append-only log. Whoever maps
- * the tape (the writer thread of that process, or memtrace after the process
- * was killed) finds everything that was committed: the page cache outlives the
+ * own; names, stacks and code objects go to one append-only log. A reader of the
+ * tape (the writer thread of that process, or memtrace after the process was
+ * killed) finds everything that was committed: the page cache outlives the
  * process.
  *
  *     header | slots | definitions (append-only log)
@@ -36,13 +36,13 @@ enum mt_raw_heap {
     MT_RAW_RESERVED,   /* "driver:reserved": address ranges without memory */
     MT_RAW_MAPPED,     /* "driver:mapped": where physical memory is mapped; aux = its handle */
     MT_RAW_IMPORTED,   /* "driver:imported": another process owns it */
-    MT_RAW_USER,       /* "user": sub-allocations that NVTX's memory extension tells of */
+    MT_RAW_USER,       /* "user": sub-allocations that NVTX's memory extension reports */
     MT_RAW_HEAP_COUNT
 };
 
 /* 64 bytes: one cache line. Sources fill in everything but seq and ticks. */
 struct mt_raw_event {
-    uint64_t seq;   /* global order; dense but where a thread died in between */
+    uint64_t seq;   /* global order; dense, except where a thread died in between */
     uint64_t ticks; /* of ticks.h */
     uint64_t addr;
     uint64_t size_bytes;

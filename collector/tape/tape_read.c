@@ -73,8 +73,16 @@ static bool commit_is_sound(const struct mt_tape *tape)
     const struct mt_tape_commit *commit = &tape->commits[atomic_load(&tape->current_commit) & 1u];
 
     return commit->events_written <= MT_MAX_SEQ && commit->next_raw <= MT_MAX_SEQ &&
+           commit->dropped_written <= MT_MAX_SEQ &&
            (commit->trace_bytes ||
             !(commit->events_written | commit->next_raw | commit->dropped_written));
+}
+
+/* No process counts as far as that: beyond it, sums of what is missing could overflow. */
+static bool counts_are_sound(const struct mt_tape *tape)
+{
+    return atomic_load(&tape->next_seq) <= MT_MAX_SEQ &&
+           atomic_load(&tape->dropped_events) <= MT_MAX_SEQ;
 }
 
 static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
@@ -83,7 +91,7 @@ static bool is_sound(const struct mt_tape *tape, uint64_t file_bytes)
 
     if (tape->slots_offset != MT_TAPE_PAGE_BYTES || tape->slot_count < MT_TAPE_MIN_SLOTS ||
         tape->slot_count > MT_TAPE_MAX_SLOTS || tape->file_bytes != file_bytes ||
-        !tape->recording_id || !commit_is_sound(tape))
+        !tape->recording_id || !counts_are_sound(tape) || !commit_is_sound(tape))
         return false;
     slots_end = MT_TAPE_PAGE_BYTES + (uint64_t)tape->slot_count * MT_SLOT_BYTES;
     return tape->definitions_offset == slots_end && file_bytes > slots_end &&

@@ -122,6 +122,43 @@ static void commits_out_of_bounds(void **state)
     unlink(left.path);
 }
 
+/* ---- the counters ----------------------------------------------------- */
+
+static void take_numbers_without_end(struct mt_tape *tape)
+{
+    atomic_store(&tape->next_seq, MT_MAX_SEQ + 1);
+}
+
+static void drop_without_end(struct mt_tape *tape)
+{
+    atomic_store(&tape->dropped_events, MT_MAX_SEQ + 1);
+}
+
+static void say_drops_without_end(struct mt_tape *tape)
+{
+    tape->commits[0] =
+        (struct mt_tape_commit){.trace_bytes = 100, .dropped_written = MT_MAX_SEQ + 1};
+}
+
+static void count_to_the_end(struct mt_tape *tape)
+{
+    atomic_store(&tape->next_seq, MT_MAX_SEQ);
+    atomic_store(&tape->dropped_events, MT_MAX_SEQ);
+}
+
+static void counters_out_of_bounds(void **state)
+{
+    struct left left;
+
+    (void)state;
+    check_refused(take_numbers_without_end);
+    check_refused(drop_without_end);
+    check_refused(say_drops_without_end);
+    leave(&left, count_to_the_end);
+    assert_int_equal(read_tape(&left), MT_OK);
+    unlink(left.path);
+}
+
 /* ---- is it in use? ---------------------------------------------------- */
 
 /* What nobody can tell counts as in use. */
@@ -173,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commits_out_of_bounds),
+        cmocka_unit_test(counters_out_of_bounds),
         cmocka_unit_test(lock_that_cannot_be_read),
         cmocka_unit_test(memory_counts),
     };
