@@ -5,15 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "io.h"
 #include "memory_failure.h"
 
-enum { FLUSH_BYTES = 256 * 1024, MOST_NAMES = 64 };
+enum { FLUSH_BYTES = 256 * 1024 };
 
 static enum mt_status fail_errno(struct mt_error *error)
 {
@@ -59,91 +57,20 @@ enum mt_status mt_make_folders(const char *path, struct mt_error *error)
     return status;
 }
 
-/* The folder part of a path with its slash, and what follows it. */
-static size_t folder_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? (size_t)(slash - path) + 1 : 0;
-}
-
 static enum mt_status make_folder_of(const char *path, struct mt_error *error)
 {
-    char *folder = strndup(path, folder_length(path));
+    char *folder = strndup(path, mt_folder_length(path));
     enum mt_status status = folder ? mt_make_folders(folder, error) : fail_errno(error);
 
     free(folder);
     return status;
 }
 
-/* ---- the temporary file ------------------------------------------------------- */
-
-/* Names must not collide; they need not be secret, since O_EXCL decides. */
-static uint64_t random_number(void)
-{
-    struct timespec now = {0};
-    uint64_t number;
-
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == (ssize_t)sizeof number)
-        return number;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 16 ^
-           (uint64_t)(uintptr_t)&now;
-}
-
-/* A signal between the two must not leave the file behind, so that the list has it first. The
- * name is random: a file of that name is nobody else's. */
-static int open_listed(struct mt_unfinished *list, char *name, mode_t mode, bool *is_ours)
-{
-    int fd;
-
-    if (list)
-        mt_unfinished_add(list, name);
-    fd = mt_io_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-    *is_ours = fd >= 0 || !list || mt_unfinished_take(list, name);
-    return fd;
-}
-
-static enum mt_status open_temporary(struct mt_output *output, struct mt_error *error)
-{
-    const char *path = output->target.path;
-    size_t folder = folder_length(path), bytes = folder + sizeof ".memtrace-0123456789abcdef.tmp";
-    char *name = malloc(bytes);
-    bool is_ours = true; /* else a signal handler has it, and the process is about to end */
-
-    for (int i = 0; name && is_ours && output->fd < 0 && i < MOST_NAMES; i++) {
-        (void)snprintf(name, bytes, "%.*s.memtrace-%016llx.tmp", (int)folder, path,
-                       (unsigned long long)random_number());
-        output->fd = open_listed(output->rules->unfinished, name, output->target.mode, &is_ours);
-        if (output->fd < 0 && errno != EEXIST)
-            break;
-    }
-    if (output->fd < 0) {
-        enum mt_status status = fail_errno(error);
-
-        if (is_ours)
-            free(name);
-        return status;
-    }
-    output->temporary = name;
-    return MT_OK;
-}
-
-static void forget_temporary(struct mt_output *output)
-{
-    struct mt_unfinished *list = output->rules->unfinished;
-
-    if (!list || mt_unfinished_take(list, output->temporary))
-        free(output->temporary);
-    output->temporary = NULL;
-}
-
 /* ---- writing ------------------------------------------------------------------ */
 
 static void release(struct mt_output *output)
 {
-    if (output->temporary)
-        forget_temporary(output);
+    mt_temporary_discard(&output->temporary);
     free(output->target.path);
     mt_buf_release(&output->pending);
     output->target = (struct mt_output_target){.fd = -1};
@@ -156,13 +83,17 @@ enum mt_status mt_output_open(struct mt_output *output, const char *path,
 {
     enum mt_status status;
 
-    *output = (struct mt_output){.fd = -1, .path = path, .rules = rules};
+    *output =
+        (struct mt_output){.fd = -1, .path = path, .rules = rules, .temporary = MT_TEMPORARY_NONE};
     status = mt_output_target_find(path, rules, &output->target, error);
     output->fd = output->target.fd;
     if (status == MT_OK && output->target.path)
         status = make_folder_of(output->target.path, error);
     if (status == MT_OK && output->target.path)
-        status = open_temporary(output, error);
+        status = mt_temporary_open(&output->temporary, output->target.path, output->target.mode,
+                                   rules->unfinished, error);
+    if (status == MT_OK && output->target.path)
+        output->fd = output->temporary.fd;
     if (status != MT_OK)
         release(output);
     return status;
@@ -214,7 +145,7 @@ static bool cut(int fd)
 
 bool mt_output_restart(struct mt_output *output)
 {
-    if (!output->temporary || output->failure.status != MT_OK)
+    if (!output->temporary.path || output->failure.status != MT_OK)
         return false;
     output->pending.length = 0;
     output->bytes = 0;
@@ -222,23 +153,6 @@ bool mt_output_restart(struct mt_output *output)
 }
 
 /* ---- the end -------------------------------------------------------------------- */
-
-bool mt_output_synchronize_folder(const char *path)
-{
-    size_t length = folder_length(path);
-    char *folder = length ? strndup(path, length) : strdup(".");
-    int fd = folder ? mt_io_open(folder, O_RDONLY | O_DIRECTORY, 0) : -1;
-    bool ok = fd >= 0 && mt_io_synchronize(fd);
-    int why = errno;
-
-    if (fd >= 0)
-        (void)mt_io_close(fd);
-    else if (folder && (why == EACCES || why == EPERM))
-        ok = true; /* a folder that may be written and not read cannot be synchronized */
-    free(folder);
-    errno = why;
-    return ok;
-}
 
 /* Everything that can fail while the target is still untouched. */
 static bool complete(struct mt_output *output)
@@ -249,9 +163,9 @@ static bool complete(struct mt_output *output)
     /* mkdir and open apply the umask. Without the old mode the new file is only narrower. */
     if (ok && target->keeps_mode)
         (void)fchmod(output->fd, target->mode);
-    if (ok && output->temporary && output->rules->is_durable)
+    if (ok && target->path && output->rules->is_durable)
         ok = mt_io_synchronize(output->fd) || fail(output);
-    closed = mt_io_close(output->fd);
+    closed = target->path ? mt_temporary_close(&output->temporary) : mt_io_close(output->fd);
     output->fd = -1;
     return ok && (closed || fail(output));
 }
@@ -261,7 +175,7 @@ static enum mt_status put_in_place(struct mt_output *output, struct mt_error *er
     enum mt_status status =
         mt_output_target_recheck(output->path, output->rules, &output->target, error);
 
-    if (status == MT_OK && !mt_io_rename(output->temporary, output->target.path))
+    if (status == MT_OK && !mt_temporary_rename(&output->temporary, output->target.path))
         status = fail_errno(error);
     return status;
 }
@@ -281,13 +195,13 @@ enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error
         mt_output_abandon(output);
         return status;
     }
-    status = output->temporary ? put_in_place(output, error) : MT_OK;
+    status = output->target.path ? put_in_place(output, error) : MT_OK;
     if (status != MT_OK) {
         mt_output_abandon(output);
         return status;
     }
-    if (output->temporary && output->rules->is_durable &&
-        !mt_output_synchronize_folder(output->target.path))
+    if (output->target.path && output->rules->is_durable &&
+        !mt_synchronize_folder_of(output->target.path))
         status = fail_errno(error);
     release(output);
     return status;
@@ -295,10 +209,8 @@ enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error
 
 void mt_output_abandon(struct mt_output *output)
 {
-    if (output->fd >= 0)
+    if (output->fd >= 0 && output->fd != output->temporary.fd)
         (void)mt_io_close(output->fd);
-    if (output->temporary)
-        (void)unlink(output->temporary);
     if (output->rules)
         release(output);
 }

@@ -1,5 +1,5 @@
-/* The one way in which a result reaches the file system. The bytes go to a hidden temporary file
- * in the folder of the target; only when all of them are written and checked does a rename put
+/* The one way in which a result reaches the file system. The bytes go to a temporary file beside
+ * the target (temporary_file.h); only when all of them are written and checked does a rename put
  * them under the target's name. Whatever fails, the target is what it was before, and the
  * temporary file is removed. What cannot be replaced by a rename (standard output, pipes, devices)
  * is written through. output_target.h has the rules about what may be replaced.
@@ -17,6 +17,7 @@
 
 #include "buf.h"
 #include "output_target.h"
+#include "temporary_file.h"
 
 struct mt_output {
     int fd;         /* for callers that write themselves, before any mt_output_add */
@@ -25,7 +26,7 @@ struct mt_output {
     const char *path;
     const struct mt_output_rules *rules;
     struct mt_output_target target;
-    char *temporary; /* NULL: written through */
+    struct mt_temporary temporary; /* path NULL: written through */
     struct mt_buf pending;
     struct mt_error failure; /* the first one; status MT_OK = none */
 };
@@ -53,10 +54,6 @@ void mt_output_abandon(struct mt_output *output);
 enum mt_status mt_output_write(const char *path, const struct mt_output_rules *rules,
                                const void *bytes, size_t length,
                                struct mt_error *error) MT_MUST_USE;
-
-/* A rename is on the disk once its folder is: synchronizes the folder that `path` lies in. false:
- * errno says why. */
-bool mt_output_synchronize_folder(const char *path);
 
 /* Makes a folder and those above it, as mkdir -p does. One that exists is fine. */
 enum mt_status mt_make_folders(const char *path, struct mt_error *error) MT_MUST_USE;

@@ -15,6 +15,7 @@
 #include "manifest.h"
 #include "memory_limit.h"
 #include "probe_cupti.h"
+#include "outputs.h"
 #include "program_kind.h"
 #include "record_output.h"
 #include "redaction.h"
@@ -376,6 +377,9 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
 {
     struct mt_buf out = {0};
     struct mt_json json;
+    struct mt_trace_end_options options = {.redaction =
+                                               recording->redact ? &recording->redaction : NULL,
+                                           .unfinished = mt_outputs_unfinished()};
     struct mt_trace_end end;
     uint64_t last_ms = now_ms() + PATIENCE_MS, now;
     bool complete = true, redacted = true;
@@ -385,8 +389,8 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
         json_begin(recording, &json, &out);
     for (i = 0; i < count; i++) {
         now = now_ms();
-        mt_trace_end(&end, traces[i], now < last_ms ? (unsigned)(last_ms - now) : 0,
-                     recording->redact ? &recording->redaction : NULL);
+        options.patience_ms = now < last_ms ? (unsigned)(last_ms - now) : 0;
+        mt_trace_end(&end, traces[i], &options);
         redacted &= end.redaction_error.status == MT_OK;
         complete &= mt_trace_end_is_complete(&end) && redacted;
         if (recording->json) {

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "cli.h"
+#include "memory_limit.h"
+#include "outputs.h"
 #include "record_output.h"
 #include "tape_file.h"
-#include "memory_limit.h"
 
 enum {
     MAX_FILES = 4096,
@@ -53,6 +54,8 @@ static void say_line(const char *trace, const struct mt_buf *lines)
 static int recover_one(const char *path, const struct mt_common *common, struct mt_buf *out,
                        struct mt_json *json)
 {
+    const struct mt_trace_end_options options = {.patience_ms = PATIENCE_MS,
+                                                 .unfinished = mt_outputs_unfinished()};
     struct mt_buf line = {0};
     struct mt_trace_end end;
     char trace[4096];
@@ -62,7 +65,7 @@ static int recover_one(const char *path, const struct mt_common *common, struct 
         mt_say("'%.80s...': the path is too long", path);
         return MT_EXIT_INPUT;
     }
-    mt_trace_end(&end, trace, PATIENCE_MS, NULL);
+    mt_trace_end(&end, trace, &options);
     code = exit_code_of(&end, common->strict);
     mt_add_trace_end(&line, &end, "", common->quiet);
     if (end.state == MT_TRACE_RUNNING || end.state == MT_TRACE_FAILED ||

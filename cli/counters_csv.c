@@ -64,7 +64,8 @@ static enum mt_status add_row(void *context, const struct mt_event *event,
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv)
 {
     /* What went through a pipe cannot be taken back. */
-    struct mt_replay_observer observer = {csv, add_row, csv->output.temporary ? restart : NULL};
+    struct mt_replay_observer observer = {csv, add_row,
+                                          csv->output.temporary.path ? restart : NULL};
 
     return observer;
 }

@@ -11,6 +11,11 @@
 /* The one variable of the program that is not constant: a signal handler gets no argument. */
 static struct mt_unfinished unfinished;
 
+struct mt_unfinished *mt_outputs_unfinished(void)
+{
+    return &unfinished;
+}
+
 static void die_tidily(int number)
 {
     mt_unfinished_unlink(&unfinished);

@@ -45,6 +45,9 @@ int mt_report_output_error(const char *path, const struct mt_error *error);
 /* "memtrace: cannot draw 'what': <error>" and the exit code for it. */
 int mt_report_drawing_error(const char *what, const struct mt_error *error);
 
+/* The temporary files that a fatal signal removes. */
+struct mt_unfinished *mt_outputs_unfinished(void);
+
 /* From here on, a fatal signal removes temporary files before it ends the program, and a file
  * beyond the limit of its size is an error, not a signal. */
 void mt_outputs_handle_signals(void);

@@ -1,5 +1,5 @@
 /* One pass over the trace: events go from the old file to the new one as they
- * are, symbols are made anew, in the order in which events need them. */
+ * are; the symbols are defined again, in the order in which events need them. */
 #include "finalize.h"
 
 #include <errno.h>
@@ -128,7 +128,7 @@ static enum mt_status check_whole(const struct mt_source *source, struct mt_erro
 static enum mt_status write_all(struct rewriting *self, struct mt_error *error)
 {
     const struct mt_writer_options options = {0};
-    enum mt_status status = mt_writer_new(self->made.fd, &self->source->header, &self->symbols,
+    enum mt_status status = mt_writer_new(self->made.file.fd, &self->source->header, &self->symbols,
                                           &options, &self->writer, error);
 
     if (status == MT_OK)
@@ -144,7 +144,8 @@ static enum mt_status write_all(struct rewriting *self, struct mt_error *error)
 
 static enum mt_status replace(struct rewriting *self, struct mt_error *error)
 {
-    enum mt_status status = mt_replacement_begin(&self->made, self->path, error);
+    enum mt_status status = mt_replacement_begin(
+        &self->made, self->path, self->options ? self->options->unfinished : NULL, error);
 
     if (status == MT_OK)
         status = write_all(self, error);
@@ -227,7 +228,7 @@ enum mt_status mt_trace_finalize(const char *path, const struct mt_finalize_opti
                              .result = result ? result : &unused,
                              .path = path,
                              .fd = -1,
-                             .made.fd = -1};
+                             .made.file.fd = -1};
     enum mt_status status;
 
     memset(self.result, 0, sizeof *self.result);

@@ -8,11 +8,13 @@
 #include <stdint.h>
 
 #include "status.h"
+#include "unfinished.h"
 
 struct mt_finalize_options {
     /* Called now and then with how much of the file is done; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *context;
+    struct mt_unfinished *unfinished; /* lists the new file while it is written; may be NULL */
 };
 
 struct mt_finalize_result {

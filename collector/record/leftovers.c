@@ -15,19 +15,20 @@
 
 #include "io.h"
 #include "manifest.h"
-#include "replacement.h"
+#include "temporary_file.h"
 #include "trace.h"
 
 enum {
     RANDOM_LETTERS = 6,
-    MIN_AGE_SECONDS = 60 /* of unfinished traces: their lock is taken after they are made */
+    MIN_AGE_SECONDS = 60 /* of temporary files: they are locked just after they are made */
 };
 
-static bool is_made_from(const char *name, const char *prefix)
+static bool is_manifest_name(const char *name)
 {
-    size_t length = strlen(prefix);
+    size_t length = strlen(MT_MANIFEST_PREFIX);
 
-    return strncmp(name, prefix, length) == 0 && strlen(name) == length + RANDOM_LETTERS;
+    return strncmp(name, MT_MANIFEST_PREFIX, length) == 0 &&
+           strlen(name) == length + RANDOM_LETTERS;
 }
 
 static bool is_old(const struct stat *facts)
@@ -43,7 +44,7 @@ static bool is_leftover(int fd, const char *name, const struct stat *facts)
 
     if (count < 0)
         return false;
-    if (is_made_from(name, MT_REPLACEMENT_PREFIX))
+    if (mt_is_temporary_name(name))
         return is_old(facts) && (count == 0 || mt_trace_probe(bytes, (size_t)count));
     return mt_manifest_probe(bytes, (size_t)count);
 }
@@ -71,8 +72,7 @@ void mt_leftovers_remove(const char *folder)
     if (!listing)
         return;
     while ((entry = readdir(listing)))
-        if (is_made_from(entry->d_name, MT_MANIFEST_PREFIX) ||
-            is_made_from(entry->d_name, MT_REPLACEMENT_PREFIX))
+        if (is_manifest_name(entry->d_name) || mt_is_temporary_name(entry->d_name))
             remove_if_left(dirfd(listing), entry->d_name);
     closedir(listing);
 }

@@ -1,6 +1,6 @@
-/* Files that a killed `memtrace record` or `recover` left in a folder of traces:
- * lists of traces (manifest.h) and traces that were not finished (replacement.h).
- * Their makers hold a lock on them while they live. */
+/* Files that a killed memtrace left in a folder of traces: lists of traces
+ * (manifest.h) and traces that were not finished (temporary_file.h). Their makers
+ * hold a lock on them while they live. */
 #ifndef MT_RECORD_LEFTOVERS_H
 #define MT_RECORD_LEFTOVERS_H
 

@@ -40,10 +40,13 @@ static enum mt_status write_redacted(struct mt_source *source, int fd, struct mt
 }
 
 enum mt_status mt_trace_redact(const char *path, const struct mt_redaction *redaction,
-                               struct mt_error *error)
+                               struct mt_unfinished *unfinished, struct mt_error *error)
 {
-    const struct mt_output_rules rules = {
-        .is_private = true, .is_durable = true, .kind = "a trace", .is_own = mt_trace_probe};
+    const struct mt_output_rules rules = {.is_private = true,
+                                          .is_durable = true,
+                                          .kind = "a trace",
+                                          .is_own = mt_trace_probe,
+                                          .unfinished = unfinished};
     struct mt_output output;
     struct mt_source *source = NULL;
     enum mt_status status;

@@ -16,7 +16,7 @@ static void sleep_ms(unsigned ms)
 }
 
 /* Folds the tape in, if there is one. MT_ERR_USAGE: its process runs. */
-static enum mt_status recover(struct mt_trace_end *end, unsigned patience_ms)
+static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     enum mt_status status;
     unsigned waited_ms;
@@ -24,10 +24,10 @@ static enum mt_status recover(struct mt_trace_end *end, unsigned patience_ms)
     for (waited_ms = 0;; waited_ms += LOOK_AGAIN_MS) {
         if (!mt_recover_is_needed(end->path))
             return MT_OK; /* perhaps only now: it was closed while we waited */
-        status = mt_recover(end->path, &end->recovery, &end->error);
+        status = mt_recover(end->path, options->unfinished, &end->recovery, &end->error);
         if (status == MT_OK)
             end->state = end->recovery.was_closed ? MT_TRACE_WHOLE : MT_TRACE_RECOVERED;
-        if (status != MT_ERR_USAGE || waited_ms >= patience_ms)
+        if (status != MT_ERR_USAGE || waited_ms >= options->patience_ms)
             break;
         sleep_ms(LOOK_AGAIN_MS);
     }
@@ -60,37 +60,39 @@ bool mt_trace_end_is_complete(const struct mt_trace_end *end)
 }
 
 /* A tape belongs to the trace as it is: only a trace without one is redacted. */
-static void redact(struct mt_trace_end *end, const struct mt_redaction *redaction)
+static void redact(struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     struct mt_error *error = &end->redaction_error;
 
-    if (!redaction)
+    if (!options->redaction)
         return;
     if (end->state == MT_TRACE_RUNNING || end->state == MT_TRACE_FAILED)
         error->status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                                 "its recording has not ended or could not be recovered; after "
                                 "'memtrace recover', redact it with 'memtrace import --redact'");
     else
-        error->status = mt_trace_redact(end->path, redaction, error);
+        error->status = mt_trace_redact(end->path, options->redaction, options->unfinished, error);
 }
 
-void mt_trace_end(struct mt_trace_end *end, const char *path, unsigned patience_ms,
-                  const struct mt_redaction *redaction)
+void mt_trace_end(struct mt_trace_end *end, const char *path,
+                  const struct mt_trace_end_options *options)
 {
+    const struct mt_finalize_options finalize = {.unfinished = options->unfinished};
     enum mt_status status;
 
     memset(end, 0, sizeof *end);
     end->path = path;
     end->error.offset = end->native_error.offset = end->redaction_error.offset = MT_NO_OFFSET;
     end->state = MT_TRACE_WHOLE;
-    status = recover(end, patience_ms);
+    status = recover(end, options);
     if (status == MT_ERR_USAGE)
         end->state = MT_TRACE_RUNNING;
     else if (status != MT_OK)
         end->state = MT_TRACE_FAILED;
     else
-        end->native_error.status = mt_trace_finalize(path, NULL, &end->native, &end->native_error);
-    redact(end, redaction);
+        end->native_error.status =
+            mt_trace_finalize(path, &finalize, &end->native, &end->native_error);
+    redact(end, options);
     if (status == MT_OK) {
         status = mt_trace_summarize(path, &end->summary, &end->error);
         end->state = status == MT_OK ? end->state : MT_TRACE_FAILED;

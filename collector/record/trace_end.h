@@ -31,11 +31,16 @@ struct mt_trace_end {
 /* Is all that was recorded in the trace: whole or recovered, and nothing lost? */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
-/* A process that still runs may have until `patience_ms` to end. `redaction` NULL: nothing
- * is redacted. Whatever fails, the trace stays readable and holds what it held before. Cost:
+struct mt_trace_end_options {
+    unsigned patience_ms;                 /* for a process that still runs, to end */
+    const struct mt_redaction *redaction; /* NULL: nothing is redacted */
+    struct mt_unfinished *unfinished;     /* lists files while they are written; may be NULL */
+};
+
+/* Whatever fails, the trace stays readable and holds what it held before. Cost:
  * reading the trace once; writing it again for a tape, for native frames and for the
  * redaction. */
-void mt_trace_end(struct mt_trace_end *end, const char *path, unsigned patience_ms,
-                  const struct mt_redaction *redaction);
+void mt_trace_end(struct mt_trace_end *end, const char *path,
+                  const struct mt_trace_end_options *options);
 
 #endif

@@ -16,6 +16,7 @@
 
 struct job {
     const char *path;
+    struct mt_unfinished *unfinished;
     char tape_path[PATH_MAX];
     struct mt_tape *tape;
     struct mt_tape_commit commit;
@@ -77,9 +78,9 @@ static enum mt_status open_new(struct job *job, struct mt_error *error)
         header = job->old.source->header;
     mt_drain_header(job->drain, &header);
     header.tape_added = true;
-    status = mt_replacement_begin(&job->made, job->path, error);
+    status = mt_replacement_begin(&job->made, job->path, job->unfinished, error);
     return status == MT_OK
-               ? mt_writer_new(job->made.fd, &header, symbols, NULL, &job->writer, error)
+               ? mt_writer_new(job->made.file.fd, &header, symbols, NULL, &job->writer, error)
                : status;
 }
 
@@ -103,7 +104,7 @@ static enum mt_status check_old(const struct job *job, struct mt_error *error)
 {
     const struct mt_integrity *found = &job->old.source->integrity;
 
-    /* the header's facts are on the tape, too */
+    /* the tape has the header's facts */
     if (found->frames_damaged == found->header_damaged && !found->events_invalid &&
         job->copied == job->commit.events_written)
         return MT_OK;
@@ -230,9 +231,10 @@ static void release(struct job *job)
     mt_tape_unmap(job->tape);
 }
 
-enum mt_status mt_recover(const char *path, struct mt_recovery *recovery, struct mt_error *error)
+enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
+                          struct mt_recovery *recovery, struct mt_error *error)
 {
-    struct job job = {.path = path, .old.fd = -1, .made.fd = -1};
+    struct job job = {.path = path, .unfinished = unfinished, .old.fd = -1, .made.file.fd = -1};
     enum mt_status status;
 
     *recovery = (struct mt_recovery){0};

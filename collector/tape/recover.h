@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "status.h"
+#include "unfinished.h"
 
 struct mt_recovery {
     uint64_t events_written;   /* were in the file already, as the tape says */
@@ -25,12 +26,12 @@ struct mt_recovery {
  * old one, read back, and takes its place in one step; the tape is removed after
  * that. Whatever fails, and whatever lies there, both files stay byte for byte as
  * they were. That includes a trace that is damaged or lacks events that the tape
- * says were written.
+ * says were written. The new trace is in `unfinished` (may be NULL) meanwhile.
  *
  * MT_ERR_USAGE: the process is still running. MT_ERR_IO with a missing tape:
  * nothing to do. Linear in the trace. */
-enum mt_status mt_recover(const char *path, struct mt_recovery *recovery,
-                          struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
+                          struct mt_recovery *recovery, struct mt_error *error) MT_MUST_USE;
 
 /* Is there a tape beside the trace? Does not allocate. */
 bool mt_recover_is_needed(const char *path);

@@ -2,15 +2,10 @@
 #include "replacement.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "io.h"
-#include "output_file.h"
 #include "trace.h"
 
 enum { PERMISSIONS = 0777 };
@@ -21,32 +16,20 @@ static enum mt_status fail_errno(struct mt_error *error, const char *what)
 }
 
 enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *path,
-                                    struct mt_error *error)
+                                    struct mt_unfinished *list, struct mt_error *error)
 {
-    static const char name[] = MT_REPLACEMENT_PREFIX "XXXXXX";
-    const char *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    struct mt_error why = {.offset = MT_NO_OFFSET};
+    enum mt_status status = mt_temporary_open(&self->file, path, 0600, list, &why);
 
     self->path = path;
-    self->fd = -1;
-    if (folder + sizeof name > sizeof self->temporary)
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path is too long");
-    memcpy(self->temporary, path, folder);
-    memcpy(self->temporary + folder, name, sizeof name);
-    self->fd = mkostemp(self->temporary, O_CLOEXEC);
-    if (self->fd < 0)
-        return fail_errno(error, "a file beside the trace cannot be made");
-    (void)mt_io_lock(self->fd, LOCK_EX | LOCK_NB); /* says that somebody still writes it */
-    return MT_OK;
+    return status == MT_OK ? MT_OK
+                           : mt_fail(error, status, MT_NO_OFFSET,
+                                     "a file beside the trace cannot be made: %s", why.text);
 }
 
 void mt_replacement_release(struct mt_replacement *self)
 {
-    if (self->fd < 0)
-        return;
-    (void)unlink(self->temporary);
-    (void)mt_io_close(self->fd);
-    self->fd = -1;
+    mt_temporary_discard(&self->file);
 }
 
 /* ---- reading back ----------------------------------------------------- */
@@ -92,9 +75,9 @@ static enum mt_status take_over(struct mt_replacement *self, const struct stat *
 {
     if (!old)
         return MT_OK;
-    if (geteuid() == 0 && fchown(self->fd, old->st_uid, old->st_gid))
+    if (geteuid() == 0 && fchown(self->file.fd, old->st_uid, old->st_gid))
         return fail_errno(error, "the new trace cannot be given to the owner of the old one");
-    if (fchmod(self->fd, old->st_mode & PERMISSIONS))
+    if (fchmod(self->file.fd, old->st_mode & PERMISSIONS))
         return fail_errno(error, "the new trace cannot get the mode of the old one");
     return MT_OK;
 }
@@ -114,7 +97,7 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
                                      struct mt_error *error)
 {
     struct mt_error found = {.offset = MT_NO_OFFSET};
-    enum mt_status status = mt_trace_read_back(self->fd, facts->events, facts->ended, &found);
+    enum mt_status status = mt_trace_read_back(self->file.fd, facts->events, facts->ended, &found);
 
     if (status != MT_OK)
         return mt_fail(error, status, found.offset, "the new trace is not sound: %.180s",
@@ -122,16 +105,15 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
     status = take_over(self, facts->old, error);
     if (status != MT_OK)
         return status;
-    if (!mt_io_synchronize(self->fd))
+    if (!mt_io_synchronize(self->file.fd))
         return fail_errno(error, "the new trace could not be written");
     if (!is_unchanged(self->path, facts->old))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "another file came to its place meanwhile: nothing was replaced");
-    if (!mt_io_rename(self->temporary, self->path))
+    if (!mt_temporary_rename(&self->file, self->path))
         return fail_errno(error, "the new trace could not be put in place");
-    (void)mt_io_close(self->fd); /* fsync has said what could go wrong */
-    self->fd = -1;
-    return mt_output_synchronize_folder(self->path)
+    (void)mt_temporary_close(&self->file); /* fsync has said what could go wrong */
+    return mt_synchronize_folder_of(self->path)
                ? MT_OK
                : fail_errno(error, "the new trace is in place, but may not be on the disk yet");
 }

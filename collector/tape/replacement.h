@@ -1,28 +1,24 @@
-/* A trace that takes the place of another one: written beside it under a name that
- * nobody has, read back, and renamed only if it is sound. Until then, and whenever
- * something fails, what was there stays as it was. */
+/* A trace that takes the place of another one: written to a temporary file beside it,
+ * read back, and renamed only if it is sound. Until then, and whenever something
+ * fails, the old trace stays as it was. */
 #ifndef MT_COLLECTOR_REPLACEMENT_H
 #define MT_COLLECTOR_REPLACEMENT_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "status.h"
-
-/* How the names of unfinished ones begin; six letters follow. */
-#define MT_REPLACEMENT_PREFIX ".memtrace-new-"
+#include "temporary_file.h"
 
 struct mt_replacement {
     const char *path; /* borrowed: what is replaced */
-    int fd;           /* of the new file: to write to, not to close; -1 = none */
-    char temporary[PATH_MAX];
+    struct mt_temporary file;
 };
 
-/* Makes an empty file, readable by its owner alone, in the folder of `path`. */
+/* Makes an empty file, readable by its owner alone, in the folder of `path`. A signal
+ * handler can remove the files of `list` (borrowed, may be NULL). */
 enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *path,
-                                    struct mt_error *error) MT_MUST_USE;
+                                    struct mt_unfinished *list, struct mt_error *error) MT_MUST_USE;
 
 struct mt_replacement_facts {
     const struct stat *old; /* of the file that is replaced; NULL = there is none */
@@ -37,7 +33,7 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
                                      const struct mt_replacement_facts *facts,
                                      struct mt_error *error) MT_MUST_USE;
 
-/* Removes what was begun and not finished. Zeroed memory with fd = -1 is fine. */
+/* Removes what was begun and not finished. Zeroed memory with file.fd = -1 is fine. */
 void mt_replacement_release(struct mt_replacement *self);
 
 #define MT_ANY_COUNT UINT64_MAX

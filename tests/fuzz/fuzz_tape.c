@@ -172,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     make_tape(image, &input);
     whole = atomic_load(&image->head.closed);
     write_tape(tape, image);
-    if (mt_recover(path, &recovery, &error) != MT_OK)
+    if (mt_recover(path, NULL, &recovery, &error) != MT_OK)
         FUZZ_CHECK(error.text[0]);
     else if (!whole)
         check_trace(path, &recovery);

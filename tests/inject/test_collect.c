@@ -147,7 +147,7 @@ static struct mt_recovery recover(const char *path)
     struct mt_recovery recovery;
     struct mt_error error = {0};
 
-    if (mt_recover(path, &recovery, &error) != MT_OK)
+    if (mt_recover(path, NULL, &recovery, &error) != MT_OK)
         fail_msg("%s: %s", path, error.text);
     assert_false(mt_recover_is_needed(path));
     return recovery;
@@ -808,7 +808,7 @@ static void refuses_a_living_process(void **state)
     while (!atomic_load(&shared->emitted[1]))
         usleep(1000);
     usleep(50000);
-    assert_int_equal(mt_recover(trace, &recovery, &error), MT_ERR_USAGE);
+    assert_int_equal(mt_recover(trace, NULL, &recovery, &error), MT_ERR_USAGE);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     recover(trace);
@@ -832,7 +832,7 @@ static void recover_damaged(int tape_fd, off_t offset)
     assert_int_equal(link(kept_tape, tape), 0);
     assert_int_equal(pread(tape_fd, &before, sizeof before, offset), sizeof before);
     assert_int_equal(pwrite(tape_fd, &noise, sizeof noise, offset), sizeof noise);
-    if (mt_recover(trace, &recovery, &error) == MT_OK)
+    if (mt_recover(trace, NULL, &recovery, &error) == MT_OK)
         read_trace(trace, &found);
     unlink(tape);
     assert_int_equal(pwrite(tape_fd, &before, sizeof before, offset), sizeof before);

@@ -311,7 +311,7 @@ static void test_all_but_stacks_stays(void **state)
         struct made_trace made;
         struct mt_finalize_result result;
         unsigned calls = 0;
-        const struct mt_finalize_options options = {count_calls, &calls};
+        const struct mt_finalize_options options = {.progress = count_calls, .context = &calls};
         struct mt_error error = {0};
         struct stat info;
         size_t length, again_length;
@@ -499,6 +499,51 @@ static void test_links_are_not_followed(void **state)
     unmake_trace(&made);
 }
 
+struct killing {
+    struct mt_unfinished list;
+    char *lent; /* the name of the new file, the handler's from then on */
+};
+
+static void be_killed(void *context, uint64_t done, uint64_t total)
+{
+    struct killing *killing = context;
+
+    (void)done;
+    (void)total;
+    if (!killing->lent)
+        killing->lent = atomic_load(&killing->list.paths[0]);
+    mt_unfinished_unlink(&killing->list);
+}
+
+/* A fatal signal in the middle removes the new file. */
+static void test_signals_leave_nothing_behind(void **state)
+{
+    struct killing killing = {.lent = NULL};
+    const struct mt_finalize_options options = {
+        .progress = be_killed, .context = &killing, .unfinished = &killing.list};
+    struct made_trace made;
+    size_t length, after_length;
+    uint8_t *bytes, *after;
+
+    (void)state;
+    if (!mt_finalize_available())
+        skip();
+    make_trace(&made, 8, 1000, 10);
+    add_native_stacks(&made);
+    bytes = written_trace(&made, 0, 1, &length);
+    write_bytes(bytes, length);
+    assert_int_equal(mt_trace_finalize(path, &options, NULL, NULL), MT_ERR_OUTPUT);
+    assert_non_null(killing.lent);
+    after = read_bytes(&after_length);
+    assert_int_equal(after_length, length);
+    assert_memory_equal(after, bytes, length);
+    expect_alone();
+    free(killing.lent);
+    free(after);
+    free(bytes);
+    unmake_trace(&made);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -528,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_without_native_frames_nothing_happens),
         cmocka_unit_test(test_damaged_traces_stay_as_they_are),
         cmocka_unit_test(test_links_are_not_followed),
+        cmocka_unit_test(test_signals_leave_nothing_behind),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -115,18 +115,23 @@ def leftovers(bench):
     held.write(stale[0].read_text())
     held.flush()
     fcntl.flock(held, fcntl.LOCK_EX)
-    unfinished = [bench.work / ".memtrace-new-oldold", bench.work / ".memtrace-new-newnew"]
+    unfinished = [bench.work / f".memtrace-{digit * 16}.tmp" for digit in "0123"]
     for path in unfinished:
         path.touch()
-    os.utime(unfinished[0], (1, 1))
+    unfinished[2].write_text("<svg")  # of another command, whose kind cannot be told
+    in_use = open(unfinished[3], "w", encoding="utf-8")
+    fcntl.flock(in_use, fcntl.LOCK_EX)
+    for path in unfinished[1:]:
+        os.utime(path, (1, 1))
     done = bench.run(bench.memtrace, "record", "-o", "other.trace.zst", bench.recorded, "exit", "0")
     check(done.returncode == 0, f"{done}")
     check(not stale[0].exists(), f"the list of the killed run is left: {stale}")
     check(all(path.read_text() == "mine\n" for path in kept), "a file of the user is gone")
     check((bench.work / ".memtrace-linked").is_symlink(), "a link is gone")
     check((bench.work / ".memtrace-locked").exists(), "a list that is in use is gone")
-    check(not unfinished[0].exists() and unfinished[1].exists(), "unfinished traces")
+    check([path.exists() for path in unfinished] == [True, False, True, True], "unfinished files")
     held.close()
+    in_use.close()
 
 
 def replaced_files(bench):

@@ -466,7 +466,7 @@ static void a_signal_handler_removes_what_is_unfinished(void **state)
     mt_unfinished_unlink(&list);
     assert_int_equal(count_files(), 1);
     {
-        char *lent = second.temporary; /* not freed once a handler has it */
+        char *lent = second.temporary.path; /* not freed once a handler has it */
 
         assert_int_equal(mt_output_finish(&second, &error), MT_ERR_OUTPUT);
         free(lent);

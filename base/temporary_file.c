@@ -1,0 +1,147 @@
+#include "temporary_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io.h"
+
+#define PREFIX ".memtrace-"
+#define SUFFIX ".tmp"
+
+enum { DIGITS = 16, NAME_BYTES = sizeof PREFIX - 1 + DIGITS + sizeof SUFFIX, MOST_NAMES = 64 };
+
+/* ---- names -------------------------------------------------------------------- */
+
+bool mt_is_temporary_name(const char *name)
+{
+    return strlen(name) == NAME_BYTES - 1 && strncmp(name, PREFIX, sizeof PREFIX - 1) == 0 &&
+           strspn(name + sizeof PREFIX - 1, "0123456789abcdef") == DIGITS &&
+           strcmp(name + sizeof PREFIX - 1 + DIGITS, SUFFIX) == 0;
+}
+
+size_t mt_folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Names must not collide; they need not be secret, since O_EXCL decides. */
+static uint64_t random_number(void)
+{
+    struct timespec now = {0};
+    uint64_t number;
+
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == (ssize_t)sizeof number)
+        return number;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 16 ^
+           (uint64_t)(uintptr_t)&now;
+}
+
+/* ---- making and removing ------------------------------------------------------ */
+
+static enum mt_status fail_errno(struct mt_error *error)
+{
+    return errno == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                           : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
+}
+
+/* A signal between the two must not leave the file behind, so that the list has it first. The
+ * name is random: a file of that name is nobody else's. */
+static int open_listed(struct mt_unfinished *list, char *name, mode_t mode, bool *is_ours)
+{
+    int fd;
+
+    if (list)
+        mt_unfinished_add(list, name);
+    fd = mt_io_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    *is_ours = fd >= 0 || !list || mt_unfinished_take(list, name);
+    return fd;
+}
+
+enum mt_status mt_temporary_open(struct mt_temporary *file, const char *target, mode_t mode,
+                                 struct mt_unfinished *list, struct mt_error *error)
+{
+    size_t folder = mt_folder_length(target), bytes = folder + NAME_BYTES;
+    char *name = malloc(bytes);
+    bool is_ours = true; /* else a signal handler has it, and the process is about to end */
+    int fd = -1;
+
+    *file = MT_TEMPORARY_NONE;
+    for (int i = 0; name && is_ours && fd < 0 && i < MOST_NAMES; i++) {
+        (void)snprintf(name, bytes, "%.*s" PREFIX "%016llx" SUFFIX, (int)folder, target,
+                       (unsigned long long)random_number());
+        fd = open_listed(list, name, mode, &is_ours);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (fd < 0) {
+        enum mt_status status = fail_errno(error);
+
+        if (is_ours)
+            free(name);
+        return status;
+    }
+    (void)mt_io_lock(fd, LOCK_EX | LOCK_NB); /* what cannot be locked is never cleaned up */
+    *file = (struct mt_temporary){fd, name, list};
+    return MT_OK;
+}
+
+bool mt_temporary_close(struct mt_temporary *file)
+{
+    int fd = file->fd;
+
+    file->fd = -1;
+    return mt_io_close(fd);
+}
+
+static void forget_path(struct mt_temporary *file)
+{
+    if (!file->list || mt_unfinished_take(file->list, file->path))
+        free(file->path);
+    file->path = NULL;
+}
+
+bool mt_temporary_rename(struct mt_temporary *file, const char *target)
+{
+    if (!mt_io_rename(file->path, target))
+        return false;
+    forget_path(file);
+    return true;
+}
+
+void mt_temporary_discard(struct mt_temporary *file)
+{
+    if (file->fd >= 0)
+        (void)mt_temporary_close(file);
+    if (!file->path)
+        return;
+    (void)unlink(file->path);
+    forget_path(file);
+}
+
+bool mt_synchronize_folder_of(const char *path)
+{
+    size_t length = mt_folder_length(path);
+    char *folder = length ? strndup(path, length) : strdup(".");
+    int fd = folder ? mt_io_open(folder, O_RDONLY | O_DIRECTORY, 0) : -1;
+    bool ok = fd >= 0 && mt_io_synchronize(fd);
+    int why = errno;
+
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    else if (folder && (why == EACCES || why == EPERM))
+        ok = true; /* a folder that may be written and not read cannot be synchronized */
+    free(folder);
+    errno = why;
+    return ok;
+}
