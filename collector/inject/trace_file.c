@@ -119,8 +119,7 @@ bool mt_trace_file_create(void)
     if (!make_tape(&error)) {
         mt_collect_say(&said, "cannot write '%s': %s; nothing is recorded", mt_core.tape_path,
                        error.text);
-        mt_own_file_close(&mt_core.trace_file);
-        (void)unlink(mt_core.trace_path);
+        mt_own_file_remove(&mt_core.trace_file);
         return false;
     }
     tell_manifest();

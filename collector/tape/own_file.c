@@ -105,6 +105,28 @@ static bool identify(struct mt_own_file *file, const char *path, int fd)
     return is_ours(file, fd, &opened);
 }
 
+/* The name was made just now, but another program may have put its own file there, and no
+ * descriptor proves which one it is. Only a file that nobody has written to is removed. The kernel
+ * has no call that removes a name only if it is that of a certain file: what comes to the name
+ * between these two calls is removed. */
+static void remove_new(const char *path)
+{
+    struct stat facts;
+
+    if (!lstat(path, &facts) && S_ISREG(facts.st_mode) && !facts.st_size && facts.st_nlink == 1 &&
+        facts.st_uid == geteuid())
+        (void)unlink(path);
+}
+
+void mt_own_file_remove(struct mt_own_file *file)
+{
+    struct stat facts;
+
+    if (file->path && !lstat(file->path, &facts) && is_same(file, &facts))
+        (void)unlink(file->path); /* the same two calls as in remove_new */
+    mt_own_file_close(file);
+}
+
 bool mt_own_file_create(struct mt_own_file *file, const char *path)
 {
     int fd = mt_io_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
@@ -115,7 +137,7 @@ bool mt_own_file_create(struct mt_own_file *file, const char *path)
     if (!identify(file, path, fd)) {
         int why = errno;
         *file = MT_OWN_FILE_NONE; /* the number may be another's: it is not closed */
-        (void)unlink(path);       /* O_EXCL: the name is ours */
+        remove_new(path);
         errno = why;
         return false;
     }

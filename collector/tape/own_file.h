@@ -52,4 +52,7 @@ bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t byt
 /* Closes the descriptor if it is still ours, and forgets it. */
 void mt_own_file_close(struct mt_own_file *file);
 
+/* Also removes the file, if its path still leads to it. */
+void mt_own_file_remove(struct mt_own_file *file);
+
 #endif

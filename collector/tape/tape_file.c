@@ -111,10 +111,8 @@ enum mt_status mt_tape_create(const char *path, uint32_t slot_count, struct mt_t
     status = map_new(file, slot_count, tape, error);
     if (status == MT_OK)
         (*tape)->locked = locked;
-    if (status != MT_OK) {
-        (void)unlink(path);
-        mt_own_file_close(file);
-    }
+    if (status != MT_OK)
+        mt_own_file_remove(file);
     return status;
 }
 

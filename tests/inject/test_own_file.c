@@ -20,6 +20,19 @@
 #include "own_file.h"
 #include "tape_file.h"
 
+/* In place of libc's: what another program does just before the next call. */
+static void (*before_lstat)(const char *path);
+
+int lstat(const char *path, struct stat *facts)
+{
+    void (*act)(const char *path) = before_lstat;
+
+    before_lstat = NULL;
+    if (act)
+        act(path);
+    return fstatat(AT_FDCWD, path, facts, AT_SYMLINK_NOFOLLOW);
+}
+
 static const char ours[] = "memtrace's", theirs[] = "the program's";
 
 struct fixture {
@@ -205,6 +218,71 @@ static void a_shorter_file_is_not_written_beyond_its_end(void **state)
     check_content(t->path, ours, 3);
 }
 
+static void put_theirs(const char *path)
+{
+    int fd;
+
+    assert_int_equal(unlink(path), 0);
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, theirs, sizeof theirs), sizeof theirs);
+    close(fd);
+}
+
+/* The file is made, and before it is looked at again another one has its name. */
+static void a_file_of_another_program_is_not_removed(void **state)
+{
+    struct fixture *t = *state;
+    struct mt_own_file file;
+
+    before_lstat = put_theirs;
+    assert_false(mt_own_file_create(&file, t->other));
+    assert_int_equal(errno, ESTALE);
+    check_content(t->other, theirs, sizeof theirs);
+}
+
+static int other_number = -1;
+
+/* The program closes every descriptor, and opens a file, which gets the number. */
+static void close_all(const char *path)
+{
+    struct stat made, other;
+    int fd = 3;
+
+    assert_int_equal(stat(path, &made), 0);
+    while (fd < 1024 && (fstat(fd, &other) || other.st_ino != made.st_ino))
+        fd++;
+    close(fd);
+    other_number = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(other_number, fd);
+}
+
+static void an_empty_file_that_lost_its_number_is_removed(void **state)
+{
+    struct fixture *t = *state;
+    struct mt_own_file file;
+
+    before_lstat = close_all;
+    assert_false(mt_own_file_create(&file, t->other));
+    assert_int_equal(access(t->other, F_OK), -1);
+    assert_int_equal(close(other_number), 0);
+}
+
+static void only_its_own_file_is_removed(void **state)
+{
+    struct fixture *t = *state;
+
+    assert_int_equal(rename(t->path, t->other), 0);
+    put_theirs(t->other); /* ours is gone: theirs stands under both names */
+    assert_int_equal(link(t->other, t->path), 0);
+    mt_own_file_remove(&t->file);
+    check_content(t->path, theirs, sizeof theirs);
+    assert_int_equal(unlink(t->path), 0);
+    assert_true(mt_own_file_create(&t->file, t->path));
+    mt_own_file_remove(&t->file);
+    assert_int_equal(access(t->path, F_OK), -1);
+    assert_int_equal(t->file.fd, -1);
+}
+
 static void a_socket_gets_nothing(void **state)
 {
     struct fixture *t = *state;
@@ -259,6 +337,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_link_of_that_name_is_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shorter_file_is_not_written_beyond_its_end, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_file_of_another_program_is_not_removed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(an_empty_file_that_lost_its_number_is_removed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(only_its_own_file_is_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_socket_gets_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_tape_stays_locked_when_its_descriptors_are_closed,
                                         set_up, tear_down),
