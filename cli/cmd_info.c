@@ -63,6 +63,8 @@ static void json_header(struct mt_json *json, const struct mt_trace_header *head
     mt_json_text(json, "sources", header->sources);
     if (header->driver_calls)
         mt_json_text(json, "driver_calls", header->driver_calls);
+    if (header->not_recorded)
+        mt_json_text(json, "not_recorded", header->not_recorded);
     mt_json_text(json, "host", header->host);
     mt_json_text(json, "command", header->command);
     mt_json_u64(json, "process_id", header->process_id);
@@ -202,6 +204,16 @@ static void add_fact(struct mt_buf *out, const char *label, const char *value)
     mt_buf_add_char(out, '\n');
 }
 
+static void add_lines(struct mt_buf *out, const char *label, const char *lines)
+{
+    while (lines) {
+        add_fact(out, label, lines);
+        lines = strchr(lines, '\n');
+        lines += lines != NULL;
+        label = "";
+    }
+}
+
 static void add_devices(struct mt_buf *out, const struct mt_symbols *symbols)
 {
     char bytes[MT_UNITS_TEXT];
@@ -328,6 +340,7 @@ static void write_text(const struct info *info, struct mt_buf *out)
     add_fact(out, "options", header->allocator_options);
     add_fact(out, "recorded by", header->sources);
     add_fact(out, "driver", header->driver_calls);
+    add_lines(out, "missing", header->not_recorded);
     add_fact(out, "host", header->host);
     add_fact(out, "command", header->command);
     if (header->rank >= 0) {

@@ -2,6 +2,7 @@
 #include "record_output.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -115,6 +116,22 @@ static void add_lost(const struct lines *lines)
     mt_buf_add_char(lines->out, '\n');
 }
 
+/* A line for each thing. */
+static void add_not_recorded(const struct lines *lines)
+{
+    const char *at = lines->end->summary.not_recorded;
+
+    while (*at) {
+        size_t length = strcspn(at, "\n");
+
+        begin_line(lines);
+        mt_buf_add_text(lines->out, "not recorded: ");
+        mt_buf_add_printable(lines->out, at, length);
+        mt_buf_add_char(lines->out, '\n');
+        at += length + (at[length] != '\0');
+    }
+}
+
 /* Why nothing was done, and what the two files hold. */
 static void add_failure(const struct lines *lines)
 {
@@ -144,6 +161,7 @@ static void add_faults(const struct lines *lines)
     struct mt_buf *out = lines->out;
 
     add_lost(lines);
+    add_not_recorded(lines);
     if (end->native_error.status != MT_OK) {
         begin_line(lines);
         mt_buf_add_text(out, "native frames keep their addresses: ");
@@ -251,10 +269,26 @@ static void json_lost(struct mt_json *json, const struct mt_trace_summary *summa
     mt_json_list_end(&list);
 }
 
+static void json_not_recorded(struct mt_json *json, const char *lines)
+{
+    char line[sizeof((struct mt_trace_summary *)0)->not_recorded];
+
+    mt_json_array_begin(json, "not_recorded");
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+
+        snprintf(line, sizeof line, "%.*s", (int)length, lines);
+        mt_json_text(json, NULL, line);
+        lines += length + (lines[length] != '\0');
+    }
+    mt_json_array_end(json);
+}
+
 static void json_readable(struct mt_json *json, const struct mt_trace_end *end)
 {
     json_summary(json, &end->summary);
     json_lost(json, &end->summary);
+    json_not_recorded(json, end->summary.not_recorded);
     mt_json_u64(json, "events_recovered", end->recovery.events_recovered);
     mt_json_u64(json, "events_missing", end->recovery.events_missing);
     mt_json_u64(json, "native_frames", end->native.native_frames);

@@ -49,6 +49,7 @@ static const struct fact facts[] = {
     FACT(BOOL, never_refused),
     FACT(TEXT, settings),
     FACT(TEXT, driver_calls),
+    FACT(TEXT, not_recorded),
 };
 
 /* Bounded so that what the writer writes is what the reader accepts. */

@@ -33,6 +33,7 @@ struct mt_trace_header {
     uint64_t memory_limit_bytes; /* per-process limit of the allocator, 0 = unknown */
     const char *sources;         /* what recorded it: "pytorch-snapshot", "cupti,nvtx" */
     const char *driver_calls;    /* how the driver's calls were watched, or why they were not */
+    const char *not_recorded;    /* what was asked for and could not be recorded: lines */
     bool starts_in_middle;       /* history before the first event is missing */
     bool sizes_rounded;          /* size_bytes is a rounded, not a requested size */
     bool has_stacks, has_segments, has_free_requested, has_free_completed;

@@ -351,3 +351,18 @@ void mt_collect_say(bool *once, const char *format, ...)
     line[used++] = '\n';
     (void)!write(STDERR_FILENO, line, used);
 }
+
+void mt_collect_not_recorded(bool *once, const char *format, ...)
+{
+    char text[448], *at;
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    mt_collect_say(once, "%s", text);
+    for (at = text; *at; at++)
+        if (*at == '\n') /* it separates the facts */
+            *at = ' ';
+    mt_collect_fact("not_recorded", text);
+}

@@ -51,8 +51,8 @@ uint32_t mt_collect_pool(uint64_t a, uint64_t b);
 uint32_t mt_collect_thread(void);
 
 /* A fact for the trace's header; keys are those of docs/trace-format.md 2.1 (a
- * second value for `sources` is appended with a comma, for others it
- * replaces). Any time after the start. */
+ * second value for `sources` or `not_recorded` is appended, for others it
+ * replaces the first). Any time after the start. */
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 
@@ -60,5 +60,10 @@ void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
  * `once` (a static flag of the caller); none if the user said --quiet, or if the
  * program put another file in place of its stderr. */
 void mt_collect_say(bool *once, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As mt_collect_say, and a fact `not_recorded`, for something that was asked for and
+ * cannot be recorded. Once a process: each has a trace of its own. */
+void mt_collect_not_recorded(bool *once, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -24,8 +24,7 @@ static struct {
     _Atomic int retained;
 } primary[DEVICES_MAX];
 
-static _Atomic bool used;
-static bool told; /* the writer thread's */
+static _Atomic bool told; /* the trace knows of this source */
 
 static bool wanted(void)
 {
@@ -129,12 +128,21 @@ static bool is_mere_question(int number)
            !mt_collect_is_running();
 }
 
+/* Before the first event: a process that is killed just after it has the facts on its tape. */
+static void tell(void)
+{
+    if (atomic_load_explicit(&told, memory_order_relaxed) || atomic_exchange(&told, true))
+        return;
+    mt_collect_fact("sources", "interposer");
+    mt_collect_fact("driver_calls", "through libmemtrace-cuda.so");
+    mt_cupti_contexts_tell_devices();
+}
+
 static bool begin(void)
 {
     if (!wanted() || !mt_collect_enter())
         return false;
-    if (!atomic_load_explicit(&used, memory_order_relaxed))
-        atomic_store_explicit(&used, true, memory_order_relaxed);
+    tell();
     return true;
 }
 
@@ -185,22 +193,10 @@ __attribute__((visibility("default"))) const struct mt_driver_hooks *memtrace_dr
 
 /* --- the source --- */
 
-static void poll(void)
-{
-    if (told || !atomic_load_explicit(&used, memory_order_relaxed))
-        return;
-    told = true;
-    mt_collect_fact("sources", "interposer");
-    mt_collect_fact("driver_calls", "through libmemtrace-cuda.so");
-    mt_cupti_contexts_tell_devices();
-}
-
 static void forked(void)
 {
-    told = false;
-    atomic_store(&used, false);
+    atomic_store(&told, false);
     memset((void *)primary, 0, sizeof primary);
 }
 
-const struct mt_inject_source mt_interposer_source = {
-    .name = "interposer", .poll = poll, .stop = poll, .forked = forked};
+const struct mt_inject_source mt_interposer_source = {.name = "interposer", .forked = forked};

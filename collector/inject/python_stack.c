@@ -36,6 +36,7 @@ static struct {
     _Atomic unsigned different, shallow;
     const char *reason; /* why OFF, for the user */
     bool told;          /* the header says that there are stacks */
+    bool told_off;      /* the header says that there are none, and why */
 } python;
 
 static _Thread_local struct mt_python_thread *own_memory;
@@ -304,10 +305,14 @@ static void tell(void)
         mt_collect_fact("has_stacks", "1");
         python.told = true;
     }
-    if (state == OFF && python.api.is_initialized && python.api.is_initialized())
-        mt_collect_say(&told_reason, "no Python stacks (Python %u.%u): %s",
-                       python.api.version >> 24, python.api.version >> 16 & 255,
-                       python.reason ? python.reason : "what we read is not what Python says");
+    if (state == OFF && !python.told_off && python.api.is_initialized &&
+        python.api.is_initialized()) {
+        python.told_off = true;
+        mt_collect_not_recorded(&told_reason, "no Python stacks (Python %u.%u): %s",
+                                python.api.version >> 24, python.api.version >> 16 & 255,
+                                python.reason ? python.reason
+                                              : "what we read is not what Python says");
+    }
 }
 
 static void poll(void)
@@ -337,7 +342,7 @@ static void forked(void)
     }
     atomic_store(&python.pending, false);
     atomic_store(&python.gave, false);
-    python.told = false;
+    python.told = python.told_off = false;
 }
 
 const struct mt_inject_source mt_python_source = {

@@ -92,8 +92,8 @@ static void on_fatal_error(const struct mt_cupti_state_data *data)
                                  .id = mt_collect_name(text, sizeof text - 1),
                                  .device = MT_CU_UNKNOWN_DEVICE};
     mt_collect_emit(&event);
-    mt_collect_say(&once, "CUPTI gave up (%s): no driver events from here on",
-                   data->message ? data->message : "no reason given");
+    mt_collect_not_recorded(&once, "CUPTI gave up (%s): no driver events from here on",
+                            data->message ? data->message : "no reason given");
 }
 
 static void dispatch(uint32_t domain, uint32_t cbid, const void *data)
@@ -114,6 +114,8 @@ static bool is_question(uint32_t domain, uint32_t cbid)
     return place && mt_cupti_asks_device(&mt_cupti_entries[place - 1]);
 }
 
+static void tell_start(void);
+
 static void callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
 {
     int saved = errno;
@@ -122,6 +124,7 @@ static void callback(void *user, uint32_t domain, uint32_t cbid, const void *dat
         if (!mt_collect_is_running() && is_question(domain, cbid)) {
             dispatch(domain, cbid, data);
         } else if (mt_collect_enter()) {
+            tell_start();
             dispatch(domain, cbid, data);
             mt_collect_leave();
         }
@@ -162,20 +165,35 @@ static void tell_facts(void)
     mt_buf_release(&text);
 }
 
-/* libmemtrace-cuda.so tells of the driver's calls then. */
+/* libmemtrace-cuda.so reports the driver's calls then. */
 static bool has_substitute(void)
 {
     const char *preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/libmemtrace-cuda.so");
 }
 
-/* Once, as soon as there is both a trace and an answer. */
+/* Driver events were asked for, and there is nothing to record them. */
+static bool is_missed(void)
+{
+    return !active && subscription.refusal[0] && strcmp(mt_settings->cupti, "none") != 0 &&
+           !has_substitute();
+}
+
+/* Once, as soon as there is both a trace and an answer: before the first event, so that a process
+ * that is killed just after it has the facts on its tape. */
 static void tell_start(void)
 {
-    if (!initialised || atomic_exchange(&told, true))
+    static bool once;
+
+    if (!initialised || atomic_load_explicit(&told, memory_order_relaxed) ||
+        atomic_exchange(&told, true))
         return;
     if (active)
         mt_collect_fact("sources", "cupti");
+    if (is_missed())
+        mt_collect_not_recorded(
+            &once, "no driver events: %s (MEMTRACE_CUPTI=none wraps the driver instead)",
+            subscription.refusal);
     tell_facts();
     mt_cupti_contexts_tell_devices();
 }
@@ -190,14 +208,9 @@ static void say_in_trace(void)
 
 static void subscribe(void)
 {
-    static bool once;
     mt_cupti_capture_find();
     /* CUPTI may call back from now on; the table is written before. */
-    bool subscribed = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
-    active = subscribed;
-    if (!subscribed && strcmp(mt_settings->cupti, "none") != 0 && !has_substitute())
-        mt_collect_say(&once, "no driver events: %s (MEMTRACE_CUPTI=none wraps the driver instead)",
-                       subscription.refusal);
+    active = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
 }
 
 /* The library that had our place before us starts as if we were not there. */

@@ -325,7 +325,7 @@ static void give_up(void)
 {
     static bool once;
 
-    mt_collect_say(&once, "what the process uses is not sampled: %s", nvml.why);
+    mt_collect_not_recorded(&once, "what the process uses is not sampled: %s", nvml.why);
     nvml.state = GIVEN_UP;
 }
 

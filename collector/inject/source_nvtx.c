@@ -24,8 +24,11 @@ EXPORTED int InitializeInjectionNvtx(nvtx_get_export_table get);
 EXPORTED int InitializeInjectionNvtx2(nvtx_get_export_table get);
 EXPORTED int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
 
+#define REFUSED "NVTX ranges of one library are not recorded: %s wants them alone"
+
 static _Atomic bool installed;
-static bool told; /* the writer thread's */
+static _Atomic bool refused; /* by install, and not in the trace yet */
+static bool told;            /* the writer thread's */
 
 /* --- the slots of one copy --- */
 
@@ -145,8 +148,8 @@ static bool install(const struct slots *core, const struct slots *core2)
         return false;
     if (!note_all_next(core, mt_nvtx_core_slots, mt_nvtx_next_core) ||
         !note_all_next(core2, mt_nvtx_core2_slots, mt_nvtx_next_core2)) {
-        mt_collect_say(&said, "NVTX ranges of one library are not recorded: %s wants them alone",
-                       mt_settings->next_nvtx);
+        mt_collect_say(&said, REFUSED, mt_settings->next_nvtx);
+        atomic_store(&refused, true); /* there may be no trace yet */
         return false;
     }
     watch_forks();
@@ -252,6 +255,10 @@ int InitializeInjectionNvtxExtension(struct nvtx_module_info *module)
 
 static void poll(void)
 {
+    static bool said = true; /* by install */
+
+    if (atomic_exchange(&refused, false))
+        mt_collect_not_recorded(&said, REFUSED, mt_settings->next_nvtx);
     if (told || !atomic_load_explicit(&installed, memory_order_relaxed))
         return;
     told = true;

@@ -56,7 +56,7 @@ static void judge(struct mt_trace_end *end)
 bool mt_trace_end_is_complete(const struct mt_trace_end *end)
 {
     return (end->state == MT_TRACE_WHOLE || end->state == MT_TRACE_RECOVERED) &&
-           !end->summary.dropped;
+           !end->summary.dropped && !*end->summary.not_recorded;
 }
 
 /* A tape belongs to the trace as it is: only a trace without one is redacted. */

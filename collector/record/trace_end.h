@@ -28,7 +28,8 @@ struct mt_trace_end {
     struct mt_error error;           /* INCOMPLETE, FAILED */
 };
 
-/* Is all that was recorded in the trace: whole or recovered, and nothing lost? */
+/* Is all that was asked for in the trace: whole or recovered, no event lost, and every source
+ * could record? */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
 struct mt_trace_end_options {

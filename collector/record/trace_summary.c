@@ -193,7 +193,7 @@ static void name_lost(const struct summing *summing, struct mt_trace_summary *su
 static void finish(const struct summing *summing, struct mt_trace_summary *summary)
 {
     const struct mt_source *source = summing->source;
-    const char *sources = source->header.sources;
+    const char *sources = source->header.sources, *missed = source->header.not_recorded;
 
     summary->bytes = source->input_bytes;
     summary->process_id = source->header.process_id;
@@ -210,6 +210,7 @@ static void finish(const struct summing *summing, struct mt_trace_summary *summa
     summary->closed = source->integrity.closed && !source->integrity.cut;
     name_lost(summing, summary);
     snprintf(summary->sources, sizeof summary->sources, "%s", sources ? sources : "");
+    snprintf(summary->not_recorded, sizeof summary->not_recorded, "%s", missed ? missed : "");
 }
 
 enum mt_status mt_trace_summarize(const char *path, struct mt_trace_summary *summary,

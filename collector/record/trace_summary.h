@@ -27,6 +27,7 @@ struct mt_trace_summary {
     size_t lost_count;
     bool closed; /* it has its end record and its index */
     char sources[128];
+    char not_recorded[1024]; /* what was asked for and could not be recorded: lines */
 };
 
 /* Reads the trace at `path` to its end. Memory grows with what is alive at

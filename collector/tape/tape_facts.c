@@ -38,13 +38,21 @@ static struct mt_tape_fact *make(struct mt_tape_facts *facts, const char *key, s
     return fact;
 }
 
-static bool has_item(const char *list, const char *item)
+/* What separates the values of a fact that has several; 0: it has one. */
+static char separator_of(const char *key)
 {
+    if (!strcmp(key, "sources"))
+        return ',';
+    return strcmp(key, "not_recorded") ? '\0' : '\n';
+}
+
+static bool has_item(const char *list, const char *item, char separator)
+{
+    const char between[] = {separator, '\0'}, *at = list;
     size_t length = strlen(item);
-    const char *at = list;
 
     for (;; at++) {
-        size_t next = strcspn(at, ",");
+        size_t next = strcspn(at, between);
         if (next == length && !memcmp(at, item, length))
             return true;
         at += next;
@@ -54,18 +62,18 @@ static bool has_item(const char *list, const char *item)
 }
 
 /* `item` is taken over. */
-static enum mt_status join(struct mt_tape_fact *fact, char *item, bool *changed)
+static enum mt_status join(struct mt_tape_fact *fact, char *item, char separator, bool *changed)
 {
     size_t old = strlen(fact->value), length = strlen(item);
     char *joined;
 
-    if (has_item(fact->value, item)) {
+    if (has_item(fact->value, item, separator)) {
         free(item);
         return MT_OK;
     }
     joined = realloc(fact->value, old + length + 2);
     if (joined) {
-        joined[old] = ',';
+        joined[old] = separator;
         memcpy(joined + old + 1, item, length + 1);
         fact->value = joined;
         *changed = true;
@@ -91,8 +99,8 @@ enum mt_status mt_tape_facts_add(struct mt_tape_facts *facts, const char *text, 
         free(value);
         return MT_ERR_MEMORY;
     }
-    if (fact->value && !strcmp(fact->key, "sources"))
-        return join(fact, value, &facts->changed);
+    if (fact->value && separator_of(fact->key))
+        return join(fact, value, separator_of(fact->key), &facts->changed);
     if (fact->value && !strcmp(fact->value, value)) {
         free(value);
         return MT_OK;
@@ -144,6 +152,7 @@ void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *h
     header->settings = text_of(facts, "settings", header->settings);
     header->sources = text_of(facts, "sources", header->sources);
     header->driver_calls = text_of(facts, "driver_calls", header->driver_calls);
+    header->not_recorded = text_of(facts, "not_recorded", header->not_recorded);
     header->host = text_of(facts, "host", header->host);
     header->command = text_of(facts, "command", header->command);
     header->process_id = number_of(facts, "process_id", header->process_id);

@@ -76,6 +76,18 @@ void mt_collect_say(bool *once, const char *format, ...)
     va_end(values);
 }
 
+void mt_collect_not_recorded(bool *once, const char *format, ...)
+{
+    char text[448];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    mt_collect_say(once, "%s", text);
+    mt_collect_fact("not_recorded", text);
+}
+
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int probe_stack(char *out, size_t capacity);

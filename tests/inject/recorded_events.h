@@ -143,6 +143,18 @@ void mt_collect_say(bool *once, const char *format, ...)
     va_end(list);
 }
 
+void mt_collect_not_recorded(bool *once, const char *format, ...)
+{
+    char text[448];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    mt_collect_say(once, "%s", text);
+    mt_collect_fact("not_recorded", text);
+}
+
 /* Only definitions of threads: "given|renamed OS-id name". */
 uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t payload_bytes)
 {

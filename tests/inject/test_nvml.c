@@ -216,7 +216,9 @@ static void an_order_that_is_not_known(void **state)
     mt_nvml_sample_soon(0);
     poll_again();
     assert_int_equal(recorded.count, 0);
-    assert_string_equal(recorded.facts, "");
+    assert_string_equal(recorded.facts,
+                        "not_recorded=what the process uses is not sampled: the devices differ, "
+                        "and CUDA_DEVICE_ORDER is not PCI_BUS_ID\n");
     assert_string_equal(recorded.said,
                         "what the process uses is not sampled: the devices differ, and "
                         "CUDA_DEVICE_ORDER is not PCI_BUS_ID");

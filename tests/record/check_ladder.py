@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check_ladder.py BUILD [CASE...]: what becomes of the driver's events where CUPTI
 is missing, too new, taken, or not wanted."""
+import json
 import sys
 
 from support import check, main, only
@@ -63,8 +64,35 @@ def cupti_fails_later(bench):
     said, sources = record(bench, MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight")
     check("cupti" not in sources and "no driver events" in said and "Nsight" in said
           and "MEMTRACE_CUPTI=none" in said, f"{sources}: {said}")
+    check("not recorded: no driver events" in said, f"the last lines say nothing: {said}")
+    missing = bench.info(bench.trace)["header"]["not_recorded"]
+    check(missing.startswith("no driver events") and "Nsight" in missing, missing)
+
+
+def what_could_not_start_makes_it_incomplete(bench):
+    def run(*options, **environment):
+        done = bench.run(bench.memtrace, "record", "-o", "run.trace.zst", *options,
+                         bench.recorded, "exit", "0", environment=bench.environment(**environment))
+        return done, json.loads(done.stderr.decode().splitlines()[-1]) if "--json" in options else {}
+
+    done, said = run("--json", "--strict", MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight")
+    trace = only(said["traces"])
+    check(done.returncode == 5 and not trace["complete"] and trace["state"] == "whole", f"{done}")
+    check("Nsight" in only(trace["not_recorded"]) and trace["events_dropped"] == 0, f"{trace}")
+    done, said = run("--json", "--strict")
+    trace = only(said["traces"])
+    check(done.returncode == 0 and trace["complete"] and not trace["not_recorded"], f"{done}")
+
+
+def a_process_that_dies_at_once_says_what_recorded_it(bench):
+    """Facts precede the first event; only then nothing can be killed in between."""
+    for source, environment in (("cupti", {}), ("interposer", {"MEMTRACE_CUPTI": "none"})):
+        bench.record(bench.recorded, "signal", "9", environment=bench.environment(**environment))
+        header = bench.info(only(bench.traces()))["header"]
+        check(header["sources"] == source and "driver_calls" in header, f"{header}")
 
 
 if __name__ == "__main__":
     sys.exit(main([cupti_fits, cupti_is_not_wanted, cupti_is_missing, cupti_is_too_new,
-                   cupti_is_taken, cupti_fails_later]))
+                   cupti_is_taken, cupti_fails_later, what_could_not_start_makes_it_incomplete,
+                   a_process_that_dies_at_once_says_what_recorded_it]))
