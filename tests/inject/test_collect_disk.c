@@ -1,0 +1,153 @@
+/* Recording on a disk that is full: at the start, from some moment on, for a while, at the end. */
+#include "collect_bench.h"
+
+static void no_room(void)
+{
+    const struct rlimit limit = {1 << 20, 1 << 20};
+
+    setrlimit(RLIMIT_FSIZE, &limit);
+    emit_many(1, 0, 10);
+    assert_false(mt_collect_is_running());
+}
+
+static void a_full_disk_leaves_the_program_alone(void **state)
+{
+    struct stat facts;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(no_room), 0);
+    assert_int_equal(stat(trace, &facts), -1);
+    assert_false(mt_recover_is_needed(trace));
+}
+
+static void becomes_full(void)
+{
+    emit_many(1, 0, 1000);
+    usleep(300000);
+    /* the tape keeps its room; the trace gets none from here on */
+    const struct rlimit limit = {4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    emit_many(1, 1000, 90001);
+    usleep(500000);
+    emit_many(1, 90001, 90101);
+    assert_false(mt_collect_is_running());
+}
+
+/* The trace stops growing, the program goes on, and the tape knows the rest. */
+static void a_disk_that_becomes_full_is_counted(void **state)
+{
+    struct mt_recovery recovery;
+    struct found found;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(becomes_full), 0);
+    recovery = recover(trace);
+    read_trace(trace, &found);
+    assert_int_equal(found.allocs[1] + found.marks + recovery.events_dropped, 90101 + 91);
+    assert_true(recovery.events_dropped >= 100);
+    assert_int_equal(found.dropped, recovery.events_dropped);
+}
+
+/* The disk of the trace, full or not, for the child that runs in this program. */
+static _Atomic bool disk_is_full;
+
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
+{
+    if (atomic_load(&disk_is_full)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return syscall(SYS_pwrite64, fd, bytes, length, offset);
+}
+
+static uint64_t milliseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+#ifdef __SANITIZE_THREAD__
+enum { SLOWER = 3 };
+#else
+enum { SLOWER = 1 };
+#endif
+
+/* 600,000 events are more than the tape holds (32 MiB). */
+static void is_full_for_a_while(void)
+{
+    uint64_t before;
+
+    emit_many(1, 0, 1000);
+    usleep(300000);
+    atomic_store(&disk_is_full, true);
+    emit_many(1, 1000, 2000);
+    usleep(300000); /* the writer has seen it */
+    before = milliseconds();
+    emit_many(1, 2000, 600001);
+    /* a thread that waited for each of the 150 slots that are missing would take 30 s, and
+     * with ThreadSanitizer longer */
+    assert_true(milliseconds() - before < 10000 * SLOWER);
+    assert_true(mt_collect_is_running());
+    atomic_store(&disk_is_full, false);
+    usleep(500000);
+    emit_many(1, 600001, 600101);
+}
+
+/* Recording goes on after the disk got room, and what was lost is counted in the trace. */
+static void a_disk_that_is_full_for_a_while(void **state)
+{
+    struct found found;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(is_full_for_a_while), 0);
+    (void)recover(trace);
+    read_trace(trace, &found);
+    assert_true(found.closed);
+    assert_true(found.dropped > 0);
+    assert_int_equal(found.allocs[1] + found.marks + found.dropped, 600101 + 601);
+    assert_int_equal(found.last[1], 600101);
+}
+
+static void is_full_at_the_end(void)
+{
+    emit_many(1, 0, 1000);
+    usleep(300000);
+    atomic_store(&disk_is_full, true);
+    emit_many(1, 1000, 5000);
+    usleep(300000);
+}
+
+/* Nobody waits for the process: the tape stays, because it alone holds the rest. */
+static void a_disk_that_is_full_at_the_end(void **state)
+{
+    struct mt_recovery recovery;
+    struct found found;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(is_full_at_the_end), 0);
+    assert_true(mt_recover_is_needed(trace));
+    recovery = recover(trace);
+    read_trace(trace, &found);
+    assert_int_equal(recovery.events_dropped, 0);
+    assert_int_equal(found.allocs[1], 5000);
+    assert_true(found.in_order);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_disk_leaves_the_program_alone),
+        cmocka_unit_test(a_disk_that_becomes_full_is_counted),
+        cmocka_unit_test(a_disk_that_is_full_for_a_while),
+        cmocka_unit_test(a_disk_that_is_full_at_the_end),
+    };
+
+    bench_begin(argc, argv);
+    return bench_end(cmocka_run_group_tests(tests, set_up, NULL));
+}
