@@ -25,7 +25,7 @@ static void die_tidily(int number)
 
 void mt_outputs_handle_signals(void)
 {
-    static const int fatal[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT};
+    static const int fatal[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGABRT};
     struct sigaction tidy = {.sa_handler = die_tidily};
     struct sigaction found;
 

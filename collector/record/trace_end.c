@@ -1,12 +1,16 @@
 /* See trace_end.h. */
 #include "trace_end.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
+#include "apart.h"
+#include "memory_failure.h"
 #include "redact_trace.h"
 
-enum { LOOK_AGAIN_MS = 20 };
+enum { LOOK_AGAIN_MS = 20, NAMES_LIMIT_S = 24 * 60 * 60 };
 
 static void sleep_ms(unsigned ms)
 {
@@ -34,6 +38,69 @@ static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_en
     /* It may have closed its trace between the two looks. */
     return status != MT_OK && !mt_recover_is_needed(end->path) ? MT_OK : status;
 }
+
+/* ---- names -------------------------------------------------------------- */
+
+struct naming {
+    const char *path;
+    struct mt_finalize_options options;
+};
+
+struct named {
+    struct mt_finalize_result result;
+    struct mt_error error;
+    bool memory_failed;
+};
+
+/* In a process that has its own group: a signal to ours does not reach it. */
+static void name_frames(const void *subject, void *answer)
+{
+    const struct naming *naming = subject;
+    struct named *named = answer;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    named->error.offset = MT_NO_OFFSET;
+    named->error.status =
+        mt_trace_finalize(naming->path, &naming->options, &named->result, &named->error);
+    named->memory_failed = mt_memory_has_failed();
+}
+
+/* libdw ends the process if memory runs out, and debug information may be anything: names are
+ * resolved in a process of its own. If that dies, frames keep their addresses. */
+static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_options *options)
+{
+    const struct naming naming = {end->path, {.unfinished = options->unfinished}};
+    struct named named;
+    const struct mt_apart_call call = {name_frames, &naming, &named, sizeof named, NAMES_LIMIT_S};
+    struct mt_error *error = &end->native_error;
+    int number;
+
+    if (!mt_finalize_available())
+        return;
+    switch (mt_run_apart(&call, &number)) {
+    case MT_APART_ANSWERED:
+        end->native = named.result;
+        *error = named.error;
+        if (named.memory_failed)
+            mt_memory_note_failure();
+        return;
+    case MT_APART_DIED:
+        error->status =
+            number ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                             "the process that looks up their names died (signal %d)", number)
+                   : mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                             "the process that looks up their names ended early, perhaps for want "
+                             "of memory");
+        return;
+    case MT_APART_LATE:
+    case MT_APART_IMPOSSIBLE:
+        error->status =
+            mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the process that looks up their names %s",
+                    "could not be started, or did not end");
+    }
+}
+
+/* ---- the end ------------------------------------------------------------ */
 
 /* A trace without a tape is all that is left of its process. */
 static void judge(struct mt_trace_end *end)
@@ -77,7 +144,6 @@ static void redact(struct mt_trace_end *end, const struct mt_trace_end_options *
 void mt_trace_end(struct mt_trace_end *end, const char *path,
                   const struct mt_trace_end_options *options)
 {
-    const struct mt_finalize_options finalize = {.unfinished = options->unfinished};
     enum mt_status status;
 
     memset(end, 0, sizeof *end);
@@ -90,8 +156,7 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
     else if (status != MT_OK)
         end->state = MT_TRACE_FAILED;
     else
-        end->native_error.status =
-            mt_trace_finalize(path, &finalize, &end->native, &end->native_error);
+        resolve_names(end, options);
     redact(end, options);
     if (status == MT_OK) {
         status = mt_trace_summarize(path, &end->summary, &end->error);

@@ -1,5 +1,9 @@
 /* Finalizing a trace gives native frames their names and the stacks their shape,
  * and changes nothing else. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_NEXT */
+#endif
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -11,6 +15,8 @@
 
 #include "finalize.h"
 #include "modules.h"
+#include "outputs.h"
+#include "trace_end.h"
 #include "trace_maker.h"
 
 /* ---- code of this program, to be found in stacks ---- */
@@ -499,6 +505,56 @@ static void test_links_are_not_followed(void **state)
     unmake_trace(&made);
 }
 
+/* In place of libdw's: one that runs out of memory. */
+static bool libdw_dies;
+
+struct Dwfl *dwfl_begin(const void *callbacks);
+struct Dwfl *dwfl_begin(const void *callbacks)
+{
+    struct Dwfl *(*real)(const void *callbacks);
+
+    if (libdw_dies)
+        abort();
+    *(void **)&real = dlsym(RTLD_NEXT, "dwfl_begin");
+    return real(callbacks);
+}
+
+/* The trace is whole, and somebody says why its frames are addresses. */
+static void test_a_death_in_libdw_is_survived(void **state)
+{
+    const struct mt_trace_end_options options = {.unfinished = mt_outputs_unfinished()};
+    struct mt_trace_end end;
+    struct made_trace made;
+    size_t length, after_length;
+    uint8_t *bytes, *after;
+
+    (void)state;
+    if (!mt_finalize_available())
+        skip();
+    mt_outputs_handle_signals();
+    make_trace(&made, 9, 1000, 10);
+    add_native_stacks(&made);
+    bytes = written_trace(&made, 0, 1, &length);
+    write_bytes(bytes, length);
+    libdw_dies = true;
+    mt_trace_end(&end, path, &options);
+    libdw_dies = false;
+    assert_int_equal(end.state, MT_TRACE_WHOLE);
+    assert_false(end.native.rewritten);
+    assert_string_equal(end.native_error.text,
+                        "the process that looks up their names died (signal 6)");
+    after = read_bytes(&after_length);
+    assert_int_equal(after_length, length);
+    assert_memory_equal(after, bytes, length);
+    expect_alone();
+    mt_trace_end(&end, path, &options);
+    assert_int_equal(end.native_error.status, MT_OK);
+    assert_int_equal(end.native.named_frames, 3);
+    free(after);
+    free(bytes);
+    unmake_trace(&made);
+}
+
 struct killing {
     struct mt_unfinished list;
     char *lent; /* the name of the new file, the handler's from then on */
@@ -574,6 +630,7 @@ int main(void)
         cmocka_unit_test(test_damaged_traces_stay_as_they_are),
         cmocka_unit_test(test_links_are_not_followed),
         cmocka_unit_test(test_signals_leave_nothing_behind),
+        cmocka_unit_test(test_a_death_in_libdw_is_survived),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
