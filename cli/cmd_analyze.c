@@ -191,18 +191,15 @@ static void name_pictures(struct mt_buf *out, const struct mt_gallery *gallery)
         mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
 }
 
-/* Whatever the reason, a picture that is missing is an output that is. */
+/* A missing picture is a missing output, unless there was no memory for it: then every command ends
+ * with the status of memory. */
 static int report_failures(const struct mt_gallery *gallery)
 {
     int code = MT_EXIT_OK;
 
-    for (size_t i = 0; i < gallery->count; i++) {
-        struct mt_error error = gallery->files[i].error;
-
-        error.status = MT_ERR_OUTPUT;
+    for (size_t i = 0; i < gallery->count; i++)
         if (gallery->files[i].status)
-            code = mt_report_error(gallery->files[i].path, &error);
-    }
+            code = mt_report_output_error(gallery->files[i].path, &gallery->files[i].error);
     return code;
 }
 
@@ -246,7 +243,7 @@ static int write_pictures(const struct mt_report *report, const struct arguments
     } else {
         code = report_failures(&gallery);
         if (!code)
-            code = mt_report_error(arguments->directory, &error);
+            code = mt_report_output_error(arguments->directory, &error);
     }
     name_pictures(names, &gallery);
     mt_gallery_release(&gallery);
