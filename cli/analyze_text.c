@@ -366,6 +366,26 @@ static const struct mt_device_report *device_at(const struct mt_teller *teller,
     return teller->detail->all_devices ? &teller->report->devices[i] : choice->devices[i];
 }
 
+/* Devices that no table has. */
+static void tell_left_out(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    int not_followed = __builtin_popcountll(report->devices_not_followed);
+    char count[MT_UNITS_TEXT];
+
+    if (report->devices_left_out)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "devices not analyzed because their numbers are above 63: %s",
+                                    mt_format_count(count, report->devices_left_out)));
+    if (not_followed)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "devices not analyzed because the trace has too many phases "
+                                    "for another device: %d",
+                                    not_followed));
+}
+
 static void tell_devices_together(const struct mt_teller *teller,
                                   const struct mt_device_choice *choice)
 {
@@ -392,12 +412,7 @@ static void tell_devices_together(const struct mt_teller *teller,
                                             device->allocated_peak.step));
     }
     mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
-    if (teller->report->devices_left_out)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "devices not analyzed: %s, because their numbers are above 63, "
-                                    "or the trace has too many phases for another device",
-                                    mt_format_count(text, teller->report->devices_left_out)));
+    tell_left_out(teller);
     if (choice->omitted && !teller->detail->all_devices)
         mt_tell_line(teller, 2,
                      mt_tell_format(teller,
@@ -438,5 +453,7 @@ void mt_tell_everything(const struct mt_teller *shared)
         teller.device = device_at(&teller, &choice, i);
         tell_device(&teller);
     }
+    if (report->device_count == 1)
+        tell_left_out(&teller);
     mt_tell_other_devices(&teller);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ANALYZED "only devices 0 to 63 are"
+
 /* ---- reading --------------------------------------------------------------- */
 
 static void show_progress(void *progress, double share)
@@ -75,10 +77,42 @@ void mt_asked_close(struct mt_asked_report *asked)
 
 /* ---- what cannot be answered ----------------------------------------------- */
 
+const char *mt_not_analyzed_reason(const struct mt_report *report, uint64_t device)
+{
+    if (device >= MT_MAX_DEVICES)
+        return report->devices_left_out ? ANALYZED : NULL;
+    return report->devices_not_followed >> device & 1
+               ? "the trace has too many phases for another device"
+               : NULL;
+}
+
+void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device)
+{
+    const char *reason = mt_not_analyzed_reason(report, device);
+
+    if (reason)
+        mt_say("'%s': device %llu is not analyzed: %s", path, (unsigned long long)device, reason);
+    else
+        mt_say("'%s': no events of device %llu", path, (unsigned long long)device);
+}
+
+bool mt_refuses_device(uint64_t device)
+{
+    bool is_too_high = device >= MT_MAX_DEVICES && device != MT_EVERY_DEVICE;
+
+    if (is_too_high)
+        mt_say("device %llu is not analyzed: " ANALYZED, (unsigned long long)device);
+    return is_too_high;
+}
+
 static int say_no_device(const struct mt_asked_report *asked, uint64_t device)
 {
     struct mt_buf line = {0};
 
+    if (mt_not_analyzed_reason(asked->report, device)) {
+        mt_say_no_device_events(asked->path, asked->report, device);
+        return MT_EXIT_USAGE;
+    }
     for (uint32_t i = 0; i < asked->report->device_count; i++)
         mt_buf_printf(&line, "%s%u", i ? ", " : "", asked->report->devices[i].device);
     mt_say("'%s': nothing happened on device %llu; devices of this trace: %s", asked->path,

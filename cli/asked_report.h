@@ -27,6 +27,16 @@ void mt_asked_close(struct mt_asked_report *asked);
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
                    uint64_t device);
 
+/* Why a device with events may be in no table, as the end of "device N is not analyzed: "; NULL if
+ * that is not so. */
+const char *mt_not_analyzed_reason(const struct mt_report *report, uint64_t device);
+
+/* Says that the report has nothing of this device, and why. */
+void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device);
+
+/* True, and says so, if the number of a device is above those that are analyzed. */
+bool mt_refuses_device(uint64_t device);
+
 /* Says that there is no such phase, and which is meant; the exit code. */
 int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase);
 

@@ -129,8 +129,7 @@ static int export(const struct mt_asked_report *asked, const struct arguments *a
     int code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
-        mt_say("'%s': no events of device %llu", arguments->path,
-               (unsigned long long)arguments->device);
+        mt_say_no_device_events(arguments->path, report, arguments->device);
         return MT_EXIT_INPUT;
     }
     if (!mt_blocks_found(&arguments->blocks, report, device, arguments->path))

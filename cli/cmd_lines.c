@@ -1,5 +1,6 @@
 /* memtrace lines: what each line of the program did with memory. */
 
+#include "asked_report.h"
 #include "lines_output.h"
 
 struct arguments {
@@ -14,7 +15,8 @@ struct arguments {
 
 static int say_no_device(const struct mt_lines_answer *answer)
 {
-    mt_say("nothing was allocated on device %llu", (unsigned long long)answer->device);
+    if (!mt_refuses_device(answer->device))
+        mt_say("nothing was allocated on device %llu", (unsigned long long)answer->device);
     return MT_EXIT_USAGE;
 }
 

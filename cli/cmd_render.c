@@ -246,8 +246,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     int exit_code;
 
     if (!device && arguments->device != MT_EVERY_DEVICE) {
-        mt_say("'%s': no events of device %llu", arguments->path,
-               (unsigned long long)arguments->device);
+        mt_say_no_device_events(arguments->path, report, arguments->device);
         return MT_EXIT_INPUT;
     }
     if (lacks_step(device, arguments)) {

@@ -97,6 +97,7 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
                            const struct mt_common *common)
 {
     const struct mt_integrity *integrity = &source->integrity;
+    uint64_t not_followed = (uint64_t)__builtin_popcountll(source->devices_not_followed);
     bool aloud = common->strict || !common->quiet;
 
     if (integrity->cut && aloud)
@@ -113,10 +114,13 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     say_count(aloud, path, source->devices_left_out,
               "device is left out: only devices 0 to 63 are replayed",
               "devices are left out: only devices 0 to 63 are replayed");
+    say_count(aloud, path, not_followed,
+              "device is left out: the trace has too many phases to follow it",
+              "devices are left out: the trace has too many phases to follow them");
     if (source->header.starts_in_middle && common->strict)
         mt_say("'%s': starts in the middle: earlier history is missing", path);
     return integrity->cut || integrity->events_dropped || integrity->events_unknown ||
-           source->devices_left_out || source->header.starts_in_middle;
+           source->devices_left_out || not_followed || source->header.starts_in_middle;
 }
 
 /* A newer PyTorch has options that nobody here knows the rules of. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "asked_report.h"
 #include "cards.h"
 #include "heap_view.h"
 #include "policies_chart.h"
@@ -227,9 +228,13 @@ int mt_policies_render(const struct mt_policies_wish *wish, const struct mt_pict
     struct mt_drawing drawing;
     uint16_t device = 0;
     size_t bytes;
-    int code = mt_policies_picture(wish, common, picture, &drawing, &device);
-    bool is_drawn = code == MT_EXIT_OK;
+    bool is_drawn;
+    int code;
 
+    if (mt_refuses_device(wish->device))
+        return MT_EXIT_USAGE;
+    code = mt_policies_picture(wish, common, picture, &drawing, &device);
+    is_drawn = code == MT_EXIT_OK;
     if (is_drawn)
         code = mt_picture_write(picture, &drawing, &bytes);
     if (code == MT_EXIT_OK && common->json)

@@ -61,6 +61,8 @@ void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt
 
 void mt_json_input(struct mt_json *json, const struct mt_report *report)
 {
+    uint64_t left_out =
+        report->devices_left_out + (uint64_t)__builtin_popcountll(report->devices_not_followed);
     struct mt_json_list list;
 
     mt_json_object_begin(json, "input");
@@ -73,8 +75,8 @@ void mt_json_input(struct mt_json *json, const struct mt_report *report)
         if (mt_json_list_takes(&list))
             mt_json_text(json, NULL, report->devices[i].name);
     mt_json_list_end(&list);
-    if (report->devices_left_out)
-        mt_json_u64(json, "devices_left_out", report->devices_left_out);
+    if (left_out)
+        mt_json_u64(json, "devices_left_out", left_out);
     mt_json_text(json, "options", report->options);
     mt_json_bool(json, "starts_in_middle", report->starts_in_middle);
     mt_json_u64(json, "events_read", report->integrity.events_read);

@@ -78,7 +78,10 @@ struct mt_source {
     uint64_t input_bytes;         /* size of the file as it lies on disk */
     uint64_t decoded_bytes;       /* after decompression, 0 = not known yet */
     uint64_t progress_bytes;      /* of input_bytes consumed so far */
-    uint64_t devices_left_out;    /* set by a replay: their numbers are too large for it */
+    /* Set by those who read it: devices with memory events that they had no room for. */
+    uint64_t devices_left_out; /* by a replay: their numbers are above 63 */
+    uint64_t
+        devices_not_followed; /* by an analysis, bit N: there are too many phases for device N */
 };
 
 /* MT_OK and a batch of at least one event, MT_END, or an error (error filled).

@@ -353,7 +353,9 @@ struct mt_report {
     char sha256[65]; /* of the file, "" if it was a pipe */
     struct mt_integrity integrity;
     bool starts_in_middle;
-    uint64_t devices_left_out; /* devices in no table: numbers above 63, or too many phases */
+    /* devices with memory events that are in no table */
+    uint64_t devices_left_out;     /* count: their numbers are above 63 */
+    uint64_t devices_not_followed; /* bit N: there are too many phases for device N */
     uint64_t first_t_ns, last_t_ns;
     const struct mt_symbols *symbols; /* borrowed from the source */
 

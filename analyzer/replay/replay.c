@@ -30,6 +30,7 @@ struct replay {
     bool watches_pools;                    /* compares, to see if pools were lost */
     uint64_t allocations; /* so far: all of the trace, also those that no lane simulates */
     uint64_t left_out[(UINT16_MAX + 1) / 64]; /* bits: devices from MT_MAX_DEVICES on */
+    uint64_t left_out_count;                  /* bits that are set */
     bool restoring;
 };
 
@@ -358,7 +359,8 @@ static enum mt_status simulate(struct replay *replay, struct mt_event **event,
     return resolve_group(replay, lane, *event, error);
 }
 
-/* Counts a device whose number is too large for a lane, so that commands can say so. */
+/* Counts a device whose number is too large for a lane, so that commands can say so. A replay that
+ * stops early sees fewer of them: the source keeps the largest count. */
 static void leave_out(struct replay *replay, uint16_t device)
 {
     uint64_t bit = UINT64_C(1) << device % 64;
@@ -366,7 +368,9 @@ static void leave_out(struct replay *replay, uint16_t device)
     if (replay->left_out[device / 64] & bit)
         return;
     replay->left_out[device / 64] |= bit;
-    replay->source->devices_left_out++;
+    replay->left_out_count++;
+    replay->source->devices_left_out =
+        mt_max_u64(replay->source->devices_left_out, replay->left_out_count);
 }
 
 static enum mt_status replay_event(struct replay *replay, struct mt_event *event,
@@ -417,7 +421,7 @@ static enum mt_status run_once(struct replay *replay, struct mt_error *error)
     memset(replay->summary, 0, sizeof *replay->summary);
     replay->summary->is_driver_level = is_driver_level(replay);
     replay->allocations = 0;
-    replay->source->devices_left_out = 0;
+    replay->left_out_count = 0;
     memset(replay->left_out, 0, sizeof replay->left_out);
     replay->restoring = false;
     mt_window_init(&replay->window, replay->source);

@@ -343,8 +343,9 @@ enum mt_status mt_fill_facts(struct mt_analysis *analysis)
         if (survey->device_slot[id])
             status = fill_device_facts(analysis, &report->devices[report->device_count++],
                                        mt_survey_slot(survey, (uint16_t)id));
-    report->devices_left_out =
-        analysis->source->devices_left_out + (uint64_t)__builtin_popcountll(survey->not_followed);
+    report->devices_left_out = analysis->source->devices_left_out;
+    report->devices_not_followed = survey->not_followed;
+    analysis->source->devices_not_followed |= survey->not_followed;
     return status;
 }
 

@@ -9,7 +9,8 @@
 #include "trace.h"
 #include "util.h"
 
-#define BASE_ADDR UINT64_C(0x100000000)
+#define BASE_ADDR   UINT64_C(0x100000000)
+#define MOST_PHASES ((1u << 17) - 1) /* with 16 devices, all that an analysis follows */
 
 struct bomb {
     struct mt_symbols symbols;
@@ -323,6 +324,18 @@ static void devices(struct bomb *bomb, uint64_t i)
     add(bomb, event);
 }
 
+/* MOST_PHASES phases, then one block for each device. */
+static void crowded(struct bomb *bomb, uint64_t i)
+{
+    uint32_t name = text_id(bomb, "p", 0);
+
+    for (uint32_t k = 0; !i && k < MOST_PHASES; k++) {
+        push(bomb, name);
+        pop(bomb, name);
+    }
+    devices(bomb, i);
+}
+
 static void pools(struct bomb *bomb, uint64_t i)
 {
     struct mt_event event = block(i);
@@ -466,6 +479,7 @@ static const struct {
     {"steps_leak", steps_leak},
     {"streams", streams},
     {"devices", devices},
+    {"crowded", crowded},
     {"pools", pools},
     {"heaps", heaps},
     {"threads", threads},

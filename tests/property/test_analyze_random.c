@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "analyze.h"
+#include "analyze_output.h"
 #include "fake_trace.h"
 #include "report.h"
 #include "timeline_model.h"
@@ -167,12 +168,47 @@ static void traces_of_many_devices(void **state)
     }
 }
 
+/* The table of devices has the note, and so has the text of a single device. */
+static void devices_that_are_left_out_are_said(void **state)
+{
+    static const char words[] = "  devices not analyzed because their numbers are above 63: 1\n";
+    const struct mt_analyze_options options = {.path = "random"};
+    struct mt_report *report;
+    struct mt_error error;
+    struct fake fake;
+
+    (void)state;
+    for (uint16_t kept = 1; kept <= 2; kept++) {
+        struct mt_buf text = {0};
+        const char *first;
+
+        seed = 88172645463325252u;
+        make(&fake, false, false, false);
+        for (size_t i = 0; i < fake.count; i++) {
+            uint16_t device = (uint16_t)(fake.events[i].addr / 512 % (kept + 1u));
+
+            fake.events[i].device = device == kept ? 70 : device;
+        }
+        assert_int_equal(mt_analyze(&fake.source, &options, &report, &error), MT_OK);
+        assert_int_equal(report->device_count, kept);
+        mt_analyze_text(&text, report, mt_plain_style(), NULL, true);
+        first = strstr(text.data, words);
+        assert_non_null(first);
+        assert_null(strstr(first + 1, words));
+        mt_buf_release(&text);
+        mt_report_release(report);
+        unmake(&fake);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tame_traces), cmocka_unit_test(traces_from_the_middle),
-        cmocka_unit_test(wild_traces), cmocka_unit_test(traces_of_the_driver),
-        cmocka_unit_test(traces_of_many_devices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(devices_that_are_left_out_are_said),
+                                       cmocka_unit_test(tame_traces),
+                                       cmocka_unit_test(traces_from_the_middle),
+                                       cmocka_unit_test(wild_traces),
+                                       cmocka_unit_test(traces_of_the_driver),
+                                       cmocka_unit_test(traces_of_many_devices)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,8 +39,23 @@ static void statuses(void **state)
     assert_int_equal(verdict(&invalid, false, false), MT_EXIT_INPUT);
 }
 
+/* Devices that a replay or an analysis had no room for are missing history. */
+static void devices_that_are_left_out(void **state)
+{
+    const struct mt_common strict = {.quiet = true, .strict = true}, lenient = {.quiet = true};
+    struct mt_source above = {.devices_left_out = 2}, crowded = {.devices_not_followed = 1 << 5};
+
+    (void)state;
+    assert_int_equal(mt_input_verdict(&above, "x", &lenient), MT_EXIT_OK);
+    assert_int_equal(mt_input_verdict(&above, "x", &strict), MT_EXIT_INCOMPLETE);
+    assert_int_equal(mt_input_verdict(&crowded, "x", &lenient), MT_EXIT_OK);
+    assert_int_equal(mt_input_verdict(&crowded, "x", &strict), MT_EXIT_INCOMPLETE);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(statuses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(statuses),
+                                       cmocka_unit_test(devices_that_are_left_out)};
+
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
