@@ -9,6 +9,8 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "check.h"
+#include "drawing_check.h"
 #include "raster.h"
 
 #define COMPRESSION_LEVEL 3
@@ -175,10 +177,12 @@ enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme the
                              const struct mt_png_sink *sink, struct mt_error *error)
 {
     struct job job = {.drawing = drawing, .sink = sink, .scale = scale, .error = error};
+    const char *why = NULL;
     enum mt_status status;
 
     if (drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
+    MT_ASSERT_SOUND(mt_drawing_is_sound(drawing, &why), why);
     status = mt_raster_open(drawing, theme, scale, &job.raster, error);
     if (status == MT_OK)
         status = write_picture(&job);

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "check.h"
+#include "drawing_check.h"
 #include "escape.h"
 #include "theme.h"
 
@@ -412,10 +414,12 @@ enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme them
 {
     const char *id = drawing->id ? drawing->id : "chart";
     struct usage usage;
+    const char *why = NULL;
     size_t i;
 
     if (drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
+    MT_ASSERT_SOUND(mt_drawing_is_sound(drawing, &why), why);
     usage_of(drawing, &usage);
     add_head(out, drawing, id);
     mt_buf_add_text(out, "<style>");

@@ -151,10 +151,10 @@ static void svg_escapes_what_people_call_things(void **state)
     char *svg;
 
     (void)state;
-    mt_drawing_init(&drawing, 100, 50, "chart");
+    mt_drawing_init(&drawing, 400, 50, "chart");
     mt_drawing_describe(&drawing, "a < b & \"c\"", NULL);
     mt_draw_rect(&drawing, 1, 2, 3.25, 4, &paint, "<lambda>\x01", "cell");
-    mt_draw_text(&drawing, 1, 2, "<module> \xFF", &style, NULL);
+    mt_draw_text(&drawing, 1, 20, "<module> \xFF", &style, NULL);
     svg = svg_of(&drawing, MT_THEME_AUTO);
     assert_has(svg, "<title id=\"chart-title\">a &lt; b &amp; &quot;c&quot;</title>");
     assert_has(svg, "<title>&lt;lambda&gt;\\x01</title>");
@@ -196,14 +196,14 @@ static void svg_knows_no_locale(void **state)
     if (!set_german())
         skip();
     setlocale(LC_ALL, "C");
-    mt_drawing_init(&drawing, 100.5, 50, "chart");
-    mt_draw_rect(&drawing, 1.5, -2.5, 3.3, 1e4, &paint, NULL, NULL);
+    mt_drawing_init(&drawing, 100.5, 2e4, "chart");
+    mt_draw_rect(&drawing, 1.5, 2.5, 3.3, 1e4, &paint, NULL, NULL);
     here = svg_of(&drawing, MT_THEME_AUTO);
     assert_true(set_german());
     there = svg_of(&drawing, MT_THEME_AUTO);
     setlocale(LC_ALL, "C");
     assert_string_equal(here, there);
-    assert_has(here, "x=\"1.5\" y=\"-2.5\"");
+    assert_has(here, "x=\"1.5\" y=\"2.5\"");
     assert_has(here, "opacity=\"0.25\"");
     free(here);
     free(there);
