@@ -12,6 +12,11 @@
 /* Room that a viewer's own font may need over the built-in outlines. */
 #define FONT_SLACK 1.04
 
+/* DejaVu Sans over the built-in outlines, in the texts of the charts: 7 % wider in the middle of
+ * them, and 17 % in bold, which browsers show for semibold; figures with their unit up to 22 %. */
+#define REGULAR_ROOM  1.08
+#define SEMIBOLD_ROOM 1.22
+
 /* Tooltips have several lines; a line end in a label is drawn as a space. */
 static bool stands_for_itself(const struct mt_foreign_char *c)
 {
@@ -274,6 +279,12 @@ static const char *end_that_fits(const char *text, double size, enum mt_weight w
     if (mt_text_width(end, size, weight) > width)
         mt_utf8_next(&end);
     return end;
+}
+
+double mt_text_room(const char *text, double size, enum mt_weight weight)
+{
+    return mt_text_width(text, size, weight) *
+           (weight == MT_SEMIBOLD ? SEMIBOLD_ROOM : REGULAR_ROOM);
 }
 
 const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,

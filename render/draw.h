@@ -170,6 +170,10 @@ void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);
 
+/* The room that text needs: its width in the widest font that a viewer may show in place of the
+ * built-in outlines. */
+double mt_text_room(const char *text, double size, enum mt_weight weight);
+
 /* Shortens to fit `width`: at the end with an ellipsis, or in the middle (for
  * paths). "" if not even three characters fit. In the drawing's arena. */
 const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,

@@ -186,6 +186,7 @@ double mt_frame_header(struct mt_drawing *drawing, const char *title, const char
 #define TILE_PAD   14.0
 #define SIZE_LABEL 12.5
 #define SIZE_VALUE 19.0
+#define NOTE_GAP   5.0 /* between a value and its note, in the widest font */
 
 /* All notes fit beside their values. */
 static bool notes_fit(const struct mt_tile *tiles, size_t count, double width)
@@ -193,10 +194,10 @@ static bool notes_fit(const struct mt_tile *tiles, size_t count, double width)
     size_t i;
 
     for (i = 0; i < count; i++) {
-        double value = mt_text_width(tiles[i].value, SIZE_VALUE, MT_SEMIBOLD);
-        double note = mt_text_width(tiles[i].note, SIZE_LABEL, MT_REGULAR);
+        double value = mt_text_room(tiles[i].value, SIZE_VALUE, MT_SEMIBOLD);
+        double note = mt_text_room(tiles[i].note, SIZE_LABEL, MT_REGULAR);
 
-        if (1.05 * (value + note) + 8 > width - TILE_PAD - 6)
+        if (value + NOTE_GAP + note > width - TILE_PAD - 6)
             return false;
     }
     return true;
@@ -215,18 +216,20 @@ static void draw_tile(struct mt_drawing *drawing, double x, double y, double wid
 {
     const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
     const struct mt_paint edge = {.fill = tile->edge, .radius = 2};
-    double value, room = width - TILE_PAD - 4;
+    double room = width - TILE_PAD - 4;
+    const char *value;
 
     mt_draw_rect(drawing, x, y, width, height, &panel, NULL, "tile");
     mt_draw_rect(drawing, x, y, 4, height, &edge, NULL, NULL);
     mt_frame_text(drawing, x + TILE_PAD, y + 19, fit_label(drawing, tile, room), SIZE_LABEL,
                   MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-label");
-    value = mt_frame_text(drawing, x + TILE_PAD, y + 41,
-                          mt_text_fit(drawing, tile->value, SIZE_VALUE, MT_SEMIBOLD, room, false),
-                          SIZE_VALUE, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "tile-value");
+    value = mt_text_fit(drawing, tile->value, SIZE_VALUE, MT_SEMIBOLD, room, false);
+    mt_frame_text(drawing, x + TILE_PAD, y + 41, value, SIZE_VALUE, MT_SEMIBOLD, MT_COLOR_TEXT,
+                  MT_ANCHOR_START, "tile-value");
     if (note_beside)
-        mt_frame_text(drawing, x + TILE_PAD + 1.04 * value + 8, y + 41, tile->note, SIZE_LABEL,
-                      MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-note");
+        mt_frame_text(
+            drawing, x + TILE_PAD + mt_text_room(value, SIZE_VALUE, MT_SEMIBOLD) + NOTE_GAP, y + 41,
+            tile->note, SIZE_LABEL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-note");
     else
         mt_frame_text(drawing, x + TILE_PAD, y + 59,
                       mt_text_fit(drawing, tile->note, SIZE_LABEL, MT_REGULAR, room, false),

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define SLACK 1.05 /* other fonts than the built-in outlines */
-
 static double width_of(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
                        const char *text, size_t length)
 {
@@ -13,7 +11,7 @@ static double width_of(struct mt_drawing *drawing, const struct mt_paragraph *pa
         drawing->failed = true;
         return 0;
     }
-    return SLACK * mt_text_width(part, paragraph->size, paragraph->weight);
+    return mt_text_room(part, paragraph->size, paragraph->weight);
 }
 
 /* Bytes of the words that fit into a line; at least one word. */

@@ -14,6 +14,7 @@
 #include "backends.h"
 #include "frame.h"
 #include "glyphs.h"
+#include "paragraph.h"
 #include "place.h"
 #include "scale.h"
 #include "theme.h"
@@ -210,6 +211,64 @@ static void svg_knows_no_locale(void **state)
     mt_drawing_release(&drawing);
 }
 
+/* ---- room for other fonts ---- */
+
+static const struct mt_op *next_of_role(const struct mt_drawing *drawing, size_t *at,
+                                        const char *role)
+{
+    while (*at < drawing->op_count) {
+        const struct mt_op *op = &drawing->ops[(*at)++];
+
+        if (op->role && !strcmp(op->role, role))
+            return op;
+    }
+    return NULL;
+}
+
+/* Bold figures of DejaVu Sans are up to 1.22 times as wide as the built-in ones. */
+static void a_wider_font_does_not_touch_the_note_of_a_tile(void **state)
+{
+    const struct mt_tile tiles[] = {{"Trend", "+7.98 MiB", "per step", MT_COLOR_BAD, NULL},
+                                    {"Peak", "growth", "step 9", MT_COLOR_BAD, NULL}};
+    struct mt_drawing drawing;
+    const struct mt_op *value, *note;
+    size_t at = 0;
+
+    (void)state;
+    mt_drawing_init(&drawing, 600, 100, "t");
+    mt_frame_tiles(&drawing, 10, tiles, 2);
+    for (int i = 0; i < 2; i++) {
+        value = next_of_role(&drawing, &at, "tile-value");
+        note = next_of_role(&drawing, &at, "tile-note");
+        assert_true(value && note && value->y == note->y);
+        assert_true(value->x + 1.22 * value->text_width + 4 <= note->x);
+    }
+    mt_drawing_release(&drawing);
+}
+
+static void a_wider_font_keeps_a_heading_in_its_column(void **state)
+{
+    const struct mt_paragraph heading = {.width = 352,
+                                         .size = 14,
+                                         .pitch = 19,
+                                         .weight = MT_SEMIBOLD,
+                                         .color = MT_COLOR_TEXT,
+                                         .role = "heading"};
+    struct mt_drawing drawing;
+    const struct mt_op *line;
+    size_t at = 0, lines = 0;
+
+    (void)state;
+    mt_drawing_init(&drawing, 400, 100, "t");
+    mt_paragraph_draw(&drawing, &heading, 20,
+                      "7.98 MiB more after each step, since step 0: 6.98 MiB from w_leakval "
+                      "train.py:128");
+    for (; (line = next_of_role(&drawing, &at, "heading")); lines++)
+        assert_true(1.22 * line->text_width <= heading.width);
+    assert_int_equal(lines, 2);
+    mt_drawing_release(&drawing);
+}
+
 /* ---- ticks ---- */
 
 static void byte_ticks_are_round_in_their_unit(void **state)
@@ -332,6 +391,8 @@ int main(void)
         cmocka_unit_test(svg_escapes_what_people_call_things),
         cmocka_unit_test(svg_merges_runs_of_stepped_paths),
         cmocka_unit_test(svg_knows_no_locale),
+        cmocka_unit_test(a_wider_font_does_not_touch_the_note_of_a_tile),
+        cmocka_unit_test(a_wider_font_keeps_a_heading_in_its_column),
         cmocka_unit_test(byte_ticks_are_round_in_their_unit),
         cmocka_unit_test(byte_ticks_are_few_and_ascend),
         cmocka_unit_test(time_labels_tell_ticks_apart),
