@@ -21,10 +21,12 @@ IMPORT = ["import", "{capture}", "--quiet", "-o", "{new}"]
 IMPORT_RECORDED = ["import", "fixtures/recorded/mixed.trace.zst", "--quiet", "-o", "{new}"]
 READ = ["replay", "{trace}", "--policy", "pytorch", "--quiet"]
 ANALYZE = ["analyze", "{capture}", "--quiet"]
+TIMELINE = ["render", "timeline", "{capture}", "--quiet", "-o", "{new}.svg"]
+ICICLE = ["render", "icicle", "{capture}", "--quiet", "-o", "{new}.svg"]
 
 # What every run of the unchanged program must survive.
 ALL_RUNS = [PYTORCH, EXPANDABLE, LIMITED, BEST_FIT, BUDDY, ASYNC, PAGED, RECORDED, PLANNED, IMPORT,
-            IMPORT_RECORDED, READ, ANALYZE]
+            IMPORT_RECORDED, READ, ANALYZE, TIMELINE, ICICLE]
 
 ALLOCATORS, REPLAY = "analyzer/allocators/", "analyzer/replay/"
 
@@ -102,6 +104,14 @@ MUTATIONS = [
     Mutation("the map leaves a hole in a chain", "base/map.c",
              "        if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {\n",
              "        if (((i - home) & map->mask) > ((i - hole) & map->mask)) {\n", [PYTORCH]),
+    # ---- pictures ----
+    Mutation("a picture's time runs beyond its right edge", "render/charts/time_axis.c",
+             "           drawn_width(axis) * mt_timeline_position(timeline, t_ns);\n",
+             "           2 * drawn_width(axis) * mt_timeline_position(timeline, t_ns);\n", [TIMELINE]),
+    Mutation("a picture's text is wider than its room", "render/draw.c",
+             "    width /= FONT_SLACK;\n", "    width *= 4;\n", [ICICLE, TIMELINE]),
+    Mutation("a picture's circle is centred on its edge", "render/draw.c",
+             "    op->width = radius;\n", "    op->width = x + 1;\n", [TIMELINE]),
     # ---- trace ----
     Mutation("differences are taken to the value before last", "trace/columns_write.c",
              "        last = value;\n", "        last = value + (i & 1);\n", [IMPORT]),
