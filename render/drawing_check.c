@@ -168,7 +168,7 @@ static bool operation_is_sound(const struct mt_drawing *drawing, const struct mt
     case MT_OP_GROUP_BEGIN:
     case MT_OP_GROUP_END: return true;
     }
-    MT_SOUND(why, !"a kind of operation that exists");
+    *why = "a kind of operation that does not exist";
     return false;
 }
 
