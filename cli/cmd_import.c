@@ -21,23 +21,6 @@ struct written {
     uint64_t events, bytes;
 };
 
-static enum mt_status copy_events(struct mt_source *source, struct mt_writer *writer,
-                                  struct written *written, struct mt_error *error)
-{
-    struct mt_event_batch batch;
-    enum mt_status status;
-    size_t i;
-
-    while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
-        for (i = 0; i < batch.count && status == MT_OK; i++)
-            status = mt_writer_add(writer, &batch.events[i], error);
-        if (status != MT_OK)
-            return status;
-        written->events += batch.count;
-    }
-    return status == MT_END ? mt_writer_finish(writer, error) : status;
-}
-
 static enum mt_status write_trace(struct mt_source *source, int fd, struct written *written,
                                   struct mt_error *error)
 {
@@ -47,7 +30,9 @@ static enum mt_status write_trace(struct mt_source *source, int fd, struct writt
         mt_writer_new(fd, &source->header, &source->symbols, NULL, &writer, error);
 
     if (status == MT_OK)
-        status = copy_events(source, writer, written, error);
+        status = mt_writer_copy(writer, source, true, &written->events, error);
+    if (status == MT_OK)
+        status = mt_writer_finish(writer, error);
     mt_writer_free(writer);
     if (status == MT_OK && fstat(fd, &info) != 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));

@@ -87,6 +87,11 @@ uint64_t mt_writer_bytes(const struct mt_writer *writer);
 enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *event,
                              struct mt_error *error) MT_MUST_USE;
 
+/* Adds the events that are left in `source`, with or without END events, and counts those that it
+ * added in *events. MT_OK at the end of the source; the writer is not finished. */
+enum mt_status mt_writer_copy(struct mt_writer *writer, struct mt_source *source, bool keeps_end,
+                              uint64_t *events, struct mt_error *error) MT_MUST_USE;
+
 /* Ends the current frame and hands it to the operating system: what was added
  * so far survives the end of the process. */
 enum mt_status mt_writer_flush(struct mt_writer *writer, struct mt_error *error) MT_MUST_USE;

@@ -335,6 +335,35 @@ enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *ev
     return writer->event_count < writer->max_events ? MT_OK : mt_writer_flush(writer, error);
 }
 
+static enum mt_status copy_batch(struct mt_writer *writer, const struct mt_event_batch *batch,
+                                 bool keeps_end, uint64_t *events, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < batch->count && status == MT_OK; i++) {
+        if (batch->events[i].kind == MT_EVENT_END && !keeps_end)
+            continue;
+        status = mt_writer_add(writer, &batch->events[i], error);
+        *events += status == MT_OK;
+    }
+    return status;
+}
+
+enum mt_status mt_writer_copy(struct mt_writer *writer, struct mt_source *source, bool keeps_end,
+                              uint64_t *events, struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    *events = 0;
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
+        status = copy_batch(writer, &batch, keeps_end, events, error);
+        if (status != MT_OK)
+            return status;
+    }
+    return status == MT_END ? MT_OK : status;
+}
+
 /* Where the last frame ends, as the index will say. */
 static uint64_t end_of_frames(const struct mt_writer *writer)
 {

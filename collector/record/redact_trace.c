@@ -8,16 +8,10 @@
 static enum mt_status copy_events(struct mt_source *source, struct mt_writer *writer,
                                   struct mt_error *error)
 {
-    struct mt_event_batch batch;
-    enum mt_status status;
+    uint64_t events;
+    enum mt_status status = mt_writer_copy(writer, source, true, &events, error);
 
-    while ((status = mt_source_next(source, &batch, error)) == MT_OK)
-        for (size_t i = 0; i < batch.count && status == MT_OK; i++) {
-            status = mt_writer_add(writer, &batch.events[i], error);
-            if (status != MT_OK)
-                return status;
-        }
-    if (status != MT_END)
+    if (status != MT_OK)
         return status;
     if (source->integrity.frames_damaged || source->integrity.events_invalid ||
         source->integrity.events_unknown)

@@ -84,21 +84,6 @@ static enum mt_status open_new(struct job *job, struct mt_error *error)
                : status;
 }
 
-static enum mt_status copy_batch(struct job *job, const struct mt_event_batch *batch,
-                                 struct mt_error *error)
-{
-    enum mt_status status = MT_OK;
-    size_t i;
-
-    for (i = 0; i < batch->count && status == MT_OK; i++) {
-        if (batch->events[i].kind == MT_EVENT_END)
-            continue; /* more follows */
-        status = mt_writer_add(job->writer, &batch->events[i], error);
-        job->copied++;
-    }
-    return status;
-}
-
 /* What is lost here would be lost for good: the tape holds only what follows. */
 static enum mt_status check_old(const struct job *job, struct mt_error *error)
 {
@@ -118,17 +103,12 @@ static enum mt_status check_old(const struct job *job, struct mt_error *error)
 
 static enum mt_status copy_old(struct job *job, struct mt_error *error)
 {
-    struct mt_event_batch batch;
     enum mt_status status;
 
     if (!job->old.source)
         return MT_OK;
-    while ((status = mt_source_next(job->old.source, &batch, error)) == MT_OK) {
-        status = copy_batch(job, &batch, error);
-        if (status != MT_OK)
-            return status;
-    }
-    return status == MT_END ? check_old(job, error) : status;
+    status = mt_writer_copy(job->writer, job->old.source, false, &job->copied, error);
+    return status == MT_OK ? check_old(job, error) : status;
 }
 
 /* What the writer refuses (order, bounds) is not a wrong use of it here: the tape says so. */
