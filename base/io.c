@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -110,4 +111,15 @@ bool mt_io_close(int fd)
 {
     /* Linux releases the number before it waits: a second close could hit another thread's file. */
     return close(fd) == 0 || errno == EINTR;
+}
+
+enum mt_status mt_io_fail(struct mt_error *error, enum mt_status status, const char *what)
+{
+    return mt_fail(error, status, MT_NO_OFFSET, "%s: %s", what, strerror(errno));
+}
+
+enum mt_status mt_io_fail_output(struct mt_error *error)
+{
+    return errno == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                           : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
 }

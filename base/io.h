@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "status.h"
+
 /* open with O_CLOEXEC; `mode` matters only with O_CREAT. -1: errno says why. */
 int mt_io_open(const char *path, int flags, mode_t mode);
 
@@ -35,6 +37,12 @@ bool mt_io_rename(const char *from, const char *to);
 
 /* All bytes, through short writes; false: errno says why. */
 bool mt_io_write(int fd, const void *bytes, size_t length);
+
+/* Fills *error with "WHAT: <the text of errno>" and returns `status`. */
+enum mt_status mt_io_fail(struct mt_error *error, enum mt_status status, const char *what);
+
+/* The same with only the text of errno, for an output file: MT_ERR_MEMORY or MT_ERR_OUTPUT. */
+enum mt_status mt_io_fail_output(struct mt_error *error);
 
 /* false: what was written may be lost, errno says why. The descriptor is gone in either case. */
 bool mt_io_close(int fd);

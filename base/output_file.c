@@ -13,12 +13,6 @@
 
 enum { FLUSH_BYTES = 256 * 1024 };
 
-static enum mt_status fail_errno(struct mt_error *error)
-{
-    return errno == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                           : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
-}
-
 /* ---- folders ---------------------------------------------------------------- */
 
 static bool make_folder(const char *path)
@@ -48,11 +42,11 @@ enum mt_status mt_make_folders(const char *path, struct mt_error *error)
         end = *at;
         *at = '\0';
         if (!make_folder(name))
-            status = fail_errno(error);
+            status = mt_io_fail_output(error);
         *at = end;
     }
     if (!name)
-        status = fail_errno(error);
+        status = mt_io_fail_output(error);
     free(name);
     return status;
 }
@@ -60,7 +54,7 @@ enum mt_status mt_make_folders(const char *path, struct mt_error *error)
 static enum mt_status make_folder_of(const char *path, struct mt_error *error)
 {
     char *folder = strndup(path, mt_folder_length(path));
-    enum mt_status status = folder ? mt_make_folders(folder, error) : fail_errno(error);
+    enum mt_status status = folder ? mt_make_folders(folder, error) : mt_io_fail_output(error);
 
     free(folder);
     return status;
@@ -102,7 +96,7 @@ enum mt_status mt_output_open(struct mt_output *output, const char *path,
 static bool fail(struct mt_output *output)
 {
     if (output->failure.status == MT_OK)
-        (void)fail_errno(&output->failure);
+        (void)mt_io_fail_output(&output->failure);
     return false;
 }
 
@@ -176,7 +170,7 @@ static enum mt_status put_in_place(struct mt_output *output, struct mt_error *er
         mt_output_target_recheck(output->path, output->rules, &output->target, error);
 
     if (status == MT_OK && !mt_temporary_rename(&output->temporary, output->target.path))
-        status = fail_errno(error);
+        status = mt_io_fail_output(error);
     return status;
 }
 
@@ -202,7 +196,7 @@ enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error
     }
     if (output->target.path && output->rules->is_durable &&
         !mt_synchronize_folder_of(output->target.path))
-        status = fail_errno(error);
+        status = mt_io_fail_output(error);
     release(output);
     return status;
 }

@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "io.h"
+#include "random.h"
 
 #define PREFIX ".memtrace-"
 #define SUFFIX ".tmp"
@@ -34,26 +33,7 @@ size_t mt_folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Names must not collide; they need not be secret, since O_EXCL decides. */
-static uint64_t random_number(void)
-{
-    struct timespec now = {0};
-    uint64_t number;
-
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == (ssize_t)sizeof number)
-        return number;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)getpid() << 16 ^
-           (uint64_t)(uintptr_t)&now;
-}
-
 /* ---- making and removing ------------------------------------------------------ */
-
-static enum mt_status fail_errno(struct mt_error *error)
-{
-    return errno == ENOMEM ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                           : mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
-}
 
 /* A signal between the two must not leave the file behind, so that the list has it first. The
  * name is random: a file of that name is nobody else's. */
@@ -77,15 +57,16 @@ enum mt_status mt_temporary_open(struct mt_temporary *file, const char *target, 
     int fd = -1;
 
     *file = MT_TEMPORARY_NONE;
+    /* O_EXCL decides whether a name is free */
     for (int i = 0; name && is_ours && fd < 0 && i < MOST_NAMES; i++) {
         (void)snprintf(name, bytes, "%.*s" PREFIX "%016llx" SUFFIX, (int)folder, target,
-                       (unsigned long long)random_number());
+                       (unsigned long long)mt_random_number(file));
         fd = open_listed(list, name, mode, &is_ours);
         if (fd < 0 && errno != EEXIST)
             break;
     }
     if (fd < 0) {
-        enum mt_status status = fail_errno(error);
+        enum mt_status status = mt_io_fail_output(error);
 
         if (is_ours)
             free(name);

@@ -10,16 +10,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
+#include "io.h"
 #include "memory_budget.h"
-#include "ticks.h"
-
-static enum mt_status fail_errno(struct mt_error *error, enum mt_status status, const char *what)
-{
-    return mt_fail(error, status, MT_NO_OFFSET, "%s: %s", what, strerror(errno));
-}
+#include "random.h"
 
 static bool lock_all(int fd)
 {
@@ -28,14 +23,11 @@ static bool lock_all(int fd)
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-/* Not 0. Without the system call (old kernels, filters): different enough that two
- * recordings are not taken for one by accident. */
-static uint64_t random_id(const void *place)
+/* 0 means that there is none. */
+static uint64_t recording_id(const void *place)
 {
-    uint64_t id = 0;
+    uint64_t id = mt_random_number(place);
 
-    if (getrandom(&id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id)
-        id = mt_monotonic_ns() ^ (uint64_t)getpid() << 40 ^ (uintptr_t)place;
     return id ? id : 1;
 }
 
@@ -48,7 +40,7 @@ static void describe(struct mt_tape *tape, uint32_t slot_count)
     tape->definitions_capacity = MT_TAPE_DEFINITION_BYTES;
     tape->file_bytes = tape->definitions_offset + tape->definitions_capacity;
     tape->process_id = (uint64_t)getpid();
-    tape->recording_id = random_id(tape);
+    tape->recording_id = recording_id(tape);
     tape->magic = MT_TAPE_MAGIC;
 }
 
@@ -85,10 +77,10 @@ static enum mt_status map_new(struct mt_own_file *file, uint32_t slot_count, str
     void *memory;
 
     if (!make_room(file, used, total))
-        return fail_errno(error, MT_ERR_OUTPUT, "no room on the disk");
+        return mt_io_fail(error, MT_ERR_OUTPUT, "no room on the disk");
     memory = map_own(file, total);
     if (memory == MAP_FAILED)
-        return fail_errno(error, MT_ERR_OUTPUT, "cannot map the file");
+        return mt_io_fail(error, MT_ERR_OUTPUT, "cannot map the file");
     *tape = memory;
     describe(*tape, slot_count);
     return MT_OK;
@@ -105,7 +97,7 @@ enum mt_status mt_tape_create(const char *path, uint32_t slot_count, struct mt_t
     if (slot_count < MT_TAPE_MIN_SLOTS || slot_count > MT_TAPE_MAX_SLOTS)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "a tape of %u slots", slot_count);
     if (!mt_own_file_create(file, path))
-        return fail_errno(error, MT_ERR_OUTPUT, "cannot be made");
+        return mt_io_fail(error, MT_ERR_OUTPUT, "cannot be made");
     fd = mt_own_file_fd(file, 0);
     locked = fd >= 0 && lock_all(fd);
     status = map_new(file, slot_count, tape, error);

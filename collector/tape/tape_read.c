@@ -18,11 +18,6 @@ enum { SLOT_HEADER_BYTES = 64 };
 
 _Static_assert(offsetof(struct mt_slot, events) == SLOT_HEADER_BYTES, "a slot's header");
 
-static enum mt_status fail_errno(struct mt_error *error, const char *what)
-{
-    return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s: %s", what, strerror(errno));
-}
-
 /* `bytes` from `offset` on; fewer are an error. */
 static enum mt_status read_at(int fd, void *into, size_t bytes, uint64_t offset,
                               struct mt_error *error)
@@ -30,7 +25,7 @@ static enum mt_status read_at(int fd, void *into, size_t bytes, uint64_t offset,
     ssize_t got = mt_io_pread_full(fd, into, bytes, offset);
 
     if (got < 0)
-        return fail_errno(error, "cannot be read");
+        return mt_io_fail(error, MT_ERR_IO, "cannot be read");
     if ((size_t)got < bytes)
         return mt_fail(error, MT_ERR_FORMAT, offset + (uint64_t)got,
                        "became shorter while it was read");
@@ -51,7 +46,7 @@ static enum mt_status check_lock(int fd, struct mt_error *error)
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
     if (fcntl(fd, F_GETLK, &lock))
-        return fail_errno(error, "cannot tell whether its process is still running");
+        return mt_io_fail(error, MT_ERR_IO, "cannot tell whether its process is still running");
     return lock.l_type == F_UNLCK ? MT_OK : running(error);
 }
 
@@ -106,7 +101,7 @@ static enum mt_status read_header(int fd, struct mt_tape *tape, struct mt_error 
     enum mt_status status;
 
     if (fstat(fd, &facts))
-        return fail_errno(error, "cannot be read");
+        return mt_io_fail(error, MT_ERR_IO, "cannot be read");
     if (!S_ISREG(facts.st_mode) || facts.st_size <= MT_TAPE_PAGE_BYTES)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "is no tape");
     status = read_at(fd, tape, sizeof *tape, 0, error);
@@ -220,7 +215,7 @@ enum mt_status mt_tape_open(const char *path, struct mt_tape **tape, struct mt_e
 
     if (fd < 0)
         return errno == ELOOP ? mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "is a symbolic link")
-                              : fail_errno(error, "cannot be opened");
+                              : mt_io_fail(error, MT_ERR_IO, "cannot be opened");
     status = read_tape(fd, tape, error);
     close(fd);
     return status;
