@@ -198,8 +198,7 @@ static bool exceeds_limit(const struct mt_pytorch *self, const struct mt_pytorch
     uint64_t tested = mt_pytorch_total(self) + search->segment_bytes;
 
     device->most_tested_bytes = mt_max_u64(device->most_tested_bytes, tested);
-    return tested > MT_PYTORCH_LARGEST_TOTAL ||
-           (device->limit_bytes && tested > device->limit_bytes);
+    return tested > MT_LARGEST_TOTAL_BYTES || (device->limit_bytes && tested > device->limit_bytes);
 }
 
 /* New memory from the driver; MT_ERR_DEVICE_OOM beyond the limit. */

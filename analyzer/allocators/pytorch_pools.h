@@ -9,9 +9,6 @@
 #include "free_set.h"
 #include "pytorch_config.h"
 
-/* No machine has more; keeps sums of sizes far from overflow whatever a trace claims. */
-#define MT_PYTORCH_LARGEST_TOTAL ((uint64_t)1 << 60)
-
 /* Free blocks of one stream in one pool. */
 struct mt_pytorch_lane {
     uint32_t stream;
