@@ -23,7 +23,7 @@ struct arguments {
     bool unnamed, all, policies;
 };
 
-/* For whoever looks on; not for programs, which would pay for it. */
+/* For a person at a terminal; a program would only pay for it. */
 static bool shows_chart(const struct arguments *arguments)
 {
     return !arguments->common.json && (arguments->all || mt_stdout_screen().is_terminal);
@@ -46,15 +46,6 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
 
 /* ---- files ----------------------------------------------------------------- */
 
-static size_t folder_length(const char *folder)
-{
-    size_t length = strlen(folder);
-
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    return length;
-}
-
 /* What -o writes besides pictures. */
 static const struct {
     const char *name;
@@ -66,12 +57,6 @@ static const struct {
     {"report.html", MT_FILE_PAGE},
 };
 enum { REPORT_JSON, SUMMARY_MD, JUNIT_XML, REPORT_HTML };
-
-static void add_document_path(struct mt_buf *path, const char *folder, size_t document)
-{
-    mt_buf_add(path, folder, folder_length(folder));
-    mt_buf_printf(path, "/%s", documents[document].name);
-}
 
 static struct mt_extra_pictures extra_pictures(const struct arguments *arguments, const char *trace,
                                                const char *base)
@@ -95,7 +80,7 @@ static int precheck_files(const struct arguments *arguments, const char *trace,
 
         if (i == JUNIT_XML && !run->rules.count)
             continue; /* is not written */
-        add_document_path(&path, arguments->directory, i);
+        mt_add_path_in(&path, arguments->directory, documents[i].name);
         if (!path.failed)
             code = mt_output_precheck(path.data, &arguments->outputs, documents[i].kind);
         mt_buf_release(&path);
@@ -110,7 +95,7 @@ static int write_document(const struct arguments *arguments, size_t which,
     struct mt_buf path = {0};
     int code;
 
-    add_document_path(&path, arguments->directory, which);
+    mt_add_path_in(&path, arguments->directory, documents[which].name);
     if (path.failed) {
         code = mt_say_no_memory("cannot write the report");
     } else {

@@ -11,12 +11,8 @@
 static void add_path(struct mt_buf *path, const struct mt_extra_pictures *pictures,
                      const char *name, bool is_png)
 {
-    size_t length = strlen(pictures->directory);
-
-    while (length > 1 && pictures->directory[length - 1] == '/')
-        length--;
-    mt_buf_printf(path, "%.*s/%s.%s", (int)length, pictures->directory, name,
-                  is_png ? "png" : "svg");
+    mt_add_path_in(path, pictures->directory, name);
+    mt_buf_add_text(path, is_png ? ".png" : ".svg");
 }
 
 static int precheck_both(const struct mt_extra_pictures *pictures, const char *name)

@@ -99,6 +99,16 @@ bool mt_is_standard_output(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
+void mt_add_path_in(struct mt_buf *path, const char *folder, const char *name)
+{
+    size_t length = strlen(folder);
+
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    mt_buf_add(path, folder, length);
+    mt_buf_printf(path, "/%s", name);
+}
+
 int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind,
                   const struct mt_buf *bytes)
 {

@@ -35,6 +35,9 @@ int mt_output_precheck(const char *path, const struct mt_outputs *outputs, enum 
 /* Is it "-"? Then the file is the answer, and what is said about it elsewhere is left out. */
 bool mt_is_standard_output(const char *path);
 
+/* Appends FOLDER/NAME; slashes at the end of the folder count once. */
+void mt_add_path_in(struct mt_buf *path, const char *folder, const char *name);
+
 /* A whole file; "-" is standard output. Says what is wrong; enum mt_exit. */
 int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_file_kind kind,
                   const struct mt_buf *bytes);
