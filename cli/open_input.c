@@ -9,7 +9,6 @@
 #include "units.h"
 
 enum { MAX_FORMATS = 32 };
-#define MT_STACK_DEPTH_TEXT "4,096 frames"
 
 /* Is it the name of a format? Says so if not. */
 static bool known_format(const char *format)
@@ -71,6 +70,16 @@ static void say_count(bool aloud, const char *path, uint64_t count, const char *
         mt_say("'%s': %s %s", path, mt_format_count(digits, count), what);
 }
 
+static void say_frames_cut(bool aloud, const char *path, uint64_t count)
+{
+    char digits[MT_UNITS_TEXT], depth[MT_UNITS_TEXT];
+
+    if (count && aloud)
+        mt_say("'%s': %s %s left out of stacks deeper than %s frames", path,
+               mt_format_count(digits, count), count == 1 ? "frame was" : "frames were",
+               mt_format_count(depth, MT_STACK_DEPTH_MAX));
+}
+
 /* Frames or events that cannot be what was written. That makes the command
  * fail, so it is said even if only errors are wanted. */
 static bool say_damage(const struct mt_integrity *integrity, const char *path)
@@ -108,9 +117,7 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     say_count(aloud, path, integrity->events_unknown,
               "event is of a kind that this version does not know",
               "events are of kinds that this version does not know");
-    say_count(!common->quiet, path, source->symbols.frames_cut,
-              "frame was left out of stacks deeper than " MT_STACK_DEPTH_TEXT,
-              "frames were left out of stacks deeper than " MT_STACK_DEPTH_TEXT);
+    say_frames_cut(!common->quiet, path, source->symbols.frames_cut);
     say_count(aloud, path, source->devices_left_out,
               "device is left out: only devices 0 to 63 are replayed",
               "devices are left out: only devices 0 to 63 are replayed");

@@ -295,8 +295,8 @@ bool mt_trace_is_imported(const void *bytes, size_t length)
     imported = mt_header_read(at + MT_SKIPPABLE_HEADER_BYTES, payload, &arena, &header, &reason) ==
                    MT_OK &&
                header.sources &&
-               (strcmp(header.sources, "pytorch-snapshot") == 0 ||
-                strcmp(header.sources, "pytorch-profiler") == 0);
+               (strcmp(header.sources, MT_SOURCES_SNAPSHOT) == 0 ||
+                strcmp(header.sources, MT_SOURCES_PROFILE) == 0);
     mt_arena_release(&arena);
     return imported;
 }

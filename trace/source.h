@@ -18,6 +18,10 @@
 #include "overlay.h"
 #include "symbols.h"
 
+/* mt_trace_header.sources of imported files. */
+#define MT_SOURCES_SNAPSHOT "pytorch-snapshot"
+#define MT_SOURCES_PROFILE  "pytorch-profiler"
+
 /* Facts about the run, as far as they were recorded: the trace's header. All
  * strings may be NULL; they live as long as the source. */
 struct mt_trace_header {

@@ -161,7 +161,7 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     uint32_t i;
 
     header->framework = "PyTorch";
-    header->sources = torch->is_profile ? "pytorch-profiler" : "pytorch-snapshot";
+    header->sources = torch->is_profile ? MT_SOURCES_PROFILE : MT_SOURCES_SNAPSHOT;
     header->allocator_options = torch->allocator_options.data;
     header->settings = torch->settings.data;
     header->rank = header->world_size = -1;
