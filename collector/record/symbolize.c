@@ -285,6 +285,12 @@ static const char *function_name(struct mt_code_file *file, Dwarf_Die *die)
     return name ? copy(file, mt_demangle(file->demangler, name)) : NULL;
 }
 
+/* A compilation unit, and what to take from an address before it is asked. */
+struct unit {
+    Dwarf_Die *die; /* NULL: not known */
+    Dwarf_Addr bias;
+};
+
 static const char *absolute_path(struct mt_code_file *file, Dwarf_Die *unit, const char *path)
 {
     Dwarf_Attribute attribute;
@@ -313,50 +319,64 @@ static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die
         place->file = absolute_path(file, unit, dwarf_filesrc(files, number, NULL, NULL));
 }
 
-static void set_line(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Addr address,
+/* The file, NULL if it is not known. libdw finds a line through the table of addresses; clang
+ * writes none, so that the unit has to be asked. */
+static const char *line_at(struct mt_code_file *file, const struct unit *unit, Dwarf_Addr address,
+                           int *number)
+{
+    Dwfl_Line *found = dwfl_module_getsrc(file->module, address);
+    Dwarf_Line *line;
+
+    if (found)
+        return dwfl_lineinfo(found, NULL, number, NULL, NULL, NULL);
+    line = unit->die ? dwarf_getsrc_die(unit->die, address - unit->bias) : NULL;
+    if (!line || dwarf_lineno(line, number) != 0)
+        return NULL;
+    return dwarf_linesrc(line, NULL, NULL);
+}
+
+static void set_line(struct mt_code_file *file, const struct unit *unit, Dwarf_Addr address,
                      struct mt_code_place *place)
 {
-    Dwfl_Line *line = dwfl_module_getsrc(file->module, address);
     int number = 0;
-    const char *path = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+    const char *path = line_at(file, unit, address, &number);
 
     if (!path)
         return;
-    place->file = unit ? absolute_path(file, unit, path) : copy(file, path);
+    place->file = unit->die ? absolute_path(file, unit->die, path) : copy(file, path);
     place->line = number > 0 ? (uint32_t)number : 0;
 }
 
-/* The compilation unit. Compilers that write no table of addresses leave it to
- * us to look into every unit. */
-static Dwarf_Die *unit_at(struct mt_code_file *file, Dwarf_Addr address, Dwarf_Addr *bias)
+/* Without a table of addresses every unit is looked into. */
+static struct unit unit_at(struct mt_code_file *file, Dwarf_Addr address)
 {
-    Dwarf_Die *unit = dwfl_module_addrdie(file->module, address, bias);
+    struct unit unit = {NULL, 0};
 
-    if (unit)
+    unit.die = dwfl_module_addrdie(file->module, address, &unit.bias);
+    if (unit.die)
         return unit;
-    while ((unit = dwfl_module_nextcu(file->module, unit, bias)) != NULL)
-        if (dwarf_haspc(unit, address - *bias) == 1)
-            return unit;
-    return NULL;
+    while ((unit.die = dwfl_module_nextcu(file->module, unit.die, &unit.bias)) != NULL)
+        if (dwarf_haspc(unit.die, address - unit.bias) == 1)
+            break;
+    return unit;
 }
 
 static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
                            struct mt_code_place places[MT_CODE_PLACES_MAX])
 {
     struct scopes scopes = {.count = 0};
-    Dwarf_Addr bias = 0;
-    Dwarf_Die *unit = unit_at(file, address, &bias);
+    const struct unit unit = unit_at(file, address);
     size_t i;
 
-    if (unit)
-        find_scopes(unit, address - bias, &scopes);
+    if (unit.die)
+        find_scopes(unit.die, address - unit.bias, &scopes);
     for (i = 0; i < scopes.count; i++) {
         places[i] = (struct mt_code_place){.function = function_name(file, &scopes.dies[i])};
         if (i > 0)
-            set_call_place(file, unit, &scopes.dies[i], &places[i - 1]);
+            set_call_place(file, unit.die, &scopes.dies[i], &places[i - 1]);
     }
     if (scopes.count)
-        set_line(file, unit, address, &places[scopes.count - 1]);
+        set_line(file, &unit, address, &places[scopes.count - 1]);
     return scopes.count;
 }
 
@@ -365,6 +385,7 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
                            struct mt_code_place places[MT_CODE_PLACES_MAX])
 {
+    const struct unit no_unit = {NULL, 0};
     size_t count, i;
     const char *name;
 
@@ -380,6 +401,6 @@ size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
     if (!name)
         return 0;
     places[0] = (struct mt_code_place){.function = copy(file, mt_demangle(file->demangler, name))};
-    set_line(file, NULL, address, &places[0]);
+    set_line(file, &no_unit, address, &places[0]);
     return places[0].function ? 1 : 0;
 }

@@ -164,6 +164,21 @@ static void test_functions_lines_and_inlined_calls(void **state)
     mt_code_file_close(file);
 }
 
+/* clang writes no table from addresses to units. */
+static void test_without_the_table_of_addresses(void **state)
+{
+    struct mt_code_file *file;
+
+    (void)state;
+    if (!mt_symbolize_available())
+        skip();
+    file = open_file(
+        wanted(make_file("units", "objcopy --remove-section=.debug_aranges \"$P\" \"$O\"")),
+        MT_CODE_FOUND);
+    expect_all(file);
+    mt_code_file_close(file);
+}
+
 static void test_without_lines_there_are_names(void **state)
 {
     struct mt_code_place places[MT_CODE_PLACES_MAX];
@@ -334,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions_lines_and_inlined_calls),
+        cmocka_unit_test(test_without_the_table_of_addresses),
         cmocka_unit_test(test_without_lines_there_are_names),
         cmocka_unit_test(test_without_names_there_is_nothing),
         cmocka_unit_test(test_debug_information_in_a_file_beside),
