@@ -80,6 +80,9 @@ struct mt_largest mt_tell_largest(uint64_t *values, size_t count, uint32_t most)
 /* Is it one of them? To be asked once of each value, in any order. */
 bool mt_tell_is_large(struct mt_largest *largest, uint64_t value);
 
+/* How far to trust the numbers of the teller's device. */
+void mt_tell_trust(const struct mt_teller *teller);
+
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);

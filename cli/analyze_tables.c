@@ -39,37 +39,6 @@ static void end_table(const struct mt_teller *teller, struct mt_text_table *tabl
     mt_table_end(table, teller->out, teller->style->dim, teller->style->reset);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? 1 : -(x > y);
-}
-
-struct mt_largest mt_tell_largest(uint64_t *values, size_t count, uint32_t most)
-{
-    struct mt_largest largest = {0, SIZE_MAX};
-
-    if (!values || count <= most || !most)
-        return largest;
-    qsort(values, count, sizeof *values, by_size);
-    largest.least = values[most - 1];
-    for (largest.equal = 0; largest.equal < most; largest.equal++)
-        if (values[most - 1 - largest.equal] != largest.least)
-            break;
-    return largest;
-}
-
-bool mt_tell_is_large(struct mt_largest *largest, uint64_t value)
-{
-    if (value != largest->least)
-        return value > largest->least;
-    if (!largest->equal)
-        return false;
-    largest->equal--;
-    return true;
-}
-
 /* ---- steps ----------------------------------------------------------------- */
 
 /* Phase that holds an instant of a step, by its event: the innermost main one. */

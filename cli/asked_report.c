@@ -2,7 +2,6 @@
 
 #include "analyze.h"
 #include "file_hash.h"
-#include "live_output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +140,18 @@ int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase)
     else
         mt_say("'%s': no phase '%s': this trace has none", asked->path, phase);
     return MT_EXIT_USAGE;
+}
+
+const char *mt_no_answer_text(enum mt_no_answer missing)
+{
+    switch (missing) {
+    case MT_ANSWERED: break;
+    case MT_NO_OOM: return "no request ran out of memory";
+    case MT_NO_SUCH_PHASE: return "there is no such phase";
+    case MT_NOT_IN_HISTORY: return "that phase was over before the recorded history begins";
+    case MT_BEYOND_END: return "that is after the last event";
+    }
+    return "";
 }
 
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,

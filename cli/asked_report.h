@@ -22,6 +22,9 @@ int mt_ask_for(const char *path, const struct mt_common *common,
                const struct mt_analyze_options *wanted, struct mt_asked_report *asked);
 void mt_asked_close(struct mt_asked_report *asked);
 
+/* Why there is no answer: "no request ran out of memory". */
+const char *mt_no_answer_text(enum mt_no_answer missing);
+
 /* -1 if `device` (or any, of MT_EVERY_DEVICE) has an answer, or if the trace has
  * no devices at all; else the exit code of having said why not. */
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,

@@ -136,6 +136,9 @@ struct mt_style {
 const struct mt_style *mt_stdout_style(void);
 const struct mt_style *mt_plain_style(void); /* for files: no colours */
 
+/* Width of text where there is no terminal. */
+#define MT_TEXT_COLUMNS 100
+
 /* What standard output can show. */
 struct mt_screen {
     size_t columns; /* of a terminal; 100 of anything else */

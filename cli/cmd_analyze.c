@@ -4,6 +4,7 @@
 #include "extra_pictures.h"
 #include "file_hash.h"
 #include "gallery.h"
+#include "gate_output.h"
 #include "gate_run.h"
 #include "junit.h"
 #include "report_html.h"

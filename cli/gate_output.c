@@ -1,7 +1,7 @@
 /* Gates as text and as JSON, and a baseline as JSON. */
 #include <string.h>
 
-#include "gate_run.h"
+#include "gate_output.h"
 #include "json_list.h"
 #include "text_table.h"
 

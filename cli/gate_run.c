@@ -1,3 +1,4 @@
+#include "gate_output.h"
 #include "gate_run.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
 
 #include "cli.h"
 #include "gate_check.h"
-#include "json.h"
 #include "outputs.h"
 
 struct mt_gate_options {
@@ -63,13 +62,5 @@ void mt_gate_run_release(struct mt_gate_run *run);
 /* NULL: nothing was checked; there is no base. */
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
-
-/* The verdict in the first line, then a paragraph a rule. */
-void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
-                       const struct mt_style *style);
-/* "verdict" and "gates"; nothing for NULL. */
-void mt_json_gates(struct mt_json *json, const struct mt_gates *gates);
-/* memtrace.baseline/1 */
-void mt_add_baseline_json(struct mt_buf *out, const struct mt_baseline *baseline);
 
 #endif

@@ -40,9 +40,6 @@ void mt_json_answer(struct mt_json *json, const struct mt_report *report,
 void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
                     const struct mt_question *question);
 
-/* Why there is no answer: "no request ran out of memory". */
-const char *mt_no_answer_text(enum mt_no_answer missing);
-
 /* "peak", "time", ... in JSON. */
 const char *mt_question_at_name(enum mt_question_at at);
 

@@ -28,18 +28,6 @@ static void add_question(struct mt_buf *out, const struct mt_question *question,
                       mt_format_count(text, answer->asked_count));
 }
 
-const char *mt_no_answer_text(enum mt_no_answer missing)
-{
-    switch (missing) {
-    case MT_ANSWERED: break;
-    case MT_NO_OOM: return "no request ran out of memory";
-    case MT_NO_SUCH_PHASE: return "there is no such phase";
-    case MT_NOT_IN_HISTORY: return "that phase was over before the recorded history begins";
-    case MT_BEYOND_END: return "that is after the last event";
-    }
-    return "";
-}
-
 /* ---- where ----------------------------------------------------------------- */
 
 void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,

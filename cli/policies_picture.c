@@ -6,6 +6,7 @@
 
 #include "asked_report.h"
 #include "cards.h"
+#include "heap_choice.h"
 #include "heap_view.h"
 #include "policies_chart.h"
 #include "policy.h"

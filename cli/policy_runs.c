@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "heap_choice.h"
 #include "heaps.h"
 #include "import.h"
 #include "policy.h"

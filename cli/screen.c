@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "text_table.h"
 
 #define LEAST_COLUMNS 40
 #define MOST_COLUMNS  400

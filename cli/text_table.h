@@ -8,7 +8,6 @@
 
 #include "buf.h"
 
-#define MT_TEXT_COLUMNS  100
 #define MT_TABLE_COLUMNS 10
 
 struct mt_text_column {

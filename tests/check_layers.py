@@ -43,6 +43,10 @@ BELOW = {
 }
 MAX_ROOMS = 3
 MAX_CIRCLES = 6
+# Circles that are not mended yet: no larger than this, and not counted. Events, threads, names and
+# the writer of the recorder call each other, and the lifecycle calls the sources through a table
+# that is linked in.
+KNOWN_CIRCLES = {"collector/inject": 40}
 
 INCLUDE = re.compile(r'^ *# *include *"([^"]+)"', re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
@@ -130,7 +134,9 @@ def symbols_of(build, files):
         if f"{os.sep}tests" in folder[len(build):]:
             continue
         for name in names:
-            if not name.endswith(".c.o") or name[:-2] not in files:
+            source = files.get(name[:-2]) if name.endswith(".c.o") else None
+            # A build folder may hold objects of files that have moved since.
+            if not source or os.path.basename(os.path.dirname(source)) not in folder.split(os.sep):
                 continue
             listing = subprocess.run(["nm", "-P", os.path.join(folder, name)], text=True,
                                      capture_output=True, check=True).stdout
@@ -209,8 +215,13 @@ def find_circles(uses):
     return sorted(circles, key=lambda circle: (-len(circle), circle))
 
 
-def check_circles(uses):
-    circles = find_circles(uses)
+def is_known(circle, files):
+    folders = {os.path.dirname(path) for name, path in files.items() if room_of(name) in circle}
+    return len(folders) == 1 and len(circle) <= KNOWN_CIRCLES.get(folders.pop(), 0)
+
+
+def check_circles(uses, files):
+    circles = [circle for circle in find_circles(uses) if not is_known(circle, files)]
     for circle in circles:
         if len(circle) > MAX_ROOMS:
             complain(f"a circle of {len(circle)} rooms: {', '.join(circle)}")
@@ -230,7 +241,7 @@ def main():
     if arguments.build:
         for room, others in check_calls(arguments.build, files).items():
             uses[room] |= others
-    check_circles(uses)
+    check_circles(uses, files)
     return 1 if problems else 0
 
 

@@ -6,6 +6,7 @@
 #ifndef MT_TRACE_EVENT_H
 #define MT_TRACE_EVENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Numbers are part of the trace format: never reuse one, only add. */
@@ -97,5 +98,15 @@ static inline int mt_event_kind_has_heap(unsigned kind)
 /* "alloc", "free_requested", ...: the words of dump, JSON and documents;
  * "unknown" for other numbers. */
 const char *mt_event_kind_name(unsigned kind);
+
+/* Events that were read together. */
+struct mt_event_batch {
+    struct mt_event *events; /* borrowed until the next call; the caller may
+                                write into them */
+    size_t count;
+    /* If not 0: events that belong to a heap are all of heap only_heap - 1, and there are
+     * no memory samples. */
+    uint32_t only_heap;
+};
 
 #endif

@@ -16,10 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "status.h"
-
-struct mt_source;
-struct mt_event_batch;
+#include "event.h"
+#include "symbols.h"
 
 enum mt_view_level {
     MT_VIEW_EVERYTHING, /* as it stands in the trace */
@@ -28,6 +26,8 @@ enum mt_view_level {
 };
 
 #define MT_VIEW_KNOWN_HEAPS 64
+/* What is known of a heap. */
+enum { MT_VIEW_NOT_LOOKED_AT, MT_VIEW_IN, MT_VIEW_OUT };
 
 /* Part of a source; zeroed memory hands on everything. A reader that wants all
  * sets `level` to MT_VIEW_EVERYTHING for as long as it reads. */
@@ -40,17 +40,8 @@ struct mt_heap_view {
     uint8_t known[MT_VIEW_KNOWN_HEAPS]; /* DRIVER: by heap, 0 = not looked at yet */
 };
 
-/* Chooses the level of a source that stands at its start, once: reads until it
- * is known (the first event of an allocator above the driver; without one, all);
- * then the source is at its start again. Nothing happens if it was chosen before. */
-enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
-
-/* Chooses the heap of that name and nothing else, whatever it holds. MT_ERR_USAGE,
- * and what there is, if the trace tells of no such heap. */
-enum mt_status mt_heap_view_choose_heap(struct mt_source *source, const char *name,
-                                        struct mt_error *error) MT_MUST_USE;
-
 /* Takes out of a batch what is not in view. Order stays. O(events). */
-void mt_heap_view_apply(struct mt_source *source, struct mt_event_batch *batch);
+void mt_heap_view_apply(struct mt_heap_view *view, const struct mt_symbols *symbols,
+                        struct mt_event_batch *batch);
 
 #endif

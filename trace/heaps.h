@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "symbols.h"
+
 struct mt_symbols;
 
 enum mt_heap_level {

@@ -2,7 +2,6 @@
 
 #include "check.h"
 #include "grow.h"
-#include "source.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,6 @@
 #include "event.h"
 #include "status.h"
 
-struct mt_event_batch;
-
 /* An event, and where it belongs: before the first one of the trace whose seq
  * is at least `before`. */
 struct mt_overlay_event {

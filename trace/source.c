@@ -18,7 +18,7 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
         if (status == MT_END)
             return mt_overlay_end(&source->overlay, batch);
         if (status == MT_OK)
-            mt_heap_view_apply(source, batch);
+            mt_heap_view_apply(&source->view, &source->symbols, batch);
         if (status == MT_OK && mt_overlay_apply(&source->overlay, batch))
             return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s", mt_status_text(MT_ERR_MEMORY));
     } while (status == MT_OK && batch->count == 0);

@@ -49,15 +49,6 @@ struct mt_trace_header {
     const char *settings;
 };
 
-struct mt_event_batch {
-    struct mt_event *events; /* borrowed until the next call; the caller may
-                                write into them */
-    size_t count;
-    /* If not 0: events that belong to a heap are all of heap only_heap - 1, and there are
-     * no memory samples. */
-    uint32_t only_heap;
-};
-
 struct mt_source;
 
 struct mt_source_ops {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "heap_choice.h"
 #include "map.h"
 #include "util.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "heap_choice.h"
 #include "lane.h"
 #include "limit_infer.h"
 #include "pool_search.h"

@@ -1,3 +1,4 @@
+#include "heap_choice.h"
 #include "replay_as_run.h"
 
 #include <string.h>

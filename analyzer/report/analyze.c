@@ -7,6 +7,7 @@
 #include "fill_report.h"
 #include "findings.h"
 #include "found_phases.h"
+#include "heap_choice.h"
 #include "ledger_instants.h"
 #include "models.h"
 #include "oom_answers.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heap_choice.h"
 #include "policy.h"
 #include "check.h"
 #include "util.h"

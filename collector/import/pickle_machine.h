@@ -6,7 +6,8 @@
 
 #include "buf.h"
 #include "map.h"
-#include "pickle.h"
+#include "feed.h"
+#include "pickle_value.h"
 
 /* Bytes that are in memory at once, and how many of them a short opcode (one
  * with at most 255 bytes of payload) can rely on unless the file ends. */

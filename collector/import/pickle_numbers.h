@@ -5,7 +5,8 @@
 #define MT_COLLECTOR_PICKLE_NUMBERS_H
 
 #include "buf.h"
-#include "pickle.h"
+#include "feed.h"
+#include "pickle_value.h"
 
 /* "-12", "12L", with `true_false` also "00" and "01". */
 bool mt_pickle_parse_int(const unsigned char *text, size_t length, bool true_false,

@@ -1,9 +1,9 @@
 /* Values of a pickle as entries of the symbol tables: what all records of a
- * snapshot need. Private to torch_records.c and torch_names.c. */
+ * snapshot need. */
 #ifndef MT_COLLECTOR_TORCH_NAMES_H
 #define MT_COLLECTOR_TORCH_NAMES_H
 
-#include "torch_records.h"
+#include "torch_facts.h"
 
 static inline bool mt_torch_is(const struct mt_pickle_value *value, enum mt_torch_host host)
 {

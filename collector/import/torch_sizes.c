@@ -7,7 +7,7 @@
  * is one to a block that is allocated in the window while this one lives. */
 #include <string.h>
 
-#include "torch_start.h"
+#include "torch_sizes.h"
 #include "util.h"
 
 /* The last of `count` things of `size` bytes, sorted by the address that they

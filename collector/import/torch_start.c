@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "torch_start.h"
+#include "torch_sizes.h"
 #include "util.h"
 
 /* ---- complete or not ---- */

@@ -24,18 +24,6 @@ const struct mt_probe mt_probes[] = {
     {NULL, NULL, NULL, 0},
 };
 
-void mt_probe_set(struct mt_probe_result *result, enum mt_probe_state state, const char *mend,
-                  const char *format, ...)
-{
-    va_list args;
-
-    result->state = state;
-    snprintf(result->mend, sizeof result->mend, "%s", mend);
-    va_start(args, format);
-    vsnprintf(result->text, sizeof result->text, format, args);
-    va_end(args);
-}
-
 static void check(const void *subject, void *answer)
 {
     const struct mt_probe *probe = subject;

@@ -3,19 +3,7 @@
 #ifndef MT_RECORD_PROBE_H
 #define MT_RECORD_PROBE_H
 
-#include <stddef.h>
-
-enum mt_probe_state {
-    MT_PROBE_OK,
-    MT_PROBE_DEGRADED, /* a trace will lack something, or know it less exactly */
-    MT_PROBE_MISSING   /* nothing comes from there */
-};
-
-struct mt_probe_result {
-    enum mt_probe_state state;
-    char text[320]; /* what there is, or what fails */
-    char mend[320]; /* what to do about it, "" = nothing */
-};
+#include "probe_result.h"
 
 struct mt_probe {
     const char *name; /* "driver", ... */
@@ -30,21 +18,5 @@ extern const struct mt_probe mt_probes[];
 
 /* Runs one check; MISSING and how it died if it does not come back. */
 void mt_probe_run(const struct mt_probe *probe, struct mt_probe_result *result);
-
-/* For the checks: sets all three. `mend` may be "". */
-void mt_probe_set(struct mt_probe_result *result, enum mt_probe_state state, const char *mend,
-                  const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-void mt_probe_library(struct mt_probe_result *result);
-void mt_probe_driver(struct mt_probe_result *result);
-void mt_probe_cupti(struct mt_probe_result *result);
-void mt_probe_nvml(struct mt_probe_result *result);
-void mt_probe_nvtx(struct mt_probe_result *result);
-void mt_probe_pytorch(struct mt_probe_result *result);
-void mt_probe_python(struct mt_probe_result *result);
-void mt_probe_native(struct mt_probe_result *result);
-void mt_probe_symbols(struct mt_probe_result *result);
-void mt_probe_tape(struct mt_probe_result *result);
-void mt_probe_clock(struct mt_probe_result *result);
 
 #endif

@@ -13,7 +13,7 @@
 #include "apart.h"
 #include "cupti_copies.h"
 #include "driver_library.h"
-#include "probe.h"
+#include "probe_result.h"
 
 enum {
     CUPTI_TAKEN = 39,          /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */

@@ -1,6 +1,6 @@
 /* Check of the driver; see probe.h. */
 #include "driver_library.h"
-#include "probe.h"
+#include "probe_result.h"
 #include "units.h"
 
 static void describe_devices(const struct mt_driver_library *driver, struct mt_probe_result *result,

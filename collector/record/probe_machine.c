@@ -15,7 +15,7 @@
 #include "collector_library.h"
 #include "finalize.h"
 #include "io.h"
-#include "probe.h"
+#include "probe_result.h"
 
 enum { TAPE_BYTES = 32 << 20 };
 

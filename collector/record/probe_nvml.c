@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 
 #include "driver_library.h"
-#include "probe.h"
+#include "probe_result.h"
 
 enum { NVML_NAME_BYTES = 96, NVML_NO_ROOM = 7 };
 

@@ -13,7 +13,7 @@
 #include "collector_library.h"
 #include "environment.h"
 #include "io.h"
-#include "probe.h"
+#include "probe_result.h"
 #include "source_torch.h"
 #include "trace.h"
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "status.h"
+#include "symbols.h"
 
 struct mt_symbol {
     uint64_t address, size_bytes;

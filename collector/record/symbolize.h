@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "status.h"
+#include "symbols.h"
 
 struct mt_code_file;
 struct mt_demangler;

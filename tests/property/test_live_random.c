@@ -11,6 +11,7 @@
 
 #include "analyze.h"
 #include "fake_trace.h"
+#include "heap_choice.h"
 #include "report.h"
 
 /* What an observer of a replay of its own saw after every event. */

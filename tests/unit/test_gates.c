@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "gate_check.h"
+#include "gate_output.h"
 #include "gate_run.h"
 #include "util.h"
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "analyze.h"
+#include "heap_choice.h"
 #include "heaps.h"
 #include "memory_source.h"
 #include "optimal.h"

@@ -1,8 +1,7 @@
-/* The state at the start of an incomplete history, while it is rebuilt. Private
- * to torch_start.c, which finds out what was there, and torch_sizes.c, which
- * finds out how large it was. */
-#ifndef MT_COLLECTOR_TORCH_START_H
-#define MT_COLLECTOR_TORCH_START_H
+/* The state at the start of an incomplete history, while it is rebuilt: torch_start.c finds out
+ * what was there, torch_sizes.c how large it was. */
+#ifndef MT_COLLECTOR_TORCH_START_STATE_H
+#define MT_COLLECTOR_TORCH_START_STATE_H
 
 #include "torch.h"
 
@@ -48,9 +47,5 @@ static inline const struct mt_torch_entry *entry_at(const struct mt_torch_start 
 {
     return &start->torch->records.entries[start->device->first + i];
 }
-
-/* Fills size_bytes, pool and flags of all blocks. Blocks and segments are
- * sorted by address. */
-void mt_torch_size_blocks(struct mt_torch_start *start);
 
 #endif

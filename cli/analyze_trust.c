@@ -1,0 +1,194 @@
+/* How far to trust the numbers of a device: what was compared, inferred or is missing. */
+#include "analyze_output.h"
+#include "units.h"
+
+/* Nothing is simulated, nothing can differ. */
+static void tell_driver_level(const struct mt_teller *teller)
+{
+    mt_tell_line(teller, 2,
+                 "no allocator above the driver was seen: allocated is what the driver was asked "
+                 "for, all of its heaps together; what it rounds up itself is not in it");
+}
+
+static void tell_exactness(const struct mt_teller *teller)
+{
+    const struct mt_replay_verify *verify = &teller->device->replay.verify;
+    char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT], d[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (teller->report->what_if && !verify->exact) {
+        mt_tell_line(
+            teller, 2,
+            "simulated: not what the program ran under, so there is nothing to compare with");
+        return;
+    }
+    mt_buf_printf(&line, "replay (%s): %s of %s addresses exact", teller->report->policy,
+                  mt_format_count(a, verify->addresses_exact),
+                  mt_format_count(b, verify->allocations));
+    if (verify->segment_events)
+        mt_buf_printf(&line, ", %s of %s segment events",
+                      mt_format_count(c, verify->segment_events_exact),
+                      mt_format_count(d, verify->segment_events));
+    if (verify->ooms)
+        mt_buf_printf(&line, ", %s of %s OOMs", mt_format_count(a, verify->ooms_exact),
+                      mt_format_count(b, verify->ooms));
+    if (teller->device->replay.pools_inferred)
+        mt_buf_printf(&line, ", the private pools of %s segments inferred",
+                      mt_format_count(a, teller->device->replay.pools_inferred));
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    if (verify->first_difference[0])
+        mt_tell_line(teller, 4, verify->first_difference);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+static void tell_frameless(const struct mt_teller *teller)
+{
+    static const char *const words[MT_TIE_COUNT] = {
+        [MT_TIE_PARAMETER] = "as gradients to parameters of their size",
+        [MT_TIE_FORWARD] = "to what forward made of their size",
+        [MT_TIE_LIBRARY] = "as workspaces to cuBLAS",
+        [MT_TIE_PHASE] = "to their phase alone",
+        [MT_TIE_BEFORE] = "to the time before the trace begins"};
+    const struct mt_device_report *device = teller->device;
+    uint64_t nothing = device->tie_peak_bytes[MT_TIE_NONE];
+    char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+    bool listed = false;
+
+    if (!teller->report->has_stacks) {
+        mt_tell_line(teller, 2, "no stacks were recorded: nothing is known of call sites");
+        return;
+    }
+    if (!device->frameless_peak_bytes)
+        return;
+    mt_buf_printf(&line,
+                  "%s at the peak have no Python stack: C++ threads allocated them, the autograd "
+                  "engine's above all",
+                  mt_format_bytes(size, device->frameless_peak_bytes));
+    for (int tie = MT_TIE_PARAMETER; tie < MT_TIE_COUNT; tie++) {
+        if (!device->tie_peak_bytes[tie])
+            continue;
+        mt_buf_printf(&line, "%s%s %s", listed ? ", " : "; they are tied, ",
+                      mt_format_bytes(size, device->tie_peak_bytes[tie]), words[tie]);
+        listed = true;
+    }
+    mt_tell_line(teller, 2, line.data ? line.data : "");
+    if (nothing) {
+        line.length = 0;
+        mt_buf_printf(
+            &line, "unattributed at the peak: %s (%s)", mt_format_bytes(size, nothing),
+            mt_format_percent(share, (double)nothing / (double)device->allocated_peak.bytes));
+        mt_tell_line(teller, 2, line.data ? line.data : "");
+    }
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* Steps and phases that the program did not name. */
+static void tell_found(const struct mt_teller *teller)
+{
+    static const char *const words[MT_PHASE_SOURCE_COUNT] = {
+        [MT_PHASE_STACKS] = "the functions and lines in stacks",
+        [MT_PHASE_THREADS] = "which thread allocates",
+        [MT_PHASE_PERIOD] = "what repeats",
+        [MT_PHASE_SCOPES] = "the framework's own ranges"};
+    const struct mt_report *report = teller->report;
+    uint8_t steps = MT_PHASE_ANNOTATED, parts = MT_PHASE_ANNOTATED;
+    struct mt_buf line = {0};
+
+    for (uint32_t i = 0; i < report->phase_count; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        uint8_t *source = phase->is_step ? &steps : &parts;
+
+        if (!phase->is_plumbing && phase->source > *source)
+            *source = phase->source;
+    }
+    if (steps)
+        mt_buf_printf(&line, "steps %sare found by %s", parts == steps ? "and phases " : "",
+                      words[steps]);
+    if (parts && parts != steps)
+        mt_buf_printf(&line, "%sphases are found by %s", steps ? ", " : "", words[parts]);
+    if (line.data) {
+        mt_buf_add_text(&line, ": the program did not name them");
+        mt_tell_line(teller, 2, line.data);
+    }
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* What the trace does not hold. */
+static void tell_missing(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    const struct mt_integrity *integrity = &teller->report->integrity;
+    char size[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (device->start.allocated)
+        mt_buf_printf(&line,
+                      "the trace begins in the middle: %s were alive already, born where the "
+                      "history does not reach; peaks are those since then. ",
+                      mt_format_bytes(size, device->start.allocated));
+    else if (device->replay.starts_in_middle || teller->report->starts_in_middle)
+        mt_buf_add_text(&line, "the trace begins in the middle: what came before is not known. ");
+    if (integrity->events_dropped)
+        mt_buf_printf(&line, "%s events were lost while recording. ",
+                      mt_format_count(count, integrity->events_dropped));
+    if (integrity->cut)
+        mt_buf_add_text(&line, "The file is cut: what came after is not known.");
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+static void tell_where_roles_are_from(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    char recorded[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+    uint64_t bytes = 0;
+
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        bytes += device->peak_recorded_role_bytes[role];
+    if (!teller->report->roles_inferred) {
+        mt_tell_line(teller, 2, "roles are those that were recorded");
+        return;
+    }
+    if (bytes)
+        mt_buf_printf(&line, "of %s at the peak the role was recorded, other ",
+                      mt_format_bytes(recorded, bytes));
+    mt_buf_add_text(&line, "roles are inferred from where blocks were born and freed");
+    mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+void mt_tell_trust(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    const struct mt_device_report *device = teller->device;
+
+    mt_tell_heading(teller, "How far to trust this");
+    if (report->is_driver_level && !report->what_if)
+        tell_driver_level(teller);
+    else
+        tell_exactness(teller);
+    if (report->pytorch_difference)
+        mt_tell_line(teller, 2,
+                     "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
+    tell_missing(teller);
+    if (!report->has_segments && !report->is_driver_level)
+        mt_tell_line(teller, 2,
+                     "segments were not recorded: of what was reserved only the blocks are known");
+    if (!report->step_count)
+        mt_tell_line(teller, 2, "no steps were named or found");
+    tell_found(teller);
+    tell_where_roles_are_from(teller);
+    if (report->roles_inferred && !report->saw_backward && !device->ooms)
+        mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
+    if (teller->detail->holders)
+        tell_frameless(teller);
+}

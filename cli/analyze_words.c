@@ -1,0 +1,146 @@
+/* What the parts of the text share: words for places and times, lines, and the choice of the
+ * largest values. */
+#include "analyze_output.h"
+#include "text_table.h"
+#include "units.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The range that a person would name: not the framework's, if there is one. */
+static int32_t named_phase(const struct mt_report *report, int32_t phase)
+{
+    int32_t at = phase;
+
+    while (at != MT_NO_PHASE && report->phases[at].is_plumbing)
+        at = report->phases[at].parent;
+    return at == MT_NO_PHASE ? phase : at;
+}
+
+const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...)
+{
+    char text[512];
+    const char *kept;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    kept = mt_arena_text(teller->arena, text, strlen(text));
+    teller->out->failed |= !kept;
+    return kept ? kept : "";
+}
+
+const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step)
+{
+    const struct mt_phase *named;
+    const char *where;
+
+    phase = named_phase(teller->report, phase);
+    named = phase == MT_NO_PHASE ? NULL : &teller->report->phases[phase];
+    if (step == MT_NO_STEP)
+        where = named ? named->name : NULL;
+    else if (!named || named->is_step)
+        where = mt_tell_format(teller, "step %lld, between phases", (long long)step);
+    else
+        where = mt_tell_format(teller, "step %lld, %s", (long long)step, named->name);
+    return where ? where : "outside of any phase";
+}
+
+const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step)
+{
+    const char *where = mt_tell_where(teller, phase, step);
+
+    if (teller->report->phase_count == 0)
+        return "";
+    if (phase == MT_NO_PHASE && step == MT_NO_STEP)
+        return where;
+    return mt_tell_format(teller, "in %s", where);
+}
+
+const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
+{
+    uint64_t begin = teller->report->first_t_ns;
+    char text[MT_UNITS_TEXT];
+
+    return mt_tell_format(teller, "%s", mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
+}
+
+void mt_tell_heading(const struct mt_teller *teller, const char *text)
+{
+    mt_buf_printf(teller->out, "\n%s%s%s\n", teller->style->bold, text, teller->style->reset);
+}
+
+void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text)
+{
+    for (size_t i = 0; i < indent; i++)
+        mt_buf_add_char(teller->out, ' ');
+    mt_add_wrapped(teller->out, text, indent, indent + 2);
+    mt_buf_add_char(teller->out, '\n');
+}
+
+void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more)
+{
+    const struct mt_report *report = teller->report;
+    char events[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        count += report->devices[i].events;
+    mt_buf_printf(&line, "%s: ", *report->name ? report->name : "trace");
+    if (report->device_count == 1 && report->devices[0].name)
+        mt_buf_printf(&line, "%s, ", report->devices[0].name);
+    if (report->device_count > 1)
+        mt_buf_printf(&line, "%u devices, ", report->device_count);
+    if (report->framework)
+        mt_buf_printf(&line, "%s, ", report->framework);
+    if (report->options && *report->options)
+        mt_buf_printf(&line, "%s, ", report->options);
+    if (report->what_if)
+        mt_buf_printf(&line, "SIMULATED with %s, ", report->policy);
+    mt_buf_printf(&line, "%s events", mt_format_count(events, count));
+    if (report->step_count)
+        mt_buf_printf(&line, ", %lld step%s", (long long)report->step_count,
+                      report->step_count == 1 ? "" : "s");
+    mt_buf_printf(&line, " in %s",
+                  mt_format_duration(span, report->last_t_ns - report->first_t_ns));
+    mt_buf_add_text(&line, more);
+    if (line.data)
+        mt_tell_line(teller, indent, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? 1 : -(x > y);
+}
+
+struct mt_largest mt_tell_largest(uint64_t *values, size_t count, uint32_t most)
+{
+    struct mt_largest largest = {0, SIZE_MAX};
+
+    if (!values || count <= most || !most)
+        return largest;
+    qsort(values, count, sizeof *values, by_size);
+    largest.least = values[most - 1];
+    for (largest.equal = 0; largest.equal < most; largest.equal++)
+        if (values[most - 1 - largest.equal] != largest.least)
+            break;
+    return largest;
+}
+
+bool mt_tell_is_large(struct mt_largest *largest, uint64_t value)
+{
+    if (value != largest->least)
+        return value > largest->least;
+    if (!largest->equal)
+        return false;
+    largest->equal--;
+    return true;
+}

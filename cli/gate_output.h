@@ -1,0 +1,17 @@
+/* How the result of a check is told, and how a baseline is written. */
+#ifndef MT_CLI_GATE_OUTPUT_H
+#define MT_CLI_GATE_OUTPUT_H
+
+#include "cli.h"
+#include "gate_result.h"
+#include "json.h"
+
+/* The verdict in the first line, then a paragraph a rule. */
+void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
+                       const struct mt_style *style);
+/* "verdict" and "gates"; nothing for NULL. */
+void mt_json_gates(struct mt_json *json, const struct mt_gates *gates);
+/* memtrace.baseline/1 */
+void mt_add_baseline_json(struct mt_buf *out, const struct mt_baseline *baseline);
+
+#endif

@@ -1,0 +1,62 @@
+/* How a command says what failed, and with which exit status it ends. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "io.h"
+#include "memory_limit.h"
+
+static int exit_code_of(enum mt_status status)
+{
+    switch (status) {
+    case MT_ERR_USAGE: return MT_EXIT_USAGE;
+    case MT_ERR_OUTPUT: return MT_EXIT_OUTPUT;
+    case MT_OK: /* nobody reports a success: the error was not filled */
+    case MT_END:
+    case MT_ERR_INTERNAL: return MT_EXIT_INTERNAL;
+    case MT_ERR_MEMORY:
+    case MT_ERR_IO:
+    case MT_ERR_FORMAT:
+    case MT_ERR_UNSUPPORTED:
+    case MT_ERR_DEVICE_OOM: break;
+    }
+    return MT_EXIT_INPUT;
+}
+
+int mt_report_error(const char *path, const struct mt_error *error)
+{
+    const char *text = error->text[0] ? error->text : mt_status_text(error->status);
+    const char *verb = error->status == MT_ERR_OUTPUT ? "write" : "read";
+    bool is_memory = mt_is_memory_failure(error);
+    char reason[MT_MEMORY_TEXT], place[40] = "";
+
+    if (is_memory)
+        text = mt_memory_reason(reason);
+    else if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 says nothing */
+        snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
+    if (error->status == MT_ERR_USAGE && !is_memory)
+        mt_say("%s", text);
+    else if (error->status == MT_ERR_INTERNAL)
+        mt_say("internal error with '%s': %s; this is a fault of memtrace, please report it with "
+               "this line",
+               path, text);
+    else if (strcmp(path, "-") == 0)
+        mt_say("cannot %s standard %s: %s%s", verb, *verb == 'w' ? "output" : "input", text, place);
+    else
+        mt_say("cannot %s '%s': %s%s", verb, path, text, place);
+    return is_memory ? MT_EXIT_INPUT : exit_code_of(error->status);
+}
+
+int mt_print(const struct mt_buf *buf)
+{
+    if (buf->failed || mt_memory_ran_out())
+        return mt_say_no_memory("cannot print the answer");
+    if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
+        return MT_EXIT_OK;
+    /* Nobody listens (`| head`, `>&-`): that is their choice, not a fault. */
+    if (errno != EPIPE && errno != EBADF)
+        mt_say("cannot write standard output: %s", strerror(errno));
+    return MT_EXIT_OUTPUT;
+}
