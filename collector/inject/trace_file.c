@@ -9,6 +9,7 @@
 
 #include "collect.h"
 #include "core.h"
+#include "io.h"
 #include "run_names.h"
 #include "settings.h"
 #include "tape_file.h"
@@ -58,20 +59,28 @@ static bool name_trace(unsigned attempt)
     return true;
 }
 
-/* The folder of `memtrace record` learns which traces there are. */
+/* `memtrace record` learns from the manifest which traces there are. The line begins with a newline
+ * of its own, because the line before it may have been cut. A manifest that is gone has no reader:
+ * `memtrace record` has ended. */
 static void tell_manifest(void)
 {
-    char line[sizeof mt_core.trace_path + 1];
+    static bool said;
+    char line[sizeof mt_core.trace_path + 2];
     int fd, length;
+    bool is_written;
 
     if (!mt_settings->manifest[0])
         return;
-    fd = open(mt_settings->manifest, O_WRONLY | O_APPEND | O_CLOEXEC);
+    fd = mt_io_open(mt_settings->manifest, O_WRONLY | O_APPEND, 0);
     if (fd < 0)
         return;
-    length = snprintf(line, sizeof line, "%s\n", mt_core.trace_path);
-    (void)!write(fd, line, (size_t)length);
-    close(fd);
+    length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
+    is_written = mt_io_write(fd, line, (size_t)length);
+    if (!is_written)
+        mt_collect_say(
+            &said, "cannot write '%s': %s; run 'memtrace recover %s' when the program has ended",
+            mt_settings->manifest, strerror(errno), mt_core.trace_path);
+    (void)mt_io_close(fd);
 }
 
 static bool open_trace(void)

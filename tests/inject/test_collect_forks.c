@@ -34,6 +34,8 @@ static void a_child_has_a_trace_of_its_own(void **state)
     assert_non_null(manifest);
     while (fgets(line, sizeof line, manifest)) {
         line[strcspn(line, "\n")] = '\0';
+        if (!*line)
+            continue;
         if (strcmp(line, trace))
             snprintf(child, sizeof child, "%s", line);
         lines++;

@@ -32,6 +32,23 @@ def names(bench):
         trace.unlink()
 
 
+def a_list_of_traces_with_a_cut_line(bench):
+    """A process whose line was cut does not hide the trace of the next one."""
+    script = f'printf "/cut" >>"$MEMTRACE_MANIFEST"; "{bench.recorded}" exit 0'
+    done = bench.record("sh", "-c", script)
+    trace = only(bench.traces())
+    check(done.returncode == 0 and trace.name.encode() in done.stderr, f"{done}")
+    check(not list(bench.work.glob("*.tape")), "the tape was left")
+
+
+def a_list_of_traces_that_is_full(bench):
+    """The process says what to run, since `memtrace record` does not know its trace. The list is a
+    link: at its end the process removes a list that nobody waits for."""
+    (bench.work / "full").symlink_to("/dev/full")
+    done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="$PWD/full" "{bench.recorded}" exit 0')
+    check(b"/full': No space left on device; run 'memtrace recover " in done.stderr, f"{done}")
+
+
 def folders(bench):
     """One file a process, with its rank."""
     script = f'RANK=0 "{bench.recorded}" exit 0 && RANK=1 WORLD_SIZE=2 "{bench.recorded}" exit 0'
@@ -192,6 +209,7 @@ def full_disk(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([names, folders, more_than_one_process, follow_none,
+    sys.exit(main([names, folders, a_list_of_traces_with_a_cut_line,
+                   a_list_of_traces_that_is_full, more_than_one_process, follow_none,
                    follow_none_leaves_no_environment, leftovers, replaced_files, unwritable,
                    file_size_limit, full_disk]))
