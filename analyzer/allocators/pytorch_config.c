@@ -199,18 +199,15 @@ static enum mt_status read_mib(const char **at, struct token key, uint64_t least
 }
 
 static enum mt_status read_option(const char **at, struct token key,
-                                  struct mt_pytorch_config *config, bool *rounding_given,
-                                  struct mt_error *error)
+                                  struct mt_pytorch_config *config, struct mt_error *error)
 {
     uint64_t large_mib = config->large_segment_bytes / MT_MIB;
     struct token value;
 
     if (token_is(key, "max_split_size_mb"))
         return read_mib(at, key, large_mib, &config->max_split_bytes, error);
-    if (token_is(key, "max_non_split_rounding_mb")) {
-        *rounding_given = true;
+    if (token_is(key, "max_non_split_rounding_mb"))
         return read_mib(at, key, large_mib, &config->max_non_split_rounding_bytes, error);
-    }
     if (token_is(key, "large_segment_size_mb"))
         return read_mib(at, key, 11, &config->large_segment_bytes, error);
     if (token_is(key, "roundup_power2_divisions"))
@@ -258,8 +255,7 @@ static void skip_unknown(const char **at, struct token key, struct mt_pytorch_co
 /* One walk over the string. PyTorch reads large_segment_size_mb before all
  * others, because their limits depend on it: hence two walks. */
 static enum mt_status walk(const char *text, bool large_segment_only, bool is_recorded,
-                           struct mt_pytorch_config *config, bool *rounding_given,
-                           struct mt_error *error)
+                           struct mt_pytorch_config *config, struct mt_error *error)
 {
     const char *at = text, *value;
 
@@ -281,7 +277,7 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
         if (large_segment_only != token_is(key, "large_segment_size_mb"))
             skip_value(&at);
         else
-            status = read_option(&at, key, config, rounding_given, error);
+            status = read_option(&at, key, config, error);
         if (is_recorded && (status != MT_OK || (*at && *at != ','))) {
             at = value;
             *config = before; /* nothing of a value that is refused */
@@ -299,14 +295,13 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
 static enum mt_status read_all(const char *text, bool is_recorded, struct mt_pytorch_config *config,
                                struct mt_error *error)
 {
-    bool rounding_given = false;
     enum mt_status status;
 
     mt_pytorch_config_defaults(config);
-    status = walk(text, true, is_recorded, config, &rounding_given, error);
+    status = walk(text, true, is_recorded, config, error);
     if (status == MT_OK) {
         config->max_non_split_rounding_bytes = config->large_segment_bytes;
-        status = walk(text, false, is_recorded, config, &rounding_given, error);
+        status = walk(text, false, is_recorded, config, error);
     }
     return status;
 }
