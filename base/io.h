@@ -1,10 +1,14 @@
 /* System calls on files, repeated where a signal interrupts them. They set errno as the calls do.
- * Every layer reads and writes files through these, with three exceptions. The library in the
- * traced process writes its trace with pwrite (own_file.c): each call looks at the descriptor
- * again, and the writer repeats it after EINTR and after a short write. The sources in that
- * library (run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c) read files
- * with plain calls. mkostemp and the pipe of launch.c, which carries one error number, have loops
- * of their own or need none. */
+ * Every layer reads and writes files through these, with these exceptions:
+ * - trace/writer.c hands single calls of write and pwrite to its loops, which repeat them.
+ * - own_file.c writes the trace of a traced process with pwrite: each call looks at the descriptor
+ *   again, and the writer repeats it after EINTR and after a short write.
+ * - run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c and lifecycle.c in
+ *   the traced process read with plain calls: a failure means that a fact is not known.
+ * - collect.c writes one line to standard error, check.c does before it aborts.
+ * - leftovers.c opens with openat, which has no counterpart here.
+ * - main.c opens /dev/null to fill closed standard streams.
+ * - launch.c sends one error number through a pipe, and mkostemp has no counterpart here. */
 #ifndef MT_BASE_IO_H
 #define MT_BASE_IO_H
 

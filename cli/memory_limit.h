@@ -1,6 +1,6 @@
-/* The memory budget as users see it: its default, --max-memory, and the one rule for memory that
- * ran out. Whatever was being done, reading, printing or writing a file, the command ends with
- * status 3 and one line: what failed, the reason, and what to do. */
+/* The memory budget: its default, --max-memory, and the rule for memory that ran out. A command
+ * that runs out of memory ends with status 3 and one line, which says what failed, why, and what to
+ * do. It does not matter whether it was reading, printing, or writing a file. */
 #ifndef MT_CLI_MEMORY_LIMIT_H
 #define MT_CLI_MEMORY_LIMIT_H
 
@@ -19,11 +19,11 @@ void mt_memory_limit_set(uint64_t bytes);
 
 #define MT_MEMORY_TEXT 160
 
-/* Did memory run out, by the budget or on the host? What was made since may lack a part. */
+/* Did an allocation fail, because of the budget or on the host? Results may lack a part since. */
 bool mt_memory_ran_out(void);
 
-/* Is this a failure of memory, whatever it was taken for? A reader blames its input for what it
- * could not take in. Errors of memtrace itself stay what they are. */
+/* Is memory the reason of this error? Code that did not get memory may report another reason: a
+ * reader blames its input. Internal errors are never taken for a lack of memory. */
 bool mt_is_memory_failure(const struct mt_error *error);
 
 /* "needs more than 12 GiB (half of this machine's memory); raise it with --max-memory" if the
@@ -33,7 +33,7 @@ const char *mt_memory_reason(char text[MT_MEMORY_TEXT]);
 /* "memtrace: WHAT: <reason>"; returns the exit status of memory that ran out. */
 int mt_say_no_memory(const char *what);
 
-/* After the command: has nobody said yet that memory ran out? */
+/* After the command: did memory run out without a message? */
 bool mt_memory_is_unsaid(void);
 
 /* The least limit of a cgroup and those above it: `root` is where cgroups are mounted, `self` what

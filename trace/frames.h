@@ -24,7 +24,7 @@ struct mt_frames {
     bool cut;             /* complete, but the end of the trace is missing */
     uint64_t walked;      /* offset of what comes next */
     uint64_t effort_left; /* bytes that failed attempts may still look at */
-    uint64_t next_seq;    /* at least: gaps within the last frame are not counted */
+    uint64_t next_seq;    /* lower bound: gaps in the last frame's numbers are not counted */
     struct ZSTD_DCtx_s *zstd;
     uint8_t *raw; /* MT_BLOCK_MAX_BYTES */
     size_t raw_length;

@@ -12,12 +12,12 @@
 #include "util.h"
 
 enum {
-    MOST_MARKS = 64, /* places of an attempt that are looked out for */
-    MOST_STEPS = 2   /* that begin after a failure, and no place was come back to: it is over */
+    MOST_MARKS = 64, /* places of an attempt that are remembered */
+    MOST_STEPS = 2   /* steps after a failure without a return to one of these places: it is over */
 };
 
-/* Live blocks that are looked at for failures. Beyond them no further failure is followed: it takes
- * a thousand failures with a hundred thousand live blocks. */
+/* Every failure looks at all live blocks. No more failures are followed when this many blocks were
+ * looked at: a thousand failures with a hundred thousand live blocks each. */
 static const uint64_t MOST_LOOKS = UINT64_C(100000000);
 
 struct live {
@@ -29,16 +29,16 @@ struct live {
 struct mark {
     uint64_t place;
     uint32_t stack; /* the first of that place */
-    uint32_t left;  /* so many more requests of it come without a new attempt */
+    uint32_t left;  /* requests of it that are still to come without a new attempt */
     uint64_t event;
 };
 
-/* An attempt that failed, as it is looked at. */
+/* An attempt that failed, while it is followed. */
 struct watch {
     struct mark marks[MOST_MARKS];
     uint32_t mark_count;
     uint32_t steps;   /* begun since */
-    bool over;        /* nothing is looked out for any more */
+    bool over;        /* no place is waited for any more */
     uint64_t ends_at; /* number of requests at its last block's end */
     uint64_t ending_bytes;
 };

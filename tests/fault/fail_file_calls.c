@@ -1,12 +1,13 @@
 /* LD_PRELOAD library: calls on files of one process fail on command.
  *
  *   FAIL_FILE=N, FAIL_FILE_FROM=1, FAIL_FILE_PROGRAM=TEXT, FAIL_FILE_LOG=FILE
- *                         as in fault_shim.h. With EINTR, FROM means every second call: a caller
- * that repeats the call must get through. With FAIL_FILE=0 every call is logged; without FAIL_FILE
- * the library does nothing FAIL_FILE_CALL=NAME   counts only calls of this name (below); default:
- * all of them FAIL_FILE_ERROR=NUMBER  the errno; SHORT = reads and writes move a third of the bytes
- * instead FAIL_FILE_AT=TEXT     counts only files whose path contains TEXT FAIL_FILE_OWN=1 counts
- * only calls that the executable's own code makes, no library's
+ *                          as in fault_shim.h. Without FAIL_FILE the library does nothing; with
+ *                          FAIL_FILE=0 it logs every call. With EINTR, FROM means every second
+ *                          call: a caller that repeats the call must get through
+ *   FAIL_FILE_CALL=NAME    counts only calls of this name (below); default: all of them
+ *   FAIL_FILE_ERROR=NUMBER the errno; SHORT = reads and writes move a third of the bytes instead
+ *   FAIL_FILE_AT=TEXT      counts only files whose path contains TEXT
+ *   FAIL_FILE_OWN=1        counts only calls that the executable's own code makes, no library's
  *
  * close() closes before it fails, as the kernel does. What stdio writes does not come through here.
  * Not for programs with sanitizers. */
@@ -173,28 +174,34 @@ int mkdir(const char *path, mode_t mode)
     return must_fail("mkdir", path, CALLER) ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
+static int open_in(int folder, const char *path, int flags, va_list more, const void *caller)
+{
+    int mode = va_arg(more, int);
+
+    return must_fail("open", path, caller) ? -1
+                                           : (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+
 int openat(int folder, const char *path, int flags, ...)
 {
     va_list more;
-    int mode;
+    int fd;
 
     va_start(more, flags);
-    mode = va_arg(more, int);
+    fd = open_in(folder, path, flags, more, CALLER);
     va_end(more);
-    return must_fail("open", path, CALLER) ? -1
-                                           : (int)syscall(SYS_openat, folder, path, flags, mode);
+    return fd;
 }
 
 int open(const char *path, int flags, ...)
 {
     va_list more;
-    int mode;
+    int fd;
 
     va_start(more, flags);
-    mode = va_arg(more, int);
+    fd = open_in(AT_FDCWD, path, flags, more, CALLER);
     va_end(more);
-    return must_fail("open", path, CALLER) ? -1
-                                           : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    return fd;
 }
 
 int mkostemp(char *path, int flags)
