@@ -177,9 +177,9 @@ static void holes(struct bomb *bomb, uint64_t i)
     }
 }
 
-static void deep(struct bomb *bomb, uint64_t i)
+/* One frame deeper for each block. */
+static void deepen(struct bomb *bomb, uint64_t i, uint32_t name)
 {
-    uint32_t name = text_id(bomb, "f", i);
     struct mt_event event = block(i);
 
     bomb->stack = stack_id(bomb, i ? bomb->stack : MT_NO_ID, frame_id(bomb, name, name, 1));
@@ -187,14 +187,14 @@ static void deep(struct bomb *bomb, uint64_t i)
     add(bomb, event);
 }
 
+static void deep(struct bomb *bomb, uint64_t i)
+{
+    deepen(bomb, i, text_id(bomb, "f", i));
+}
+
 static void deep_one(struct bomb *bomb, uint64_t i)
 {
-    uint32_t name = text_id(bomb, "f", 0);
-    struct mt_event event = block(i);
-
-    bomb->stack = stack_id(bomb, i ? bomb->stack : MT_NO_ID, frame_id(bomb, name, name, 1));
-    event.stack = bomb->stack;
-    add(bomb, event);
+    deepen(bomb, i, text_id(bomb, "f", 0));
 }
 
 /* As deep as stacks may be, then one leaf a block: each stack is its own, and deep. */
@@ -281,13 +281,20 @@ static void ends(struct bomb *bomb, uint64_t i)
     add(bomb, block(i));
 }
 
-static void steps(struct bomb *bomb, uint64_t i)
+static uint32_t step_id(struct bomb *bomb, uint64_t i)
 {
     char text[40];
     int length = snprintf(text, sizeof text, "step#%llu", (unsigned long long)i);
     uint32_t name;
 
     must(bomb, mt_symbols_string(&bomb->symbols, text, (size_t)length, &name));
+    return name;
+}
+
+static void steps(struct bomb *bomb, uint64_t i)
+{
+    uint32_t name = step_id(bomb, i);
+
     push(bomb, name);
     add(bomb, block(0));
     free_block(bomb, block(0));
@@ -297,11 +304,8 @@ static void steps(struct bomb *bomb, uint64_t i)
 /* A step keeps one block more than the one before. */
 static void steps_leak(struct bomb *bomb, uint64_t i)
 {
-    char text[40];
-    int length = snprintf(text, sizeof text, "step#%llu", (unsigned long long)i);
-    uint32_t name;
+    uint32_t name = step_id(bomb, i);
 
-    must(bomb, mt_symbols_string(&bomb->symbols, text, (size_t)length, &name));
     push(bomb, name);
     add(bomb, block(i));
     pop(bomb, name);
