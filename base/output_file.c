@@ -159,6 +159,9 @@ static bool complete(struct mt_output *output)
         (void)fchmod(output->fd, target->mode);
     if (ok && target->path && output->rules->is_durable)
         ok = mt_io_synchronize(output->fd) || fail(output);
+    /* Its lock ends here, its name when it is renamed: in between it must not look old. */
+    if (target->path)
+        (void)futimens(output->fd, NULL);
     closed = target->path ? mt_temporary_close(&output->temporary) : mt_io_close(output->fd);
     output->fd = -1;
     return ok && (closed || fail(output));

@@ -1,6 +1,5 @@
 #include "analyze_output.h"
 #include "gate_output.h"
-#include "gate_run.h"
 #include "heaps.h"
 #include "json.h"
 #include "json_list.h"

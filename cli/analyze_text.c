@@ -129,6 +129,8 @@ static const char *why_empty(const struct mt_report *report)
         return "No memory events can be read: the file is damaged.\n";
     if (integrity->cut)
         return "No memory events can be read: the file is cut.\n";
+    if (report->devices_not_followed)
+        return "No device is analyzed: the trace has too many phases.\n";
     if (report->devices_left_out)
         return "No memory events of devices 0 to 63, which are the ones that are analyzed.\n";
     return "No memory events: nothing was allocated on any device while the trace was recorded.\n";

@@ -1,5 +1,4 @@
-/* The only place that writes to a terminal. */
-#include <errno.h>
+/* What a command says on standard error: messages and progress; and colours. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,6 @@
 
 #include "cli.h"
 #include "io.h"
-#include "memory_limit.h"
 
 void mt_say(const char *format, ...)
 {

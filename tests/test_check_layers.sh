@@ -72,6 +72,11 @@ must_fail "a library prints" "must not print or exit"
 
 plant
 compile
+printf "char quote = '\"';\nvoid f(void) { printf(\"x\"); }\n" >"$tree/render/chart.c"
+must_fail "a library prints behind a quote" "must not print or exit"
+
+plant
+compile
 for room in 1 2 3 4; do
     echo "#include \"room$((room % 4 + 1)).h\"" >"$tree/cli/room$room.h"
 done

@@ -6,6 +6,8 @@
 #include "attribution.h"
 #include "model_feed.h"
 
+struct mt_analysis;
+
 #define MT_LAYER_GROUPS 4096 /* those that come later share number 0 */
 
 /* What decides how a site is called. */

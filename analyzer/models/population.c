@@ -1,5 +1,7 @@
-/* Every block is looked at when it ends: then it is known whether it outlived what
- * it had to. */
+/* Blocks selected over time: all that a run allocated, what grew from step to step, what a step
+ * kept. Streamed; grouped as a snapshot is, except that phases of one name count as one: bounded
+ * by distinct stacks and sizes. A block is judged when it ends: then it is known whether it
+ * outlived what it had to. */
 #include "model_ops.h"
 #include "model_window.h"
 

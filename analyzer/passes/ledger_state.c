@@ -2,8 +2,6 @@
 
 #include "grow.h"
 
-/* ---- heaps and devices ------------------------------------------------------- */
-
 enum mt_status mt_ledger_device_at(struct mt_driver_ledger *ledger, uint16_t number,
                                    uint32_t *index)
 {

@@ -1,7 +1,5 @@
 #include "snapshot.h"
 
-/* ---- snapshots ----------------------------------------------------------- */
-
 int mt_snapshot_order(const void *a, const void *b)
 {
     const struct mt_snapshot *x = a, *y = b;

@@ -39,8 +39,9 @@ bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device);
 enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_source *source,
                                      struct mt_error *error) MT_MUST_USE;
 
-/* One replay of the whole source under a limit, from its start: how it compares with the
- * recorded run. Sets *compared to false if no device has events. */
+/* One replay of the whole source under a limit, from its start, where it leaves the source: how
+ * it compares with the recorded run. *verify means something if *compared is set to true, that
+ * is, if a device has events. */
 struct mt_limit_trial {
     void *context;
     enum mt_status (*replay)(void *context, uint64_t limit_bytes, bool *compared,

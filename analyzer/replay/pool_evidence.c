@@ -10,12 +10,9 @@
 #include "util.h"
 
 /* Beyond these the search gives up: it is for traces of programs, not for
- * whatever a file claims. The pairs of n segments can be n * n / 2, which at 100 bytes a pair makes
- * a trace of 1 KB take 400 MiB; those of the captures are at most one for nine events. */
+ * whatever a file claims. */
 static const size_t MOST_EVENTS = (size_t)1 << 26;
-static const size_t MOST_PAIRS = (size_t)1 << 22;
 static const uint64_t MOST_LOOKS = UINT64_C(2000000000);
-enum { FREE_PAIRS = 4096, PAIRS_PER_EVENT = 4 };
 
 /* ---- instances --------------------------------------------------------------- */
 
@@ -318,14 +315,6 @@ static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane 
     return status == MT_OK ? mt_pool_end_group(walk, lane) : status;
 }
 
-static bool has_too_many_pairs(const struct mt_pool_evidence *evidence)
-{
-    size_t most =
-        mt_min_u64(MOST_PAIRS, FREE_PAIRS + (uint64_t)PAIRS_PER_EVENT * evidence->event_count);
-
-    return evidence->unequal.count > most || evidence->kept.count > most;
-}
-
 static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_event_batch *batch,
                                  struct mt_error *error)
 {
@@ -341,7 +330,7 @@ static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_even
             status = open_lane(walk, event->device, error);
         if (status == MT_OK)
             status = walk_event(walk, walk->lanes[event->device], event);
-        if (walk->looks > MOST_LOOKS || has_too_many_pairs(walk->evidence))
+        if (walk->looks > MOST_LOOKS)
             walk->evidence->gave_up = true;
     }
     return status;

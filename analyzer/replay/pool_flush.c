@@ -43,11 +43,11 @@ enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane 
 static enum mt_status compare_flushed(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                       uint32_t stayed)
 {
-    enum mt_status status = mt_pool_pairs_add(&walk->evidence->kept, stayed, lane->gone[0]);
+    enum mt_status status = mt_pool_set_kept(walk, stayed, lane->gone[0]);
     size_t i;
 
     walk->looks += lane->gone_count;
-    for (i = 0; status == MT_OK && i < lane->gone_count; i++)
+    for (i = 0; status == MT_OK && !walk->evidence->gave_up && i < lane->gone_count; i++)
         status = mt_pool_set_unequal(walk, stayed, lane->gone[i]);
     return status;
 }
@@ -81,7 +81,7 @@ static enum mt_status compare_order(struct mt_pool_walk *walk, struct mt_pool_la
 
     for (i = 0; i < lane->gone_count; i++) {
         walk->looks += i;
-        for (k = 0; status == MT_OK && k < i; k++) {
+        for (k = 0; status == MT_OK && !walk->evidence->gave_up && k < i; k++) {
             if (!is_in_order(walk, &instances[lane->gone[k]], &instances[lane->gone[i]]))
                 status = mt_pool_set_unequal(walk, lane->gone[k], lane->gone[i]);
         }
@@ -94,7 +94,9 @@ enum mt_status mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane 
     enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < lane->idle_count && lane->gone_count; i++) {
+    for (i = 0;
+         status == MT_OK && !walk->evidence->gave_up && i < lane->idle_count && lane->gone_count;
+         i++) {
         if (walk->evidence->instances[lane->idle[i]].group != walk->group)
             status = compare_flushed(walk, lane, lane->idle[i]);
     }

@@ -1,6 +1,13 @@
 #include "pool_walk.h"
 
 #include "grow.h"
+#include "util.h"
+
+/* Pairs that are kept at most, of each kind. Those of n segments can be n * n / 2, which at 100
+ * bytes a pair makes a trace of 1 KB take 400 MiB; those of the captures are at most one for nine
+ * events. */
+static const size_t MOST_PAIRS = (size_t)1 << 22;
+enum { FREE_PAIRS = 4096, PAIRS_PER_EVENT = 4 };
 
 size_t mt_pool_place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                            uint64_t addr)
@@ -26,9 +33,26 @@ enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity, u
     return status;
 }
 
+/* Adds a pair, until there are too many: then the search gives up. */
+static enum mt_status add_pair(struct mt_pool_evidence *evidence, struct mt_pool_pairs *pairs,
+                               uint32_t a, uint32_t b)
+{
+    size_t most =
+        mt_min_u64(MOST_PAIRS, FREE_PAIRS + (uint64_t)PAIRS_PER_EVENT * evidence->event_count);
+    enum mt_status status = evidence->gave_up ? MT_OK : mt_pool_pairs_add(pairs, a, b);
+
+    evidence->gave_up |= pairs->count > most;
+    return status;
+}
+
 enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b)
 {
-    return mt_pool_pairs_add(&walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
+    return add_pair(walk->evidence, &walk->evidence->unequal, a < b ? a : b, a < b ? b : a);
+}
+
+enum mt_status mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed, uint32_t gone)
+{
+    return add_pair(walk->evidence, &walk->evidence->kept, stayed, gone);
 }
 
 uint32_t mt_pool_instance_at(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,

@@ -33,7 +33,10 @@ struct mt_pool_walk {
 
 enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity,
                             uint32_t item) MT_MUST_USE;
+/* Two pieces of evidence. With too many of either the search gives up (evidence->gave_up). */
 enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b) MT_MUST_USE;
+enum mt_status mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed,
+                                uint32_t gone) MT_MUST_USE;
 /* Place in `alive` of the first instance that begins above addr. */
 size_t mt_pool_place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                            uint64_t addr);

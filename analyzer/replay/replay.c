@@ -70,16 +70,20 @@ static bool limit_is_wanted(const struct replay *replay)
 struct limit_search {
     struct mt_source *source;
     const struct mt_replay_options *options;
-    struct mt_replay_summary *summary; /* of the last trial */
+    struct mt_replay_summary *summary; /* of the last trial, NULL before the first */
 };
 
 static enum mt_status try_limit(void *context, uint64_t limit_bytes, bool *compared,
                                 struct mt_replay_verify *verify, struct mt_error *error)
 {
-    const struct limit_search *search = context;
+    struct limit_search *search = context;
     struct mt_replay_options options = *search->options;
     enum mt_status status;
 
+    if (!search->summary)
+        search->summary = malloc(sizeof *search->summary);
+    if (!search->summary)
+        return MT_ERR_MEMORY;
     options.verify = true;
     options.blind = false;
     options.no_inferred_pools = true;
@@ -99,9 +103,6 @@ static enum mt_status search_limit(struct replay *replay, struct mt_error *error
 
     if (replay->policy.ops != &mt_policy_pytorch)
         return MT_OK;
-    search.summary = malloc(sizeof *search.summary);
-    if (!search.summary)
-        return MT_ERR_MEMORY;
     status = mt_limit_search(replay->watch, &trial, error);
     free(search.summary);
     return status;

@@ -27,8 +27,9 @@ EXPORTED int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
 #define REFUSED "NVTX ranges of one library are not recorded: %s wants them alone"
 
 static _Atomic bool installed;
-static _Atomic bool refused; /* by install, and not in the trace yet */
-static bool told;            /* the writer thread's */
+static _Atomic bool refused; /* by install */
+static bool told;            /* the writer thread's, as is the next */
+static bool told_refused;    /* it is in this process's trace */
 
 /* --- the slots of one copy --- */
 
@@ -257,8 +258,10 @@ static void poll(void)
 {
     static bool said = true; /* by install */
 
-    if (atomic_exchange(&refused, false))
+    if (atomic_load(&refused) && !told_refused) {
+        told_refused = true;
         mt_collect_not_recorded(&said, REFUSED, mt_settings->next_nvtx);
+    }
     if (told || !atomic_load_explicit(&installed, memory_order_relaxed))
         return;
     told = true;
@@ -267,7 +270,7 @@ static void poll(void)
 
 static void forked(void)
 {
-    told = false;
+    told = told_refused = false;
     mt_nvtx_ranges_forked();
     mt_nvtx_domains_forked();
     mt_nvtx_memory_forked();

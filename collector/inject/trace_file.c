@@ -64,7 +64,7 @@ static bool name_trace(unsigned attempt)
  * `memtrace record` has ended. */
 static void tell_manifest(void)
 {
-    static bool said;
+    bool said = false; /* a process lists its trace once; a forked child has one of its own */
     char line[sizeof mt_core.trace_path + 2];
     int fd, length;
     bool is_written;

@@ -56,8 +56,11 @@ static void remove_if_left(int folder, const char *name)
 
     if (fd < 0)
         return;
+    /* The age is looked at before the lock, so that a new file is never locked against its maker,
+     * and after it, for what was written in between. */
     if (fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
-        opened.st_nlink == 1 && mt_io_lock(fd, LOCK_EX | LOCK_NB) &&
+        opened.st_nlink == 1 && (!mt_is_temporary_name(name) || is_old(&opened)) &&
+        mt_io_lock(fd, LOCK_EX | LOCK_NB) && fstat(fd, &opened) == 0 &&
         is_leftover(fd, name, &opened) && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
         (void)unlinkat(folder, name, 0);

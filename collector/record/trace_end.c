@@ -2,6 +2,7 @@
 #include "trace_end.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #include "apart.h"
 #include "memory_failure.h"
 #include "redact_trace.h"
+#include "unfinished.h"
 
 enum { LOOK_AGAIN_MS = 20, NAMES_LIMIT_S = 24 * 60 * 60 };
 
@@ -52,6 +54,13 @@ struct named {
     bool memory_failed;
 };
 
+/* libdw calls exit without memory. */
+static void remove_unfinished(int status, void *list)
+{
+    (void)status;
+    mt_unfinished_unlink(list);
+}
+
 /* In a process that has its own group: a signal to ours does not reach it. */
 static void name_frames(const void *subject, void *answer)
 {
@@ -59,6 +68,8 @@ static void name_frames(const void *subject, void *answer)
     struct named *named = answer;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (naming->options.unfinished)
+        (void)on_exit(remove_unfinished, naming->options.unfinished);
     named->error.offset = MT_NO_OFFSET;
     named->error.status =
         mt_trace_finalize(naming->path, &naming->options, &named->result, &named->error);
@@ -93,10 +104,12 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
                              "of memory");
         return;
     case MT_APART_LATE:
+        error->status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                                "the process that looks up their names did not end");
+        return;
     case MT_APART_IMPOSSIBLE:
-        error->status =
-            mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the process that looks up their names %s",
-                    "could not be started, or did not end");
+        error->status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                                "the process that looks up their names could not be started");
     }
 }
 

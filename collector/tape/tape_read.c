@@ -192,6 +192,8 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
 
     if (status == MT_OK)
         status = check_unused(&header, fd, error);
+    if (status == MT_OK) /* its process may have gone on until it ended, just now */
+        status = read_header(fd, &header, error);
     if (status != MT_OK)
         return status;
     header.charged_bytes = 0;

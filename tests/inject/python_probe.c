@@ -19,7 +19,7 @@ static struct definition {
 } codes[MAX_DEFINITIONS], stacks[MAX_DEFINITIONS];
 static _Atomic uint32_t code_count, stack_count;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static char facts[256], said[512];
+static char facts[1024], said[512];
 
 static uint32_t keep(struct definition *table, _Atomic uint32_t *count, const void *payload,
                      size_t bytes)

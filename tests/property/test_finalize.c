@@ -505,8 +505,8 @@ static void test_links_are_not_followed(void **state)
     unmake_trace(&made);
 }
 
-/* In place of libdw's: one that runs out of memory. */
-static bool libdw_dies;
+/* In place of libdw's: one that runs out of memory, or calls exit as libdw does then. */
+static bool libdw_dies, libdw_exits;
 
 struct Dwfl *dwfl_begin(const void *callbacks);
 struct Dwfl *dwfl_begin(const void *callbacks)
@@ -515,6 +515,8 @@ struct Dwfl *dwfl_begin(const void *callbacks)
 
     if (libdw_dies)
         abort();
+    if (libdw_exits)
+        exit(1);
     *(void **)&real = dlsym(RTLD_NEXT, "dwfl_begin");
     return real(callbacks);
 }
@@ -546,6 +548,13 @@ static void test_a_death_in_libdw_is_survived(void **state)
     after = read_bytes(&after_length);
     assert_int_equal(after_length, length);
     assert_memory_equal(after, bytes, length);
+    expect_alone();
+    libdw_exits = true;
+    mt_trace_end(&end, path, &options);
+    libdw_exits = false;
+    assert_false(end.native.rewritten);
+    assert_string_equal(end.native_error.text, "the process that looks up their names ended early, "
+                                               "perhaps for want of memory");
     expect_alone();
     mt_trace_end(&end, path, &options);
     assert_int_equal(end.native_error.status, MT_OK);
