@@ -12,8 +12,9 @@
 /* Room that a viewer's own font may need over the built-in outlines. */
 #define FONT_SLACK 1.04
 
-/* DejaVu Sans over the built-in outlines, in the texts of the charts: 7 % wider in the middle of
- * them, and 17 % in bold, which browsers show for semibold; figures with their unit up to 22 %. */
+/* Width of DejaVu Sans relative to the built-in outlines, in the texts of the charts: a median of
+ * +7% in regular and +17% in bold, which browsers show for semibold, and at most +22%, in figures
+ * with a unit. */
 #define REGULAR_ROOM  1.08
 #define SEMIBOLD_ROOM 1.22
 

@@ -3,8 +3,8 @@
 
     check_parallel.py PROGRAM FIXTURES
 
-In a build with ThreadSanitizer (./dev tsan) a data race fails the test, too: the program's status
-is 66 then."""
+In a build with ThreadSanitizer (./dev tsan) a data race also fails the test: the program then
+ends with status 66."""
 import pathlib
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def run(command, folder):
 
 
 def answers(program, capture, jobs, folder):
-    """What a command writes, by its name. Every file it makes, too."""
+    """What a command writes: standard output and every file, by name."""
     policies = [word for name in POLICIES for word in ("--policy", name)]
     many = ["--jobs", str(jobs)]
     found = {"replay": run([program, "replay", capture, *policies, *many], folder),

@@ -61,7 +61,7 @@ struct mt_segments {
     uint32_t turn_names[16], turn_name_count;
     int32_t main_thread;                /* whose places count: the first that calls a model; -1 */
     uint32_t last_place;                /* of the last event that had one */
-    uint32_t turn_place;                /* the same, but for events of callers of its function */
+    uint32_t turn_place;                /* the same, without events of callers of its function */
     uint64_t waiting_seq, waiting_t_ns; /* first event of segments since the last block */
     bool waits, empties;                /* empties: the cache, so they serve no block */
     bool died;                          /* a request failed, and none came after it */

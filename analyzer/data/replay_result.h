@@ -19,7 +19,7 @@
 /* What went to a pool that the run did not have. */
 struct mt_pool_share {
     uint64_t requests, requested_bytes; /* over the whole run */
-    /* Meant, too, but in a private pool of the run, where they stayed. */
+    /* Selected, but they stayed in a private pool of the run. */
     uint64_t private_requests, private_requested_bytes;
 };
 
@@ -70,7 +70,7 @@ struct mt_replay_result {
     uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
     uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */
     uint64_t orphan_frees;    /* frees of addresses that were not live */
-    bool given_up;            /* nothing here tells of what came later: see most_reserved_bytes */
+    bool given_up; /* stopped early (most_reserved_bytes): later events are not counted */
 };
 
 #endif

@@ -12,7 +12,7 @@ struct mt_cell {
     int32_t phase;   /* STEP and PHASE: which; else the phase it is in */
     uint32_t frame;  /* FRAME: frame id (symbols); MT_NO_ID: several frames
                         that were merged */
-    uint32_t merged; /* > 1: stands for so many narrow cells */
+    uint32_t merged; /* > 1: the number of narrow cells that it stands for */
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     int64_t net_bytes; /* change of allocated */
     uint64_t peak_allocated;

@@ -28,9 +28,8 @@ void mt_history_builder_release(struct mt_history_builder *builder);
 /* Words as the builder keeps them: equal texts, equal pointers. NULL without memory. */
 const char *mt_history_word(struct mt_history_builder *builder, const char *text);
 
-/* A block is allocated, or not any more; no two that live at the same time have
- * the same number. `group` has words of the builder. at_start: by what tells of the
- * state that the trace begins with. */
+/* A block is allocated or freed. No two live blocks have the same number. `group` has words of
+ * the builder. at_start: the event describes the state that the trace begins with. */
 enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t block,
                                 const struct mt_history_group *group, uint64_t bytes,
                                 bool at_start) MT_MUST_USE;

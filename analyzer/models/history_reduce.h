@@ -4,8 +4,7 @@
 
 #include "history.h"
 
-/* Puts groups together until no more than so many groups and changes are left:
- * the smallest first. */
+/* Merges groups, the smallest first, until at most these numbers of groups and changes are left. */
 enum mt_status mt_history_reduce(struct mt_history *history, uint32_t most_groups,
                                  uint32_t most_changes) MT_MUST_USE;
 

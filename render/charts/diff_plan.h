@@ -18,8 +18,8 @@ static inline uint64_t mt_diff_size(const struct mt_diff_row *row)
     return row->b_bytes > row->a_bytes ? row->b_bytes - row->a_bytes : row->a_bytes - row->b_bytes;
 }
 
-/* How a change is painted: what grew is full, what shrank is hatched, too, as not
- * everybody can tell the colours apart. */
+/* Paint of a change: growth is solid, shrinkage is hatched, because not everybody can tell the
+ * colours apart. */
 struct mt_paint mt_diff_paint(enum mt_color color, bool grew);
 
 /* "12,345 B in 3 blocks, then 23,456 B in 5 (+11,111 B)" */

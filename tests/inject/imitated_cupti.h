@@ -38,7 +38,7 @@ static struct {
     mt_cupti_callback *callback;
     uint32_t version;
     int result;            /* of subscribing */
-    bool several_only;     /* the place is taken, but for who shares it */
+    bool several_only;     /* the place is taken, except for subscribers that share it */
     const char *holder;    /* who holds it */
     uint32_t renamed_cbid; /* has another name here */
     uint32_t newer_cbids;  /* entry points behind the table */
