@@ -15,7 +15,7 @@
 #define PREFIX ".memtrace-"
 #define SUFFIX ".tmp"
 
-enum { DIGITS = 16, NAME_BYTES = sizeof PREFIX - 1 + DIGITS + sizeof SUFFIX, MOST_NAMES = 64 };
+enum { DIGITS = 16, NAME_BYTES = sizeof PREFIX - 1 + DIGITS + sizeof SUFFIX, MAX_NAMES = 64 };
 
 /* ---- names -------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ enum mt_status mt_temporary_open(struct mt_temporary *file, const char *target, 
 
     *file = MT_TEMPORARY_NONE;
     /* O_EXCL decides whether a name is free */
-    for (int i = 0; name && is_ours && fd < 0 && i < MOST_NAMES; i++) {
+    for (int i = 0; name && is_ours && fd < 0 && i < MAX_NAMES; i++) {
         (void)snprintf(name, bytes, "%.*s" PREFIX "%016llx" SUFFIX, (int)folder, target,
                        (unsigned long long)mt_random_number(file));
         fd = open_listed(list, name, mode, &is_ours);

@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
-enum { MT_UNFINISHED_MOST = 32 };
+enum { MT_UNFINISHED_MAX = 32 };
 
 /* Zeroed memory is an empty list. */
 struct mt_unfinished {
-    _Atomic(char *) paths[MT_UNFINISHED_MOST];
+    _Atomic(char *) paths[MT_UNFINISHED_MAX];
     _Atomic(bool) handled; /* mt_unfinished_unlink was called */
 };
 

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#define MOST_SITES    12
-#define MOST_FAILURES 6
+#define MAX_SITES    12
+#define MAX_FAILURES 6
 
 static int64_t step_of(const struct mt_teller *teller, int32_t phase)
 {
@@ -34,7 +34,7 @@ static void tell_sites(const struct mt_teller *teller, const struct mt_driver_re
     for (uint32_t i = 0; i < driver->outside_site_count; i++) {
         const struct mt_site_use *site = &driver->outside_sites[i];
 
-        if (i >= MOST_SITES) {
+        if (i >= MAX_SITES) {
             rest_bytes += site->bytes;
             rest_blocks += site->blocks;
             continue;
@@ -182,7 +182,7 @@ static void tell_failures(const struct mt_teller *teller, const struct mt_driver
                  mt_tell_format(teller, "The driver refused %s request%s:",
                                 mt_format_count(count, driver->failures_in_all),
                                 driver->failures_in_all == 1 ? "" : "s"));
-    for (uint32_t i = 0; i < driver->failure_count && i < MOST_FAILURES; i++) {
+    for (uint32_t i = 0; i < driver->failure_count && i < MAX_FAILURES; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
         const char *in = mt_tell_in(teller, failure->phase, step_of(teller, failure->phase));
         const char *by = "";
@@ -196,7 +196,7 @@ static void tell_failures(const struct mt_teller *teller, const struct mt_driver
                                     mt_tell_when(teller, failure->t_ns), by && *by ? ", by " : "",
                                     by ? by : ""));
     }
-    if (driver->failures_in_all > MOST_FAILURES)
+    if (driver->failures_in_all > MAX_FAILURES)
         mt_tell_line(teller, 4, "and more");
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 12, MOST_PHASES = 24 };
+enum { MAX_STEPS = 12, MAX_PHASES = 24 };
 
 static void cell_bytes(struct mt_text_table *table, uint64_t bytes)
 {
@@ -69,7 +69,7 @@ static bool is_shown(const struct mt_teller *teller, uint32_t index)
         return true;
     if (step->step == device->allocated_peak.step || step->step == device->reserved_peak.step)
         return true;
-    if (most < MOST_STEPS)
+    if (most < MAX_STEPS)
         return false;
     for (uint32_t i = 0; i < device->explanation_count; i++)
         if (device->explanations[i].step == step->step &&
@@ -218,7 +218,7 @@ static struct fold *fold_of(struct fold *folds, size_t *count, const char *name)
     for (size_t i = 0; i < *count; i++)
         if (!strcmp(folds[i].name, name))
             return &folds[i];
-    if (*count == MOST_PHASES)
+    if (*count == MAX_PHASES)
         return NULL;
     folds[*count] = (struct fold){.name = name};
     return &folds[(*count)++];
@@ -257,7 +257,7 @@ static void tell_folded_phases(const struct mt_teller *teller)
         {"peak", true, false},    {"change in all", true, false},
         {"largest", true, false}, {"time in all", true, false},
         {NULL, false, false}};
-    struct fold folds[MOST_PHASES];
+    struct fold folds[MAX_PHASES];
     size_t count = fold_phases(teller, folds);
     struct mt_text_table table;
     char text[MT_UNITS_TEXT];
@@ -288,7 +288,7 @@ void mt_tell_phases(const struct mt_teller *teller)
         tell_steps(teller);
         if (main_phases && teller->device->allocated_peak.step != MT_NO_STEP)
             tell_phase_list(teller, teller->device->allocated_peak.step);
-    } else if (main_phases > MOST_PHASES) {
+    } else if (main_phases > MAX_PHASES) {
         tell_folded_phases(teller);
     } else if (main_phases) {
         tell_phase_list(teller, MT_NO_STEP);

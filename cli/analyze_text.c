@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CHART_COLUMNS 160u
+#define MAX_CHART_COLUMNS 160u
 
 /* ---- over time --------------------------------------------------------------- */
 
@@ -27,7 +27,7 @@ static void tell_chart(const struct mt_teller *teller)
 
     if (!teller->chart || !chart.rows || !teller->device->timeline)
         return;
-    chart.columns = (unsigned)mt_min_u64(teller->chart->columns, MOST_CHART_COLUMNS);
+    chart.columns = (unsigned)mt_min_u64(teller->chart->columns, MAX_CHART_COLUMNS);
     chart.unicode = teller->chart->unicode;
     mt_tell_heading(teller, "Memory over time");
     mt_add_text_chart(teller->out, teller->report, teller->device, &chart);

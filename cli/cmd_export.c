@@ -9,7 +9,7 @@
 #include "outputs.h"
 #include "memory_limit.h"
 
-enum { MOST_FORMATS = 16 };
+enum { MAX_FORMATS = 16 };
 
 struct arguments {
     struct mt_common common;
@@ -23,11 +23,11 @@ struct arguments {
 
 static const struct mt_export_format *find_format(const char *name)
 {
-    const char *names[MOST_FORMATS];
+    const char *names[MAX_FORMATS];
     size_t count = 0;
     int found;
 
-    for (; mt_export_formats[count].name && count < MOST_FORMATS; count++)
+    for (; mt_export_formats[count].name && count < MAX_FORMATS; count++)
         names[count] = mt_export_formats[count].name;
     found = mt_find_word("FORMAT", name, names, count);
     return found < 0 ? NULL : &mt_export_formats[found];

@@ -23,11 +23,11 @@
 #include "util.h"
 
 enum {
-    USUAL_SAMPLE_HZ = 10,
-    MOST_SAMPLE_HZ = 1000,
-    USUAL_ARENA_MIB = 32, /* as in collector/inject/settings.c */
-    ROOM_MIB = 16,        /* beyond the arena: names, stacks, the trace's beginning */
-    PATIENCE_MS = 1000    /* for processes that outlive the command */
+    DEFAULT_SAMPLE_HZ = 10,
+    MAX_SAMPLE_HZ = 1000,
+    DEFAULT_ARENA_MIB = 32, /* as in collector/inject/settings.c */
+    ROOM_MIB = 16,          /* beyond the arena: names, stacks, the trace's beginning */
+    TIMEOUT_MS = 1000       /* for processes that outlive the command */
 };
 
 extern char **environ;
@@ -143,8 +143,8 @@ static int check_options(const struct mt_command *command, struct recording *rec
         code = check_words(command, "phases", recording->phases, phases, MT_ARRAY_LEN(phases));
     if (code < 0)
         code = check_words(command, "follow", recording->follow, follow, MT_ARRAY_LEN(follow));
-    if (code < 0 && recording->sample_hz > MOST_SAMPLE_HZ) {
-        mt_say("option '--sample-hz' goes up to %d", MOST_SAMPLE_HZ);
+    if (code < 0 && recording->sample_hz > MAX_SAMPLE_HZ) {
+        mt_say("option '--sample-hz' goes up to %d", MAX_SAMPLE_HZ);
         code = MT_EXIT_USAGE;
     }
     settings->python_stacks =
@@ -257,9 +257,9 @@ static void choose_interposer(struct recording *recording)
 static int prepare_place(struct recording *recording)
 {
     const char *arena = getenv("MEMTRACE_ARENA_MIB");
-    long arena_mib = arena ? strtol(arena, NULL, 10) : USUAL_ARENA_MIB;
+    long arena_mib = arena ? strtol(arena, NULL, 10) : DEFAULT_ARENA_MIB;
     uint64_t room_bytes =
-        (uint64_t)(arena_mib > 0 && arena_mib <= 1024 ? arena_mib : USUAL_ARENA_MIB) * MT_MIB +
+        (uint64_t)(arena_mib > 0 && arena_mib <= 1024 ? arena_mib : DEFAULT_ARENA_MIB) * MT_MIB +
         ROOM_MIB * MT_MIB;
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status = mt_trace_place_prepare(&recording->place, recording->output,
@@ -381,7 +381,7 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
                                                recording->redact ? &recording->redaction : NULL,
                                            .unfinished = mt_outputs_unfinished()};
     struct mt_trace_end end;
-    uint64_t last_ms = now_ms() + PATIENCE_MS, now;
+    uint64_t last_ms = now_ms() + TIMEOUT_MS, now;
     bool complete = true, redacted = true;
     size_t i;
 
@@ -435,8 +435,10 @@ static bool finish(struct recording *recording)
 
 int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
 {
-    struct recording recording = {
-        .stacks = "python", .phases = "nvtx,torch", .follow = "all", .sample_hz = USUAL_SAMPLE_HZ};
+    struct recording recording = {.stacks = "python",
+                                  .phases = "nvtx,torch",
+                                  .follow = "all",
+                                  .sample_hz = DEFAULT_SAMPLE_HZ};
     int code;
 
     mt_launch_init(&recording.launch);

@@ -11,7 +11,7 @@
 
 enum {
     MAX_FILES = 4096,
-    PATIENCE_MS = 500 /* for a process that was killed and is about to be gone */
+    TIMEOUT_MS = 500 /* for a process that was killed and is about to be gone */
 };
 
 /* The trace whose tape `path` is, or path itself; false if it is too long. */
@@ -54,7 +54,7 @@ static void say_line(const char *trace, const struct mt_buf *lines)
 static int recover_one(const char *path, const struct mt_common *common, struct mt_buf *out,
                        struct mt_json *json)
 {
-    const struct mt_trace_end_options options = {.patience_ms = PATIENCE_MS,
+    const struct mt_trace_end_options options = {.patience_ms = TIMEOUT_MS,
                                                  .unfinished = mt_outputs_unfinished()};
     struct mt_buf line = {0};
     struct mt_trace_end end;

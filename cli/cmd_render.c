@@ -19,9 +19,9 @@
 #include "report.h"
 #include "util.h"
 
-#define WALL        2400.0 /* pixels: larger pictures are made of finer models */
-#define FINE_BINS   4096
-#define MOST_CHARTS 32
+#define WALL       2400.0 /* pixels: larger pictures are made of finer models */
+#define FINE_BINS  4096
+#define MAX_CHARTS 32
 
 struct arguments {
     struct mt_common common;
@@ -92,12 +92,12 @@ static const struct other_chart *find_other(const char *name)
 
 static const struct mt_chart *find_chart(const char *name)
 {
-    const char *names[MOST_CHARTS], *near;
+    const char *names[MAX_CHARTS], *near;
     size_t count = 0, i;
 
     for (i = 0; i < MT_ARRAY_LEN(others); i++)
         names[count++] = others[i].name;
-    for (i = 0; mt_charts[i].name && count < MOST_CHARTS; i++) {
+    for (i = 0; mt_charts[i].name && count < MAX_CHARTS; i++) {
         if (!strcmp(mt_charts[i].name, name))
             return &mt_charts[i];
         names[count++] = mt_charts[i].name;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_ROWS = 14 };
+enum { MAX_ROWS = 14 };
 
 /* "+1,234", "−1,234", "0" */
 static const char *exact_change(char text[MT_UNITS_TEXT + 4], uint64_t a, uint64_t b)
@@ -152,7 +152,7 @@ static struct listed list(const struct mt_diff_rows *rows)
 
     while (changed < rows->count && mt_diff_change(&rows->rows[changed]))
         changed++;
-    listed.told = changed <= MOST_ROWS ? changed : MOST_ROWS - 1;
+    listed.told = changed <= MAX_ROWS ? changed : MAX_ROWS - 1;
     for (uint32_t i = listed.told; i < changed; i++, listed.other_count++)
         add_to(&listed.others, &rows->rows[i]);
     for (uint32_t i = changed; i < rows->count; i++, listed.same_count++)

@@ -11,7 +11,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { MOST_CARD_COLUMNS = MT_TABLE_COLUMNS - 2 };
+enum { MAX_CARD_COLUMNS = MT_TABLE_COLUMNS - 2 };
 
 /* "7,712 MiB"; what is no whole number of MiB in the usual way. */
 static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
@@ -197,14 +197,14 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
 
 /* The first results of all, as the columns of the cards' table show them. */
 static size_t first_results(const struct mt_fit_answer *answer,
-                            const struct mt_fit_result *results[MOST_CARD_COLUMNS], bool *all)
+                            const struct mt_fit_result *results[MAX_CARD_COLUMNS], bool *all)
 {
     size_t count = 0, i, d;
 
     *all = true;
     for (i = 0; i < answer->count; i++) {
         for (d = 0; d < answer->summaries[i].device_count; d++) {
-            if (count < MOST_CARD_COLUMNS)
+            if (count < MAX_CARD_COLUMNS)
                 results[count++] = &answer->summaries[i].devices[d];
             else
                 *all = false;
@@ -231,11 +231,11 @@ static void add_card(struct mt_text_table *table, const struct mt_card *card,
 static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
                         const struct mt_style *style)
 {
-    static const char *const titles[MOST_CARD_COLUMNS] = {"row 1", "row 2", "row 3", "row 4",
-                                                          "row 5", "row 6", "row 7", "row 8"};
-    const struct mt_fit_result *results[MOST_CARD_COLUMNS];
-    struct mt_text_column columns[MOST_CARD_COLUMNS + 3] = {{"card", false, false},
-                                                            {"memory", true, false}};
+    static const char *const titles[MAX_CARD_COLUMNS] = {"row 1", "row 2", "row 3", "row 4",
+                                                         "row 5", "row 6", "row 7", "row 8"};
+    const struct mt_fit_result *results[MAX_CARD_COLUMNS];
+    struct mt_text_column columns[MAX_CARD_COLUMNS + 3] = {{"card", false, false},
+                                                           {"memory", true, false}};
     const struct mt_card *card;
     struct mt_text_table table;
     size_t count, i;

@@ -7,7 +7,7 @@
 #include "units.h"
 #include "util.h"
 
-#define MOST_THREADS 24
+#define MAX_THREADS 24
 
 /* ---- reading ---------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)
 {
     uint32_t i, told = 0, named = count_named(symbols);
 
-    for (i = 0; i < symbols->thread_count && told < MOST_THREADS; i++) {
+    for (i = 0; i < symbols->thread_count && told < MAX_THREADS; i++) {
         const char *name;
 
         if (!is_named(&symbols->threads[i]))

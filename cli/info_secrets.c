@@ -11,7 +11,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { MOST_EXAMPLES = 3, EXAMPLE_COLUMNS = 60 };
+enum { MAX_EXAMPLES = 3, EXAMPLE_COLUMNS = 60 };
 
 enum kind {
     USERS,
@@ -170,7 +170,7 @@ static void add_row(struct mt_text_table *table, const struct secrets *secrets, 
     struct mt_buf examples = {0};
     char count[MT_UNITS_TEXT];
 
-    for (uint32_t i = 0; i < texts->count && i < MOST_EXAMPLES; i++) {
+    for (uint32_t i = 0; i < texts->count && i < MAX_EXAMPLES; i++) {
         mt_buf_add_text(&examples, i ? ", " : "");
         mt_add_shortened(&examples, texts->texts[i], EXAMPLE_COLUMNS);
     }
@@ -221,7 +221,7 @@ static void add_json(struct mt_buf *out, const struct secrets *secrets, const ch
         mt_json_bool(&json, "redacted", kinds[i].is_redacted);
         mt_json_u64(&json, "distinct", texts->count);
         mt_json_array_begin(&json, "examples");
-        for (uint32_t j = 0; j < texts->count && j < MOST_EXAMPLES; j++)
+        for (uint32_t j = 0; j < texts->count && j < MAX_EXAMPLES; j++)
             mt_json_text(&json, NULL, texts->texts[j]);
         mt_json_array_end(&json);
         mt_json_object_end(&json);

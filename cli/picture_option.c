@@ -7,9 +7,9 @@
 #include "gallery.h"
 #include "json.h"
 
-#define LEAST_WIDTH  480
-#define LEAST_HEIGHT 320
-#define MOST_SIDE    8192
+#define MIN_WIDTH  480
+#define MIN_HEIGHT 320
+#define MAX_SIDE   8192
 
 /* "1200x680". Smaller than LEAST is no chart any more, and PNGs end at twice
  * MOST. */
@@ -22,8 +22,8 @@ static bool parse_size(const char *text, struct mt_picture *picture)
         return false;
     text = end + 1;
     height = strtoul(text, &end, 10);
-    if (end == text || *text == '-' || *end || width < LEAST_WIDTH || height < LEAST_HEIGHT ||
-        width > MOST_SIDE || height > MOST_SIDE)
+    if (end == text || *text == '-' || *end || width < MIN_WIDTH || height < MIN_HEIGHT ||
+        width > MAX_SIDE || height > MAX_SIDE)
         return false;
     picture->width = (double)width;
     picture->height = (double)height;
@@ -60,7 +60,7 @@ bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
         mt_say("this memtrace was built without cairo and libpng: write an .svg instead");
     else if (picture->size && !parse_size(picture->size, picture))
         mt_say("--size is WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as 1200x680, not '%s'",
-               LEAST_WIDTH, LEAST_HEIGHT, MOST_SIDE, MOST_SIDE, picture->size);
+               MIN_WIDTH, MIN_HEIGHT, MAX_SIDE, MAX_SIDE, picture->size);
     else if (common->json && !strcmp(picture->output, "-"))
         mt_say("--json and -o - both want standard output");
     else if (picture->theme && !parse_theme(picture->theme, &picture->theme_kind))

@@ -11,7 +11,7 @@
 #include "policy.h"
 #include "util.h"
 
-enum { MOST_POLICIES = 64, MOST_THREADS = 32 };
+enum { MAX_POLICIES = 64, MAX_THREADS = 32 };
 
 /* ---- threads ------------------------------------------------------------------ */
 
@@ -105,14 +105,14 @@ static size_t count_helpers(const struct mt_policy_runs *runs)
         return 0;
     if (!jobs)
         jobs = processors > 1 ? (uint64_t)processors : 1;
-    jobs = mt_min_u64(jobs, mt_min_u64(runs->policies->count, MOST_THREADS));
+    jobs = mt_min_u64(jobs, mt_min_u64(runs->policies->count, MAX_THREADS));
     return jobs ? (size_t)jobs - 1 : 0;
 }
 
 int mt_run_policies(const struct mt_policy_runs *runs)
 {
     struct crew crew = {.runs = runs, .lock = PTHREAD_MUTEX_INITIALIZER};
-    pthread_t threads[MOST_THREADS];
+    pthread_t threads[MAX_THREADS];
     size_t wanted = count_helpers(runs), started = 0, first, i;
     int exit_code = MT_EXIT_OK;
 
@@ -190,12 +190,12 @@ void mt_json_requests(struct mt_json *json, const struct mt_source *source)
 
 int mt_policy_error(const char *path, const char *policy, const struct mt_error *error)
 {
-    const char *names[MOST_POLICIES], *near;
+    const char *names[MAX_POLICIES], *near;
     size_t count = 0;
 
     if (!policy || (error->status != MT_ERR_USAGE && error->status != MT_ERR_UNSUPPORTED))
         return mt_report_error(path, error);
-    for (; mt_policies[count] && count < MOST_POLICIES; count++)
+    for (; mt_policies[count] && count < MAX_POLICIES; count++)
         names[count] = mt_policies[count]->name;
     near = mt_did_you_mean(policy, names, count);
     if (near && !mt_policy_find(policy, strlen(policy)))

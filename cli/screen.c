@@ -7,8 +7,8 @@
 
 #include "cli.h"
 
-#define LEAST_COLUMNS 40
-#define MOST_COLUMNS  400
+#define MIN_COLUMNS 40
+#define MAX_COLUMNS 400
 
 /* Of the environment or the terminal itself; 0 = neither tells. */
 static unsigned long terminal_columns(void)
@@ -43,8 +43,8 @@ struct mt_screen mt_stdout_screen(void)
     unsigned long columns = screen.is_terminal ? terminal_columns() : 0;
 
     if (columns)
-        screen.columns = columns < LEAST_COLUMNS  ? LEAST_COLUMNS
-                         : columns > MOST_COLUMNS ? MOST_COLUMNS
-                                                  : columns;
+        screen.columns = columns < MIN_COLUMNS   ? MIN_COLUMNS
+                         : columns > MAX_COLUMNS ? MAX_COLUMNS
+                                                 : columns;
     return screen;
 }

@@ -15,9 +15,9 @@
 
 #include "io.h"
 
-#define MOST_BYTES ((off_t)16 << 20)
+#define MAX_BYTES ((off_t)16 << 20)
 
-enum { MOST_SAID = 8 };
+enum { MAX_SAID = 8 };
 
 static const char outside[] = "it is outside the current folder (--source-root DIR allows others)";
 
@@ -60,7 +60,7 @@ static const char *why_not(const struct mt_source_files *files, const char *link
         return outside;
     if (!S_ISREG(facts.st_mode))
         return "it is not a regular file";
-    return facts.st_size > MOST_BYTES ? "it is larger than 16 MiB" : NULL;
+    return facts.st_size > MAX_BYTES ? "it is larger than 16 MiB" : NULL;
 }
 
 /* A descriptor, or -1 and the reason. */
@@ -121,14 +121,14 @@ static void say_unread(struct mt_source_files *files, const char *path, const ch
     uint32_t before = files->unread.count, id;
 
     if (mt_strings_intern(&files->unread, path, strlen(path), &id) == MT_OK && id == before &&
-        id < MOST_SAID && !files->quiet)
+        id < MAX_SAID && !files->quiet)
         mt_say("the source file '%s' was not read: %s", path, why);
 }
 
 void mt_source_files_end(struct mt_source_files *files)
 {
-    if (files->unread.count > MOST_SAID && !files->quiet)
-        mt_say("%u more source files were not read", files->unread.count - MOST_SAID);
+    if (files->unread.count > MAX_SAID && !files->quiet)
+        mt_say("%u more source files were not read", files->unread.count - MAX_SAID);
     mt_strings_release(&files->unread);
 }
 

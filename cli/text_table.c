@@ -135,12 +135,12 @@ void mt_table_cell(struct mt_text_table *table, const char *text)
     table->row_count++; /* cells, until mt_table_end divides */
 }
 
-#define LEAST_WIDTH 8 /* of a column that gave way */
+#define MIN_WIDTH 8 /* of a column that gave way */
 
 /* Takes from a column what is too much; returns what is left to be taken. */
 static size_t give_way(size_t *width, size_t too_much)
 {
-    size_t gives = *width > LEAST_WIDTH ? *width - LEAST_WIDTH : 0;
+    size_t gives = *width > MIN_WIDTH ? *width - MIN_WIDTH : 0;
 
     gives = gives < too_much ? gives : too_much;
     *width -= gives;

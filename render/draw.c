@@ -6,8 +6,8 @@
 #include "foreign_text.h"
 #include "glyphs.h"
 
-#define ELLIPSIS         "\xE2\x80\xA6"
-#define LEAST_CHARACTERS 3
+#define ELLIPSIS       "\xE2\x80\xA6"
+#define MIN_CHARACTERS 3
 
 /* Room that a viewer's own font may need over the built-in outlines. */
 #define FONT_SLACK 1.04
@@ -306,7 +306,7 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
     if (middle)
         tail = end_that_fits(text, size, weight, room * 0.6, total);
     start_that_fits(tail, size, weight, width, &tail_characters);
-    if (head_characters + tail_characters < LEAST_CHARACTERS)
+    if (head_characters + tail_characters < MIN_CHARACTERS)
         return "";
     while (head && text[head - 1] == ' ')
         head--;

@@ -16,7 +16,7 @@
 #define TEXT_SLACK 1.0
 
 /* tEXt chunks of PNG: the length of a key. */
-#define MOST_KEY_BYTES 79
+#define MAX_KEY_BYTES 79
 
 /* ---- texts ---- */
 
@@ -50,7 +50,7 @@ static bool is_key(const char *text)
     for (size_t i = 0; i < length; i++)
         if (text[i] <= ' ' || text[i] > '~')
             return false;
-    return length >= 1 && length <= MOST_KEY_BYTES;
+    return length >= 1 && length <= MAX_KEY_BYTES;
 }
 
 /* ---- places ---- */

@@ -19,7 +19,7 @@ from png_file import read_png
 
 SCALE = 2
 POINTS = 4000
-MOST_DIFFERENT = 0.03
+MAX_DIFFERENT = 0.03
 CHARTS = [("timeline", "seq2seq"), ("timeline", "oom_adam"), ("timeline", "graph"),
           ("icicle", "seq2seq"), ("flamechart", "seq2seq")]
 
@@ -115,7 +115,7 @@ def check(program, fixtures, chart, capture, folder):
         compared += 1
         different += pixel != color
     print(f"{chart} of {capture}: {different} of {compared} points differ")
-    assert different <= MOST_DIFFERENT * compared, "the two back ends disagree"
+    assert different <= MAX_DIFFERENT * compared, "the two back ends disagree"
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_json_bounds.py PROGRAM MAKE_BOMB: documents stay small, whatever a trace holds.
 
-For traces of thousands of things each document must stay below MOST_BYTES and agree with
+For traces of thousands of things each document must stay below MAX_BYTES and agree with
 its schema, and a list that is cut must say how many rows it lacks. --all must lift the limits."""
 import json
 import pathlib
@@ -13,7 +13,7 @@ import tempfile
 from json_schema import Schemas
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MOST_BYTES = 2 << 20
+MAX_BYTES = 2 << 20
 ROWS, FRAMES, TEXT_BYTES = 1000, 128, 4096
 
 # bomb, its size, command, lists (path from the document) and rows that they have with --all
@@ -69,8 +69,8 @@ def check(program, trace, command, lists, count, schemas):
     name = re.sub(r"^memtrace\.(.*)/1$", r"\1", document["schema"]) + ".json"
     yield from schemas.complaints(document, name)[:3]
     yield from list(check_limits(document))[:3]
-    if size > MOST_BYTES:
-        yield f"{size:,} bytes, at most {MOST_BYTES:,} are expected"
+    if size > MAX_BYTES:
+        yield f"{size:,} bytes, at most {MAX_BYTES:,} are expected"
     for path in lists:
         shown, omitted = rows(document, path)
         if not omitted:

@@ -18,7 +18,7 @@ SIZE = "600x400"
 PICTURES = [("timeline", "oom_adam"), ("icicle", "seq2seq"), ("flamechart", "seq2seq"), ("blocks", "seq2seq"),
             ("address", "gpt_split64"),
             ("trend", "leakval"), ("scatter", "gpt_split64")]
-MOST_PIXELS, MOST_LEVELS = 1 / 200, 48
+MAX_PIXELS, MAX_LEVELS = 1 / 200, 48
 ELSEWHERE = {"LC_ALL": "de_DE.UTF-8", "LANG": "ja_JP.UTF-8", "TZ": "Asia/Tokyo", "FONTCONFIG_FILE": "/dev/null",
              "HOME": "/nowhere", "TERM": "xterm-256color", "COLUMNS": "47"}
 
@@ -62,7 +62,7 @@ def fault(program, chart, capture, folder, update):
     if found[:2] != wanted[:2]:
         return f"{found[0]} x {found[1]} pixels, wanted {wanted[0]} x {wanted[1]}"
     share, most = differences(found, wanted)
-    if share > MOST_PIXELS or most > MOST_LEVELS:
+    if share > MAX_PIXELS or most > MAX_LEVELS:
         return f"{share:.2%} of the pixels differ, by at most {most}: look at it, then --update"
     return None
 

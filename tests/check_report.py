@@ -17,7 +17,7 @@ import browser as driver
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CAPTURES = ROOT / "fixtures" / "captures"
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 SKIPPED = 77
 
 # What a page shows: the instant, the rows of the table, the cells of the icicle.
@@ -352,7 +352,7 @@ def check_made_up(check, name, names, count):
     trace = check.folder / f"{name}.pickle"
     trace.write_bytes(pickle.dumps(made_up(names, count, 7)))
     page = check.analyze(trace, name)
-    check.expect(page.stat().st_size < MOST_BYTES, f"{name}: {page.stat().st_size} B")
+    check.expect(page.stat().st_size < MAX_BYTES, f"{name}: {page.stat().st_size} B")
     check.open(page)
     check.same_as_live(trace, name, grouped=False)
     small = check.browser.run("""
@@ -384,7 +384,7 @@ def check_all(check):
     check_policy(check, page)
     for name in ("oom_adam", "twogpu", "churn_noframes", "leakval_ring"):
         other = check.analyze(CAPTURES / f"{name}.pickle.zst", name)
-        check.expect(other.stat().st_size < MOST_BYTES, f"{name}: {other.stat().st_size} B")
+        check.expect(other.stat().st_size < MAX_BYTES, f"{name}: {other.stat().st_size} B")
         check.open(other)
         check.same_as_live(CAPTURES / f"{name}.pickle.zst", name)
         check.is_quiet(name)

@@ -15,7 +15,7 @@ import termios
 HEADING = "Memory over time"
 BLOCKS, COLOUR = re.compile("[\u2500-\u259f]"), "\033["
 PASTED = "    proof: "  # a command stays in one line
-MOST_LINES = 59
+MAX_LINES = 59
 
 
 def environment(**more):
@@ -55,7 +55,7 @@ def faults(program, path, widths):
         for line in lines:
             if len(line) > columns and not line.startswith(PASTED):
                 yield f"{len(line)} columns in a terminal of {columns}: {line}"
-        if len(lines) - 1 > MOST_LINES:
+        if len(lines) - 1 > MAX_LINES:
             yield f"{len(lines) - 1} lines in a terminal of {columns} columns"
         if COLOUR in text:
             yield "colours in spite of NO_COLOR"

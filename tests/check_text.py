@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import sys
 
-MOST_LINES, MOST_COLUMNS, MORE = 59, 100, "(abridged: --all has the rest)"
+MAX_LINES, MAX_COLUMNS, MORE = 59, 100, "(abridged: --all has the rest)"
 CHART = "Memory over time"
 PASTED = "    proof: "  # a command stays in one line
 
@@ -30,10 +30,10 @@ def without_chart(lines):
 
 def faults(program, path):
     lines = analyze(program, path)
-    if len(lines) > MOST_LINES:
+    if len(lines) > MAX_LINES:
         yield f"{path.name}: {len(lines)} lines"
     for line in lines:
-        if len(line) > MOST_COLUMNS and not line.startswith(PASTED):
+        if len(line) > MAX_COLUMNS and not line.startswith(PASTED):
             yield f"{path.name}: {len(line)} columns: {line}"
     if MORE not in lines and lines != without_chart(analyze(program, path, "--all")):
         yield f"{path.name}: does not say that something was left out"

@@ -64,7 +64,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     *policy = calloc(1, sizeof **policy);
     if (!*policy)
         return MT_ERR_MEMORY;
-    set_rules(&(*policy)->arena, device, values, mt_min_u64(memory, MT_HEAP_LARGEST_SEGMENT));
+    set_rules(&(*policy)->arena, device, values, mt_min_u64(memory, MT_HEAP_MAX_SEGMENT));
     return MT_OK;
 }
 

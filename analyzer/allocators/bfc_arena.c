@@ -5,7 +5,7 @@
 
 /* Below this a refused region is not tried smaller; at 2.5 KiB rounding would
  * undo the tenth that was taken away. */
-static const uint64_t SMALLEST_TRY = 8 * MT_KIB;
+static const uint64_t MIN_TRY = 8 * MT_KIB;
 
 void mt_bfc_arena_init(struct mt_bfc_arena *arena, struct mt_device_model *device,
                        uint64_t limit_bytes)
@@ -19,14 +19,14 @@ static uint64_t available(const struct mt_bfc_arena *arena)
     uint64_t reserved = arena->heap.counters.reserved.now;
 
     if (!arena->limit_bytes)
-        return MT_HEAP_LARGEST_SEGMENT;
+        return MT_HEAP_MAX_SEGMENT;
     return mt_round_down(arena->limit_bytes - mt_min_u64(reserved, arena->limit_bytes),
                          MT_BFC_ALIGNMENT);
 }
 
 static void double_region(struct mt_bfc_arena *arena)
 {
-    uint64_t cap = arena->doubling_cap_bytes ? arena->doubling_cap_bytes : MT_HEAP_LARGEST_SEGMENT;
+    uint64_t cap = arena->doubling_cap_bytes ? arena->doubling_cap_bytes : MT_HEAP_MAX_SEGMENT;
 
     arena->region_bytes = mt_min_u64(2 * arena->region_bytes, cap);
 }
@@ -65,7 +65,7 @@ static enum mt_status extend(struct mt_bfc_arena *arena, uint64_t size_bytes, ui
     status = mt_heap_grow(&arena->heap, bytes, stream, lane, block);
     while (status == MT_ERR_DEVICE_OOM) {
         bytes = mt_round_up((uint64_t)((float)bytes * 0.9f), MT_BFC_ALIGNMENT);
-        if (bytes < size_bytes || bytes < SMALLEST_TRY)
+        if (bytes < size_bytes || bytes < MIN_TRY)
             break;
         status = mt_heap_grow(&arena->heap, bytes, stream, lane, block);
     }
@@ -145,7 +145,7 @@ enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
     enum mt_status status;
     uint32_t own, id;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT);
     status = mt_heap_lane(heap, owner, &own);

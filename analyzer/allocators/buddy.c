@@ -9,8 +9,8 @@ struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
 };
 
-static const uint64_t SMALLEST_BLOCK = 512;
-static const uint64_t SMALLEST_SEGMENT = 2 * MT_MIB;
+static const uint64_t MIN_BLOCK = 512;
+static const uint64_t MIN_SEGMENT = 2 * MT_MIB;
 
 static enum mt_status create(const char *text, const struct mt_trace_header *header,
                              const struct mt_symbols *symbols, struct mt_device_model *device,
@@ -63,13 +63,13 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint64_t size;
     uint32_t id;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
-    size = mt_max_u64(power_of_two(request->size_bytes), SMALLEST_BLOCK);
+    size = mt_max_u64(power_of_two(request->size_bytes), MIN_BLOCK);
     id = mt_heap_take_first(heap, 0, size);
     if (id == MT_NO_BLOCK)
-        status = mt_heap_grow_or_flush(heap, mt_max_u64(size, SMALLEST_SEGMENT), request->stream, 0,
-                                       &id);
+        status =
+            mt_heap_grow_or_flush(heap, mt_max_u64(size, MIN_SEGMENT), request->stream, 0, &id);
     if (status == MT_ERR_DEVICE_OOM)
         return mt_heap_oom(heap);
     if (status == MT_OK)

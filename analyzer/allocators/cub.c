@@ -19,7 +19,7 @@ struct mt_policy {
 enum { GROWTH, MIN, MAX, CACHED, OPTIONS };
 
 /* Powers that a bin may have: the largest is 2^40. */
-static const uint64_t LARGEST_BIN = (uint64_t)1 << 40;
+static const uint64_t MAX_BIN = (uint64_t)1 << 40;
 
 static struct mt_heap_key oldest_first(const struct mt_block *block)
 {
@@ -28,19 +28,19 @@ static struct mt_heap_key oldest_first(const struct mt_block *block)
     return key;
 }
 
-/* base^exponent, at most LARGEST_BIN + 1. */
+/* base^exponent, at most MAX_BIN + 1. */
 static uint64_t power(uint64_t base, uint64_t exponent)
 {
     uint64_t value = 1;
 
-    for (; exponent > 0 && value <= LARGEST_BIN; exponent--)
+    for (; exponent > 0 && value <= MAX_BIN; exponent--)
         value *= base;
-    return mt_min_u64(value, LARGEST_BIN + 1);
+    return mt_min_u64(value, MAX_BIN + 1);
 }
 
 static enum mt_status check_bins(const uint64_t values[OPTIONS], struct mt_error *error)
 {
-    if (values[MIN] <= values[MAX] && power(values[GROWTH], values[MAX]) <= LARGEST_BIN)
+    if (values[MIN] <= values[MAX] && power(values[GROWTH], values[MAX]) <= MAX_BIN)
         return MT_OK;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "these bins are empty or too large");
 }
@@ -110,7 +110,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint64_t bin, size;
     uint32_t id;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     bin = bin_of(policy, request->size_bytes);
     if (bin > policy->max_bin) {

@@ -22,8 +22,8 @@ enum { ALIGNMENT = 512, EVERYBODY = 0 };
 
 static const uint64_t FIRST_ADDR = (uint64_t)1 << 40;
 /* Every page is looked at: so many are enough for any GPU. */
-static const uint64_t LARGEST_REQUEST = (uint64_t)1 << 42;
-static const uint64_t LARGEST_RANGE = (uint64_t)1 << 45;
+static const uint64_t MAX_REQUEST = (uint64_t)1 << 42;
+static const uint64_t MAX_RANGE = (uint64_t)1 << 45;
 
 /* When frees complete, which a trace does not show. */
 enum gpu { SYNCHRONIZED, IDLE, BUSY };
@@ -65,7 +65,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     uint64_t values[OPTIONS] = {UINT64_MAX, 0, SYNCHRONIZED};
     const struct mt_policy_option options[OPTIONS] = {
         {"release_threshold", MT_POLICY_BYTES, &values[THRESHOLD], 0, UINT64_MAX, NULL},
-        {"max_size", MT_POLICY_BYTES, &values[MAX_SIZE], 0, MT_HEAP_LARGEST_SEGMENT, NULL},
+        {"max_size", MT_POLICY_BYTES, &values[MAX_SIZE], 0, MT_HEAP_MAX_SEGMENT, NULL},
         {"gpu", MT_POLICY_CHOICE, &values[GPU], 0, BUSY, progress}};
     enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
     uint32_t lane;
@@ -157,7 +157,7 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
     struct mt_block fresh = {0};
     enum mt_status status;
 
-    if (size_bytes > LARGEST_RANGE - self->range_bytes)
+    if (size_bytes > MAX_RANGE - self->range_bytes)
         return MT_ERR_DEVICE_OOM;
     fresh.addr = FIRST_ADDR + self->range_bytes;
     fresh.size_bytes = size_bytes;
@@ -327,7 +327,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     enum mt_status status;
     uint64_t size;
 
-    if (request->size_bytes > LARGEST_REQUEST)
+    if (request->size_bytes > MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     status = mt_heap_lane(heap, request->stream, &own);
@@ -415,7 +415,7 @@ static bool is_sound(const struct mt_policy *self, const char **why)
     MT_SOUND(why, last || self->range_bytes == 0);
     MT_SOUND(why, !last || last->next == MT_NO_BLOCK);
     MT_SOUND(why, !last || last->addr + last->size_bytes == FIRST_ADDR + self->range_bytes);
-    MT_SOUND(why, self->range_bytes <= LARGEST_RANGE);
+    MT_SOUND(why, self->range_bytes <= MAX_RANGE);
     return pages_are_sound(self, why) && mt_heap_op_is_sound(self, why);
 }
 

@@ -47,7 +47,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint32_t lane, id;
     enum mt_status status;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     status = mt_heap_lane(heap, request->stream, &lane);

@@ -42,7 +42,7 @@ struct mt_address_region {
 };
 
 static const uint64_t REGION_BYTES = 32 * MT_MIB;
-static const uint64_t LARGEST_SEGMENT = (uint64_t)1 << 45;
+static const uint64_t MAX_SEGMENT = (uint64_t)1 << 45;
 
 static uint64_t room_in(const struct mt_address_region *region)
 {
@@ -85,7 +85,7 @@ static void remember_tail(struct mt_device_model *device, uint64_t used_end, uin
 
 static uint64_t synthetic_base(struct mt_device_model *device, uint64_t size_bytes)
 {
-    uint64_t size = mt_round_up(mt_min_u64(size_bytes, LARGEST_SEGMENT), 2 * MT_MIB);
+    uint64_t size = mt_round_up(mt_min_u64(size_bytes, MAX_SEGMENT), 2 * MT_MIB);
     uint64_t region = mt_round_up(size, REGION_BYTES), base;
 
     MT_ASSERT(size <= region && region - size < REGION_BYTES);

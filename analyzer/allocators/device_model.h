@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 /* No machine has more; keeps sums of sizes far from overflow whatever a trace claims. */
-#define MT_LARGEST_TOTAL_BYTES ((uint64_t)1 << 60)
+#define MT_MAX_TOTAL_BYTES ((uint64_t)1 << 60)
 
 /* One thing the allocator did to the device, with the counters right after
  * it: what a recorded trace shows as a segment event. */

@@ -93,7 +93,7 @@ static enum mt_status create(const char *name, choice choose, const char *text,
     static const uint64_t defaults[] = {(uint64_t)2 << 20};
     uint64_t segment_bytes = defaults[0];
     const struct mt_policy_option options[] = {
-        {"segment", MT_POLICY_BYTES, &segment_bytes, ALIGNMENT, MT_HEAP_LARGEST_SEGMENT / 2, NULL}};
+        {"segment", MT_POLICY_BYTES, &segment_bytes, ALIGNMENT, MT_HEAP_MAX_SEGMENT / 2, NULL}};
     enum mt_status status = mt_policy_options_parse(text, options, 1, error);
     struct mt_policy *self;
     uint32_t lane;
@@ -125,7 +125,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint64_t size;
     uint32_t id;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     id = policy->choose(policy, size);

@@ -9,7 +9,7 @@
 #include "grow.h"
 #include "util.h"
 
-static const uint64_t LARGEST_HEAP = (uint64_t)1 << 60;
+static const uint64_t MAX_HEAP = (uint64_t)1 << 60;
 static const uint64_t FIRST_OWN_ADDR = (uint64_t)1 << 40;
 static const uint64_t LAST_OWN_ADDR = (uint64_t)1 << 62;
 static const uint64_t PAGE = 2 * MT_MIB;
@@ -61,9 +61,9 @@ enum mt_status mt_heap_lane(struct mt_heap *heap, uint64_t name, uint32_t *lane)
 
 bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
 {
-    uint64_t limit = heap->limit_bytes ? heap->limit_bytes : LARGEST_HEAP;
+    uint64_t limit = heap->limit_bytes ? heap->limit_bytes : MAX_HEAP;
 
-    return size_bytes > MT_HEAP_LARGEST_SEGMENT || heap->counters.reserved.now + size_bytes > limit;
+    return size_bytes > MT_HEAP_MAX_SEGMENT || heap->counters.reserved.now + size_bytes > limit;
 }
 
 static uint64_t base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream)
@@ -84,7 +84,7 @@ enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t
 {
     struct mt_block fresh = {0};
 
-    MT_ASSERT(size_bytes > 0 && size_bytes <= MT_HEAP_LARGEST_SEGMENT);
+    MT_ASSERT(size_bytes > 0 && size_bytes <= MT_HEAP_MAX_SEGMENT);
     fresh.addr = base_addr(heap, size_bytes, stream);
     fresh.size_bytes = size_bytes;
     fresh.stream = stream;

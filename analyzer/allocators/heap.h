@@ -17,8 +17,8 @@
 #include "policy.h"
 
 /* No program asks for more; sums of sizes stay far from overflow. */
-#define MT_HEAP_LARGEST_REQUEST ((uint64_t)1 << 44)
-#define MT_HEAP_LARGEST_SEGMENT ((uint64_t)1 << 45)
+#define MT_HEAP_MAX_REQUEST ((uint64_t)1 << 44)
+#define MT_HEAP_MAX_SEGMENT ((uint64_t)1 << 45)
 
 struct mt_heap_lane {
     uint64_t name; /* the policy's: a stream, a class */

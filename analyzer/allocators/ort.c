@@ -37,14 +37,13 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     uint64_t values[OPTIONS] = {defaults[LIMIT], defaults[STRATEGY], defaults[INITIAL],
                                 defaults[DEAD], defaults[CAP]};
     const struct mt_policy_option options[OPTIONS] = {
-        {"gpu_mem_limit", MT_POLICY_BYTES, &values[LIMIT], 0, MT_HEAP_LARGEST_SEGMENT, NULL},
+        {"gpu_mem_limit", MT_POLICY_BYTES, &values[LIMIT], 0, MT_HEAP_MAX_SEGMENT, NULL},
         {"arena_extend_strategy", MT_POLICY_CHOICE, &values[STRATEGY], 0, 1, strategies},
-        {"initial_chunk_size_bytes", MT_POLICY_BYTES, &values[INITIAL], 1, MT_HEAP_LARGEST_SEGMENT,
+        {"initial_chunk_size_bytes", MT_POLICY_BYTES, &values[INITIAL], 1, MT_HEAP_MAX_SEGMENT,
          NULL},
-        {"max_dead_bytes_per_chunk", MT_POLICY_BYTES, &values[DEAD], 1, MT_HEAP_LARGEST_SEGMENT,
-         NULL},
+        {"max_dead_bytes_per_chunk", MT_POLICY_BYTES, &values[DEAD], 1, MT_HEAP_MAX_SEGMENT, NULL},
         {"max_power_of_two_extend_bytes", MT_POLICY_BYTES, &values[CAP], MT_MIB,
-         MT_HEAP_LARGEST_SEGMENT, NULL}};
+         MT_HEAP_MAX_SEGMENT, NULL}};
     enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
 
     (void)header;

@@ -12,7 +12,7 @@ struct mt_policy {
 };
 
 static const uint64_t PAGE = 2 * MT_MIB;
-static const uint64_t LARGEST_SHARING = MT_MIB;
+static const uint64_t MAX_SHARING = MT_MIB;
 
 static enum mt_status create(const char *text, const struct mt_trace_header *header,
                              const struct mt_symbols *symbols, struct mt_device_model *device,
@@ -65,11 +65,11 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint32_t id = MT_NO_BLOCK;
     uint64_t size;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1),
-                       request->size_bytes > LARGEST_SHARING ? PAGE : ALIGNMENT);
-    if (size <= LARGEST_SHARING)
+                       request->size_bytes > MAX_SHARING ? PAGE : ALIGNMENT);
+    if (size <= MAX_SHARING)
         id = mt_heap_take_first(heap, 0, size);
     if (id == MT_NO_BLOCK)
         status = map_pages(heap, mt_round_up(size, PAGE), request->stream, &id);

@@ -14,7 +14,7 @@
 
 /* No request of a real program is larger; keeps sums of sizes far from
  * overflow whatever a trace claims. */
-static const uint64_t LARGEST_REQUEST = (uint64_t)1 << 48;
+static const uint64_t MAX_REQUEST = (uint64_t)1 << 48;
 
 struct mt_policy {
     struct mt_pytorch pytorch;
@@ -198,7 +198,7 @@ static bool exceeds_limit(const struct mt_pytorch *self, const struct mt_pytorch
     uint64_t tested = mt_pytorch_total(self) + search->segment_bytes;
 
     device->most_tested_bytes = mt_max_u64(device->most_tested_bytes, tested);
-    return tested > MT_LARGEST_TOTAL_BYTES || (device->limit_bytes && tested > device->limit_bytes);
+    return tested > MT_MAX_TOTAL_BYTES || (device->limit_bytes && tested > device->limit_bytes);
 }
 
 /* New memory from the driver; MT_ERR_DEVICE_OOM beyond the limit. */
@@ -322,7 +322,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     enum mt_status status;
     uint32_t id;
 
-    if (request->size_bytes > LARGEST_REQUEST) {
+    if (request->size_bytes > MAX_REQUEST) {
         self->counters.ooms++;
         return MT_ERR_DEVICE_OOM;
     }
@@ -348,7 +348,7 @@ static bool would_release(struct mt_policy *policy, const struct mt_policy_reque
     struct mt_pytorch_search search;
     struct mt_pytorch_lane *lane;
 
-    if (request->size_bytes > LARGEST_REQUEST)
+    if (request->size_bytes > MAX_REQUEST)
         return true;
     search = search_for(self, request);
     lane = mt_pytorch_lane(self, search.pool, search.stream);

@@ -70,7 +70,7 @@ static bool counters_are_sound(const struct mt_pytorch *self, const char **why)
     MT_SOUND(why, active == counters->active.now);
     MT_SOUND(why, inactive_split == counters->inactive_split.now);
     MT_SOUND(why, segments == counters->segments.now);
-    MT_SOUND(why, held <= 2 * MT_LARGEST_TOTAL_BYTES && mt_counters_agree(counters));
+    MT_SOUND(why, held <= 2 * MT_MAX_TOTAL_BYTES && mt_counters_agree(counters));
     return true;
 }
 

@@ -81,7 +81,7 @@ enum mt_status mt_pytorch_restore_segment(struct mt_pytorch *self, const struct 
     fresh.expandable = event->kind == MT_EVENT_SEGMENT_MAP;
     fresh.state = MT_BLOCK_FREE;
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
-        fresh.size_bytes > MT_LARGEST_TOTAL_BYTES - self->counters.reserved.now)
+        fresh.size_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now)
         return MT_OK; /* no block can lie in it */
     if (!mt_pytorch_lane(self, fresh.pool, fresh.stream))
         return MT_ERR_MEMORY;

@@ -130,7 +130,7 @@ static enum mt_status add_segment(struct mt_policy *self, const struct mt_event 
     fresh.stream = event->stream;
     fresh.expandable = event->kind == MT_EVENT_SEGMENT_MAP;
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
-        fresh.size_bytes > MT_LARGEST_TOTAL_BYTES - self->counters.reserved.now ||
+        fresh.size_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now ||
         block_at(self, fresh.addr) != MT_NO_BLOCK)
         return MT_OK; /* impossible; the engine counts what is not exact */
     status = mt_block_new(&self->store, &fresh, &id);
@@ -283,7 +283,7 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
     }
     own_bytes = request->block_bytes ? request->block_bytes : mt_max_u64(request->size_bytes, 1);
     if (id == MT_NO_BLOCK || self->store.blocks[id].state != MT_BLOCK_FREE) {
-        if (own_bytes > MT_LARGEST_TOTAL_BYTES - self->counters.reserved.now) {
+        if (own_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now) {
             self->counters.ooms++;
             return MT_ERR_DEVICE_OOM;
         }

@@ -13,8 +13,8 @@
 
 enum { ALIGNMENT = 256, GLOBAL = 0 };
 
-static const uint64_t SMALLEST_SUPERBLOCK = MT_MIB;
-static const uint64_t LARGEST_ARENA = (uint64_t)1 << 40;
+static const uint64_t MIN_SUPERBLOCK = MT_MIB;
+static const uint64_t MAX_ARENA = (uint64_t)1 << 40;
 
 struct superblock {
     uint64_t addr, size_bytes, free_bytes;
@@ -57,7 +57,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     uint64_t memory = device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
     uint64_t arena_bytes = defaults[0];
     const struct mt_policy_option options[] = {
-        {"arena_size", MT_POLICY_BYTES, &arena_bytes, SMALLEST_SUPERBLOCK, LARGEST_ARENA, NULL}};
+        {"arena_size", MT_POLICY_BYTES, &arena_bytes, MIN_SUPERBLOCK, MAX_ARENA, NULL}};
     enum mt_status status = mt_policy_options_parse(text, options, 1, error);
 
     (void)header;
@@ -65,9 +65,9 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     if (status != MT_OK)
         return status;
     if (!arena_bytes)
-        arena_bytes = mt_min_u64(memory / 2, LARGEST_ARENA);
+        arena_bytes = mt_min_u64(memory / 2, MAX_ARENA);
     arena_bytes = mt_round_down(arena_bytes, ALIGNMENT);
-    if (arena_bytes < SMALLEST_SUPERBLOCK)
+    if (arena_bytes < MIN_SUPERBLOCK)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                        "half of the device's memory is its arena, and that is not known or too "
                        "little: give arena_size or a limit");
@@ -193,14 +193,14 @@ static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64
 /* A free block of the global arena, its superblock cut to the size if empty. */
 static enum mt_status find_global(struct mt_policy *self, uint64_t size, uint32_t *block)
 {
-    uint64_t keep = mt_max_u64(SMALLEST_SUPERBLOCK, size);
+    uint64_t keep = mt_max_u64(MIN_SUPERBLOCK, size);
     const struct superblock *superblock;
 
     *block = first_fit(self, GLOBAL, size);
     if (*block == MT_NO_BLOCK)
         return MT_OK;
     superblock = &self->superblocks[self->heap.store.blocks[*block].reservation];
-    if (is_empty(superblock) && superblock->size_bytes >= keep + SMALLEST_SUPERBLOCK)
+    if (is_empty(superblock) && superblock->size_bytes >= keep + MIN_SUPERBLOCK)
         return cut_superblock(self, *block, keep);
     return MT_OK;
 }
@@ -294,7 +294,7 @@ static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t strea
     uint64_t owner = 1 + (uint64_t)stream;
     enum mt_status status;
 
-    if (size > SMALLEST_SUPERBLOCK)
+    if (size > MIN_SUPERBLOCK)
         return find_global(self, size, block);
     *block = first_fit(self, owner, size);
     if (*block != MT_NO_BLOCK)
@@ -313,7 +313,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     enum mt_status status;
     uint64_t size;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     status = start(policy);
@@ -369,7 +369,7 @@ static bool superblock_is_sound(const struct mt_policy *self, uint32_t lane, con
         free_bytes += at.entry->addr;
     }
     MT_SOUND(why, free_bytes == superblock->free_bytes);
-    MT_SOUND(why, superblock->size_bytes >= SMALLEST_SUPERBLOCK);
+    MT_SOUND(why, superblock->size_bytes >= MIN_SUPERBLOCK);
     return true;
 }
 

@@ -148,7 +148,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint64_t exponent = policy->min_exponent;
     enum mt_status status;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     while (exponent <= policy->max_exponent && (uint64_t)1 << exponent < request->size_bytes)
         exponent++;

@@ -29,8 +29,8 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     uint64_t values[OPTIONS] = {nothing_said, 0};
     const uint64_t defaults[OPTIONS] = {nothing_said, 0};
     const struct mt_policy_option options[OPTIONS] = {
-        {"initial_pool_size", MT_POLICY_BYTES, &values[INITIAL], 0, MT_HEAP_LARGEST_SEGMENT, NULL},
-        {"maximum_pool_size", MT_POLICY_BYTES, &values[MAXIMUM], 0, MT_HEAP_LARGEST_SEGMENT, NULL}};
+        {"initial_pool_size", MT_POLICY_BYTES, &values[INITIAL], 0, MT_HEAP_MAX_SEGMENT, NULL},
+        {"maximum_pool_size", MT_POLICY_BYTES, &values[MAXIMUM], 0, MT_HEAP_MAX_SEGMENT, NULL}};
     enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
 
     (void)header;
@@ -38,7 +38,7 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
     if (status != MT_OK)
         return status;
     if (values[INITIAL] == nothing_said) /* as RMM for Python: half of the device */
-        values[INITIAL] = mt_min_u64(memory / 2, MT_HEAP_LARGEST_SEGMENT);
+        values[INITIAL] = mt_min_u64(memory / 2, MT_HEAP_MAX_SEGMENT);
     values[INITIAL] = mt_round_down(values[INITIAL], ALIGNMENT);
     values[MAXIMUM] = mt_round_down(values[MAXIMUM], ALIGNMENT);
     if (values[MAXIMUM] && values[INITIAL] > values[MAXIMUM])
@@ -197,7 +197,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     enum mt_status status;
     uint64_t size;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     status = start(policy);

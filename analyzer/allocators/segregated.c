@@ -9,9 +9,9 @@ struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
 };
 
-enum { SMALLEST_CLASS = 512, ALIGNMENT = 256, TAILS = 0 /* lane of the ends of slabs */ };
+enum { MIN_CLASS = 512, ALIGNMENT = 256, TAILS = 0 /* lane of the ends of slabs */ };
 
-static const uint64_t LARGEST_CLASS = MT_MIB;
+static const uint64_t MAX_CLASS = MT_MIB;
 static const uint64_t SLAB = 2 * MT_MIB;
 
 static struct mt_heap_key newest_first(const struct mt_block *block)
@@ -42,8 +42,8 @@ static enum mt_status create(const char *text, const struct mt_trace_header *hea
 /* (2^k, 2^(k+1)] in four steps, none shorter than the alignment. */
 static uint64_t class_of(uint64_t size_bytes)
 {
-    if (size_bytes <= SMALLEST_CLASS)
-        return SMALLEST_CLASS;
+    if (size_bytes <= MIN_CLASS)
+        return MIN_CLASS;
     return mt_round_up(size_bytes,
                        mt_max_u64(((uint64_t)1 << mt_log2_floor(size_bytes - 1)) / 4, ALIGNMENT));
 }
@@ -80,7 +80,7 @@ static enum mt_status find(struct mt_heap *heap, uint64_t size, uint32_t stream,
     enum mt_status status;
     uint32_t lane;
 
-    if (size > LARGEST_CLASS)
+    if (size > MAX_CLASS)
         return mt_heap_grow_or_flush(heap, size, stream, MT_NO_BLOCK /* no lane */, block);
     status = mt_heap_lane(heap, size, &lane);
     if (status != MT_OK)
@@ -102,10 +102,10 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint64_t size;
     uint32_t id;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
-    size = request->size_bytes > LARGEST_CLASS ? mt_round_up(request->size_bytes, SLAB)
-                                               : class_of(request->size_bytes);
+    size = request->size_bytes > MAX_CLASS ? mt_round_up(request->size_bytes, SLAB)
+                                           : class_of(request->size_bytes);
     status = find(heap, size, request->stream, &id);
     if (status == MT_ERR_DEVICE_OOM)
         return mt_heap_oom(heap);

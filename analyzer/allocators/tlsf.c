@@ -67,7 +67,7 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
     uint64_t size;
     uint32_t id;
 
-    if (request->size_bytes > MT_HEAP_LARGEST_REQUEST)
+    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
         return mt_heap_oom(heap);
     size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     id = mt_heap_take_first(heap, 0, fitting_class(size));

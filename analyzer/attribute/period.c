@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CANDIDATES 16
-#define LEAST_REQUESTS  24
-#define LEAST_TURNS     3
+#define MAX_CANDIDATES 16
+#define MIN_REQUESTS   24
+#define MIN_TURNS      3
 /* Of a hundred requests so many have to be equal to those one period later. */
 #define EQUAL_PERCENT 95
 
@@ -87,10 +87,10 @@ static size_t find_length(const struct mt_period *period, uint32_t *distances, s
 {
     size_t found = 0, from = period->count / 3;
 
-    for (int i = 0; i < MOST_CANDIDATES; i++) {
+    for (int i = 0; i < MAX_CANDIDATES; i++) {
         size_t length = most_frequent(distances, longest);
 
-        if (!length || distances[length] < LEAST_TURNS - 1)
+        if (!length || distances[length] < MIN_TURNS - 1)
             break;
         distances[length] = 0;
         if (length > 2 && (!found || length < found) &&
@@ -136,7 +136,7 @@ static void find_turns(struct mt_period *period, size_t begin)
 
 enum mt_status mt_period_find(struct mt_period *period)
 {
-    size_t longest = period->count * 2 / 3 / LEAST_TURNS;
+    size_t longest = period->count * 2 / 3 / MIN_TURNS;
     uint32_t *distances = calloc(longest + 1, sizeof *distances);
     double *levels = NULL;
     enum mt_status status = MT_ERR_MEMORY;
@@ -144,7 +144,7 @@ enum mt_status mt_period_find(struct mt_period *period)
     period->turns = 0;
     if (distances)
         status = count_distances(period, distances, longest);
-    if (!status && period->count >= LEAST_REQUESTS)
+    if (!status && period->count >= MIN_REQUESTS)
         period->length = find_length(period, distances, longest);
     if (!status && period->length) {
         levels = calloc(period->length, sizeof *levels);
@@ -153,7 +153,7 @@ enum mt_status mt_period_find(struct mt_period *period)
         else
             status = MT_ERR_MEMORY;
     }
-    if (period->turns < LEAST_TURNS)
+    if (period->turns < MIN_TURNS)
         period->turns = 0;
     free(levels);
     free(distances);

@@ -9,7 +9,7 @@
 /* Workspaces that cuBLAS takes once per handle and stream and keeps: 8.125 MiB
  * before Hopper, 32 MiB since. */
 static const uint64_t workspace_bytes[] = {8519680, 33554432};
-#define MOST_WORKSPACES 6
+#define MAX_WORKSPACES 6
 
 /* What outlives as many calls of a model is kept on purpose. */
 #define CALLS_OF_A_CACHE 4
@@ -332,7 +332,7 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
  * taken once per handle and stream. */
 static bool is_rare_workspace(const struct mt_role_clock *clock, uint64_t requested_bytes)
 {
-    return is_workspace(requested_bytes) && clock->kept_workspaces <= MOST_WORKSPACES;
+    return is_workspace(requested_bytes) && clock->kept_workspaces <= MAX_WORKSPACES;
 }
 
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,

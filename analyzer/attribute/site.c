@@ -150,13 +150,13 @@ static bool is_native(const char *function, const char *file)
 
 /* Linux opens no longer path. A trace may hold longer names, and every frame is judged several
  * times by every part. */
-enum { LONGEST_PATH = 4096 };
+enum { MAX_PATH = 4096 };
 
-/* strstr within the first LONGEST_PATH bytes; a '/' in `part` also stands for '\' in `path`. A part
+/* strstr within the first MAX_PATH bytes; a '/' in `part` also stands for '\' in `path`. A part
  * that starts with a name begins at the start of a component. */
 static bool has_part(const char *path, const char *part)
 {
-    for (const char *at = path; *at && at < path + LONGEST_PATH; at++) {
+    for (const char *at = path; *at && at < path + MAX_PATH; at++) {
         size_t i = 0;
 
         if (isalpha((unsigned char)*part) && at > path && at[-1] != '/' && at[-1] != '\\')
@@ -308,15 +308,15 @@ uint32_t mt_stack_site_frame(const struct mt_symbols *symbols, uint32_t stack)
 /* ---- words ----------------------------------------------------------- */
 
 /* Longest piece of foreign text in a label, cut between characters. */
-#define LONGEST 96
+#define MAX_NAME_BYTES 96
 
 static const char *cut_text(struct mt_arena *arena, const char *text)
 {
     size_t length = strlen(text);
 
-    if (length <= LONGEST)
+    if (length <= MAX_NAME_BYTES)
         return mt_arena_text(arena, text, length);
-    length = LONGEST - 1;
+    length = MAX_NAME_BYTES - 1;
     while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
         length--;
     return mt_arena_printf(arena, "%.*s…", (int)length, text);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* How many parameters of one size are looked at for one without a gradient. */
-#define MOST_TRIED 256
+#define MAX_TRIED 256
 
 static bool make_room(struct mt_ties *ties, uint32_t block)
 {
@@ -77,7 +77,7 @@ static uint32_t find_parameter(const struct mt_ties *ties, const struct mt_tie_f
     uint32_t found = newest == MT_MAP_NONE ? MT_NO_ID : newest;
     int tried = 0;
 
-    while (found != MT_NO_ID && has_partner(ties, found) && tried++ < MOST_TRIED)
+    while (found != MT_NO_ID && has_partner(ties, found) && tried++ < MAX_TRIED)
         found = ties->blocks[found].older;
     return found == MT_NO_ID || has_partner(ties, found) ? newest : found;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Beyond this product only equal lines are paired. */
-#define MOST_CELLS ((size_t)1 << 22)
+#define MAX_CELLS ((size_t)1 << 22)
 
 static int by_lines(const struct mt_place_item *a, const struct mt_place_item *b)
 {
@@ -78,7 +78,7 @@ static enum mt_status align(const struct group *group)
     size_t width = group->b_count + 1, i = 0, j = 0;
     uint32_t *best;
 
-    if (group->a_count >= MOST_CELLS / width) {
+    if (group->a_count >= MAX_CELLS / width) {
         pair_equal_lines(group);
         return MT_OK;
     }

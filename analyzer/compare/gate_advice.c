@@ -13,7 +13,7 @@
 #include "util.h"
 
 /* Some hundred replays of more events than this are left to `memtrace tune`. */
-enum { MOST_EVENTS = 3000000 };
+enum { MAX_EVENTS = 3000000 };
 
 /* What the replays told, once for all results. */
 struct advice {
@@ -42,7 +42,7 @@ static bool can_replay(const struct mt_gate_work *work)
     for (uint32_t i = 0; i < report->device_count; i++)
         events += report->devices[i].events;
     return !report->is_driver_level && !report->what_if && !report->pytorch_difference &&
-           events <= MOST_EVENTS;
+           events <= MAX_EVENTS;
 }
 
 static bool wants_replays(const struct mt_gate_work *work)

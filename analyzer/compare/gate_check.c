@@ -167,7 +167,7 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
 
 /* ---- growth ----------------------------------------------------------------------------- */
 
-enum { LEAST_STEPS = 3 }; /* after those of warm-up */
+enum { MIN_STEPS = 3 }; /* after those of warm-up */
 
 /* Steps whose begin was recorded. */
 static uint32_t first_covered(const struct mt_report *report, const struct mt_device_report *device)
@@ -199,7 +199,7 @@ static void check_growth(struct mt_gate_work *work, struct mt_gate_result *resul
     uint32_t count = device->step_count - first, warm_up = mt_warm_up_steps(count);
     const char *doubt = NULL;
 
-    if (!device->step_count || count < warm_up + LEAST_STEPS) {
+    if (!device->step_count || count < warm_up + MIN_STEPS) {
         mt_gate_say_not_evaluated(work, result,
                                   device->step_count
                                       ? "too few steps: five are needed, two of them to warm up"

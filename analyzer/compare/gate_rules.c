@@ -7,7 +7,7 @@
 
 #define SCHEMA "memtrace.budget/1"
 
-enum { MOST_LETTERS = 100 }; /* of a bound */
+enum { MAX_LETTERS = 100 }; /* of a bound */
 
 const char *mt_gate_kind_name(enum mt_gate_kind kind)
 {
@@ -82,10 +82,10 @@ static bool parse_parts(enum mt_gate_kind kind, char *text, struct mt_gate_bound
 static enum mt_status parse_bound(struct mt_arena *arena, enum mt_gate_kind kind, const char *text,
                                   size_t length, struct mt_gate_bound *bound)
 {
-    char copy[MOST_LETTERS + 1];
+    char copy[MAX_LETTERS + 1];
 
     memset(bound, 0, sizeof *bound);
-    if (length > MOST_LETTERS)
+    if (length > MAX_LETTERS)
         return MT_ERR_USAGE;
     memcpy(copy, text, length);
     copy[length] = '\0';

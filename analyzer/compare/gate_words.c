@@ -9,7 +9,7 @@
 
 enum {
     NAMED = 2, /* sites of a culprit */
-    MOST_LETTERS = 160
+    MAX_LETTERS = 160
 };
 
 static const char *metric_words(enum mt_gate_metric metric)
@@ -22,9 +22,9 @@ static const char *shorten(struct mt_gate_work *work, const char *text)
 {
     size_t length = strlen(text);
 
-    if (length <= MOST_LETTERS)
+    if (length <= MAX_LETTERS)
         return text;
-    for (length = MOST_LETTERS; length && ((unsigned char)text[length] & 0xc0) == 0x80;)
+    for (length = MAX_LETTERS; length && ((unsigned char)text[length] & 0xc0) == 0x80;)
         length--;
     return mt_arena_printf(&work->gates->arena, "%.*s...", (int)length, text);
 }

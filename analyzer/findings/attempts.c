@@ -12,13 +12,13 @@
 #include "util.h"
 
 enum {
-    MOST_MARKS = 64, /* places of an attempt that are remembered */
-    MOST_STEPS = 2   /* steps after a failure without a return to one of these places: it is over */
+    MAX_MARKS = 64, /* places of an attempt that are remembered */
+    MAX_STEPS = 2   /* steps after a failure without a return to one of these places: it is over */
 };
 
 /* Every failure looks at all live blocks. No more failures are followed when this many blocks were
  * looked at: a thousand failures with a hundred thousand live blocks each. */
-static const uint64_t MOST_LOOKS = UINT64_C(100000000);
+static const uint64_t MAX_LOOKS = UINT64_C(100000000);
 
 struct live {
     struct mt_life block;
@@ -35,7 +35,7 @@ struct mark {
 
 /* An attempt that failed, while it is followed. */
 struct watch {
-    struct mark marks[MOST_MARKS];
+    struct mark marks[MAX_MARKS];
     uint32_t mark_count;
     uint32_t steps;   /* begun since */
     bool over;        /* no place is waited for any more */
@@ -110,7 +110,7 @@ static void begin_step(struct reading *reading, uint64_t event)
     uint32_t i;
 
     for (i = 0; i < reading->attempts->count; i++)
-        reading->watches[i].over |= ++reading->watches[i].steps == MOST_STEPS;
+        reading->watches[i].over |= ++reading->watches[i].steps == MAX_STEPS;
     mt_map_release(&reading->counts_before);
     if (reading->in_step) {
         reading->counts_before = reading->counts;
@@ -137,7 +137,7 @@ static void set_marks(const struct reading *reading, struct watch *watch)
 {
     size_t i;
 
-    for (i = 0; i < reading->birth_count && watch->mark_count < MOST_MARKS; i++) {
+    for (i = 0; i < reading->birth_count && watch->mark_count < MAX_MARKS; i++) {
         struct mark mark = reading->births[i];
         mark.left = left_of(reading, mark.place);
         if (mark.left != UINT32_MAX)
@@ -233,7 +233,7 @@ static enum mt_status on_oom(struct reading *reading, const struct mt_event *eve
     enum mt_status status = MT_OK;
 
     reading->looks += reading->live_count;
-    if (reading->looks <= MOST_LOOKS)
+    if (reading->looks <= MAX_LOOKS)
         status = follow_oom(reading, event);
     begin_attempt(reading, event->seq + 1);
     return status;

@@ -22,7 +22,7 @@ static const struct setting settings[] = {
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
 };
 
-enum { LEAST_SHARE = 10 }; /* of the reserved peak: a setting may cost time */
+enum { MIN_SHARE = 10 }; /* of the reserved peak: a setting may cost time */
 
 struct trial {
     bool made;
@@ -58,7 +58,7 @@ static uint64_t most_reserved(const struct mt_finding_search *search)
 {
     const uint64_t before = search->device->reserved_peak.bytes;
 
-    return before - mt_max_u64(mt_finding_least(before), before / LEAST_SHARE);
+    return before - mt_max_u64(mt_finding_least(before), before / MIN_SHARE);
 }
 
 /* The first setting to try goes along with the second reading. */

@@ -11,9 +11,9 @@
 #include "util.h"
 
 enum {
-    LEAST_SHARE = 10,     /* of the peak */
+    MIN_SHARE = 10,       /* of the peak */
     PARAMETERS_SHARE = 2, /* of the parameters: those that have copies */
-    LEAST_SIZES = 2       /* of large and of small parameters, each */
+    MIN_SIZES = 2         /* of large and of small parameters, each */
 };
 
 #define SMALL_BYTES (64u << 10) /* a bias */
@@ -115,10 +115,10 @@ static bool are_copies(const struct look *look, const struct mt_device_report *d
 {
     const uint64_t peak = device->allocated_peak.bytes;
 
-    return look->large_sizes >= LEAST_SIZES && look->small_sizes >= LEAST_SIZES &&
+    return look->large_sizes >= MIN_SIZES && look->small_sizes >= MIN_SIZES &&
            look->parameter_bytes >=
                device->peak_role_bytes[MT_ROLE_PARAMETERS] / PARAMETERS_SHARE &&
-           mt_finding_matters(look->bytes, peak) && look->bytes >= peak / LEAST_SHARE;
+           mt_finding_matters(look->bytes, peak) && look->bytes >= peak / MIN_SHARE;
 }
 
 static enum mt_status say(struct mt_finding_search *search, const struct look *look)

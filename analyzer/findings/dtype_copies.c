@@ -19,11 +19,11 @@
 
 enum {
     PAIRED_PARTS = 10, /* all but this part has to be paired, in bytes */
-    LEAST_PAIRS = 4,   /* of what may be anything: */
-    LEAST_SIZES = 3    /* that are different */
+    MIN_PAIRS = 4,     /* of what may be anything: */
+    MIN_SIZES = 3      /* that are different */
 };
 
-#define MOST_BLOCKS (1u << 20) /* in set-up */
+#define MAX_BLOCKS (1u << 20) /* in set-up */
 
 struct setup {
     struct mt_finding_search *search;
@@ -60,7 +60,7 @@ static enum mt_status on_event(struct setup *setup, const struct mt_event *event
             setup->blocks[slot].end_event = event->seq;
         return MT_OK;
     }
-    if (event->kind != MT_EVENT_ALLOC || setup->count == MOST_BLOCKS)
+    if (event->kind != MT_EVENT_ALLOC || setup->count == MAX_BLOCKS)
         return MT_OK;
     if (mt_grow(&setup->blocks, &setup->capacity, setup->count + 1, sizeof *setup->blocks))
         return MT_ERR_MEMORY;
@@ -179,7 +179,7 @@ static bool are_copies(const struct setup *setup, const struct pairs *pairs)
 {
     const struct mt_finding_search *search = setup->search;
 
-    return (setup->moved || (pairs->at_peak >= LEAST_PAIRS && pairs->sizes >= LEAST_SIZES)) &&
+    return (setup->moved || (pairs->at_peak >= MIN_PAIRS && pairs->sizes >= MIN_SIZES)) &&
            setup->gone_bytes - pairs->bytes <= setup->gone_bytes / PAIRED_PARTS &&
            mt_finding_matters(pairs->bytes, search->device->allocated_peak.bytes);
 }
@@ -273,7 +273,7 @@ static enum mt_status look_at(struct setup *setup)
     struct pairs pairs = {0};
     enum mt_status status = read_setup(setup);
 
-    if (status != MT_OK || setup->count == MOST_BLOCKS)
+    if (status != MT_OK || setup->count == MAX_BLOCKS)
         return status;
     setup->gone = calloc(setup->count + 1, sizeof *setup->gone);
     setup->stays = calloc(setup->count + 1, sizeof *setup->stays);

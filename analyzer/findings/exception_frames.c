@@ -11,8 +11,8 @@
 #include "units.h"
 
 enum {
-    LEAST_BLOCKS = 3,  /* of... */
-    LEAST_STACKS = 2,  /* less is a value that is held by its name */
+    MIN_BLOCKS = 3,    /* of... */
+    MIN_STACKS = 2,    /* less is a value that is held by its name */
     TOGETHER_PARTS = 4 /* all but one of so many parts ends together, or stays */
 };
 
@@ -23,7 +23,7 @@ static bool is_most(uint64_t bytes, uint64_t of_bytes)
 
 static bool is_held(const struct mt_finding_search *search, const struct mt_attempt *attempt)
 {
-    return attempt->count >= LEAST_BLOCKS && attempt->stacks >= LEAST_STACKS &&
+    return attempt->count >= MIN_BLOCKS && attempt->stacks >= MIN_STACKS &&
            (is_most(attempt->together_bytes, attempt->bytes) ||
             is_most(attempt->left_bytes, attempt->bytes)) &&
            mt_finding_matters(attempt->bytes, search->device->allocated_peak.bytes);

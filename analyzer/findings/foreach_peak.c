@@ -16,10 +16,10 @@
 #include "units.h"
 
 enum {
-    LEAST_SHARE = 10,   /* of the peak */
-    BEYOND_LISTS = 2,   /* see above */
-    MOST_LISTS = 8,     /* at a time */
-    MOST_MADE = 1 << 18 /* temporaries of a run that is replayed */
+    MIN_SHARE = 10,    /* of the peak */
+    BEYOND_LISTS = 2,  /* see above */
+    MAX_LISTS = 8,     /* at a time */
+    MAX_MADE = 1 << 18 /* temporaries of a run that is replayed */
 };
 
 #define COPY_ADDRESSES (UINT64_C(1) << 62) /* no block of the run is there */
@@ -95,7 +95,7 @@ static enum mt_status add_made(struct reading *reading, const struct mt_event *e
     uint64_t *alive = &reading->alive_bytes[event->stack];
     enum mt_status status;
 
-    look->too_many = look->made_count == MOST_MADE;
+    look->too_many = look->made_count == MAX_MADE;
     if (look->too_many)
         return MT_END;
     status = mt_grow(&look->made, &look->made_capacity, look->made_count + 1, sizeof *look->made);
@@ -178,7 +178,7 @@ static enum mt_status read_all(struct look *look)
         status = read_events(&reading);
     if (status == MT_OK && reading.longest_bytes)
         look->lists = (uint32_t)mt_min_u64(
-            (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MOST_LISTS);
+            (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MAX_LISTS);
     free(reading.alive_bytes);
     mt_map_release(&reading.slots);
     return status;
@@ -343,7 +343,7 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_ERR_MEMORY;
     look.foreach = &search->marks->foreach;
     look_at_peak(&look);
-    if (!mt_finding_matters(look.bytes, peak) || look.bytes < peak / LEAST_SHARE)
+    if (!mt_finding_matters(look.bytes, peak) || look.bytes < peak / MIN_SHARE)
         return MT_OK;
     status = replay(&look);
     if (status == MT_OK)

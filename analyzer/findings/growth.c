@@ -18,12 +18,12 @@
 #include "util.h"
 
 enum {
-    MOST_LINES = 16, /* lines that grow, of which the largest are named */
+    MAX_LINES = 16, /* lines that grow, of which the largest are named */
     NAMED_LINES = 3,
     GRAPH_BLOCKS = 3,  /* a step, of... */
     GRAPH_STACKS = 2,  /* in one line: more than one value that somebody keeps */
     FAR_STEPS = 10000, /* growth that does not add a peak in so many is none */
-    LEAST_BYTES = 1 << 20
+    MIN_BYTES = 1 << 20
 };
 
 struct line {
@@ -48,7 +48,7 @@ struct look {
     uint32_t begin, end;  /* steps that are told from: [begin, end) */
     struct mt_life *left; /* what is there when the last step begins, by line and step */
     uint32_t left_count;
-    struct line lines[MOST_LINES]; /* that grow; largest first */
+    struct line lines[MAX_LINES]; /* that grow; largest first */
     uint32_t line_count;
     uint64_t bytes_per_step, gathered_bytes; /* of all lines */
     uint64_t left_bytes;                     /* of those that are not replaced */
@@ -165,12 +165,12 @@ static void add_line(struct look *look, const struct line *line)
 {
     uint32_t at = look->line_count;
 
-    if (at == MOST_LINES && look->lines[--at].bytes >= line->bytes)
+    if (at == MAX_LINES && look->lines[--at].bytes >= line->bytes)
         return;
     for (; at > 0 && look->lines[at - 1].bytes < line->bytes; at--)
         look->lines[at] = look->lines[at - 1];
     look->lines[at] = *line;
-    look->line_count += look->line_count < MOST_LINES;
+    look->line_count += look->line_count < MAX_LINES;
 }
 
 /* All that one line left. */
@@ -217,7 +217,7 @@ static enum mt_status add_replaced(struct look *look)
                                                   .lives = look->lives,
                                                   .begin = look->begin,
                                                   .end = look->end,
-                                                  .least_bytes = LEAST_BYTES};
+                                                  .least_bytes = MIN_BYTES};
     struct mt_replaced found[MT_REPLACED_MAX];
     uint32_t i, count;
     enum mt_status status = mt_replaced_find(look->search->analysis, &question, found, &count);
@@ -275,7 +275,7 @@ static enum mt_status add_up(struct look *look)
 /* A scalar kept for each step is nobody's trouble. */
 static bool matters(const struct look *look)
 {
-    return look->gathered_bytes >= LEAST_BYTES &&
+    return look->gathered_bytes >= MIN_BYTES &&
            look->bytes_per_step >= look->search->device->allocated_peak.bytes / FAR_STEPS;
 }
 
@@ -445,7 +445,7 @@ static enum mt_status find(struct mt_finding_search *search)
                         .even = true};
     enum mt_status status;
 
-    if (device->step_count - look.offset < MT_GROWTH_LEAST_STEPS)
+    if (device->step_count - look.offset < MT_GROWTH_MIN_STEPS)
         return MT_OK;
     search->growth_judged = true;
     choose_steps(&look, device->step_count - look.offset);

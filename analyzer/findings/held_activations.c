@@ -8,8 +8,8 @@
 #include "units.h"
 
 enum {
-    LEAST_SHARE = 4, /* of the peak */
-    MOST_LINES = 64, /* that are told apart */
+    MIN_SHARE = 4,  /* of the peak */
+    MAX_LINES = 64, /* that are told apart */
     NAMED_LINES = 3
 };
 
@@ -42,7 +42,7 @@ static uint32_t add(struct line *lines, uint32_t count, uint32_t frame,
         line.blocks += lines[at].blocks;
         if (lines[at].first_t_ns < line.first_t_ns)
             line.first_t_ns = lines[at].first_t_ns;
-    } else if (count == MOST_LINES) {
+    } else if (count == MAX_LINES) {
         return count;
     } else {
         count++;
@@ -73,7 +73,7 @@ static enum mt_status find(struct mt_finding_search *search)
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = device->allocated_peak.bytes;
-    struct line lines[MOST_LINES];
+    struct line lines[MAX_LINES];
     const char *evidence[NAMED_LINES];
     char n[2][MT_UNITS_TEXT];
     uint32_t i, count = 0;
@@ -99,7 +99,7 @@ static enum mt_status find(struct mt_finding_search *search)
             add(lines, count,
                 mt_site_table_site(&search->analysis->attribution.sites, holding->stack), holding);
     }
-    if (!mt_finding_matters(finding.bytes, peak) || finding.bytes < peak / LEAST_SHARE)
+    if (!mt_finding_matters(finding.bytes, peak) || finding.bytes < peak / MIN_SHARE)
         return MT_OK;
     for (i = 0; i < count && i < NAMED_LINES; i++)
         evidence[i] = tell(search, &lines[i]);

@@ -11,8 +11,8 @@
 
 #include "units.h"
 
-#define MOST_MOVES  (1u << 20) /* of a block, there and back, that are replayed */
-#define MOST_EVENTS 500000     /* of the device: a replay takes as long as the first reading */
+#define MAX_MOVES  (1u << 20) /* of a block, there and back, that are replayed */
+#define MAX_EVENTS 500000     /* of the device: a replay takes as long as the first reading */
 
 struct look {
     struct mt_finding_search *search;
@@ -169,7 +169,7 @@ static enum mt_status replay(struct look *look)
     status = gather_state(look, lives);
     if (status == MT_OK)
         status = note_aways(look);
-    if (status != MT_OK || (uint64_t)look->state_count * look->away_count > MOST_MOVES)
+    if (status != MT_OK || (uint64_t)look->state_count * look->away_count > MAX_MOVES)
         return status;
     for (i = 0; status == MT_OK && i < look->away_count; i++)
         status = send_away(look, &look->aways[i]);
@@ -226,7 +226,7 @@ static enum mt_status find(struct mt_finding_search *search)
     enum mt_status status = MT_OK;
 
     if (!mt_finding_replayable(search) || search->analysis->source->header.starts_in_middle ||
-        device->events > MOST_EVENTS || !may_pay(&look))
+        device->events > MAX_EVENTS || !may_pay(&look))
         return MT_OK;
     status = replay(&look);
     if (status == MT_OK && look.after.known &&

@@ -11,10 +11,10 @@
 #include "util.h"
 
 enum {
-    LEAST_SHARE = 4,      /* of the peak */
+    MIN_SHARE = 4,        /* of the peak */
     PARAMETERS_SHARE = 2, /* of all parameters: the model is not made of such */
-    MOST_PARAMETERS = 2,  /* of one size: an embedding, and an output layer as large, */
-    LEAST_OTHERS = 8      /* with layers between them: parameters of other sizes */
+    MAX_PARAMETERS = 2,   /* of one size: an embedding, and an output layer as large, */
+    MIN_OTHERS = 8        /* with layers between them: parameters of other sizes */
 };
 
 /* What lies there of one size. */
@@ -141,7 +141,7 @@ static bool is_layer(const struct layer *layer)
 {
     const uint64_t parameters = layer->blocks[MT_ROLE_PARAMETERS];
 
-    return parameters == 1 || (parameters == MOST_PARAMETERS && layer->others >= LEAST_OTHERS);
+    return parameters == 1 || (parameters == MAX_PARAMETERS && layer->others >= MIN_OTHERS);
 }
 
 static enum mt_status find(struct mt_finding_search *search)
@@ -161,7 +161,7 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_OK;
     layer = largest_layer(&device->instants[0]);
     if (!is_layer(&layer) || layer.parameter_bytes < parameters / PARAMETERS_SHARE ||
-        !mt_finding_matters(layer.bytes, peak) || layer.bytes < peak / LEAST_SHARE)
+        !mt_finding_matters(layer.bytes, peak) || layer.bytes < peak / MIN_SHARE)
         return MT_OK;
     kind = kind_of(&search->analysis->source->symbols, layer.stack);
     finding.bytes = layer.bytes;

@@ -9,7 +9,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { LEAST_SHARE = 5 }; /* of the peak */
+enum { MIN_SHARE = 5 }; /* of the peak */
 
 /* A function of that name elsewhere is the program's own: what calls it is no loss. */
 enum { LOSS = 1, NAMESAKE };
@@ -71,7 +71,7 @@ static enum mt_status find(struct mt_finding_search *search)
             stack = of;
         }
     }
-    if (!mt_finding_matters(bytes, peak) || bytes < peak / LEAST_SHARE)
+    if (!mt_finding_matters(bytes, peak) || bytes < peak / MIN_SHARE)
         return MT_OK;
     finding.bytes = bytes;
     label = mt_site_label(arena, symbols, stack, false);

@@ -4,7 +4,7 @@
 
 #include "units.h"
 
-enum { LEAST_SHARE = 10 }; /* of the peak */
+enum { MIN_SHARE = 10 }; /* of the peak */
 
 static enum mt_status find(struct mt_finding_search *search)
 {
@@ -25,7 +25,7 @@ static enum mt_status find(struct mt_finding_search *search)
             "an optimizer that keeps less (8-bit Adam, Adafactor, SGD), or its state shared by "
             "the ranks (ZeroRedundancyOptimizer, FSDP)"};
 
-    if (!mt_finding_matters(bytes, peak) || bytes < peak / LEAST_SHARE)
+    if (!mt_finding_matters(bytes, peak) || bytes < peak / MIN_SHARE)
         return MT_OK;
     finding.title = mt_arena_printf(arena, "%s of the peak, %s, hold the optimizer's state",
                                     mt_format_bytes(n[0], bytes),

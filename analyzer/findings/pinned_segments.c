@@ -17,8 +17,8 @@
 
 enum {
     AROUND_TIMES = 2, /* free around a suspect's blocks, to their bytes */
-    MOST_REPLAYS = 4,
-    MOST_EVENTS = 2000000 /* in all replays; one is always made */
+    MAX_REPLAYS = 4,
+    MAX_EVENTS = 2000000 /* in all replays; one is always made */
 };
 
 struct line {
@@ -242,7 +242,7 @@ static uint32_t most_replays(const struct look *look)
 {
     uint64_t events = mt_max_u64(look->search->device->events, 1);
 
-    return (uint32_t)mt_max_u64(mt_min_u64(MOST_EVENTS / events, MOST_REPLAYS), 1);
+    return (uint32_t)mt_max_u64(mt_min_u64(MAX_EVENTS / events, MAX_REPLAYS), 1);
 }
 
 static enum mt_status prove_lines(struct look *look)

@@ -9,7 +9,7 @@
 #include "site.h"
 #include "util.h"
 
-enum { MOST_PARTS = 8 }; /* that the new bytes may be one of */
+enum { MAX_PARTS = 8 }; /* that the new bytes may be one of */
 
 /* What one line left in the steps [begin - 1, end), by step, then birth. */
 struct chain {
@@ -204,7 +204,7 @@ static uint32_t parts_of(const struct reading *reading, uint32_t chain, uint64_t
     for (i = 0; line->slots && i <= line->mask; i++) {
         if (line->slots[i].value == MT_MAP_NONE || line->slots[i].key >= bytes)
             continue;
-        for (n = 1; n <= MOST_PARTS; n++)
+        for (n = 1; n <= MAX_PARTS; n++)
             if (mt_map_get(&reading->sizes, n * (bytes - line->slots[i].key)) != MT_MAP_NONE)
                 parts |= 1u << n;
     }

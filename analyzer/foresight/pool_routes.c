@@ -14,7 +14,7 @@
 static const char SEPARATOR[] = " --pool ";
 
 /* Pool ids are doubled and have to fit 16 bits (pytorch_pools.h). */
-enum { LARGEST_POOL = UINT16_MAX / 2 };
+enum { MAX_POOL = UINT16_MAX / 2 };
 
 struct builder {
     struct mt_source *source;
@@ -193,7 +193,7 @@ static enum mt_status make(struct builder *builder, const char *text, struct mt_
         status = read_source(builder, error);
     if (status == MT_OK)
         status = check(builder, error);
-    if (status == MT_OK && builder->source->symbols.pool_count + MT_POOLS_MAX > LARGEST_POOL)
+    if (status == MT_OK && builder->source->symbols.pool_count + MT_POOLS_MAX > MAX_POOL)
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "too many private pools");
     builder->routes->first_pool = (uint16_t)builder->source->symbols.pool_count;
     return status;

@@ -10,7 +10,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { MOST_CONDITIONS = 16 };
+enum { MAX_CONDITIONS = 16 };
 enum condition_kind { SITE, PHASE, SIZE };
 enum { UNKNOWN, NO, YES };
 
@@ -30,7 +30,7 @@ struct condition {
 };
 
 struct mt_request_selector {
-    struct condition conditions[MOST_CONDITIONS];
+    struct condition conditions[MAX_CONDITIONS];
     size_t count;
     struct mt_buf place; /* "file:line" */
 };
@@ -111,9 +111,9 @@ static enum mt_status read_condition(struct mt_request_selector *selector, size_
 {
     struct condition *condition;
 
-    if (selector->count == MOST_CONDITIONS)
+    if (selector->count == MAX_CONDITIONS)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %d conditions",
-                       MOST_CONDITIONS);
+                       MAX_CONDITIONS);
     condition = &selector->conditions[selector->count++];
     condition->kind = keys[key].kind;
     if (condition->kind == SIZE)

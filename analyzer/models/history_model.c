@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* While it is built; beyond, small groups are put together. */
-#define MOST_GROUPS  16384u
-#define MOST_CHANGES (1u << 19)
+#define MAX_GROUPS  16384u
+#define MAX_CHANGES (1u << 19)
 
 /* Of the event whose state is not known yet. */
 struct pending {
@@ -128,11 +128,11 @@ static enum mt_status make_room(struct mt_history_builder *builder)
 {
     enum mt_status status = MT_OK;
 
-    if (builder->groups.count < MOST_GROUPS && builder->change_count < MOST_CHANGES)
+    if (builder->groups.count < MAX_GROUPS && builder->change_count < MAX_CHANGES)
         return MT_OK;
     note_most(builder);
     while (!status &&
-           (builder->groups.count > MOST_GROUPS / 2 || builder->change_count > MOST_CHANGES / 2) &&
+           (builder->groups.count > MAX_GROUPS / 2 || builder->change_count > MAX_CHANGES / 2) &&
            builder->small_bytes <= UINT64_MAX / 2)
         status = merge_small(builder);
     return status;

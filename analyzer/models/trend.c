@@ -13,8 +13,8 @@
 
 __extension__ typedef __int128 wide;
 
-enum { MOST_VALUES = 1 << 13 };
-#define MOST_BYTES (UINT64_C(1) << 53)
+enum { MAX_VALUES = 1 << 13 };
+#define MAX_BYTES (UINT64_C(1) << 53)
 
 /* ---- slope ------------------------------------------------------------------------- */
 
@@ -53,7 +53,7 @@ static uint64_t count_up_to(struct pairs *pairs, int64_t slope)
 
     for (i = 0; i < pairs->count; i++) {
         uint32_t x = i * pairs->stride;
-        pairs->rest[i] = (wide)mt_min_u64(pairs->values[x], MOST_BYTES) - (wide)slope * x;
+        pairs->rest[i] = (wide)mt_min_u64(pairs->values[x], MAX_BYTES) - (wide)slope * x;
     }
     return count_falling(pairs, 0, pairs->count);
 }
@@ -75,11 +75,11 @@ static int64_t slope_of_rank(struct pairs *pairs, uint64_t rank)
 
 static int64_t range_of(const struct pairs *pairs)
 {
-    uint64_t low = MOST_BYTES, high = 0;
+    uint64_t low = MAX_BYTES, high = 0;
     uint32_t i;
 
     for (i = 0; i < pairs->count; i++) {
-        uint64_t value = mt_min_u64(pairs->values[i * pairs->stride], MOST_BYTES);
+        uint64_t value = mt_min_u64(pairs->values[i * pairs->stride], MAX_BYTES);
         low = mt_min_u64(low, value);
         high = mt_max_u64(high, value);
     }
@@ -88,7 +88,7 @@ static int64_t range_of(const struct pairs *pairs)
 
 enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope)
 {
-    struct pairs pairs = {.values = values, .stride = (count - 1) / MOST_VALUES + 1};
+    struct pairs pairs = {.values = values, .stride = (count - 1) / MAX_VALUES + 1};
     uint64_t all;
 
     pairs.count = (count - 1) / pairs.stride + 1;
@@ -124,7 +124,7 @@ static enum mt_status set_level(struct mt_trend *trend, const uint64_t *levels, 
     if (!rest)
         return MT_ERR_MEMORY;
     for (i = 0; i < count; i++) {
-        wide at = (wide)mt_min_u64(levels[i], MOST_BYTES) - (wide)trend->bytes_per_step * i;
+        wide at = (wide)mt_min_u64(levels[i], MAX_BYTES) - (wide)trend->bytes_per_step * i;
         rest[i] = (int64_t)(at > (wide)INT64_MAX / 2    ? (wide)INT64_MAX / 2
                             : at < -(wide)INT64_MAX / 2 ? -(wide)INT64_MAX / 2
                                                         : at);
@@ -166,7 +166,7 @@ static const struct mt_finding *find_growth(const struct mt_device_report *devic
 static enum mt_trend_verdict judge(const struct mt_trend *trend,
                                    const struct mt_device_report *device)
 {
-    if (trend->count < MT_TREND_LEAST_STEPS)
+    if (trend->count < MT_TREND_MIN_STEPS)
         return MT_TREND_TOO_SHORT;
     if (trend->growth)
         return MT_TREND_GROWS;

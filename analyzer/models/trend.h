@@ -6,8 +6,8 @@
 
 #include "report.h"
 
-#define MT_TREND_LEAST_STEPS 5 /* fewer are no trend */
-#define MT_GROWTH_LEAST_STEPS                                                                      \
+#define MT_TREND_MIN_STEPS 5 /* fewer are no trend */
+#define MT_GROWTH_MIN_STEPS                                                                        \
     8 /* for a verdict: four that are told from, two of warm-up, the last two */
 
 /* How many of the first `steps` steps are warm-up: two, or a quarter if that is more. */
@@ -23,7 +23,7 @@ static inline uint32_t mt_warm_up_steps(uint32_t steps)
 enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope) MT_MUST_USE;
 
 enum mt_trend_verdict {
-    MT_TREND_TOO_SHORT,  /* less than MT_TREND_LEAST_STEPS */
+    MT_TREND_TOO_SHORT,  /* less than MT_TREND_MIN_STEPS */
     MT_TREND_NOT_JUDGED, /* long enough for a slope, not for a verdict, or no memory for it */
     MT_TREND_GROWS,      /* the finding says so */
     MT_TREND_STEADY      /* nothing that steps leave behind makes it grow */

@@ -6,7 +6,7 @@
 #include "clock.h"
 #include "util.h"
 
-enum { PATIENCE = 64 };
+enum { RESTART_INTERVAL = 64 };
 #define SEED UINT64_C(0x9e3779b97f4a7c15)
 
 enum mt_status mt_improver_init(struct mt_improver *improver, const struct mt_instance *instance)
@@ -118,7 +118,7 @@ enum mt_status mt_improver_run(struct mt_improver *improver, uint64_t target, ui
             return status;
         if (placed > 0 && placed < count)
             move_forward(improver, placed);
-        if (++improver->since_progress % PATIENCE == 0)
+        if (++improver->since_progress % RESTART_INTERVAL == 0)
             memcpy(improver->order, improver->best_order, count * sizeof *improver->order);
     }
     return MT_OK;

@@ -156,7 +156,7 @@ static uint32_t physical_of(struct mt_driver_ledger *ledger, uint32_t heap,
             return found + 1;
     }
     return guess_physical(ledger, &ledger->devices[device],
-                          mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES));
+                          mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES));
 }
 
 /* ---- whose it is --------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static void mark_range(struct mt_driver_ledger *ledger, struct mt_ledger_device 
 static enum mt_status on_framework(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     struct mt_ledger_device *device;
-    uint64_t bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES);
+    uint64_t bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES);
     uint32_t index;
 
     if (!mt_event_is_segment(event) && (event->kind != MT_EVENT_ALLOC || ledger->has_segments))
@@ -268,7 +268,7 @@ static enum mt_status on_alloc(struct mt_driver_ledger *ledger, uint32_t heap,
         return MT_ERR_MEMORY;
     block = &ledger->blocks[index];
     *block = (struct mt_ledger_block){.addr = event->addr,
-                                      .bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES),
+                                      .bytes = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES),
                                       .birth_t_ns = event->t_ns,
                                       .birth_event = event->seq,
                                       .stack = event->stack,

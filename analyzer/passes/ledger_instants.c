@@ -5,7 +5,7 @@
 static void add_sample(struct mt_ledger_samples *samples, const struct mt_event *event,
                        uint64_t tracked)
 {
-    uint64_t used = mt_min_u64(event->size_bytes, MT_LEDGER_MOST_BYTES);
+    uint64_t used = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES);
     int64_t residual = (int64_t)used - (int64_t)tracked;
 
     if (!used) {

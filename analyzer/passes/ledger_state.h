@@ -10,7 +10,7 @@
 
 #define MT_LEDGER_FAILURES 64
 /* No allocation is larger: sums of what hostile files claim do not overflow. */
-#define MT_LEDGER_MOST_BYTES (UINT64_C(1) << 48)
+#define MT_LEDGER_MAX_BYTES (UINT64_C(1) << 48)
 
 struct mt_ledger_block {
     uint64_t addr, bytes, birth_t_ns, birth_event;

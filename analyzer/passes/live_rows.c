@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STACK_TEXT = 400 };
+enum { MAX_STACK_TEXT = 400 };
 
 /* Blocks without a stack are told apart as sites are. */
 static int by_stack(const void *a, const void *b)
@@ -96,7 +96,7 @@ static const char *stack_label(const struct mt_attribution *attribution,
 
         if (mt_site_table_is_plumbing(&attribution->sites, frame))
             continue;
-        if (label && strlen(label) > MOST_STACK_TEXT)
+        if (label && strlen(label) > MAX_STACK_TEXT)
             return mt_arena_printf(attribution->arena, "%s < …", label);
         name = mt_frame_label(attribution->arena, symbols, frame);
         if (name && label)

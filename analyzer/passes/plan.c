@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RISES = 12, MOST_LEFT = 6, MOST_OF_A_NAME = 2, MOST_OOMS = 8 };
+enum { MAX_RISES = 12, MAX_LEFT = 6, MAX_OF_A_NAME = 2, MAX_OOMS = 8 };
 
 /* Changes below this share of the peak are not worth a word. */
-#define LEAST_SHARE 200 /* 1/200 */
+#define MIN_SHARE 200 /* 1/200 */
 
 /* ---- main phases --------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ static void add_ooms(struct mt_plan *plan, const struct mt_survey *survey,
                                      .phase = oom->phase,
                                      .bytes = oom->then};
 
-        if (i < MOST_OOMS - 1 || i == device->oom_count - 1)
+        if (i < MAX_OOMS - 1 || i == device->oom_count - 1)
             add_instant(plan, survey, &instant);
     }
 }
@@ -146,7 +146,7 @@ struct change {
 
 /* Keeps the `most` largest, in order of arrival. */
 struct choice {
-    struct change kept[MOST_RISES];
+    struct change kept[MAX_RISES];
     size_t count, most;
     uint64_t least_bytes;
 };
@@ -179,7 +179,7 @@ static void consider(struct choice *choice, const struct change *change)
     if (change->to_bytes <= change->from_bytes || size_of(change) < choice->least_bytes)
         return;
     smallest = smallest_of(choice, change->name, &count);
-    if (count < MOST_OF_A_NAME) {
+    if (count < MAX_OF_A_NAME) {
         if (choice->count < choice->most) {
             choice->kept[choice->count++] = *change;
             return;
@@ -458,11 +458,11 @@ static void add_explained_instants(struct mt_plan *plan, const struct mt_survey 
 void mt_plan_make(struct mt_plan *plan, const struct mt_survey *survey,
                   struct mt_survey_device *device, const bool *is_main)
 {
-    uint64_t least = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / LEAST_SHARE;
-    struct choice rises = {.most = MOST_RISES, .least_bytes = least};
-    struct choice left = {.most = MOST_LEFT, .least_bytes = least};
-    struct choice ends = {.most = MOST_LEFT, .least_bytes = 10 * least};
-    struct choice peaks = {.most = MOST_OF_A_NAME, .least_bytes = least};
+    uint64_t least = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / MIN_SHARE;
+    struct choice rises = {.most = MAX_RISES, .least_bytes = least};
+    struct choice left = {.most = MAX_LEFT, .least_bytes = least};
+    struct choice ends = {.most = MAX_LEFT, .least_bytes = 10 * least};
+    struct choice peaks = {.most = MAX_OF_A_NAME, .least_bytes = least};
 
     plan->instant_count = 0;
     plan->explanation_count = 0;

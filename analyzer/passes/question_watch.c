@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_TOLD 12 /* as in the tables of the whole report */
+#define MAX_TOLD 12 /* as in the tables of the whole report */
 
 /* ---- first reading --------------------------------------------------------- */
 
@@ -193,5 +193,5 @@ enum mt_status mt_question_answer(const struct mt_question *question,
     answer->waiting_requested_bytes = snapshot->waiting_requested_bytes;
     if (question->by == MT_BY_ROLE) /* they are few: all of them */
         return mt_attribute_live(attribution, snapshot, question->by, 0, answer);
-    return mt_attribute_live(attribution, snapshot, question->by, MOST_TOLD, answer);
+    return mt_attribute_live(attribution, snapshot, question->by, MAX_TOLD, answer);
 }

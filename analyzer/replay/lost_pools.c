@@ -6,7 +6,7 @@
 #include "grow.h"
 
 /* Pools that are told apart; a trace that needs more is not explained. */
-enum { MOST_COLOURS = 64, MOST_ROUNDS = 16, KEPT_WEIGHT = 1000 };
+enum { MAX_COLOURS = 64, MAX_ROUNDS = 16, KEPT_WEIGHT = 1000 };
 
 #define NO_COLOUR UINT16_MAX
 
@@ -58,9 +58,9 @@ struct colouring {
     uint64_t *taken; /* by instance: colours of its neighbours */
     struct queued *queued;
     size_t count, capacity;
-    uint32_t heads[MOST_COLOURS + 1];
-    uint32_t owner[MOST_COLOURS]; /* flush in which a colour's segments went, 0 = any */
-    bool is_named[MOST_COLOURS];  /* the trace knows that pool */
+    uint32_t heads[MAX_COLOURS + 1];
+    uint32_t owner[MAX_COLOURS]; /* flush in which a colour's segments went, 0 = any */
+    bool is_named[MAX_COLOURS];  /* the trace knows that pool */
 };
 
 static enum mt_status enqueue(struct colouring *self, uint32_t id)
@@ -84,7 +84,7 @@ static enum mt_status set_colour(struct colouring *self, uint32_t id, uint16_t c
     self->pools->colour[id] = colour;
     for (k = self->graph->first[id]; status == MT_OK && k < self->graph->first[id + 1]; k++) {
         uint32_t other = self->graph->items[k];
-        uint64_t bit = colour < MOST_COLOURS ? UINT64_C(1) << colour : 0;
+        uint64_t bit = colour < MAX_COLOURS ? UINT64_C(1) << colour : 0;
         if (self->pools->colour[other] != NO_COLOUR)
             continue;
         if (self->taken[other] & bit)
@@ -99,7 +99,7 @@ static uint32_t most_constrained(struct colouring *self)
 {
     uint32_t i;
 
-    for (i = MOST_COLOURS + 1; i-- > 0;) {
+    for (i = MAX_COLOURS + 1; i-- > 0;) {
         while (self->heads[i] != MT_NO_INSTANCE) {
             struct queued first = self->queued[self->heads[i]];
             self->heads[i] = first.next;
@@ -119,15 +119,15 @@ static uint16_t choose_colour(struct colouring *self, uint32_t id, uint32_t part
     uint64_t taken = self->taken[id];
     uint16_t colour = 0, first;
 
-    while (colour < MOST_COLOURS - 1 && taken >> colour & 1)
+    while (colour < MAX_COLOURS - 1 && taken >> colour & 1)
         colour++;
     first = colour;
     if (part != MT_NO_PART)
         return first; /* any of its colours may be the default pool's */
-    while (colour && colour < MOST_COLOURS &&
+    while (colour && colour < MAX_COLOURS &&
            (taken >> colour & 1 || (self->owner[colour] && self->owner[colour] != group)))
         colour++;
-    if (colour == MOST_COLOURS)
+    if (colour == MAX_COLOURS)
         return first;
     if (colour && !self->is_named[colour])
         self->owner[colour] = group;
@@ -161,7 +161,7 @@ static enum mt_status colour_parts(struct colouring *self)
     for (i = 0; status == MT_OK && i < evidence->count; i++) {
         if (!evidence->instances[i].is_known)
             continue;
-        if (evidence->instances[i].pool < MOST_COLOURS)
+        if (evidence->instances[i].pool < MAX_COLOURS)
             self->is_named[evidence->instances[i].pool] = true;
         status = set_colour(self, i, evidence->instances[i].pool);
     }
@@ -183,7 +183,7 @@ static enum mt_status colour_all(struct mt_lost_pools *pools, const struct graph
     enum mt_status status = MT_ERR_MEMORY;
     size_t i;
 
-    for (i = 0; i <= MOST_COLOURS; i++)
+    for (i = 0; i <= MAX_COLOURS; i++)
         colouring.heads[i] = MT_NO_INSTANCE;
     colouring.taken = calloc((size_t)pools->evidence->count + 1, sizeof *colouring.taken);
     if (colouring.taken)
@@ -357,7 +357,7 @@ static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
     }
     for (i = 0; i < pools->part_count; i++)
         decided[i] = pools->parts[i].is_certain;
-    for (round = 0; changed && round < MOST_ROUNDS; round++) {
+    for (round = 0; changed && round < MAX_ROUNDS; round++) {
         memset(votes, 0, count * sizeof *votes);
         count_votes(pools, decided, votes);
         changed = decide_round(pools, decided, votes);

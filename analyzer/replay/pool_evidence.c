@@ -11,8 +11,8 @@
 
 /* Beyond these the search gives up: it is for traces of programs, not for
  * whatever a file claims. */
-static const size_t MOST_EVENTS = (size_t)1 << 26;
-static const uint64_t MOST_LOOKS = UINT64_C(2000000000);
+static const size_t MAX_EVENTS = (size_t)1 << 26;
+static const uint64_t MAX_LOOKS = UINT64_C(2000000000);
 
 /* ---- instances --------------------------------------------------------------- */
 
@@ -249,7 +249,7 @@ static enum mt_status remember_event(struct mt_pool_walk *walk, const struct mt_
 {
     struct mt_pool_evidence *evidence = walk->evidence;
 
-    if (event->seq >= MOST_EVENTS) {
+    if (event->seq >= MAX_EVENTS) {
         evidence->gave_up = true;
         return MT_OK;
     }
@@ -330,7 +330,7 @@ static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_even
             status = open_lane(walk, event->device, error);
         if (status == MT_OK)
             status = walk_event(walk, walk->lanes[event->device], event);
-        if (walk->looks > MOST_LOOKS)
+        if (walk->looks > MAX_LOOKS)
             walk->evidence->gave_up = true;
     }
     return status;

@@ -6,7 +6,7 @@
 
 /* Trials, and events behind the place where a replay differs that are looked
  * at: what is wrong by then lies near. */
-enum { MOST_TRIALS = 24, NEAR_EVENTS = 64 };
+enum { MAX_TRIALS = 24, NEAR_EVENTS = 64 };
 
 static bool is_further(struct mt_pool_reach a, struct mt_pool_reach b)
 {
@@ -46,7 +46,7 @@ static enum mt_status improve_pools(const struct mt_pool_trial *trial, struct mt
 
     if (best->event != UINT64_MAX)
         status = try_turned(trial, pools, MT_NO_PART, best, error);
-    for (seq = best->event; status == MT_OK && best->event != UINT64_MAX && trials < MOST_TRIALS &&
+    for (seq = best->event; status == MT_OK && best->event != UINT64_MAX && trials < MAX_TRIALS &&
                             seq < best->event + NEAR_EVENTS;
          seq++) {
         struct mt_pool_reach before = *best;

@@ -6,7 +6,7 @@
 /* Pairs that are kept at most, of each kind. Those of n segments can be n * n / 2, which at 100
  * bytes a pair makes a trace of 1 KB take 400 MiB; those of the captures are at most one for nine
  * events. */
-static const size_t MOST_PAIRS = (size_t)1 << 22;
+static const size_t MAX_PAIRS = (size_t)1 << 22;
 enum { FREE_PAIRS = 4096, PAIRS_PER_EVENT = 4 };
 
 size_t mt_pool_place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
@@ -38,7 +38,7 @@ static enum mt_status add_pair(struct mt_pool_evidence *evidence, struct mt_pool
                                uint32_t a, uint32_t b)
 {
     size_t most =
-        mt_min_u64(MOST_PAIRS, FREE_PAIRS + (uint64_t)PAIRS_PER_EVENT * evidence->event_count);
+        mt_min_u64(MAX_PAIRS, FREE_PAIRS + (uint64_t)PAIRS_PER_EVENT * evidence->event_count);
     enum mt_status status = evidence->gave_up ? MT_OK : mt_pool_pairs_add(pairs, a, b);
 
     evidence->gave_up |= pairs->count > most;

@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CONTRIBUTIONS 8
-#define MOST_HOLDERS       12
+#define MAX_CONTRIBUTIONS 8
+#define MAX_HOLDERS       12
 /* Snapshots are bounded by the rows that they may hold in all. */
-#define MOST_SNAPSHOT_ROWS 2000000
+#define MAX_SNAPSHOT_ROWS 2000000
 
 /* ---- first reading ------------------------------------------------------- */
 
@@ -129,7 +129,7 @@ static void plan_answer(struct mt_analysis *analysis, uint32_t slot)
 /* Fewer instants and explanations of a device with very many live blocks. */
 static void shorten(struct mt_plan *plan, const struct mt_survey_device *device)
 {
-    uint64_t most = MOST_SNAPSHOT_ROWS / (device->live_blocks_peak + 1);
+    uint64_t most = MAX_SNAPSHOT_ROWS / (device->live_blocks_peak + 1);
 
     if (most < 8)
         most = 8;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CONTRIBUTIONS 8
-#define MOST_HOLDERS       12
+#define MAX_CONTRIBUTIONS 8
+#define MAX_HOLDERS       12
 
 static const struct mt_snapshot *find_snapshot(const struct mt_analysis *analysis, uint64_t event,
                                                uint16_t device)
@@ -106,7 +106,7 @@ static enum mt_status fill_instant(struct mt_analysis *analysis, struct mt_insta
     if (instant->kind != MT_INSTANT_PEAK_ALLOCATED && instant->kind != MT_INSTANT_PEAK_RESERVED &&
         instant->kind != MT_INSTANT_OOM)
         return MT_OK;
-    return mt_attribute_change(&analysis->attribution, NULL, snapshot, MOST_HOLDERS,
+    return mt_attribute_change(&analysis->attribution, NULL, snapshot, MAX_HOLDERS,
                                &instant->holders, &instant->holder_count);
 }
 
@@ -176,7 +176,7 @@ static enum mt_status fill_explanations(struct mt_analysis *analysis, struct mt_
         if (to)
             status = mt_attribute_change(
                 &analysis->attribution, find_snapshot(analysis, plan->from_events[i], out->device),
-                to, MOST_CONTRIBUTIONS, &why->contributions, &why->contribution_count);
+                to, MAX_CONTRIBUTIONS, &why->contributions, &why->contribution_count);
     }
     out->explanation_count = plan->explanation_count;
     return status;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Of longer traces `memtrace fit` tells. */
-#define MOST_EVENTS 200000
+#define MAX_EVENTS 200000
 
 static const struct mt_oom *fatal_of(const struct mt_device_report *device)
 {
@@ -128,7 +128,7 @@ static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_
     answer->unused_bytes = oom->then.reserved - mt_min_u64(oom->then.active, oom->then.reserved);
     bound_limit(device, answer);
     answer->cause = cause_of(answer);
-    if (analysis->report->pytorch_difference || analysis->survey.events > MOST_EVENTS)
+    if (analysis->report->pytorch_difference || analysis->survey.events > MAX_EVENTS)
         return MT_OK;
     return find_ways(analysis, device);
 }

@@ -22,7 +22,7 @@ enum state { ABSENT, UNCHECKED, CHECKED, OFF };
 /* Comparisons that fail before it is our reading that is wrong, not a debugger
  * or a half-built frame; of a single frame, before no deeper one is awaited.
  * There is one each time that the writer polls. */
-enum { ENOUGH_DIFFERENT = 16, ENOUGH_SHALLOW = 16 };
+enum { MIN_DIFFERENT = 16, MIN_SHALLOW = 16 };
 
 static struct {
     _Atomic int state;
@@ -113,9 +113,9 @@ static void settle(enum mt_python_verdict verdict)
     bool bad = false;
 
     if (verdict == MT_PYTHON_SHALLOW)
-        good = atomic_fetch_add(&python.shallow, 1) + 1 >= ENOUGH_SHALLOW;
+        good = atomic_fetch_add(&python.shallow, 1) + 1 >= MIN_SHALLOW;
     if (verdict == MT_PYTHON_DIFFERENT)
-        bad = atomic_fetch_add(&python.different, 1) + 1 >= ENOUGH_DIFFERENT;
+        bad = atomic_fetch_add(&python.different, 1) + 1 >= MIN_DIFFERENT;
     if (good)
         atomic_compare_exchange_strong(&python.state, &unchecked, CHECKED);
     else if (bad)

@@ -22,8 +22,8 @@
 
 enum { PROCESSES_MAX = 1024, ENVIRONMENT_MAX = 1024, END_WAIT_MS = 200 };
 
-#define SECOND_NS   INT64_C(1000000000)
-#define PATIENCE_NS (2 * SECOND_NS) /* for a process that has a context to be listed */
+#define SECOND_NS  INT64_C(1000000000)
+#define TIMEOUT_NS (2 * SECOND_NS) /* for a process that has a context to be listed */
 
 struct device {
     void *handle;
@@ -267,7 +267,7 @@ static void sample_all(int64_t now_ns)
         sample(i, now_ns);
     if (nvml.listed)
         nvml.device_wide = false;
-    else if (nvml.context_ns && now_ns - nvml.context_ns > PATIENCE_NS)
+    else if (nvml.context_ns && now_ns - nvml.context_ns > TIMEOUT_NS)
         nvml.device_wide = true;
     if (nvml.listed || nvml.device_wide)
         tell_source();

@@ -16,7 +16,7 @@
 
 #include "io.h"
 
-enum { PATIENCE_NS = 20000000, FIELD_ARG_START = 48 };
+enum { TIMEOUT_NS = 20000000, FIELD_ARG_START = 48 };
 
 /* ---- in the witness ------------------------------------------------------- */
 
@@ -144,7 +144,7 @@ static uint64_t pending_of(pid_t pid)
 
 bool mt_witness_saw(const struct mt_witness *witness, int number)
 {
-    static const struct timespec patience = {0, PATIENCE_NS};
+    static const struct timespec patience = {0, TIMEOUT_NS};
     uint64_t pending;
     char byte = 0;
 

@@ -10,7 +10,7 @@
 #include "util.h"
 
 #define STANDARD_HEIGHT 760.0
-#define LEAST_PLOT      120.0
+#define MIN_PLOT        120.0
 #define BAR_WIDTH       100.0
 #define NARROW_BARS     70.0
 #define LEGEND_WIDTH    148.0
@@ -148,7 +148,7 @@ static double place_tail(struct mt_address_plan *plan, double y)
     double below = rows_height(plan), bottom = plan->drawing->height - 10;
     double tail = 26 + 36 + (plan->narrow ? 44 : 0);
 
-    plan->has_tail = bottom - y - TILES - below - tail - ABOVE >= LEAST_PLOT;
+    plan->has_tail = bottom - y - TILES - below - tail - ABOVE >= MIN_PLOT;
     return bottom - below - (plan->has_tail ? tail : 0);
 }
 
@@ -226,7 +226,7 @@ static void draw_picture(struct mt_address_plan *plan, const char *title,
     plan->narrow = drawing->width < MT_NARROW_WIDTH;
     y = plan->narrow ? 97 : 78;
     bottom = place_tail(plan, y);
-    if (bottom - y - TILES - ABOVE >= LEAST_PLOT)
+    if (bottom - y - TILES - ABOVE >= MIN_PLOT)
         y = draw_tiles(plan, y);
     plan->plot.height = down_to_grid(bottom - y - ABOVE);
     plan->plot.y = bottom - plan->plot.height;

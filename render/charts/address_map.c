@@ -14,9 +14,9 @@
 #define FREE         0xFE /* reserved, nothing in it */
 #define WHITE        0xFF
 #define CELLS        8000 /* of a picture of the usual size: about 15 bytes each in SVG */
-#define USUAL_AREA   900e3
-#define MOST_CELLS   400000
-#define LEAST_BORDER 3.0 /* pixels of a segment that gets a line */
+#define DEFAULT_AREA 900e3
+#define MAX_CELLS    400000
+#define MIN_BORDER   3.0 /* pixels of a segment that gets a line */
 
 double mt_address_y(const struct mt_address_plan *plan, uint64_t bytes)
 {
@@ -276,7 +276,7 @@ static bool make_painter(struct mt_address_plan *plan, struct painter *painter)
     double area = plan->plot.width * plan->plot.height;
 
     painter->plan = plan;
-    painter->capacity = (uint32_t)fmin(fmax(CELLS, CELLS * area / USUAL_AREA), MOST_CELLS);
+    painter->capacity = (uint32_t)fmin(fmax(CELLS, CELLS * area / DEFAULT_AREA), MAX_CELLS);
     painter->columns = mt_arena_array(arena, width, sizeof *painter->columns);
     painter->row = mt_arena_array(arena, width, sizeof *painter->row);
     painter->open = mt_arena_array(arena, width, sizeof *painter->open);
@@ -372,7 +372,7 @@ void mt_address_draw_borders(const struct mt_address_plan *plan)
         double below = mt_address_y(plan, plan->slots[i - 1].begin) - y;
         double above = y - mt_address_y(plan, plan->slots[i].begin + plan->slots[i].place->bytes);
 
-        if (fmin(below, above) >= LEAST_BORDER)
+        if (fmin(below, above) >= MIN_BORDER)
             mt_draw_line(plan->drawing, plan->plot.x, y, plan->plot.x + plan->plot.width, y, &line);
     }
 }

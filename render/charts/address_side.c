@@ -7,9 +7,9 @@
 #include "timeline_plan.h"
 #include "units.h"
 
-#define LEAST_BAR   1.0 /* pixels: lower segments share a bar */
-#define LEAST_TITLE 2.5
-#define POOR        0.25 /* occupancy below it is red */
+#define MIN_BAR   1.0 /* pixels: lower segments share a bar */
+#define MIN_TITLE 2.5
+#define POOR      0.25 /* occupancy below it is red */
 
 /* ---- segments that are high enough, or several as one ---- */
 
@@ -69,7 +69,7 @@ void mt_address_draw_bars(const struct mt_address_plan *plan)
     struct crowd crowd = {0};
 
     draw_axis(plan);
-    while (next_crowd(plan, LEAST_BAR, &crowd)) {
+    while (next_crowd(plan, MIN_BAR, &crowd)) {
         double share = crowd.held > 0 ? fmin(crowd.used / crowd.held, 1) : 0;
         struct mt_paint paint = {.fill = share < POOR ? MT_COLOR_BAD : MT_COLOR_FAINT};
         double height = fmax(crowd.bottom - crowd.top, 0.5);
@@ -135,7 +135,7 @@ void mt_address_draw_titles(const struct mt_address_plan *plan)
     double right = plan->bar_left + plan->bar_width;
     struct crowd crowd = {0};
 
-    while (next_crowd(plan, fmax(LEAST_TITLE, plan->plot.height / 300), &crowd))
+    while (next_crowd(plan, fmax(MIN_TITLE, plan->plot.height / 300), &crowd))
         mt_draw_rect(plan->drawing, plan->plot.x, crowd.top, right - plan->plot.x,
                      fmax(crowd.bottom - crowd.top, 0.5), &paint, title_of(plan, &crowd),
                      "segment");

@@ -10,11 +10,11 @@
 #include "units.h"
 #include "util.h"
 
-#define LEAST_STEP   3.0 /* pixels of a step of its own */
-#define LONGEST_PATH 80  /* bytes of a hover text */
-#define LONGEST_NAME 400 /* bytes that could ever fit into a cell */
-#define TINT_LEAST   4.0 /* steps narrower than that get no tint and line */
-#define MANY_PHASES  240 /* from here on a phase needs more pixels of its own */
+#define MIN_STEP    3.0 /* pixels of a step of its own */
+#define MAX_PATH    80  /* bytes of a hover text */
+#define MAX_NAME    400 /* bytes that could ever fit into a cell */
+#define TINT_MIN    4.0 /* steps narrower than that get no tint and line */
+#define MANY_PHASES 240 /* from here on a phase needs more pixels of its own */
 
 static double step_left(const struct mt_time_axis *axis, const struct mt_step_use *step)
 {
@@ -38,7 +38,7 @@ void mt_time_axis_draw_step_tints(struct mt_drawing *drawing, const struct mt_ti
         double left = step_left(axis, &device->steps[i]);
         double right = step_right(axis, &device->steps[i]);
 
-        if (right - left >= TINT_LEAST)
+        if (right - left >= TINT_MIN)
             mt_draw_rect(drawing, left, plot->y, right - left, plot->height, &tint, NULL, "tint");
     }
 }
@@ -53,7 +53,7 @@ void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_t
     for (i = 0; i < device->step_count; i++) {
         double x = step_left(axis, &device->steps[i]);
 
-        if (x - last < TINT_LEAST || step_right(axis, &device->steps[i]) - x < TINT_LEAST)
+        if (x - last < TINT_MIN || step_right(axis, &device->steps[i]) - x < TINT_MIN)
             continue;
         mt_draw_line(drawing, x, plot->y, x, plot->y + plot->height, &line);
         last = x;
@@ -82,7 +82,7 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
     mt_draw_rect(drawing, cell->left, y, fmax(width, 0.5), MT_ROW_HEIGHT, &paint, cell->title,
                  cell->role);
     for (i = 0; i < MT_ARRAY_LEN(cell->names) && cell->names[i]; i++) {
-        if (strnlen(cell->names[i], LONGEST_NAME) == LONGEST_NAME ||
+        if (strnlen(cell->names[i], MAX_NAME) == MAX_NAME ||
             1.05 * mt_text_width(cell->names[i], MT_SIZE_CELL, MT_REGULAR) + 4 > width)
             continue;
         mt_frame_text(drawing, (cell->left + cell->right) / 2, y + 12, cell->names[i], MT_SIZE_CELL,
@@ -161,11 +161,11 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
     for (i = first; i < device->step_count; i = last + 1) {
         last = i;
         left = step_left(axis, &steps[i]);
-        while (step_right(axis, &steps[last]) - left < LEAST_STEP && last + 1 < device->step_count)
+        while (step_right(axis, &steps[last]) - left < MIN_STEP && last + 1 < device->step_count)
             last++;
         /* A crowd of narrow steps grows on for as long as they are narrow. */
         while (last > i && last + 1 < device->step_count &&
-               step_right(axis, &steps[last + 1]) - step_left(axis, &steps[last + 1]) < LEAST_STEP)
+               step_right(axis, &steps[last + 1]) - step_left(axis, &steps[last + 1]) < MIN_STEP)
             last++;
         draw_steps_cell(drawing, axis, &steps[i], &steps[last], y);
     }
@@ -227,7 +227,7 @@ static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
 
     mt_format_duration(length, phase->end_t_ns - phase->begin_t_ns);
     cell.title = mt_arena_printf(&drawing->arena, "%s: %s",
-                                 mt_frame_short(drawing, phase->path, LONGEST_PATH), length);
+                                 mt_frame_short(drawing, phase->path, MAX_PATH), length);
     written = draw_cell(drawing, y, &cell);
     if (!name)
         return;

@@ -11,10 +11,10 @@
 
 #define SIDE_WIDTH      258.0
 #define STANDARD_HEIGHT 700.0
-#define LEAST_PLOT      120.0
+#define MIN_PLOT        120.0
 #define ONE_LINE        1150.0 /* from this width on the facts need no second line */
 #define SPIKE           7.0    /* pixels: a narrower peak gets an inset */
-#define MOST_CORNERS    14000
+#define MAX_CORNERS     14000
 
 struct plan {
     struct mt_drawing *drawing;
@@ -156,7 +156,7 @@ static void place_plot(struct plan *plan, double y)
     double bottom = drawing->height - 10, below = rows_height(plan);
     double side = fmax(mt_blocks_groups_height(plan->blocks), MT_BLOCKS_INSET_HEIGHT) + 14;
 
-    plan->has_tail = bottom - y - below - 26 - 34 >= LEAST_PLOT;
+    plan->has_tail = bottom - y - below - 26 - 34 >= MIN_PLOT;
     if (plan->has_tail)
         bottom -= 36;
     plan->side = (struct mt_blocks_side){.drawing = drawing,
@@ -170,7 +170,7 @@ static void place_plot(struct plan *plan, double y)
     plan->has_side = true;
     if (narrow) {
         plan->stack.plot.width = drawing->width - MT_MARGIN - 8;
-        plan->has_side = bottom - y - below - (plan->has_tail ? 26 : 0) - side >= LEAST_PLOT;
+        plan->has_side = bottom - y - below - (plan->has_tail ? 26 : 0) - side >= MIN_PLOT;
         plan->side.x = MT_MARGIN;
         plan->side.width = drawing->width - 2 * MT_MARGIN;
         plan->side.beside = true;
@@ -301,7 +301,7 @@ static enum mt_status draw_picture(struct plan *plan, const struct mt_report *re
         return MT_ERR_MEMORY;
     plan->report = &cut;
     plan->stack = (struct mt_block_stack){
-        .drawing = plan->drawing, .report = &cut, .set = set, .most_corners = MOST_CORNERS};
+        .drawing = plan->drawing, .report = &cut, .set = set, .most_corners = MAX_CORNERS};
     mt_time_axis_init(&plan->stack.axis, &cut, &timeline, options->event_axis);
     plan->stack.axis.name = window.is_whole       ? NULL
                             : *kind_of_peak(plan) ? "time since the step began"

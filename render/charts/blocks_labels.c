@@ -7,8 +7,8 @@
 #include "theme.h"
 #include "units.h"
 
-#define LEAST_HEIGHT 14.0
-#define SLACK        1.06 /* other fonts may be wider than ours */
+#define MIN_HEIGHT 14.0
+#define SLACK      1.06 /* other fonts may be wider than ours */
 
 static void write_label(const struct mt_block_stack *stack, const struct mt_block_band *band)
 {
@@ -22,7 +22,7 @@ static void write_label(const struct mt_block_stack *stack, const struct mt_bloc
     mt_format_bytes(bytes, band->shape->block_bytes);
     size = SLACK * mt_text_width(bytes, MT_SIZE_CELL, MT_SEMIBOLD);
     whole = size + 8 + SLACK * mt_text_width(site, MT_SIZE_CELL, MT_REGULAR);
-    if (flat->height < LEAST_HEIGHT || size > room)
+    if (flat->height < MIN_HEIGHT || size > room)
         return;
     mt_frame_text(drawing, flat->x + 6, y, bytes, MT_SIZE_CELL, MT_SEMIBOLD, ink, MT_ANCHOR_START,
                   "block-label");

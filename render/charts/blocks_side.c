@@ -7,10 +7,10 @@
 
 #include "units.h"
 
-#define GROUPS     5
-#define GROUP_ROW  33.0
-#define HEAD       30.0
-#define MOST_INSET 290.0
+#define GROUPS    5
+#define GROUP_ROW 33.0
+#define HEAD      30.0
+#define MAX_INSET 290.0
 
 static uint32_t group_count(const struct mt_blocks *blocks)
 {
@@ -130,5 +130,5 @@ void mt_blocks_side(const struct mt_blocks_side *side)
     if (side->beside)
         draw_inset(side, side->x + width + 36, side->y, width, MT_BLOCKS_INSET_HEIGHT);
     else if (y + 14 + MT_BLOCKS_INSET_HEIGHT <= side->bottom)
-        draw_inset(side, side->x, y + 14, width, fmin(side->bottom - y - 14, MOST_INSET));
+        draw_inset(side, side->x, y + 14, width, fmin(side->bottom - y - 14, MAX_INSET));
 }

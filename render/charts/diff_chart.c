@@ -15,10 +15,10 @@
 #define STANDARD_HEIGHT 680.0
 #define NARROW_FALLS    360.0 /* of a narrow picture, whose table is below */
 #define FALLS_WIDTH     560.0
-#define LEAST_FALLS     190.0
+#define MIN_FALLS       190.0
 #define WARNING_PITCH   19.0
 
-enum { MOST_WARNINGS = 3 };
+enum { MAX_WARNINGS = 3 };
 
 /* ---- words ---- */
 
@@ -83,7 +83,7 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
 {
     const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
     const struct mt_paint edge = {.fill = MT_COLOR_WARN, .radius = 2};
-    uint32_t shown = diff->run_count > MOST_WARNINGS ? MOST_WARNINGS : diff->run_count, i;
+    uint32_t shown = diff->run_count > MAX_WARNINGS ? MAX_WARNINGS : diff->run_count, i;
     double height = shown * WARNING_PITCH + 10, room = drawing->width - 2 * MT_MARGIN - 28;
 
     if (!shown)
@@ -178,14 +178,14 @@ static void place(struct mt_drawing *drawing, struct mt_diff_plan *plan, double 
     const struct mt_report *b = plan->view->diff->b;
     double bottom = drawing->height - 10, top = y, table;
 
-    if (bottom - y - 40 >= LEAST_FALLS + 60)
+    if (bottom - y - 40 >= MIN_FALLS + 60)
         bottom = mt_frame_footnote(drawing, b->roles_inferred
                                                 ? "hatched = less than before \xC2\xB7 roles are "
                                                   "inferred \xC2\xB7 sites match after lines moved"
                                                 : "hatched = less than before \xC2\xB7 sites match "
                                                   "after lines moved") -
                  6;
-    if (bottom - y - 78 >= LEAST_FALLS)
+    if (bottom - y - 78 >= MIN_FALLS)
         top = draw_tiles(drawing, plan->view, y) + 24;
     plan->falls = (struct mt_box){MT_MARGIN, top, drawing->width - 2 * MT_MARGIN, bottom - top};
     plan->table_x = MT_MARGIN + FALLS_WIDTH + 30;
@@ -196,7 +196,7 @@ static void place(struct mt_drawing *drawing, struct mt_diff_plan *plan, double 
         plan->falls.width = FALLS_WIDTH;
         return;
     }
-    table = fmin(mt_diff_table_height(plan), bottom - top - LEAST_FALLS - 20);
+    table = fmin(mt_diff_table_height(plan), bottom - top - MIN_FALLS - 20);
     plan->table_x = MT_MARGIN;
     plan->table_width = table >= 60 ? drawing->width - 2 * MT_MARGIN : 0;
     if (table >= 60) {
@@ -230,7 +230,7 @@ enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_cha
     title = title_of(drawing, view);
     mt_frame_describe(drawing, view->diff->b, view->device ? view->device->b : NULL, title);
     y = mt_frame_header(drawing, title, facts_of(drawing, view));
-    if (drawing->height - y > LEAST_FALLS + 100)
+    if (drawing->height - y > MIN_FALLS + 100)
         y = draw_warnings(drawing, view->diff, y);
     if (view->device)
         draw(drawing, &plan, y);

@@ -8,11 +8,11 @@
 #include "units.h"
 #include "util.h"
 
-#define LEAST_COLUMN 76.0
-#define NAME_HEIGHT  40.0 /* below the axis: two lines */
-#define TOP_ROOM     46.0 /* heading, and a number above the highest bar */
+#define MIN_COLUMN  76.0
+#define NAME_HEIGHT 40.0 /* below the axis: two lines */
+#define TOP_ROOM    46.0 /* heading, and a number above the highest bar */
 
-enum { MOST_STEPS = MT_ROLE_COUNT + 2 };
+enum { MAX_STEPS = MT_ROLE_COUNT + 2 };
 
 /* A change, or one of the two ends. */
 struct step {
@@ -24,7 +24,7 @@ struct step {
 };
 
 struct falls {
-    struct step steps[MOST_STEPS];
+    struct step steps[MAX_STEPS];
     uint32_t count;
     struct mt_box plot;
     uint64_t low, high; /* of the axis; low > 0: it does not start at 0 */
@@ -255,7 +255,7 @@ void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_plan *p
     uint32_t i, most;
 
     falls.plot.width = box->x + box->width - falls.plot.x;
-    most = (uint32_t)fmax(falls.plot.width / LEAST_COLUMN - 2, 2);
+    most = (uint32_t)fmax(falls.plot.width / MIN_COLUMN - 2, 2);
     make_steps(&falls, plan->view->device, most < MT_ROLE_COUNT ? most : MT_ROLE_COUNT);
     set_range(&falls);
     falls.column = fmin(floor(falls.plot.width / falls.count), 120);

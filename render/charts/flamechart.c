@@ -13,7 +13,7 @@
 #include "util.h"
 
 #define CURVE_HEIGHT 160.0
-#define LEAST_CURVE  64.0
+#define MIN_CURVE    64.0
 #define GUTTER       70.0 /* left of the plot */
 
 /* ---- the axis -------------------------------------------------------- */
@@ -176,13 +176,13 @@ static double fit_height(struct mt_flame_plan *plan, double wish)
     if (wish <= 0)
         return CURVE_HEIGHT;
     room = mt_frame_height(wish, 0) - plan->plot.y;
-    if (room - height_below_curve(plan) < LEAST_CURVE)
+    if (room - height_below_curve(plan) < MIN_CURVE)
         plan->has_table = false;
-    while (plan->row_count > 3 && room - height_below_curve(plan) < LEAST_CURVE) {
+    while (plan->row_count > 3 && room - height_below_curve(plan) < MIN_CURVE) {
         plan->row_count--;
         plan->rows_cut++;
     }
-    return fmax(LEAST_CURVE, room - height_below_curve(plan));
+    return fmax(MIN_CURVE, room - height_below_curve(plan));
 }
 
 static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title,

@@ -11,7 +11,7 @@
 #include "units.h"
 #include "util.h"
 
-#define LEAST_CELL 0.4 /* pixels; narrower ones are drawn so wide */
+#define MIN_CELL 0.4 /* pixels; narrower ones are drawn so wide */
 
 enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net)
 {
@@ -100,7 +100,7 @@ static struct mt_cell_box box_of(const struct mt_flame_plan *plan, const struct 
     double left = mt_flame_left(plan, cell), width = mt_flame_right(plan, cell) - left;
     struct mt_cell_box box = {.x = left,
                               .y = plan->rows_top + MT_FLAME_PITCH * row,
-                              .width = fmax(width - (width > 2.5 ? 1 : 0), LEAST_CELL),
+                              .width = fmax(width - (width > 2.5 ? 1 : 0), MIN_CELL),
                               .height = MT_FLAME_PITCH - 2,
                               .fill = mt_flame_color(plan, cell->net_bytes)};
 

@@ -11,7 +11,7 @@
 
 enum { MAX_CELLS = 220 };
 
-#define LEAST_WORD 26.0 /* pixels of a cell that may hold a word */
+#define MIN_WORD 26.0 /* pixels of a cell that may hold a word */
 
 /* ---- which rows ------------------------------------------------------ */
 
@@ -151,7 +151,7 @@ static double least_width(const struct mt_cell *cell, const struct row_rules *ru
     switch (cell->kind) {
     case MT_CELL_STEP:
     case MT_CELL_PHASE: return rules->phase;
-    case MT_CELL_NO_STACK: return fmax(LEAST_WORD, rules->phase);
+    case MT_CELL_NO_STACK: return fmax(MIN_WORD, rules->phase);
     case MT_CELL_FRAME: break;
     }
     return rules->word;
@@ -186,8 +186,8 @@ static uint32_t pass_row(struct mt_flame_plan *plan, const struct row_cells *cel
 }
 
 /* From the finest picture to the coarsest. */
-static const struct row_rules stages[] = {{LEAST_WORD, 3, 1.5, HUGE_VAL, false},
-                                          {LEAST_WORD, 3, 1.5, HUGE_VAL, true},
+static const struct row_rules stages[] = {{MIN_WORD, 3, 1.5, HUGE_VAL, false},
+                                          {MIN_WORD, 3, 1.5, HUGE_VAL, true},
                                           {40, 4, 3, 90, true},
                                           {60, 6, 6, 120, true},
                                           {100, 12, 18, 160, true},

@@ -10,7 +10,7 @@
 
 enum { MAX_NAMES = 32 };
 
-#define LEAST_COLUMN 100.0
+#define MIN_COLUMN 100.0
 #define BEST_COLUMN  150.0
 
 /* Phases of one name. */
@@ -166,7 +166,7 @@ static void draw_column(const struct mt_flame_plan *plan, const struct column *c
 void mt_flame_draw_table(const struct mt_flame_plan *plan, double y)
 {
     static const char *const headings[] = {"phase", "net", "peak"};
-    uint32_t room = (uint32_t)(plan->plot.width / LEAST_COLUMN);
+    uint32_t room = (uint32_t)(plan->plot.width / MIN_COLUMN);
     struct table table;
     double width;
 

@@ -7,10 +7,10 @@
 #include "units.h"
 #include "util.h"
 
-#define DASH          " \xE2\x80\x94 "
-#define DOT           " \xC2\xB7 "
-#define LONGEST_NAME  60  /* bytes of a phase's name in a label */
-#define LONGEST_TITLE 200 /* bytes of a trace's name */
+#define DASH      " \xE2\x80\x94 "
+#define DOT       " \xC2\xB7 "
+#define MAX_NAME  60  /* bytes of a phase's name in a label */
+#define MAX_TITLE 200 /* bytes of a trace's name */
 
 double mt_frame_width(double wish)
 {
@@ -44,7 +44,7 @@ const char *mt_frame_title(struct mt_drawing *drawing, const struct mt_report *r
     const char *name = report && report->name && *report->name ? report->name : "trace";
     const char *title;
 
-    name = mt_frame_short(drawing, name, LONGEST_TITLE);
+    name = mt_frame_short(drawing, name, MAX_TITLE);
 
     if (report && device && report->device_count > 1)
         title = mt_arena_printf(&drawing->arena, "%s" DASH "%s, device %u", name, chart,
@@ -458,7 +458,7 @@ const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *r
     while (phase >= 0 && report->phases[phase].is_plumbing)
         phase = report->phases[phase].parent;
     if (phase >= 0 && !report->phases[phase].is_step)
-        name = mt_frame_short(drawing, report->phases[phase].name, LONGEST_NAME);
+        name = mt_frame_short(drawing, report->phases[phase].name, MAX_NAME);
     if (step == MT_NO_STEP)
         return name;
     mt_format_count(number, mt_magnitude(step));

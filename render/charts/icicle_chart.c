@@ -17,10 +17,10 @@
 
 enum { HOLDERS = 8, MAX_CELLS = 320 };
 
-#define PITCH       24.0 /* rows of cells */
-#define LEAST_PITCH 16.0
-#define LEAST_CELL  1.2  /* narrower ones are drawn as their sum */
-#define LEAST_REST  0.35 /* a sum narrower than this is not drawn */
+#define PITCH     24.0 /* rows of cells */
+#define MIN_PITCH 16.0
+#define MIN_CELL  1.2  /* narrower ones are drawn as their sum */
+#define MIN_REST  0.35 /* a sum narrower than this is not drawn */
 
 static double row_y(const struct mt_icicle_view *view, uint32_t depth)
 {
@@ -149,7 +149,7 @@ static uint32_t draw_rest(struct mt_icicle_view *view, uint32_t first)
         if (mt_icicle_color(view, &nodes[i]) != paint.fill)
             paint.fill = MT_COLOR_UNUSED;
     }
-    if (mt_icicle_pixels(view, weight) < LEAST_REST) {
+    if (mt_icicle_pixels(view, weight) < MIN_REST) {
         view->dropped_groups += end - first;
         view->dropped_weight += weight;
         return end;
@@ -281,7 +281,7 @@ static size_t fit_height(struct mt_icicle_view *view, double wish)
 
     view->pitch = PITCH;
     if (wish > 0) {
-        while (view->pitch > LEAST_PITCH && height_of(view, holders) > height)
+        while (view->pitch > MIN_PITCH && height_of(view, holders) > height)
             view->pitch--;
         while (holders > 1 && height_of(view, holders) > height)
             holders--;
@@ -301,7 +301,7 @@ static void draw_picture(struct mt_icicle_view *view, const char *title,
     y = mt_icicle_draw_legend(view, y) + 26;
     view->top = y + 8;
     view->scale = view->width / (double)view->icicle->nodes[0].weight;
-    for (view->least = LEAST_CELL; count_cells(view, &view->rows) > MAX_CELLS;)
+    for (view->least = MIN_CELL; count_cells(view, &view->rows) > MAX_CELLS;)
         view->least *= 1.25;
     view->holders = mt_icicle_find_holders(view, &view->holder_count);
     holders = fit_height(view, options->height);

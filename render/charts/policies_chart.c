@@ -15,8 +15,8 @@
 #define HEAD          46.0 /* names of lines and of columns */
 #define AXIS_HEIGHT   34.0
 #define PITCH         66.0
-#define LEAST_PITCH   34.0
-#define MOST_PITCH    84.0
+#define MIN_PITCH     34.0
+#define MAX_PITCH     84.0
 #define LEGEND_HEIGHT 30.0
 #define FINDING_SIZE  13.5
 #define FINDING_PITCH 20.0
@@ -183,7 +183,7 @@ static void set_top(struct mt_policies_plan *plan)
 static void place(struct mt_drawing *drawing, struct mt_policies_plan *plan, double y)
 {
     const struct mt_policy_table *table = plan->table;
-    double bottom = drawing->height - 10, least = HEAD + AXIS_HEIGHT + 2 * LEAST_PITCH, finding;
+    double bottom = drawing->height - 10, least = HEAD + AXIS_HEIGHT + 2 * MIN_PITCH, finding;
 
     place_columns(drawing, plan);
     set_top(plan);
@@ -199,9 +199,9 @@ static void place(struct mt_drawing *drawing, struct mt_policies_plan *plan, dou
     plan->plot.y = y + HEAD;
     plan->plot.height = bottom - AXIS_HEIGHT - plan->plot.y;
     plan->rows = table->row_count;
-    if (plan->plot.height / plan->rows < LEAST_PITCH)
-        plan->rows = (uint32_t)fmax(floor(plan->plot.height / LEAST_PITCH), 1);
-    plan->pitch = fmin(floor(plan->plot.height / plan->rows), MOST_PITCH);
+    if (plan->plot.height / plan->rows < MIN_PITCH)
+        plan->rows = (uint32_t)fmax(floor(plan->plot.height / MIN_PITCH), 1);
+    plan->pitch = fmin(floor(plan->plot.height / plan->rows), MAX_PITCH);
     plan->plot.height = plan->pitch * plan->rows;
 }
 

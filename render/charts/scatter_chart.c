@@ -17,12 +17,12 @@
 #define END_GAP         8.0 /* between what was freed and what was not */
 #define LEGEND_HEIGHT   24.0
 #define STANDARD_HEIGHT 680.0
-#define LEAST_PLOT      90.0
-#define LEAST_CELL      6.0
-#define MOST_CELL_WIDE  24.0
-#define MOST_CELL_HIGH  20.0
+#define MIN_PLOT        90.0
+#define MIN_CELL        6.0
+#define MAX_CELL_WIDE   24.0
+#define MAX_CELL_HIGH   20.0
 
-enum { MOST_CELLS = 1500, CROWD = 1000 };
+enum { MAX_CELLS = 1500, CROWD = 1000 };
 
 /* ---- tiles ---- */
 
@@ -59,12 +59,12 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
  * allocators round up to 256 or 512 B, and few clocks tell times below 1 us. */
 static uint32_t column_of(const struct mt_lifetime_cell *cell)
 {
-    return cell->size > MT_SCATTER_LEAST_SIZE ? cell->size : MT_SCATTER_LEAST_SIZE;
+    return cell->size > MT_SCATTER_MIN_SIZE ? cell->size : MT_SCATTER_MIN_SIZE;
 }
 
 static uint32_t row_of(const struct mt_lifetime_cell *cell)
 {
-    return cell->life > MT_SCATTER_LEAST_LIFE ? cell->life : MT_SCATTER_LEAST_LIFE;
+    return cell->life > MT_SCATTER_MIN_LIFE ? cell->life : MT_SCATTER_MIN_LIFE;
 }
 
 /* What is used of the model's rows and columns, in coarse units. */
@@ -127,7 +127,7 @@ enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_pla
         return MT_ERR_MEMORY;
     for (coarse = 1;; coarse++) {
         set_ranges(plan, coarse);
-        if (fill_cells(plan) <= MOST_CELLS && plan->columns <= most_columns &&
+        if (fill_cells(plan) <= MAX_CELLS && plan->columns <= most_columns &&
             plan->rows <= most_rows)
             return MT_OK;
     }
@@ -159,7 +159,7 @@ static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_pl
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     struct room room = {y + 8, drawing->width - MT_MARGIN, drawing->height - 10};
-    double least = LEAST_PLOT + BAND + AXIS_HEIGHT;
+    double least = MIN_PLOT + BAND + AXIS_HEIGHT;
 
     if (room.bottom - y - 34 - least >= 40)
         room.bottom = mt_frame_footnote(drawing, footnote(drawing, plan)) - 6;
@@ -191,11 +191,11 @@ static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_plan *
     double height = room.bottom - AXIS_HEIGHT - top;
     double rows_height;
 
-    if (mt_scatter_fill(drawing, plan, (uint32_t)(width / LEAST_CELL),
-                        (uint32_t)((height - END_GAP) / LEAST_CELL) - 1))
+    if (mt_scatter_fill(drawing, plan, (uint32_t)(width / MIN_CELL),
+                        (uint32_t)((height - END_GAP) / MIN_CELL) - 1))
         return MT_ERR_MEMORY;
-    plan->cell_width = fmin(floor(width / plan->columns), MOST_CELL_WIDE);
-    plan->cell_height = fmin(floor((height - END_GAP) / (plan->rows + 1)), MOST_CELL_HIGH);
+    plan->cell_width = fmin(floor(width / plan->columns), MAX_CELL_WIDE);
+    plan->cell_height = fmin(floor((height - END_GAP) / (plan->rows + 1)), MAX_CELL_HIGH);
     rows_height = plan->rows * plan->cell_height;
     plan->end_y = round(room.bottom - AXIS_HEIGHT - rows_height - END_GAP - plan->cell_height);
     plan->plot = (struct mt_box){left, plan->end_y + plan->cell_height + END_GAP,

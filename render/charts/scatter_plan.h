@@ -7,8 +7,8 @@
 #include "lifetimes_model.h"
 
 /* Column of sizes up to 512 B; row of lifetimes below 1 us. */
-#define MT_SCATTER_LEAST_SIZE (9 * MT_SIZES_PER_DOUBLING)
-#define MT_SCATTER_LEAST_LIFE (3 * MT_LIVES_PER_DECADE - 1)
+#define MT_SCATTER_MIN_SIZE (9 * MT_SIZES_PER_DOUBLING)
+#define MT_SCATTER_MIN_LIFE (3 * MT_LIVES_PER_DECADE - 1)
 
 /* One or several cells of the model: `coarse` columns and rows each. */
 struct mt_scatter_cell {

@@ -17,7 +17,7 @@ static double column_from(const struct mt_scatter_plan *plan, uint32_t column)
 {
     uint32_t first = (plan->first_column + column) * plan->coarse;
 
-    return first > MT_SCATTER_LEAST_SIZE ? mt_size_edge(first - 1) : 0;
+    return first > MT_SCATTER_MIN_SIZE ? mt_size_edge(first - 1) : 0;
 }
 
 static double column_to(const struct mt_scatter_plan *plan, uint32_t column)
@@ -31,7 +31,7 @@ static uint64_t row_from(const struct mt_scatter_plan *plan, uint32_t row)
 {
     uint32_t first = (plan->first_row + row) * plan->coarse;
 
-    return first > MT_SCATTER_LEAST_LIFE ? (uint64_t)ceil(mt_life_edge(first)) : 0;
+    return first > MT_SCATTER_MIN_LIFE ? (uint64_t)ceil(mt_life_edge(first)) : 0;
 }
 
 static uint64_t row_to(const struct mt_scatter_plan *plan, uint32_t row)

@@ -11,7 +11,7 @@
 #include "util.h"
 
 #define SIDE_WIDTH      258.0 /* of the legend beside a wide plot */
-#define LEAST_PLOT      140.0
+#define MIN_PLOT        140.0
 #define STANDARD_HEIGHT 680.0
 #define NEAR_LIMIT      1.6 /* limits up to so many times the maximum are drawn */
 
@@ -126,14 +126,14 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
 {
     double rows = rows_height(plan), bottom = drawing->height - 10, side, top;
 
-    if (bottom - y - 68 - rows - 24 >= LEAST_PLOT + 60) {
+    if (bottom - y - 68 - rows - 24 >= MIN_PLOT + 60) {
         bottom = mt_frame_footnote(drawing, footnote(drawing, plan)) - 2;
         plan->has_legend_row = true;
     }
     plan->side_bottom = bottom;
     bottom -= rows + (plan->has_legend_row ? 26 : 0);
     top = y;
-    if (bottom - y - 78 >= LEAST_PLOT)
+    if (bottom - y - 78 >= MIN_PLOT)
         top = is_of_driver(plan->report) ? draw_driver_tiles(drawing, plan->device, y)
                                          : draw_tiles(drawing, plan->device, y);
     plan->narrow = drawing->width < MT_NARROW_WIDTH;
@@ -148,11 +148,11 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
         plan->plot.width = drawing->width - MT_MARGIN - 8;
         plan->side_left = MT_MARGIN;
         plan->side_width = drawing->width - 2 * MT_MARGIN;
-        if (plan->plot.height - side - 12 >= LEAST_PLOT) {
+        if (plan->plot.height - side - 12 >= MIN_PLOT) {
             plan->plot.height -= side + 12;
         } else {
             plan->side_width = 0;
-            plan->has_role_row = plan->plot.height >= LEAST_PLOT;
+            plan->has_role_row = plan->plot.height >= MIN_PLOT;
             plan->plot.height -= plan->has_role_row ? 22 : 0;
         }
         plan->side_top = plan->side_bottom - side;

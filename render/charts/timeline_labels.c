@@ -9,9 +9,9 @@
 #include "units.h"
 #include "util.h"
 
-#define CHUNK        8.0 /* pixels of a curve that are one obstacle */
-#define LINE_HEIGHT  17.0
-#define MOST_COVERED 4000 /* cost of what the label of unused memory may cover */
+#define CHUNK       8.0 /* pixels of a curve that are one obstacle */
+#define LINE_HEIGHT 17.0
+#define MAX_COVERED 4000 /* cost of what the label of unused memory may cover */
 
 static double base_y(const struct mt_timeline_plan *plan)
 {
@@ -257,7 +257,7 @@ static bool find_unused_room(const struct mt_placer *placer, const struct chunk 
         if (j < count && low - high > best_room) {
             struct mt_box box = {chunks[i].x, (high + low - height) / 2, width, height};
 
-            if (mt_placer_cost(placer, &box) > MOST_COVERED)
+            if (mt_placer_cost(placer, &box) > MAX_COVERED)
                 continue;
             best_room = low - high;
             *best = box;

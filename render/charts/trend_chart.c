@@ -14,12 +14,12 @@
 #define SIDE_GAP        34.0
 #define STANDARD_HEIGHT 680.0
 #define NARROW_HEIGHT   600.0 /* without what goes under the plots */
-#define LEAST_PLOT      130.0
+#define MIN_PLOT        130.0
 #define AXIS_HEIGHT     44.0 /* numbers of the steps, and the word */
 #define PANEL_HEIGHT    104.0
 #define PANEL_GAP       40.0
 
-enum { MOST_BARS = 60, MOST_COLUMNS = 240 };
+enum { MAX_BARS = 60, MAX_COLUMNS = 240 };
 
 static const char *verdict_text(const struct mt_trend *trend)
 {
@@ -43,7 +43,7 @@ static const char *verdict_note(struct mt_drawing *drawing, const struct mt_tren
     case MT_TREND_STEADY:
         return mt_arena_printf(&drawing->arena, "%s steps", mt_format_count(number, trend->count));
     case MT_TREND_NOT_JUDGED:
-        return trend->count < MT_GROWTH_LEAST_STEPS ? "that takes 8 steps" : "too many blocks";
+        return trend->count < MT_GROWTH_MIN_STEPS ? "that takes 8 steps" : "too many blocks";
     case MT_TREND_TOO_SHORT: break;
     }
     return mt_arena_printf(&drawing->arena, "%u of 5", (unsigned)trend->count);
@@ -123,12 +123,12 @@ static struct mt_trend_column column_of(const struct mt_trend_plan *plan, uint32
 
 static void make_columns(struct mt_drawing *drawing, struct mt_trend_plan *plan)
 {
-    uint32_t steps = plan->trend.count, most = (uint32_t)fmax(plan->plot.width / 2, MOST_BARS);
+    uint32_t steps = plan->trend.count, most = (uint32_t)fmax(plan->plot.width / 2, MAX_BARS);
     uint32_t count = steps, i;
 
-    plan->is_grouped = steps > MOST_BARS;
+    plan->is_grouped = steps > MAX_BARS;
     if (plan->is_grouped)
-        count = (uint32_t)mt_min_u64(steps, mt_min_u64(most, MOST_COLUMNS));
+        count = (uint32_t)mt_min_u64(steps, mt_min_u64(most, MAX_COLUMNS));
     plan->columns = mt_arena_array(&drawing->arena, (size_t)count + 1, sizeof *plan->columns);
     if (!plan->columns) {
         drawing->failed = true;
@@ -212,9 +212,9 @@ static void place(struct mt_drawing *drawing, struct mt_trend_plan *plan, double
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     double bottom = drawing->height - 10, top = y, side;
 
-    if (bottom - y - 70 - AXIS_HEIGHT - 30 >= LEAST_PLOT + 50)
+    if (bottom - y - 70 - AXIS_HEIGHT - 30 >= MIN_PLOT + 50)
         bottom = mt_frame_footnote(drawing, footnote) - 6;
-    if (bottom - y - 78 - AXIS_HEIGHT >= LEAST_PLOT)
+    if (bottom - y - 78 - AXIS_HEIGHT >= MIN_PLOT)
         top = draw_tiles(drawing, plan, y);
     plan->side_bottom = bottom;
     plan->side_width = narrow ? drawing->width - 2 * MT_MARGIN : SIDE_WIDTH;
@@ -223,7 +223,7 @@ static void place(struct mt_drawing *drawing, struct mt_trend_plan *plan, double
     if (narrow) {
         side = mt_trend_side_height(drawing, plan, plan->side_width);
         plan->side_y = bottom - side + 18;
-        if (plan->side_y - 34 - top - 24 - AXIS_HEIGHT >= LEAST_PLOT)
+        if (plan->side_y - 34 - top - 24 - AXIS_HEIGHT >= MIN_PLOT)
             bottom = plan->side_y - 34;
         else
             plan->side_width = 0;
@@ -231,7 +231,7 @@ static void place(struct mt_drawing *drawing, struct mt_trend_plan *plan, double
     top += 22;
     plan->plot = (struct mt_box){0, top, 0, bottom - AXIS_HEIGHT - top};
     plan->plot.width = narrow ? drawing->width - MT_MARGIN : plan->side_x - SIDE_GAP;
-    if (wants_panel(plan) && plan->plot.height - PANEL_HEIGHT - PANEL_GAP >= LEAST_PLOT) {
+    if (wants_panel(plan) && plan->plot.height - PANEL_HEIGHT - PANEL_GAP >= MIN_PLOT) {
         plan->plot.height -= PANEL_HEIGHT + PANEL_GAP;
         plan->level =
             (struct mt_box){0, plan->plot.y + plan->plot.height + PANEL_GAP, 0, PANEL_HEIGHT};
@@ -267,7 +267,7 @@ static void draw(struct mt_drawing *drawing, struct mt_trend_plan *plan, const c
 
 bool mt_trend_called_for(const struct mt_report *report, const struct mt_device_report *device)
 {
-    return device && device->step_count - mt_first_step(report, device) >= MT_TREND_LEAST_STEPS;
+    return device && device->step_count - mt_first_step(report, device) >= MT_TREND_MIN_STEPS;
 }
 
 enum mt_status mt_trend_draw(const struct mt_report *report, const struct mt_device_report *device,

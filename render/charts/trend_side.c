@@ -13,19 +13,19 @@
 #define TEXT_PITCH 17.0
 #define PART_GAP   6.0 /* between paragraphs */
 
-enum { MOST_TEXTS = 12 };
+enum { MAX_TEXTS = 12 };
 
 /* What is said, from top to bottom. */
 struct words {
     const char *head;
-    const char *texts[MOST_TEXTS];
+    const char *texts[MAX_TEXTS];
     uint32_t count;
     const char *advice; /* the last of them, or NULL */
 };
 
 static void add(struct words *words, const char *text)
 {
-    if (text && words->count < MOST_TEXTS)
+    if (text && words->count < MAX_TEXTS)
         words->texts[words->count++] = text;
 }
 
@@ -75,7 +75,7 @@ static struct words words_of(struct mt_drawing *drawing, const struct mt_trend *
     case MT_TREND_STEADY: tell_steady(drawing, trend, &words); break;
     case MT_TREND_NOT_JUDGED:
         words.head = "Whether this goes on is not known.";
-        add(&words, trend->count < MT_GROWTH_LEAST_STEPS
+        add(&words, trend->count < MT_GROWTH_MIN_STEPS
                         ? "What steps leave behind is looked at from 8 steps on: two of warm-up, "
                           "and of the last two it is not known yet."
                         : "More blocks outlive their steps than can be told apart.");

@@ -10,7 +10,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { MOST_ROWS = 200, MOST_NAMES = 60, NAME_BYTES = 240 };
+enum { MAX_ROWS = 200, MAX_NAMES = 60, NAME_BYTES = 240 };
 
 /* ---- cells --------------------------------------------------------------- */
 
@@ -174,7 +174,7 @@ void mt_add_live_table(struct mt_buf *out, const struct mt_report *report,
 {
     static const char *const titles[] = {"#bytes",  "#share", "#blocks", "role",
                                          "born in", "site",   NULL};
-    uint32_t shown = device->peak_site_count < MOST_ROWS ? device->peak_site_count : MOST_ROWS;
+    uint32_t shown = device->peak_site_count < MAX_ROWS ? device->peak_site_count : MAX_ROWS;
 
     (void)report;
     begin(out, "live", "live", device, titles);
@@ -192,19 +192,19 @@ static int by_size(const void *a, const void *b)
     return x < y ? 1 : -(x > y);
 }
 
-/* Peak from which on a step is among the MOST_ROWS largest. */
+/* Peak from which on a step is among the MAX_ROWS largest. */
 static uint64_t least_peak(const struct mt_device_report *device)
 {
     uint64_t *peaks, least = 0;
 
-    if (device->step_count <= MOST_ROWS)
+    if (device->step_count <= MAX_ROWS)
         return 0;
     peaks = malloc(device->step_count * sizeof *peaks);
     for (uint32_t i = 0; peaks && i < device->step_count; i++)
         peaks[i] = device->steps[i].peak.allocated;
     if (peaks) {
         qsort(peaks, device->step_count, sizeof *peaks, by_size);
-        least = peaks[MOST_ROWS - 1];
+        least = peaks[MAX_ROWS - 1];
     }
     free(peaks);
     return least;
@@ -239,7 +239,7 @@ void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
         return;
     mt_buf_add_text(out, "<h3>Steps</h3>\n");
     begin(out, "sortable", "steps", device, titles);
-    for (uint32_t i = 0; i < device->step_count && shown < MOST_ROWS; i++) {
+    for (uint32_t i = 0; i < device->step_count && shown < MAX_ROWS; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
         if (step->peak.allocated < least || !mt_report_covers(report, device, step->end_event))
@@ -293,7 +293,7 @@ void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
     static const char *const titles[] = {
         "phase",        "#instances", "#highest peak", "#most left",
         "#allocations", "#frees",     "#time",         NULL};
-    struct phase_sum sums[MOST_NAMES] = {{0}};
+    struct phase_sum sums[MAX_NAMES] = {{0}};
     struct mt_strings names = {0};
     uint64_t omitted = 0;
 
@@ -306,17 +306,17 @@ void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
             continue;
         if (mt_strings_intern(&names, phase->name, strlen(phase->name), &id))
             out->failed = true;
-        else if (id < MOST_NAMES)
+        else if (id < MAX_NAMES)
             add_phase(&sums[id], phase, &device->phase_uses[i]);
         else
-            omitted = names.count - MOST_NAMES;
+            omitted = names.count - MAX_NAMES;
         if (out->failed)
             break;
     }
     if (names.count) {
         mt_buf_add_text(out, "<h3>Phases</h3>\n");
         begin(out, "sortable", "phases", device, titles);
-        for (uint32_t i = 0; i < names.count && i < MOST_NAMES; i++)
+        for (uint32_t i = 0; i < names.count && i < MAX_NAMES; i++)
             phase_row(out, names.texts[i], &sums[i]);
         end(out, omitted);
     }
@@ -330,7 +330,7 @@ void mt_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
 {
     static const char *const titles[] = {
         "#at", "during", "#wanted", "#device free", "#allocated then", "#reserved then", "", NULL};
-    uint32_t shown = device->oom_count < MOST_ROWS ? device->oom_count : MOST_ROWS;
+    uint32_t shown = device->oom_count < MAX_ROWS ? device->oom_count : MAX_ROWS;
 
     if (!device->oom_count)
         return;

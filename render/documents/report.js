@@ -13,7 +13,7 @@
 
 const data = JSON.parse(document.getElementById('mt-data').textContent);
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
-const LEAST_SHARE = 0.0005; // of the width: narrower cells are counted, not drawn
+const MIN_SHARE = 0.0005; // of the width: narrower cells are counted, not drawn
 const ROW_HEIGHT = 24;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
@@ -428,7 +428,7 @@ class Explorer {
       const parent = waiting.pop();
       let left = parent.offset;
       for (const child of this.tree.children.get(parent.node) || []) {
-        if (child.bytes / shown < LEAST_SHARE) {
+        if (child.bytes / shown < MIN_SHARE) {
           this.narrow.cells++;
           this.narrow.bytes += child.bytes;
         } else {

@@ -21,12 +21,12 @@
 #include "verdict.h"
 
 enum {
-    DATA_BYTES = 400000,      /* of the history of all devices */
-    LEAST_DATA_BYTES = 60000, /* of one: what is much less is of no use */
+    DATA_BYTES = 400000,    /* of the history of all devices */
+    MIN_DATA_BYTES = 60000, /* of one: what is much less is of no use */
     ANSWER_BYTES = 60000,
     END_BYTES = 16000, /* kept free for what names what is missing */
-    MOST_FINDINGS = 24,
-    MOST_RULES = 64
+    MAX_FINDINGS = 24,
+    MAX_RULES = 64
 };
 
 struct writer {
@@ -107,12 +107,12 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
     mt_buf_add_text(out, "<div class=\"scroll\"><table class=\"sortable\" id=\"rules\"><thead><tr>"
                          "<th>rule</th><th>state</th><th>measured</th><th>who</th><th>try</th>"
                          "</tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < gates->count && i < MOST_RULES; i++)
+    for (size_t i = 0; i < gates->count && i < MAX_RULES; i++)
         add_rule(out, &gates->results[i]);
     mt_buf_add_text(out, "</tbody></table></div>\n");
-    if (gates->count > MOST_RULES)
+    if (gates->count > MAX_RULES)
         mt_buf_printf(out, "<p class=\"omitted\">%zu rules omitted</p>\n",
-                      gates->count - MOST_RULES);
+                      gates->count - MAX_RULES);
 }
 
 /* ---- findings ------------------------------------------------------------ */
@@ -159,12 +159,12 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
     count = 0;
     for (uint32_t i = 0; i < report->device_count; i++)
         for (uint32_t j = 0; j < report->devices[i].finding_count; j++)
-            if (count++ < MOST_FINDINGS)
+            if (count++ < MAX_FINDINGS)
                 add_finding(out, report, &report->devices[i], &report->devices[i].findings[j]);
     mt_buf_add_text(out, "</ul>\n");
-    if (count > MOST_FINDINGS)
+    if (count > MAX_FINDINGS)
         mt_buf_printf(out, "<p class=\"omitted\">%u more: report.json has them</p>\n",
-                      (unsigned)(count - MOST_FINDINGS));
+                      (unsigned)(count - MAX_FINDINGS));
 }
 
 /* ---- charts -------------------------------------------------------------- */
@@ -265,7 +265,7 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
                         struct mt_buf *out)
 {
     struct mt_buf history = {0};
-    size_t share = mt_max_u64(writer->data_left / writer->devices_left, LEAST_DATA_BYTES);
+    size_t share = mt_max_u64(writer->data_left / writer->devices_left, MIN_DATA_BYTES);
 
     if (writer->status || !device->history || !device->timeline)
         return;

@@ -12,9 +12,9 @@
 enum {
     NAME_COLUMNS = 120,
     TEXT_COLUMNS = 700, /* of a sentence */
-    MOST_ROWS = 64,     /* of gates */
-    MOST_SITES = 10,
-    MOST_FINDINGS = 5,
+    MAX_ROWS = 64,      /* of gates */
+    MAX_SITES = 10,
+    MAX_FINDINGS = 5,
     LINE_COLUMNS = 48, /* of memory over time */
     END_BYTES = 2000   /* kept free for what stands last */
 };
@@ -157,7 +157,7 @@ static void add_gates(struct page *page, const struct mt_gates *gates)
     for (size_t i = 0; i < gates->count; i++) {
         const struct mt_gate_result *result = &gates->results[i];
 
-        if (i >= MOST_ROWS) {
+        if (i >= MAX_ROWS) {
             page->omitted += gates->count - i;
             break;
         }
@@ -214,7 +214,7 @@ static void add_why(struct page *page, const struct mt_gates *gates)
 
 static void add_findings(struct page *page, const struct mt_device_report *device)
 {
-    for (uint32_t i = 0; i < device->finding_count && i < MOST_FINDINGS; i++) {
+    for (uint32_t i = 0; i < device->finding_count && i < MAX_FINDINGS; i++) {
         const struct mt_finding *finding = &device->findings[i];
 
         mt_buf_add_text(&page->row, "- ");
@@ -230,7 +230,7 @@ static void add_findings(struct page *page, const struct mt_device_report *devic
 
 static void add_sites(struct page *page, const struct mt_device_report *device)
 {
-    uint32_t shown = device->peak_site_count < MOST_SITES ? device->peak_site_count : MOST_SITES;
+    uint32_t shown = device->peak_site_count < MAX_SITES ? device->peak_site_count : MAX_SITES;
     char text[MT_UNITS_TEXT];
 
     if (!shown)

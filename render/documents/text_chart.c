@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#define CELL_UNITS   8u
-#define MOST_COLUMNS 512u
-#define MOST_ROWS    64u
+#define CELL_UNITS  8u
+#define MAX_COLUMNS 512u
+#define MAX_ROWS    64u
 
 /* ---- signs ------------------------------------------------------------------- */
 
@@ -38,9 +38,9 @@ struct plot {
     const struct mt_text_chart *chart;
     const struct signs *signs;
     bool by_event;
-    struct column columns[MOST_COLUMNS];
-    const char *axis[MOST_COLUMNS]; /* signs on the axis */
-    uint32_t count, peak;           /* column of the peak */
+    struct column columns[MAX_COLUMNS];
+    const char *axis[MAX_COLUMNS]; /* signs on the axis */
+    uint32_t count, peak;          /* column of the peak */
     uint32_t oom_marks;
     bool oom_at_peak;
     uint64_t top; /* bytes at the upper edge */
@@ -55,8 +55,8 @@ static uint32_t fill_columns(const struct mt_timeline *timeline, bool by_event, 
     const struct mt_bin *bins = by_event ? timeline->event_bins : timeline->time_bins;
     uint32_t count = wanted < timeline->bin_count ? wanted : timeline->bin_count;
 
-    if (count > MOST_COLUMNS)
-        count = MOST_COLUMNS;
+    if (count > MAX_COLUMNS)
+        count = MAX_COLUMNS;
     memset(columns, 0, count * sizeof *columns);
     for (uint32_t i = 0; i < timeline->bin_count; i++) {
         struct column *column = &columns[(uint64_t)i * count / timeline->bin_count];
@@ -132,8 +132,8 @@ static bool make_plot(struct plot *plot)
     uint32_t columns = plot->chart->columns, labels;
 
     plot->top = mt_max_u64(plot->device->allocated_peak.bytes, plot->device->reserved_peak.bytes);
-    if (!timeline || !timeline->bin_count || !plot->top || columns < MT_TEXT_CHART_LEAST ||
-        !plot->chart->rows || plot->chart->rows > MOST_ROWS)
+    if (!timeline || !timeline->bin_count || !plot->top || columns < MT_TEXT_CHART_MIN ||
+        !plot->chart->rows || plot->chart->rows > MAX_ROWS)
         return false;
     mt_format_bytes(plot->label, plot->top);
     labels = (uint32_t)strlen(plot->label) + 5;
@@ -368,7 +368,7 @@ void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
 void mt_add_sparkline(struct mt_buf *out, const struct mt_device_report *device, unsigned columns)
 {
     const struct mt_timeline *timeline = device->timeline;
-    struct column line[MOST_COLUMNS];
+    struct column line[MAX_COLUMNS];
     uint32_t count;
 
     if (!timeline || !timeline->bin_count || !device->allocated_peak.bytes)

@@ -7,13 +7,13 @@
 #include "report.h"
 
 struct mt_text_chart {
-    unsigned columns; /* of a line, at least MT_TEXT_CHART_LEAST */
+    unsigned columns; /* of a line, at least MT_TEXT_CHART_MIN */
     unsigned rows;    /* of the plot, at least 1 */
     bool unicode;     /* else ASCII alone */
     /* What a terminal is told before and after: "" = no colours. */
     const char *allocated, *reserved, *mark, *reset;
 };
-#define MT_TEXT_CHART_LEAST 40
+#define MT_TEXT_CHART_MIN 40
 
 /* Lines of the chart beside its rows, at most. */
 #define MT_TEXT_CHART_EXTRA 3

@@ -20,7 +20,7 @@ import time
 import bombs
 
 LIMIT_S = 60
-SUSPECT, LEAST_S = 1.3, 0.5
+SUSPECT, MIN_S = 1.3, 0.5
 
 
 def run(words, out):
@@ -100,7 +100,7 @@ def describe(name, things, input_bytes, results):
         growth = exponent(max(runs[0][0], 0.01), max(last[0], 0.01), ratio)
         bytes_growth = exponent(runs[0][2], last[2], ratio)
         memory_growth = exponent(runs[0][1], last[1], ratio)
-        bad = (growth > SUSPECT or memory_growth > SUSPECT) and last[0] > LEAST_S or bytes_growth > SUSPECT
+        bad = (growth > SUSPECT or memory_growth > SUSPECT) and last[0] > MIN_S or bytes_growth > SUSPECT
         bad = bad or last[3] not in (0, 1, 2, 3)
         print(f"| {name} | {things:,} | {input_bytes:,} | {command} | {last[0]:.2f} s, n^{growth:.1f} "
               f"| {last[1] / 2**20:,.0f} MiB, {last[1] / input_bytes:,.0f}x, n^{memory_growth:.1f} "

@@ -9,8 +9,8 @@
 #include "trace.h"
 #include "util.h"
 
-#define BASE_ADDR   UINT64_C(0x100000000)
-#define MOST_PHASES ((1u << 17) - 1) /* with 16 devices, all that an analysis follows */
+#define BASE_ADDR  UINT64_C(0x100000000)
+#define MAX_PHASES ((1u << 17) - 1) /* with 16 devices, all that an analysis follows */
 
 struct bomb {
     struct mt_symbols symbols;
@@ -328,12 +328,12 @@ static void devices(struct bomb *bomb, uint64_t i)
     add(bomb, event);
 }
 
-/* MOST_PHASES phases, then one block for each device. */
+/* MAX_PHASES phases, then one block for each device. */
 static void crowded(struct bomb *bomb, uint64_t i)
 {
     uint32_t name = text_id(bomb, "p", 0);
 
-    for (uint32_t k = 0; !i && k < MOST_PHASES; k++) {
+    for (uint32_t k = 0; !i && k < MAX_PHASES; k++) {
         push(bomb, name);
         pop(bomb, name);
     }

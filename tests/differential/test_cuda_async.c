@@ -17,7 +17,7 @@
 #include "policy_bench.h"
 #include "util.h"
 
-enum { ROWS = 10623, MOST_IDS = 4096, TEXT = 1 << 18 };
+enum { ROWS = 10623, MAX_IDS = 4096, TEXT = 1 << 18 };
 
 static char *text;
 
@@ -37,7 +37,7 @@ static int unload(void **unused)
 
 struct against_driver {
     struct policy_bench bench;
-    struct mt_policy_block blocks[MOST_IDS];
+    struct mt_policy_block blocks[MAX_IDS];
     uint64_t base; /* of our addresses */
     bool is_open;
     uint64_t programs, requests, refusals, rows, wrong_addresses, wrong_reserved;
@@ -60,7 +60,7 @@ static void take(struct against_driver *run, char *next)
     uint64_t id = number(&next), bytes = number(&next), stream = number(&next);
     struct mt_policy_block *block;
 
-    assert_true(id < MOST_IDS);
+    assert_true(id < MAX_IDS);
     block = &run->blocks[id];
     assert_int_equal(policy_bench_take(&run->bench, bytes, (uint32_t)stream, block), MT_OK);
     run->base = run->base ? run->base : block->addr; /* the driver's first is 0 */
@@ -86,7 +86,7 @@ static void give(struct against_driver *run, char *next)
 {
     uint64_t id = number(&next);
 
-    assert_true(id < MOST_IDS);
+    assert_true(id < MAX_IDS);
     policy_bench_give(&run->bench, &run->blocks[id]);
     compare_reserved(run, next);
 }

@@ -17,7 +17,7 @@
 #include "line_table.h"
 #include "util.h"
 
-enum { TEXT = 1 << 20, MOST_LINES = 64 };
+enum { TEXT = 1 << 20, MAX_LINES = 64 };
 
 /* What memlab says of a line: sums over its calls, or the largest, or the last. */
 struct truth {
@@ -27,7 +27,7 @@ struct truth {
     int64_t growth;
 };
 
-static struct truth truths[MOST_LINES];
+static struct truth truths[MAX_LINES];
 static size_t truth_count;
 static json_t *records;
 
@@ -71,7 +71,7 @@ static struct truth *truth_of(const char *function, uint32_t line)
     for (i = 0; i < truth_count; i++)
         if (truths[i].line == line && !strcmp(truths[i].function, function))
             return &truths[i];
-    assert_true(truth_count < MOST_LINES);
+    assert_true(truth_count < MAX_LINES);
     truths[truth_count].function = function;
     truths[truth_count].line = line;
     return &truths[truth_count++];

@@ -17,7 +17,7 @@
 #include "units.h"
 #include "util.h"
 
-#define MOST_SVG_BYTES (250 * 1024) /* of blocks, which has hundreds of shapes */
+#define MAX_SVG_BYTES (250 * 1024) /* of blocks, which has hundreds of shapes */
 
 static const struct mt_chart_options sizes[] = {
     {.width = 0}, {.width = 830}, {.event_axis = true}, {.width = 830, .height = 500}};
@@ -50,7 +50,7 @@ static void check_svg(const struct mt_drawing *drawing, const char *what)
 
     assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &once, NULL), MT_OK);
     assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &again, NULL), MT_OK);
-    if (once.length > MOST_SVG_BYTES)
+    if (once.length > MAX_SVG_BYTES)
         fail_msg("%s: %zu bytes of SVG", what, once.length);
     assert_string_equal(once.data, again.data);
     mt_buf_release(&once);

@@ -19,16 +19,16 @@
 #include "units.h"
 #include "util.h"
 
-#define MOST_SVG_BYTES (150 * 1024)
+#define MAX_SVG_BYTES (150 * 1024)
 
 static const struct mt_chart_options sizes[] = {
     {.width = 0}, {.width = 830}, {.width = 830, .height = 500}, {.width = 500, .height = 330}};
 
 /* ---- captures -------------------------------------------------------------------- */
 
-enum { MOST_CAPTURES = 100 };
+enum { MAX_CAPTURES = 100 };
 
-static char names[MOST_CAPTURES][80];
+static char names[MAX_CAPTURES][80];
 static size_t name_count;
 
 static int by_name(const void *a, const void *b)
@@ -42,7 +42,7 @@ static int list_captures(void **unused)
     struct dirent *entry;
 
     (void)unused;
-    while (entries && (entry = readdir(entries)) && name_count < MOST_CAPTURES) {
+    while (entries && (entry = readdir(entries)) && name_count < MAX_CAPTURES) {
         char *ending = strstr(entry->d_name, ".pickle.zst");
 
         if (ending)
@@ -92,7 +92,7 @@ static void check_drawing(const struct mt_drawing *drawing, const char *name)
     if (fault)
         fail_msg("%s, %d wide: %s", name, (int)drawing->width, fault);
     assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
-    if (svg.length > MOST_SVG_BYTES || strstr(svg.data, "nan") || strstr(svg.data, "inf,"))
+    if (svg.length > MAX_SVG_BYTES || strstr(svg.data, "nan") || strstr(svg.data, "inf,"))
         fail_msg("%s: %zu bytes of SVG", name, svg.length);
     mt_buf_release(&svg);
 }

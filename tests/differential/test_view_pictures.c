@@ -19,7 +19,7 @@
 #include "units.h"
 #include "util.h"
 
-#define MOST_SVG_BYTES (150 * 1024)
+#define MAX_SVG_BYTES (150 * 1024)
 
 struct view {
     struct mt_question question;
@@ -57,7 +57,7 @@ static void draw(const struct mt_chart *chart, const struct mt_report *report,
     if (fault)
         fail_msg("%s of %s%s: %s", chart->name, capture, narrow ? ", narrow" : "", fault);
     assert_int_equal(mt_svg_write(drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
-    if (svg.length > MOST_SVG_BYTES)
+    if (svg.length > MAX_SVG_BYTES)
         fail_msg("%s of %s: %zu bytes of SVG", chart->name, capture, svg.length);
     mt_buf_release(&svg);
 }

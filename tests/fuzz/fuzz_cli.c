@@ -8,7 +8,7 @@
 #include "silence.h"
 #include "util.h"
 
-enum { MOST_WORDS = 16, WORD_BYTES = 128 };
+enum { MAX_WORDS = 16, WORD_BYTES = 128 };
 
 /* F is the input, OUT begins a path in a folder for results. */
 static const char *const lines[] = {
@@ -50,8 +50,8 @@ static const char *const lines[] = {
 };
 
 struct words {
-    char text[MOST_WORDS][WORD_BYTES];
-    char *argv[MOST_WORDS + 1];
+    char text[MAX_WORDS][WORD_BYTES];
+    char *argv[MAX_WORDS + 1];
     int argc;
 };
 
@@ -59,7 +59,7 @@ static void add_word(struct words *words, const char *word, size_t length, const
 {
     char *to = words->text[words->argc];
 
-    FUZZ_CHECK(words->argc < MOST_WORDS);
+    FUZZ_CHECK(words->argc < MAX_WORDS);
     if (length == 1 && *word == 'F')
         snprintf(to, WORD_BYTES, "%s", input);
     else if (length >= 3 && !memcmp(word, "OUT", 3))

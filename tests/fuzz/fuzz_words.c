@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "silence.h"
 
-enum { MOST_WORDS = 40 };
+enum { MAX_WORDS = 40 };
 
 static int run(const struct mt_command *command, int argc, char **argv)
 {
@@ -32,11 +32,11 @@ static int run(const struct mt_command *command, int argc, char **argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct mt_command command = {"try", "A [B [C]]", "tries", "", run};
-    char *text = fuzz_text(data, size), *at = text, *words[MOST_WORDS + 2], name[] = "try";
+    char *text = fuzz_text(data, size), *at = text, *words[MAX_WORDS + 2], name[] = "try";
     int count = 0;
 
     words[count++] = name;
-    while (*at && count < MOST_WORDS) {
+    while (*at && count < MAX_WORDS) {
         words[count++] = at;
         at += strcspn(at, "\n");
         if (*at)

@@ -6,7 +6,7 @@
 #include "mutate_file.h"
 #include "pickle_opcodes.h"
 
-enum { MOST_OPCODES = 4096, MOST_ARGUMENT = 256 };
+enum { MAX_OPCODES = 4096, MAX_ARGUMENT = 256 };
 
 struct opcode {
     uint32_t at, bytes; /* with its argument */
@@ -88,7 +88,7 @@ static size_t split(const uint8_t *data, size_t size, struct opcode *opcodes)
 {
     size_t count = 0, at;
 
-    for (at = 0; at < size && count < MOST_OPCODES; at += opcodes[count++].bytes)
+    for (at = 0; at < size && count < MAX_OPCODES; at += opcodes[count++].bytes)
         opcodes[count] = opcode_at(data, size, at);
     return count;
 }
@@ -120,15 +120,15 @@ static size_t any_opcode(struct mutate_dice *dice, uint8_t out[10])
 static size_t change_argument(struct mutate_text *text, const struct opcode *opcode,
                               struct mutate_dice *dice)
 {
-    uint8_t bytes[1 + 8 + MOST_ARGUMENT];
+    uint8_t bytes[1 + 8 + MAX_ARGUMENT];
     size_t head = 1u + opcode->width, length = opcode->bytes - head;
     uint64_t number = mutate_number(dice);
 
-    if (opcode->bytes <= head || length > MOST_ARGUMENT / 2)
+    if (opcode->bytes <= head || length > MAX_ARGUMENT / 2)
         return text->size;
     memcpy(bytes, text->data + opcode->at, opcode->bytes);
     if (opcode->width) {
-        length = LLVMFuzzerMutate(bytes + head, length, MOST_ARGUMENT - (opcode->width == 1));
+        length = LLVMFuzzerMutate(bytes + head, length, MAX_ARGUMENT - (opcode->width == 1));
         for (unsigned i = 0; i < opcode->width; i++)
             bytes[1 + i] = i < 4 ? (uint8_t)(length >> (8 * i)) : 0;
     } else if (fixed_bytes(bytes[0])) {
@@ -139,7 +139,7 @@ static size_t change_argument(struct mutate_text *text, const struct opcode *opc
             bytes[head] = (uint8_t)mutate_below(dice, 64);
         }
     } else {
-        length = LLVMFuzzerMutate(bytes + head, length - 1, MOST_ARGUMENT - 1);
+        length = LLVMFuzzerMutate(bytes + head, length - 1, MAX_ARGUMENT - 1);
         bytes[head + length++] = '\n';
     }
     return mutate_replace(text, opcode->at, opcode->bytes, bytes, head + length);
@@ -172,7 +172,7 @@ static size_t mutate_opcodes(struct mutate_text *text, const struct opcode *opco
 
 size_t mutate_pickle(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    static struct opcode opcodes[MOST_OPCODES];
+    static struct opcode opcodes[MAX_OPCODES];
     struct mutate_dice dice = {seed};
     struct mutate_text text = {data, size, max_size};
     size_t count = split(data, size, opcodes);
@@ -190,7 +190,7 @@ size_t mutate_pickle(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 size_t mutate_cross_pickles(const struct mutate_crossing *crossing, uint8_t *out, size_t room,
                             unsigned seed)
 {
-    static struct opcode first[MOST_OPCODES], second[MOST_OPCODES];
+    static struct opcode first[MAX_OPCODES], second[MAX_OPCODES];
     size_t count1 = split(crossing->one, crossing->one_size, first);
     size_t count2 = split(crossing->other, crossing->other_size, second), at, from, end;
     struct mutate_text text = {out, crossing->one_size, room};

@@ -10,7 +10,7 @@
 #include "container.h"
 #include "util.h"
 
-enum { MOST_FRAMES = 16, MOST_RAW = 1 << 16 };
+enum { MAX_FRAMES = 16, MAX_RAW = 1 << 16 };
 
 struct part {
     bool is_block; /* else a skippable frame as it is: the header */
@@ -19,7 +19,7 @@ struct part {
 };
 
 struct trace {
-    struct part parts[MOST_FRAMES];
+    struct part parts[MAX_FRAMES];
     size_t count;
 };
 
@@ -29,7 +29,7 @@ static bool add_part(struct trace *trace, bool is_block, const void *bytes, size
 {
     struct part *part = &trace->parts[trace->count];
 
-    if (trace->count == MOST_FRAMES)
+    if (trace->count == MAX_FRAMES)
         return false;
     *part = (struct part){is_block, malloc(size ? size : 1), size, 0};
     if (!part->bytes)
@@ -41,7 +41,7 @@ static bool add_part(struct trace *trace, bool is_block, const void *bytes, size
 
 static bool add_block(struct trace *trace, const uint8_t *frame, size_t size)
 {
-    static uint8_t raw[MOST_RAW];
+    static uint8_t raw[MAX_RAW];
     size_t length = ZSTD_decompress(raw, sizeof raw, frame, size);
 
     return !ZSTD_isError(length) && add_part(trace, true, raw, length);
@@ -150,7 +150,7 @@ static bool put_in_order(struct mt_index_entry *entry, const struct mt_index_ent
 
 static void put_together(struct trace *trace, bool with_index, struct mt_buf *out)
 {
-    struct mt_index_entry entries[MOST_FRAMES];
+    struct mt_index_entry entries[MAX_FRAMES];
     size_t count = 0, header_bytes = 0, at;
     bool in_order = true;
 
@@ -220,7 +220,7 @@ static bool decode(struct events *events, const struct trace *trace, const struc
     const char *reason;
 
     memset(events, 0, sizeof *events);
-    mt_ids_init(&events->ids, MOST_RAW);
+    mt_ids_init(&events->ids, MAX_RAW);
     events->decoder = mt_decoder_new();
     if (!events->decoder || mt_symbols_init(&events->symbols) != MT_OK)
         return false;

@@ -8,11 +8,11 @@
 #include "source.h"
 #include "util.h"
 
-enum { MOST_EVENTS = 700, MOST_LIVE = 64 };
+enum { MAX_EVENTS = 700, MAX_LIVE = 64 };
 
 struct fake {
     struct mt_source source;
-    struct mt_event events[MOST_EVENTS];
+    struct mt_event events[MAX_EVENTS];
     size_t count, next;
 };
 
@@ -143,7 +143,7 @@ static void spread_over_heaps(struct mt_event *event, uint64_t next[COUNTED_HEAP
 /* Tame: every free has its allocation, devices are few. Wild: anything. */
 static void make(struct fake *fake, bool wild, bool middle, bool heaps)
 {
-    struct live live[MOST_LIVE];
+    struct live live[MAX_LIVE];
     size_t live_count = 0;
     uint64_t t_ns = 1000000, next_addr = 0x7f0000000000, next[COUNTED_HEAPS] = {0};
 
@@ -157,7 +157,7 @@ static void make(struct fake *fake, bool wild, bool middle, bool heaps)
     fake->source.header.has_free_requested = true;
     fake->source.header.has_free_completed = true;
     fake->source.header.starts_in_middle = middle;
-    fake->count = below(MOST_EVENTS);
+    fake->count = below(MAX_EVENTS);
     for (size_t i = 0; i < fake->count; i++) {
         struct mt_event *event = &fake->events[i];
         size_t at = live_count ? (size_t)below(live_count) : 0;
@@ -177,7 +177,7 @@ static void make(struct fake *fake, bool wild, bool middle, bool heaps)
             event->addr = next_addr + 512 * below(200);
         if (wild && heaps)
             event->heap = (uint16_t)below(WILD_HEAPS);
-        if (!wild && event->kind == MT_EVENT_ALLOC && live_count < MOST_LIVE) {
+        if (!wild && event->kind == MT_EVENT_ALLOC && live_count < MAX_LIVE) {
             event->addr = next_addr;
             next_addr += (event->size_bytes + 511) / 512 * 512;
             event->aux_bytes = (event->size_bytes + 511) / 512 * 512;

@@ -33,7 +33,7 @@ static const char *const twin_names[TWIN_HEAPS] = {
     "driver",        "driver:async", "driver:managed",  "driver:array", "driver:virtual",
     "driver:mapped", "driver:host",  "driver:imported", "user"};
 
-enum { TWIN_DEVICES = 2, TWIN_MOST_LIVE = 256 };
+enum { TWIN_DEVICES = 2, TWIN_MAX_LIVE = 256 };
 
 struct twin_block {
     uint64_t addr, bytes;
@@ -58,7 +58,7 @@ struct twin {
     uint16_t heaps[TWIN_HEAPS];
     bool names_memory; /* mappings tell which memory they show */
     uint64_t seed, next_addr, next_seq;
-    struct twin_block live[TWIN_MOST_LIVE];
+    struct twin_block live[TWIN_MAX_LIVE];
     size_t live_count;
     struct twin_truth truth[TWIN_DEVICES];
 };
@@ -147,7 +147,7 @@ static inline void twin_outside(struct twin *twin, const struct mt_event *beside
     struct twin_block block = {.heap = heap, .bytes = bytes, .device = beside->device};
     bool may_overlap = heap == TWIN_ARRAY || heap > TWIN_MAPPED;
 
-    if (heap == TWIN_MAPPED || twin->live_count == TWIN_MOST_LIVE)
+    if (heap == TWIN_MAPPED || twin->live_count == TWIN_MAX_LIVE)
         return;
     twin->next_addr += 8 * MT_MIB;
     block.addr = may_overlap && beside->addr ? beside->addr : twin->next_addr;

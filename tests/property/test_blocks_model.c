@@ -16,8 +16,8 @@
 #include "timeline_model.h"
 #include "util.h"
 
-#define MOST_BLOCKS 1500
-#define MOST_EVENTS 4096
+#define MAX_BLOCKS 1500
+#define MAX_EVENTS 4096
 
 struct life {
     struct mt_block_life life;
@@ -26,9 +26,9 @@ struct life {
 };
 
 struct history {
-    struct life blocks[MOST_BLOCKS];
-    uint32_t block_count, live[MOST_BLOCKS], live_count;
-    uint64_t t_ns[MOST_EVENTS], level[MOST_EVENTS]; /* after event number i */
+    struct life blocks[MAX_BLOCKS];
+    uint32_t block_count, live[MAX_BLOCKS], live_count;
+    uint64_t t_ns[MAX_EVENTS], level[MAX_EVENTS]; /* after event number i */
     uint32_t event_count;
 };
 
@@ -42,11 +42,11 @@ static uint64_t dice(uint64_t below)
 
 static void one_event(struct history *history, uint32_t event)
 {
-    bool takes = !history->live_count || (history->block_count < MOST_BLOCKS && dice(9) < 5);
+    bool takes = !history->live_count || (history->block_count < MAX_BLOCKS && dice(9) < 5);
     uint64_t level = event ? history->level[event - 1] : 0;
 
     history->t_ns[event] = (event ? history->t_ns[event - 1] : 1000) + dice(6) * dice(40);
-    if (takes && history->block_count < MOST_BLOCKS) {
+    if (takes && history->block_count < MAX_BLOCKS) {
         struct life *block = &history->blocks[history->block_count];
 
         *block = (struct life){.life = {.block_bytes = 1 + dice(dice(3) ? 50 : 5000),
@@ -73,7 +73,7 @@ static void one_event(struct history *history, uint32_t event)
 static void make_history(struct history *history)
 {
     history->block_count = history->live_count = 0;
-    history->event_count = 1 + (uint32_t)dice(dice(2) ? MOST_EVENTS : 60);
+    history->event_count = 1 + (uint32_t)dice(dice(2) ? MAX_EVENTS : 60);
     for (uint32_t i = 0; i < history->event_count; i++)
         one_event(history, i);
 }
@@ -147,7 +147,7 @@ static void check_kept(struct history *history, const struct mt_block_set *set, 
     }
     assert_int_equal(kept, set->block_count);
     assert_int_equal(there - kept, set->others);
-    assert_int_equal(kept, mt_min_u64(there, MT_BLOCKS_MOST));
+    assert_int_equal(kept, mt_min_u64(there, MT_BLOCKS_MAX));
     assert_true(most_left <= least_kept);
     for (uint32_t i = 1; i < set->block_count; i++)
         assert_true(set->blocks[i - 1].birth_event < set->blocks[i].birth_event);

@@ -16,8 +16,8 @@
 
 /* What an observer of a replay of its own saw after every event. */
 struct history {
-    struct mt_bytes bytes[MOST_EVENTS][2]; /* by event, by device */
-    uint64_t t_ns[MOST_EVENTS];
+    struct mt_bytes bytes[MAX_EVENTS][2]; /* by event, by device */
+    uint64_t t_ns[MAX_EVENTS];
     size_t count;
     size_t initial; /* as many events tell what the trace begins with */
 };
@@ -27,7 +27,7 @@ static enum mt_status note(void *context, const struct mt_event *event,
 {
     struct history *history = context;
 
-    assert_true(event->seq == history->count && history->count < MOST_EVENTS);
+    assert_true(event->seq == history->count && history->count < MAX_EVENTS);
     if (history->count)
         memcpy(history->bytes[history->count], history->bytes[history->count - 1],
                sizeof history->bytes[0]);

@@ -31,14 +31,14 @@ static uint64_t dice(uint64_t below)
 
 /* ---- differences ---- */
 
-enum { MOST_SITES = 40 };
+enum { MAX_SITES = 40 };
 
 struct made {
     struct mt_arena arena;
     struct mt_report reports[2];
     struct mt_device_report devices[2];
     struct mt_answer answers[2];
-    struct mt_diff_row roles[MT_ROLE_COUNT], sites[MOST_SITES];
+    struct mt_diff_row roles[MT_ROLE_COUNT], sites[MAX_SITES];
     struct mt_device_diff device;
     struct mt_diff diff;
     struct mt_question question;
@@ -232,7 +232,7 @@ static void waterfall_and_table_close(void **unused)
         uint64_t scale = UINT64_C(1) << (1 + dice(44));
 
         make(&made, scale, dice(3) ? 0 : scale * 60, 1 + (uint32_t)dice(MT_ROLE_COUNT),
-             (uint32_t)dice(MOST_SITES));
+             (uint32_t)dice(MAX_SITES));
         for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
             draw(&drawing, &made, &sizes[i]);
             check_falls(&drawing, &made);

@@ -14,7 +14,7 @@
 #include "memory_source.h"
 #include "phases.h"
 
-#define MOST_EVENTS 2000
+#define MAX_EVENTS 2000
 
 /* What a line calls, outermost first. */
 #define MODEL    " module.py:_call_impl model.py:forward:5"
@@ -24,7 +24,7 @@
 #define CLOSURE  " optim/adam.py:step:230 t.py:closure"
 #define ZERO     " optim/optimizer.py:zero_grad"
 
-static struct mt_event events[MOST_EVENTS];
+static struct mt_event events[MAX_EVENTS];
 static size_t event_count;
 static struct memory_source program;
 static uint16_t thread;
@@ -76,7 +76,7 @@ static uint32_t stack_of(const char *text)
 
 static void add(struct mt_event event)
 {
-    assert_true(event_count < MOST_EVENTS);
+    assert_true(event_count < MAX_EVENTS);
     event.heap = 1;
     event.thread = thread;
     if (event.kind == MT_EVENT_ALLOC)

@@ -14,7 +14,7 @@
 #include "phase.h"
 #include "util.h"
 
-enum { SITES = 5, SIZES = 6, BLOCKS = 64, MOST_EVENTS = 4000 };
+enum { SITES = 5, SIZES = 6, BLOCKS = 64, MAX_EVENTS = 4000 };
 
 static uint64_t random_state;
 
@@ -43,7 +43,7 @@ struct run {
     struct live blocks[BLOCKS];
     struct sums now, before;
     const char *sites[SITES], *phase;
-    uint64_t times[MOST_EVENTS];
+    uint64_t times[MAX_EVENTS];
     struct sums *states; /* after each event; [0] before the first */
     unsigned events;
 };
@@ -65,9 +65,9 @@ static void start(struct run *run, uint64_t seed, bool by_event)
     run->spans[0] = (struct mt_span){1000, 51000};
     run->spans[1] = (struct mt_span){90000, 140000}; /* a pause is folded */
     axis.spans = run->spans;
-    axis.last_event = MOST_EVENTS;
+    axis.last_event = MAX_EVENTS;
     assert_int_equal(mt_symbols_init(&run->symbols), MT_OK);
-    run->states = calloc(MOST_EVENTS + 1, sizeof *run->states);
+    run->states = calloc(MAX_EVENTS + 1, sizeof *run->states);
     assert_non_null(run->states);
     assert_int_equal(mt_history_builder_new(&run->arena, &run->symbols, &axis, by_event, &nothing,
                                             &run->builder),
@@ -239,7 +239,7 @@ static void check(const struct run *run)
 
 static void random_runs(void **state)
 {
-    static const unsigned events[] = {1, 2, 10, 100, 383, 1000, MOST_EVENTS};
+    static const unsigned events[] = {1, 2, 10, 100, 383, 1000, MAX_EVENTS};
 
     (void)state;
     for (uint64_t seed = 1; seed <= 28; seed++) {

@@ -12,7 +12,7 @@
 #include "text_chart.h"
 #include "units.h"
 
-#define MOST_LINES 80
+#define MAX_LINES 80
 
 /* ---- what was printed ---- */
 
@@ -20,7 +20,7 @@ static const char *const heights[] = {" ", "▁", "▂", "▃", "▄", "▅", "�
 
 struct page {
     struct mt_buf text;
-    char *lines[MOST_LINES];
+    char *lines[MAX_LINES];
     size_t count;
 };
 
@@ -34,7 +34,7 @@ static void print(struct page *page, const struct mt_report *report,
         char *end = strchr(at, '\n');
 
         assert_non_null(end); /* the last line has an end, too */
-        assert_true(page->count < MOST_LINES);
+        assert_true(page->count < MAX_LINES);
         page->lines[page->count] = at;
         *end = '\0';
         at = end + 1;

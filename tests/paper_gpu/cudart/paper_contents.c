@@ -5,7 +5,7 @@
 
 #include "paper_runtime.h"
 
-enum { SLOT_COUNT = 1 << 16, WORD_BYTES = 8, MOST_BYTES = 64 << 10, MOST_STEPS = 64 };
+enum { SLOT_COUNT = 1 << 16, WORD_BYTES = 8, MAX_BYTES = 64 << 10, MAX_STEPS = 64 };
 
 struct word {
     uint64_t address; /* 0: free */
@@ -28,7 +28,7 @@ static bool asked(void)
 static struct word *slot_of(uint64_t address)
 {
     uint64_t at = (address >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 48;
-    for (int step = 0; step < MOST_STEPS; step++) {
+    for (int step = 0; step < MAX_STEPS; step++) {
         struct word *slot = &slots[(at + (uint64_t)step) % SLOT_COUNT];
         if (slot->address == address || slot->address == 0) {
             return slot;
@@ -53,7 +53,7 @@ static void write_word(uint64_t address, uint64_t value)
 
 void paper_contents_write(uint64_t device, const void *host, size_t bytes)
 {
-    if (!asked() || bytes > MOST_BYTES || device % WORD_BYTES != 0) {
+    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
         return;
     }
     pthread_mutex_lock(&lock);
@@ -68,7 +68,7 @@ void paper_contents_write(uint64_t device, const void *host, size_t bytes)
 void paper_contents_read(uint64_t device, void *host, size_t bytes)
 {
     memset(host, 0, bytes);
-    if (!asked() || bytes > MOST_BYTES || device % WORD_BYTES != 0) {
+    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
         return;
     }
     pthread_mutex_lock(&lock);
@@ -82,7 +82,7 @@ void paper_contents_read(uint64_t device, void *host, size_t bytes)
 void paper_contents_move(uint64_t to, uint64_t from, size_t bytes)
 {
     char buffer[4096];
-    for (size_t at = 0; asked() && bytes <= MOST_BYTES && at < bytes; at += sizeof buffer) {
+    for (size_t at = 0; asked() && bytes <= MAX_BYTES && at < bytes; at += sizeof buffer) {
         size_t part = bytes - at < sizeof buffer ? bytes - at : sizeof buffer;
         paper_contents_read(from + at, buffer, part);
         paper_contents_write(to + at, buffer, part);
