@@ -43,10 +43,6 @@ BELOW = {
 }
 MAX_ROOMS = 3
 MAX_CIRCLES = 6
-# Circles that are not mended yet: no larger than this, and not counted. Events, threads, names and
-# the writer of the recorder call each other, and the lifecycle calls the sources through a table
-# that is linked in.
-KNOWN_CIRCLES = {"collector/inject": 40}
 
 INCLUDE = re.compile(r'^ *# *include *"([^"]+)"', re.M)
 NOT_CODE = re.compile(  # comments, strings and characters
@@ -216,13 +212,8 @@ def find_circles(uses):
     return sorted(circles, key=lambda circle: (-len(circle), circle))
 
 
-def is_known(circle, files):
-    folders = {os.path.dirname(path) for name, path in files.items() if room_of(name) in circle}
-    return len(folders) == 1 and len(circle) <= KNOWN_CIRCLES.get(folders.pop(), 0)
-
-
-def check_circles(uses, files):
-    circles = [circle for circle in find_circles(uses) if not is_known(circle, files)]
+def check_circles(uses):
+    circles = find_circles(uses)
     for circle in circles:
         if len(circle) > MAX_ROOMS:
             complain(f"a circle of {len(circle)} rooms: {', '.join(circle)}")
@@ -242,7 +233,7 @@ def main():
     if arguments.build:
         for room, others in check_calls(arguments.build, files).items():
             uses[room] |= others
-    check_circles(uses, files)
+    check_circles(uses)
     return 1 if problems else 0
 
 

@@ -20,13 +20,6 @@
 
 enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 
-static _Thread_local struct mt_thread *self;
-
-struct mt_thread *mt_thread_self(void)
-{
-    return self;
-}
-
 /* ---- slots ------------------------------------------------------------ */
 
 static void close_slot(struct mt_thread *thread)
@@ -76,7 +69,7 @@ static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_threa
 
     while (!slot && !thread->never_waits && !writer_is_stuck() && waited_ns < MAX_WAIT_NS) {
         const struct timespec step = {0, WAIT_STEP_NS};
-        mt_writer_thread_wake();
+        mt_core_wake_writer();
         nanosleep(&step, NULL);
         waited_ns = mt_monotonic_ns() - start_ns;
         slot = take_free_slot(tape);
@@ -101,7 +94,7 @@ static bool next_slot(struct mt_thread *thread)
         thread->used = 0;
     }
     if (atomic_fetch_add(&mt_core.full_slots, 1) + 1 >= tape->slot_count / 8)
-        mt_writer_thread_wake();
+        mt_core_wake_writer();
     errno = saved;
     return thread->slot != NULL;
 }
@@ -126,12 +119,12 @@ static void define_thread(const struct mt_thread *thread)
 }
 
 /* At the end of a thread; others of its destructors may still emit, and begin
- * anew. */
+ * again. */
 static void thread_ends(void *value)
 {
     struct mt_thread *thread = value;
 
-    self = NULL;
+    mt_self = NULL;
     if (thread->generation == atomic_load(mt_core.generation))
         close_slot(thread);
     (void)munmap(thread, sizeof *thread);
@@ -146,8 +139,8 @@ bool mt_thread_key_make(void)
 
 void mt_thread_forget(void)
 {
-    if (self)
-        self->generation = 0;
+    if (mt_self)
+        mt_self->generation = 0;
 }
 
 static struct mt_thread *new_thread(void)
@@ -166,14 +159,14 @@ static struct mt_thread *new_thread(void)
 
 static bool begin_thread(void)
 {
-    struct mt_thread *thread = self ? self : new_thread();
+    struct mt_thread *thread = mt_self ? mt_self : new_thread();
 
     if (!thread)
         return false;
     memset(thread, 0, sizeof *thread);
     thread->number = atomic_fetch_add(&mt_core.tape->thread_count, 1) + 1;
     thread->depth = 1;
-    self = thread;
+    mt_self = thread;
     thread->generation = atomic_load(mt_core.generation);
     define_thread(thread);
     return true;
@@ -191,22 +184,22 @@ static bool was_forked(int state)
 /* The writer failed while this thread was in an event. */
 static bool is_nested(void)
 {
-    return self && self->generation && self->depth;
+    return mt_self && mt_self->generation && mt_self->depth;
 }
 
 static bool enter_slowly(void)
 {
     int state = atomic_load(&mt_core.state);
 
-    if (state == MT_CORE_OFF)
+    if (state == MT_CORE_OFF || !mt_core.start || !mt_core.sources)
         return false;
     if (was_forked(state)) {
-        mt_lifecycle_found_forked();
+        mt_core.found_forked();
         state = atomic_load(&mt_core.state);
         if (state == MT_CORE_OFF)
             return false;
     }
-    if (state != MT_CORE_FAILED && !mt_lifecycle_start())
+    if (state != MT_CORE_FAILED && !mt_core.start())
         return false;
     if (!is_nested() && begin_thread())
         return true;
@@ -216,7 +209,7 @@ static bool enter_slowly(void)
 
 bool mt_collect_enter(void)
 {
-    struct mt_thread *thread = self;
+    struct mt_thread *thread = mt_self;
     bool entered;
     int saved;
 
@@ -237,7 +230,7 @@ bool mt_collect_enter(void)
 
 void mt_collect_leave(void)
 {
-    self->depth = 0;
+    mt_self->depth = 0;
 }
 
 bool mt_collect_is_running(void)
@@ -250,7 +243,7 @@ bool mt_collect_is_running(void)
 
 void mt_collect_emit(const struct mt_raw_event *event)
 {
-    struct mt_thread *thread = self;
+    struct mt_thread *thread = mt_self;
     struct mt_raw_event *place;
 
     if ((!thread->slot || thread->used == MT_SLOT_EVENTS) && !next_slot(thread)) {
@@ -291,7 +284,7 @@ uint32_t mt_collect_pool(uint64_t a, uint64_t b)
 
 uint32_t mt_collect_thread(void)
 {
-    return self->number;
+    return mt_self->number;
 }
 
 void mt_collect_fact(const char *key, const char *value)
@@ -314,42 +307,6 @@ void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name)
 
     memcpy(facts.name, name ? name : "", length);
     (void)mt_define(MT_DEFINE_DEVICE, &facts, 16 + length);
-}
-
-/* Descriptor 2 as it was when the library was loaded. */
-static struct stat first_facts;
-
-__attribute__((constructor)) static void look_at_descriptor(void)
-{
-    if (fstat(STDERR_FILENO, &first_facts))
-        first_facts = (struct stat){0};
-}
-
-/* A program that closed it may have a file of its own there: not a place for our
- * lines. */
-static bool is_first_descriptor(void)
-{
-    struct stat now;
-
-    return !fstat(STDERR_FILENO, &now) && now.st_dev == first_facts.st_dev &&
-           now.st_ino == first_facts.st_ino && now.st_rdev == first_facts.st_rdev;
-}
-
-void mt_collect_say(bool *once, const char *format, ...)
-{
-    char line[512] = "memtrace: ";
-    size_t used = strlen(line);
-    va_list arguments;
-
-    if (mt_settings->quiet || __atomic_exchange_n(once, true, __ATOMIC_RELAXED) ||
-        !is_first_descriptor())
-        return;
-    va_start(arguments, format);
-    (void)vsnprintf(line + used, sizeof line - used - 1, format, arguments);
-    va_end(arguments);
-    used = strlen(line);
-    line[used++] = '\n';
-    (void)!write(STDERR_FILENO, line, used);
 }
 
 void mt_collect_not_recorded(bool *once, const char *format, ...)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tell_user.h"
 #include "tape.h"
 
 /* True if this thread may emit now. The first call of a process starts the
@@ -55,11 +56,6 @@ uint32_t mt_collect_thread(void);
  * replaces the first). Any time after the start. */
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
-
-/* One line for the user on stderr, "memtrace: ...", at most once for each
- * `once` (a static flag of the caller); none if the user said --quiet, or if the
- * program put another file in place of its stderr. */
-void mt_collect_say(bool *once, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As mt_collect_say, and a fact `not_recorded`, for something that was asked for and
  * cannot be recorded. Once a process: each has a trace of its own. */

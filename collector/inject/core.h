@@ -1,6 +1,12 @@
 /* State of the collector in this process: the one global of the library, and
  * what its parts (collect.c, intern.c, lifecycle.c, writer_thread.c) do for each
- * other. */
+ * other. Calls go one way:
+ *
+ *     core <- intern <- collect <- {run_facts, trace_file, the sources}
+ *          <- writer_thread <- lifecycle <- sources
+ *
+ * What collect.c needs of lifecycle.c, and writer_thread.c of the sources, is handed in
+ * when the library is loaded. */
 #ifndef MT_INJECT_CORE_H
 #define MT_INJECT_CORE_H
 
@@ -9,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "inject_source.h"
 #include "own_file.h"
 #include "tape.h"
 #include "ticks.h"
@@ -42,6 +49,11 @@ struct mt_core {
     _Atomic bool disk_full;      /* the writer waits for room: nobody waits for the writer */
     pthread_key_t thread_key;
     bool thread_key_made;
+
+    /* Handed in by constructors, after the settings; NULL before them, and then nothing starts. */
+    bool (*start)(void); /* lifecycle.c: true if the collector runs; the first call starts it */
+    void (*found_forked)(void); /* lifecycle.c: in a child that finds out before a handler ran */
+    const struct mt_inject_source *const *sources; /* sources.c: NULL at the end */
 };
 
 extern struct mt_core mt_core;
@@ -64,14 +76,11 @@ struct mt_thread {
 };
 
 /* The calling thread's; not NULL between enter and leave. */
-struct mt_thread *mt_thread_self(void);
+extern _Thread_local struct mt_thread *mt_self;
 
-/* lifecycle.c: true if the collector runs; the first call starts it. */
-bool mt_lifecycle_start(void);
-/* In a forked child (its fork handler): forget the parent's recording. */
-void mt_lifecycle_forked(void);
-/* In a process that finds itself to be a forked child, before a handler ran. */
-void mt_lifecycle_found_forked(void);
+/* Nothing is recorded until the next start. */
+void mt_core_forget_generation(void);
+void mt_core_wake_writer(void);
 
 /* collect.c */
 void mt_thread_forget(void); /* in a forked child: this thread has emitted nothing */
@@ -82,7 +91,6 @@ void mt_intern_forget(void); /* in a forked child */
 
 /* writer_thread.c */
 bool mt_writer_thread_start(void);
-void mt_writer_thread_wake(void);
 /* Drains everything and closes the trace; waits at most some seconds. */
 void mt_writer_thread_finish(void);
 /* Around fork(): the writer holds no lock of the C library or of the program's

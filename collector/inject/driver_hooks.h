@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sources.h"
+#include "inject_source.h"
 
 struct mt_interposed_call {
     const void *params; /* the arguments in their order, each at its alignment */

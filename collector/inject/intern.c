@@ -182,7 +182,7 @@ static uint32_t find_or_add(uint64_t hash, enum mt_definition_kind kind, const v
 uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t payload_bytes)
 {
     uint64_t hash = mt_hash_u64(mt_hash_bytes(payload, payload_bytes) + (uint64_t)kind) | 1u;
-    struct mt_cached_id *cached = &mt_thread_self()->cache[(hash >> 20) % MT_THREAD_CACHE];
+    struct mt_cached_id *cached = &mt_self->cache[(hash >> 20) % MT_THREAD_CACHE];
     const struct entry *entry;
     uint32_t id, payload_offset = 0;
 

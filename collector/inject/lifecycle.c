@@ -11,12 +11,7 @@
 #include "collect.h"
 #include "core.h"
 #include "settings.h"
-#include "sources.h"
-
-static const _Atomic uint32_t no_generation;
-
-struct mt_core mt_core = {
-    .generation = &no_generation, .tape_file = {.fd = -1}, .trace_file = {.fd = -1}};
+#include "inject_source.h"
 
 enum { PAGE = 4096, MAX_START_WAIT_NS = 2000000000 };
 
@@ -35,20 +30,6 @@ static void fork_ends(void)
 {
     mt_writer_thread_resume();
     forking = false;
-}
-
-static void fork_ends_in_child(void)
-{
-    mt_lifecycle_forked();
-    mt_writer_thread_resume_in_child();
-    forking = false;
-}
-
-/* Before the program registers handlers: so ours is the first in a child. */
-__attribute__((constructor)) static void register_forks(void)
-{
-    mt_core.process = getpid();
-    (void)pthread_atfork(fork_begins, fork_ends, fork_ends_in_child);
 }
 
 /* Is this a child that libc does not know of (a bare clone)? Its locks may be held
@@ -117,7 +98,7 @@ static bool start(void)
     return false;
 }
 
-bool mt_lifecycle_start(void)
+static bool start_once(void)
 {
     uint64_t start_ns;
     int state = MT_CORE_IDLE;
@@ -152,7 +133,8 @@ static void detach_tape(void)
     mt_core.tape = NULL;
 }
 
-void mt_lifecycle_forked(void)
+/* In a forked child (its fork handler): forget the parent's recording. */
+static void forget_parent(void)
 {
     const struct mt_inject_source *const *source;
     int state = atomic_load(&mt_core.state), saved = errno;
@@ -167,10 +149,10 @@ void mt_lifecycle_forked(void)
     atomic_store(&mt_core.stop, false);
     if (mt_core.generation_page)
         atomic_store(mt_core.generation_page, 0);
-    mt_core.generation = &no_generation;
+    mt_core_forget_generation();
     mt_thread_forget();
     mt_intern_forget();
-    for (source = mt_inject_sources; *source; source++)
+    for (source = mt_core.sources; *source; source++)
         if ((*source)->forked)
             (*source)->forked();
     atomic_store(&mt_core.state, mt_settings->follow ? MT_CORE_IDLE : MT_CORE_OFF);
@@ -184,18 +166,34 @@ static void leave_alone(void)
     static bool said;
 
     atomic_store(&mt_core.state, MT_CORE_OFF);
-    mt_core.generation = &no_generation;
+    mt_core_forget_generation();
     mt_collect_say(&said, "process %ld was made by clone() without fork(): it is not recorded",
                    (long)getpid());
 }
 
 /* A fork handler of the program that runs before ours may emit already. */
-void mt_lifecycle_found_forked(void)
+static void found_forked(void)
 {
     if (is_bare_clone())
         leave_alone();
     else
-        mt_lifecycle_forked();
+        forget_parent();
+}
+
+static void fork_ends_in_child(void)
+{
+    forget_parent();
+    mt_writer_thread_resume_in_child();
+    forking = false;
+}
+
+/* Before the program registers handlers: so ours is the first in a child. */
+__attribute__((constructor)) static void begin(void)
+{
+    mt_core.process = getpid();
+    mt_core.start = start_once;
+    mt_core.found_forked = found_forked;
+    (void)pthread_atfork(fork_begins, fork_ends, fork_ends_in_child);
 }
 
 /* ---- end -------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #ifndef MT_INJECT_MODULES_SCAN_H
 #define MT_INJECT_MODULES_SCAN_H
 
-#include "sources.h"
+#include "inject_source.h"
 
 extern const struct mt_inject_source mt_modules_source;
 

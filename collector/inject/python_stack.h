@@ -2,7 +2,7 @@
 #ifndef MT_INJECT_PYTHON_STACK_H
 #define MT_INJECT_PYTHON_STACK_H
 
-#include "sources.h"
+#include "inject_source.h"
 
 extern const struct mt_inject_source mt_python_source;
 

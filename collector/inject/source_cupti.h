@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "cupti_calls.h"
-#include "sources.h"
+#include "inject_source.h"
 
 extern const struct mt_inject_source mt_cupti_source;
 

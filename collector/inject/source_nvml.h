@@ -4,7 +4,7 @@
 #ifndef MT_INJECT_SOURCE_NVML_H
 #define MT_INJECT_SOURCE_NVML_H
 
-#include "sources.h"
+#include "inject_source.h"
 
 extern const struct mt_inject_source mt_nvml_source;
 

@@ -1,4 +1,4 @@
-/* See source_nvtx.h: how a copy of NVTX and the collector find each other.
+/* See nvtx_parts.h: how a copy of NVTX and the collector find each other.
  *
  * Several copies may say hello at the same time, from inside the loader's lock
  * or outside, so nothing here takes a lock of our own.
@@ -7,7 +7,7 @@
  * fills in the slots, we put its functions into mt_nvtx_next_* and ours into
  * the slots. There is one such table for all copies. A tool that gives each
  * copy other functions keeps the second and later copies for itself. */
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 
 #include <dlfcn.h>
 #include <errno.h>

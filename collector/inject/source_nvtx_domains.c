@@ -1,6 +1,6 @@
-/* See source_nvtx.h. Texts go into chunks that are never moved or freed, so
+/* See nvtx_parts.h. Texts go into chunks that are never moved or freed, so
  * that events read them without a lock; only registering takes one. */
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

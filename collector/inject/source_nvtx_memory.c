@@ -1,4 +1,4 @@
-/* See source_nvtx.h: NVTX's memory extension, by which any pool can tell of
+/* See nvtx_parts.h: NVTX's memory extension, by which any pool can tell of
  * what it does. On heap MT_RAW_USER a heap of the program is a segment (and a
  * pool: its address), a region is a block. Stands for what the program said:
  * one live region at an address, the last one wins; a heap that goes or is
@@ -6,7 +6,7 @@
  *
  * A lock keeps table and events in the same order. Nothing but the collector
  * is called under it. */
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 
 #include <errno.h>
 

@@ -1,11 +1,11 @@
-/* See source_nvtx.h.
+/* See nvtx_parts.h.
  *
  * Pushed ranges: one stack a thread for all domains. A pop takes the innermost
  * entry of its domain, nearly always the last one.
  *
  * Started ranges: a fixed table. An id may only stand in the few slots that
  * its hash says, so starting and ending are a short scan, without a lock. */
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* See source_nvtx.h. Each function records, and calls the tool that was here
+/* See nvtx_parts.h. Each function records, and calls the tool that was here
  * before us (whose results the program gets: its handles, its ids). */
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 
 #include <errno.h>
 

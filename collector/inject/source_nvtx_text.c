@@ -1,5 +1,5 @@
-/* See source_nvtx.h. */
-#include "source_nvtx.h"
+/* See nvtx_parts.h. */
+#include "nvtx_parts.h"
 
 #include <string.h>
 

@@ -22,12 +22,12 @@
 #include "collect.h"
 #include "originals.h"
 #include "settings.h"
-#include "source_torch.h"
+#include "torch_parts.h"
 
 #define TYPE_NAME "N3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocatorE"
 #define ALLOCATOR "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
 
-enum { FUNCTIONS_MAX = 128, TEXT_BYTES = 64 };
+enum { FUNCTIONS_MAX = 128 };
 
 typedef void (*code)(void);
 typedef void (*init_function)(void *self, int device_count);
@@ -46,13 +46,7 @@ static struct {
     struct mt_torch_version version;
     struct table table;
     code init, empty_cache, set_fraction;
-    char version_text[TEXT_BYTES];
 } hooked = {.met = ATOMIC_FLAG_INIT, .attached = ATOMIC_FLAG_INIT};
-
-const char *mt_torch_version_text(void)
-{
-    return hooked.version_text;
-}
 
 /* ---- what lies where ---- */
 
@@ -175,15 +169,15 @@ static bool places_are_code(const struct table *table, const struct place *libra
  * library's symbols may. */
 static bool find_places(const struct table *table, const struct place *library)
 {
-    const struct mt_torch_version *known = mt_torch_version_find(hooked.version_text);
+    const struct mt_torch_version *known = mt_torch_version_find(mt_torch_version_text());
     size_t count = count_functions(table->functions);
 
     if (known && known->functions == count) {
         hooked.version = *known;
     } else {
-        hooked.version =
-            (struct mt_torch_version){.functions = (uint16_t)count,
-                                      .has_pool = mt_torch_version_has_pool(hooked.version_text)};
+        hooked.version = (struct mt_torch_version){
+            .functions = (uint16_t)count,
+            .has_pool = mt_torch_version_has_pool(mt_torch_version_text())};
         if (!mt_torch_symbols_find(library->path, library->base,
                                    (const uintptr_t *)(const void *)table->functions,
                                    &hooked.version))
@@ -244,7 +238,7 @@ static void replace_table(void **object, const struct table *table)
 static bool say(const char *what)
 {
     static bool said;
-    const char *version = hooked.version_text;
+    const char *version = mt_torch_version_text();
 
     mt_collect_say(&said, "PyTorch%s%s: %s", *version ? " " : "", version, what);
     return false;
@@ -255,13 +249,15 @@ static bool hook(void **const *allocator)
     struct place library;
     const struct table *table;
     void **object;
+    char text[MT_TORCH_VERSION_BYTES];
 
     if (!allocator || !is_memory(allocator, sizeof *allocator, MEMORY_READ))
         return false;
     object = __atomic_load_n(allocator, __ATOMIC_ACQUIRE);
     if (!object || !locate(object, sizeof *object, MEMORY_DATA, &library))
         return false;
-    mt_torch_version_read(library.path, hooked.version_text, sizeof hooked.version_text);
+    mt_torch_version_read(library.path, text, sizeof text);
+    mt_torch_note_version(text);
     table = (const void *)((const char *)*object - offsetof(struct table, functions));
     if (!table_is_native(table))
         return say(

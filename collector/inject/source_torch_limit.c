@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "collect.h"
-#include "source_torch.h"
+#include "torch_parts.h"
 
 enum { DEVICES_MAX = 128 };
 

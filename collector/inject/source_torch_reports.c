@@ -8,7 +8,7 @@
 #include "collect.h"
 #include "originals.h"
 #include "settings.h"
-#include "source_torch.h"
+#include "torch_parts.h"
 
 enum { DEVICE_CUDA = 1 };
 
@@ -37,13 +37,6 @@ static const char *const names[COUNT] = {
 /* NULL = not looked for yet, &absent = there is none */
 static _Atomic(void *) originals[COUNT];
 static char absent;
-static atomic_bool seen;
-
-bool mt_torch_reports_seen(void)
-{
-    return atomic_load_explicit(&seen, memory_order_relaxed);
-}
-
 /* ---- the originals ---- */
 
 static void *original(enum interposed which, const void *caller)
@@ -88,7 +81,7 @@ static void emit_usage(uint64_t addr, int64_t bytes, int device)
         mt_collect_emit(&event);
     }
     if (!mt_torch_reports_seen()) {
-        atomic_store(&seen, true);
+        mt_torch_note_report();
         mt_torch_tell();
     }
 }

@@ -12,7 +12,7 @@
 #include "collect.h"
 #include "originals.h"
 #include "settings.h"
-#include "source_torch.h"
+#include "torch_parts.h"
 
 enum { SCOPE_BACKWARD = 1, SCOPE_USER = 7, SCOPE_COUNT = 10 };
 

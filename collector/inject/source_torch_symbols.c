@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "source_torch.h"
+#include "torch_parts.h"
 
 #define CLASS "3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocator"
 

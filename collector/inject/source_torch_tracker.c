@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "collect.h"
-#include "source_torch.h"
+#include "torch_parts.h"
 
 enum {
     HELD_MAX = 64,
@@ -30,7 +30,6 @@ static const uint8_t kinds[] = {
     MT_EVENT_SEGMENT_UNMAP, 0 /* snapshot */,        MT_EVENT_OOM,
 };
 
-static _Atomic int mode = MT_TORCH_REPORTS;
 static bool entries_tell_pool;
 static atomic_bool refused; /* or given back */
 
@@ -61,11 +60,6 @@ static _Thread_local struct {
     uint32_t python_stack, native_stack;
 } requested;
 
-enum mt_torch_mode mt_torch_mode(void)
-{
-    return (enum mt_torch_mode)atomic_load_explicit(&mode, memory_order_acquire);
-}
-
 /* ---- held back until they are checked ---- */
 
 static void lock_held(void)
@@ -87,7 +81,7 @@ static void decide(enum mt_torch_mode verdict)
     for (i = 0; i < held.count && verdict == MT_TORCH_TRACKED; i++)
         mt_collect_emit(&held.events[i]);
     held.count = 0;
-    atomic_store_explicit(&mode, verdict, memory_order_release);
+    mt_torch_set_mode(verdict);
 }
 
 /* A library whose reports do not come by cannot be checked against them. */
@@ -271,7 +265,7 @@ void mt_torch_tracker_begin(const struct mt_torch_version *version,
 {
     entries_tell_pool = version->has_pool;
     *functor = (struct mt_torch_functor){.manage = manage, .invoke = on_entry};
-    atomic_store_explicit(&mode, MT_TORCH_CHECKING, memory_order_release);
+    mt_torch_set_mode(MT_TORCH_CHECKING);
 }
 
 void mt_torch_tracker_forked(void)
@@ -280,5 +274,5 @@ void mt_torch_tracker_forked(void)
         return;
     atomic_flag_clear(&held.lock);
     held.count = 0;
-    atomic_store_explicit(&mode, MT_TORCH_OFF, memory_order_release);
+    mt_torch_set_mode(MT_TORCH_OFF);
 }

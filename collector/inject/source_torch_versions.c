@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "source_torch.h"
+#include "torch_parts.h"
 
 enum { FILE_BYTES = 4096 };
 

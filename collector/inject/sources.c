@@ -1,19 +1,20 @@
-/* See sources.h. One line a source. */
-#include "sources.h"
+/* See inject_source.h. One line a source. */
+#include "inject_source.h"
 
 #include <stddef.h>
 
+#include "core.h"
 #include "driver_hooks.h"
 #include "modules_scan.h"
 #include "python_stack.h"
 #include "source_cupti.h"
 #include "source_nvml.h"
-#include "source_nvtx.h"
-#include "source_torch.h"
+#include "nvtx_parts.h"
+#include "torch_parts.h"
 #include "thread_names.h"
 
 // clang-format off
-const struct mt_inject_source *const mt_inject_sources[] = {
+static const struct mt_inject_source *const sources[] = {
     &mt_modules_source, /* first: the others' stacks lie in modules */
     &mt_python_source,
     &mt_cupti_source,
@@ -25,3 +26,8 @@ const struct mt_inject_source *const mt_inject_sources[] = {
     NULL,
 };
 // clang-format on
+
+__attribute__((constructor)) static void hand_in(void)
+{
+    mt_core.sources = sources;
+}

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sources.h"
+#include "inject_source.h"
 
 extern const struct mt_inject_source mt_thread_names_source;
 

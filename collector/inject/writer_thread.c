@@ -14,7 +14,7 @@
 #include "core.h"
 #include "drain.h"
 #include "settings.h"
-#include "sources.h"
+#include "inject_source.h"
 #include "tape_file.h"
 
 enum {
@@ -69,12 +69,6 @@ static void let_forks_begin(void)
 static void go_on(void)
 {
     (void)take_until(&mt_core.writer_sleeps, in_ns(MAX_PAUSE_NS));
-}
-
-void mt_writer_thread_wake(void)
-{
-    if (!atomic_exchange(&mt_core.wake, 1))
-        (void)syscall(SYS_futex, &mt_core.wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static void sleep_until_woken(void)
@@ -298,7 +292,7 @@ static void call_sources(size_t hook_offset)
 {
     const struct mt_inject_source *const *source;
 
-    for (source = mt_inject_sources; *source; source++) {
+    for (source = mt_core.sources; *source; source++) {
         void (*hook)(void);
         memcpy(&hook, (const char *)*source + hook_offset, sizeof hook);
         if (hook)
@@ -310,7 +304,7 @@ static void never_wait_for_myself(void)
 {
     if (!mt_collect_enter())
         return;
-    mt_thread_self()->never_waits = true;
+    mt_self->never_waits = true;
     mt_collect_leave();
 }
 
@@ -376,7 +370,7 @@ void mt_writer_thread_finish(void)
         return;
     atomic_store(&mt_core.stop, true);
     atomic_store(&mt_core.wake, 0);
-    mt_writer_thread_wake();
+    mt_core_wake_writer();
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += MAX_FINISH_SECONDS;
     if (pthread_timedjoin_np(mt_core.writer, NULL, &until) == 0)

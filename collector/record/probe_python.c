@@ -14,7 +14,7 @@
 #include "environment.h"
 #include "io.h"
 #include "probe_result.h"
-#include "source_torch.h"
+#include "torch_parts.h"
 #include "trace.h"
 
 extern char **environ;

@@ -1,7 +1,7 @@
 /* Names of NVTX events: hostile attributes, narrow and wide texts. What NVTX's
  * other files and the collector do is replaced by the functions below. */
 #include "fuzz.h"
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 
 #include "collect.h"
 

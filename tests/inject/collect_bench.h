@@ -29,8 +29,9 @@
 #include <unistd.h>
 
 #include "collect.h"
+#include "core.h"
 #include "recover.h"
-#include "sources.h"
+#include "inject_source.h"
 #include "tape_file.h"
 #include "trace.h"
 
@@ -48,7 +49,12 @@ static inline void work(void)
 }
 
 static const struct mt_inject_source source_of_work = {.poll = work};
-const struct mt_inject_source *const mt_inject_sources[] = {&source_of_work, NULL};
+static const struct mt_inject_source *const sources[] = {&source_of_work, NULL};
+
+__attribute__((constructor)) static void hand_in(void)
+{
+    mt_core.sources = sources;
+}
 
 enum { MAX_THREADS = 32 };
 

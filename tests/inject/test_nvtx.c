@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "recorded_events.h"
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 #include "thread_names.h"
 
 int InitializeInjectionNvtx(nvtx_get_export_table get);

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "recorded_events.h"
-#include "source_nvtx.h"
+#include "nvtx_parts.h"
 #include "thread_names.h"
 
 int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "source_torch.h"
+#include "torch_parts.h"
 #include "torch_harness.h"
 
 /* ---- cases ---- */

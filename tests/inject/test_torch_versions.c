@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "source_torch.h"
+#include "torch_parts.h"
 
 static void test_releases_are_known(void **state)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "settings.h"
-#include "source_torch.h"
+#include "torch_parts.h"
 
 /* ---- the collector ---- */
 

@@ -9,14 +9,14 @@
  *
  * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default
  * domain) or "domain: message". Payloads and colours are not recorded. */
-#ifndef MT_INJECT_SOURCE_NVTX_H
-#define MT_INJECT_SOURCE_NVTX_H
+#ifndef MT_INJECT_NVTX_PARTS_H
+#define MT_INJECT_NVTX_PARTS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "nvtx_abi.h"
-#include "sources.h"
+#include "inject_source.h"
 
 extern const struct mt_inject_source mt_nvtx_source;
 

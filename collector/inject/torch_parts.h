@@ -12,16 +12,37 @@
  * events are held back; if it does not agree, reports are all there is.
  *
  * Everything but the start of CUDA happens under the allocator's lock. */
-#ifndef MT_INJECT_SOURCE_TORCH_H
-#define MT_INJECT_SOURCE_TORCH_H
+#ifndef MT_INJECT_TORCH_PARTS_H
+#define MT_INJECT_TORCH_PARTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sources.h"
+#include "inject_source.h"
 
 extern const struct mt_inject_source mt_torch_source;
+
+/* ---- torch_facts.c: what all parts know, and the header of the trace says ---- */
+
+enum mt_torch_mode {
+    MT_TORCH_REPORTS,  /* reports become events */
+    MT_TORCH_CHECKING, /* the tracker is attached; its events are held back */
+    MT_TORCH_TRACKED,  /* entries become events */
+    MT_TORCH_OFF       /* a forked child of a process that used CUDA */
+};
+
+enum mt_torch_mode mt_torch_mode(void);
+void mt_torch_set_mode(enum mt_torch_mode mode); /* the tracker decides */
+
+bool mt_torch_reports_seen(void); /* has one become an event? */
+void mt_torch_note_report(void);
+
+enum { MT_TORCH_VERSION_BYTES = 64 };
+
+/* "2.11.0+cu130", or "" as long as it is not known. */
+const char *mt_torch_version_text(void);
+void mt_torch_note_version(const char *text);
 
 /* The user's options for the allocator, for the header. When CUDA begins. */
 void mt_torch_note_options(void);
@@ -29,6 +50,8 @@ void mt_torch_note_options(void);
 /* Into the header what kind of events these are, once that is decided: with the
  * first of them, so that a process that is killed has told. */
 void mt_torch_tell(void);
+
+void mt_torch_facts_forked(void);
 
 /* ---- source_torch_versions.c: what is known of which version ---- */
 
@@ -70,19 +93,7 @@ bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintp
  * `library` is a handle of a library that uses it, NULL if that is the program. */
 void mt_torch_allocator_meet(void *library);
 
-/* "2.11.0+cu130", or "" as long as it is not known. */
-const char *mt_torch_version_text(void);
-
 /* ---- source_torch_tracker.c: entries of the tracker ---- */
-
-enum mt_torch_mode {
-    MT_TORCH_REPORTS,  /* reports become events */
-    MT_TORCH_CHECKING, /* the tracker is attached; its events are held back */
-    MT_TORCH_TRACKED,  /* entries become events */
-    MT_TORCH_OFF       /* a forked child of a process that used CUDA */
-};
-
-enum mt_torch_mode mt_torch_mode(void);
 
 /* std::function<void (const TraceEntry &)> as libstdc++ lays it out. */
 struct mt_torch_functor {
@@ -112,8 +123,6 @@ bool mt_torch_tracker_never_refused(void);
 void mt_torch_tracker_forked(void);
 
 /* ---- source_torch_reports.c ---- */
-
-bool mt_torch_reports_seen(void); /* has one become an event? */
 
 /* Finds the functions that are interposed, ahead of time. */
 void mt_torch_reports_resolve(void *library);

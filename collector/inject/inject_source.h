@@ -1,7 +1,8 @@
-/* The sources behind one table (sources.c): how the lifecycle talks to them.
- * All hooks run on the writer thread; any may be NULL. */
-#ifndef MT_INJECT_SOURCES_H
-#define MT_INJECT_SOURCES_H
+/* One source of events (CUPTI, NVTX, PyTorch, ...), as the writer thread and the lifecycle
+ * call it. sources.c lists them. All hooks run on the writer thread, `forked` in the thread
+ * that forks; any may be NULL. */
+#ifndef MT_INJECT_SOURCE_H
+#define MT_INJECT_SOURCE_H
 
 struct mt_inject_source {
     const char *name;     /* as in the header's `sources` */
@@ -11,7 +12,5 @@ struct mt_inject_source {
     void (*forked)(void); /* in a forked child (in atfork, one thread): forget
                              everything; take no lock, call no CUDA */
 };
-
-extern const struct mt_inject_source *const mt_inject_sources[]; /* NULL at the end */
 
 #endif

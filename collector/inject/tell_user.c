@@ -1,0 +1,46 @@
+/* See tell_user.h. */
+#include "tell_user.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+/* Descriptor 2 as it was when the library was loaded. */
+static struct stat first_facts;
+
+__attribute__((constructor)) static void look_at_descriptor(void)
+{
+    if (fstat(STDERR_FILENO, &first_facts))
+        first_facts = (struct stat){0};
+}
+
+/* A program that closed it may have a file of its own there: not a place for our
+ * lines. */
+static bool is_first_descriptor(void)
+{
+    struct stat now;
+
+    return !fstat(STDERR_FILENO, &now) && now.st_dev == first_facts.st_dev &&
+           now.st_ino == first_facts.st_ino && now.st_rdev == first_facts.st_rdev;
+}
+
+void mt_collect_say(bool *once, const char *format, ...)
+{
+    char line[512] = "memtrace: ";
+    size_t used = strlen(line);
+    va_list arguments;
+
+    if (mt_settings->quiet || __atomic_exchange_n(once, true, __ATOMIC_RELAXED) ||
+        !is_first_descriptor())
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+    va_end(arguments);
+    used = strlen(line);
+    line[used++] = '\n';
+    (void)!write(STDERR_FILENO, line, used);
+}
