@@ -143,7 +143,8 @@ double mt_placer_label(struct mt_placer *placer, double x, double y, double widt
     /* Above first, then around: 16 directions at each of 7 distances. */
     for (ring = 0; ring < sizeof distances / sizeof distances[0]; ring++) {
         for (turn = 0; turn < 16; turn++) {
-            double angle = (turn % 2 ? 1 : -1) * (turn + 1) / 2 * M_PI / 8 - M_PI / 2;
+            int side = (turn % 2 ? 1 : -1) * (turn + 1) / 2; /* 0, 1, -1, 2, -2, ... */
+            double angle = side * M_PI / 8 - M_PI / 2;
             double dx = cos(angle), dy = sin(angle);
             struct mt_box box = {x + dx * distances[ring] + (dx - 1) * width / 2,
                                  y + dy * distances[ring] + (dy - 1) * height / 2, width, height};

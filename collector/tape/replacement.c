@@ -42,7 +42,7 @@ static enum mt_status check_counts(const struct mt_integrity *found, uint64_t ev
                        found->first_error.text);
     if (found->events_invalid || found->events_unknown)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%llu events cannot be read",
-                       (unsigned long long)(found->events_invalid + found->events_unknown));
+                       (unsigned long long)found->events_invalid + found->events_unknown);
     if (ended && (!found->closed || found->cut))
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "its end is missing");
     if (events != MT_ANY_COUNT && found->events_read != events)

@@ -1,0 +1,27 @@
+# Labels of the tests of this folder; include it after the last add_test.
+#
+#   family   the first part of the name: unit, property, golden, record, ...
+#   browser  draws in a browser
+#   slow     what `./dev test --quick` leaves out, with `browser`: more than about three seconds in a
+#            sanitized build on two cores (measured with ctest on 2026-11-23)
+set(slow_tests
+  differential.accuracy differential.guest differential.test_block_pictures
+  differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
+  differential.test_phases_truth differential.test_pictures differential.test_snapshot_events
+  differential.test_table_pictures differential.test_truth differential.test_tune
+  differential.trace_decoder fuzz.input fuzz.pickle golden.ci golden.text inject.python_stacks
+  inject.test_collect project.bombs project.json_bounds project.layers project.left_out
+  project.outputs project.parallel project.schemas property.test_analyze_random
+  property.test_fit_random property.test_flamechart_model property.test_policies
+  property.test_policy_oracles property.test_pool_routes_random property.test_report_html
+  property.test_snapshot_damage property.test_stack_charts property.test_trace_damage record.attacks
+  record.closing record.doctor record.ends record.killed record.processes record.stacks
+  unit.test_pickle unit.test_timeline_chart)
+get_property(tests DIRECTORY PROPERTY TESTS)
+foreach(test IN LISTS tests)
+  string(REGEX REPLACE "\\..*" "" family ${test})
+  set_property(TEST ${test} APPEND PROPERTY LABELS ${family})
+  if(test IN_LIST slow_tests)
+    set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+  endif()
+endforeach()

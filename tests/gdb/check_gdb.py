@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""The commands for gdb show what the program holds. check_gdb.py PROGRAM CAPTURE; 77 without gdb."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+PROGRAM, CAPTURE = sys.argv[1:]
+COMMANDS = pathlib.Path(__file__).with_name("memtrace.py")
+
+
+def stop_at(place, command):
+    words = ["gdb", "-batch", "-nx", "-x", COMMANDS, "-ex", f"break {place}", "-ex", "run", "-ex", command, "--args", PROGRAM, "replay", CAPTURE]
+    done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+    return done.stdout + done.stderr
+
+
+def main():
+    if not shutil.which("gdb"):
+        return 77
+    blocks = stop_at("mt_block_store_is_sound if store->live > 6", "mt-blocks *store")
+    if "ptrace" in blocks and "not permitted" in blocks:
+        return 77
+    table = re.findall(r"^ +\d+ +([0-9a-f]{6,}) +(\d+) (?:ALLOCATED|FREE|PENDING)", blocks, re.M)
+    live = int(re.search(r"^(\d+) blocks$", blocks, re.M).group(1))
+    assert live > 6 and len(table) == live, blocks[-2000:]
+    assert all(int(a[0], 16) + int(a[1]) <= int(b[0], 16) for a, b in zip(table, table[1:]) if a[0] < b[0]), table
+    events = stop_at("plain_events if batch->count > 3", "mt-events *batch 1 3")
+    rows = re.findall(r"^ +(\d+) ([A-Z_]+) +[0-9a-f]+ +\d+ ", events, re.M)
+    assert len(rows) == 3 and all(int(a[0]) < int(b[0]) for a, b in zip(rows, rows[1:])), events[-2000:]
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
