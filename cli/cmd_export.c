@@ -4,7 +4,7 @@
 #include "asked_report.h"
 #include "blocks_option.h"
 #include "cli.h"
-#include "export_output.h"
+#include "export_formats.h"
 #include "json.h"
 #include "outputs.h"
 #include "memory_limit.h"
@@ -27,10 +27,10 @@ static const struct mt_export_format *find_format(const char *name)
     size_t count = 0;
     int found;
 
-    for (; mt_export_formats[count].name && count < MAX_FORMATS; count++)
-        names[count] = mt_export_formats[count].name;
+    for (; mt_export_formats[count] && count < MAX_FORMATS; count++)
+        names[count] = mt_export_formats[count]->name;
     found = mt_find_word("FORMAT", name, names, count);
-    return found < 0 ? NULL : &mt_export_formats[found];
+    return found < 0 ? NULL : mt_export_formats[found];
 }
 
 /* ---- what is exported ------------------------------------------------------------ */

@@ -3,7 +3,7 @@
 #include "analyze.h"
 #include "analyze_output.h"
 #include "event_input.h"
-#include "export_output.h"
+#include "export_formats.h"
 #include "junit.h"
 #include "output_checks.h"
 #include "report_html.h"
@@ -66,10 +66,10 @@ static void check_exports(const struct mt_report *report, struct mt_buf *out)
                                report->phase_count, report->symbols, &shape, &icicle) == MT_OK);
     what.icicle = icicle;
     mt_buf_reset(out);
-    mt_export_formats[0].add(out, &what);
+    mt_export_folded.add(out, &what);
     FUZZ_CHECK(!out->failed && is_clean_text(out->data ? out->data : "", out->length));
     mt_buf_reset(out);
-    mt_export_formats[1].add(out, &what);
+    mt_export_speedscope.add(out, &what);
     FUZZ_CHECK(!out->failed && is_json(out->data));
     mt_arena_release(&arena);
 }

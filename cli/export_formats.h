@@ -1,6 +1,6 @@
 /* Blocks as other programs read them. */
-#ifndef MT_CLI_EXPORT_OUTPUT_H
-#define MT_CLI_EXPORT_OUTPUT_H
+#ifndef MT_CLI_EXPORT_FORMATS_H
+#define MT_CLI_EXPORT_FORMATS_H
 
 #include "buf.h"
 #include "icicle.h"
@@ -18,10 +18,14 @@ struct mt_export {
 struct mt_export_format {
     const char *name, *summary;
     enum mt_file_kind kind;
+    /* Appends the document; out->failed says that memory did not do. */
     void (*add)(struct mt_buf *out, const struct mt_export *what);
 };
 
-/* Ends with a NULL name. */
-extern const struct mt_export_format mt_export_formats[];
+/* Ends with NULL. */
+extern const struct mt_export_format *const mt_export_formats[];
+
+/* One file each: export_<name>.c. */
+extern const struct mt_export_format mt_export_folded, mt_export_speedscope;
 
 #endif

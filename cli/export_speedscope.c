@@ -1,33 +1,11 @@
-#include "export_output.h"
+/* The format of speedscope.app: a sampled profile, one sample for each stack. */
+#include "export_formats.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
 #include "json.h"
 #include "site.h"
-
-/* ---- folded ------------------------------------------------------------------- */
-
-/* As flamegraph.pl and its kin read it. Names may hold what a terminal obeys. */
-static void add_folded(struct mt_buf *out, const struct mt_export *what)
-{
-    struct mt_buf lines = {0};
-    const char *at;
-
-    mt_icicle_fold(what->icicle, what->report->symbols, what->with_blocks, &lines);
-    for (at = lines.data; at && *at;) {
-        size_t length = strcspn(at, "\n");
-
-        mt_buf_add_printable(out, at, length);
-        mt_buf_add_char(out, '\n');
-        at += length + (at[length] == '\n');
-    }
-    out->failed |= lines.failed;
-    mt_buf_release(&lines);
-}
-
-/* ---- speedscope ---------------------------------------------------------------- */
 
 static bool is_sample(const struct mt_export *what, const struct mt_node *node)
 {
@@ -155,9 +133,5 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
     free(indices);
 }
 
-const struct mt_export_format mt_export_formats[] = {
-    {"folded", "call stacks and bytes, a line each, as flame graph programs read", MT_FILE_FOLDED,
-     add_folded},
-    {"speedscope", "a document for speedscope", MT_FILE_SPEEDSCOPE, add_speedscope},
-    {NULL, NULL, MT_FILE_KINDS, NULL},
-};
+const struct mt_export_format mt_export_speedscope = {"speedscope", "a document for speedscope",
+                                                      MT_FILE_SPEEDSCOPE, add_speedscope};

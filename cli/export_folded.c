@@ -1,0 +1,28 @@
+/* A line for each call stack, with its bytes, as flamegraph.pl and its kin read it. */
+#include "export_formats.h"
+
+#include <string.h>
+
+#include "foreign_text.h"
+
+/* Names may hold what a terminal obeys. */
+static void add_folded(struct mt_buf *out, const struct mt_export *what)
+{
+    struct mt_buf lines = {0};
+    const char *at;
+
+    mt_icicle_fold(what->icicle, what->report->symbols, what->with_blocks, &lines);
+    for (at = lines.data; at && *at;) {
+        size_t length = strcspn(at, "\n");
+
+        mt_buf_add_printable(out, at, length);
+        mt_buf_add_char(out, '\n');
+        at += length + (at[length] == '\n');
+    }
+    out->failed |= lines.failed;
+    mt_buf_release(&lines);
+}
+
+const struct mt_export_format mt_export_folded = {
+    "folded", "call stacks and bytes, a line each, as flame graph programs read", MT_FILE_FOLDED,
+    add_folded};
