@@ -6,10 +6,12 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collect.h"
 #include "core.h"
+#include "manifest_file.h"
 #include "settings.h"
 #include "inject_source.h"
 
@@ -199,20 +201,25 @@ __attribute__((constructor)) static void begin(void)
 /* ---- end -------------------------------------------------------------- */
 
 /* Will `memtrace record` complete this trace? It holds a lock on its list of
- * traces as long as it lives; whoever finds the list without it removes that. */
+ * traces as long as it lives; whoever finds the list without it removes that. The
+ * name comes from the environment: it may be that of anything. */
 static bool launcher_waits(void)
 {
+    const char *list = mt_settings->manifest;
+    struct stat facts;
+    bool waits = false;
     int fd;
-    bool waits;
 
-    if (!mt_settings->manifest[0])
+    if (!list[0])
         return false;
-    fd = open(mt_settings->manifest, O_RDONLY | O_CLOEXEC);
+    fd = open(list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
-    waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (!waits)
-        (void)unlink(mt_settings->manifest);
+    if (!fstat(fd, &facts) && S_ISREG(facts.st_mode)) {
+        waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        if (!waits)
+            mt_manifest_remove(fd, AT_FDCWD, list);
+    }
     close(fd);
     return waits;
 }
@@ -230,5 +237,5 @@ __attribute__((destructor)) static void process_ends(void)
         return;
     atomic_store(&mt_core.state, MT_CORE_OFF);
     atomic_store(mt_core.generation_page, 0);
-    (void)unlink(mt_core.tape_path);
+    mt_own_file_remove(&mt_core.tape_file);
 }

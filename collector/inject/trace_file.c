@@ -83,6 +83,7 @@ static void tell_manifest(void)
     (void)mt_io_close(fd);
 }
 
+/* A name is taken if there is a trace, or beside its place a file that is not ours to remove. */
 static bool open_trace(void)
 {
     unsigned attempt;
@@ -92,8 +93,12 @@ static bool open_trace(void)
             errno = ENAMETOOLONG;
             return false;
         }
-        if (mt_own_file_create(&mt_core.trace_file, mt_core.trace_path))
-            return true;
+        if (mt_own_file_create(&mt_core.trace_file, mt_core.trace_path)) {
+            if (mt_tape_make_way(mt_core.tape_path)) /* of a trace that was deleted since */
+                return true;
+            mt_own_file_remove(&mt_core.trace_file);
+            errno = EEXIST;
+        }
         if (errno != EEXIST)
             return false;
     }
@@ -105,7 +110,6 @@ static bool make_tape(struct mt_error *error)
     uint32_t slots = mt_settings->arena_mib * (uint32_t)((1u << 20) / MT_SLOT_BYTES);
     struct mt_tape *tape;
 
-    (void)unlink(mt_core.tape_path); /* of a trace that was deleted since */
     if (mt_tape_create(mt_core.tape_path, slots, &tape, &mt_core.tape_file, error) != MT_OK)
         return false;
     mt_tape_set_trace(tape, &mt_core.trace_file);

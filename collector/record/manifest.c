@@ -16,18 +16,10 @@
 
 #include "buf.h"
 #include "io.h"
+#include "manifest_file.h"
 #include "map.h"
 
 enum { MAX_BYTES = 64 << 20 };
-
-/* The first line keeps the file's first block, so that names can be appended
- * when the disk is full. */
-static const char first_line[] = "# traces of a run of memtrace record\n";
-
-bool mt_manifest_probe(const char *bytes, size_t length)
-{
-    return length >= sizeof first_line - 1 && !memcmp(bytes, first_line, sizeof first_line - 1);
-}
 
 enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *lock,
                                struct mt_error *error)
@@ -43,7 +35,7 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
      * first line. Where there are no locks, this run counts as gone. */
     (void)mt_io_lock(fd, LOCK_EX);
     *lock = fd;
-    if (mt_io_write(fd, first_line, sizeof first_line - 1))
+    if (mt_io_write(fd, MT_MANIFEST_FIRST_LINE, strlen(MT_MANIFEST_FIRST_LINE)))
         return MT_OK;
     (void)mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
     (void)mt_io_close(fd);

@@ -11,12 +11,6 @@
 #include "arena.h"
 #include "status.h"
 
-/* How its name begins; six letters follow. */
-#define MT_MANIFEST_PREFIX ".memtrace-"
-
-/* Does a file begin (first `length` bytes) like a list of traces? */
-bool mt_manifest_probe(const char *bytes, size_t length);
-
 /* Makes an empty one in `folder` (ends in /); its path to `path`. *lock is the
  * caller's: as long as it is open, processes that end leave their tapes to the
  * caller; then they complete their traces themselves. */

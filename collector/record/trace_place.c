@@ -248,7 +248,7 @@ void mt_trace_place_clear(const struct mt_trace_place *place)
     snprintf(path, sizeof path, "%s%s", place->folder, place->name);
     remove_file(path);
     snprintf(path, sizeof path, "%s%s" MT_TAPE_SUFFIX, place->folder, place->name);
-    remove_file(path);
+    (void)mt_tape_make_way(path); /* else the process finds another name */
 }
 
 void mt_trace_place_leave(const struct mt_trace_place *place)

@@ -105,6 +105,21 @@ static bool identify(struct mt_own_file *file, const char *path, int fd)
     return is_ours(file, fd, &opened);
 }
 
+bool mt_own_file_is_mine(const struct stat *facts)
+{
+    return S_ISREG(facts->st_mode) && facts->st_uid == geteuid() && facts->st_nlink == 1;
+}
+
+void mt_own_file_unlink(int fd, int folder, const char *name)
+{
+    struct stat opened, named;
+
+    if (!fstat(fd, &opened) && mt_own_file_is_mine(&opened) &&
+        !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) && named.st_dev == opened.st_dev &&
+        named.st_ino == opened.st_ino)
+        (void)unlinkat(folder, name, 0); /* the same two calls as in remove_new */
+}
+
 /* The name was made just now, but another program may have put its own file there, and no
  * descriptor proves which one it is. Only a file that nobody has written to is removed. The kernel
  * has no call that removes a name only if it is that of a certain file: what comes to the name
@@ -113,8 +128,7 @@ static void remove_new(const char *path)
 {
     struct stat facts;
 
-    if (!lstat(path, &facts) && S_ISREG(facts.st_mode) && !facts.st_size && facts.st_nlink == 1 &&
-        facts.st_uid == geteuid())
+    if (!lstat(path, &facts) && mt_own_file_is_mine(&facts) && !facts.st_size)
         (void)unlink(path);
 }
 

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct mt_own_file {
@@ -54,5 +55,14 @@ void mt_own_file_close(struct mt_own_file *file);
 
 /* Also removes the file, if its path still leads to it. */
 void mt_own_file_remove(struct mt_own_file *file);
+
+/* The next two: for files that another process of this user made. */
+
+/* A regular file of this user's that has no second name? */
+bool mt_own_file_is_mine(const struct stat *facts);
+
+/* Removes `name` of the folder that is open as `folder` (AT_FDCWD: `name` is a path) if it leads to
+ * the file that is open as `fd`, and that one is mine (above). Links are not followed. */
+void mt_own_file_unlink(int fd, int folder, const char *name);
 
 #endif

@@ -134,6 +134,30 @@ bool mt_tape_is_in_use(const char *path)
     return in_use;
 }
 
+/* Also of a tape that is damaged or of another version. */
+static bool is_abandoned(int fd)
+{
+    struct mt_tape header;
+
+    if (read_header(fd, &header, NULL) == MT_OK)
+        return check_unused(&header, fd, NULL) == MT_OK;
+    return read_at(fd, &header.magic, sizeof header.magic, 0, NULL) == MT_OK &&
+           header.magic == MT_TAPE_MAGIC && check_lock(fd, NULL) == MT_OK;
+}
+
+bool mt_tape_make_way(const char *path)
+{
+    struct stat facts;
+    int fd = open_file(path);
+
+    if (fd >= 0) {
+        if (is_abandoned(fd))
+            mt_own_file_unlink(fd, AT_FDCWD, path);
+        close(fd);
+    }
+    return lstat(path, &facts) && errno == ENOENT;
+}
+
 /* ---- what it holds ---------------------------------------------------- */
 
 /* Counts memory that is about to be used: whole pages of the mapping. */

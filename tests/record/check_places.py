@@ -11,6 +11,7 @@ import sys
 import time
 
 from support import check, command_of, main, only
+import tapes
 from tapes import is_running
 
 
@@ -42,11 +43,101 @@ def a_list_of_traces_with_a_cut_line(bench):
 
 
 def a_list_of_traces_that_is_full(bench):
-    """The process says what to run, since `memtrace record` does not know its trace. The list is a
-    link: at its end the process removes a list that nobody waits for."""
-    (bench.work / "full").symlink_to("/dev/full")
-    done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="$PWD/full" "{bench.recorded}" exit 0')
+    """The process says what to run, since `memtrace record` does not know its trace."""
+    full = bench.work / "full"
+    full.symlink_to("/dev/full")
+    done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{full}" "{bench.recorded}" exit 0')
     check(b"/full': No space left on device; run 'memtrace recover " in done.stderr, f"{done}")
+    check(full.is_symlink(), "the link was removed")
+
+
+LIST = "# traces of a run of memtrace record\n"
+
+
+def lists_that_are_none(bench):
+    """At its end a process removes a list of traces that nobody waits for, and nothing else that
+    MEMTRACE_MANIFEST may name."""
+    folder = bench.work / "lists"  # `record` removes those in the folder of the traces
+    folder.mkdir()
+    real, linked = folder / ".memtrace-abcdef", folder / ".memtrace-linked"
+    twice, again = folder / ".memtrace-twice1", folder / "again"
+    notes, named = folder / ".memtrace-notes1", folder / "list.txt"
+    pipe = folder / ".memtrace-fifo12"
+    for path in (real, twice, named):
+        path.write_text(LIST)
+    notes.write_text("precious\n")
+    linked.symlink_to(real.name)
+    os.link(twice, again)
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    kept = [linked, twice, again, notes, named, pipe]
+    if os.getuid() == 0:
+        theirs = folder / ".memtrace-theirs"
+        theirs.write_text(LIST)
+        os.chown(theirs, 65534, 65534)
+        kept.append(theirs)
+    for path in kept:
+        bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{path}" "{bench.recorded}" exit 0')
+        check(os.path.lexists(path), f"{path.name} was removed")
+    os.close(reader)
+    bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{real}" "{bench.recorded}" exit 0')
+    check(not real.exists(), "a list that nobody waits for was left")
+
+
+def run_to_its_end(bench, meanwhile):
+    """A process that no `memtrace record` waits for; `meanwhile(tape)` while it runs."""
+    flag, tape = bench.work / "flag", bench.work / "run.trace.zst.tape"
+    flag.touch()
+    process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", "sh", "-c",
+                          f'MEMTRACE_MANIFEST= "{bench.recorded}" wait "{flag}"')
+    while not tape.exists() or not tapes.commit_of(tape)[0]:
+        check(process.poll() is None, f"it ended: {process.returncode}")
+        time.sleep(0.001)
+    tapes.wait_until_written(tape)
+    meanwhile(tape)
+    flag.unlink()
+    process.communicate(timeout=60)
+    return tape
+
+
+def a_tape_that_is_another_file(bench):
+    """At its end a process removes its tape, and not what has come to that name."""
+    def replace(tape):
+        tape.rename(bench.work / "moved")
+        tape.write_text("precious\n")
+
+    check(not run_to_its_end(bench, lambda tape: None).exists(), "its own tape was left")
+    tape = run_to_its_end(bench, replace)
+    check(tape.exists() and tape.read_text() == "precious\n", "another file was removed")
+
+
+def names_of_tapes_that_are_taken(bench):
+    """A trace gets another name where a file that is no tape, or the tape of a process that runs,
+    lies beside its place. A tape that a dead process left makes way."""
+    tape = bench.work / "run.trace.zst.tape"
+    tape.write_text("precious\n")
+    bench.record(bench.recorded, "exit", "0")
+    check(tape.read_text() == "precious\n", "a file that is no tape was removed")
+    check(re.fullmatch(r"run-\d+\.trace\.zst", only(bench.traces()).name), f"{bench.traces()}")
+    bench.check_whole(only(bench.traces()))
+    only(bench.traces()).unlink()
+    tape.unlink()
+
+    def record_again(tape):
+        (bench.work / "run.trace.zst").unlink()
+        before = tape.stat().st_ino
+        bench.run(bench.memtrace, "record", "-o", "other.trace.zst", "sh", "-c",
+                  f'MEMTRACE_OUTPUT="{bench.work}/run.trace.zst" "{bench.recorded}" exit 0')
+        check(tape.exists() and tape.stat().st_ino == before, "the tape of a process is gone")
+
+    run_to_its_end(bench, record_again)
+    bench.check_whole(only(bench.traces()))
+    only(bench.traces()).unlink()
+    trace, tape = tapes.leave(bench)
+    trace.unlink()
+    bench.record(bench.recorded, "exit", "0")
+    bench.check_whole(trace)
+    check(not tape.exists(), "the tape of a dead process is in the way")
 
 
 def folders(bench):
@@ -210,6 +301,7 @@ def full_disk(bench):
 
 if __name__ == "__main__":
     sys.exit(main([names, folders, a_list_of_traces_with_a_cut_line,
-                   a_list_of_traces_that_is_full, more_than_one_process, follow_none,
+                   a_list_of_traces_that_is_full, lists_that_are_none, a_tape_that_is_another_file,
+                   names_of_tapes_that_are_taken, more_than_one_process, follow_none,
                    follow_none_leaves_no_environment, leftovers, replaced_files, unwritable,
                    file_size_limit, full_disk]))
