@@ -44,7 +44,7 @@ static struct {
     int64_t next_ns;
     int64_t context_ns; /* when we heard of the first context, 0 = not yet */
     bool listed;        /* the driver has shown our pid */
-    const char *why;    /* it is not known which device is which, NULL = it is */
+    const char *why;    /* there can be no samples, NULL = there can */
 } nvml;
 
 /* Bit n: a sample of CUDA's device n is wanted; the last one: of all. */
@@ -317,7 +317,11 @@ static void start_sampling(void)
     nvml.pid = (uint32_t)getpid();
     if (!registered)
         registered = atexit(process_ends) == 0;
-    nvml.state = registered && load() && find_devices() ? SAMPLING : GIVEN_UP;
+    if (!registered || !load())
+        nvml.why = "NVML (libnvidia-ml.so.1) cannot be used; --sample-hz 0 does without";
+    else if (!find_devices())
+        nvml.why = "NVML lists no devices";
+    nvml.state = SAMPLING;
 }
 
 /* That there are no samples matters to who uses a device. */

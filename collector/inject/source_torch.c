@@ -5,6 +5,7 @@
 
 static void poll(void)
 {
+    mt_torch_allocator_tell();
     mt_torch_limit_tell();
     mt_torch_scopes_begin();
 }
@@ -18,6 +19,7 @@ static void stop(void)
 
 static void forked(void)
 {
+    mt_torch_allocator_forked();
     mt_torch_tracker_forked();
     mt_torch_scopes_forked();
     mt_torch_facts_forked();
@@ -25,6 +27,7 @@ static void forked(void)
 
 const struct mt_inject_source mt_torch_source = {
     .name = "pytorch",
+    .start = mt_torch_allocator_tell,
     .poll = poll,
     .stop = stop,
     .forked = forked,

@@ -25,7 +25,9 @@
 #include "torch_parts.h"
 
 #define TYPE_NAME "N3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocatorE"
-#define ALLOCATOR "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
+/* Beginning of the name of the type behind `backend:cudaMallocAsync`. */
+#define ASYNC_TYPE "N3c104cuda20CUDACachingAllocator15CudaMallocAsync"
+#define ALLOCATOR  "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
 
 enum { FUNCTIONS_MAX = 128 };
 
@@ -43,6 +45,7 @@ struct table {
 
 static struct {
     atomic_flag met, attached;
+    atomic_bool foreign; /* blocks of its own, which are not recorded: not told yet */
     struct mt_torch_version version;
     struct table table;
     code init, empty_cache, set_fraction;
@@ -122,13 +125,12 @@ static bool is_memory(const void *address, size_t bytes, enum memory_kind kind)
 /* ---- is it the allocator that we know? ---- */
 
 /* std::type_info: a table of functions, then the name. */
-static bool type_is_native(const void *type)
+static bool type_begins(const void *type, const char *name, size_t bytes)
 {
     const char *const *fields = type;
 
     return is_memory(type, 2 * sizeof(void *), MEMORY_READ) &&
-           is_memory(fields[1], sizeof TYPE_NAME, MEMORY_READ) &&
-           memcmp(fields[1], TYPE_NAME, sizeof TYPE_NAME) == 0;
+           is_memory(fields[1], bytes, MEMORY_READ) && memcmp(fields[1], name, bytes) == 0;
 }
 
 static size_t count_functions(const code *functions)
@@ -152,7 +154,14 @@ static bool is_own_code(code function, uintptr_t library_base)
 static bool table_is_native(const struct table *table)
 {
     return is_memory(table, offsetof(struct table, functions), MEMORY_READ) &&
-           table->offset_to_top == 0 && type_is_native(table->type);
+           table->offset_to_top == 0 && type_begins(table->type, TYPE_NAME, sizeof TYPE_NAME);
+}
+
+/* Each of its blocks is a call of the driver. */
+static bool table_is_async(const struct table *table)
+{
+    return is_memory(table, offsetof(struct table, functions), MEMORY_READ) &&
+           type_begins(table->type, ASYNC_TYPE, sizeof ASYNC_TYPE - 1);
 }
 
 static bool places_are_code(const struct table *table, const struct place *library)
@@ -235,13 +244,32 @@ static void replace_table(void **object, const struct table *table)
 
 /* ---- */
 
+#define FOREIGN "another allocator than its native one; only its calls of the driver are recorded"
+
+static bool said;
+
 static bool say(const char *what)
 {
-    static bool said;
     const char *version = mt_torch_version_text();
 
     mt_collect_say(&said, "PyTorch%s%s: %s", *version ? " " : "", version, what);
     return false;
+}
+
+void mt_torch_allocator_tell(void)
+{
+    const char *version = mt_torch_version_text();
+
+    if (!atomic_load(&hooked.foreign) || !mt_collect_enter())
+        return;
+    if (atomic_exchange(&hooked.foreign, false))
+        mt_collect_not_recorded(&said, "PyTorch%s%s: %s", *version ? " " : "", version, FOREIGN);
+    mt_collect_leave();
+}
+
+void mt_torch_allocator_forked(void)
+{
+    atomic_store(&hooked.foreign, false);
 }
 
 static bool hook(void **const *allocator)
@@ -259,9 +287,10 @@ static bool hook(void **const *allocator)
     mt_torch_version_read(library.path, text, sizeof text);
     mt_torch_note_version(text);
     table = (const void *)((const char *)*object - offsetof(struct table, functions));
-    if (!table_is_native(table))
-        return say(
-            "another allocator than its native one; only its calls of the driver are recorded");
+    if (!table_is_native(table)) {
+        atomic_store(&hooked.foreign, !table_is_async(table));
+        return say(FOREIGN);
+    }
     if (!find_places(table, &library))
         return say("a build that is not known; sizes are those of blocks, not requests");
     replace_table(object, table);

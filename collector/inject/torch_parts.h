@@ -93,6 +93,11 @@ bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintp
  * `library` is a handle of a library that uses it, NULL if that is the program. */
 void mt_torch_allocator_meet(void *library);
 
+/* On the writer thread: a fact `not_recorded` if the allocator has blocks of its own that no source
+ * sees. Those of cudaMallocAsync are calls of the driver. */
+void mt_torch_allocator_tell(void);
+void mt_torch_allocator_forked(void);
+
 /* ---- source_torch_tracker.c: entries of the tracker ---- */
 
 /* std::function<void (const TraceEntry &)> as libstdc++ lays it out. */

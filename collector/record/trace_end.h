@@ -28,8 +28,9 @@ struct mt_trace_end {
     struct mt_error error;           /* INCOMPLETE, FAILED */
 };
 
-/* Is all that was asked for in the trace: whole or recovered, no event lost, and every source
- * could record? */
+/* Is all that was asked for in the trace: whole or recovered, no event lost, and no source says
+ * that there is something it could not record (`not_recorded`)? A source that records less of each
+ * event says so in other facts of the header, such as `sizes_rounded`. */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
 struct mt_trace_end_options {

@@ -187,6 +187,26 @@ static void a_library_that_does_not_start(void **state)
     unsetenv("MEMTRACE_STANDIN_NVML");
     poll_again();
     assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts, ""); /* who does not use a device misses nothing */
+    mt_nvml_sample_soon(0);
+    poll_again();
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts,
+                        "not_recorded=what the process uses is not sampled: NVML "
+                        "(libnvidia-ml.so.1) cannot be used; --sample-hz 0 does without\n");
+}
+
+static void a_library_without_devices(void **state)
+{
+    (void)state;
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    mt_nvml_source.forked();
+    mt_nvml_note_environment();
+    mt_nvml_sample_soon(0);
+    poll_again();
+    assert_string_equal(recorded.facts, "not_recorded=what the process uses is not sampled: NVML "
+                                        "lists no devices\n");
 }
 
 static void devices_as_the_program_counts(void **state)
@@ -323,9 +343,10 @@ int main(void)
         cmocka_unit_test_setup(rate_and_forced_samples, fresh),
         cmocka_unit_test_setup(a_process_that_is_not_listed, fresh),
         cmocka_unit_test_setup(older_drivers, fresh),
-        cmocka_unit_test_setup(a_library_that_does_not_start, fresh),
         cmocka_unit_test_setup(devices_as_the_program_counts, fresh),
         cmocka_unit_test_setup(an_order_that_is_not_known, fresh),
+        cmocka_unit_test_setup(a_library_that_does_not_start, fresh),
+        cmocka_unit_test_setup(a_library_without_devices, fresh),
         cmocka_unit_test_setup(not_before_the_program_begins, fresh),
         cmocka_unit_test_setup(an_instance, fresh),
         cmocka_unit_test(visible_devices),

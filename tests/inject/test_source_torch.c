@@ -224,6 +224,32 @@ static void case_other_type_reports(void)
     setenv("MEMTRACE_STANDIN_FAULT", "type", 1);
     begin();
     expect_reports("another allocator");
+    CHECK(!strstr(collected.facts, "not_recorded"));
+    mt_torch_source.start();
+    mt_torch_source.poll();
+    CHECK(collected.said_count == 1);
+    CHECK(has_fact(
+        "not_recorded=PyTorch 2.11.0+standin: another allocator than its native one; only its "
+        "calls of the driver are recorded\n"));
+}
+
+/* All of its blocks are calls of the driver: nothing is missing. */
+static void case_async_allocator_misses_nothing(void)
+{
+    setenv("MEMTRACE_STANDIN_FAULT", "async", 1);
+    begin();
+    expect_reports("another allocator");
+    mt_torch_source.poll();
+    CHECK(!strstr(collected.facts, "not_recorded"));
+}
+
+static void case_child_misses_nothing_of_its_parent(void)
+{
+    setenv("MEMTRACE_STANDIN_FAULT", "type", 1);
+    begin();
+    mt_torch_source.forked();
+    mt_torch_source.poll();
+    CHECK(!strstr(collected.facts, "not_recorded"));
 }
 
 static void case_symbols_tell_of_unknown_builds(void)
@@ -412,6 +438,8 @@ static void test_reports_where_the_tracker_is_doubtful(void **state)
     run_case(case_unreleased_version_reports);
     run_case(case_other_table_reports);
     run_case(case_other_type_reports);
+    run_case(case_async_allocator_misses_nothing);
+    run_case(case_child_misses_nothing_of_its_parent);
     run_case(case_disagreement_reports);
 }
 

@@ -91,6 +91,18 @@ void mt_collect_say(bool *once, const char *format, ...)
     va_end(arguments);
 }
 
+void mt_collect_not_recorded(bool *once, const char *format, ...)
+{
+    char text[160];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    mt_collect_say(once, "%s", text);
+    mt_collect_fact("not_recorded", text);
+}
+
 /* ---- the stand-ins, loaded as Python does: with nothing visible to others ---- */
 
 struct torch_library torch;
