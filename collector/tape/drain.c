@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "given_up.h"
 #include "grow.h"
 #include "tape_symbols.h"
 #include "ticks.h"
@@ -19,11 +20,12 @@ struct mt_drain {
     struct mt_tape *tape;
     struct mt_tape_symbols *symbols;
     struct mt_symbols *trace_symbols;
-    uint32_t *taken;       /* events passed, by slot */
-    uint32_t *seen;        /* committed when this pass began: their definitions are known */
-    uint64_t next_raw;     /* number of the next event */
-    uint64_t end_raw;      /* numbers taken by the process when this pass began */
-    uint64_t unmatched;    /* numbers passed whose event was not taken from its slot (yet) */
+    uint32_t *taken;    /* events passed, by slot */
+    uint32_t *seen;     /* committed when this pass began: their definitions are known */
+    uint64_t next_raw;  /* number of the next event */
+    uint64_t end_raw;   /* numbers taken by the process when this pass began */
+    uint64_t unmatched; /* events passed that were not taken from their slots (yet) */
+    struct mt_given_up given_up;
     uint64_t next_seq;     /* in the trace */
     bool definitions_told; /* that some have no room */
     uint64_t dropped;      /* said so far */
@@ -72,6 +74,7 @@ void mt_drain_free(struct mt_drain *drain)
     free(drain->window);
     free(drain->threads);
     free(drain->devices);
+    mt_given_up_release(&drain->given_up);
     free(drain);
 }
 
@@ -165,22 +168,30 @@ static void lay_slot(struct mt_drain *drain, uint32_t index, size_t window)
     }
 }
 
-/* Takes the events of each slot up to the first one that still waits. Returns how many of them
- * have no number of their own. An event whose number was given up before it came has one: it is
- * counted as missing already. */
+/* Takes the events of a slot up to the first one that still waits. Returns how many of them were
+ * not given up before they came: those are counted as missing already. */
+static uint64_t advance_slot(struct mt_drain *drain, uint32_t index)
+{
+    const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
+    uint64_t taken = 0;
+
+    for (; drain->taken[index] < drain->seen[index]; drain->taken[index]++) {
+        const struct mt_raw_event *event = &slot->events[drain->taken[index]];
+        if (has_place(drain, event))
+            break;
+        taken += !mt_given_up_take(&drain->given_up, event->seq);
+    }
+    return taken;
+}
+
+/* Returns how many of the events that were taken have no number of their own. */
 static uint64_t advance_slots(struct mt_drain *drain)
 {
     uint64_t taken = 0, matched;
     uint32_t index;
 
-    for (index = 0; index < drain->tape->slot_count; index++) {
-        const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
-        uint32_t before = drain->taken[index];
-        while (drain->taken[index] < drain->seen[index] &&
-               !has_place(drain, &slot->events[drain->taken[index]]))
-            drain->taken[index]++;
-        taken += drain->taken[index] - before;
-    }
+    for (index = 0; index < drain->tape->slot_count; index++)
+        taken += advance_slot(drain, index);
     matched = mt_min_u64(taken, drain->unmatched);
     drain->unmatched -= matched;
     return taken - matched;
@@ -444,7 +455,7 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
 
     if (lowest == UINT64_MAX)
         return MT_OK;
-    drain->unmatched += lowest - drain->next_raw;
+    mt_given_up_add(&drain->given_up, drain->next_raw, lowest);
     status =
         skip_to(drain, writer, lowest, "a thread left off while recording them", result, error);
     return status == MT_OK ? pass_dense(drain, writer, result, error) : status;

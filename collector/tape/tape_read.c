@@ -67,7 +67,8 @@ static bool commit_is_sound(const struct mt_tape *tape)
 {
     const struct mt_tape_commit *commit = &tape->commits[atomic_load(&tape->current_commit) & 1u];
 
-    return commit->events_written <= MT_MAX_SEQ && commit->next_raw <= MT_MAX_SEQ &&
+    return commit->events_written <= MT_MAX_SEQ &&
+           commit->next_raw <= atomic_load(&tape->next_seq) &&
            commit->dropped_written <= MT_MAX_SEQ &&
            (commit->trace_bytes ||
             !(commit->events_written | commit->next_raw | commit->dropped_written));
@@ -139,10 +140,10 @@ static bool is_abandoned(int fd)
 {
     struct mt_tape header;
 
-    if (read_header(fd, &header, NULL) == MT_OK)
-        return check_unused(&header, fd, NULL) == MT_OK;
-    return read_at(fd, &header.magic, sizeof header.magic, 0, NULL) == MT_OK &&
-           header.magic == MT_TAPE_MAGIC && check_lock(fd, NULL) == MT_OK;
+    if (read_at(fd, &header, sizeof header, 0, NULL) != MT_OK || header.magic != MT_TAPE_MAGIC)
+        return false;
+    return (header.version == MT_TAPE_VERSION ? check_unused(&header, fd, NULL)
+                                              : check_lock(fd, NULL)) == MT_OK;
 }
 
 bool mt_tape_make_way(const char *path)

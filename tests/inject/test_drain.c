@@ -131,6 +131,15 @@ static struct mt_source *read_back(struct tape *t, struct mt_event_batch *all)
     return source;
 }
 
+static uint64_t count_kind(const struct mt_event_batch *batch, uint8_t kind)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < batch->count; i++)
+        count += batch->events[i].kind == kind;
+    return count;
+}
+
 static void slots_are_merged_by_number(void **state)
 {
     struct mt_event_batch batch;
@@ -212,6 +221,36 @@ static void a_gap_holds_up_the_living(void **state)
     close_tape(&t);
 }
 
+/* What was given up and comes late is not counted again, while the process lives and goes on. What
+ * has no number of its own is counted, whatever was given up before and never came. */
+static void late_events_are_counted_once(void **state)
+{
+    struct mt_event_batch batch;
+    struct mt_source *source;
+    struct tape t;
+
+    (void)state;
+    open_tape(&t);
+    commit(&t, 0, alloc_of(0));
+    commit(&t, 1, alloc_of(4)); /* 1, 2 and 3 are being written */
+    assert_int_equal(pass(&t, MT_DRAIN_SKIP).missing, 3);
+    commit(&t, 0, alloc_of(5));
+    commit(&t, 2, alloc_of(2)); /* late */
+    assert_int_equal(pass(&t, MT_DRAIN_LIVE).missing, 0);
+    commit(&t, 3, alloc_of(2)); /* twice */
+    commit(&t, 1, alloc_of(4)); /* was never given up */
+    commit(&t, 0, alloc_of(6));
+    assert_int_equal(pass(&t, MT_DRAIN_LIVE).missing, 2);
+    commit(&t, 2, alloc_of(3));
+    commit(&t, 3, alloc_of(1));
+    assert_int_equal(pass(&t, MT_DRAIN_LIVE).missing, 0);
+    source = read_back(&t, &batch);
+    assert_int_equal(count_kind(&batch, MT_EVENT_ALLOC), 4);
+    assert_int_equal(source->integrity.events_dropped, 5);
+    mt_source_close(source);
+    close_tape(&t);
+}
+
 /* Clocks that no machine has: the time is the nearest one that there is. */
 static void impossible_clocks_are_clamped(void **state)
 {
@@ -264,15 +303,6 @@ static void what_is_taken_does_not_wait(void **state)
     assert_int_equal(result.missing, 1);
     assert_int_equal(result.waiting, 1);
     close_tape(&t);
-}
-
-static uint64_t count_kind(const struct mt_event_batch *batch, uint8_t kind)
-{
-    uint64_t count = 0;
-
-    for (size_t i = 0; i < batch->count; i++)
-        count += batch->events[i].kind == kind;
-    return count;
 }
 
 /* Numbers that no process takes: backwards, twice, and with more gaps than slots. Each event is in
@@ -555,6 +585,7 @@ int main(void)
         cmocka_unit_test(slots_are_merged_by_number),
         cmocka_unit_test(slots_become_free_when_written),
         cmocka_unit_test(a_gap_holds_up_the_living),
+        cmocka_unit_test(late_events_are_counted_once),
         cmocka_unit_test(impossible_clocks_are_clamped),
         cmocka_unit_test(the_last_numbers_are_missed),
         cmocka_unit_test(damaged_events_are_counted),

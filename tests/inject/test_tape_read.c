@@ -101,6 +101,13 @@ static void write_into_nothing(struct mt_tape *tape)
     tape->commits[0] = (struct mt_tape_commit){.events_written = 1};
 }
 
+static void write_what_was_not_taken(struct mt_tape *tape)
+{
+    atomic_store(&tape->next_seq, 4);
+    tape->commits[0] =
+        (struct mt_tape_commit){.trace_bytes = 100, .next_raw = 5, .events_written = 5};
+}
+
 static void tear_the_other_commit(struct mt_tape *tape)
 {
     write_everything(tape);
@@ -117,6 +124,7 @@ static void commits_out_of_bounds(void **state)
     check_refused(write_too_much);
     check_refused(take_too_much);
     check_refused(write_into_nothing);
+    check_refused(write_what_was_not_taken);
     leave(&left, tear_the_other_commit);
     assert_int_equal(read_tape(&left), MT_OK);
     unlink(left.path);
