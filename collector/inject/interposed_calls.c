@@ -128,14 +128,15 @@ static bool is_mere_question(int number)
            !mt_collect_is_running();
 }
 
-/* Before the first event: a process that is killed just after it has the facts on its tape. */
+/* Before the first event of the driver, and of each thread, as in source_cupti.c. */
 static void tell(void)
 {
-    if (atomic_load_explicit(&told, memory_order_relaxed) || atomic_exchange(&told, true))
+    if (atomic_load_explicit(&told, memory_order_acquire))
         return;
     mt_collect_fact("sources", "interposer");
     mt_collect_fact("driver_calls", "through libmemtrace-cuda.so");
     mt_cupti_contexts_tell_devices();
+    atomic_store_explicit(&told, true, memory_order_release);
 }
 
 static bool begin(void)

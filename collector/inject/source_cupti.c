@@ -179,14 +179,15 @@ static bool is_missed(void)
            !has_substitute();
 }
 
-/* Once, as soon as there is both a trace and an answer: before the first event, so that a process
- * that is killed just after it has the facts on its tape. */
+/* As soon as there is both a trace and an answer: before the first event of the driver, so that a
+ * process that is killed just after it has the facts on its tape. Threads that begin at the same
+ * time all tell: none goes on before the facts are there, and none waits for another. A fact that
+ * is told twice counts once (tape_facts.c). */
 static void tell_start(void)
 {
     static bool once;
 
-    if (!initialised || atomic_load_explicit(&told, memory_order_relaxed) ||
-        atomic_exchange(&told, true))
+    if (!(active || initialised) || atomic_load_explicit(&told, memory_order_acquire))
         return;
     if (active)
         mt_collect_fact("sources", "cupti");
@@ -196,6 +197,7 @@ static void tell_start(void)
             subscription.refusal);
     tell_facts();
     mt_cupti_contexts_tell_devices();
+    atomic_store_explicit(&told, true, memory_order_release);
 }
 
 /* Nobody will begin a trace in a program that only calls the driver; it has to

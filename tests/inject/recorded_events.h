@@ -25,6 +25,7 @@ static struct {
     char facts[4096], devices[1024], definitions[4096], said[1024];
     bool refuses;
     uint32_t threads;
+    void (*before_fact)(void); /* what other threads do while one tells a fact */
 } recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct mt_inject_settings recorded_settings = {
@@ -121,6 +122,8 @@ static void recorded_add(char *to, size_t capacity, const char *format, ...)
 
 void mt_collect_fact(const char *key, const char *value)
 {
+    if (recorded.before_fact)
+        recorded.before_fact();
     recorded_add(recorded.facts, sizeof recorded.facts, "%s=%s\n", key, value);
 }
 

@@ -200,6 +200,38 @@ static void test_questions_begin_no_trace(void **unused)
     assert_string_equal(recorded.devices, "1 1048576 GPU\n");
 }
 
+static char facts_at_event[sizeof recorded.facts];
+
+static void *allocate(void *unused)
+{
+    uint64_t addr = 0x7f0000000000;
+    struct mt_cu_alloc params = {&addr, 100};
+    (void)unused;
+    call("cuMemAlloc_v2", &params, 0);
+    memcpy(facts_at_event, recorded.facts, sizeof facts_at_event);
+    return NULL;
+}
+
+static void allocate_meanwhile(void)
+{
+    pthread_t thread;
+    recorded.before_fact = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, allocate, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* While one thread tells the facts, another one has the first event. */
+static void test_no_event_precedes_the_facts(void **unused)
+{
+    (void)unused;
+    start();
+    recorded.before_fact = allocate_meanwhile;
+    InitializeInjection();
+    assert_int_equal(recorded.count, 1);
+    assert_string_equal(facts_at_event,
+                        "sources=cupti\ndriver_calls=CUPTI 130000, 57 calls watched\n");
+}
+
 static void test_nobody_asked(void **unused)
 {
     (void)unused;
@@ -250,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_calls_the_tool_before),
         cmocka_unit_test(test_starts_inside_an_event),
         cmocka_unit_test(test_questions_begin_no_trace),
+        cmocka_unit_test(test_no_event_precedes_the_facts),
         cmocka_unit_test(test_nobody_asked),
         cmocka_unit_test(test_numbers),
     };
