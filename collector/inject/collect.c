@@ -311,11 +311,11 @@ void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name)
 
 void mt_collect_not_recorded(bool *once, const char *format, ...)
 {
-    char text[448], *at;
+    char text[MT_COLLECT_REASON_BYTES + 1], *at;
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
+    mt_format_cut(text, sizeof text, format, arguments);
     va_end(arguments);
     mt_collect_say(once, "%s", text);
     for (at = text; *at; at++)

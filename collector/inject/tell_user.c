@@ -1,7 +1,6 @@
 /* See tell_user.h. */
 #include "tell_user.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,9 +27,22 @@ static bool is_first_descriptor(void)
            now.st_ino == first_facts.st_ino && now.st_rdev == first_facts.st_rdev;
 }
 
+void mt_format_cut(char *out, size_t bytes, const char *format, va_list arguments)
+{
+    static const char cut[] = "...";
+    int length = vsnprintf(out, bytes, format, arguments);
+    size_t end = bytes - sizeof cut;
+
+    if (length < 0 || (size_t)length < bytes)
+        return;
+    while (end > 0 && ((unsigned char)out[end] & 0xc0) == 0x80)
+        end--;
+    memcpy(out + end, cut, sizeof cut);
+}
+
 void mt_collect_say(bool *once, const char *format, ...)
 {
-    char line[512] = "memtrace: ";
+    char line[MT_COLLECT_LINE_BYTES + 1] = "memtrace: ";
     size_t used = strlen(line);
     va_list arguments;
 
@@ -38,7 +50,7 @@ void mt_collect_say(bool *once, const char *format, ...)
         !is_first_descriptor())
         return;
     va_start(arguments, format);
-    (void)vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+    mt_format_cut(line + used, sizeof line - used - 1, format, arguments);
     va_end(arguments);
     used = strlen(line);
     line[used++] = '\n';

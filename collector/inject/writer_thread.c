@@ -116,19 +116,19 @@ void mt_writer_thread_resume_in_child(void)
     holds_the_writer = false;
 }
 
-/* ThreadSanitizer ends a child of fork() whose thread gets the stack of one of its parent's: each
- * generation wants a larger one. */
+/* ThreadSanitizer ends a child of fork() whose thread gets the stack of one of its parent's: there,
+ * each generation wants a larger one. */
+static size_t stack_bytes(void)
+{
 #ifdef __SANITIZE_THREAD__
-static size_t stack_bytes = STACK_BYTES;
-#define NEXT_STACK_BYTES() (stack_bytes += 64 << 10)
+    return STACK_BYTES + (size_t)mt_core.last_generation * (64 << 10);
 #else
-enum { stack_bytes = STACK_BYTES };
-#define NEXT_STACK_BYTES() ((void)0)
+    return STACK_BYTES;
 #endif
+}
 
 void mt_writer_thread_forget(void)
 {
-    NEXT_STACK_BYTES();
     mt_core.writer_runs = false;
 }
 
@@ -352,7 +352,7 @@ bool mt_writer_thread_start(void)
 
     if (pthread_attr_init(&attributes))
         return false;
-    (void)pthread_attr_setstacksize(&attributes, stack_bytes);
+    (void)pthread_attr_setstacksize(&attributes, stack_bytes());
     (void)sem_init(&mt_core.writer_sleeps, 0, 0); /* a new thread works until it sleeps */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);

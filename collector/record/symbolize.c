@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "code_units.h"
 #include "demangle.h"
 #include "io.h"
 #include "symbol_index.h"
@@ -22,6 +23,7 @@ struct mt_code_file {
     struct mt_demangler *demangler;
     struct mt_symbol_index symbols;
     bool symbols_read;
+    struct mt_code_units units;
     struct mt_arena texts; /* of the last call */
 };
 
@@ -128,6 +130,7 @@ void mt_code_file_close(struct mt_code_file *file)
     if (!file)
         return;
     mt_symbol_index_release(&file->symbols);
+    mt_code_units_release(&file->units);
     mt_arena_release(&file->texts);
     if (file->session)
         dwfl_end(file->session);
@@ -285,12 +288,6 @@ static const char *function_name(struct mt_code_file *file, Dwarf_Die *die)
     return name ? copy(file, mt_demangle(file->demangler, name)) : NULL;
 }
 
-/* A compilation unit, and what to take from an address before it is asked. */
-struct unit {
-    Dwarf_Die *die; /* NULL: not known */
-    Dwarf_Addr bias;
-};
-
 static const char *absolute_path(struct mt_code_file *file, Dwarf_Die *unit, const char *path)
 {
     Dwarf_Attribute attribute;
@@ -321,8 +318,8 @@ static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die
 
 /* The file, NULL if it is not known. libdw finds a line through the table of addresses; clang
  * writes none, so that the unit has to be asked. */
-static const char *line_at(struct mt_code_file *file, const struct unit *unit, Dwarf_Addr address,
-                           int *number)
+static const char *line_at(struct mt_code_file *file, const struct mt_code_unit *unit,
+                           Dwarf_Addr address, int *number)
 {
     Dwfl_Line *found = dwfl_module_getsrc(file->module, address);
     Dwarf_Line *line;
@@ -335,7 +332,7 @@ static const char *line_at(struct mt_code_file *file, const struct unit *unit, D
     return dwarf_linesrc(line, NULL, NULL);
 }
 
-static void set_line(struct mt_code_file *file, const struct unit *unit, Dwarf_Addr address,
+static void set_line(struct mt_code_file *file, const struct mt_code_unit *unit, Dwarf_Addr address,
                      struct mt_code_place *place)
 {
     int number = 0;
@@ -347,25 +344,19 @@ static void set_line(struct mt_code_file *file, const struct unit *unit, Dwarf_A
     place->line = number > 0 ? (uint32_t)number : 0;
 }
 
-/* Without a table of addresses every unit is looked into. */
-static struct unit unit_at(struct mt_code_file *file, Dwarf_Addr address)
+static struct mt_code_unit unit_at(struct mt_code_file *file, Dwarf_Addr address)
 {
-    struct unit unit = {NULL, 0};
+    struct mt_code_unit unit = {NULL, 0};
 
     unit.die = dwfl_module_addrdie(file->module, address, &unit.bias);
-    if (unit.die)
-        return unit;
-    while ((unit.die = dwfl_module_nextcu(file->module, unit.die, &unit.bias)) != NULL)
-        if (dwarf_haspc(unit.die, address - unit.bias) == 1)
-            break;
-    return unit;
+    return unit.die ? unit : mt_code_units_find(&file->units, file->module, address);
 }
 
 static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
                            struct mt_code_place places[MT_CODE_PLACES_MAX])
 {
     struct scopes scopes = {.count = 0};
-    const struct unit unit = unit_at(file, address);
+    const struct mt_code_unit unit = unit_at(file, address);
     size_t i;
 
     if (unit.die)
@@ -385,7 +376,7 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
                            struct mt_code_place places[MT_CODE_PLACES_MAX])
 {
-    const struct unit no_unit = {NULL, 0};
+    const struct mt_code_unit no_unit = {NULL, 0};
     size_t count, i;
     const char *name;
 

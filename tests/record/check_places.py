@@ -49,6 +49,13 @@ def a_list_of_traces_that_is_full(bench):
     done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{full}" "{bench.recorded}" exit 0')
     check(b"/full': No space left on device; run 'memtrace recover " in done.stderr, f"{done}")
     check(full.is_symlink(), "the link was removed")
+    deep = bench.work / ("d" * 200) / ("e" * 200)
+    deep.mkdir(parents=True)
+    deep = deep / "full"
+    deep.symlink_to("/dev/full")
+    done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{deep}" "{bench.recorded}" exit 0')
+    line = next(line for line in done.stderr.splitlines() if b"/full': " in line)
+    check(len(line) == 511 and line.endswith(b"..."), f"a line that is too long: {line}")
 
 
 LIST = "# traces of a run of memtrace record\n"
