@@ -608,6 +608,27 @@ static void a_tool_that_tells_copies_apart(void **state)
     assert_string_equal(recorded_story(), "push x|pop x");
 }
 
+/* The refusal is in the trace of the process, and of each child: it has the same tables. */
+static void a_refusal_is_told_again_after_a_fork(void **state)
+{
+    const char *first;
+
+    (void)state;
+    chain(3);
+    assert_int_equal(InitializeInjectionNvtx2(get_0), 1);
+    assert_int_equal(InitializeInjectionNvtx2(get_1), 1);
+    mt_nvtx_source.poll();
+    mt_nvtx_source.poll();
+    first = strstr(recorded.facts, "not_recorded=");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "not_recorded="));
+    recorded_clear();
+    mt_nvtx_source.forked();
+    mt_nvtx_source.poll();
+    assert_non_null(strstr(recorded.facts, "not_recorded="));
+    assert_non_null(strstr(recorded.facts, "sources=nvtx"));
+}
+
 static void only_the_tool_before(void **state)
 {
     (void)state;
@@ -701,6 +722,7 @@ int main(void)
         cmocka_unit_test_setup(a_tool_that_declines, two_copies),
         cmocka_unit_test_setup(a_tool_without_domains, two_copies),
         cmocka_unit_test_setup(a_tool_that_tells_copies_apart, two_copies),
+        cmocka_unit_test_setup(a_refusal_is_told_again_after_a_fork, two_copies),
         cmocka_unit_test_setup(only_the_tool_before, two_copies),
         cmocka_unit_test_setup(several_threads, two_copies),
     };

@@ -19,6 +19,9 @@
 /* In place of libc's: a system that cannot say who holds a lock. */
 static bool locks_fail;
 
+/* What the process still does to its tape before it ends, while somebody looks at the lock. */
+static void (*last_words)(void);
+
 int fcntl(int fd, int command, ...)
 {
     static int (*real)(int, int, ...);
@@ -32,6 +35,8 @@ int fcntl(int fd, int command, ...)
         errno = ENOLCK;
         return -1;
     }
+    if (command == F_GETLK && last_words)
+        last_words();
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "fcntl");
     return real(fd, command, argument);
@@ -186,6 +191,36 @@ static void lock_that_cannot_be_read(void **state)
     unlink(left.path);
 }
 
+static const char *dying_path;
+
+static void commit_once_more(void)
+{
+    const uint64_t next_seq = 7;
+    int fd = open(dying_path, O_RDWR);
+
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, &next_seq, sizeof next_seq, offsetof(struct mt_tape, next_seq)),
+                     sizeof next_seq);
+    close(fd);
+}
+
+/* The header is read before it is known that the process has ended, and once more after that. */
+static void what_was_done_last_counts(void **state)
+{
+    struct mt_tape *tape = NULL;
+    struct left left;
+
+    (void)state;
+    leave(&left, NULL);
+    dying_path = left.path;
+    last_words = commit_once_more;
+    assert_int_equal(mt_tape_open(left.path, &tape, &left.error), MT_OK);
+    last_words = NULL;
+    assert_int_equal(atomic_load(&tape->next_seq), 7);
+    mt_tape_unmap(tape);
+    unlink(left.path);
+}
+
 /* ---- memory ----------------------------------------------------------- */
 
 enum { USED_SLOTS = 8 };
@@ -220,6 +255,7 @@ int main(void)
         cmocka_unit_test(commits_out_of_bounds),
         cmocka_unit_test(counters_out_of_bounds),
         cmocka_unit_test(lock_that_cannot_be_read),
+        cmocka_unit_test(what_was_done_last_counts),
         cmocka_unit_test(memory_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -448,6 +448,43 @@ static void one_parameter_at_a_time_may_take_as_much(void **unused)
     expect_foreach(200 * MT_MIB, "warning", evidence);
 }
 
+/* ---- loss-peak ------------------------------------------------------------------------ */
+
+/* What a function deep below `loss` made, two thirds of the peak. */
+static void hold_below(const char *loss)
+{
+    char stack[4096];
+    size_t length = 0, i;
+
+    for (i = 0; i < 100; i++)
+        length += (size_t)snprintf(stack + length, sizeof stack - length, "native.py:f:%zu < ", i);
+    snprintf(stack + length, sizeof stack - length, "%s < train.py:step:7", loss);
+    begin();
+    (void)take(stack, 100 * MT_MIB);
+}
+
+/* However far from the innermost frame the loss is. */
+static void all_callers_are_looked_at(void **state)
+{
+    (void)state;
+    hold_below("functional.py:cross_entropy:3");
+    expect_finding("loss-peak", 100 * MT_MIB);
+    hold_below("functional.py:something_else:3");
+    expect_nothing("loss-peak");
+}
+
+/* A function of the program that is called so, and what calls it. */
+static void namesakes_are_no_loss(void **state)
+{
+    (void)state;
+    hold_below("mine.py:cross_entropy:3");
+    expect_nothing("loss-peak");
+    hold_below("mine.py:cross_entropy:3 < functional.py:cross_entropy:3");
+    expect_nothing("loss-peak");
+    hold_below("functional.py:cross_entropy:3 < mine.py:cross_entropy:3");
+    expect_finding("loss-peak", 100 * MT_MIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +509,8 @@ int main(void)
         cmocka_unit_test(what_is_not_there_at_the_peak_is_not_found),
         cmocka_unit_test(one_parameter_at_a_time_takes_less),
         cmocka_unit_test(one_parameter_at_a_time_may_take_as_much),
+        cmocka_unit_test(all_callers_are_looked_at),
+        cmocka_unit_test(namesakes_are_no_loss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

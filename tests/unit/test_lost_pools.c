@@ -339,6 +339,31 @@ static void nonsense_does_no_harm(void **unused)
     assert_false(verify(events, MT_ARRAY_LEN(events))->verify.exact);
 }
 
+/* One flush gives back all segments, each in another order than one pool has: as many pairs as
+ * segments squared. The search gives up before that. */
+static void the_pairs_of_one_flush_are_bounded(void **unused)
+{
+    enum { SEGMENTS = 1500, EVENTS = 2 * SEGMENTS + 1, MAX_PAIRS = 4096 + 4 * EVENTS + 1 };
+    static struct mt_event events[EVENTS];
+    struct mt_pool_evidence evidence = {0};
+    struct memory_source source;
+    struct mt_error error;
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < SEGMENTS; i++) {
+        events[i] = TAKE(i, 20);
+        events[SEGMENTS + 1 + i] = GIVE(SEGMENTS - 1 - i, 20);
+    }
+    events[SEGMENTS] = FLUSH;
+    memory_source_init(&source, events, EVENTS, 64);
+    assert_int_equal(mt_pool_evidence_collect(&source.source, &evidence, &error), MT_OK);
+    assert_true(evidence.gave_up);
+    assert_in_range(evidence.unequal.count, 4096, MAX_PAIRS);
+    mt_pool_evidence_release(&evidence);
+    memory_source_release(&source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +378,7 @@ int main(void)
         cmocka_unit_test(other_differences_stay),
         cmocka_unit_test(observers_see_one_run),
         cmocka_unit_test(nonsense_does_no_harm),
+        cmocka_unit_test(the_pairs_of_one_flush_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
