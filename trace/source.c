@@ -1,11 +1,24 @@
 #include "source.h"
 
+/* The one place where events are decoded, so that no reading goes uncounted. */
+static enum mt_status decode(struct mt_source *source, struct mt_event_batch *batch,
+                             struct mt_error *error)
+{
+    enum mt_status status = source->ops->next(source, batch, error);
+
+    source->readings += !source->reading_begun;
+    source->reading_begun = true;
+    if (status == MT_OK)
+        source->events_read += batch->count;
+    return status;
+}
+
 static enum mt_status take(struct mt_source *source, struct mt_event_batch *batch,
                            struct mt_error *error)
 {
     *batch = source->unread;
     source->unread = (struct mt_event_batch){0};
-    return batch->count ? MT_OK : source->ops->next(source, batch, error);
+    return batch->count ? MT_OK : decode(source, batch, error);
 }
 
 enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *batch,
@@ -28,6 +41,7 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error)
 {
     source->unread.count = 0;
+    source->reading_begun = false;
     mt_overlay_rewind(&source->overlay);
     return source->ops->rewind(source, error);
 }

@@ -73,6 +73,9 @@ struct mt_source {
     uint64_t input_bytes;         /* size of the file as it lies on disk */
     uint64_t decoded_bytes;       /* after decompression, 0 = not known yet */
     uint64_t progress_bytes;      /* of input_bytes consumed so far */
+    uint64_t readings;            /* how often it was read from its start, also in part */
+    uint64_t events_read;         /* in all readings; as they stand in the input, all heaps */
+    bool reading_begun;           /* PRIVATE: something was read since the last rewind */
     /* Set by those who read it: devices with memory events that they had no room for. */
     uint64_t devices_left_out; /* by a replay: their numbers are above 63 */
     uint64_t
