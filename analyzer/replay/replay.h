@@ -59,4 +59,25 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
                              const struct mt_replay_observer *observer,
                              struct mt_replay_summary *summary, struct mt_error *error) MT_MUST_USE;
 
+/* One of several replays that share a reading. observer may be NULL; its `restart` is not used. */
+struct mt_replay_job {
+    const struct mt_replay_options *options;
+    const struct mt_replay_observer *observer;
+    struct mt_replay_summary *summary;
+};
+
+/* Is told every event of a reading that replays share, after they were. */
+struct mt_replay_listener {
+    void *context;
+    enum mt_status (*event)(void *context, const struct mt_event *event);
+};
+
+/* As mt_replay_run for each of one or more jobs, in one reading of the source, which stands at its
+ * start. Only for replays that need no other to be made: no_inferred_limit and no_inferred_pools,
+ * or a policy that is not the recorded one. An observer that returns MT_END ends its own replay.
+ * listener: NULL = nobody. Memory: that of all replays at the same time. */
+enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_replay_job *jobs,
+                                      size_t count, const struct mt_replay_listener *listener,
+                                      struct mt_error *error) MT_MUST_USE;
+
 #endif

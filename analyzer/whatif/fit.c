@@ -27,59 +27,111 @@ struct search {
     struct mt_error *error;
     struct mt_fit_result *result;
     uint16_t device;
-    uint64_t unplaced; /* blocks of the state at the start that fail without a limit */
-    uint64_t now_unplaced;
+    uint64_t unplaced;      /* blocks of the state at the start that fail without a limit */
     uint64_t initial_bytes; /* reserved when the trace starts */
-    bool failed;
 };
 
-/* ---- one replay -------------------------------------------------------------- */
+/* ---- replays ------------------------------------------------------------------ */
+
+/* One limit that is tried. */
+struct attempt {
+    struct search *search;
+    struct mt_replay_options replay;
+    struct mt_replay_observer observer;
+    struct mt_replay_summary *summary;
+    uint64_t limit_bytes, unplaced;
+    bool failed;
+};
 
 static enum mt_status stop_at_failure(void *context, const struct mt_event *event,
                                       const struct mt_replay_view *view)
 {
-    struct search *search = context;
+    struct attempt *attempt = context;
 
-    if (event->device != search->device || view->block_bytes)
+    if (event->device != attempt->search->device || view->block_bytes)
         return MT_OK;
-    if (mt_fit_is_failure(event, view, search->result->died_at)) {
-        search->failed = true;
+    if (mt_fit_is_failure(event, view, attempt->search->result->died_at)) {
+        attempt->failed = true;
         return MT_END;
     }
     if (event->kind == MT_EVENT_ALLOC)
-        search->now_unplaced++;
+        attempt->unplaced++;
     return MT_OK;
 }
 
-static const struct mt_replay_result *result_of(const struct search *search)
+static void prepare(struct search *search, uint64_t limit_bytes, struct mt_replay_summary *summary,
+                    struct attempt *attempt)
+{
+    *attempt = (struct attempt){.search = search,
+                                .replay = search->replay,
+                                .observer = {attempt, stop_at_failure, NULL},
+                                .summary = summary,
+                                .limit_bytes = limit_bytes};
+    attempt->replay.limit_bytes = mt_max_u64(limit_bytes, 1); /* 0 would be no limit */
+}
+
+static const struct mt_replay_result *result_of(const struct search *search,
+                                                const struct mt_replay_summary *summary)
 {
     size_t i;
 
-    for (i = 0; i < search->trial->device_count; i++) {
-        if (search->trial->devices[i].device == search->device)
-            return &search->trial->devices[i];
+    for (i = 0; i < summary->device_count; i++) {
+        if (summary->devices[i].device == search->device)
+            return &summary->devices[i];
     }
     return NULL;
 }
 
+static bool has_fit(const struct attempt *attempt)
+{
+    const struct search *search = attempt->search;
+
+    return result_of(search, attempt->summary) && !attempt->failed &&
+           attempt->unplaced <= search->unplaced && attempt->limit_bytes >= search->initial_bytes;
+}
+
 static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, bool *fits)
 {
-    const struct mt_replay_observer observer = {search, stop_at_failure, NULL};
-    const struct mt_replay_result *result;
+    struct attempt attempt;
     enum mt_status status = mt_source_rewind(search->source, search->error);
 
-    search->replay.limit_bytes = mt_max_u64(limit_bytes, 1); /* 0 would be no limit */
-    search->failed = false;
-    search->now_unplaced = 0;
+    prepare(search, limit_bytes, search->trial, &attempt);
     if (status == MT_OK)
-        status =
-            mt_replay_run(search->source, &search->replay, &observer, search->trial, search->error);
-    if (status != MT_OK)
-        return status;
-    result = result_of(search);
-    *fits = result && !search->failed && search->now_unplaced <= search->unplaced &&
-            limit_bytes >= search->initial_bytes;
-    return MT_OK;
+        status = mt_replay_run(search->source, &attempt.replay, &attempt.observer, search->trial,
+                               search->error);
+    if (status == MT_OK)
+        *fits = has_fit(&attempt);
+    return status;
+}
+
+/* Limits of which none depends on what another one shows: one reading for all of them. */
+static enum mt_status try_limits(struct search *search, const uint64_t *limits, size_t count,
+                                 bool *fits)
+{
+    struct attempt attempts[MT_ARRAY_LEN(distances)];
+    struct mt_replay_job jobs[MT_ARRAY_LEN(distances)];
+    struct mt_replay_summary *summaries;
+    enum mt_status status;
+    size_t i;
+
+    MT_ASSERT(count <= MT_ARRAY_LEN(distances));
+    if (!count)
+        return MT_OK;
+    summaries = calloc(count, sizeof *summaries);
+    if (!summaries)
+        return MT_ERR_MEMORY;
+    for (i = 0; i < count; i++) {
+        prepare(search, limits[i] * MT_MIB, &summaries[i], &attempts[i]);
+        jobs[i] = (struct mt_replay_job){&attempts[i].replay, &attempts[i].observer, &summaries[i]};
+    }
+    search->result->limits_tried += (uint32_t)count;
+    status = mt_source_rewind(search->source, search->error);
+    if (status == MT_OK)
+        status = mt_replay_run_together(search->source, jobs, count, NULL, search->error);
+    for (i = 0; status == MT_OK && i < count; i++)
+        fits[i] = has_fit(&attempts[i]);
+    free(summaries);
+    return status;
 }
 
 static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fits)
@@ -92,7 +144,8 @@ static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fit
 static enum mt_status measure(struct search *search)
 {
     enum mt_status status = try_bytes(search, search->result->fit_bytes, &search->result->fits);
-    const struct mt_replay_result *found = status == MT_OK ? result_of(search) : NULL;
+    const struct mt_replay_result *found =
+        status == MT_OK ? result_of(search, search->trial) : NULL;
 
     if (found) {
         search->result->fit_reserved_bytes = found->counters.reserved.peak;
@@ -153,30 +206,36 @@ static enum mt_status bisect(struct search *search, uint64_t *low, uint64_t *hig
 /* The largest limit a little above `fit` that fails, 0 = none. */
 static enum mt_status look_above(struct search *search, uint64_t fit, uint64_t *fails)
 {
-    enum mt_status status = MT_OK;
-    bool fits;
+    uint64_t limits[MT_ARRAY_LEN(distances)];
+    bool fits[MT_ARRAY_LEN(distances)];
+    enum mt_status status;
     size_t i;
 
     *fails = 0;
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(distances); i++) {
-        status = try_limit(search, fit + distances[i], &fits);
-        if (status == MT_OK && !fits)
-            *fails = fit + distances[i];
-    }
+    for (i = 0; i < MT_ARRAY_LEN(distances); i++)
+        limits[i] = fit + distances[i];
+    status = try_limits(search, limits, MT_ARRAY_LEN(distances), fits);
+    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(distances); i++)
+        *fails = fits[i] ? *fails : limits[i];
     return status;
 }
 
+/* The smallest limit a little below `fit` that fits. */
 static enum mt_status look_below(struct search *search, uint64_t fit)
 {
-    enum mt_status status = MT_OK;
-    bool fits;
-    size_t i;
+    uint64_t limits[MT_ARRAY_LEN(distances)];
+    bool fits[MT_ARRAY_LEN(distances)];
+    enum mt_status status;
+    size_t i, count = 0;
 
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(distances) && fit > distances[i]; i++) {
-        status = try_limit(search, fit - distances[i], &fits);
-        if (status == MT_OK && fits)
-            search->result->smaller_fit_bytes = (fit - distances[i]) * MT_MIB;
+    while (count < MT_ARRAY_LEN(distances) && fit > distances[count]) {
+        limits[count] = fit - distances[count];
+        count++;
     }
+    status = try_limits(search, limits, count, fits);
+    for (i = 0; status == MT_OK && i < count; i++)
+        if (fits[i])
+            search->result->smaller_fit_bytes = limits[i] * MT_MIB;
     return status;
 }
 

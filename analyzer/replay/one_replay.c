@@ -1,0 +1,428 @@
+#include "one_replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "lane.h"
+#include "util.h"
+#include "verify.h"
+
+bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay)
+{
+    return replay->source->view.level == MT_VIEW_DRIVER;
+}
+
+static uint64_t limit_of(const struct mt_one_replay *replay, uint16_t device,
+                         struct mt_replay_result *result)
+{
+    const struct mt_limit_evidence *evidence;
+    uint64_t limit;
+
+    if (replay->options->limit_bytes)
+        return replay->options->limit_bytes;
+    if (replay->watching)
+        return 0;
+    if (!replay->watch)
+        return replay->options->no_inferred_limit || !replay->as_recorded
+                   ? 0
+                   : replay->source->header.memory_limit_bytes;
+    evidence = &replay->watch->devices[device];
+    limit = mt_limit_choose(evidence);
+    if (limit) {
+        result->limit_inferred = true;
+        result->limit_low_bytes = evidence->low_bytes;
+        result->limit_high_bytes = evidence->high_bytes;
+    }
+    return limit;
+}
+
+/* ---- lanes -------------------------------------------------------------------- */
+
+/* What the driver did is nothing to compare another allocator with. */
+static bool is_comparable(const struct mt_one_replay *replay)
+{
+    return !mt_one_replay_is_driver_level(replay) || replay->policy.ops->follow_segment;
+}
+
+/* What a policy doubts by its rules, or because of the run that it follows. */
+static enum mt_status make_policy(struct mt_one_replay *replay, struct mt_lane *lane,
+                                  struct mt_error *error)
+{
+    const struct mt_policy_ops *ops = replay->policy.ops;
+    struct mt_replay_result *result = lane->result;
+    enum mt_status status = ops->create(
+        replay->policy.options, &replay->source->header, &replay->source->symbols, &lane->device,
+        &lane->policy, replay->summary->policy, sizeof replay->summary->policy, error);
+
+    if (!status && !result->policy_doubt && ops->own_doubt)
+        result->policy_doubt = ops->own_doubt(lane->policy);
+    result->policy_exact = !result->policy_doubt;
+    return status;
+}
+
+/* State at the start of the trace. That the cache was emptied is none, whatever its flags say. */
+static bool is_initial(const struct mt_event *event)
+{
+    return (event->flags & MT_EVENT_INITIAL) && event->kind != MT_EVENT_EMPTY_CACHE;
+}
+
+static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_event *first,
+                                struct mt_error *error)
+{
+    uint16_t device = first->device;
+    const struct mt_symbols *symbols = &replay->source->symbols;
+    struct mt_lane *lane = calloc(1, sizeof *lane);
+    struct mt_replay_result *result;
+    bool verify = replay->options->verify && is_comparable(replay);
+    uint64_t memory =
+        device < symbols->device_count ? symbols->devices[device].total_memory_bytes : 0;
+
+    MT_ASSERT(!replay->lanes[device] && replay->summary->device_count < MT_MAX_DEVICES);
+    if (!lane)
+        return MT_ERR_MEMORY;
+    replay->lanes[device] = lane;
+    lane->is_restored = !is_initial(first);
+    result = &replay->summary->devices[replay->summary->device_count++];
+    result->device = device;
+    result->has_events = true;
+    result->policy_exact = !replay->policy.ops->doubt;
+    result->policy_doubt = replay->policy.ops->doubt;
+    result->recorded_addresses = !replay->options->blind && (replay->as_recorded || verify);
+    result->verify.wanted = verify || replay->watches_pools;
+    result->pools_inferred = replay->pools ? mt_lost_pools_count(replay->pools, device) : 0;
+    lane->result = result;
+    lane->ops = replay->policy.ops;
+    lane->follows_options = replay->as_recorded;
+    lane->pools = replay->pools;
+    lane->foresight = replay->foresight;
+    result->pool_count = replay->foresight ? replay->foresight->routes.pool_count : 0;
+    lane->completes_at_request = !replay->source->header.has_free_completed;
+    mt_device_init(&lane->device, limit_of(replay, device, result), memory,
+                   result->recorded_addresses);
+    mt_lane_let_complete(lane);
+    lane->watches_reserved = replay->options->most_reserved_bytes != NULL;
+    if (lane->watches_reserved)
+        lane->most_reserved_bytes = replay->options->most_reserved_bytes[device];
+    if (replay->foresight)
+        lane->device.plan = &replay->foresight->plan.devices[device];
+    return make_policy(replay, lane, error);
+}
+
+/* A deduced limit that never turned a request away explains nothing: what
+ * looked like a flush before a request was an empty_cache(). */
+static void forget_idle_limit(struct mt_lane *lane)
+{
+    struct mt_replay_result *result = lane->result;
+
+    if (!result->limit_inferred || lane->device.refusals || lane->ops->follow_segment ||
+        result->limit_low_bytes + 1 == result->limit_high_bytes)
+        return;
+    result->limit_inferred = false;
+    result->limit_low_bytes = result->limit_high_bytes = 0;
+    lane->device.limit_bytes = 0;
+}
+
+static void close_lane(struct mt_lane *lane)
+{
+    if (!lane)
+        return;
+    forget_idle_limit(lane);
+    if (lane->policy) {
+        lane->result->counters = *lane->ops->counters(lane->policy);
+        lane->ops->destroy(lane->policy);
+    }
+    lane->result->given_up = lane->given_up;
+    lane->result->limit_bytes = lane->device.limit_bytes;
+    lane->result->address_ties = mt_device_open_ties(&lane->device);
+    mt_lane_tell_plan(lane);
+    mt_verify_finish(&lane->result->verify);
+    mt_device_release(&lane->device);
+    mt_live_release(&lane->live);
+    free(lane);
+}
+
+/* ---- events ------------------------------------------------------------------- */
+
+/* Looks ahead for the group that begins with `event` (or right behind it, if
+ * that is EMPTY_CACHE) and lets the lane serve it. `event` is copied first:
+ * looking ahead may move the window. */
+static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane *lane,
+                                    const struct mt_event *first, struct mt_error *error)
+{
+    struct mt_event event = *first;
+    const struct mt_event *trigger = NULL;
+    enum mt_status status = MT_OK;
+    size_t ahead;
+
+    mt_lane_open_group(lane);
+    if (mt_event_is_segment(&event))
+        status = mt_lane_offer(lane, &event);
+    for (ahead = 0; status == MT_OK && !trigger; ahead++) {
+        const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
+        if (!next)
+            break;
+        if (next->device != event.device || is_initial(next))
+            continue;
+        if (mt_event_is_segment(next))
+            status = mt_lane_offer(lane, next);
+        else if (mt_event_is_memory(next) || next->kind == MT_EVENT_EMPTY_CACHE)
+            trigger = next;
+    }
+    if (status == MT_END)
+        status = MT_OK;
+    if (status != MT_OK)
+        return status;
+    return mt_lane_resolve_group(lane, event.seq, trigger, event.kind == MT_EVENT_EMPTY_CACHE);
+}
+
+static enum mt_status finish_restoring(struct mt_one_replay *replay)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    replay->restoring = false;
+    for (i = 0; status == MT_OK && i < MT_MAX_DEVICES; i++) {
+        if (replay->lanes[i] && replay->lanes[i]->restoring)
+            status = mt_lane_restored(replay->lanes[i]);
+    }
+    return status;
+}
+
+/* Memory events that are not of a block of the run. */
+static enum mt_status replay_memory(struct mt_one_replay *replay, const struct mt_event *event,
+                                    struct mt_lane *lane, struct mt_replay_view *view,
+                                    struct mt_error *error)
+{
+    if (is_initial(event)) {
+        replay->restoring = true;
+        return mt_lane_restore(lane, event,
+                               event->kind == MT_EVENT_ALLOC ? replay->allocations - 1 : 0, view);
+    }
+    if (mt_event_is_segment(event)) {
+        if (!lane->group_open) {
+            enum mt_status status = resolve_group(replay, lane, event, error);
+            if (status != MT_OK)
+                return status;
+        }
+        return mt_lane_segment(lane, event, view);
+    }
+    if (event->kind == MT_EVENT_OOM)
+        return mt_lane_oom(lane, event, view);
+    view->counters = lane->ops->counters(lane->policy);
+    return MT_OK;
+}
+
+/* Most events: a block begins or ends. */
+static inline bool is_block(const struct mt_event *event)
+{
+    return event->kind <= MT_EVENT_FREE_COMPLETED && !(event->flags & MT_EVENT_INITIAL);
+}
+
+static inline enum mt_status replay_block(struct mt_one_replay *replay,
+                                          const struct mt_event *event, struct mt_lane *lane,
+                                          struct mt_replay_view *view)
+{
+    return event->kind == MT_EVENT_ALLOC ? mt_lane_alloc(lane, event, replay->allocations - 1, view)
+                                         : mt_lane_free(lane, event, view);
+}
+
+/* Where a limit shows, a run without one is over for those who observe it. */
+static bool watch_limit(struct mt_one_replay *replay, const struct mt_event *event)
+{
+    const struct mt_lane *lane = replay->lanes[event->device];
+
+    if (!mt_limit_watch_event(replay->watch, event) || !replay->observer || !lane)
+        return false;
+    replay->watch->tested_bytes[event->device] = lane->device.most_tested_bytes;
+    replay->stopped = mt_limit_matters_on(replay->watch, event->device);
+    return replay->stopped;
+}
+
+/* What the event does to the simulated device. Looking ahead moves the window: then
+ * *event becomes `copy`. */
+static enum mt_status simulate(struct mt_one_replay *replay, const struct mt_event **event,
+                               struct mt_event *copy, struct mt_replay_view *view,
+                               struct mt_error *error)
+{
+    struct mt_lane *lane = replay->lanes[(*event)->device];
+    enum mt_status status = MT_OK;
+    bool is_flush = (*event)->kind == MT_EVENT_EMPTY_CACHE;
+
+    if (!lane) {
+        status = open_lane(replay, *event, error);
+        lane = replay->lanes[(*event)->device];
+    }
+    if (status != MT_OK || lane->given_up)
+        return status;
+    if (is_block(*event))
+        return replay_block(replay, *event, lane, view);
+    if (is_flush || (mt_event_is_segment(*event) && !lane->group_open)) {
+        *copy = **event;
+        *event = copy;
+    }
+    if (!is_flush)
+        return replay_memory(replay, *event, lane, view, error);
+    view->counters = &lane->before_group;
+    return resolve_group(replay, lane, *event, error);
+}
+
+/* Counts a device whose number is too large for a lane, so that commands can say so. A replay that
+ * stops early sees fewer of them: the source keeps the largest count. */
+static void leave_out(struct mt_one_replay *replay, uint16_t device)
+{
+    uint64_t bit = UINT64_C(1) << device % 64;
+
+    if (replay->left_out[device / 64] & bit)
+        return;
+    replay->left_out[device / 64] |= bit;
+    replay->left_out_count++;
+    replay->source->devices_left_out =
+        mt_max_u64(replay->source->devices_left_out, replay->left_out_count);
+}
+
+static enum mt_status replay_event(struct mt_one_replay *replay, const struct mt_event *event,
+                                   struct mt_error *error)
+{
+    static const struct mt_counters nothing;
+    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION};
+    struct mt_event copy;
+    enum mt_status status = MT_OK;
+
+    if (event->kind == MT_EVENT_ALLOC) /* its number, also if no lane simulates it */
+        view.allocation = replay->allocations++;
+    if (replay->restoring && !is_initial(event))
+        status = finish_restoring(replay);
+    if (event->device >= MT_MAX_DEVICES && mt_event_is_memory(event))
+        leave_out(replay, event->device);
+    if (status == MT_OK && event->device < MT_MAX_DEVICES &&
+        (mt_event_is_memory(event) || event->kind == MT_EVENT_EMPTY_CACHE)) {
+        if (replay->watching && watch_limit(replay, event))
+            return MT_END;
+        status = simulate(replay, &event, &copy, &view, error);
+    }
+    if (status == MT_OK && replay->observer)
+        status = replay->observer->event(replay->observer->context, event, &view);
+    return status;
+}
+
+/* ---- a reading ------------------------------------------------------------------ */
+
+static void begin(struct mt_one_replay *replay, struct mt_window *window)
+{
+    memset(replay->summary, 0, sizeof *replay->summary);
+    replay->summary->is_driver_level = mt_one_replay_is_driver_level(replay);
+    replay->allocations = 0;
+    replay->left_out_count = 0;
+    memset(replay->left_out, 0, sizeof replay->left_out);
+    replay->restoring = false;
+    replay->over = false;
+    replay->window = window;
+}
+
+/* `status`: how the reading ended, MT_END at the end of the trace. Releases what the replay holds
+ * in any case. */
+static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status,
+                             struct mt_error *error)
+{
+    size_t i;
+
+    if (status == MT_END)
+        status = replay->restoring ? finish_restoring(replay) : MT_OK;
+    for (i = 0; i < MT_MAX_DEVICES; i++) {
+        if (replay->lanes[i] && status == MT_OK)
+            mt_lane_check(replay->lanes[i], true);
+        if (replay->watching && replay->lanes[i])
+            replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
+        close_lane(replay->lanes[i]);
+        replay->lanes[i] = NULL;
+    }
+    replay->window = NULL;
+    for (i = 0; status == MT_OK && i < replay->summary->device_count; i++)
+        MT_CHECK(error, mt_counters_agree(&replay->summary->devices[i].counters));
+    return status;
+}
+
+enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *error)
+{
+    struct mt_window window;
+    enum mt_status status = MT_OK;
+
+    mt_window_init(&window, replay->source);
+    begin(replay, &window);
+    while (status == MT_OK) {
+        struct mt_event *event = mt_window_next(&window, &status, error);
+        if (event)
+            status = replay_event(replay, event, error);
+    }
+    status = finish(replay, status, error);
+    mt_window_release(&window);
+    return status;
+}
+
+/* ---- several in one reading ------------------------------------------------------- */
+
+/* Tells one event to all of them; *left: how many want the next one. */
+static enum mt_status tell_all(struct mt_one_replay *replays, size_t count,
+                               const struct mt_event *event, size_t *left, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; i < count && status == MT_OK; i++) {
+        if (replays[i].over)
+            continue;
+        status = replay_event(&replays[i], event, error);
+        if (status != MT_END)
+            continue;
+        replays[i].over = true;
+        --*left;
+        status = MT_OK;
+    }
+    return status;
+}
+
+/* Finishes all, also after a failure; the first thing that goes wrong is returned. */
+static enum mt_status finish_all(struct mt_one_replay *replays, size_t count, enum mt_status status,
+                                 struct mt_error *error)
+{
+    enum mt_status first = status == MT_END ? MT_OK : status;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        enum mt_status finished = finish(&replays[i], first ? first : MT_END, error);
+
+        first = first ? first : finished;
+    }
+    return first;
+}
+
+enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count,
+                                     const struct mt_replay_listener *listener,
+                                     struct mt_error *error)
+{
+    struct mt_window window;
+    enum mt_status status = MT_OK;
+    size_t i, left = count;
+
+    MT_ASSERT(count > 0);
+    mt_window_init(&window, replays[0].source);
+    for (i = 0; i < count; i++) {
+        MT_ASSERT(replays[i].source == replays[0].source && !replays[i].watching);
+        begin(&replays[i], &window);
+    }
+    while (status == MT_OK && (left || listener)) {
+        const struct mt_event *next = mt_window_next(&window, &status, error);
+        struct mt_event event;
+
+        if (!next)
+            break;
+        event = *next; /* a replay that looks ahead moves the window */
+        status = tell_all(replays, count, &event, &left, error);
+        if (status == MT_OK && listener)
+            status = listener->event(listener->context, &event);
+    }
+    status = finish_all(replays, count, status, error);
+    mt_window_release(&window);
+    return status;
+}

@@ -1,0 +1,205 @@
+/* Replays side by side, in one reading of real traces, against the same replays one by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../unit/memory_source.h"
+#include "grow.h"
+#include "import.h"
+#include "replay.h"
+#include "util.h"
+
+static const struct mt_replay_options replays[] = {
+    {.policy = "pytorch:"},
+    {.policy = "pytorch", .limit_bytes = 512 * MT_MIB, .no_inferred_pools = true},
+    {.policy = "pytorch:expandable_segments:True", .verify = true},
+    {.policy = "bfc", .limit_bytes = 200 * MT_MIB},
+    {.policy = "recorded", .no_inferred_limit = true, .no_inferred_pools = true},
+};
+
+enum { COUNT = MT_ARRAY_LEN(replays), STOPS = 1 /* whose observer stops early */ };
+
+/* What an observer saw. */
+struct seen {
+    uint64_t events, reserved, most;
+};
+
+static enum mt_status see(void *context, const struct mt_event *event,
+                          const struct mt_replay_view *view)
+{
+    struct seen *seen = context;
+
+    seen->reserved += event->seq * (view->counters->reserved.now / MT_MIB);
+    return ++seen->events == seen->most ? MT_END : MT_OK;
+}
+
+static enum mt_status count_event(void *context, const struct mt_event *event)
+{
+    uint64_t *count = context;
+
+    ++*count;
+    return event->seq == UINT64_MAX ? MT_END : MT_OK;
+}
+
+static struct mt_source *open_capture(const char *folder, const char *name)
+{
+    struct mt_source *source;
+    struct mt_error error;
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s/%s", MEMTRACE_FIXTURES, folder, name);
+    if (mt_open_any(path, NULL, &source, &error) != MT_OK)
+        fail_msg("%s: %s", name, error.text);
+    return source;
+}
+
+static void rewind_source(struct mt_source *source)
+{
+    struct mt_error error;
+
+    assert_int_equal(mt_source_rewind(source, &error), MT_OK);
+}
+
+static void run_one_by_one(struct mt_source *source, struct mt_replay_summary *summaries,
+                           struct seen *seen)
+{
+    struct mt_error error;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        const struct mt_replay_observer observer = {&seen[i], see, NULL};
+
+        rewind_source(source);
+        assert_int_equal(mt_replay_run(source, &replays[i], &observer, &summaries[i], &error),
+                         MT_OK);
+    }
+}
+
+static uint64_t run_together(struct mt_source *source, struct mt_replay_summary *summaries,
+                             struct seen *seen)
+{
+    struct mt_replay_observer observers[COUNT];
+    struct mt_replay_job jobs[COUNT];
+    uint64_t events = 0;
+    const struct mt_replay_listener listener = {&events, count_event};
+    struct mt_error error;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        observers[i] = (struct mt_replay_observer){&seen[i], see, NULL};
+        jobs[i] = (struct mt_replay_job){&replays[i], &observers[i], &summaries[i]};
+    }
+    rewind_source(source);
+    assert_int_equal(mt_replay_run_together(source, jobs, COUNT, &listener, &error), MT_OK);
+    return events;
+}
+
+static void assert_same(const struct mt_replay_summary *one, const struct mt_replay_summary *other)
+{
+    assert_string_equal(one->policy, other->policy);
+    assert_int_equal(one->device_count, other->device_count);
+    for (uint16_t i = 0; i < one->device_count; i++) {
+        const struct mt_replay_result *a = &one->devices[i], *b = &other->devices[i];
+
+        assert_int_equal(a->device, b->device);
+        assert_memory_equal(&a->counters, &b->counters, sizeof a->counters);
+        assert_int_equal(a->limit_bytes, b->limit_bytes);
+        assert_int_equal(a->address_ties, b->address_ties);
+        assert_int_equal(a->failed_requests, b->failed_requests);
+        assert_int_equal(a->orphan_frees, b->orphan_frees);
+        assert_int_equal(a->verify.allocations, b->verify.allocations);
+        assert_int_equal(a->verify.addresses_exact, b->verify.addresses_exact);
+        assert_int_equal(a->verify.segment_events_exact, b->verify.segment_events_exact);
+        assert_string_equal(a->verify.first_difference, b->verify.first_difference);
+    }
+}
+
+static void compare(struct mt_source *source)
+{
+    struct mt_replay_summary *alone = calloc(COUNT, sizeof *alone),
+                             *together = calloc(COUNT, sizeof *together);
+    struct seen seen_alone[COUNT] = {{0}}, seen_together[COUNT] = {{0}};
+    uint64_t readings, events;
+
+    assert_non_null(alone);
+    assert_non_null(together);
+    seen_alone[STOPS].most = seen_together[STOPS].most = 500;
+    run_one_by_one(source, alone, seen_alone);
+    readings = source->readings;
+    events = run_together(source, together, seen_together);
+    assert_int_equal(source->readings, readings + 1);
+    assert_int_equal(events, seen_alone[0].events);
+    assert_int_equal(seen_together[STOPS].events, 500);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_same(&alone[i], &together[i]);
+        assert_memory_equal(&seen_alone[i], &seen_together[i], sizeof seen_alone[i]);
+    }
+    free(alone);
+    free(together);
+}
+
+static void compare_file(const char *folder, const char *name)
+{
+    struct mt_source *source = open_capture(folder, name);
+
+    compare(source);
+    mt_source_close(source);
+}
+
+static void side_by_side_is_one_by_one(void **unused)
+{
+    (void)unused;
+    compare_file("captures", "seq2seq.pickle.zst");
+    compare_file("captures", "churn_gc.pickle.zst");
+    compare_file("captures", "twogpu.pickle.zst");
+    compare_file("captures", "gpt_ring.pickle.zst");
+    compare_file("recorded", "twogpu.trace.zst");
+}
+
+static size_t read_all(struct mt_source *source, struct mt_event **events)
+{
+    struct mt_event_batch batch;
+    struct mt_error error;
+    size_t count = 0, capacity = 0;
+
+    *events = NULL;
+    while (mt_source_next(source, &batch, &error) == MT_OK) {
+        assert_int_equal(mt_grow(events, &capacity, count + batch.count, sizeof **events), MT_OK);
+        memcpy(*events + count, batch.events, batch.count * sizeof **events);
+        count += batch.count;
+    }
+    return count;
+}
+
+/* Batches of two events, overwritten by the next one: nearly every look ahead moves the window, and
+ * no replay may still need the event that the one before it looked ahead from. */
+static void looking_ahead_disturbs_no_other(void **unused)
+{
+    struct mt_source *source = open_capture("captures", "churn_gc.pickle.zst");
+    struct memory_source small;
+    struct mt_event *events;
+    size_t count = read_all(source, &events);
+
+    (void)unused;
+    memory_source_init(&small, events, count, 2);
+    mt_symbols_release(&small.source.symbols);
+    small.source.symbols = source->symbols;
+    small.source.header = source->header;
+    compare(&small.source);
+    mt_source_close(source);
+    free(events);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(side_by_side_is_one_by_one),
+        cmocka_unit_test(looking_ahead_disturbs_no_other),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
