@@ -46,6 +46,12 @@ uint32_t mt_map_take(struct mt_map *map, uint64_t key);
 /* Every key is found from where its hash puts it, and there are as many as are counted. O(n). */
 bool mt_map_is_sound(const struct mt_map *map, const char **why);
 
+/* Memory that it holds. */
+static inline uint64_t mt_map_bytes(const struct mt_map *map)
+{
+    return map->slots ? (map->mask + 1) * sizeof *map->slots : 0;
+}
+
 void mt_map_release(struct mt_map *map);
 
 /* Strings become dense ids 0, 1, 2, ... in order of first sight. */

@@ -11,6 +11,7 @@
 #include "arena.h"
 #include "holding.h"
 #include "integrity.h"
+#include "pass_log.h"
 #include "phase.h"
 #include "question.h"
 #include "replay_result.h"
@@ -384,6 +385,8 @@ struct mt_report {
      * tells of, ascending. */
     struct mt_driver_report *drivers;
     uint32_t driver_count;
+
+    struct mt_pass_log passes; /* how the report was made */
 };
 
 #endif

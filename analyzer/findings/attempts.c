@@ -409,8 +409,10 @@ static void enter_steps(struct reading *reading, uint64_t event)
     }
 }
 
-static enum mt_status on_event(struct reading *reading, const struct mt_event *event)
+static enum mt_status on_event(void *context, const struct mt_event *event)
 {
+    struct reading *reading = context;
+
     enter_steps(reading, event->seq);
     if (event->kind == MT_EVENT_ALLOC)
         return on_alloc(reading, event); /* of every device: the log has them all */
@@ -422,22 +424,6 @@ static enum mt_status on_event(struct reading *reading, const struct mt_event *e
     case MT_EVENT_OOM: return on_oom(reading, event);
     default: return MT_OK;
     }
-}
-
-static enum mt_status read_events(struct reading *reading)
-{
-    struct mt_analysis *analysis = reading->analysis;
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
-    struct mt_event_batch batch;
-    size_t i;
-
-    mt_alloc_log_rewind(&analysis->survey.log);
-    while (status == MT_OK &&
-           (status = mt_source_next(analysis->source, &batch, analysis->error)) == MT_OK) {
-        for (i = 0; status == MT_OK && i < batch.count; i++)
-            status = on_event(reading, &batch.events[i]);
-    }
-    return status == MT_END ? MT_OK : status;
 }
 
 static void count_what_is_left(struct reading *reading)
@@ -462,8 +448,9 @@ enum mt_status mt_attempts_read(struct mt_analysis *analysis, const struct mt_de
     enum mt_status status = MT_ERR_MEMORY;
 
     memset(attempts, 0, sizeof *attempts);
+    mt_alloc_log_rewind(&analysis->survey.log);
     if (reading.watches)
-        status = read_events(&reading);
+        status = mt_read_events(analysis, &reading, on_event);
     if (status == MT_OK)
         count_what_is_left(&reading);
     free(reading.watches);

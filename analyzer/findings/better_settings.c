@@ -61,20 +61,38 @@ static uint64_t most_reserved(const struct mt_finding_search *search)
     return before - mt_max_u64(mt_finding_least(before), before / MIN_SHARE);
 }
 
-/* The first setting to try goes along with the second reading. */
+/* The trial of a setting under a limit, which devices with that limit share. NULL = none. */
+static struct mt_trial *find_trial(struct mt_analysis *analysis, const struct setting *setting,
+                                   uint64_t limit_bytes)
+{
+    for (uint32_t i = 0; i < analysis->trial_count; i++) {
+        struct mt_trial *trial = &analysis->trials[i];
+
+        if (trial->policy == setting->policy && trial->limit_bytes == limit_bytes)
+            return trial;
+    }
+    return NULL;
+}
+
+/* Trials go along with the reading of the live blocks, if there is room for one more. */
 static void ask(struct mt_finding_search *search)
 {
-    struct mt_trial *trial = &search->analysis->trial;
+    struct mt_analysis *analysis = search->analysis;
     const uint64_t limit_bytes = search->device->replay.limit_bytes;
 
     if (!may_be_asked(search))
         return;
-    if (!trial->policy) {
-        trial->policy = settings[is_own(search, &settings[0])].policy;
-        trial->limit_bytes = limit_bytes;
-    }
-    if (trial->limit_bytes == limit_bytes)
+    for (size_t i = 0; i < MT_ARRAY_LEN(settings); i++) {
+        struct mt_trial *trial = find_trial(analysis, &settings[i], limit_bytes);
+
+        if (is_own(search, &settings[i]) || (!trial && analysis->trial_count == MT_TRIALS_MAX))
+            continue;
+        if (!trial) {
+            trial = &analysis->trials[analysis->trial_count++];
+            *trial = (struct mt_trial){.policy = settings[i].policy, .limit_bytes = limit_bytes};
+        }
         trial->most_reserved_bytes[search->device->device] = most_reserved(search);
+    }
 }
 
 /* ---- replays ------------------------------------------------------------------- */
@@ -106,29 +124,29 @@ static enum mt_status replay(struct mt_finding_search *search, const char *polic
                                               .limit_bytes = search->device->replay.limit_bytes,
                                               .most_reserved_bytes = most_reserved_bytes};
     struct mt_replay_summary *summary = calloc(1, sizeof *summary);
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
+    enum mt_status status;
 
     if (!summary)
         return MT_ERR_MEMORY;
     most_reserved_bytes[search->device->device] = most_bytes;
-    if (status == MT_OK)
-        status = mt_replay_run(analysis->source, &options, NULL, summary, analysis->error);
+    status = mt_read_replay(analysis, &options, summary);
     if (status == MT_OK)
         read_result(search, summary, trial);
     free(summary);
     return status;
 }
 
-static enum mt_status try(struct mt_finding_search *search, const char *policy, struct trial *trial)
+static enum mt_status try(struct mt_finding_search *search, const struct setting *setting,
+                          struct trial *trial)
 {
-    const struct mt_trial *made = &search->analysis->trial;
+    const struct mt_trial *made =
+        find_trial(search->analysis, setting, search->device->replay.limit_bytes);
 
-    if (made->summary && made->policy == policy &&
-        made->limit_bytes == search->device->replay.limit_bytes) {
+    if (made && made->summary) {
         read_result(search, made->summary, trial);
         return MT_OK;
     }
-    return replay(search, policy, most_reserved(search), trial);
+    return replay(search, setting->policy, most_reserved(search), trial);
 }
 
 /* ---- what is said ---------------------------------------------------------------- */
@@ -215,7 +233,7 @@ static enum mt_status find(struct mt_finding_search *search)
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(settings); i++) {
         if (is_own(search, &settings[i]))
             continue;
-        status = try(search, settings[i].policy, &trials[i]);
+        status = try(search, &settings[i], &trials[i]);
         if (status != MT_OK || !trials[i].known || !trials[i].serves ||
             trials[i].reserved_bytes >= least)
             continue;

@@ -48,10 +48,13 @@ struct pairs {
 
 /* ---- what there is in set-up ------------------------------------------------------- */
 
-static enum mt_status on_event(struct setup *setup, const struct mt_event *event)
+static enum mt_status on_event(void *context, const struct mt_event *event)
 {
+    struct setup *setup = context;
     uint32_t slot;
 
+    if (event->seq > setup->until)
+        return MT_END;
     if (event->device != setup->search->device->device)
         return MT_OK;
     if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED) {
@@ -73,25 +76,6 @@ static enum mt_status on_event(struct setup *setup, const struct mt_event *event
                                                    .heap = event->heap,
                                                    .pool = event->pool};
     return mt_map_set(&setup->slots, event->addr, (uint32_t)setup->count++);
-}
-
-static enum mt_status read_setup(struct setup *setup)
-{
-    struct mt_analysis *analysis = setup->search->analysis;
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
-    struct mt_event_batch batch = {0};
-    bool over = false;
-    size_t i;
-
-    while (status == MT_OK && !over) {
-        status = mt_source_next(analysis->source, &batch, analysis->error);
-        for (i = 0; status == MT_OK && i < batch.count && !over; i++) {
-            over = batch.events[i].seq > setup->until;
-            if (!over)
-                status = on_event(setup, &batch.events[i]);
-        }
-    }
-    return status == MT_END ? MT_OK : status;
 }
 
 static bool is_there(const struct setup *setup, const struct mt_life *block)
@@ -271,7 +255,7 @@ static bool find_copies(struct setup *setup, bool moved, struct pairs *pairs)
 static enum mt_status look_at(struct setup *setup)
 {
     struct pairs pairs = {0};
-    enum mt_status status = read_setup(setup);
+    enum mt_status status = mt_read_events(setup->search->analysis, setup, on_event);
 
     if (status != MT_OK || setup->count == MAX_BLOCKS)
         return status;

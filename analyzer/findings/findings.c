@@ -28,9 +28,13 @@
 
 #define DECLARE(name)  extern const struct mt_finding_ops mt_finding_##name;
 #define POINT_TO(name) &mt_finding_##name,
+#define NAME(name)     "finding " #name,
 
 FINDINGS(DECLARE)
 static const struct mt_finding_ops *const findings[] = {FINDINGS(POINT_TO)};
+
+/* As the log of the passes calls them. */
+static const char *const names[] = {FINDINGS(NAME)};
 
 /* "error": it ends the run if it goes on; "warning": memory is to be had; "info":
  * where it is. */
@@ -104,9 +108,11 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
         return MT_ERR_MEMORY;
     for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(findings); i++) {
         struct mt_finding_search search = search_of(analysis, device);
+        uint32_t outer = mt_readings_enter(&analysis->readings, names[i]);
 
         search.marks = marks;
         status = findings[i]->find(&search);
+        mt_readings_leave(&analysis->readings, outer);
         if (status == MT_OK)
             status = add(device, &search);
     }

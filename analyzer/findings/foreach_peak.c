@@ -126,8 +126,9 @@ static void end_made(struct reading *reading, uint64_t addr)
     reading->alive_bytes[reading->look->made[slot].stack] -= reading->look->made[slot].bytes;
 }
 
-static enum mt_status on_event(struct reading *reading, const struct mt_event *event)
+static enum mt_status on_event(void *context, const struct mt_event *event)
 {
+    struct reading *reading = context;
     struct mt_survey *survey = &reading->look->search->analysis->survey;
     bool is_here = event->device == reading->look->search->device->device;
     uint64_t bytes;
@@ -151,31 +152,17 @@ static enum mt_status on_event(struct reading *reading, const struct mt_event *e
     return add_made(reading, event, bytes);
 }
 
-static enum mt_status read_events(struct reading *reading)
-{
-    struct mt_analysis *analysis = reading->look->search->analysis;
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
-    struct mt_event_batch batch;
-    size_t i;
-
-    mt_alloc_log_rewind(&analysis->survey.log);
-    while (status == MT_OK &&
-           (status = mt_source_next(analysis->source, &batch, analysis->error)) == MT_OK) {
-        for (i = 0; status == MT_OK && i < batch.count; i++)
-            status = on_event(reading, &batch.events[i]);
-    }
-    return status == MT_END ? MT_OK : status;
-}
-
 static enum mt_status read_all(struct look *look)
 {
+    struct mt_analysis *analysis = look->search->analysis;
     const size_t stacks = (size_t)look->symbols->stack_count + 1;
     struct reading reading = {.look = look,
                               .alive_bytes = calloc(stacks, sizeof *reading.alive_bytes)};
     enum mt_status status = MT_ERR_MEMORY;
 
+    mt_alloc_log_rewind(&analysis->survey.log);
     if (reading.alive_bytes)
-        status = read_events(&reading);
+        status = mt_read_events(analysis, &reading, on_event);
     if (status == MT_OK && reading.longest_bytes)
         look->lists = (uint32_t)mt_min_u64(
             (reading.most_bytes + reading.longest_bytes - 1) / reading.longest_bytes, MAX_LISTS);

@@ -158,13 +158,10 @@ static enum mt_status replay_pool(struct look *look, const char *policy, uint64_
     const struct mt_device_report *device = look->search->device;
     const struct mt_replay_options options = {.policy = policy,
                                               .limit_bytes = device->replay.limit_bytes};
-    enum mt_status status = mt_source_rewind(look->analysis->source, look->analysis->error);
+    enum mt_status status = mt_read_replay(look->analysis, &options, look->trial);
     uint32_t i;
 
     *peak_bytes = UINT64_MAX;
-    if (status == MT_OK)
-        status = mt_replay_run(look->analysis->source, &options, NULL, look->trial,
-                               look->analysis->error);
     if (status == MT_ERR_USAGE)
         return MT_OK; /* no request matches: the blocks were there when the trace began */
     for (i = 0; status == MT_OK && i < look->trial->device_count; i++) {

@@ -250,8 +250,10 @@ static enum mt_status on_alloc(struct reading *reading, const struct mt_event *e
     return status;
 }
 
-static enum mt_status on_event(struct reading *reading, const struct mt_event *event)
+static enum mt_status on_event(void *context, const struct mt_event *event)
 {
+    struct reading *reading = context;
+
     enter_steps(reading, event->seq);
     if (event->device != reading->look->question->device->device)
         return MT_OK;
@@ -265,23 +267,16 @@ static enum mt_status on_event(struct reading *reading, const struct mt_event *e
 
 static enum mt_status see_how_they_are_made(struct look *look)
 {
-    struct mt_analysis *analysis = look->analysis;
     struct reading reading = {.look = look};
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
-    struct mt_event_batch batch;
+    enum mt_status status = mt_read_events(look->analysis, &reading, on_event);
     size_t i;
 
-    while (status == MT_OK &&
-           (status = mt_source_next(analysis->source, &batch, analysis->error)) == MT_OK) {
-        for (i = 0; status == MT_OK && i < batch.count; i++)
-            status = on_event(&reading, &batch.events[i]);
-    }
     mt_map_release(&reading.slots);
     mt_map_release(&reading.sizes);
     for (i = 0; i < MT_REPLACED_MAX; i++)
         mt_map_release(&reading.line_sizes[i]);
     free(reading.live);
-    return status == MT_END ? MT_OK : status;
+    return status;
 }
 
 /* ---- what is found ------------------------------------------------------------------------ */

@@ -107,9 +107,7 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
         qsort(retime->events, retime->count, sizeof *retime->events, by_place);
     if (trial && merge(retime, &old, &merged)) {
         source->overlay = merged;
-        status = mt_source_rewind(source, analysis->error);
-        if (status == MT_OK)
-            status = mt_replay_run(source, &options, NULL, trial, analysis->error);
+        status = mt_read_replay(analysis, &options, trial);
         mt_overlay_release(&source->overlay);
         source->overlay = old;
     }

@@ -160,6 +160,12 @@ bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t 
     return true;
 }
 
+uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log)
+{
+    return log->capacity * (sizeof *log->sizes + sizeof *log->roles) +
+           log->odd_capacity * sizeof *log->odd_sizes + log->reserved_capacity;
+}
+
 void mt_alloc_log_release(struct mt_alloc_log *log)
 {
     free(log->sizes);

@@ -49,6 +49,7 @@ static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t 
 
 /* To the change after the one that next_change tells of. */
 void mt_alloc_log_next_change(struct mt_alloc_log *log);
+uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log); /* that it holds */
 bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why);
 void mt_alloc_log_release(struct mt_alloc_log *log);
 

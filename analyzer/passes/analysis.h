@@ -8,10 +8,14 @@
 #include "holders.h"
 #include "plan.h"
 #include "question_watch.h"
+#include "readings.h"
 
-/* A replay that goes along with the second reading, which decodes the trace anyhow. */
+#define MT_TRIALS_MAX 4
+
+/* A replay under other settings that shares the reading of the live blocks. Not of the recorded
+ * policy: see mt_replay_run_together. */
 struct mt_trial {
-    const char *policy; /* NULL = none is wanted */
+    const char *policy; /* borrowed for the whole analysis */
     uint64_t limit_bytes;
     uint64_t most_reserved_bytes[MT_MAX_DEVICES]; /* see struct mt_replay_options */
     struct mt_replay_summary *summary;            /* after it */
@@ -24,7 +28,9 @@ struct mt_analysis {
     struct mt_replay_summary *summary;
     struct mt_survey survey;
     struct mt_holders holders;
-    struct mt_trial trial;
+    struct mt_trial trials[MT_TRIALS_MAX];
+    uint32_t trial_count;
+    struct mt_readings readings;
     struct mt_attribution attribution;
     struct mt_driver_ledger ledger;
     struct mt_watch watch;

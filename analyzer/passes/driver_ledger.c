@@ -327,7 +327,7 @@ static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_
 
 /* ---- reading ----------------------------------------------------------------------- */
 
-static enum mt_status on_event(struct mt_driver_ledger *ledger, const struct mt_event *event)
+enum mt_status mt_driver_ledger_event(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     int32_t phase;
 
@@ -345,6 +345,19 @@ static enum mt_status on_event(struct mt_driver_ledger *ledger, const struct mt_
     return event->kind == MT_EVENT_MEMORY_SAMPLE ? mt_ledger_sample(ledger, event) : MT_OK;
 }
 
+void mt_driver_ledger_begin(struct mt_driver_ledger *ledger, const struct mt_source *source)
+{
+    ledger->source = source;
+    ledger->has_framework = source->view.level == MT_VIEW_FRAMEWORK;
+    ledger->framework_heap = source->view.heap;
+    mt_phases_rewind(ledger->phases);
+}
+
+enum mt_status mt_driver_ledger_finish(struct mt_driver_ledger *ledger)
+{
+    return mt_ledger_copy_due(ledger, UINT64_MAX);
+}
+
 enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_source *source,
                                      struct mt_error *error)
 {
@@ -352,22 +365,24 @@ enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_
     struct mt_event_batch batch;
     enum mt_status status = mt_source_rewind(source, error);
 
-    ledger->source = source;
-    ledger->has_framework = level == MT_VIEW_FRAMEWORK;
-    ledger->framework_heap = source->view.heap;
-    mt_phases_rewind(ledger->phases);
+    mt_driver_ledger_begin(ledger, source);
     source->view.level = MT_VIEW_EVERYTHING;
     while (status == MT_OK) {
         status = mt_source_next(source, &batch, error);
         for (size_t i = 0; status == MT_OK && i < batch.count; i++)
-            status = on_event(ledger, &batch.events[i]);
+            status = mt_driver_ledger_event(ledger, &batch.events[i]);
     }
     source->view.level = level;
     if (status == MT_END)
-        status = mt_ledger_copy_due(ledger, UINT64_MAX);
+        status = mt_driver_ledger_finish(ledger);
     if (status == MT_ERR_MEMORY)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     return status;
+}
+
+uint64_t mt_driver_ledger_bytes(const struct mt_driver_ledger *ledger)
+{
+    return ledger->block_capacity * sizeof *ledger->blocks + mt_map_bytes(&ledger->slots);
 }
 
 void mt_driver_ledger_release(struct mt_driver_ledger *ledger)

@@ -558,19 +558,12 @@ enum mt_status mt_holders_finish(struct mt_holders *holders)
     return status ? status : tell_rest(holders);
 }
 
-enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
-                               struct mt_error *error)
+uint64_t mt_holders_bytes(const struct mt_holders *holders)
 {
-    struct mt_event_batch batch;
-    enum mt_status status = MT_OK;
-
-    mt_holders_begin(holders, source);
-    while (!status) {
-        status = mt_source_next(source, &batch, error);
-        for (size_t i = 0; status == MT_OK && i < batch.count; i++)
-            status = mt_holders_event(holders, &batch.events[i]);
-    }
-    return status == MT_END ? mt_holders_finish(holders) : status;
+    return holders->block_capacity * sizeof *holders->blocks + mt_map_bytes(&holders->slots) +
+           mt_map_bytes(&holders->ties.newest) +
+           holders->ties.capacity * sizeof *holders->ties.blocks +
+           holders->scratch_capacity * sizeof *holders->scratch;
 }
 
 void mt_holders_release(struct mt_holders *holders)

@@ -41,15 +41,15 @@ struct mt_holders {
     size_t scratch_capacity;
 };
 
-/* Reads the rewound source to its end. `holders` holds snapshots, builders, and lives
+/* Before the first event of a reading. `holders` holds snapshots, builders, and lives
  * and pins that have begun; the rest is zero. Fills and feeds them. */
-enum mt_status mt_holders_read(struct mt_holders *holders, struct mt_source *source,
-                               struct mt_error *error) MT_MUST_USE;
-/* The same, event by event, for a reading that serves somebody else, too. */
 void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source);
 enum mt_status mt_holders_event(struct mt_holders *holders,
                                 const struct mt_event *event) MT_MUST_USE;
+/* After the last one. */
 enum mt_status mt_holders_finish(struct mt_holders *holders) MT_MUST_USE;
+/* That it holds for live blocks, without what it feeds. */
+uint64_t mt_holders_bytes(const struct mt_holders *holders);
 void mt_holders_release(struct mt_holders *holders);
 
 #endif

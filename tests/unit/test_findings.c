@@ -59,6 +59,7 @@ static void read_pins(struct mt_event *events, size_t count, uint16_t device, ui
     struct mt_holders holders = {.arena = &arena, .snapshots = &snapshot, .snapshot_count = 1};
     struct memory_source source;
     struct mt_survey survey;
+    struct mt_event_batch batch;
     struct mt_error error;
 
     memory_source_init(&source, events, count, 2);
@@ -67,7 +68,11 @@ static void read_pins(struct mt_event *events, size_t count, uint16_t device, ui
     holders.devices = calloc(DEVICES, sizeof *holders.devices);
     assert_non_null(holders.devices);
     holders.devices[device].pins = (struct mt_pins){.wanted = true, .event = at};
-    assert_int_equal(mt_holders_read(&holders, &source.source, &error), MT_OK);
+    mt_holders_begin(&holders, &source.source);
+    while (mt_source_next(&source.source, &batch, &error) == MT_OK)
+        for (size_t i = 0; i < batch.count; i++)
+            assert_int_equal(mt_holders_event(&holders, &batch.events[i]), MT_OK);
+    assert_int_equal(mt_holders_finish(&holders), MT_OK);
     pins = holders.devices[device].pins;
     memset(&holders.devices[device].pins, 0, sizeof pins);
     mt_holders_release(&holders);

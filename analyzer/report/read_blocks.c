@@ -1,0 +1,61 @@
+#include "read_blocks.h"
+
+#include "analysis.h"
+
+#include <stdlib.h>
+
+/* ---- trials ---------------------------------------------------------------------- */
+
+bool mt_trials_are_wanted(const struct mt_analysis *analysis)
+{
+    return analysis->trial_count > 0;
+}
+
+enum mt_status mt_replay_trials(struct mt_analysis *analysis,
+                                const struct mt_replay_listener *listener)
+{
+    struct mt_replay_options options[MT_TRIALS_MAX];
+    struct mt_replay_job jobs[MT_TRIALS_MAX];
+
+    for (uint32_t i = 0; i < analysis->trial_count; i++) {
+        struct mt_trial *trial = &analysis->trials[i];
+
+        trial->summary = calloc(1, sizeof *trial->summary);
+        if (!trial->summary)
+            return MT_ERR_MEMORY;
+        options[i] = (struct mt_replay_options){.policy = trial->policy,
+                                                .limit_bytes = trial->limit_bytes,
+                                                .most_reserved_bytes = trial->most_reserved_bytes};
+        jobs[i] = (struct mt_replay_job){&options[i], NULL, trial->summary};
+    }
+    return mt_replay_run_together(analysis->source, jobs, analysis->trial_count, listener,
+                                  analysis->error);
+}
+
+/* ---- live blocks ----------------------------------------------------------------- */
+
+enum mt_status mt_begin_blocks(struct mt_analysis *analysis)
+{
+    mt_holders_begin(&analysis->holders, analysis->source);
+    return MT_OK;
+}
+
+enum mt_status mt_hear_blocks(struct mt_analysis *analysis, const struct mt_event *events,
+                              size_t count)
+{
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < count && !status; i++)
+        status = mt_holders_event(&analysis->holders, &events[i]);
+    return status;
+}
+
+enum mt_status mt_finish_blocks(struct mt_analysis *analysis)
+{
+    return mt_holders_finish(&analysis->holders);
+}
+
+uint64_t mt_blocks_memory_bytes(const struct mt_analysis *analysis)
+{
+    return mt_holders_bytes(&analysis->holders);
+}

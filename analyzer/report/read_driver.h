@@ -1,0 +1,22 @@
+/* The pass that hears all heaps: what the process took from the driver. For analyze.c alone. */
+#ifndef MT_ANALYZER_READ_DRIVER_H
+#define MT_ANALYZER_READ_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "event.h"
+#include "status.h"
+
+struct mt_analysis;
+
+/* Does the trace hold anything but the events of a framework? */
+bool mt_driver_is_wanted(const struct mt_analysis *analysis);
+enum mt_status mt_begin_driver(struct mt_analysis *analysis) MT_MUST_USE;
+enum mt_status mt_hear_driver(struct mt_analysis *analysis, const struct mt_event *events,
+                              size_t count) MT_MUST_USE;
+enum mt_status mt_finish_driver(struct mt_analysis *analysis) MT_MUST_USE;
+uint64_t mt_driver_memory_bytes(const struct mt_analysis *analysis);
+
+#endif
