@@ -1,6 +1,7 @@
 #include "asked_report.h"
 
 #include "analyze.h"
+#include "debug_passes.h"
 #include "file_hash.h"
 
 #include <stdlib.h>
@@ -47,6 +48,7 @@ int mt_ask_for(const char *path, const struct mt_common *common,
     if (status || hashed)
         return mt_report_error(path, &error);
     memcpy(asked->report->sha256, sha256, sizeof asked->report->sha256);
+    mt_debug_passes(asked->report);
     return -1;
 }
 

@@ -1,6 +1,7 @@
 /* memtrace analyze: the whole report of one trace. */
 #include "analyze.h"
 #include "analyze_output.h"
+#include "debug_passes.h"
 #include "extra_pictures.h"
 #include "file_hash.h"
 #include "gallery.h"
@@ -326,6 +327,7 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
         return mt_report_error(path, &error);
     }
     memcpy(report->sha256, sha256, sizeof report->sha256);
+    mt_debug_passes(report);
     code = tell_all(source, report, run, arguments);
     verdict = mt_input_verdict(source, path, &arguments->common);
     mt_report_release(report);

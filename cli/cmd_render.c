@@ -8,6 +8,7 @@
 #include "blocks_option.h"
 #include "chart.h"
 #include "cli.h"
+#include "debug_passes.h"
 #include "diff_picture.h"
 #include "flamechart_model.h"
 #include "instant_option.h"
@@ -299,6 +300,7 @@ static int render(struct mt_source *source, const struct arguments *arguments)
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(arguments->path, &error);
+    mt_debug_passes(report);
     exit_code = draw(report, arguments);
     mt_report_release(report);
     verdict = mt_input_verdict(source, arguments->path, &arguments->common);

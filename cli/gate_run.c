@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyze.h"
+#include "debug_passes.h"
 #include "io.h"
 #include "memory_limit.h"
 
@@ -123,6 +124,8 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     status = mt_analyze(source, &options, &report, &error);
     if (!status && mt_baseline_of_report(&run->base, report, &source->header))
         status = mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (!status)
+        mt_debug_passes(report);
     code = status ? mt_report_error(path, &error) : mt_input_verdict(source, path, &as_found);
     mt_report_release(report);
     mt_source_close(source);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "debug.h"
 #include "memory_limit.h"
 #include "outputs.h"
 
@@ -155,6 +156,7 @@ int main(int argc, char **argv)
         signal(SIGPIPE, SIG_IGN); /* writing says EPIPE instead: exit 4, no noise */
         mt_outputs_handle_signals();
     }
+    mt_debug_check();
     code = mt_memory_limit_start();
     return code >= 0 ? code : check_memory(argc > 1 ? argv[1] : "", run(argc, argv));
 }

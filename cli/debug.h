@@ -1,0 +1,19 @@
+/* MEMTRACE_DEBUG=TOPIC[,TOPIC...]: what memtrace did, on standard error, for those who work on it.
+ * Answers stay the same. */
+#ifndef MT_CLI_DEBUG_H
+#define MT_CLI_DEBUG_H
+
+#include <stdbool.h>
+
+enum mt_debug_topic {
+    MT_DEBUG_PASSES, /* debug_passes.h */
+    MT_DEBUG_TOPICS
+};
+
+/* Does MEMTRACE_DEBUG name the topic? */
+bool mt_debug_has(enum mt_debug_topic topic);
+
+/* Says, a line each, which words of MEMTRACE_DEBUG are no topic. */
+void mt_debug_check(void);
+
+#endif

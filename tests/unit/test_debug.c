@@ -1,0 +1,40 @@
+/* Which topics MEMTRACE_DEBUG names. What is printed: tests/golden/debug_passes.cmd. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "debug.h"
+
+static bool has_passes(const char *list)
+{
+    assert_int_equal(setenv("MEMTRACE_DEBUG", list, 1), 0);
+    return mt_debug_has(MT_DEBUG_PASSES);
+}
+
+static void topics_are_whole_words(void **unused)
+{
+    (void)unused;
+    assert_int_equal(unsetenv("MEMTRACE_DEBUG"), 0);
+    assert_false(mt_debug_has(MT_DEBUG_PASSES));
+    assert_false(has_passes(""));
+    assert_false(has_passes(","));
+    assert_false(has_passes("pass"));
+    assert_false(has_passes("passes2"));
+    assert_false(has_passes("all, passes")); /* a blank is part of a word */
+    assert_true(has_passes("passes"));
+    assert_true(has_passes("other,passes"));
+    assert_true(has_passes(",,passes,"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(topics_are_whole_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
