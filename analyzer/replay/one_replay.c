@@ -8,6 +8,10 @@
 #include "util.h"
 #include "verify.h"
 
+/* For what both loops over events call, of a replay alone and of several: without it, the calls
+ * cost analyze 1 to 2% of its instructions. */
+#define INLINE inline __attribute__((always_inline))
+
 bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay)
 {
     return replay->source->view.level == MT_VIEW_DRIVER;
@@ -241,9 +245,9 @@ static bool watch_limit(struct mt_one_replay *replay, const struct mt_event *eve
 
 /* What the event does to the simulated device. Looking ahead moves the window: then
  * *event becomes `copy`. */
-static enum mt_status simulate(struct mt_one_replay *replay, const struct mt_event **event,
-                               struct mt_event *copy, struct mt_replay_view *view,
-                               struct mt_error *error)
+static INLINE enum mt_status simulate(struct mt_one_replay *replay, const struct mt_event **event,
+                                      struct mt_event *copy, struct mt_replay_view *view,
+                                      struct mt_error *error)
 {
     struct mt_lane *lane = replay->lanes[(*event)->device];
     enum mt_status status = MT_OK;
@@ -281,8 +285,8 @@ static void leave_out(struct mt_one_replay *replay, uint16_t device)
         mt_max_u64(replay->source->devices_left_out, replay->left_out_count);
 }
 
-static enum mt_status replay_event(struct mt_one_replay *replay, const struct mt_event *event,
-                                   struct mt_error *error)
+static INLINE enum mt_status replay_event(struct mt_one_replay *replay,
+                                          const struct mt_event *event, struct mt_error *error)
 {
     static const struct mt_counters nothing;
     struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION};

@@ -117,7 +117,7 @@ static enum mt_status try_limits(struct search *search, const uint64_t *limits, 
     MT_ASSERT(count <= MT_ARRAY_LEN(distances));
     if (!count)
         return MT_OK;
-    summaries = calloc(count, sizeof *summaries);
+    summaries = malloc(count * sizeof *summaries);
     if (!summaries)
         return MT_ERR_MEMORY;
     for (i = 0; i < count; i++) {
