@@ -21,6 +21,12 @@ static inline uint64_t mt_max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* a - b, and 0 where that would be negative. */
+static inline uint64_t mt_less_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
 /* Distance of a value from 0; defined for INT64_MIN. */
 static inline uint64_t mt_magnitude(int64_t value)
 {

@@ -21,16 +21,10 @@ static int64_t step_of(const struct mt_teller *teller, int32_t phase)
 
 static void tell_sites(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
-    static const struct mt_text_column columns[] = {{"bytes", true, false},
-                                                    {"blocks", true, false},
-                                                    {"born in", false, false},
-                                                    {"site", false, true},
-                                                    {NULL, false, false}};
-    struct mt_text_table table;
+    struct mt_table table;
     uint64_t rest_bytes = 0, rest_blocks = 0;
-    char text[MT_UNITS_TEXT];
 
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "#bytes|#blocks|born in|~site");
     for (uint32_t i = 0; i < driver->outside_site_count; i++) {
         const struct mt_site_use *site = &driver->outside_sites[i];
 
@@ -39,18 +33,13 @@ static void tell_sites(const struct mt_teller *teller, const struct mt_driver_re
             rest_blocks += site->blocks;
             continue;
         }
-        mt_table_cell(&table, mt_format_bytes(text, site->bytes));
-        mt_table_cell(&table, mt_format_count(text, site->blocks));
-        mt_table_cell(&table, *site->phase ? site->phase : "no phase");
-        mt_table_cell(&table, site->site);
+        MT_CELLS(&table, MT_BYTES(site->bytes), MT_COUNT(site->blocks),
+                 MT_TEXT(*site->phase ? site->phase : "no phase"), MT_SITE(site->site));
     }
-    if (rest_blocks) {
-        mt_table_cell(&table, mt_format_bytes(text, rest_bytes));
-        mt_table_cell(&table, mt_format_count(text, rest_blocks));
-        mt_table_cell(&table, "");
-        mt_table_cell(&table, "all others together");
-    }
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    if (rest_blocks)
+        MT_CELLS(&table, MT_BYTES(rest_bytes), MT_COUNT(rest_blocks), MT_TEXT(""),
+                 MT_TEXT("all others together"));
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 static void tell_outside(const struct mt_teller *teller, const struct mt_driver_report *driver)
@@ -98,26 +87,20 @@ static void tell_peak(const struct mt_teller *teller, const struct mt_driver_rep
 
 static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
-    static const struct mt_text_column columns[] = {
-        {"heap", false, false},       {"peak", true, false}, {"at the end", true, false},
-        {"allocations", true, false}, {"", false, true},     {NULL, false, false}};
-    struct mt_text_table table;
-    char text[MT_UNITS_TEXT];
+    struct mt_table table;
 
     if (!teller->detail->holders)
         return;
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "heap|#peak|#at the end|#allocations|~");
     for (uint32_t i = 0; i < driver->heap_count; i++) {
         const struct mt_heap_use *heap = &driver->heaps[i];
 
-        mt_table_cell(&table, heap->name);
-        mt_table_cell(&table, mt_format_bytes(text, heap->peak_bytes));
-        mt_table_cell(&table, mt_format_bytes(text, heap->live_bytes));
-        mt_table_cell(&table, mt_format_count(text, heap->allocations));
-        mt_table_cell(&table, mt_tell_format(teller, "%s%s", heap->what,
-                                             heap->is_device_memory ? "" : " (not counted)"));
+        MT_CELLS(&table, MT_TEXT(heap->name), MT_BYTES(heap->peak_bytes),
+                 MT_BYTES(heap->live_bytes), MT_COUNT(heap->allocations),
+                 MT_TEXT(mt_tell_format(teller, "%s%s", heap->what,
+                                        heap->is_device_memory ? "" : " (not counted)")));
     }
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 /* ---- what no allocation explains ------------------------------------------------ */

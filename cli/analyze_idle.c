@@ -53,27 +53,21 @@ static const char *roles_of(const struct mt_teller *teller, const struct stay *s
                           mt_role_name(movable[1]->role));
 }
 
-static void add_row(const struct mt_teller *teller, struct mt_text_table *table,
-                    const struct stay *stay)
+static void add_row(const struct mt_teller *teller, struct mt_table *table, const struct stay *stay)
 {
-    char text[MT_UNITS_TEXT];
+    const char *where =
+        mt_tell_where(teller, stay->phase, teller->report->phases[stay->phase].step);
 
-    mt_table_cell(table,
-                  mt_tell_where(teller, stay->phase, teller->report->phases[stay->phase].step));
-    mt_table_cell(table,
-                  mt_format_bytes(text, teller->device->phase_uses[stay->phase].peak.allocated));
-    mt_table_cell(table, mt_format_bytes(text, stay->bytes));
-    mt_table_cell(table, stay->movable_bytes ? mt_format_bytes(text, stay->movable_bytes) : "");
-    mt_table_cell(table, roles_of(teller, stay));
+    MT_CELLS(
+        table, MT_TEXT(where), MT_BYTES(teller->device->phase_uses[stay->phase].peak.allocated),
+        MT_BYTES(stay->bytes), stay->movable_bytes ? MT_BYTES(stay->movable_bytes) : MT_TEXT(""),
+        MT_TEXT(roles_of(teller, stay)));
 }
 
 void mt_tell_idle(const struct mt_teller *teller)
 {
-    static const struct mt_text_column columns[] = {
-        {"phase", false, true},          {"peak", true, false}, {"stays through", true, false},
-        {"not used there", true, false}, {"", false, false},    {NULL, false, false}};
     const struct mt_device_report *device = teller->device;
-    struct mt_text_table table;
+    struct mt_table table;
     uint64_t movable_bytes = 0;
     uint32_t at;
 
@@ -82,10 +76,10 @@ void mt_tell_idle(const struct mt_teller *teller)
     if (!movable_bytes || !teller->detail->idle)
         return;
     mt_tell_heading(teller, "Idle through each phase (the instance with the highest peak)");
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "~phase|#peak|#stays through|#not used there|");
     for (at = 0; at < device->idle_count;) {
         struct stay stay = stay_of(device, &at);
         add_row(teller, &table, &stay);
     }
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }

@@ -18,35 +18,26 @@ static const char *asked_by(const struct mt_teller *teller, uint32_t stack)
     return site ? site : "";
 }
 
-static void add_oom(struct mt_text_table *table, const struct mt_teller *teller,
+static void add_oom(struct mt_table *table, const struct mt_teller *teller,
                     const struct mt_oom *oom)
 {
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, mt_tell_when(teller, oom->t_ns));
-    mt_table_cell(table, mt_format_bytes(text, oom->request_bytes));
-    mt_table_cell(table, mt_format_bytes(text, oom->then.allocated));
-    mt_table_cell(table, mt_format_bytes(text, oom->then.reserved));
-    mt_table_cell(table, mt_format_bytes(text, oom->device_free_bytes));
-    mt_table_cell(table, oom->fatal ? "fatal" : "caught");
-    mt_table_cell(table, mt_tell_where(teller, oom->phase, oom->step));
-    mt_table_cell(table, asked_by(teller, oom->stack));
+    MT_CELLS(table, MT_TIME(teller->report->first_t_ns, oom->t_ns), MT_BYTES(oom->request_bytes),
+             MT_BYTES(oom->then.allocated), MT_BYTES(oom->then.reserved),
+             MT_BYTES(oom->device_free_bytes), MT_TEXT(oom->fatal ? "fatal" : "caught"),
+             MT_TEXT(mt_tell_where(teller, oom->phase, oom->step)),
+             MT_SITE(asked_by(teller, oom->stack)));
 }
 
 static void tell_oom_table(const struct mt_teller *teller)
 {
-    static const struct mt_text_column columns[] = {
-        {"at", true, false},       {"wanted", true, false},      {"allocated", true, false},
-        {"reserved", true, false}, {"device free", true, false}, {"", false, false},
-        {"in", false, true},       {"asked by", false, true},    {NULL, false, false}};
     const struct mt_device_report *device = teller->device;
-    struct mt_text_table table;
+    struct mt_table table;
 
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "#at|#wanted|#allocated|#reserved|#device free||~in|~asked by");
     for (uint32_t i = 0; i < device->oom_count; i++)
         if (i < 8 || i + 1 == device->oom_count)
             add_oom(&table, teller, &device->oom_list[i]);
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
     if (device->oom_count > 9)
         mt_buf_printf(teller->out, "  (%u in all)\n", (unsigned)device->ooms);
 }
@@ -210,24 +201,21 @@ static const char *under_same(const struct mt_oom_answer *answer, const struct m
 
 static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer)
 {
-    static const struct mt_text_column columns[] = {{"setting", false, true},
-                                                    {"gets past it with", true, false},
-                                                    {"under the limit it had", false, false},
-                                                    {NULL, false, false}};
-    struct mt_text_table table;
+    struct mt_table table;
 
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "~setting|#gets past it with|under the limit it had");
     for (uint32_t i = 0; i < answer->way_count; i++) {
         const struct mt_oom_way *way = &answer->ways[i];
 
-        mt_table_cell(&table, i ? setting_of(way)
-                                : mt_tell_format(teller, "as it was (%s)", setting_of(way)));
-        mt_table_cell(&table, !way->fits ? "no limit"
-                                         : mt_tell_format(teller, "%s%s MiB", about(way),
-                                                          mib(teller, way->fit_bytes)));
-        mt_table_cell(&table, under_same(answer, way));
+        MT_CELLS(&table,
+                 MT_TEXT(i ? setting_of(way)
+                           : mt_tell_format(teller, "as it was (%s)", setting_of(way))),
+                 MT_TEXT(!way->fits ? "no limit"
+                                    : mt_tell_format(teller, "%s%s MiB", about(way),
+                                                     mib(teller, way->fit_bytes))),
+                 MT_TEXT(under_same(answer, way)));
     }
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 static const struct mt_instant *instant_of(const struct mt_device_report *device,

@@ -1,6 +1,7 @@
 /* Tables: steps, phases, and what was there at the peak. */
 #include "analyze_output.h"
 #include "report_query.h"
+#include "report_rows.h"
 #include "site.h"
 #include "text_table.h"
 #include "units.h"
@@ -11,33 +12,7 @@
 
 enum { MAX_STEPS = 12, MAX_PHASES = 24 };
 
-static void cell_bytes(struct mt_text_table *table, uint64_t bytes)
-{
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, mt_format_bytes(text, bytes));
-}
-
-static void cell_change(struct mt_text_table *table, uint64_t from, uint64_t to)
-{
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, mt_format_change(text, (int64_t)(to - from)));
-}
-
-static void cell_duration(struct mt_text_table *table, uint64_t begin_ns, uint64_t end_ns)
-{
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, mt_format_duration(text, end_ns > begin_ns ? end_ns - begin_ns : 0));
-}
-
 static const char not_recorded[] = "before the first recorded event";
-
-static void end_table(const struct mt_teller *teller, struct mt_text_table *table)
-{
-    mt_table_end(table, teller->out, teller->style->dim, teller->style->reset);
-}
 
 /* ---- steps ----------------------------------------------------------------- */
 
@@ -78,48 +53,35 @@ static bool is_shown(const struct mt_teller *teller, uint32_t index)
     return false;
 }
 
-static void add_step(const struct mt_teller *teller, struct mt_text_table *table, uint32_t index)
+static void add_step(const struct mt_teller *teller, struct mt_table *table, uint32_t index)
 {
     const struct mt_step_use *step = &teller->device->steps[index];
-    bool is_recorded = mt_report_covers(teller->report, teller->device, step->end_event);
 
-    mt_table_cell(table, mt_tell_format(teller, "%lld", (long long)step->step));
-    for (int i = 0; !is_recorded && i < 5; i++)
-        mt_table_cell(table, "");
-    if (!is_recorded) {
-        cell_duration(table, step->begin_t_ns, step->end_t_ns);
-        mt_table_cell(table, not_recorded);
+    if (mt_report_covers(teller->report, teller->device, step->end_event)) {
+        mt_add_step_cells(table, step);
+        MT_CELLS(table, MT_TEXT(phase_at(teller, step)));
         return;
     }
-    cell_bytes(table, step->enter.allocated);
-    cell_bytes(table, step->peak.allocated);
-    cell_bytes(table, step->exit.allocated);
-    cell_change(table, step->enter.allocated, step->exit.allocated);
-    cell_bytes(table, step->peak.reserved);
-    cell_duration(table, step->begin_t_ns, step->end_t_ns);
-    mt_table_cell(table, phase_at(teller, step));
+    MT_CELLS(table, MT_INTEGER(step->step));
+    mt_table_skip(table, 5);
+    MT_CELLS(table, MT_TIME(step->begin_t_ns, step->end_t_ns), MT_TEXT(not_recorded));
 }
 
-static void add_dots(const struct mt_teller *teller, struct mt_text_table *table, uint32_t steps)
+static void add_dots(const struct mt_teller *teller, struct mt_table *table, uint32_t steps)
 {
-    mt_table_cell(table, "…");
-    for (int i = 0; i < 6; i++)
-        mt_table_cell(table, "");
-    mt_table_cell(table, mt_tell_format(teller, "%u steps more", steps));
+    MT_CELLS(table, MT_TEXT("…"));
+    mt_table_skip(table, 6);
+    MT_CELLS(table, MT_TEXT(mt_tell_format(teller, "%u steps more", steps)));
 }
 
 static void tell_steps(const struct mt_teller *teller)
 {
-    static const struct mt_text_column columns[] = {
-        {"step", true, false},  {"before", true, false},  {"peak", true, false},
-        {"after", true, false}, {"change", true, false},  {"reserved", true, false},
-        {"time", true, false},  {"peak in", false, true}, {NULL, false, false}};
     const struct mt_device_report *device = teller->device;
-    struct mt_text_table table;
+    struct mt_table table;
     uint32_t hidden = 0;
 
     mt_tell_heading(teller, "Steps");
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "#step|#before|#peak|#after|#change|#reserved|#time|~peak in");
     for (uint32_t i = 0; i < device->step_count; i++) {
         if (!is_shown(teller, i)) {
             hidden++;
@@ -132,34 +94,28 @@ static void tell_steps(const struct mt_teller *teller)
     }
     if (hidden)
         add_dots(teller, &table, hidden);
-    end_table(teller, &table);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 /* ---- phases ---------------------------------------------------------------- */
 
-static const struct mt_text_column phase_columns[] = {
-    {"phase", false, true},  {"before", true, false}, {"peak", true, false}, {"after", true, false},
-    {"change", true, false}, {"time", true, false},   {"", false, false},    {NULL, false, false}};
-
-static void add_phase(const struct mt_teller *teller, struct mt_text_table *table, uint32_t index)
+static void add_phase(const struct mt_teller *teller, struct mt_table *table, uint32_t index)
 {
     const struct mt_phase *phase = &teller->report->phases[index];
     const struct mt_phase_use *use = &teller->device->phase_uses[index];
+    uint64_t before = use->enter.allocated, after = use->exit.allocated;
 
-    mt_table_cell(table, mt_tell_where(teller, (int32_t)index, phase->step));
+    MT_CELLS(table, MT_TEXT(mt_tell_where(teller, (int32_t)index, phase->step)));
     if (!mt_report_covers(teller->report, teller->device, phase->end_event)) {
-        for (int i = 0; i < 4; i++)
-            mt_table_cell(table, "");
-        cell_duration(table, phase->begin_t_ns, phase->end_t_ns);
-        mt_table_cell(table, not_recorded);
+        mt_table_skip(table, 4);
+        MT_CELLS(table, MT_TIME(phase->begin_t_ns, phase->end_t_ns), MT_TEXT(not_recorded));
         return;
     }
-    cell_bytes(table, use->enter.allocated);
-    cell_bytes(table, use->peak.allocated);
-    cell_bytes(table, use->exit.allocated);
-    cell_change(table, use->enter.allocated, use->exit.allocated);
-    cell_duration(table, phase->begin_t_ns, phase->end_t_ns);
-    mt_table_cell(table, phase->cut ? "did not end" : use->raises_peak ? "new maximum" : "");
+    MT_CELLS(table, MT_BYTES(before), MT_BYTES(use->peak.allocated), MT_BYTES(after),
+             MT_CHANGE((int64_t)(after - before)), MT_TIME(phase->begin_t_ns, phase->end_t_ns),
+             MT_TEXT(phase->cut         ? "did not end"
+                     : use->raises_peak ? "new maximum"
+                                        : ""));
 }
 
 static bool is_listed(const struct mt_report *report, uint32_t index, int64_t step)
@@ -185,14 +141,14 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
 {
     const struct mt_report *report = teller->report;
     struct mt_largest largest = largest_peaks(teller, step);
-    struct mt_text_table table;
+    struct mt_table table;
     uint32_t left_out = 0;
 
     mt_tell_heading(
         teller, step == MT_NO_STEP
                     ? "Phases"
                     : mt_tell_format(teller, "Phases of step %lld, the peak's", (long long)step));
-    mt_table_begin(&table, phase_columns, 2);
+    mt_table_begin(&table, "~phase|#before|#peak|#after|#change|#time|");
     for (uint32_t i = 0; i < report->phase_count; i++) {
         if (!is_listed(report, i, step))
             continue;
@@ -201,78 +157,26 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
         else
             left_out++;
     }
-    end_table(teller, &table);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
     if (left_out)
         mt_buf_printf(teller->out, "  (and %u lower)\n", left_out);
 }
 
-/* All instances of a name together. */
-struct fold {
-    const char *name;
-    uint64_t instances, peak, time_ns;
-    int64_t change, largest_change;
-};
-
-static struct fold *fold_of(struct fold *folds, size_t *count, const char *name)
-{
-    for (size_t i = 0; i < *count; i++)
-        if (!strcmp(folds[i].name, name))
-            return &folds[i];
-    if (*count == MAX_PHASES)
-        return NULL;
-    folds[*count] = (struct fold){.name = name};
-    return &folds[(*count)++];
-}
-
-static size_t fold_phases(const struct mt_teller *teller, struct fold *folds)
-{
-    const struct mt_report *report = teller->report;
-    size_t count = 0;
-
-    for (uint32_t i = 0; i < report->phase_count; i++) {
-        const struct mt_phase_use *use = &teller->device->phase_uses[i];
-        int64_t change = (int64_t)(use->exit.allocated - use->enter.allocated);
-        struct fold *fold;
-
-        if (!report->main_phase[i] ||
-            !mt_report_covers(report, teller->device, report->phases[i].end_event))
-            continue;
-        fold = fold_of(folds, &count, report->phases[i].name);
-        if (!fold)
-            continue;
-        fold->instances++;
-        fold->peak = mt_max_u64(fold->peak, use->peak.allocated);
-        fold->time_ns += report->phases[i].end_t_ns - report->phases[i].begin_t_ns;
-        fold->change += change;
-        if (mt_magnitude(change) > mt_magnitude(fold->largest_change))
-            fold->largest_change = change;
-    }
-    return count;
-}
-
 static void tell_folded_phases(const struct mt_teller *teller)
 {
-    static const struct mt_text_column columns[] = {
-        {"phase", false, true},   {"times", true, false},
-        {"peak", true, false},    {"change in all", true, false},
-        {"largest", true, false}, {"time in all", true, false},
-        {NULL, false, false}};
-    struct fold folds[MAX_PHASES];
-    size_t count = fold_phases(teller, folds);
-    struct mt_text_table table;
-    char text[MT_UNITS_TEXT];
+    struct mt_phase_sum sums[MAX_PHASES];
+    struct mt_table table;
+    size_t count;
 
+    if (mt_sum_phases(teller->report, teller->device, sums, MAX_PHASES, &count))
+        teller->out->failed = true;
     mt_tell_heading(teller, "Phases, by name");
-    mt_table_begin(&table, columns, 2);
-    for (size_t i = 0; i < count && i < teller->detail->phases; i++) {
-        mt_table_cell(&table, folds[i].name);
-        mt_table_cell(&table, mt_format_count(text, folds[i].instances));
-        cell_bytes(&table, folds[i].peak);
-        mt_table_cell(&table, mt_format_change(text, folds[i].change));
-        mt_table_cell(&table, mt_format_change(text, folds[i].largest_change));
-        mt_table_cell(&table, mt_format_duration(text, folds[i].time_ns));
-    }
-    end_table(teller, &table);
+    mt_table_begin(&table, "~phase|#times|#peak|#change in all|#largest|#time in all");
+    for (size_t i = 0; i < count && i < teller->detail->phases && i < MAX_PHASES; i++)
+        MT_CELLS(&table, MT_TEXT(sums[i].name), MT_COUNT(sums[i].instances),
+                 MT_BYTES(sums[i].peak_bytes), MT_CHANGE(sums[i].change),
+                 MT_CHANGE(sums[i].largest_change), MT_TIME(0, sums[i].time_ns));
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 void mt_tell_phases(const struct mt_teller *teller)
@@ -299,42 +203,38 @@ void mt_tell_phases(const struct mt_teller *teller)
 
 /* ---- sites ----------------------------------------------------------------- */
 
-static void add_holder(const struct mt_teller *teller, struct mt_text_table *table,
-                       const struct mt_contribution *holder, double total, int64_t spoken_of)
+static void add_holder(const struct mt_teller *teller, struct mt_table *table,
+                       const struct mt_contribution *holder, const struct mt_instant *instant)
 {
-    char text[MT_UNITS_TEXT];
-
-    cell_bytes(table, (uint64_t)holder->bytes);
-    mt_table_cell(table, mt_format_percent(text, (double)holder->bytes / total));
-    mt_table_cell(table, mt_format_count(text, (uint64_t)holder->blocks));
-    mt_table_cell(table, holder->site ? mt_role_name(holder->role) : "");
-    mt_table_cell(table, holder->site ? mt_tell_birth(teller, holder, spoken_of) : "");
-    mt_table_cell(table, holder->site ? holder->site : "all others together");
+    MT_CELLS(table, MT_BYTES((uint64_t)holder->bytes),
+             MT_SHARE((uint64_t)holder->bytes, instant->bytes.allocated),
+             MT_COUNT((uint64_t)holder->blocks));
+    if (holder->site)
+        MT_CELLS(table, MT_TEXT(mt_role_name(holder->role)),
+                 MT_TEXT(mt_tell_birth(teller, holder, instant->step)), MT_SITE(holder->site));
+    else
+        MT_CELLS(table, MT_TEXT(""), MT_TEXT(""), MT_TEXT("all others together"));
 }
 
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant)
 {
-    static const struct mt_text_column columns[] = {
-        {"bytes", true, false}, {"share", true, false},    {"blocks", true, false},
-        {"role", false, false}, {"born in", false, false}, {"site", false, true},
-        {NULL, false, false}};
     struct mt_contribution others = {0};
-    struct mt_text_table table;
+    struct mt_table table;
 
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "#bytes|#share|#blocks|role|born in|~site");
     for (uint32_t i = 0; i < instant->holder_count; i++) {
         const struct mt_contribution *holder = &instant->holders[i];
 
         if (i < teller->detail->holders && holder->site) {
-            add_holder(teller, &table, holder, (double)instant->bytes.allocated, instant->step);
+            add_holder(teller, &table, holder, instant);
         } else {
             others.bytes += holder->bytes;
             others.blocks += holder->blocks;
         }
     }
     if (others.blocks)
-        add_holder(teller, &table, &others, (double)instant->bytes.allocated, instant->step);
-    end_table(teller, &table);
+        add_holder(teller, &table, &others, instant);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 /* "cross_entropy functional.py:3504 < train train.py:77 < ...", without frames

@@ -89,29 +89,22 @@ static void tell_left_out(const struct mt_teller *teller)
 static void tell_devices_together(const struct mt_teller *teller,
                                   const struct mt_device_choice *choice)
 {
-    static const struct mt_text_column columns[] = {{"device", false, false},
-                                                    {"peak allocated", true, false},
-                                                    {"peak reserved", true, false},
-                                                    {"unused then", true, false},
-                                                    {"allocated at the end", true, false},
-                                                    {"in", false, true},
-                                                    {NULL, false, false}};
-    struct mt_text_table table;
+    struct mt_table table;
     char text[MT_UNITS_TEXT];
 
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table,
+                   "device|#peak allocated|#peak reserved|#unused then|#allocated at the end|~in");
     for (uint32_t i = 0; i < device_count(teller, choice); i++) {
         const struct mt_device_report *device = device_at(teller, choice, i);
 
-        mt_table_cell(&table, mt_format_count(text, device->device));
-        mt_table_cell(&table, mt_format_bytes(text, device->allocated_peak.bytes));
-        mt_table_cell(&table, mt_format_bytes(text, device->reserved_peak.bytes));
-        mt_table_cell(&table, mt_format_percent(text, device->fragmentation_at_reserved_peak));
-        mt_table_cell(&table, mt_format_bytes(text, device->end.allocated));
-        mt_table_cell(&table, mt_tell_where(teller, device->allocated_peak.phase,
-                                            device->allocated_peak.step));
+        MT_CELLS(&table, MT_COUNT(device->device), MT_BYTES(device->allocated_peak.bytes),
+                 MT_BYTES(device->reserved_peak.bytes),
+                 MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
+                 MT_BYTES(device->end.allocated),
+                 MT_TEXT(mt_tell_where(teller, device->allocated_peak.phase,
+                                       device->allocated_peak.step)));
     }
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
     tell_left_out(teller);
     if (choice->omitted && !teller->detail->all_devices)
         mt_tell_line(teller, 2,

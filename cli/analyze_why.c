@@ -62,32 +62,27 @@ const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contri
     return mt_tell_format(teller, "%s (step %s)", part->phase, number(teller, part->step));
 }
 
-static void add_contribution(struct mt_text_table *table, const struct mt_teller *teller,
+static void add_contribution(struct mt_table *table, const struct mt_teller *teller,
                              const struct mt_explanation *why, const struct mt_contribution *part)
 {
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, mt_format_change(text, part->bytes));
-    mt_table_cell(table, mt_tell_format(teller, part->blocks < 0 ? "−%lld" : "%lld",
-                                        (long long)llabs(part->blocks)));
-    mt_table_cell(table, part->site ? mt_role_name(part->role) : "");
-    mt_table_cell(table, part->site ? mt_tell_birth(teller, part, why->step) : "");
-    mt_table_cell(table, part->site ? part->site : "all others together");
+    MT_CELLS(table, MT_CHANGE(part->bytes),
+             MT_TEXT(mt_tell_format(teller, part->blocks < 0 ? "−%lld" : "%lld",
+                                    (long long)llabs(part->blocks))),
+             MT_TEXT(part->site ? mt_role_name(part->role) : ""),
+             MT_TEXT(part->site ? mt_tell_birth(teller, part, why->step) : ""),
+             MT_SITE(part->site ? part->site : "all others together"));
 }
 
 static void tell_contributions(const struct mt_teller *teller, const struct mt_explanation *why)
 {
-    static const struct mt_text_column columns[] = {
-        {"bytes", true, false},    {"blocks", true, false}, {"role", false, false},
-        {"born in", false, false}, {"by", false, true},     {NULL, false, false}};
     struct mt_contribution others = {0};
-    struct mt_text_table table;
+    struct mt_table table;
     bool has_others = false;
 
     if (!teller->detail->contributions)
         return;
 
-    mt_table_begin(&table, columns, 4);
+    mt_table_begin(&table, "#bytes|#blocks|role|born in|~by");
     for (uint32_t i = 0; i < why->contribution_count; i++) {
         const struct mt_contribution *part = &why->contributions[i];
 
@@ -101,7 +96,7 @@ static void tell_contributions(const struct mt_teller *teller, const struct mt_e
     }
     if (has_others)
         add_contribution(&table, teller, why, &others);
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 4, teller->style);
 }
 
 /* "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the two roles

@@ -207,42 +207,33 @@ static void write_json(const struct optimal *optimal, struct mt_buf *out)
     mt_json_object_end(&json);
 }
 
-static void add_row(struct mt_text_table *table, const struct optimal *optimal, unsigned d)
+static void add_row(struct mt_table *table, const struct optimal *optimal, unsigned d)
 {
     const struct mt_optimal_result *result = &optimal->results[d];
     uint64_t above = result->plan_bytes - result->lower_bound_bytes;
-    char text[MT_UNITS_TEXT];
 
-    mt_table_cell(table, mt_format_count(text, d));
-    mt_table_cell(table, mt_format_count(text, optimal->devices[d].count));
-    mt_table_cell(table, mt_format_count(text, result->lower_bound_bytes));
-    mt_table_cell(table, mt_format_count(text, result->plan_bytes));
-    mt_table_cell(table, mt_format_count(text, above));
-    mt_table_cell(table,
-                  mt_format_percent(text, (double)above / (double)result->lower_bound_bytes));
-    mt_table_cell(table, result->proven_optimal ? "yes" : "not known");
+    MT_CELLS(table, MT_COUNT(d), MT_COUNT(optimal->devices[d].count),
+             MT_COUNT(result->lower_bound_bytes), MT_COUNT(result->plan_bytes), MT_COUNT(above),
+             MT_SHARE(above, result->lower_bound_bytes),
+             MT_TEXT(result->proven_optimal ? "yes" : "not known"));
 }
 
 static void write_text(const struct optimal *optimal, struct mt_buf *out)
 {
-    static const struct mt_text_column columns[] = {
-        {"device", true, false},   {"buffers", true, false},  {"lower bound, B", true, false},
-        {"plan, B", true, false},  {"above, B", true, false}, {"above", true, false},
-        {"optimal", false, false}, {NULL, false, false}};
     const struct mt_style *style = mt_stdout_style();
-    struct mt_text_table table;
+    struct mt_table table;
     unsigned d;
 
     if (!count_devices(optimal, 0)) {
         mt_buf_add_text(out, "no buffers: nothing to plan\n");
         return;
     }
-    mt_table_begin(&table, columns, 0);
+    mt_table_begin(&table, "#device|#buffers|#lower bound, B|#plan, B|#above, B|#above|optimal");
     for (d = 0; d < MT_BUFFERS_DEVICES; d++) {
         if (optimal->devices[d].count)
             add_row(&table, optimal, d);
     }
-    mt_table_end(&table, out, style->dim, style->reset);
+    mt_add_text_table(out, &table, 0, style);
     mt_add_requests(out, optimal->source);
 }
 

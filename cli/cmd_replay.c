@@ -29,44 +29,31 @@ struct arguments {
 
 /* ---- text ----------------------------------------------------------------- */
 
-static void add_row(struct mt_text_table *table, const char *policy,
+static void add_row(struct mt_table *table, const char *policy,
                     const struct mt_replay_result *result)
 {
     const struct mt_counters *counters = &result->counters;
-    const uint64_t bytes[] = {counters->reserved.peak, counters->allocated.peak,
-                              counters->requested.peak};
-    const uint64_t counts[] = {counters->device_allocs, counters->device_frees, counters->retries,
-                               counters->ooms};
-    char text[MT_UNITS_TEXT];
-    size_t i;
 
-    mt_table_cell(table, policy);
-    mt_table_cell(table, mt_format_count(text, result->device));
-    for (i = 0; i < MT_ARRAY_LEN(bytes); i++)
-        mt_table_cell(table, mt_format_bytes(text, bytes[i]));
-    for (i = 0; i < MT_ARRAY_LEN(counts); i++)
-        mt_table_cell(table, mt_format_count(text, counts[i]));
+    MT_CELLS(table, MT_TEXT(policy), MT_COUNT(result->device), MT_BYTES(counters->reserved.peak),
+             MT_BYTES(counters->allocated.peak), MT_BYTES(counters->requested.peak),
+             MT_COUNT(counters->device_allocs), MT_COUNT(counters->device_frees),
+             MT_COUNT(counters->retries), MT_COUNT(counters->ooms));
 }
 
 static void print_rows(struct mt_buf *out, const struct mt_replay_summary *summaries, size_t count)
 {
     /* none gives way: a policy is its options */
-    static const struct mt_text_column columns[] = {
-        {"policy", false, false},        {"device", true, false},
-        {"peak reserved", true, false},  {"peak allocated", true, false},
-        {"peak requested", true, false}, {"device allocs", true, false},
-        {"device frees", true, false},   {"retries", true, false},
-        {"OOMs", true, false},           {NULL, false, false}};
     const struct mt_style *style = mt_stdout_style();
-    struct mt_text_table table;
+    struct mt_table table;
     size_t i, d, rows = 0;
 
-    mt_table_begin(&table, columns, 0);
+    mt_table_begin(&table, "policy|#device|#peak reserved|#peak allocated|#peak requested|#device "
+                           "allocs|#device frees|#retries|#OOMs");
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++, rows++)
             add_row(&table, summaries[i].policy, &summaries[i].devices[d]);
     }
-    mt_table_end(&table, out, style->dim, style->reset);
+    mt_add_text_table(out, &table, 0, style);
     if (!rows)
         mt_buf_add_text(out, "no memory events: nothing to replay\n");
 }

@@ -83,36 +83,24 @@ static void tell_headline(const struct mt_teller *teller, const struct mt_device
 
 /* ---- tables ---------------------------------------------------------------- */
 
-static void end_table(const struct mt_teller *teller, struct mt_text_table *table)
-{
-    mt_table_end(table, teller->out, teller->style->dim, teller->style->reset);
-}
-
-static void add_exact(struct mt_text_table *table, const char *sign, uint64_t a, uint64_t b,
+static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
                       const char *label)
 {
     char text[MT_UNITS_TEXT + 4];
 
-    mt_table_cell(table, sign);
-    mt_table_cell(table, mt_format_count(text, a));
-    mt_table_cell(table, exact_change(text, a, b));
-    mt_table_cell(table, mt_format_count(text, b));
-    mt_table_cell(table, mt_format_change(text, (int64_t)(b - a)));
-    mt_table_cell(table, label);
+    MT_CELLS(table, MT_TEXT(sign), MT_COUNT(a), MT_TEXT(exact_change(text, a, b)), MT_COUNT(b),
+             MT_CHANGE((int64_t)(b - a)), MT_TEXT(label));
 }
 
 /* Roles are few: all of them, then what else is reserved. */
 static void tell_roles(const struct mt_teller *teller, const struct mt_device_diff *device,
                        bool has_reserved)
 {
-    static const struct mt_text_column columns[] = {
-        {"", false, false}, {"A", true, false}, {"change", true, false}, {"B", true, false},
-        {"", true, false},  {"", false, true},  {NULL, false, false}};
     const struct mt_answer *a = device->a->answer, *b = device->b->answer;
-    struct mt_text_table table;
+    struct mt_table table;
 
     mt_tell_heading(teller, "By role, in bytes");
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "|#A|#change|#B|#|~");
     for (uint32_t i = 0; i < device->roles.count; i++)
         add_exact(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
                   device->roles.rows[i].b_bytes, device->roles.rows[i].label);
@@ -126,7 +114,7 @@ static void tell_roles(const struct mt_teller *teller, const struct mt_device_di
                   "unused, held by the allocator");
         add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved, "reserved");
     }
-    end_table(teller, &table);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 /* Rows that change, the largest first; the rest, and what is equal, in a line each. */
@@ -171,42 +159,35 @@ static const char *block_counts(const struct mt_teller *teller, const struct mt_
                                           : mt_tell_format(teller, "%s → %s", a, b);
 }
 
-static void add_amounts(const struct mt_teller *teller, struct mt_text_table *table,
+static void add_amounts(const struct mt_teller *teller, struct mt_table *table,
                         const struct mt_diff_row *row)
 {
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, mt_format_change(text, mt_diff_change(row)));
-    mt_table_cell(table, mt_format_bytes(text, row->a_bytes));
-    mt_table_cell(table, mt_format_bytes(text, row->b_bytes));
-    mt_table_cell(table, block_counts(teller, row));
+    MT_CELLS(table, MT_CHANGE(mt_diff_change(row)), MT_BYTES(row->a_bytes), MT_BYTES(row->b_bytes),
+             MT_TEXT(block_counts(teller, row)));
 }
 
 static void tell_phases(const struct mt_teller *teller, const struct mt_diff_rows *rows)
 {
-    static const struct mt_text_column columns[] = {
-        {"change", true, false}, {"A", true, false},       {"B", true, false},
-        {"blocks", true, false}, {"born in", false, true}, {NULL, false, false}};
     struct listed listed = list(rows);
-    struct mt_text_table table;
+    struct mt_table table;
 
     if (!listed.told)
         return;
     mt_tell_heading(teller, "By phase of birth");
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "#change|#A|#B|#blocks|~born in");
     for (uint32_t i = 0; i < listed.told; i++) {
         add_amounts(teller, &table, &rows->rows[i]);
-        mt_table_cell(&table, *rows->rows[i].label ? rows->rows[i].label : "no phase");
+        MT_CELLS(&table, MT_TEXT(*rows->rows[i].label ? rows->rows[i].label : "no phase"));
     }
     if (listed.other_count) {
         add_amounts(teller, &table, &listed.others);
-        mt_table_cell(&table, listed.others.label);
+        MT_CELLS(&table, MT_TEXT(listed.others.label));
     }
     if (listed.same_count) {
         add_amounts(teller, &table, &listed.same);
-        mt_table_cell(&table, listed.same.label);
+        MT_CELLS(&table, MT_TEXT(listed.same.label));
     }
-    end_table(teller, &table);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 static const char *mark(const struct mt_diff_row *row)
@@ -214,36 +195,35 @@ static const char *mark(const struct mt_diff_row *row)
     return !row->a_blocks ? "new" : !row->b_blocks ? "gone" : row->moved ? "moved" : "";
 }
 
-static void add_site(const struct mt_teller *teller, struct mt_text_table *table,
+static void add_site(const struct mt_teller *teller, struct mt_table *table,
                      const struct mt_diff_row *row, bool is_sum)
 {
     add_amounts(teller, table, row);
-    mt_table_cell(table, is_sum ? "" : mark(row));
-    mt_table_cell(table, is_sum ? "" : row->several_roles ? "several" : mt_role_name(row->role));
-    mt_table_cell(table, is_sum ? "" : *row->phase ? row->phase : "no phase");
-    mt_table_cell(table, row->label);
+    if (is_sum)
+        mt_table_skip(table, 3);
+    else
+        MT_CELLS(table, MT_TEXT(mark(row)),
+                 MT_TEXT(row->several_roles ? "several" : mt_role_name(row->role)),
+                 MT_TEXT(*row->phase ? row->phase : "no phase"));
+    MT_CELLS(table, MT_SITE(row->label));
 }
 
 static void tell_sites(const struct mt_teller *teller, const struct mt_diff_rows *rows)
 {
-    static const struct mt_text_column columns[] = {
-        {"change", true, false},   {"A", true, false},    {"B", true, false},
-        {"blocks", true, false},   {"", false, false},    {"role", false, false},
-        {"born in", false, false}, {"site", false, true}, {NULL, false, false}};
     struct listed listed = list(rows);
-    struct mt_text_table table;
+    struct mt_table table;
 
     if (!listed.told)
         return;
     mt_tell_heading(teller, "By site");
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "#change|#A|#B|#blocks||role|born in|~site");
     for (uint32_t i = 0; i < listed.told; i++)
         add_site(teller, &table, &rows->rows[i], false);
     if (listed.other_count)
         add_site(teller, &table, &listed.others, true);
     if (listed.same_count)
         add_site(teller, &table, &listed.same, true);
-    end_table(teller, &table);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 /* ---- all of it ------------------------------------------------------------- */

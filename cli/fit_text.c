@@ -27,42 +27,40 @@ static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
 
 /* ---- the rows ---------------------------------------------------------------- */
 
-static void add_row(struct mt_text_table *table, const struct mt_fit_answer *answer,
-                    const char *policy, const struct mt_fit_result *result)
+static void add_row(struct mt_table *table, const struct mt_fit_answer *answer, const char *policy,
+                    const struct mt_fit_result *result)
 {
-    char text[MT_UNITS_TEXT];
+    char fits[MT_UNITS_TEXT] = "none", fails[MT_UNITS_TEXT] = "";
 
-    mt_table_cell(table, policy);
-    mt_table_cell(table, mt_format_count(text, result->device));
-    mt_table_cell(table, result->fits ? format_mib(text, result->fit_bytes) : "none");
-    mt_table_cell(table, result->fits ? mt_format_bytes(text, result->fit_bytes) : "");
-    mt_table_cell(table, result->fits && result->limits_tried
-                             ? format_mib(text, result->fails_at_bytes)
-                             : "");
-    mt_table_cell(table, mt_format_bytes(text, result->reserved_peak_bytes));
+    if (result->fits)
+        format_mib(fits, result->fit_bytes);
+    if (result->fits && result->limits_tried)
+        format_mib(fails, result->fails_at_bytes);
+    MT_CELLS(table, MT_TEXT(policy), MT_COUNT(result->device), MT_TEXT(fits),
+             result->fits ? MT_BYTES(result->fit_bytes) : MT_TEXT(""), MT_TEXT(fails),
+             MT_BYTES(result->reserved_peak_bytes));
     if (answer->limit_bytes)
-        mt_table_cell(table, result->limit_fits ? "fits" : "fails");
+        MT_CELLS(table, MT_TEXT(result->limit_fits ? "fits" : "fails"));
 }
 
 static void print_rows(struct mt_buf *out, const struct mt_fit_answer *answer,
                        const struct mt_style *style)
 {
-    char limit[MT_UNITS_TEXT];
-    struct mt_text_column columns[] = {
-        {"policy", false, true}, {"device", true, false},   {"smallest limit", true, false},
-        {"", true, false},       {"fails at", true, false}, {"unlimited peak", true, false},
-        {NULL, true, false},     {NULL, false, false}};
-    struct mt_text_table table;
+    char limit[1 + MT_UNITS_TEXT];
+    struct mt_table table;
     size_t i, d;
 
-    if (answer->limit_bytes)
-        columns[6].title = mt_format_bytes(limit, answer->limit_bytes);
-    mt_table_begin(&table, columns, 0);
+    mt_table_begin(&table, "~policy|#device|#smallest limit|#|#fails at|#unlimited peak");
+    if (answer->limit_bytes) {
+        limit[0] = '#';
+        mt_format_bytes(limit + 1, answer->limit_bytes);
+        mt_table_columns(&table, limit);
+    }
     for (i = 0; i < answer->count; i++) {
         for (d = 0; d < answer->summaries[i].device_count; d++)
             add_row(&table, answer, answer->summaries[i].policy, &answer->summaries[i].devices[d]);
     }
-    mt_table_end(&table, out, style->dim, style->reset);
+    mt_add_text_table(out, &table, 0, style);
 }
 
 /* ---- what fails ---------------------------------------------------------------- */
@@ -213,42 +211,37 @@ static size_t first_results(const struct mt_fit_answer *answer,
     return count;
 }
 
-static void add_card(struct mt_text_table *table, const struct mt_card *card,
+static void add_card(struct mt_table *table, const struct mt_card *card,
                      const struct mt_fit_result *const *results, size_t count)
 {
-    char text[MT_UNITS_TEXT];
     size_t i;
 
-    mt_table_cell(table, card->name);
-    mt_table_cell(table, mt_format_bytes(text, card->memory_bytes));
+    MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes));
     for (i = 0; i < count; i++) {
         enum mt_card_verdict verdict =
             results[i]->fits ? mt_card_verdict(card, mt_fit_need_bytes(results[i])) : MT_CARD_NO;
-        mt_table_cell(table, mt_card_verdict_name(verdict));
+        MT_CELLS(table, MT_TEXT(mt_card_verdict_name(verdict)));
     }
 }
 
 static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
                         const struct mt_style *style)
 {
-    static const char *const titles[MAX_CARD_COLUMNS] = {"row 1", "row 2", "row 3", "row 4",
-                                                         "row 5", "row 6", "row 7", "row 8"};
     const struct mt_fit_result *results[MAX_CARD_COLUMNS];
-    struct mt_text_column columns[MAX_CARD_COLUMNS + 3] = {{"card", false, false},
-                                                           {"memory", true, false}};
+    char title[] = "row 1";
     const struct mt_card *card;
-    struct mt_text_table table;
+    struct mt_table table;
     size_t count, i;
     bool all;
 
     count = first_results(answer, results, &all);
-    for (i = 0; i < count; i++)
-        columns[2 + i] = (struct mt_text_column){count == 1 ? "" : titles[i], false, false};
     mt_buf_add_char(out, '\n');
-    mt_table_begin(&table, columns, 0);
+    mt_table_begin(&table, "card|#memory");
+    for (i = 0; i < count; i++, title[4]++)
+        mt_table_columns(&table, count == 1 ? "" : title);
     for (card = mt_cards; card->name; card++)
         add_card(&table, card, results, count);
-    mt_table_end(&table, out, style->dim, style->reset);
+    mt_add_text_table(out, &table, 0, style);
     if (!all)
         mt_buf_add_text(out, "rows after the eighth are left out here\n");
     mt_buf_add_text(out, "The limit is what the allocator may hold. The CUDA context and libraries "

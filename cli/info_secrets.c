@@ -164,39 +164,32 @@ static void collect(struct secrets *secrets, const struct mt_source *source)
 
 /* ---- text ------------------------------------------------------------------------ */
 
-static void add_row(struct mt_text_table *table, const struct secrets *secrets, enum kind kind)
+static void add_row(struct mt_table *table, const struct secrets *secrets, enum kind kind)
 {
     const struct mt_strings *texts = &secrets->texts[kind];
     struct mt_buf examples = {0};
-    char count[MT_UNITS_TEXT];
 
     for (uint32_t i = 0; i < texts->count && i < MAX_EXAMPLES; i++) {
         mt_buf_add_text(&examples, i ? ", " : "");
         mt_add_shortened(&examples, texts->texts[i], EXAMPLE_COLUMNS);
     }
-    mt_table_cell(table, kinds[kind].title);
-    mt_table_cell(table, mt_format_count(count, texts->count));
-    mt_table_cell(table, kinds[kind].is_redacted ? "replaced" : "stays");
-    mt_table_cell(table, examples.data ? examples.data : "");
-    table->cells.failed |= examples.failed;
+    MT_CELLS(table, MT_TEXT(kinds[kind].title), MT_COUNT(texts->count),
+             MT_TEXT(kinds[kind].is_redacted ? "replaced" : "stays"),
+             MT_TEXT(examples.data ? examples.data : ""));
+    table->failed |= examples.failed;
     mt_buf_release(&examples);
 }
 
 static void add_text(struct mt_buf *out, const struct secrets *secrets, const char *path)
 {
-    static const struct mt_text_column columns[] = {{"what", false, false},
-                                                    {"distinct", true, false},
-                                                    {"with --redact", false, false},
-                                                    {"examples", false, true},
-                                                    {NULL, false, false}};
-    struct mt_text_table table;
+    struct mt_table table;
 
     mt_buf_add_printable(out, path, strlen(path));
     mt_buf_add_text(out, ": what could identify a person, a machine or a project\n\n");
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "what|#distinct|with --redact|~examples");
     for (int i = 0; i < KIND_COUNT; i++)
         add_row(&table, secrets, (enum kind)i);
-    mt_table_end(&table, out, "", "");
+    mt_add_text_table(out, &table, 2, mt_plain_style());
     mt_buf_add_text(out, "\nNo contents of memory and no environment variables are in a trace, "
                          "except for the allocator's\noptions. memtrace import --redact writes a "
                          "copy without what it replaces.\n");

@@ -39,25 +39,22 @@ static bool opens_source(struct mt_source_text *text, const struct mt_lines_answ
 
 /* ---- text ---------------------------------------------------------------------- */
 
-static void add_cells(struct mt_text_table *table, const struct mt_lines_answer *answer,
+static void add_cells(struct mt_table *table, const struct mt_lines_answer *answer,
                       const struct mt_line_use *line)
 {
-    char text[MT_UNITS_TEXT], marked[MT_UNITS_TEXT + 1];
+    char marked[MT_UNITS_TEXT + 1];
 
-    mt_table_cell(table, mt_format_count(text, answer->symbols->frames[line->frame].line));
-    mt_table_cell(table, mt_format_bytes(text, line->peak.active));
-    mt_table_cell(table, mt_format_bytes(text, line->after.active));
-    mt_table_cell(table, mt_format_bytes(text, line->after.reserved));
-    mt_table_cell(table,
-                  answer->table->has_frees ? mt_format_change(text, line->growth_bytes) : "?");
     mt_format_bytes(marked, line->allocated_bytes);
     if (line->engine_bytes)
         strcat(marked, "*");
-    mt_table_cell(table, marked);
-    mt_table_cell(table, mt_format_count(text, line->allocations));
+    MT_CELLS(table, MT_COUNT(answer->symbols->frames[line->frame].line),
+             MT_BYTES(line->peak.active), MT_BYTES(line->after.active),
+             MT_BYTES(line->after.reserved),
+             answer->table->has_frees ? MT_CHANGE(line->growth_bytes) : MT_TEXT("?"),
+             MT_TEXT(marked), MT_COUNT(line->allocations));
 }
 
-static void add_source(struct mt_text_table *table, struct mt_source_text *text, uint32_t number)
+static void add_source(struct mt_table *table, struct mt_source_text *text, uint32_t number)
 {
     char code[256];
     size_t length;
@@ -66,7 +63,7 @@ static void add_source(struct mt_text_table *table, struct mt_source_text *text,
     length = length < sizeof code ? length : sizeof code - 1;
     memcpy(code, line, length);
     code[length] = '\0';
-    mt_table_cell(table, code);
+    MT_CELLS(table, MT_TEXT(code));
 }
 
 static void add_heading(struct mt_buf *out, const struct mt_lines_answer *answer,
@@ -87,27 +84,21 @@ static void add_heading(struct mt_buf *out, const struct mt_lines_answer *answer
 static void add_function(struct mt_buf *out, const struct mt_lines_answer *answer,
                          const struct mt_line_function *function)
 {
-    static const struct mt_text_column columns[] = {
-        {"line", true, false},     {"peak", true, false},   {"after", true, false},
-        {"reserved", true, false}, {"growth", true, false}, {"allocated", true, false},
-        {"times", true, false},    {"code", false, true},   {NULL, false, false}};
-    static const struct mt_text_column without_code[] = {
-        {"line", true, false},     {"peak", true, false},   {"after", true, false},
-        {"reserved", true, false}, {"growth", true, false}, {"allocated", true, false},
-        {"times", true, false},    {NULL, false, false}};
-    const struct mt_style *style = mt_stdout_style();
     struct mt_source_text text = {0};
-    struct mt_text_table table;
     bool has_source = opens_source(&text, answer, function);
+    const struct mt_style *style = mt_stdout_style();
+    struct mt_table table;
 
     add_heading(out, answer, function);
-    mt_table_begin(&table, has_source ? columns : without_code, 2);
+    mt_table_begin(&table, "#line|#peak|#after|#reserved|#growth|#allocated|#times");
+    if (has_source)
+        mt_table_columns(&table, "~code");
     for (uint32_t i = 0; i < function->line_count; i++) {
         add_cells(&table, answer, &function->lines[i]);
         if (has_source)
             add_source(&table, &text, answer->symbols->frames[function->lines[i].frame].line);
     }
-    mt_table_end(&table, out, style->dim, style->reset);
+    mt_add_text_table(out, &table, 2, style);
     mt_source_text_release(&text);
 }
 

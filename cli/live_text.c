@@ -61,25 +61,11 @@ static void tell_instant(const struct mt_teller *teller, const struct mt_questio
 
 /* ---- who ------------------------------------------------------------------- */
 
-/* What a column holds, and when it is there. */
-enum column { BYTES, SHARE, BLOCKS, EACH, ROLE, BORN, GROUP };
-
-static const struct mt_text_column titles[] = {
-    [BYTES] = {"bytes", true, false},   [SHARE] = {"share", true, false},
-    [BLOCKS] = {"blocks", true, false}, [EACH] = {"each", true, false},
-    [ROLE] = {"role", false, false},    [BORN] = {"born in", false, false},
-    [GROUP] = {"site", false, true}};
-
-static const enum column layouts[MT_GROUP_BY_COUNT][8] = {
-    [MT_BY_SITE] = {BYTES, SHARE, BLOCKS, ROLE, BORN, GROUP},
-    [MT_BY_ROLE] = {BYTES, SHARE, BLOCKS, GROUP},
-    [MT_BY_PHASE] = {BYTES, SHARE, BLOCKS, ROLE, GROUP},
-    [MT_BY_SIZE] = {BYTES, SHARE, BLOCKS, EACH, ROLE, GROUP}};
-
-static const char *group_title(enum mt_group_by by)
-{
-    return by == MT_BY_PHASE ? "born in" : by == MT_BY_SIZE ? "largest site" : mt_group_by_name(by);
-}
+static const char *const titles[MT_GROUP_BY_COUNT] = {
+    [MT_BY_SITE] = "#bytes|#share|#blocks|role|born in|~site",
+    [MT_BY_ROLE] = "#bytes|#share|#blocks|~role",
+    [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~born in",
+    [MT_BY_SIZE] = "#bytes|#share|#blocks|#each|role|~largest site"};
 
 static const char *birth(const struct mt_teller *teller, const struct mt_live_row *row,
                          int64_t spoken_of)
@@ -89,34 +75,22 @@ static const char *birth(const struct mt_teller *teller, const struct mt_live_ro
     return row->phase ? mt_tell_birth(teller, &part, spoken_of) : "several phases";
 }
 
-static const char *cell(const struct mt_teller *teller, enum column column,
-                        const struct mt_live_row *row, enum mt_group_by by, char *text)
-{
-    const struct mt_instant *instant = &teller->device->answer->instant;
-
-    switch (column) {
-    case BYTES: return mt_format_bytes(text, row->bytes);
-    case SHARE:
-        return mt_format_percent(text, (double)row->bytes / (double)instant->bytes.allocated);
-    case BLOCKS: return mt_format_count(text, row->blocks);
-    case EACH: return row->label ? row->label : "";
-    case ROLE: return !row->label ? "" : row->several_roles ? "several" : mt_role_name(row->role);
-    case BORN: return row->label ? birth(teller, row, instant->step) : "";
-    case GROUP: break;
-    }
-    if (!row->label)
-        return "all others together";
-    return by == MT_BY_SIZE ? row->site : row->label;
-}
-
-static void add_row(const struct mt_teller *teller, struct mt_text_table *table,
+static void add_row(const struct mt_teller *teller, struct mt_table *table,
                     const struct mt_live_row *row, enum mt_group_by by)
 {
-    for (size_t i = 0; i < table->column_count; i++) {
-        char text[MT_UNITS_TEXT];
+    const struct mt_instant *instant = &teller->device->answer->instant;
+    const char *site = by == MT_BY_SIZE ? row->site : row->label;
+    const char *role = row->several_roles ? "several" : mt_role_name(row->role);
 
-        mt_table_cell(table, cell(teller, layouts[by][i], row, by, text));
-    }
+    MT_CELLS(table, MT_BYTES(row->bytes), MT_SHARE(row->bytes, instant->bytes.allocated),
+             MT_COUNT(row->blocks));
+    if (by == MT_BY_SIZE)
+        MT_CELLS(table, MT_TEXT(row->label ? row->label : ""));
+    if (by != MT_BY_ROLE)
+        MT_CELLS(table, MT_TEXT(row->label ? role : ""));
+    if (by == MT_BY_SITE)
+        MT_CELLS(table, MT_TEXT(row->label ? birth(teller, row, instant->step) : ""));
+    MT_CELLS(table, MT_SITE(row->label ? site : "all others together"));
 }
 
 static struct mt_live_row rest_of(const struct mt_answer *answer)
@@ -133,21 +107,15 @@ static struct mt_live_row rest_of(const struct mt_answer *answer)
 static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
 {
     const struct mt_answer *answer = teller->device->answer;
-    struct mt_text_column columns[8] = {{NULL, false, false}};
     struct mt_live_row rest = rest_of(answer);
-    struct mt_text_table table;
+    struct mt_table table;
 
-    for (size_t i = 0; i == 0 || layouts[by][i - 1] != GROUP; i++) {
-        columns[i] = titles[layouts[by][i]];
-        if (layouts[by][i] == GROUP)
-            columns[i].title = group_title(by);
-    }
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, titles[by]);
     for (uint32_t i = 0; i < answer->told_count; i++)
         add_row(teller, &table, &answer->rows[i], by);
     if (rest.blocks)
         add_row(teller, &table, &rest, by);
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 /* "325 MiB (62.6 %), 144 blocks, parameters, born in forward" and what stands
@@ -189,31 +157,20 @@ static void tell_stacks(const struct mt_teller *teller)
 
 /* ---- totals ---------------------------------------------------------------- */
 
-static void add_total(struct mt_text_table *table, const char *sign, uint64_t bytes,
-                      const char *what)
+static void add_total(struct mt_table *table, const char *sign, uint64_t bytes, const char *what)
 {
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, sign);
-    mt_table_cell(table, mt_format_count(text, bytes));
-    mt_table_cell(table, mt_format_bytes(text, bytes));
-    mt_table_cell(table, what);
+    MT_CELLS(table, MT_TEXT(sign), MT_COUNT(bytes), MT_BYTES(bytes), MT_TEXT(what));
 }
 
 static void tell_totals(const struct mt_teller *teller)
 {
-    static const struct mt_text_column columns[] = {{"", false, false},
-                                                    {"bytes", true, false},
-                                                    {"", true, false},
-                                                    {"", false, true},
-                                                    {NULL, false, false}};
     const struct mt_answer *answer = teller->device->answer;
     const struct mt_bytes *bytes = &answer->instant.bytes;
     uint64_t requested = mt_requested_bytes(answer);
-    struct mt_text_table table;
+    struct mt_table table;
 
     mt_tell_heading(teller, "In all");
-    mt_table_begin(&table, columns, 2);
+    mt_table_begin(&table, "|#bytes|#|~");
     add_total(&table, "", requested, "requested for them");
     if (bytes->allocated != requested)
         add_total(&table, "+", bytes->allocated - requested, "rounded up, and tails not split off");
@@ -227,7 +184,7 @@ static void tell_totals(const struct mt_teller *teller)
         add_total(&table, "+", bytes->reserved - bytes->active, "unused, held by the allocator");
         add_total(&table, "=", bytes->reserved, "reserved");
     }
-    mt_table_end(&table, teller->out, teller->style->dim, teller->style->reset);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
 /* ---- all of it ------------------------------------------------------------- */

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "cli.h"
-
 /* ---- characters ----------------------------------------------------------- */
 
 static bool begins_character(char c)
@@ -116,23 +114,20 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
 
 /* ---- tables --------------------------------------------------------------- */
 
-void mt_table_begin(struct mt_text_table *table, const struct mt_text_column *columns,
-                    unsigned indent)
+/* Titles, then cells, each with a NUL at its end. */
+static void add_words(struct mt_buf *words, const struct mt_table *table)
 {
-    memset(table, 0, sizeof *table);
-    table->columns = columns;
-    table->indent = indent;
-    while (columns[table->column_count].title && table->column_count < MT_TABLE_COLUMNS)
-        table->column_count++;
-    for (size_t i = 0; i < table->column_count; i++)
-        mt_table_cell(table, columns[i].title);
-}
-
-void mt_table_cell(struct mt_text_table *table, const char *text)
-{
-    mt_buf_add_printable_text(&table->cells, text);
-    mt_buf_add_char(&table->cells, '\0');
-    table->row_count++; /* cells, until mt_table_end divides */
+    for (size_t i = 0; i < table->column_count; i++) {
+        mt_buf_add_printable_text(words, table->columns[i].title);
+        mt_buf_add_char(words, '\0');
+    }
+    for (size_t i = 0; i < table->cell_count; i++) {
+        if (mt_cell_is_number(&table->cells[i]))
+            mt_add_number(words, &table->cells[i]);
+        else
+            mt_buf_add_printable_text(words, table->cells[i].text);
+        mt_buf_add_char(words, '\0');
+    }
 }
 
 #define MIN_WIDTH 8 /* of a column that gave way */
@@ -149,76 +144,77 @@ static size_t give_way(size_t *width, size_t too_much)
 
 /* First those that are there for it, then, in a terminal, which would break the
  * lines, other words; numbers never. */
-static void fit(const struct mt_text_table *table, size_t *widths, size_t total)
+static void fit(const struct mt_table *table, size_t *widths, size_t total)
 {
     const struct mt_screen screen = mt_stdout_screen();
     size_t too_much = total > screen.columns ? total - screen.columns : 0;
 
     for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].gives_way)
+        if (table->columns[i].kind == MT_NAME)
             too_much = give_way(&widths[i], too_much);
     for (size_t i = 0; i < table->column_count && screen.is_terminal; i++)
-        if (!table->columns[i].right)
+        if (table->columns[i].kind != MT_NUMBER)
             too_much = give_way(&widths[i], too_much);
 }
 
-static void measure(const struct mt_text_table *table, size_t *widths)
+static void measure(const struct mt_table *table, const char *words, unsigned indent,
+                    size_t *widths)
 {
-    const char *cell = table->cells.data;
-    size_t total = table->indent, wide;
+    size_t total = indent;
 
-    for (size_t i = 0; i < table->row_count * table->column_count; i++) {
-        size_t *width = &widths[i % table->column_count];
+    for (size_t i = 0; i < table->column_count + table->cell_count; i++) {
+        size_t *width = &widths[i % table->column_count], wide = mt_text_columns(words);
 
-        wide = mt_text_columns(cell);
         *width = wide > *width ? wide : *width;
-        cell += strlen(cell) + 1;
+        words += strlen(words) + 1;
     }
     for (size_t i = 0; i < table->column_count; i++)
         total += widths[i] + (i ? 2 : 0);
     fit(table, widths, total);
 }
 
-static const char *add_row(const struct mt_text_table *table, const size_t *widths,
-                           const char *cell, struct mt_buf *out)
+/* Returns the words of the next row. */
+static const char *add_row(const struct mt_table *table, const size_t *widths, const char *words,
+                           struct mt_buf *out)
 {
-    pad(out, table->indent);
     for (size_t i = 0; i < table->column_count; i++) {
-        size_t columns = mt_text_columns(cell);
+        bool is_right = table->columns[i].kind == MT_NUMBER;
+        size_t columns = mt_text_columns(words);
         size_t room = columns < widths[i] ? widths[i] - columns : 0;
 
-        if (i)
-            pad(out, 2);
-        if (table->columns[i].right)
+        pad(out, (i ? 2 : 0) + (is_right ? room : 0));
+        add_middle(out, words, widths[i]);
+        if (!is_right && i + 1 < table->column_count)
             pad(out, room);
-        add_middle(out, cell, widths[i]);
-        if (!table->columns[i].right && i + 1 < table->column_count)
-            pad(out, room);
-        cell += strlen(cell) + 1;
+        words += strlen(words) + 1;
     }
     while (out->length && out->data[out->length - 1] == ' ')
         out->data[--out->length] = '\0';
-    return cell;
+    return words;
 }
 
-void mt_table_end(struct mt_text_table *table, struct mt_buf *out, const char *dim,
-                  const char *reset)
+void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned indent,
+                       const struct mt_style *style)
 {
-    size_t widths[MT_TABLE_COLUMNS] = {0};
-    const char *cell = table->cells.data;
+    size_t widths[MT_TABLE_COLUMNS] = {0}, rows = mt_table_rows(table);
+    struct mt_buf words = {0};
+    const char *at;
 
-    out->failed |= table->cells.failed;
-    table->row_count /= table->column_count;
-    if (table->row_count > 1 && cell && !out->failed) {
-        measure(table, widths);
-        mt_buf_add_text(out, dim);
-        cell = add_row(table, widths, cell, out);
-        mt_buf_add_text(out, reset);
+    add_words(&words, table);
+    out->failed |= words.failed || table->failed;
+    if (rows && !out->failed) {
+        measure(table, words.data, indent, widths);
+        mt_buf_add_text(out, style->dim);
+        pad(out, indent);
+        at = add_row(table, widths, words.data, out);
+        mt_buf_add_text(out, style->reset);
         mt_buf_add_char(out, '\n');
-        for (size_t i = 1; i < table->row_count; i++) {
-            cell = add_row(table, widths, cell, out);
+        for (size_t i = 0; i < rows; i++) {
+            pad(out, indent);
+            at = add_row(table, widths, at, out);
             mt_buf_add_char(out, '\n');
         }
     }
-    mt_buf_release(&table->cells);
+    mt_buf_release(&words);
+    mt_table_release(table);
 }

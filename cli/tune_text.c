@@ -81,19 +81,17 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
 
 /* ---- the table ---------------------------------------------------------- */
 
-static void add_row(struct mt_text_table *table, const struct mt_tune_answer *answer,
-                    const char *mark, const struct mt_tune_row *row)
+static void add_row(struct mt_table *table, const struct mt_tune_answer *answer, const char *mark,
+                    const struct mt_tune_row *row)
 {
-    char text[MT_UNITS_TEXT];
-
-    mt_table_cell(table, mark);
-    mt_table_cell(table, row->serves ? mt_format_bytes(text, row->reserved_peak_bytes) : "fails");
+    MT_CELLS(table, MT_TEXT(mark),
+             row->serves ? MT_BYTES(row->reserved_peak_bytes) : MT_TEXT("fails"));
     if (answer->has_fits)
-        mt_table_cell(table, row->fit_bytes ? mt_format_bytes(text, row->fit_bytes) : "");
-    mt_table_cell(table, mt_format_count(text, calls(row)));
+        MT_CELLS(table, row->fit_bytes ? MT_BYTES(row->fit_bytes) : MT_TEXT(""));
+    MT_CELLS(table, MT_COUNT(calls(row)));
     if (answer->limit_bytes)
-        mt_table_cell(table, mt_format_count(text, row->retries));
-    mt_table_cell(table, spelling(row));
+        MT_CELLS(table, MT_COUNT(row->retries));
+    MT_CELLS(table, MT_TEXT(spelling(row)));
 }
 
 /* Settings stand last and whole, however long: people copy them. */
@@ -101,21 +99,20 @@ static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
                       const struct mt_style *style)
 {
     const struct mt_tune_summary *summary = answer->summary;
-    struct mt_text_column columns[8] = {{"", false, false}, {"reserved peak", true, false}};
-    struct mt_text_table table;
-    size_t count = 2, i;
+    struct mt_table table;
+    size_t i;
 
+    mt_table_begin(&table, "|#reserved peak");
     if (answer->has_fits)
-        columns[count++] = (struct mt_text_column){"smallest limit", true, false};
-    columns[count++] = (struct mt_text_column){"driver calls", true, false};
+        mt_table_columns(&table, "#smallest limit");
+    mt_table_columns(&table, "#driver calls");
     if (answer->limit_bytes)
-        columns[count++] = (struct mt_text_column){"retries", true, false};
-    columns[count++] = (struct mt_text_column){"setting", false, false};
-    mt_table_begin(&table, columns, 0);
+        mt_table_columns(&table, "#retries");
+    mt_table_columns(&table, "setting");
     add_row(&table, answer, "the run", &summary->current);
     for (i = 0; i < summary->front_count; i++)
         add_row(&table, answer, i == summary->best ? "best" : "", &summary->front[i]);
-    mt_table_end(&table, out, style->dim, style->reset);
+    mt_add_text_table(out, &table, 0, style);
 }
 
 static void add_notes(struct mt_buf *out, const struct mt_tune_answer *answer)

@@ -3,7 +3,7 @@
 #include "escape.h"
 #include "frame.h"
 #include "page_assets.h"
-#include "page_tables.h"
+#include "html_table.h"
 #include "site.h"
 #include "theme.h"
 #include "util.h"

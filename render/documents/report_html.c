@@ -15,6 +15,7 @@
 #include "page_data.h"
 #include "page_head.h"
 #include "page_policy.h"
+#include "html_table.h"
 #include "page_tables.h"
 #include "shell_word.h"
 #include "util.h"
@@ -314,7 +315,7 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
     unsigned number = device->device;
 
     add_tables(writer, device, &tables);
-    mt_add_live_table(&live, writer->report, device);
+    mt_add_live_table(&live, device);
     if (!take_room(writer, tables.length + live.length + 1000)) {
         mt_buf_printf(out, "<p class=\"omitted\">Device %u: this page has no room for it.</p>\n",
                       number);

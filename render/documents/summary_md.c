@@ -1,18 +1,18 @@
 #include "summary_md.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "device_choice.h"
 #include "escape.h"
+#include "markdown_table.h"
 #include "text_chart.h"
 #include "units.h"
 #include "util.h"
 #include "verdict.h"
 
 enum {
-    NAME_COLUMNS = 120,
-    TEXT_COLUMNS = 700, /* of a sentence */
-    MAX_ROWS = 64,      /* of gates */
+    MAX_ROWS = 64, /* of gates */
     MAX_SITES = 10,
     MAX_FINDINGS = 5,
     LINE_COLUMNS = 48, /* of memory over time */
@@ -42,18 +42,23 @@ static void say_omitted(struct page *page)
     page->omitted = 0;
 }
 
-static void add_name(struct mt_buf *out, const char *name)
-{
-    mt_buf_add_text(out, "<code>");
-    mt_add_markdown(out, name, NAME_COLUMNS);
-    mt_buf_add_text(out, "</code>");
-}
-
 static void add_bytes(struct mt_buf *out, uint64_t bytes)
 {
     char text[MT_UNITS_TEXT];
 
     mt_buf_add_text(out, mt_format_bytes(text, bytes));
+}
+
+/* Writes the table and releases it. */
+static void add_table(struct page *page, struct mt_table *table)
+{
+    page->out->failed |= table->failed;
+    mt_add_markdown_head(page->out, table);
+    for (size_t i = 0; i < mt_table_rows(table); i++) {
+        mt_add_markdown_row(&page->row, table, i);
+        end_row(page);
+    }
+    mt_table_release(table);
 }
 
 /* ---- the verdict ------------------------------------------------------------------ */
@@ -65,7 +70,7 @@ static void add_verdict(struct mt_buf *out, const struct mt_report *report,
 
     mt_add_verdict(&verdict, report, gates);
     mt_buf_add_text(out, "### memtrace: ");
-    mt_add_markdown(out, verdict.data ? verdict.data : "", TEXT_COLUMNS);
+    mt_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, "\n\n");
     out->failed |= verdict.failed;
     mt_buf_release(&verdict);
@@ -73,32 +78,14 @@ static void add_verdict(struct mt_buf *out, const struct mt_report *report,
 
 /* ---- peaks ------------------------------------------------------------------------- */
 
-static void add_change(struct mt_buf *row, uint64_t base, uint64_t now)
+static void add_peak(struct mt_table *table, const char *name, uint64_t now, const uint64_t *base)
 {
-    char text[MT_UNITS_TEXT];
-    bool more = now >= base;
-    uint64_t change = more ? now - base : base - now;
-
-    mt_buf_add_text(row, mt_format_change(text, (int64_t)(now - base)));
-    if (base && change)
-        mt_buf_printf(row, " (%s%s)", more ? "+" : "\xE2\x88\x92",
-                      mt_format_percent(text, (double)change / (double)base));
-}
-
-static void add_peak(struct page *page, const char *name, uint64_t now, const uint64_t *base)
-{
-    mt_buf_printf(&page->row, "| %s | ", name);
-    if (base) {
-        add_bytes(&page->row, *base);
-        mt_buf_add_text(&page->row, " | ");
-    }
-    add_bytes(&page->row, now);
-    if (base) {
-        mt_buf_add_text(&page->row, " | ");
-        add_change(&page->row, *base, now);
-    }
-    mt_buf_add_text(&page->row, " |\n");
-    end_row(page);
+    MT_CELLS(table, MT_TEXT(name));
+    if (base)
+        MT_CELLS(table, MT_BYTES(*base));
+    MT_CELLS(table, MT_BYTES(now));
+    if (base)
+        MT_CELLS(table, MT_CHANGE_OF(*base, now));
 }
 
 /* "`memory ▁▁▃▅▂` peak 6.45 GiB in backward, step 1" */
@@ -116,7 +103,7 @@ static void add_line(struct page *page, const struct mt_report *report,
     add_bytes(row, peak->bytes);
     if (peak->phase != MT_NO_PHASE && !report->phases[peak->phase].is_step) {
         mt_buf_add_text(row, " in ");
-        mt_add_markdown(row, report->phases[peak->phase].name, NAME_COLUMNS);
+        mt_add_markdown(row, report->phases[peak->phase].name, MT_MARKDOWN_NAME);
     }
     if (peak->step != MT_NO_STEP)
         mt_buf_printf(row, ", step %lld", (long long)peak->step);
@@ -130,18 +117,20 @@ static void add_peaks(struct page *page, const struct mt_report *report,
     bool has_reserved = !report->is_driver_level || report->what_if;
     const uint64_t *reserved = base && base->has_reserved ? &base->reserved_peak_bytes : NULL;
     char text[MT_UNITS_TEXT];
+    struct mt_table table;
 
     if (report->device_count > 1)
-        mt_buf_printf(&page->row, "Device %u\n\n", device->device);
-    mt_buf_add_text(&page->row, base ? "| peak | base | this run | change |\n|---|--:|--:|--:|\n"
-                                     : "| peak | this run |\n|---|--:|\n");
-    end_row(page);
-    add_peak(page, "requested", device->requested_peak.bytes,
+        mt_buf_printf(page->out, "Device %u\n\n", device->device);
+    mt_table_begin(&table, base ? "peak|#base|#this run|#change" : "peak|#this run");
+    add_peak(&table, "requested", device->requested_peak.bytes,
              base ? &base->requested_peak_bytes : NULL);
-    add_peak(page, "allocated", device->allocated_peak.bytes,
+    add_peak(&table, "allocated", device->allocated_peak.bytes,
              base ? &base->allocated_peak_bytes : NULL);
-    if (has_reserved && (reserved || !base)) {
-        add_peak(page, "reserved", device->reserved_peak.bytes, reserved);
+    has_reserved = has_reserved && (reserved || !base);
+    if (has_reserved)
+        add_peak(&table, "reserved", device->reserved_peak.bytes, reserved);
+    add_table(page, &table);
+    if (has_reserved) {
         mt_buf_printf(&page->row, "\n%s of the reserved peak was unused then.\n",
                       mt_format_percent(text, device->fragmentation_at_reserved_peak));
         end_row(page);
@@ -153,22 +142,20 @@ static void add_peaks(struct page *page, const struct mt_report *report,
 
 static void add_gates(struct page *page, const struct mt_gates *gates)
 {
-    mt_buf_add_text(page->out, "| rule | | |\n|---|---|---|\n");
-    for (size_t i = 0; i < gates->count; i++) {
+    size_t shown = gates->count < MAX_ROWS ? gates->count : MAX_ROWS;
+    char state[40];
+    struct mt_table table;
+
+    mt_table_begin(&table, "~rule||");
+    for (size_t i = 0; i < shown; i++) {
         const struct mt_gate_result *result = &gates->results[i];
 
-        if (i >= MAX_ROWS) {
-            page->omitted += gates->count - i;
-            break;
-        }
-        mt_buf_add_text(&page->row, "| ");
-        add_name(&page->row, result->name);
-        mt_buf_printf(&page->row, " | %s%s | ", mt_gate_state_name(result->state),
-                      result->excused ? " (allowed)" : "");
-        mt_add_markdown(&page->row, result->verdict, TEXT_COLUMNS);
-        mt_buf_add_text(&page->row, " |\n");
-        end_row(page);
+        snprintf(state, sizeof state, "%s%s", mt_gate_state_name(result->state),
+                 result->excused ? " (allowed)" : "");
+        MT_CELLS(&table, MT_SITE(result->name), MT_TEXT(state), MT_SENTENCE(result->verdict));
     }
+    add_table(page, &table);
+    page->omitted += gates->count - shown;
     say_omitted(page);
     mt_buf_add_char(page->out, '\n');
 }
@@ -195,13 +182,13 @@ static void add_why(struct page *page, const struct mt_gates *gates)
         if ((!result->culprit && !result->advice) || said_before(gates, i))
             continue;
         mt_buf_add_text(&page->row, "- ");
-        add_name(&page->row, result->name);
+        mt_add_markdown_code(&page->row, result->name);
         mt_buf_add_text(&page->row, ": ");
         if (result->culprit)
-            mt_add_markdown(&page->row, result->culprit, TEXT_COLUMNS);
+            mt_add_markdown(&page->row, result->culprit, MT_MARKDOWN_SENTENCE);
         if (result->advice) {
             mt_buf_add_text(&page->row, result->culprit ? ". **Try:** " : "**Try:** ");
-            mt_add_markdown(&page->row, result->advice, TEXT_COLUMNS);
+            mt_add_markdown(&page->row, result->advice, MT_MARKDOWN_SENTENCE);
         }
         mt_buf_add_char(&page->row, '\n');
         end_row(page);
@@ -218,9 +205,9 @@ static void add_findings(struct page *page, const struct mt_device_report *devic
         const struct mt_finding *finding = &device->findings[i];
 
         mt_buf_add_text(&page->row, "- ");
-        mt_add_markdown(&page->row, finding->title, TEXT_COLUMNS);
+        mt_add_markdown(&page->row, finding->title, MT_MARKDOWN_SENTENCE);
         mt_buf_add_text(&page->row, ". **Do:** ");
-        mt_add_markdown(&page->row, finding->advice, TEXT_COLUMNS);
+        mt_add_markdown(&page->row, finding->advice, MT_MARKDOWN_SENTENCE);
         mt_buf_add_char(&page->row, '\n');
         end_row(page);
     }
@@ -231,26 +218,22 @@ static void add_findings(struct page *page, const struct mt_device_report *devic
 static void add_sites(struct page *page, const struct mt_device_report *device)
 {
     uint32_t shown = device->peak_site_count < MAX_SITES ? device->peak_site_count : MAX_SITES;
-    char text[MT_UNITS_TEXT];
+    struct mt_table table;
 
     if (!shown)
         return;
     mt_buf_printf(page->out,
                   "<details><summary>Largest holders at the allocated peak of device %u (%u of "
-                  "%u)</summary>\n\n| bytes | blocks | site | phase |\n|--:|--:|---|---|\n",
+                  "%u)</summary>\n\n",
                   device->device, shown, device->peak_site_count);
+    mt_table_begin(&table, "#bytes|#blocks|~site|phase");
     for (uint32_t i = 0; i < shown; i++) {
         const struct mt_site_use *use = &device->peak_sites[i];
 
-        mt_buf_add_text(&page->row, "| ");
-        add_bytes(&page->row, use->bytes);
-        mt_buf_printf(&page->row, " | %s | ", mt_format_count(text, use->blocks));
-        add_name(&page->row, use->site);
-        mt_buf_add_text(&page->row, " | ");
-        mt_add_markdown(&page->row, use->phase, NAME_COLUMNS);
-        mt_buf_add_text(&page->row, " |\n");
-        end_row(page);
+        MT_CELLS(&table, MT_BYTES(use->bytes), MT_COUNT(use->blocks), MT_SITE(use->site),
+                 MT_TEXT(use->phase));
     }
+    add_table(page, &table);
     say_omitted(page);
     mt_buf_add_text(page->out, "\n</details>\n\n");
 }
@@ -262,7 +245,7 @@ static void add_sites(struct page *page, const struct mt_device_report *device)
 static void add_marker(struct mt_buf *out, const char *name)
 {
     mt_buf_add_text(out, "<!-- memtrace:");
-    for (size_t i = 0; name[i] && i < NAME_COLUMNS; i++) {
+    for (size_t i = 0; name[i] && i < MT_MARKDOWN_NAME; i++) {
         bool keep = (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'z') ||
                     (name[i] >= 'A' && name[i] <= 'Z');
         mt_buf_add_char(out, keep ? name[i] : '_');
@@ -274,16 +257,16 @@ static void add_end(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_baseline *base)
 {
     mt_buf_add_text(out, "<sub>");
-    add_name(out, report->name);
+    mt_add_markdown_code(out, report->name);
     if (*report->sha256)
         mt_buf_printf(out, ", sha256 %.12s", report->sha256);
     if (base && base->name) {
         mt_buf_add_text(out, "; base ");
-        add_name(out, base->name);
+        mt_add_markdown_code(out, base->name);
     }
     if (report->what_if) {
         mt_buf_add_text(out, "; simulated with ");
-        mt_add_markdown(out, report->policy, NAME_COLUMNS);
+        mt_add_markdown(out, report->policy, MT_MARKDOWN_NAME);
     }
     mt_buf_add_text(out, "</sub>\n");
     add_marker(out, report->name);

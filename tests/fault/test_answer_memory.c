@@ -17,17 +17,16 @@
 
 static void a_missing_text_is_a_failed_output(void **state)
 {
-    static const struct mt_text_column columns[] = {{.title = "what"}, {.title = NULL}};
-    struct mt_text_table table;
+    struct mt_table table;
     struct mt_buf out[4] = {{0}};
 
     (void)state;
     mt_add_wrapped(&out[0], NULL, 0, 2);
     mt_add_shortened(&out[1], NULL, 10);
     mt_buf_add_text(&out[2], NULL);
-    mt_table_begin(&table, columns, 0);
-    mt_table_cell(&table, NULL);
-    mt_table_end(&table, &out[3], "", "");
+    mt_table_begin(&table, "what");
+    MT_CELLS(&table, MT_TEXT(NULL));
+    mt_add_text_table(&out[3], &table, 0, mt_plain_style());
     for (size_t i = 0; i < 4; i++) {
         assert_true(out[i].failed);
         mt_buf_release(&out[i]);

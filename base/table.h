@@ -1,0 +1,88 @@
+/* A table: columns, and rows of typed cells. Fill one, then give it to a writer, one file each:
+ * text_table.h for terminals, html_table.h, markdown_table.h. Numbers are written in the same words
+ * by all of them.
+ *
+ *     mt_table_begin(&table, "#bytes|#share|~site");
+ *     MT_CELLS(&table, MT_BYTES(use->bytes), MT_SHARE(use->bytes, all), MT_SITE(use->site));
+ *     mt_add_text_table(out, &table, 2, style); */
+#ifndef MT_BASE_TABLE_H
+#define MT_BASE_TABLE_H
+
+#include "arena.h"
+#include "buf.h"
+#include "util.h"
+
+#define MT_TABLE_COLUMNS 10
+
+/* Alignment, and which gives way if a line is too long. */
+enum mt_column_kind {
+    MT_NUMBER, /* "#": aligned to the right, never shortened */
+    MT_WORDS,  /* shortened if nothing else helps */
+    MT_NAME    /* "~": shortened first */
+};
+
+struct mt_table_column {
+    const char *title;
+    enum mt_column_kind kind;
+};
+
+enum mt_cell_type {
+    MT_TABLE_TEXT,
+    MT_TABLE_SENTENCE, /* text that is not cut as early as a name */
+    MT_TABLE_SITE,     /* text that is code: sites, rules */
+    MT_TABLE_COUNT,    /* this and what follows: numbers */
+    MT_TABLE_INTEGER,  /* that names something: digits without commas */
+    MT_TABLE_BYTES,
+    MT_TABLE_CHANGE, /* of bytes */
+    MT_TABLE_SHARE,
+    MT_TABLE_TIME
+};
+
+struct mt_table_cell {
+    enum mt_cell_type type;
+    const char *text;
+    uint64_t number; /* CHANGE, INTEGER: an int64_t */
+    uint64_t whole;  /* SHARE: of what; CHANGE: the share of this is said as well, 0 = it is not */
+};
+
+#define MT_CELL(...)           ((struct mt_table_cell){__VA_ARGS__})
+#define MT_TEXT(text)          MT_CELL(MT_TABLE_TEXT, text, 0, 0)
+#define MT_SENTENCE(text)      MT_CELL(MT_TABLE_SENTENCE, text, 0, 0)
+#define MT_SITE(text)          MT_CELL(MT_TABLE_SITE, text, 0, 0)
+#define MT_COUNT(count)        MT_CELL(MT_TABLE_COUNT, NULL, count, 0)
+#define MT_INTEGER(number)     MT_CELL(MT_TABLE_INTEGER, NULL, (uint64_t)(number), 0)
+#define MT_BYTES(bytes)        MT_CELL(MT_TABLE_BYTES, NULL, bytes, 0)
+#define MT_CHANGE(bytes)       MT_CELL(MT_TABLE_CHANGE, NULL, (uint64_t)(bytes), 0)
+#define MT_CHANGE_OF(from, to) MT_CELL(MT_TABLE_CHANGE, NULL, (to) - (from), from)
+#define MT_SHARE(part, whole)  MT_CELL(MT_TABLE_SHARE, NULL, part, whole)
+/* 0 if the end is before the beginning, as in damaged traces. */
+#define MT_TIME(begin_ns, end_ns) MT_CELL(MT_TABLE_TIME, NULL, mt_less_u64(end_ns, begin_ns), 0)
+
+struct mt_table {
+    struct mt_table_column columns[MT_TABLE_COLUMNS];
+    size_t column_count, cell_count, capacity;
+    struct mt_table_cell *cells; /* row after row */
+    struct mt_arena texts;
+    bool failed; /* the host had no memory: cells are missing */
+};
+
+/* Titles of columns, with a bar between them. */
+void mt_table_begin(struct mt_table *table, const char *titles);
+/* More of them. */
+void mt_table_columns(struct mt_table *table, const char *titles);
+
+/* Adds cells in order; texts are copied. A text that is NULL could not be made without memory. */
+void mt_table_add(struct mt_table *table, const struct mt_table_cell *cells, size_t count);
+#define MT_CELLS(table, ...)                                                                       \
+    mt_table_add(table, (const struct mt_table_cell[]){__VA_ARGS__},                               \
+                 MT_ARRAY_LEN(((const struct mt_table_cell[]){__VA_ARGS__})))
+/* Adds empty cells. */
+void mt_table_skip(struct mt_table *table, size_t count);
+void mt_table_release(struct mt_table *table);
+
+size_t mt_table_rows(const struct mt_table *table);
+bool mt_cell_is_number(const struct mt_table_cell *cell);
+/* A cell that is a number, as people read it. */
+void mt_add_number(struct mt_buf *out, const struct mt_table_cell *cell);
+
+#endif

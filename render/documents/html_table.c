@@ -1,0 +1,84 @@
+#include "html_table.h"
+
+#include <string.h>
+
+#include "escape.h"
+#include "units.h"
+
+enum { NAME_BYTES = 240 };
+
+void mt_add_page_name(struct mt_buf *out, const char *name)
+{
+    struct mt_buf cut = {0};
+    size_t length = strlen(name);
+
+    if (length <= NAME_BYTES) {
+        mt_add_xml(out, name);
+        return;
+    }
+    for (length = NAME_BYTES; length && ((unsigned char)name[length] & 0xC0) == 0x80;)
+        length--;
+    mt_buf_add(&cut, name, length);
+    mt_add_xml(out, cut.data ? cut.data : "");
+    mt_buf_add_text(out, "\xE2\x80\xA6");
+    out->failed |= cut.failed;
+    mt_buf_release(&cut);
+}
+
+static void add_number(struct mt_buf *out, const struct mt_table_cell *cell)
+{
+    bool is_signed = cell->type == MT_TABLE_CHANGE || cell->type == MT_TABLE_INTEGER;
+    char exact[MT_UNITS_TEXT];
+
+    mt_buf_add_text(out, "<td class=\"number\" data-v=\"");
+    if (is_signed)
+        mt_buf_add_i64(out, (int64_t)cell->number);
+    else
+        mt_buf_add_u64(out, cell->number);
+    mt_buf_add_char(out, '"');
+    if (cell->type == MT_TABLE_BYTES)
+        mt_buf_printf(out, " title=\"%s B\"", mt_format_count(exact, cell->number));
+    mt_buf_add_char(out, '>');
+    mt_add_number(out, cell);
+}
+
+static void add_cell(struct mt_buf *out, const struct mt_table_cell *cell)
+{
+    if (mt_cell_is_number(cell)) {
+        add_number(out, cell);
+    } else {
+        mt_buf_add_text(out, cell->type == MT_TABLE_SITE ? "<td class=\"site\">" : "<td>");
+        mt_add_page_name(out, cell->text);
+    }
+    mt_buf_add_text(out, "</td>");
+}
+
+static void add_head(struct mt_buf *out, const struct mt_table *table,
+                     const struct mt_html_table *html)
+{
+    mt_buf_printf(out, "<div class=\"scroll\"><table class=\"%s\" id=\"%s-%u\"><thead><tr>",
+                  html->kind, html->name, html->device);
+    for (size_t i = 0; i < table->column_count; i++)
+        mt_buf_printf(out, "<th scope=\"col\"%s>%s</th>",
+                      table->columns[i].kind == MT_NUMBER ? " class=\"number\"" : "",
+                      table->columns[i].title);
+    mt_buf_add_text(out, "</tr></thead>\n<tbody>\n");
+}
+
+void mt_add_html_table(struct mt_buf *out, struct mt_table *table, const struct mt_html_table *html)
+{
+    out->failed |= table->failed;
+    add_head(out, table, html);
+    for (size_t i = 0; i < table->cell_count; i++) {
+        if (i % table->column_count == 0)
+            mt_buf_add_text(out, "<tr>");
+        add_cell(out, &table->cells[i]);
+        if ((i + 1) % table->column_count == 0)
+            mt_buf_add_text(out, "</tr>\n");
+    }
+    mt_buf_add_text(out, "</tbody></table></div>\n");
+    if (html->omitted)
+        mt_buf_printf(out, "<p class=\"omitted\">%llu rows omitted</p>\n",
+                      (unsigned long long)html->omitted);
+    mt_table_release(table);
+}

@@ -1,0 +1,22 @@
+/* Tables of report.html. Cells that are numbers have the exact number in data-v, by which a script
+ * can sort. */
+#ifndef MT_RENDER_HTML_TABLE_H
+#define MT_RENDER_HTML_TABLE_H
+
+#include "table.h"
+
+struct mt_html_table {
+    const char *kind; /* class */
+    const char *name; /* id, with the device behind it */
+    unsigned device;
+    uint64_t omitted; /* rows that are only counted */
+};
+
+/* Writes the table and releases it. */
+void mt_add_html_table(struct mt_buf *out, struct mt_table *table,
+                       const struct mt_html_table *html);
+
+/* Text of a trace, escaped, and so short that no name can swell the page. */
+void mt_add_page_name(struct mt_buf *out, const char *name);
+
+#endif

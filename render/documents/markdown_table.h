@@ -1,0 +1,17 @@
+/* Tables of Markdown, a row at a time: who writes a page of limited size counts those that it
+ * leaves out. Whatever texts say, they stay text. */
+#ifndef MT_RENDER_MARKDOWN_TABLE_H
+#define MT_RENDER_MARKDOWN_TABLE_H
+
+#include "table.h"
+
+void mt_add_markdown_head(struct mt_buf *out, const struct mt_table *table);
+void mt_add_markdown_row(struct mt_buf *out, const struct mt_table *table, size_t row);
+
+/* Text that is code: sites, names of rules. */
+void mt_add_markdown_code(struct mt_buf *out, const char *text);
+
+#define MT_MARKDOWN_NAME     120 /* characters of a name, at most */
+#define MT_MARKDOWN_SENTENCE 700
+
+#endif

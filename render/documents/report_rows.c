@@ -1,0 +1,55 @@
+#include "report_rows.h"
+
+#include <string.h>
+
+#include "map.h"
+#include "report_query.h"
+
+void mt_add_step_cells(struct mt_table *table, const struct mt_step_use *step)
+{
+    uint64_t before = step->enter.allocated, after = step->exit.allocated;
+
+    MT_CELLS(table, MT_INTEGER(step->step), MT_BYTES(before), MT_BYTES(step->peak.allocated),
+             MT_BYTES(after), MT_CHANGE((int64_t)(after - before)), MT_BYTES(step->peak.reserved),
+             MT_TIME(step->begin_t_ns, step->end_t_ns));
+}
+
+static void add_phase(struct mt_phase_sum *sum, const struct mt_phase *phase,
+                      const struct mt_phase_use *use)
+{
+    int64_t change = (int64_t)(use->exit.allocated - use->enter.allocated);
+
+    if (!sum->instances || change > sum->most_left)
+        sum->most_left = change;
+    if (mt_magnitude(change) > mt_magnitude(sum->largest_change))
+        sum->largest_change = change;
+    sum->name = phase->name;
+    sum->instances++;
+    sum->change += change;
+    sum->time_ns += phase->end_t_ns > phase->begin_t_ns ? phase->end_t_ns - phase->begin_t_ns : 0;
+    sum->allocations += use->allocations;
+    sum->frees += use->frees;
+    sum->peak_bytes = mt_max_u64(sum->peak_bytes, use->peak.allocated);
+}
+
+enum mt_status mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
+                             struct mt_phase_sum *sums, size_t capacity, size_t *count)
+{
+    enum mt_status status = MT_OK;
+    struct mt_strings names = {0};
+
+    memset(sums, 0, capacity * sizeof *sums);
+    for (uint32_t i = 0; i < report->phase_count && device->phase_uses && !status; i++) {
+        const struct mt_phase *phase = &report->phases[i];
+        uint32_t id;
+
+        if (!report->main_phase[i] || !mt_report_covers(report, device, phase->end_event))
+            continue;
+        status = mt_strings_intern(&names, phase->name, strlen(phase->name), &id);
+        if (!status && id < capacity)
+            add_phase(&sums[id], phase, &device->phase_uses[i]);
+    }
+    *count = names.count;
+    mt_strings_release(&names);
+    return status;
+}

@@ -1,0 +1,102 @@
+/* One table, as each writer writes it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "html_table.h"
+#include "markdown_table.h"
+#include "text_table.h"
+
+static void fill(struct mt_table *table)
+{
+    mt_table_begin(table, "#bytes|#change|#share");
+    mt_table_columns(table, "role|~site");
+    MT_CELLS(table, MT_BYTES(1024), MT_CHANGE(-2048), MT_SHARE(1, 4), MT_TEXT("a<b"),
+             MT_SITE("x|y"));
+    mt_table_skip(table, 2);
+    MT_CELLS(table, MT_TIME(5, 3), MT_INTEGER(-1234), MT_CHANGE_OF(1024, 3072));
+}
+
+static void expect(struct mt_buf *out, const char *wanted)
+{
+    assert_false(out->failed);
+    assert_string_equal(out->data, wanted);
+    mt_buf_release(out);
+}
+
+static void text_has_columns(void **state)
+{
+    struct mt_buf out = {0};
+    struct mt_table table;
+
+    (void)state;
+    fill(&table);
+    mt_add_text_table(&out, &table, 2, mt_plain_style());
+    expect(&out, "     bytes     change   share  role   site\n"
+                 "  1.00 KiB  −2.00 KiB  25.0 %  a<b    x|y\n"
+                 "                          0 s  -1234  +2.00 KiB (+200 %)\n");
+}
+
+static void a_page_has_exact_numbers(void **state)
+{
+    const struct mt_html_table html = {"sortable", "name", 3, 7};
+    struct mt_buf out = {0};
+    struct mt_table table;
+
+    (void)state;
+    fill(&table);
+    mt_add_html_table(&out, &table, &html);
+    expect(&out, "<div class=\"scroll\"><table class=\"sortable\" id=\"name-3\"><thead><tr>"
+                 "<th scope=\"col\" class=\"number\">bytes</th>"
+                 "<th scope=\"col\" class=\"number\">change</th>"
+                 "<th scope=\"col\" class=\"number\">share</th><th scope=\"col\">role</th>"
+                 "<th scope=\"col\">site</th></tr></thead>\n<tbody>\n"
+                 "<tr><td class=\"number\" data-v=\"1024\" title=\"1,024 B\">1.00 KiB</td>"
+                 "<td class=\"number\" data-v=\"-2048\">−2.00 KiB</td>"
+                 "<td class=\"number\" data-v=\"1\">25.0 %</td><td>a&lt;b</td>"
+                 "<td class=\"site\">x|y</td></tr>\n"
+                 "<tr><td></td><td></td><td class=\"number\" data-v=\"0\">0 s</td>"
+                 "<td class=\"number\" data-v=\"-1234\">-1234</td>"
+                 "<td class=\"number\" data-v=\"2048\">+2.00 KiB (+200 %)</td></tr>\n"
+                 "</tbody></table></div>\n<p class=\"omitted\">7 rows omitted</p>\n");
+}
+
+static void markdown_cannot_end_a_cell(void **state)
+{
+    struct mt_buf out = {0};
+    struct mt_table table;
+
+    (void)state;
+    fill(&table);
+    mt_add_markdown_head(&out, &table);
+    mt_add_markdown_row(&out, &table, 0);
+    mt_table_release(&table);
+    expect(&out, "| bytes | change | share | role | site |\n"
+                 "|--:|--:|--:|---|---|\n"
+                 "| 1.00 KiB | −2.00 KiB | 25.0 % | a&#60;b | <code>x&#124;y</code> |\n");
+}
+
+static void without_rows_there_is_no_text(void **state)
+{
+    struct mt_buf out = {0};
+    struct mt_table table;
+
+    (void)state;
+    mt_table_begin(&table, "a|b");
+    mt_add_text_table(&out, &table, 2, mt_plain_style());
+    assert_int_equal(out.length, 0);
+    mt_buf_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(text_has_columns),
+                                       cmocka_unit_test(a_page_has_exact_numbers),
+                                       cmocka_unit_test(markdown_cannot_end_a_cell),
+                                       cmocka_unit_test(without_rows_there_is_no_text)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
