@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_png.py PROGRAM [--update]: PNGs look as the committed ones.
+"""check_png.py PROGRAM [--update]: PNGs look as the committed ones, of which there are two: what
+charts draw is in the display lists of tests/golden.
 
 Rasterisers differ in edges from version to version: at most one pixel in 200 may differ, and none
 by more than 48 of 255. The bytes of a machine are the same every time, whatever locale, time zone
@@ -18,6 +19,7 @@ SIZE = "600x400"
 PICTURES = [("timeline", "oom_adam"), ("icicle", "seq2seq"), ("flamechart", "seq2seq"), ("blocks", "seq2seq"),
             ("address", "gpt_split64"),
             ("trend", "leakval"), ("scatter", "gpt_split64")]
+COMPARED = {"timeline", "address"}  # hatches, halos, turned text; cells, tints
 MAX_PIXELS, MAX_LEVELS = 1 / 200, 48
 ELSEWHERE = {"LC_ALL": "de_DE.UTF-8", "LANG": "ja_JP.UTF-8", "TZ": "Asia/Tokyo", "FONTCONFIG_FILE": "/dev/null",
              "HOME": "/nowhere", "TERM": "xterm-256color", "COLUMNS": "47"}
@@ -54,6 +56,8 @@ def fault(program, chart, capture, folder, update):
     draw(program, chart, capture, there, **ELSEWHERE)
     if here.read_bytes() != there.read_bytes():
         return "other bytes with another locale, time zone, home and fonts"
+    if chart not in COMPARED:
+        return None
     if update:
         golden.write_bytes(here.read_bytes())
     if not golden.exists():

@@ -3,8 +3,8 @@
 
     run.py PROGRAM [--update] [CASE...]
 
-A case is CASE.cmd, a line or more of shell in which `memtrace` is the program,
-run in an empty folder that holds `captures`, `categories`, `findings` and
+A case is CASE.cmd, a line or more of shell in which `memtrace` is the program and `drawing_list` the
+one of tests/golden/drawing_list.c beside it, which writes pictures as display lists. It is run in an empty folder that holds `captures`, `categories`, `findings` and
 `recorded` (of the fixtures). What it writes is compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its
 status with CASE.exit (missing = 0). --update writes what came out instead:
 read the difference before you commit it.
@@ -28,7 +28,9 @@ def run(program, script):
         for name in ("captures", "categories", "findings", "recorded"):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
-        (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())
+        program = pathlib.Path(program).resolve()
+        (work / "bin" / "memtrace").symlink_to(program)
+        (work / "bin" / "drawing_list").symlink_to(program.parent / "tests" / "drawing_list")
         environment = {
             "PATH": f"{work / 'bin'}:{os.environ['PATH']}",
             "HOME": folder, "LC_ALL": "C.UTF-8", "TERM": "dumb",

@@ -1,0 +1,1 @@
+drawing_list address captures/churn_gc.pickle.zst -o -

@@ -1,0 +1,1 @@
+drawing_list blocks captures/churn.pickle.zst -o -

@@ -1,0 +1,1 @@
+drawing_list blocks captures/streams.pickle.zst -o - --whole --x=events

@@ -1,0 +1,1 @@
+drawing_list flamechart captures/oom_adam.pickle.zst -o -

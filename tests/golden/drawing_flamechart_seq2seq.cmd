@@ -1,0 +1,1 @@
+drawing_list flamechart captures/seq2seq.pickle.zst -o -

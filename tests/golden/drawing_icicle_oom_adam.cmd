@@ -1,0 +1,1 @@
+drawing_list icicle captures/oom_adam.pickle.zst -o -

@@ -1,0 +1,1 @@
+drawing_list policies captures/gpt_split64.pickle.zst -o -

@@ -1,0 +1,1 @@
+drawing_list scatter captures/seq2seq.pickle.zst -o -

@@ -1,0 +1,1 @@
+drawing_list timeline captures/seq2seq.pickle.zst -o -

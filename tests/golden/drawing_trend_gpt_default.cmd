@@ -1,0 +1,1 @@
+drawing_list trend captures/gpt_default.pickle.zst -o -

@@ -1,0 +1,1 @@
+drawing_list trend captures/keeps.pickle.zst -o -

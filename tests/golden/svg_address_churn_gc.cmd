@@ -1,1 +1,0 @@
-memtrace render address captures/churn_gc.pickle.zst -o -

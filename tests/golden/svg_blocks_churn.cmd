@@ -1,1 +1,0 @@
-memtrace render blocks captures/churn.pickle.zst -o -

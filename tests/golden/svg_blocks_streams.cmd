@@ -1,1 +1,0 @@
-memtrace render blocks captures/streams.pickle.zst -o - --whole --x=events

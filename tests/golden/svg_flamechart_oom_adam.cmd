@@ -1,1 +1,0 @@
-memtrace render flamechart captures/oom_adam.pickle.zst -o -

@@ -1,1 +1,0 @@
-memtrace render flamechart captures/seq2seq.pickle.zst -o -

@@ -1,1 +1,0 @@
-memtrace render icicle captures/oom_adam.pickle.zst -o -

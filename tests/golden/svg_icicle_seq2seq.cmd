@@ -1,1 +1,0 @@
-memtrace render icicle captures/seq2seq.pickle.zst -o -

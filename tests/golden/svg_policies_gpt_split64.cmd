@@ -1,1 +1,0 @@
-memtrace render policies captures/gpt_split64.pickle.zst -o -

@@ -1,1 +1,0 @@
-memtrace render scatter captures/seq2seq.pickle.zst -o -

@@ -1,1 +1,0 @@
-memtrace render timeline captures/seq2seq.pickle.zst -o -

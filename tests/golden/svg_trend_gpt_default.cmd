@@ -1,1 +1,0 @@
-memtrace render trend captures/gpt_default.pickle.zst -o -

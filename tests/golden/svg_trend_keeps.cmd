@@ -1,1 +1,0 @@
-memtrace render trend captures/keeps.pickle.zst -o -
