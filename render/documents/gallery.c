@@ -1,6 +1,5 @@
-/* A file is a job; threads take jobs from one counter. PNGs come first because
- * they take longest. Each job draws its own display list: that costs a
- * millisecond and shares nothing. */
+/* A picture is a job: it is drawn once, then written as each kind of file. Threads take jobs from
+ * one counter. */
 #include "gallery.h"
 
 #include <pthread.h>
@@ -16,10 +15,12 @@ struct work {
     const struct mt_report *report;
     const struct mt_gallery_options *options;
     struct mt_gallery *gallery;
-    const struct mt_chart **charts; /* parallel to the gallery's files */
-    const struct mt_device_report **devices;
+    struct picture {
+        const struct mt_chart *chart;
+        const struct mt_device_report *device;
+    } * pictures;
     pthread_mutex_t mutex;
-    size_t next; /* job; PNGs are 0 .. count - 1, SVGs follow */
+    size_t picture_count, next; /* the next one to be drawn */
 };
 
 /* ---- one file ---- */
@@ -36,30 +37,13 @@ enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme 
     return status;
 }
 
-enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_report *report,
-                              const struct mt_device_report *device,
-                              const struct mt_chart_options *options, enum mt_theme theme,
-                              bool is_png, struct mt_buf *out, struct mt_error *error)
+static void write_file(const struct work *work, const struct mt_drawing *drawing,
+                       struct mt_gallery_file *file)
 {
-    struct mt_drawing drawing;
-    enum mt_status status;
-
-    memset(&drawing, 0, sizeof drawing);
-    status = chart->draw(report, device, options, &drawing, error);
-    if (status == MT_OK)
-        status = mt_drawing_write(&drawing, theme, is_png, out, error);
-    mt_drawing_release(&drawing);
-    return status;
-}
-
-static void write_file(const struct work *work, size_t index)
-{
-    struct mt_gallery_file *file = &work->gallery->files[index];
     struct mt_buf bytes = {0};
 
-    file->status = mt_chart_write(work->charts[index], work->report, work->devices[index],
-                                  &work->options->chart, work->options->theme, file->is_png, &bytes,
-                                  &file->error);
+    file->status =
+        mt_drawing_write(drawing, work->options->theme, file->is_png, &bytes, &file->error);
     if (file->status == MT_OK)
         file->status = mt_output_write(file->path, &work->options->rules[file->is_png], bytes.data,
                                        bytes.length, &file->error);
@@ -67,33 +51,41 @@ static void write_file(const struct work *work, size_t index)
     mt_buf_release(&bytes);
 }
 
-/* ---- threads ---- */
-
-/* Takes the next job; false if none is left. */
-static bool take_job(struct work *work, size_t *index)
+/* One drawing, which is written as SVG and as PNG. */
+static void write_picture(const struct work *work, size_t index)
 {
-    size_t count = work->gallery->count, job;
+    const struct picture *picture = &work->pictures[index];
+    size_t files = work->gallery->without_png ? 1 : 2;
+    struct mt_gallery_file *file = &work->gallery->files[index * files];
+    struct mt_drawing drawing = {.failed = false};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status = picture->chart->draw(work->report, picture->device,
+                                                 &work->options->chart, &drawing, &error);
 
-    do {
-        pthread_mutex_lock(&work->mutex);
-        job = work->next++;
-        pthread_mutex_unlock(&work->mutex);
-        if (job >= 2 * count)
-            return false;
-        *index = job % count;
-        /* First round: PNGs, second round: the others. */
-    } while (work->gallery->files[*index].is_png != (job < count));
-    return true;
+    for (; files; files--, file++) {
+        file->status = status;
+        file->error = error;
+        if (!status)
+            write_file(work, &drawing, file);
+    }
+    mt_drawing_release(&drawing);
 }
+
+/* ---- threads ---- */
 
 static void *run_jobs(void *context)
 {
     struct work *work = context;
     size_t index;
 
-    while (take_job(work, &index))
-        write_file(work, index);
-    return NULL;
+    for (;;) {
+        pthread_mutex_lock(&work->mutex);
+        index = work->next++;
+        pthread_mutex_unlock(&work->mutex);
+        if (index >= work->picture_count)
+            return NULL;
+        write_picture(work, index);
+    }
 }
 
 static void run_threads(struct work *work, unsigned wanted)
@@ -106,8 +98,8 @@ static void run_threads(struct work *work, unsigned wanted)
         wanted = processors > 0 ? (unsigned)processors : 1;
     if (wanted > MAX_THREADS)
         wanted = MAX_THREADS;
-    if (wanted > work->gallery->count)
-        wanted = (unsigned)work->gallery->count;
+    if (wanted > work->picture_count)
+        wanted = (unsigned)work->picture_count;
     pthread_mutex_init(&work->mutex, NULL);
     /* This thread works too; if no other can be had, it does everything. */
     while (started + 1 < wanted && !pthread_create(&threads[started], NULL, run_jobs, work))
@@ -144,7 +136,7 @@ static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
     if (chart->called_for && !chart->called_for(work->report, device))
         return MT_OK;
     for (is_png = 0; is_png <= !gallery->without_png; is_png++) {
-        struct mt_gallery_file *file = &gallery->files[gallery->count];
+        struct mt_gallery_file *file = &gallery->files[gallery->count++];
 
         file->path = file_path(work, chart, device, is_png ? "png" : "svg");
         if (!file->path)
@@ -152,9 +144,8 @@ static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
         file->chart = chart->name;
         file->device = device ? device->device : 0;
         file->is_png = is_png;
-        work->charts[gallery->count] = chart;
-        work->devices[gallery->count++] = device;
     }
+    work->pictures[work->picture_count++] = (struct picture){chart, device};
     return MT_OK;
 }
 
@@ -163,17 +154,15 @@ static enum mt_status list_files(struct work *work)
     const struct mt_report *report = work->report;
     struct mt_gallery *gallery = work->gallery;
     const struct mt_device_choice choice = mt_devices_in_order(report);
-    size_t devices = choice.count ? choice.count : 1, charts = 0, i, c, most;
+    size_t devices = choice.count ? choice.count : 1, charts = 0, i, c;
 
     while (mt_charts[charts].name)
         charts++;
     gallery->devices = choice.count;
     gallery->devices_omitted = choice.omitted;
-    most = 2 * devices * charts;
-    gallery->files = mt_arena_array(&gallery->arena, most, sizeof *gallery->files);
-    work->charts = mt_arena_array(&gallery->arena, most, sizeof *work->charts);
-    work->devices = mt_arena_array(&gallery->arena, most, sizeof *work->devices);
-    if (!gallery->files || !work->charts || !work->devices)
+    gallery->files = mt_arena_array(&gallery->arena, 2 * devices * charts, sizeof *gallery->files);
+    work->pictures = mt_arena_array(&gallery->arena, devices * charts, sizeof *work->pictures);
+    if (!gallery->files || !work->pictures)
         return MT_ERR_MEMORY;
     for (i = 0; i < devices; i++) {
         for (c = 0; c < charts; c++) {

@@ -51,12 +51,6 @@ void mt_gallery_release(struct mt_gallery *gallery);
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
                                 struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
-/* One chart as bytes; is_png as in a gallery. */
-enum mt_status mt_chart_write(const struct mt_chart *chart, const struct mt_report *report,
-                              const struct mt_device_report *device,
-                              const struct mt_chart_options *options, enum mt_theme theme,
-                              bool is_png, struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
-
 /* Logical pixels become so many device pixels in PNGs. */
 #define MT_PNG_SCALE 2.0
 

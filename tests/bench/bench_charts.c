@@ -26,10 +26,13 @@ static double draw(const struct mt_chart *chart, const struct mt_report *report,
     for (int round = 0; round < 3; round++) {
         struct mt_buf out = {0};
         double begin = now_ms(), took;
-        enum mt_status status = mt_chart_write(chart, report, &report->devices[0], &options,
-                                               MT_THEME_LIGHT, is_png, &out, NULL);
+        struct mt_drawing drawing = {.failed = false};
+        enum mt_status status = chart->draw(report, &report->devices[0], &options, &drawing, NULL);
 
+        if (status == MT_OK)
+            status = mt_drawing_write(&drawing, MT_THEME_LIGHT, is_png, &out, NULL);
         took = now_ms() - begin;
+        mt_drawing_release(&drawing);
         *bytes = out.length;
         mt_buf_release(&out);
         if (status != MT_OK)

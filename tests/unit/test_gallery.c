@@ -39,20 +39,15 @@ static void remove_files(const struct mt_gallery *gallery)
 }
 
 /* The timeline needs no more than a synthetic report; other charts may. */
-static const struct mt_chart *timeline(void)
-{
-    static const struct mt_chart chart = {"timeline", "", 0, NULL, mt_timeline_draw};
-
-    return &chart;
-}
-
 static void write_png(const struct mt_report *report, enum mt_theme theme, struct mt_buf *out)
 {
     const struct mt_chart_options options = {.width = 830};
+    struct mt_drawing drawing;
 
-    assert_int_equal(
-        mt_chart_write(timeline(), report, &report->devices[0], &options, theme, true, out, NULL),
-        MT_OK);
+    assert_int_equal(mt_timeline_draw(report, &report->devices[0], &options, &drawing, NULL),
+                     MT_OK);
+    assert_int_equal(mt_drawing_write(&drawing, theme, true, out, NULL), MT_OK);
+    mt_drawing_release(&drawing);
 }
 
 static uint32_t big_endian(const char *at)
