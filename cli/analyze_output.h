@@ -70,16 +70,6 @@ const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contri
 void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text);
 void mt_tell_heading(const struct mt_teller *teller, const char *text);
 
-/* The largest of some values: those above `least`, and so many of that size. */
-struct mt_largest {
-    uint64_t least;
-    size_t equal;
-};
-/* Of `count` values, which are sorted; NULL: all there will be. */
-struct mt_largest mt_tell_largest(uint64_t *values, size_t count, uint32_t most);
-/* Is it one of them? To be asked once of each value, in any order. */
-bool mt_tell_is_large(struct mt_largest *largest, uint64_t value);
-
 /* How far to trust the numbers of the teller's device. */
 void mt_tell_trust(const struct mt_teller *teller);
 

@@ -132,7 +132,7 @@ static struct mt_largest largest_peaks(const struct mt_teller *teller, int64_t s
     for (uint32_t i = 0; peaks && i < report->phase_count; i++)
         if (is_listed(report, i, step))
             peaks[count++] = teller->device->phase_uses[i].peak.allocated;
-    return mt_tell_largest(peaks, count, teller->detail->phases);
+    return mt_largest_of(peaks, count, teller->detail->phases);
 }
 
 /* All of them (step MT_NO_STEP), or those of one step; the highest, if some have to
@@ -152,7 +152,7 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
     for (uint32_t i = 0; i < report->phase_count; i++) {
         if (!is_listed(report, i, step))
             continue;
-        if (mt_tell_is_large(&largest, teller->device->phase_uses[i].peak.allocated))
+        if (mt_is_large(&largest, teller->device->phase_uses[i].peak.allocated))
             add_phase(teller, &table, i);
         else
             left_out++;

@@ -1,5 +1,6 @@
 /* Why: explanations in words. */
 #include "analyze_output.h"
+#include "report_rows.h"
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
@@ -206,10 +207,9 @@ void mt_tell_explanations(const struct mt_teller *teller)
     for (uint32_t i = 0; sizes && i < device->explanation_count; i++)
         if (!is_told_later(device, i))
             sizes[count++] = size_of(&device->explanations[i]);
-    largest = mt_tell_largest(sizes, count, most);
+    largest = mt_largest_of(sizes, count, most);
     mt_tell_heading(teller, "Why");
     for (uint32_t i = 0; i < device->explanation_count; i++)
-        if (!is_told_later(device, i) &&
-            mt_tell_is_large(&largest, size_of(&device->explanations[i])))
+        if (!is_told_later(device, i) && mt_is_large(&largest, size_of(&device->explanations[i])))
             tell_explanation(teller, &device->explanations[i]);
 }

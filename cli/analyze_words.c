@@ -1,12 +1,10 @@
-/* What the parts of the text share: words for places and times, lines, and the choice of the
- * largest values. */
+/* What the parts of the text share: words for places and times, and lines. */
 #include "analyze_output.h"
 #include "text_table.h"
 #include "units.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The range that a person would name: not the framework's, if there is one. */
@@ -112,35 +110,4 @@ void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *mo
         mt_tell_line(teller, indent, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? 1 : -(x > y);
-}
-
-struct mt_largest mt_tell_largest(uint64_t *values, size_t count, uint32_t most)
-{
-    struct mt_largest largest = {0, SIZE_MAX};
-
-    if (!values || count <= most || !most)
-        return largest;
-    qsort(values, count, sizeof *values, by_size);
-    largest.least = values[most - 1];
-    for (largest.equal = 0; largest.equal < most; largest.equal++)
-        if (values[most - 1 - largest.equal] != largest.least)
-            break;
-    return largest;
-}
-
-bool mt_tell_is_large(struct mt_largest *largest, uint64_t value)
-{
-    if (value != largest->least)
-        return value > largest->least;
-    if (!largest->equal)
-        return false;
-    largest->equal--;
-    return true;
 }

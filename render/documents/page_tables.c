@@ -1,12 +1,11 @@
 #include "page_tables.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "frame.h"
 #include "html_table.h"
-#include "report_rows.h"
 #include "report_query.h"
+#include "report_rows.h"
 
 enum { MAX_ROWS = 200, MAX_NAMES = 60 };
 
@@ -80,45 +79,42 @@ void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device
 
 /* ---- steps --------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
+/* Peaks of the MAX_ROWS highest steps that the trace covers. */
+static enum mt_status highest_steps(const struct mt_report *report,
+                                    const struct mt_device_report *device,
+                                    struct mt_largest *largest)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    uint64_t *peaks = malloc(device->step_count * sizeof *peaks);
+    size_t count = 0;
 
-    return x < y ? 1 : -(x > y);
-}
-
-/* Peak from which on a step is among the MAX_ROWS largest. */
-static uint64_t least_peak(const struct mt_device_report *device)
-{
-    uint64_t *peaks, least = 0;
-
-    if (device->step_count <= MAX_ROWS)
-        return 0;
-    peaks = malloc(device->step_count * sizeof *peaks);
     for (uint32_t i = 0; peaks && i < device->step_count; i++)
-        peaks[i] = device->steps[i].peak.allocated;
-    if (peaks) {
-        qsort(peaks, device->step_count, sizeof *peaks, by_size);
-        least = peaks[MAX_ROWS - 1];
-    }
+        if (mt_report_covers(report, device, device->steps[i].end_event))
+            peaks[count++] = device->steps[i].peak.allocated;
+    *largest = mt_largest_of(peaks, count, MAX_ROWS);
     free(peaks);
-    return least;
+    return peaks ? MT_OK : MT_ERR_MEMORY;
 }
 
 void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device)
 {
-    uint64_t least = least_peak(device), shown = 0;
+    struct mt_largest highest;
     struct mt_table table;
+    uint64_t shown = 0;
 
     if (!device->step_count)
         return;
+    if (highest_steps(report, device, &highest)) {
+        out->failed = true;
+        return;
+    }
     mt_buf_add_text(out, "<h3>Steps</h3>\n");
     mt_table_begin(&table, "#step|#before|#peak|#after|#change|#reserved|#time|#peak at");
-    for (uint32_t i = 0; i < device->step_count && shown < MAX_ROWS; i++) {
+    for (uint32_t i = 0; i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
-        if (step->peak.allocated < least || !mt_report_covers(report, device, step->end_event))
+        if (!mt_report_covers(report, device, step->end_event) ||
+            !mt_is_large(&highest, step->peak.allocated))
             continue;
         mt_add_step_cells(&table, step);
         MT_CELLS(&table, when_cell(report, step->peak_allocated_t_ns));

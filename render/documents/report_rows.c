@@ -1,5 +1,6 @@
 #include "report_rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "map.h"
@@ -52,4 +53,35 @@ enum mt_status mt_sum_phases(const struct mt_report *report, const struct mt_dev
     *count = names.count;
     mt_strings_release(&names);
     return status;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? 1 : -(x > y);
+}
+
+struct mt_largest mt_largest_of(uint64_t *values, size_t count, uint32_t most)
+{
+    struct mt_largest largest = {0, SIZE_MAX};
+
+    if (!values || count <= most || !most)
+        return largest;
+    qsort(values, count, sizeof *values, by_size);
+    largest.least = values[most - 1];
+    for (largest.equal = 0; largest.equal < most; largest.equal++)
+        if (values[most - 1 - largest.equal] != largest.least)
+            break;
+    return largest;
+}
+
+bool mt_is_large(struct mt_largest *largest, uint64_t value)
+{
+    if (value != largest->least)
+        return value > largest->least;
+    if (!largest->equal)
+        return false;
+    largest->equal--;
+    return true;
 }

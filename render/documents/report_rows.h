@@ -1,4 +1,4 @@
-/* Rows that the page and the text share. */
+/* Rows that the page and the text share, and the choice of those that are shown. */
 #ifndef MT_RENDER_REPORT_ROWS_H
 #define MT_RENDER_REPORT_ROWS_H
 
@@ -20,5 +20,15 @@ struct mt_phase_sum {
 /* The first `capacity` names, in the order in which they begin; *count: how many there are. */
 enum mt_status mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
                              struct mt_phase_sum *sums, size_t capacity, size_t *count) MT_MUST_USE;
+
+/* The largest of some values: those above `least`, and `equal` of that size. */
+struct mt_largest {
+    uint64_t least;
+    size_t equal;
+};
+/* Of `count` values, which are sorted; NULL, or no more than `most`: all. */
+struct mt_largest mt_largest_of(uint64_t *values, size_t count, uint32_t most);
+/* Is it one of them? To be asked once of each value, in any order. */
+bool mt_is_large(struct mt_largest *largest, uint64_t value);
 
 #endif

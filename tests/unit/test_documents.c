@@ -11,6 +11,7 @@
 
 #include "escape.h"
 #include "junit.h"
+#include "page_tables.h"
 #include "summary_md.h"
 
 static char *markdown(const char *text, size_t columns)
@@ -162,6 +163,29 @@ static void a_summary_keeps_its_size(void **unused)
     release();
 }
 
+/* Many steps as large as the smallest that is shown must not crowd out a larger one. */
+static void the_highest_step_is_shown(void **unused)
+{
+    struct mt_step_use *steps = calloc(300, sizeof *steps);
+    const struct mt_report no_phases = {.name = "run"};
+    const struct mt_device_report device = {.steps = steps, .step_count = 300};
+    struct mt_buf out = {0};
+
+    (void)unused;
+    assert_non_null(steps);
+    for (uint32_t i = 0; i < 300; i++) {
+        steps[i].step = i;
+        steps[i].peak.allocated = i == 299 ? 2048 : 1024;
+    }
+    mt_add_steps_table(&out, &no_phases, &device);
+    assert_false(out.failed);
+    assert_int_equal(count_of(out.data, "<tr><td"), 200);
+    assert_int_equal(count_of(out.data, "2.00 KiB"), 1);
+    assert_int_equal(count_of(out.data, "100 rows omitted"), 1);
+    mt_buf_release(&out);
+    free(steps);
+}
+
 static void junit_counts_its_cases(void **unused)
 {
     struct mt_buf out = {0};
@@ -194,6 +218,7 @@ int main(void)
         cmocka_unit_test(xml_stays_xml),
         cmocka_unit_test(a_summary_holds_no_markup_of_names),
         cmocka_unit_test(a_summary_keeps_its_size),
+        cmocka_unit_test(the_highest_step_is_shown),
         cmocka_unit_test(junit_counts_its_cases),
     };
 
