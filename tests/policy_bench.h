@@ -25,8 +25,11 @@ static inline void policy_bench_open(struct policy_bench *bench, const char *nam
     assert_non_null(bench->ops);
     assert_int_equal(mt_symbols_init(&bench->symbols), MT_OK);
     mt_device_init(&bench->device, limit_bytes, 0, false);
-    if (bench->ops->create(options, &header, &bench->symbols, &bench->device, &bench->policy,
-                           bench->spelling, sizeof bench->spelling, &error) != MT_OK)
+    if (mt_policy_create(bench->ops,
+                         &(struct mt_policy_setup){options, &header, &bench->symbols,
+                                                   &bench->device, bench->spelling,
+                                                   sizeof bench->spelling},
+                         &bench->policy, &error) != MT_OK)
         fail_msg("%s", error.text);
 }
 

@@ -7,13 +7,6 @@
  * undo the tenth that was taken away. */
 static const uint64_t MIN_TRY = 8 * MT_KIB;
 
-void mt_bfc_arena_init(struct mt_bfc_arena *arena, struct mt_device_model *device,
-                       uint64_t limit_bytes)
-{
-    mt_heap_init(&arena->heap, device, 0);
-    arena->limit_bytes = limit_bytes;
-}
-
 static uint64_t available(const struct mt_bfc_arena *arena)
 {
     uint64_t reserved = arena->heap.counters.reserved.now;
@@ -136,31 +129,19 @@ static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint
     return status;
 }
 
-enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
-                                  const struct mt_policy_request *request, uint64_t owner,
-                                  struct mt_policy_block *out)
+enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
+                                 const struct mt_policy_request *request, uint64_t owner,
+                                 struct mt_heap_share *share)
 {
-    struct mt_heap *heap = &arena->heap;
-    uint64_t size, chunk;
-    enum mt_status status;
-    uint32_t own, id;
+    uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT), chunk;
+    enum mt_status status = mt_heap_lane(&arena->heap, owner, &share->lane);
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT);
-    status = mt_heap_lane(heap, owner, &own);
     if (status == MT_OK)
-        status = find(arena, size, request->stream, own, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
+        status = find(arena, size, request->stream, share->lane, &share->block);
     if (status != MT_OK)
         return status;
-    chunk = heap->store.blocks[id].size_bytes;
+    chunk = arena->heap.store.blocks[share->block].size_bytes;
     MT_ASSERT(chunk >= size && size % MT_BFC_ALIGNMENT == 0);
-    if (chunk < 2 * size && chunk - size < arena->waste_bytes)
-        size = chunk;
-    status = mt_heap_hand_out(heap, id, size, request->size_bytes, out);
-    if (status == MT_OK)
-        heap->store.blocks[id].reservation = own;
-    return status;
+    share->size_bytes = chunk < 2 * size && chunk - size < arena->waste_bytes ? chunk : size;
+    return MT_OK;
 }

@@ -21,14 +21,10 @@ struct mt_bfc_arena {
 /* Owner of chunks that belong to no stream. */
 #define MT_BFC_NOBODY 0
 
-/* The caller sets the rules (region_bytes and below) afterwards. */
-void mt_bfc_arena_init(struct mt_bfc_arena *arena, struct mt_device_model *device,
-                       uint64_t limit_bytes);
-
-/* A chunk that belongs to `owner` or to nobody; from then on it is the owner's. What
- * is split off it stays whose it was, and a new region is nobody's. */
-enum mt_status mt_bfc_arena_alloc(struct mt_bfc_arena *arena,
-                                  const struct mt_policy_request *request, uint64_t owner,
-                                  struct mt_policy_block *out) MT_MUST_USE;
+/* For mt_heap_rules.find: a chunk that belongs to `owner` or to nobody; from then on it is the
+ * owner's. What is split off it stays whose it was, and a new region is nobody's. */
+enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
+                                 const struct mt_policy_request *request, uint64_t owner,
+                                 struct mt_heap_share *share) MT_MUST_USE;
 
 #endif

@@ -12,29 +12,6 @@ struct mt_policy {
 static const uint64_t MIN_BLOCK = 512;
 static const uint64_t MIN_SEGMENT = 2 * MT_MIB;
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
-{
-    enum mt_status status =
-        mt_heap_create_plain("buddy", text, device, policy, spelling, spelling_size, error);
-    uint32_t lane;
-
-    (void)header;
-    (void)symbols;
-    if (status != MT_OK)
-        return status;
-    (*policy)->heap.may_touch = true;
-    (*policy)->heap.own_addresses = true; /* aligned to their size: see buddy_of */
-    status = mt_heap_lane(&(*policy)->heap, 0, &lane);
-    if (status != MT_OK) {
-        mt_heap_op_destroy(*policy);
-        *policy = NULL;
-    }
-    return status;
-}
-
 static uint64_t power_of_two(uint64_t size_bytes)
 {
     return (uint64_t)1 << (mt_log2_floor(mt_max_u64(size_bytes, 2) - 1) + 1);
@@ -55,26 +32,19 @@ static enum mt_status halve(struct mt_heap *heap, uint32_t id, uint64_t size_byt
     return status;
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
     struct mt_heap *heap = &policy->heap;
+    uint64_t size = mt_max_u64(power_of_two(request->size_bytes), MIN_BLOCK);
     enum mt_status status = MT_OK;
-    uint64_t size;
-    uint32_t id;
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_max_u64(power_of_two(request->size_bytes), MIN_BLOCK);
-    id = mt_heap_take_first(heap, 0, size);
-    if (id == MT_NO_BLOCK)
-        status =
-            mt_heap_grow_or_flush(heap, mt_max_u64(size, MIN_SEGMENT), request->stream, 0, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
-    if (status == MT_OK)
-        status = halve(heap, id, size);
-    return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
+    share->size_bytes = size;
+    share->block = mt_heap_take_first(heap, 0, size);
+    if (share->block == MT_NO_BLOCK)
+        status = mt_heap_grow_or_flush(heap, mt_max_u64(size, MIN_SEGMENT), request->stream, 0,
+                                       &share->block);
+    return status == MT_OK ? halve(heap, share->block, size) : status;
 }
 
 /* The other half, if it is free and whole. Segments are aligned to their size,
@@ -106,15 +76,19 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     return mt_heap_put(heap, handle);
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .has_one_lane = true,
+    .may_touch = true,
+    .own_addresses = true, /* aligned to their size: see buddy_of */
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_buddy = {
     .name = "buddy",
     .summary = "binary buddies: powers of two",
-    .create = create,
-    .destroy = mt_heap_op_destroy,
-    .alloc = alloc,
-    .free_requested = mt_heap_op_free_requested,
+    .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_drop_idle,
-    .counters = mt_heap_op_counters,
-    .is_sound = mt_heap_op_is_sound,
+    MT_HEAP_OPS,
 };

@@ -7,8 +7,6 @@
 #include "check.h"
 #include "util.h"
 
-#include <stdlib.h>
-
 enum { ALIGNMENT = 256, BINS = 64 };
 
 struct mt_policy {
@@ -16,7 +14,13 @@ struct mt_policy {
     uint64_t bin_growth, min_bin, max_bin, max_cached_bytes;
 };
 
-enum { GROWTH, MIN, MAX, CACHED, OPTIONS };
+enum { GROWTH, MIN, MAX, CACHED };
+
+static const struct mt_policy_option options[] = {
+    {"bin_growth", MT_POLICY_COUNT, 8, 2, 1024, NULL},
+    {"min_bin", MT_POLICY_COUNT, 3, 0, 40, NULL},
+    {"max_bin", MT_POLICY_COUNT, 7, 0, 40, NULL},
+    {"max_cached_bytes", MT_POLICY_BYTES, 3 * ((uint64_t)1 << 21) - 1, 0, UINT64_MAX, NULL}};
 
 /* Powers that a bin may have: the largest is 2^40. */
 static const uint64_t MAX_BIN = (uint64_t)1 << 40;
@@ -38,45 +42,15 @@ static uint64_t power(uint64_t base, uint64_t exponent)
     return mt_min_u64(value, MAX_BIN + 1);
 }
 
-static enum mt_status check_bins(const uint64_t values[OPTIONS], struct mt_error *error)
+static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
 {
+    self->bin_growth = values[GROWTH];
+    self->min_bin = values[MIN];
+    self->max_bin = values[MAX];
+    self->max_cached_bytes = values[CACHED];
     if (values[MIN] <= values[MAX] && power(values[GROWTH], values[MAX]) <= MAX_BIN)
         return MT_OK;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "these bins are empty or too large");
-}
-
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
-{
-    static const uint64_t defaults[OPTIONS] = {8, 3, 7, 3 * ((uint64_t)1 << 21) - 1};
-    uint64_t values[OPTIONS] = {defaults[GROWTH], defaults[MIN], defaults[MAX], defaults[CACHED]};
-    const struct mt_policy_option options[OPTIONS] = {
-        {"bin_growth", MT_POLICY_COUNT, &values[GROWTH], 2, 1024, NULL},
-        {"min_bin", MT_POLICY_COUNT, &values[MIN], 0, 40, NULL},
-        {"max_bin", MT_POLICY_COUNT, &values[MAX], 0, 40, NULL},
-        {"max_cached_bytes", MT_POLICY_BYTES, &values[CACHED], 0, UINT64_MAX, NULL}};
-    enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
-
-    (void)header;
-    (void)symbols;
-    if (status == MT_OK)
-        status = check_bins(values, error);
-    if (status != MT_OK)
-        return status;
-    mt_policy_options_spell("cub", options, defaults, OPTIONS, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
-    (*policy)->heap.key = oldest_first;
-    (*policy)->heap.own_addresses = true;
-    (*policy)->bin_growth = values[GROWTH];
-    (*policy)->min_bin = values[MIN];
-    (*policy)->max_bin = values[MAX];
-    (*policy)->max_cached_bytes = values[CACHED];
-    return MT_OK;
 }
 
 /* The bin for a request, max_bin + 1 if it is not cached. */
@@ -89,8 +63,8 @@ static uint64_t bin_of(const struct mt_policy *self, uint64_t size_bytes)
     return bin;
 }
 
-static enum mt_status find(struct mt_heap *heap, uint64_t bin, uint64_t size, uint32_t stream,
-                           uint32_t *block)
+static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t bin, uint64_t size,
+                                  uint32_t stream, uint32_t *block)
 {
     enum mt_status status;
     uint32_t lane;
@@ -102,28 +76,19 @@ static enum mt_status find(struct mt_heap *heap, uint64_t bin, uint64_t size, ui
     return *block == MT_NO_BLOCK ? mt_heap_grow_or_flush(heap, size, stream, lane, block) : MT_OK;
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
     struct mt_heap *heap = &policy->heap;
-    enum mt_status status;
-    uint64_t bin, size;
-    uint32_t id;
+    uint64_t bin = bin_of(policy, request->size_bytes);
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    bin = bin_of(policy, request->size_bytes);
     if (bin > policy->max_bin) {
-        size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-        status = mt_heap_grow_or_flush(heap, size, request->stream, MT_NO_BLOCK, &id);
-    } else {
-        size = mt_round_up(power(policy->bin_growth, bin), ALIGNMENT);
-        status = find(heap, bin, size, request->stream, &id);
+        share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
+        return mt_heap_grow_or_flush(heap, share->size_bytes, request->stream, MT_NO_BLOCK,
+                                     &share->block);
     }
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
-    MT_ASSERT(status != MT_OK || heap->store.blocks[id].size_bytes == size);
-    return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
+    share->size_bytes = mt_round_up(power(policy->bin_growth, bin), ALIGNMENT);
+    return find_in_bin(heap, bin, share->size_bytes, request->stream, &share->block);
 }
 
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
@@ -138,17 +103,23 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     return mt_heap_put(heap, handle);
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .options = options,
+    .option_count = MT_ARRAY_LEN(options),
+    .key = oldest_first,
+    .own_addresses = true,
+    .init = init,
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_cub = {
     .name = "cub",
     .summary = "cub::CachingDeviceAllocator: bins of powers of eight",
     .doubt = "it may reuse the block of another stream whose work is done, which a trace does not "
              "show; and no run was compared",
-    .create = create,
-    .destroy = mt_heap_op_destroy,
-    .alloc = alloc,
-    .free_requested = mt_heap_op_free_requested,
+    .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_drop_idle,
-    .counters = mt_heap_op_counters,
-    .is_sound = mt_heap_op_is_sound,
+    MT_HEAP_OPS,
 };

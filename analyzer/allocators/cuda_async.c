@@ -39,7 +39,14 @@ struct mt_policy {
     struct mt_async_pages pages;
 };
 
-enum { THRESHOLD, MAX_SIZE, GPU, OPTIONS };
+enum { THRESHOLD, MAX_SIZE, GPU };
+
+static const char *const progress[] = {"synchronized", "idle", "busy", NULL};
+
+static const struct mt_policy_option options[] = {
+    {"release_threshold", MT_POLICY_BYTES, UINT64_MAX, 0, UINT64_MAX, NULL},
+    {"max_size", MT_POLICY_BYTES, 0, 0, MT_HEAP_MAX_SEGMENT, NULL},
+    {"gpu", MT_POLICY_CHOICE, SYNCHRONIZED, 0, BUSY, progress}};
 
 /* Best fit; of equals the one that was filed first. */
 static struct mt_heap_key oldest_best_fit(const struct mt_block *block)
@@ -55,40 +62,16 @@ static void destroy(struct mt_policy *self)
     mt_heap_op_destroy(self);
 }
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
+static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
 {
-    static const char *const progress[] = {"synchronized", "idle", "busy", NULL};
-    static const uint64_t defaults[OPTIONS] = {UINT64_MAX, 0, SYNCHRONIZED};
-    uint64_t values[OPTIONS] = {UINT64_MAX, 0, SYNCHRONIZED};
-    const struct mt_policy_option options[OPTIONS] = {
-        {"release_threshold", MT_POLICY_BYTES, &values[THRESHOLD], 0, UINT64_MAX, NULL},
-        {"max_size", MT_POLICY_BYTES, &values[MAX_SIZE], 0, MT_HEAP_MAX_SEGMENT, NULL},
-        {"gpu", MT_POLICY_CHOICE, &values[GPU], 0, BUSY, progress}};
-    enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
     uint32_t lane;
 
-    (void)header;
-    (void)symbols;
-    if (status != MT_OK)
-        return status;
-    mt_policy_options_spell("cuda-async", options, defaults, OPTIONS, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, values[MAX_SIZE]);
-    (*policy)->heap.key = oldest_best_fit;
-    (*policy)->threshold_bytes = values[THRESHOLD];
-    (*policy)->gpu = values[GPU];
-    (*policy)->last = MT_NO_BLOCK;
-    status = mt_heap_lane(&(*policy)->heap, UINT64_MAX, &lane); /* EVERYBODY: no stream's name */
-    if (status != MT_OK) {
-        destroy(*policy);
-        *policy = NULL;
-    }
-    return status;
+    (void)error;
+    mt_heap_limit(&self->heap, values[MAX_SIZE]);
+    self->threshold_bytes = values[THRESHOLD];
+    self->gpu = values[GPU];
+    self->last = MT_NO_BLOCK;
+    return mt_heap_lane(&self->heap, UINT64_MAX, &lane); /* EVERYBODY: no stream's name */
 }
 
 /* ---- pages ------------------------------------------------------------------------ */
@@ -277,7 +260,7 @@ static uint32_t take_from_others(struct mt_policy *self, uint32_t own, uint64_t 
 }
 
 /* A free block in no lane, or a longer range. */
-static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t own, uint32_t *id)
+static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t own, uint32_t *id)
 {
     struct mt_heap *heap = &self->heap;
     enum mt_status status = MT_OK;
@@ -319,31 +302,34 @@ static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
     return put == MT_OK ? status : put;
 }
 
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
+{
+    struct mt_heap *heap = &policy->heap;
+    enum mt_status status;
+
+    if (request->size_bytes > MAX_REQUEST)
+        return MT_ERR_DEVICE_OOM;
+    share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
+    status = mt_heap_lane(heap, request->stream, &share->lane);
+    if (status == MT_OK)
+        status = find_for(policy, share->size_bytes, share->lane, &share->block);
+    if (status == MT_OK && heap->store.blocks[share->block].reservation == EVERYBODY)
+        status = back(policy, share->block, share->size_bytes);
+    return status;
+}
+
 static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *out)
 {
-    struct mt_heap *heap = &policy->heap;
-    uint32_t own, id;
-    enum mt_status status;
-    uint64_t size;
+    enum mt_status status = mt_heap_op_alloc(policy, request, out);
+    uint32_t next;
 
-    if (request->size_bytes > MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    status = mt_heap_lane(heap, request->stream, &own);
-    if (status == MT_OK)
-        status = find(policy, size, own, &id);
-    if (status == MT_OK && heap->store.blocks[id].reservation == EVERYBODY)
-        status = back(policy, id, size);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
-    if (status == MT_OK)
-        status = mt_heap_hand_out(heap, id, size, request->size_bytes, out);
     if (status != MT_OK)
         return status;
-    if (policy->last == id && heap->store.blocks[id].next != MT_NO_BLOCK)
-        policy->last = heap->store.blocks[id].next; /* it was cut */
-    heap->store.blocks[id].reservation = own;
+    next = policy->heap.store.blocks[out->handle].next;
+    if (policy->last == out->handle && next != MT_NO_BLOCK)
+        policy->last = next; /* it was cut */
     settle(policy);
     return MT_OK;
 }
@@ -419,12 +405,21 @@ static bool is_sound(const struct mt_policy *self, const char **why)
     return pages_are_sound(self, why) && mt_heap_op_is_sound(self, why);
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .options = options,
+    .option_count = MT_ARRAY_LEN(options),
+    .key = oldest_best_fit,
+    .init = init,
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_cuda_async = {
     .name = "cuda-async",
     .summary = "the driver's stream-ordered pool (cudaMallocAsync)",
     .doubt = "the driver is closed, and how far the GPU is behind is assumed; reserved peaks of "
              "five PyTorch programs were 2.1 % too low to 9.1 % (one page of 32 MiB) too high",
-    .create = create,
+    .heap = &rules,
     .destroy = destroy,
     .alloc = alloc,
     .free_requested = mt_heap_op_free_requested,

@@ -74,6 +74,12 @@ void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,
                     uint64_t total_memory_bytes, bool use_bases);
 void mt_device_release(struct mt_device_model *device);
 
+/* What an allocator has at most: the limit, else the physical size; 0 = not known. */
+static inline uint64_t mt_device_memory(const struct mt_device_model *device)
+{
+    return device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
+}
+
 /* Choices between equal free blocks that a real run may make otherwise: those
  * from the first segment on that does not lie where the recorded run had one. */
 uint64_t mt_device_open_ties(const struct mt_device_model *device);

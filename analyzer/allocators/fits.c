@@ -6,8 +6,6 @@
 #include "check.h"
 #include "util.h"
 
-#include <stdlib.h>
-
 enum { ALIGNMENT = 512 };
 
 /* Which of the free blocks that fit; taken out. MT_NO_BLOCK if none does. */
@@ -15,7 +13,6 @@ typedef uint32_t (*choice)(struct mt_policy *self, uint64_t size_bytes);
 
 struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
-    choice choose;
     uint64_t segment_bytes;
     uint64_t rover; /* next-fit: where the last allocation ended */
 };
@@ -86,90 +83,62 @@ static uint32_t worst_fit(struct mt_policy *self, uint64_t size_bytes)
 
 /* ---- the policy ----------------------------------------------------------------- */
 
-static enum mt_status create(const char *name, choice choose, const char *text,
-                             struct mt_device_model *device, struct mt_policy **policy,
-                             char *spelling, size_t spelling_size, struct mt_error *error)
-{
-    static const uint64_t defaults[] = {(uint64_t)2 << 20};
-    uint64_t segment_bytes = defaults[0];
-    const struct mt_policy_option options[] = {
-        {"segment", MT_POLICY_BYTES, &segment_bytes, ALIGNMENT, MT_HEAP_MAX_SEGMENT / 2, NULL}};
-    enum mt_status status = mt_policy_options_parse(text, options, 1, error);
-    struct mt_policy *self;
-    uint32_t lane;
+static const struct mt_policy_option options[] = {
+    {"segment", MT_POLICY_BYTES, 2 * MT_MIB, ALIGNMENT, MT_HEAP_MAX_SEGMENT / 2, NULL}};
 
-    if (status != MT_OK)
-        return status;
-    segment_bytes = mt_round_up(segment_bytes, ALIGNMENT);
-    mt_policy_options_spell(name, options, defaults, 1, spelling, spelling_size);
-    self = calloc(1, sizeof *self);
-    if (!self)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&self->heap, device, 0);
-    self->heap.key = choose == first_fit || choose == next_fit ? by_address : NULL;
-    self->choose = choose;
-    self->segment_bytes = segment_bytes;
-    status = mt_heap_lane(&self->heap, 0, &lane);
-    if (status != MT_OK)
-        mt_heap_op_destroy(self);
-    else
-        *policy = self;
-    return status;
+static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
+{
+    (void)error;
+    self->segment_bytes = values[0] = mt_round_up(values[0], ALIGNMENT);
+    return MT_OK;
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *self, choice choose,
+                           const struct mt_policy_request *request, struct mt_heap_share *share)
 {
-    struct mt_heap *heap = &policy->heap;
+    uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     enum mt_status status = MT_OK;
-    uint64_t size;
-    uint32_t id;
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    id = policy->choose(policy, size);
-    if (id == MT_NO_BLOCK)
-        status = mt_heap_grow_or_flush(heap, mt_round_up(size, policy->segment_bytes),
-                                       request->stream, 0, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
+    share->size_bytes = size;
+    share->block = choose(self, size);
+    if (share->block == MT_NO_BLOCK)
+        status = mt_heap_grow_or_flush(&self->heap, mt_round_up(size, self->segment_bytes),
+                                       request->stream, 0, &share->block);
     if (status == MT_OK)
-        status = mt_heap_hand_out(heap, id, size, request->size_bytes, out);
-    if (status == MT_OK)
-        policy->rover = out->addr + out->size_bytes;
+        self->rover = self->heap.store.blocks[share->block].addr + size;
     return status;
 }
 
 #define BY_ADDRESS                                                                                 \
     "every choice hangs on where the driver puts segments: another order, another peak"
 
-#define FIT(id, policy_name, choose_function, policy_summary, policy_doubt)                        \
-    static enum mt_status create_##id(                                                             \
-        const char *text, const struct mt_trace_header *header, const struct mt_symbols *symbols,  \
-        struct mt_device_model *device, struct mt_policy **policy, char *spelling,                 \
-        size_t spelling_size, struct mt_error *error)                                              \
+#define FIT(id, policy_name, order, policy_summary, policy_doubt)                                  \
+    static enum mt_status find_##id(struct mt_policy *self,                                        \
+                                    const struct mt_policy_request *request,                       \
+                                    struct mt_heap_share *share)                                   \
     {                                                                                              \
-        (void)header;                                                                              \
-        (void)symbols;                                                                             \
-        return create(policy_name, choose_function, text, device, policy, spelling, spelling_size, \
-                      error);                                                                      \
+        return find(self, id, request, share);                                                     \
     }                                                                                              \
+    static const struct mt_heap_rules id##_rules = {                                               \
+        .size_bytes = sizeof(struct mt_policy),                                                    \
+        .options = options,                                                                        \
+        .option_count = MT_ARRAY_LEN(options),                                                     \
+        .has_one_lane = true,                                                                      \
+        .key = order,                                                                              \
+        .init = init,                                                                              \
+        .find = find_##id,                                                                         \
+    };                                                                                             \
     const struct mt_policy_ops mt_policy_##id = {                                                  \
         .name = policy_name,                                                                       \
         .summary = policy_summary,                                                                 \
         .doubt = policy_doubt,                                                                     \
-        .create = create_##id,                                                                     \
-        .destroy = mt_heap_op_destroy,                                                             \
-        .alloc = alloc,                                                                            \
-        .free_requested = mt_heap_op_free_requested,                                               \
+        .heap = &id##_rules,                                                                       \
         .free_completed = mt_heap_op_free_completed,                                               \
         .empty_cache = mt_heap_op_drop_idle,                                                       \
-        .counters = mt_heap_op_counters,                                                           \
-        .is_sound = mt_heap_op_is_sound,                                                           \
+        MT_HEAP_OPS,                                                                               \
     }
 
-FIT(first_fit, "first-fit", first_fit, "the free block with the lowest address", BY_ADDRESS);
-FIT(next_fit, "next-fit", next_fit, "the next free block behind the last allocation", BY_ADDRESS);
-FIT(best_fit, "best-fit", best_fit, "the smallest free block that fits", NULL);
-FIT(worst_fit, "worst-fit", worst_fit, "the largest free block", NULL);
+FIT(first_fit, "first-fit", by_address, "the free block with the lowest address", BY_ADDRESS);
+FIT(next_fit, "next-fit", by_address, "the next free block behind the last allocation", BY_ADDRESS);
+FIT(best_fit, "best-fit", NULL, "the smallest free block that fits", NULL);
+FIT(worst_fit, "worst-fit", NULL, "the largest free block", NULL);

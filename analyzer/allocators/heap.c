@@ -14,15 +14,19 @@ static const uint64_t FIRST_OWN_ADDR = (uint64_t)1 << 40;
 static const uint64_t LAST_OWN_ADDR = (uint64_t)1 << 62;
 static const uint64_t PAGE = 2 * MT_MIB;
 
-void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device, uint64_t limit_bytes)
+void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device)
 {
     memset(heap, 0, sizeof *heap);
     heap->device = device;
-    heap->limit_bytes = limit_bytes;
-    if (device->limit_bytes && (!limit_bytes || device->limit_bytes < limit_bytes))
-        heap->limit_bytes = device->limit_bytes;
+    heap->limit_bytes = device->limit_bytes;
     heap->next_addr = FIRST_OWN_ADDR;
     mt_block_store_init(&heap->store);
+}
+
+void mt_heap_limit(struct mt_heap *heap, uint64_t limit_bytes)
+{
+    if (limit_bytes && (!heap->limit_bytes || limit_bytes < heap->limit_bytes))
+        heap->limit_bytes = limit_bytes;
 }
 
 void mt_heap_release(struct mt_heap *heap)
@@ -280,12 +284,6 @@ void mt_heap_merge(struct mt_heap *heap, uint32_t id)
     merge_one(heap, id, heap->store.blocks[id].previous);
 }
 
-enum mt_status mt_heap_oom(struct mt_heap *heap)
-{
-    heap->counters.ooms++;
-    return MT_ERR_DEVICE_OOM;
-}
-
 /* ---- entries of a policy's table ---------------------------------------------- */
 
 static struct mt_heap *heap_of(struct mt_policy *policy)
@@ -293,21 +291,45 @@ static struct mt_heap *heap_of(struct mt_policy *policy)
     return (struct mt_heap *)(void *)policy;
 }
 
-enum mt_status mt_heap_create_plain(const char *name, const char *text,
-                                    struct mt_device_model *device, struct mt_policy **policy,
-                                    char *spelling, size_t spelling_size, struct mt_error *error)
+/* A heap with the rules of its policy, before it knows its options. */
+static enum mt_status set_up(struct mt_heap *heap, const struct mt_heap_rules *rules,
+                             struct mt_device_model *device)
 {
-    enum mt_status status = mt_policy_options_parse(text, NULL, 0, error);
-    struct mt_heap *heap;
+    uint32_t lane;
 
+    mt_heap_init(heap, device);
+    heap->key = rules->key;
+    heap->own_addresses = rules->own_addresses;
+    heap->may_touch = rules->may_touch;
+    heap->find = rules->find;
+    return rules->has_one_lane ? mt_heap_lane(heap, 0, &lane) : MT_OK;
+}
+
+enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_policy_setup *setup,
+                              struct mt_policy **policy, struct mt_error *error)
+{
+    const struct mt_heap_rules *rules = ops->heap;
+    uint64_t values[MT_HEAP_MAX_OPTIONS];
+    enum mt_status status =
+        mt_policy_options_parse(setup->options, rules->options, rules->option_count, values, error);
+    struct mt_policy *self;
+
+    MT_ASSERT(rules->option_count <= MT_HEAP_MAX_OPTIONS);
     if (status != MT_OK)
         return status;
-    heap = calloc(1, sizeof *heap);
-    if (!heap)
+    self = calloc(1, rules->size_bytes);
+    if (!self)
         return MT_ERR_MEMORY;
-    mt_heap_init(heap, device, 0);
-    mt_policy_options_spell(name, NULL, NULL, 0, spelling, spelling_size);
-    *policy = (struct mt_policy *)heap;
+    status = set_up(heap_of(self), rules, setup->device);
+    if (status == MT_OK && rules->init)
+        status = rules->init(self, values, error);
+    if (status != MT_OK) {
+        ops->destroy(self);
+        return status;
+    }
+    mt_policy_options_spell(ops->name, rules->options, values, rules->option_count, setup->spelling,
+                            setup->spelling_size);
+    *policy = self;
     return MT_OK;
 }
 
@@ -315,6 +337,23 @@ void mt_heap_op_destroy(struct mt_policy *policy)
 {
     mt_heap_release(heap_of(policy));
     free(policy);
+}
+
+enum mt_status mt_heap_op_alloc(struct mt_policy *policy, const struct mt_policy_request *request,
+                                struct mt_policy_block *out)
+{
+    struct mt_heap *heap = heap_of(policy);
+    struct mt_heap_share share = {MT_NO_BLOCK, MT_NO_BLOCK, 0};
+    enum mt_status status = MT_ERR_DEVICE_OOM;
+
+    if (request->size_bytes <= MT_HEAP_MAX_REQUEST)
+        status = heap->find(policy, request, &share);
+    heap->counters.ooms += status == MT_ERR_DEVICE_OOM;
+    if (status == MT_OK)
+        status = mt_heap_hand_out(heap, share.block, share.size_bytes, request->size_bytes, out);
+    if (status == MT_OK && share.lane != MT_NO_BLOCK)
+        heap->store.blocks[share.block].reservation = share.lane;
+    return status;
 }
 
 enum mt_status mt_heap_op_free_requested(struct mt_policy *policy, uint32_t handle)

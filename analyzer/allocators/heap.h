@@ -7,8 +7,7 @@
  * neighbours merge only within a lane.
  *
  * A policy whose struct begins with a heap may use the mt_heap_op_* functions
- * in its table. Counters are those of DESIGN 3; inactive_split is PyTorch's
- * notion and stays 0. */
+ * in its table. inactive_split is PyTorch's notion and stays 0. */
 #ifndef MT_ANALYZER_HEAP_H
 #define MT_ANALYZER_HEAP_H
 
@@ -20,6 +19,8 @@
 #define MT_HEAP_MAX_REQUEST ((uint64_t)1 << 44)
 #define MT_HEAP_MAX_SEGMENT ((uint64_t)1 << 45)
 
+struct mt_policy_option;
+
 struct mt_heap_lane {
     uint64_t name; /* the policy's: a stream, a class */
     struct mt_free_set free;
@@ -28,6 +29,34 @@ struct mt_heap_lane {
 struct mt_heap_key {
     uint64_t major, minor;
 };
+
+/* What a request gets: of a free block in no set, or all of it. */
+struct mt_heap_share {
+    uint32_t block;
+    uint32_t lane; /* that the share belongs to from now on; MT_NO_BLOCK = that of its block */
+    uint64_t size_bytes;
+};
+
+typedef enum mt_status (*mt_heap_finder)(struct mt_policy *self,
+                                         const struct mt_policy_request *request,
+                                         struct mt_heap_share *share);
+
+/* A policy whose struct mt_policy begins with a heap, for mt_policy_ops.heap. */
+struct mt_heap_rules {
+    size_t size_bytes; /* of struct mt_policy */
+    const struct mt_policy_option *options;
+    size_t option_count; /* at most MT_HEAP_MAX_OPTIONS */
+    /* These four as in struct mt_heap. */
+    struct mt_heap_key (*key)(const struct mt_block *block);
+    bool own_addresses, may_touch;
+    mt_heap_finder find;
+    bool has_one_lane; /* lane 0, there from the start */
+    /* Takes over the values of the options; those that it changes are spelled as it leaves them.
+     * The heap is there already. NULL = nothing to do. */
+    enum mt_status (*init)(struct mt_policy *self, uint64_t *values, struct mt_error *error);
+};
+
+enum { MT_HEAP_MAX_OPTIONS = 5 };
 
 struct mt_heap {
     struct mt_device_model *device;
@@ -39,6 +68,7 @@ struct mt_heap {
      * for policies that go to the device all the time, or need the alignment. */
     bool own_addresses;
     bool may_touch;       /* free neighbours in one lane may stay apart */
+    mt_heap_finder find;  /* for mt_heap_op_alloc: MT_OK, MT_ERR_DEVICE_OOM or a host error */
     uint64_t next_addr;   /* own addresses */
     uint64_t puts;        /* clock of mt_heap_put: block.gc_base */
     uint64_t loose_bytes; /* reserved, but in no block */
@@ -49,8 +79,10 @@ struct mt_heap {
     size_t lane_capacity;
 };
 
-/* `limit_bytes` of the policy itself, 0 = none; the device's holds as well. */
-void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device, uint64_t limit_bytes);
+void mt_heap_init(struct mt_heap *heap, struct mt_device_model *device);
+
+/* Of what is reserved, by the policy itself; the device's holds as well. 0 = none. */
+void mt_heap_limit(struct mt_heap *heap, uint64_t limit_bytes);
 void mt_heap_release(struct mt_heap *heap);
 
 /* Index of the lane of that name, made if new. */
@@ -96,19 +128,21 @@ void mt_heap_complete(struct mt_heap *heap, uint32_t block);
 /* Swallows free neighbours of the same lane, next one first. */
 void mt_heap_merge(struct mt_heap *heap, uint32_t block);
 
-/* Counts an error that the program sees; returns MT_ERR_DEVICE_OOM. */
-enum mt_status mt_heap_oom(struct mt_heap *heap);
-
 /* ---- entries of a policy's table -------------------------------------------- */
 
-/* Most of `create` for a policy that has no options and whose struct mt_policy
- * is a heap and nothing else; the caller sets what is special to it. Options in
- * `text` are MT_ERR_USAGE. */
-enum mt_status mt_heap_create_plain(const char *name, const char *text,
-                                    struct mt_device_model *device, struct mt_policy **policy,
-                                    char *spelling, size_t spelling_size,
-                                    struct mt_error *error) MT_MUST_USE;
+/* For mt_policy_create: an instance of a policy with ops->heap. */
+enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_policy_setup *setup,
+                              struct mt_policy **policy, struct mt_error *error) MT_MUST_USE;
+
+/* Entries that most of these policies have. */
+#define MT_HEAP_OPS                                                                                \
+    .destroy = mt_heap_op_destroy, .alloc = mt_heap_op_alloc,                                      \
+    .free_requested = mt_heap_op_free_requested, .counters = mt_heap_op_counters,                  \
+    .is_sound = mt_heap_op_is_sound
+
 void mt_heap_op_destroy(struct mt_policy *policy);
+enum mt_status mt_heap_op_alloc(struct mt_policy *policy, const struct mt_policy_request *request,
+                                struct mt_policy_block *out);
 enum mt_status mt_heap_op_free_requested(struct mt_policy *policy, uint32_t handle);
 enum mt_status mt_heap_op_free_completed(struct mt_policy *policy, uint32_t handle);
 enum mt_status mt_heap_op_keep_cache(struct mt_policy *policy); /* has no such call */

@@ -5,56 +5,27 @@
 #include "check.h"
 #include "util.h"
 
-#include <stdlib.h>
-
 struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
     uint64_t page_bytes;
 };
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
-{
-    static const uint64_t defaults[] = {512};
-    uint64_t page_bytes = defaults[0];
-    const struct mt_policy_option options[] = {
-        {"page_size", MT_POLICY_BYTES, &page_bytes, 512, MT_GIB, NULL}};
-    enum mt_status status = mt_policy_options_parse(text, options, MT_ARRAY_LEN(options), error);
+static const struct mt_policy_option options[] = {
+    {"page_size", MT_POLICY_BYTES, 512, 512, MT_GIB, NULL}};
 
-    (void)header;
-    (void)symbols;
-    if (status == MT_OK && page_bytes % 512 != 0)
-        status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "page_size is a multiple of 512");
-    if (status != MT_OK)
-        return status;
-    mt_policy_options_spell("none", options, defaults, MT_ARRAY_LEN(options), spelling,
-                            spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
-    (*policy)->heap.own_addresses = true;
-    (*policy)->page_bytes = page_bytes;
-    return MT_OK;
+static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
+{
+    self->page_bytes = values[0];
+    if (self->page_bytes % 512 == 0)
+        return MT_OK;
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "page_size is a multiple of 512");
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
-    struct mt_heap *heap = &policy->heap;
-    enum mt_status status;
-    uint64_t size;
-    uint32_t id;
-
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_round_up(mt_max_u64(request->size_bytes, 1), policy->page_bytes);
-    status = mt_heap_grow(heap, size, request->stream, 0, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
-    return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
+    share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), policy->page_bytes);
+    return mt_heap_grow(&policy->heap, share->size_bytes, request->stream, 0, &share->block);
 }
 
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
@@ -64,17 +35,22 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     return mt_heap_drop(&policy->heap, handle);
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .options = options,
+    .option_count = MT_ARRAY_LEN(options),
+    .own_addresses = true,
+    .init = init,
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_none = {
     .name = "none",
     .summary = "no allocator: one device allocation a request",
     .doubt = "the driver packs small allocations into pages of 2 MiB; here each counts its own "
              "512 B steps (page_size=2MiB: whole pages)",
-    .create = create,
-    .destroy = mt_heap_op_destroy,
-    .alloc = alloc,
-    .free_requested = mt_heap_op_free_requested,
+    .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_keep_cache,
-    .counters = mt_heap_op_counters,
-    .is_sound = mt_heap_op_is_sound,
+    MT_HEAP_OPS,
 };

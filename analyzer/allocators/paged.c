@@ -14,28 +14,6 @@ struct mt_policy {
 static const uint64_t PAGE = 2 * MT_MIB;
 static const uint64_t MAX_SHARING = MT_MIB;
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
-{
-    enum mt_status status =
-        mt_heap_create_plain("paged", text, device, policy, spelling, spelling_size, error);
-    uint32_t lane;
-
-    (void)header;
-    (void)symbols;
-    if (status != MT_OK)
-        return status;
-    (*policy)->heap.own_addresses = true;
-    status = mt_heap_lane(&(*policy)->heap, 0, &lane);
-    if (status != MT_OK) {
-        mt_heap_op_destroy(*policy);
-        *policy = NULL;
-    }
-    return status;
-}
-
 /* A free block of whole pages: free pages first, then new ones. */
 static enum mt_status map_pages(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                                 uint32_t *block)
@@ -57,25 +35,19 @@ static enum mt_status map_pages(struct mt_heap *heap, uint64_t size_bytes, uint3
     return MT_OK;
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
     struct mt_heap *heap = &policy->heap;
-    enum mt_status status = MT_OK;
-    uint32_t id = MT_NO_BLOCK;
-    uint64_t size;
+    uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1),
+                                request->size_bytes > MAX_SHARING ? PAGE : ALIGNMENT);
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_round_up(mt_max_u64(request->size_bytes, 1),
-                       request->size_bytes > MAX_SHARING ? PAGE : ALIGNMENT);
+    share->size_bytes = size;
     if (size <= MAX_SHARING)
-        id = mt_heap_take_first(heap, 0, size);
-    if (id == MT_NO_BLOCK)
-        status = map_pages(heap, mt_round_up(size, PAGE), request->stream, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
-    return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
+        share->block = mt_heap_take_first(heap, 0, size);
+    if (share->block != MT_NO_BLOCK)
+        return MT_OK;
+    return map_pages(heap, mt_round_up(size, PAGE), request->stream, &share->block);
 }
 
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
@@ -103,15 +75,18 @@ static enum mt_status empty_cache(struct mt_policy *policy)
     return MT_OK;
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .has_one_lane = true,
+    .own_addresses = true,
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_paged = {
     .name = "paged",
     .summary = "pages of 2 MiB stitched at will: virtual memory at its best",
-    .create = create,
-    .destroy = mt_heap_op_destroy,
-    .alloc = alloc,
-    .free_requested = mt_heap_op_free_requested,
+    .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = empty_cache,
-    .counters = mt_heap_op_counters,
-    .is_sound = mt_heap_op_is_sound,
+    MT_HEAP_OPS,
 };

@@ -132,9 +132,8 @@ static enum mt_status take_arena(struct mt_policy *self)
     return MT_OK;
 }
 
-static enum mt_status create_rest(struct mt_policy *self, const char *options,
-                                  const struct mt_trace_header *header,
-                                  const struct mt_symbols *symbols, char *spelling, size_t size,
+/* The rest, made as the policy itself would be. */
+static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup setup,
                                   struct mt_error *error)
 {
     const struct mt_device_model *device = self->device;
@@ -149,30 +148,32 @@ static enum mt_status create_rest(struct mt_policy *self, const char *options,
             mt_round_down(mt_min_u64(self->rest_device.next_synthetic, self->base), 2 * MT_MIB);
     self->rest_device.complete_waiting = device->complete_waiting;
     self->rest_device.lane = device->lane;
-    return mt_policy_pytorch.create(options, header, symbols, &self->rest_device, &self->rest,
-                                    spelling, size, error);
+    setup.device = &self->rest_device;
+    return mt_policy_create(&mt_policy_pytorch, &setup, &self->rest, error);
 }
 
-static enum mt_status create(const char *options, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+static enum mt_status create(const struct mt_policy_setup *setup, struct mt_policy **policy,
                              struct mt_error *error)
 {
     struct mt_policy *self = calloc(1, sizeof *self);
+    struct mt_policy_setup rest_setup = *setup;
     enum mt_status status;
     char rest[160] = "";
 
     if (!self)
         return MT_ERR_MEMORY;
-    self->device = device;
+    self->device = setup->device;
+    rest_setup.spelling = rest;
+    rest_setup.spelling_size = sizeof rest;
     status = take_arena(self);
     if (status == MT_OK)
-        status = create_rest(self, options, header, symbols, rest, sizeof rest, error);
+        status = create_rest(self, rest_setup, error);
     if (status != MT_OK) {
         destroy(self);
         return status;
     }
-    snprintf(spelling, spelling_size, "planned%s", strchr(rest, ':') ? strchr(rest, ':') : "");
+    snprintf(setup->spelling, setup->spelling_size, "planned%s",
+             strchr(rest, ':') ? strchr(rest, ':') : "");
     *policy = self;
     return settle(self, MT_OK);
 }

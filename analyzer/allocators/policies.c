@@ -1,5 +1,7 @@
 #include "policy.h"
 
+#include "heap.h"
+
 #include <string.h>
 
 const struct mt_policy_ops *const mt_policies[] = {
@@ -21,4 +23,12 @@ const struct mt_policy_ops *mt_policy_find(const char *name, size_t length)
             return mt_policies[i];
     }
     return NULL;
+}
+
+enum mt_status mt_policy_create(const struct mt_policy_ops *ops,
+                                const struct mt_policy_setup *setup, struct mt_policy **policy,
+                                struct mt_error *error)
+{
+    return ops->heap ? mt_heap_create(ops, setup, policy, error)
+                     : ops->create(setup, policy, error);
 }

@@ -27,6 +27,17 @@ struct mt_policy_block {
 };
 
 struct mt_policy; /* one instance: one device, one set of options */
+struct mt_heap_rules;
+
+/* What an instance is made of. header, symbols and device are borrowed. */
+struct mt_policy_setup {
+    const char *options;                  /* the text after "name:"; NULL = the name stood alone */
+    const struct mt_trace_header *header; /* of the recorded run; may be NULL */
+    const struct mt_symbols *symbols;
+    struct mt_device_model *device;
+    char *spelling; /* gets the canonical spelling */
+    size_t spelling_size;
+};
 
 struct mt_policy_ops {
     const char *name;
@@ -38,12 +49,9 @@ struct mt_policy_ops {
      * run; the others know nothing of that run. */
     bool follows_recording;
 
-    /* `options` is the text after "name:"; NULL if the name stood alone: then
-     * the defaults, or those of the recorded run (header, may be NULL). Writes the canonical
-     * spelling to `spelling`. device and symbols are borrowed. */
-    enum mt_status (*create)(const char *options, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+    /* How mt_policy_create makes an instance: one of the two. */
+    const struct mt_heap_rules *heap; /* heap.h */
+    enum mt_status (*create)(const struct mt_policy_setup *setup, struct mt_policy **policy,
                              struct mt_error *error);
     void (*destroy)(struct mt_policy *policy);
 
@@ -105,5 +113,11 @@ extern const struct mt_policy_ops mt_policy_worst_fit;
 extern const struct mt_policy_ops *const mt_policies[];
 
 const struct mt_policy_ops *mt_policy_find(const char *name, size_t length);
+
+/* An instance for ops->destroy. Without options it has the defaults, or those of the recorded run.
+ * MT_ERR_USAGE for wrong options, MT_ERR_UNSUPPORTED for those of another allocator. */
+enum mt_status mt_policy_create(const struct mt_policy_ops *ops,
+                                const struct mt_policy_setup *setup, struct mt_policy **policy,
+                                struct mt_error *error) MT_MUST_USE;
 
 #endif

@@ -72,51 +72,53 @@ static bool parse_value(const struct mt_policy_option *option, const char *text,
     return ok && *value >= option->least && *value <= option->most;
 }
 
-static const struct mt_policy_option *find_option(const struct mt_policy_option *options,
-                                                  size_t count, const char *name, size_t length)
+/* Index of an option, `count` if there is none of that name. */
+static size_t find_option(const struct mt_policy_option *options, size_t count, const char *name,
+                          size_t length)
 {
-    size_t i;
+    size_t i = 0;
 
-    for (i = 0; i < count; i++) {
-        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
-            return &options[i];
-    }
-    return NULL;
+    while (i < count &&
+           (strlen(options[i].name) != length || memcmp(options[i].name, name, length) != 0))
+        i++;
+    return i;
 }
 
 /* One "name=value" of `length` bytes. */
 static enum mt_status parse_pair(const char *pair, size_t length,
                                  const struct mt_policy_option *options, size_t count,
-                                 struct mt_error *error)
+                                 uint64_t *values, struct mt_error *error)
 {
-    size_t name_length = strcspn(pair, "=:");
-    const struct mt_policy_option *option;
+    size_t name_length = strcspn(pair, "=:"), at;
     char text[MAX_VALUE] = "";
     uint64_t value;
 
     if (name_length > length)
         name_length = length;
-    option = find_option(options, count, pair, name_length);
-    if (!option)
+    at = find_option(options, count, pair, name_length);
+    if (at == count)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it has no option '%.*s'",
                        (int)mt_min_u64(name_length, 60), pair);
     if (name_length < length && length - name_length - 1 < sizeof text)
         memcpy(text, pair + name_length + 1, length - name_length - 1);
-    if (!parse_value(option, text, &value))
+    if (!parse_value(&options[at], text, &value))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "'%.*s' is no value for '%s'",
-                       (int)mt_min_u64(length, 60), pair, option->name);
-    *option->value = value;
+                       (int)mt_min_u64(length, 60), pair, options[at].name);
+    values[at] = value;
     return MT_OK;
 }
 
 enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_option *options,
-                                       size_t count, struct mt_error *error)
+                                       size_t count, uint64_t *values, struct mt_error *error)
 {
     enum mt_status status = MT_OK;
+    size_t i;
 
+    for (i = 0; i < count; i++)
+        values[i] = options[i].normal;
     while (status == MT_OK && text && *text) {
         size_t length = strcspn(text, ",");
-        status = parse_pair(text, length, options, count, error);
+        status = parse_pair(text, length, options, count, values, error);
         text += length;
         text += *text == ',';
     }
@@ -162,7 +164,7 @@ static void spell_value(const struct mt_policy_option *option, uint64_t value, c
 }
 
 void mt_policy_options_spell(const char *name, const struct mt_policy_option *options,
-                             const uint64_t *defaults, size_t count, char *text, size_t size)
+                             const uint64_t *values, size_t count, char *text, size_t size)
 {
     char value[MAX_VALUE];
     size_t i, length;
@@ -170,10 +172,10 @@ void mt_policy_options_spell(const char *name, const struct mt_policy_option *op
 
     snprintf(text, size, "%s", name);
     for (i = 0; i < count; i++) {
-        if (*options[i].value == defaults[i])
+        if (values[i] == options[i].normal)
             continue;
         length = strlen(text);
-        spell_value(&options[i], *options[i].value, value);
+        spell_value(&options[i], values[i], value);
         snprintf(text + length, size - length, "%c%s=%s", any ? ',' : ':', options[i].name, value);
         any = true;
     }

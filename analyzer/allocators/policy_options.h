@@ -19,20 +19,20 @@ enum mt_policy_option_kind {
 struct mt_policy_option {
     const char *name;
     enum mt_policy_option_kind kind;
-    uint64_t *value; /* holds the default before parsing */
+    uint64_t normal; /* the default */
     uint64_t least, most;
     const char *const *choices; /* ends with NULL; NULL for the other kinds */
 };
 
 enum { MT_POLICY_WHOLE = 1000000 }; /* a share of 1 */
 
-/* `text` NULL or "" changes nothing. */
+/* One value per option: the default where `text`, which may be NULL, names none. */
 enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_option *options,
-                                       size_t count, struct mt_error *error) MT_MUST_USE;
+                                       size_t count, uint64_t *values,
+                                       struct mt_error *error) MT_MUST_USE;
 
-/* "name:a=1,b=True" of the options that differ from `defaults` (one value per
- * option); the bare name if none does. */
+/* "name:a=1,b=True" of the values that are not the default; the bare name if none is. */
 void mt_policy_options_spell(const char *name, const struct mt_policy_option *options,
-                             const uint64_t *defaults, size_t count, char *text, size_t size);
+                             const uint64_t *values, size_t count, char *text, size_t size);
 
 #endif

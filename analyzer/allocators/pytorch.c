@@ -52,26 +52,26 @@ static enum mt_status spell(const struct mt_pytorch_config *config, char *spelli
     return status;
 }
 
-static enum mt_status create(const char *options, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+static enum mt_status create(const struct mt_policy_setup *setup, struct mt_policy **policy,
                              struct mt_error *error)
 {
     struct mt_policy *self = calloc(1, sizeof *self);
+    struct mt_device_model *device = setup->device;
     enum mt_status status;
 
     if (!self)
         return MT_ERR_MEMORY;
     self->pytorch.device = device;
-    self->pytorch.symbols = symbols;
+    self->pytorch.symbols = setup->symbols;
     mt_block_store_init(&self->pytorch.store);
-    status = options ? mt_pytorch_config_parse(options, &self->pytorch.config, error)
-                     : mt_pytorch_config_recorded(header, &self->pytorch.config, error);
+    status = setup->options
+                 ? mt_pytorch_config_parse(setup->options, &self->pytorch.config, error)
+                 : mt_pytorch_config_recorded(setup->header, &self->pytorch.config, error);
     if (status == MT_OK && self->pytorch.config.async_backend)
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                          "backend:cudaMallocAsync is not the caching allocator");
     if (status == MT_OK)
-        status = spell(&self->pytorch.config, spelling, spelling_size);
+        status = spell(&self->pytorch.config, setup->spelling, setup->spelling_size);
     if (status != MT_OK) {
         destroy(self);
         return status;

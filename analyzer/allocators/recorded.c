@@ -4,6 +4,7 @@
  * For traces whose allocator is unknown, or does what no policy can explain. */
 #include "recorded.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -31,27 +32,21 @@ static void destroy(struct mt_policy *self)
     free(self);
 }
 
-static enum mt_status create(const char *options, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
+static enum mt_status create(const struct mt_policy_setup *setup, struct mt_policy **policy,
                              struct mt_error *error)
 {
     struct mt_policy *self;
-    static const char name[] = "recorded";
-    size_t i;
 
-    (void)symbols;
-    if (options && *options)
+    if (setup->options && *setup->options)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "policy 'recorded' has no options");
     self = calloc(1, sizeof *self);
     if (!self)
         return MT_ERR_MEMORY;
-    self->device = device;
+    self->device = setup->device;
     /* options that cannot be read only blur the sizes of blocks */
-    if (mt_pytorch_config_recorded(header, &self->config, NULL) != MT_OK)
+    if (mt_pytorch_config_recorded(setup->header, &self->config, NULL) != MT_OK)
         mt_pytorch_config_defaults(&self->config);
-    for (i = 0; i < sizeof name && i < spelling_size; i++)
-        spelling[i] = name[i];
+    snprintf(setup->spelling, setup->spelling_size, "recorded");
     *policy = self;
     return MT_OK;
 }

@@ -13,8 +13,8 @@
 
 enum { ALIGNMENT = 256, GLOBAL = 0 };
 
-static const uint64_t MIN_SUPERBLOCK = MT_MIB;
-static const uint64_t MAX_ARENA = (uint64_t)1 << 40;
+#define MIN_SUPERBLOCK MT_MIB
+#define MAX_ARENA      ((uint64_t)1 << 40)
 
 struct superblock {
     uint64_t addr, size_bytes, free_bytes;
@@ -48,37 +48,19 @@ static void destroy(struct mt_policy *self)
     mt_heap_op_destroy(self);
 }
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
-{
-    static const uint64_t defaults[] = {0};
-    uint64_t memory = device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
-    uint64_t arena_bytes = defaults[0];
-    const struct mt_policy_option options[] = {
-        {"arena_size", MT_POLICY_BYTES, &arena_bytes, MIN_SUPERBLOCK, MAX_ARENA, NULL}};
-    enum mt_status status = mt_policy_options_parse(text, options, 1, error);
+static const struct mt_policy_option options[] = {
+    {"arena_size", MT_POLICY_BYTES, 0, MIN_SUPERBLOCK, MAX_ARENA, NULL}};
 
-    (void)header;
-    (void)symbols;
-    if (status != MT_OK)
-        return status;
-    if (!arena_bytes)
-        arena_bytes = mt_min_u64(memory / 2, MAX_ARENA);
-    arena_bytes = mt_round_down(arena_bytes, ALIGNMENT);
-    if (arena_bytes < MIN_SUPERBLOCK)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                       "half of the device's memory is its arena, and that is not known or too "
-                       "little: give arena_size or a limit");
-    mt_policy_options_spell("rmm-arena", options, defaults, 1, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
-    (*policy)->heap.key = by_address;
-    (*policy)->arena_bytes = arena_bytes;
-    return MT_OK;
+static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
+{
+    if (!values[0])
+        values[0] = mt_min_u64(mt_device_memory(self->heap.device) / 2, MAX_ARENA);
+    self->arena_bytes = values[0] = mt_round_down(values[0], ALIGNMENT);
+    if (self->arena_bytes >= MIN_SUPERBLOCK)
+        return MT_OK;
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                   "half of the device's memory is its arena, and that is not known or too "
+                   "little: give arena_size or a limit");
 }
 
 /* ---- superblocks ------------------------------------------------------------------ */
@@ -289,7 +271,8 @@ static enum mt_status start(struct mt_policy *self)
     return put(self, id);
 }
 
-static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t stream, uint32_t *block)
+static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t stream,
+                               uint32_t *block)
 {
     uint64_t owner = 1 + (uint64_t)stream;
     enum mt_status status;
@@ -305,35 +288,30 @@ static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t strea
     return status;
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
     struct mt_heap *heap = &policy->heap;
-    uint32_t id = MT_NO_BLOCK;
-    enum mt_status status;
-    uint64_t size;
+    uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
+    enum mt_status status = start(policy);
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    status = start(policy);
+    share->size_bytes = size;
     if (status == MT_OK)
-        status = find(policy, size, request->stream, &id);
-    if (status == MT_OK && id == MT_NO_BLOCK) {
+        status = find_for(policy, size, request->stream, &share->block);
+    if (status == MT_OK && share->block == MT_NO_BLOCK) {
         status = defragment(policy);
         if (status == MT_OK)
-            status = find(policy, size, request->stream, &id);
+            status = find_for(policy, size, request->stream, &share->block);
     }
-    if (status == MT_ERR_DEVICE_OOM || (status == MT_OK && id == MT_NO_BLOCK)) {
-        heap->device->refusals++;
-        return mt_heap_oom(heap);
-    }
+    if (status == MT_OK && share->block == MT_NO_BLOCK)
+        status = MT_ERR_DEVICE_OOM;
+    heap->device->refusals += status == MT_ERR_DEVICE_OOM;
     if (status != MT_OK)
         return status;
-    mt_heap_take(heap, id);
-    MT_ASSERT(policy->superblocks[heap->store.blocks[id].reservation].free_bytes >= size);
-    policy->superblocks[heap->store.blocks[id].reservation].free_bytes -= size;
-    return mt_heap_hand_out(heap, id, size, request->size_bytes, out);
+    mt_heap_take(heap, share->block);
+    MT_ASSERT(policy->superblocks[heap->store.blocks[share->block].reservation].free_bytes >= size);
+    policy->superblocks[heap->store.blocks[share->block].reservation].free_bytes -= size;
+    return MT_OK;
 }
 
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
@@ -391,14 +369,23 @@ static bool is_sound(const struct mt_policy *self, const char **why)
     return mt_heap_op_is_sound(self, why);
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .options = options,
+    .option_count = MT_ARRAY_LEN(options),
+    .key = by_address,
+    .init = init,
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_rmm_arena = {
     .name = "rmm-arena",
     .summary = "RMM's arena_memory_resource: one arena, taken whole",
     .doubt = "what its own tests expect holds, but no run of RMM was compared; threads that use "
              "the per-thread default stream have arenas of their own, which a trace does not show",
-    .create = create,
+    .heap = &rules,
     .destroy = destroy,
-    .alloc = alloc,
+    .alloc = mt_heap_op_alloc,
     .free_requested = mt_heap_op_free_requested,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_keep_cache,

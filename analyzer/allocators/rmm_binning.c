@@ -6,8 +6,6 @@
 #include "check.h"
 #include "util.h"
 
-#include <stdlib.h>
-
 enum { ALIGNMENT = 256, BLOCKS_PER_CHUNK = 128, LANES_PER_STREAM = 64 };
 
 struct mt_policy {
@@ -16,7 +14,11 @@ struct mt_policy {
     uint64_t started; /* bins below this exponent have their first chunk */
 };
 
-enum { MIN, MAX, OPTIONS };
+enum { MIN, MAX };
+
+static const struct mt_policy_option options[] = {
+    {"min_size_exponent", MT_POLICY_COUNT, 18, 8, 30, NULL},
+    {"max_size_exponent", MT_POLICY_COUNT, 22, 8, 30, NULL}};
 
 /* Free blocks of a bin are used first in, first out. */
 static struct mt_heap_key oldest_first(const struct mt_block *block)
@@ -26,36 +28,14 @@ static struct mt_heap_key oldest_first(const struct mt_block *block)
     return key;
 }
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
+static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
 {
-    static const uint64_t defaults[OPTIONS] = {18, 22};
-    uint64_t values[OPTIONS] = {18, 22};
-    const struct mt_policy_option options[OPTIONS] = {
-        {"min_size_exponent", MT_POLICY_COUNT, &values[MIN], 8, 30, NULL},
-        {"max_size_exponent", MT_POLICY_COUNT, &values[MAX], 8, 30, NULL}};
-    enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
-
-    (void)header;
-    (void)symbols;
-    if (status == MT_OK && values[MIN] > values[MAX])
-        status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                         "min_size_exponent is more than max_size_exponent");
-    if (status != MT_OK)
-        return status;
-    mt_policy_options_spell("rmm-binning", options, defaults, OPTIONS, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
-    (*policy)->heap.key = oldest_first;
-    (*policy)->heap.may_touch = true;
-    (*policy)->heap.own_addresses = true;
-    (*policy)->min_exponent = (*policy)->started = values[MIN];
-    (*policy)->max_exponent = values[MAX];
-    return MT_OK;
+    self->min_exponent = self->started = values[MIN];
+    self->max_exponent = values[MAX];
+    if (values[MIN] <= values[MAX])
+        return MT_OK;
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                   "min_size_exponent is more than max_size_exponent");
 }
 
 static enum mt_status lane_of(struct mt_heap *heap, uint32_t stream, uint64_t exponent,
@@ -107,56 +87,41 @@ static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
     return id;
 }
 
-static enum mt_status alloc_in_bin(struct mt_heap *heap, uint64_t exponent,
-                                   const struct mt_policy_request *request,
-                                   struct mt_policy_block *out)
+static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t exponent, uint32_t stream,
+                                  struct mt_heap_share *share)
 {
-    enum mt_status status;
-    uint32_t lane, id;
+    enum mt_status status = lane_of(heap, stream, exponent, &share->lane);
 
-    status = lane_of(heap, request->stream, exponent, &lane);
     if (status != MT_OK)
         return status;
-    id = take_free(heap, lane, exponent);
-    if (id == MT_NO_BLOCK) {
-        status = add_chunk(heap, exponent, request->stream);
+    share->size_bytes = (uint64_t)1 << exponent;
+    share->block = take_free(heap, share->lane, exponent);
+    if (share->block == MT_NO_BLOCK) {
+        status = add_chunk(heap, exponent, stream);
         if (status != MT_OK)
             return status;
-        id = mt_heap_take_first(heap, lane, 0);
+        share->block = mt_heap_take_first(heap, share->lane, 0);
     }
-    MT_ASSERT(id != MT_NO_BLOCK);
-    MT_ASSERT(heap->store.blocks[id].size_bytes == (uint64_t)1 << exponent);
-    heap->store.blocks[id].reservation = lane;
-    return mt_heap_hand_out(heap, id, (uint64_t)1 << exponent, request->size_bytes, out);
+    MT_ASSERT(share->block != MT_NO_BLOCK);
+    MT_ASSERT(heap->store.blocks[share->block].size_bytes == share->size_bytes);
+    return MT_OK;
 }
 
-static enum mt_status alloc_upstream(struct mt_heap *heap, const struct mt_policy_request *request,
-                                     struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
-    uint64_t size = mt_round_up(request->size_bytes, ALIGNMENT);
-    uint32_t id;
-    enum mt_status status =
-        mt_heap_grow(heap, size, request->stream, MT_NO_BLOCK /* no lane */, &id);
-
-    return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
-}
-
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
-{
-    struct mt_heap *heap = &policy->heap;
     uint64_t exponent = policy->min_exponent;
-    enum mt_status status;
+    enum mt_status status = start(policy);
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
     while (exponent <= policy->max_exponent && (uint64_t)1 << exponent < request->size_bytes)
         exponent++;
-    status = start(policy);
-    if (status == MT_OK)
-        status = exponent <= policy->max_exponent ? alloc_in_bin(heap, exponent, request, out)
-                                                  : alloc_upstream(heap, request, out);
-    return status == MT_ERR_DEVICE_OOM ? mt_heap_oom(heap) : status;
+    if (status != MT_OK)
+        return status;
+    if (exponent <= policy->max_exponent)
+        return find_in_bin(&policy->heap, exponent, request->stream, share);
+    share->size_bytes = mt_round_up(request->size_bytes, ALIGNMENT);
+    return mt_heap_grow(&policy->heap, share->size_bytes, request->stream,
+                        MT_NO_BLOCK /* no lane */, &share->block);
 }
 
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
@@ -169,17 +134,24 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     return mt_heap_put(heap, handle);
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .options = options,
+    .option_count = MT_ARRAY_LEN(options),
+    .key = oldest_first,
+    .may_touch = true,
+    .own_addresses = true,
+    .init = init,
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_rmm_binning = {
     .name = "rmm-binning",
     .summary = "RMM's binning_memory_resource over cudaMalloc",
     .doubt = "what its own tests expect holds, but no run of RMM was compared; it visits other "
              "streams' lists in the order of event handles, here in the order of first use",
-    .create = create,
-    .destroy = mt_heap_op_destroy,
-    .alloc = alloc,
-    .free_requested = mt_heap_op_free_requested,
+    .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_keep_cache,
-    .counters = mt_heap_op_counters,
-    .is_sound = mt_heap_op_is_sound,
+    MT_HEAP_OPS,
 };

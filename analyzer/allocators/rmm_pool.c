@@ -7,8 +7,6 @@
 #include "check.h"
 #include "util.h"
 
-#include <stdlib.h>
-
 enum { ALIGNMENT = 256 };
 
 struct mt_policy {
@@ -17,41 +15,24 @@ struct mt_policy {
     bool started;
 };
 
-enum { INITIAL, MAXIMUM, OPTIONS };
+enum { INITIAL, MAXIMUM };
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
+#define NOTHING_SAID UINT64_MAX
+
+static const struct mt_policy_option options[] = {
+    {"initial_pool_size", MT_POLICY_BYTES, NOTHING_SAID, 0, MT_HEAP_MAX_SEGMENT, NULL},
+    {"maximum_pool_size", MT_POLICY_BYTES, 0, 0, MT_HEAP_MAX_SEGMENT, NULL}};
+
+static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
 {
-    static const uint64_t nothing_said = UINT64_MAX;
-    uint64_t memory = device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
-    uint64_t values[OPTIONS] = {nothing_said, 0};
-    const uint64_t defaults[OPTIONS] = {nothing_said, 0};
-    const struct mt_policy_option options[OPTIONS] = {
-        {"initial_pool_size", MT_POLICY_BYTES, &values[INITIAL], 0, MT_HEAP_MAX_SEGMENT, NULL},
-        {"maximum_pool_size", MT_POLICY_BYTES, &values[MAXIMUM], 0, MT_HEAP_MAX_SEGMENT, NULL}};
-    enum mt_status status = mt_policy_options_parse(text, options, OPTIONS, error);
-
-    (void)header;
-    (void)symbols;
-    if (status != MT_OK)
-        return status;
-    if (values[INITIAL] == nothing_said) /* as RMM for Python: half of the device */
-        values[INITIAL] = mt_min_u64(memory / 2, MT_HEAP_MAX_SEGMENT);
-    values[INITIAL] = mt_round_down(values[INITIAL], ALIGNMENT);
-    values[MAXIMUM] = mt_round_down(values[MAXIMUM], ALIGNMENT);
-    if (values[MAXIMUM] && values[INITIAL] > values[MAXIMUM])
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                       "initial_pool_size is more than maximum_pool_size");
-    mt_policy_options_spell("rmm-pool", options, defaults, OPTIONS, spelling, spelling_size);
-    *policy = calloc(1, sizeof **policy);
-    if (!*policy)
-        return MT_ERR_MEMORY;
-    mt_heap_init(&(*policy)->heap, device, 0);
-    (*policy)->initial_bytes = values[INITIAL];
-    (*policy)->maximum_bytes = values[MAXIMUM];
-    return MT_OK;
+    if (values[INITIAL] == NOTHING_SAID) /* as RMM for Python: half of the device */
+        values[INITIAL] = mt_min_u64(mt_device_memory(self->heap.device) / 2, MT_HEAP_MAX_SEGMENT);
+    self->initial_bytes = values[INITIAL] = mt_round_down(values[INITIAL], ALIGNMENT);
+    self->maximum_bytes = values[MAXIMUM] = mt_round_down(values[MAXIMUM], ALIGNMENT);
+    if (!values[MAXIMUM] || values[INITIAL] <= values[MAXIMUM])
+        return MT_OK;
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                   "initial_pool_size is more than maximum_pool_size");
 }
 
 /* The constructor's block lies in the list of the default stream. */
@@ -170,8 +151,8 @@ static enum mt_status expand(struct mt_policy *self, uint64_t size, uint32_t str
     return status;
 }
 
-static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t stream, uint32_t lane,
-                           uint32_t *block)
+static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t stream,
+                               uint32_t lane, uint32_t *block)
 {
     enum mt_status status = MT_OK;
 
@@ -189,42 +170,34 @@ static enum mt_status find(struct mt_policy *self, uint64_t size, uint32_t strea
     return status;
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
-    struct mt_heap *heap = &policy->heap;
-    uint32_t lane, id;
-    enum mt_status status;
-    uint64_t size;
+    enum mt_status status = start(policy);
 
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    status = start(policy);
-    if (status == MT_OK)
-        status = mt_heap_lane(heap, request->stream, &lane);
-    if (status == MT_OK)
-        status = find(policy, size, request->stream, lane, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
-    if (status == MT_OK)
-        status = mt_heap_hand_out(heap, id, size, request->size_bytes, out);
+    share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     if (status == MT_OK) /* freed on this stream, wherever it came from */
-        heap->store.blocks[id].reservation = lane;
+        status = mt_heap_lane(&policy->heap, request->stream, &share->lane);
+    if (status == MT_OK)
+        status = find_for(policy, share->size_bytes, request->stream, share->lane, &share->block);
     return status;
 }
+
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .options = options,
+    .option_count = MT_ARRAY_LEN(options),
+    .init = init,
+    .find = find,
+};
 
 const struct mt_policy_ops mt_policy_rmm_pool = {
     .name = "rmm-pool",
     .summary = "RMM's pool_memory_resource: best fit a stream, doubles",
     .doubt = "what its own tests expect holds, but no run of RMM was compared; it visits other "
              "streams' lists in the order of event handles, here in the order of first use",
-    .create = create,
-    .destroy = mt_heap_op_destroy,
-    .alloc = alloc,
-    .free_requested = mt_heap_op_free_requested,
+    .heap = &rules,
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_keep_cache,
-    .counters = mt_heap_op_counters,
-    .is_sound = mt_heap_op_is_sound,
+    MT_HEAP_OPS,
 };

@@ -21,24 +21,6 @@ static struct mt_heap_key newest_first(const struct mt_block *block)
     return key;
 }
 
-static enum mt_status create(const char *text, const struct mt_trace_header *header,
-                             const struct mt_symbols *symbols, struct mt_device_model *device,
-                             struct mt_policy **policy, char *spelling, size_t spelling_size,
-                             struct mt_error *error)
-{
-    enum mt_status status =
-        mt_heap_create_plain("segregated", text, device, policy, spelling, spelling_size, error);
-
-    (void)header;
-    (void)symbols;
-    if (status != MT_OK)
-        return status;
-    (*policy)->heap.key = newest_first;
-    (*policy)->heap.may_touch = true;
-    (*policy)->heap.own_addresses = true;
-    return MT_OK;
-}
-
 /* (2^k, 2^(k+1)] in four steps, none shorter than the alignment. */
 static uint64_t class_of(uint64_t size_bytes)
 {
@@ -75,7 +57,8 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
     return status == MT_OK ? mt_heap_put(heap, id) : status;
 }
 
-static enum mt_status find(struct mt_heap *heap, uint64_t size, uint32_t stream, uint32_t *block)
+static enum mt_status find_object(struct mt_heap *heap, uint64_t size, uint32_t stream,
+                                  uint32_t *block)
 {
     enum mt_status status;
     uint32_t lane;
@@ -94,23 +77,12 @@ static enum mt_status find(struct mt_heap *heap, uint64_t size, uint32_t stream,
     return status;
 }
 
-static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
-                            struct mt_policy_block *out)
+static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
+                           struct mt_heap_share *share)
 {
-    struct mt_heap *heap = &policy->heap;
-    enum mt_status status;
-    uint64_t size;
-    uint32_t id;
-
-    if (request->size_bytes > MT_HEAP_MAX_REQUEST)
-        return mt_heap_oom(heap);
-    size = request->size_bytes > MAX_CLASS ? mt_round_up(request->size_bytes, SLAB)
-                                           : class_of(request->size_bytes);
-    status = find(heap, size, request->stream, &id);
-    if (status == MT_ERR_DEVICE_OOM)
-        return mt_heap_oom(heap);
-    MT_ASSERT(status != MT_OK || heap->store.blocks[id].size_bytes == size);
-    return status == MT_OK ? mt_heap_hand_out(heap, id, size, request->size_bytes, out) : status;
+    share->size_bytes = request->size_bytes > MAX_CLASS ? mt_round_up(request->size_bytes, SLAB)
+                                                        : class_of(request->size_bytes);
+    return find_object(&policy->heap, share->size_bytes, request->stream, &share->block);
 }
 
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
@@ -123,15 +95,19 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     return mt_heap_put(heap, handle);
 }
 
+static const struct mt_heap_rules rules = {
+    .size_bytes = sizeof(struct mt_policy),
+    .key = newest_first,
+    .may_touch = true,
+    .own_addresses = true,
+    .find = find,
+};
+
 const struct mt_policy_ops mt_policy_segregated = {
     .name = "segregated",
     .summary = "slabs of size classes, four a doubling",
-    .create = create,
-    .destroy = mt_heap_op_destroy,
-    .alloc = alloc,
-    .free_requested = mt_heap_op_free_requested,
+    .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_drop_idle,
-    .counters = mt_heap_op_counters,
-    .is_sound = mt_heap_op_is_sound,
+    MT_HEAP_OPS,
 };

@@ -55,9 +55,10 @@ static enum mt_status make_policy(struct mt_one_replay *replay, struct mt_lane *
 {
     const struct mt_policy_ops *ops = replay->policy.ops;
     struct mt_replay_result *result = lane->result;
-    enum mt_status status = ops->create(
-        replay->policy.options, &replay->source->header, &replay->source->symbols, &lane->device,
-        &lane->policy, replay->summary->policy, sizeof replay->summary->policy, error);
+    const struct mt_policy_setup setup = {replay->policy.options,   &replay->source->header,
+                                          &replay->source->symbols, &lane->device,
+                                          replay->summary->policy,  sizeof replay->summary->policy};
+    enum mt_status status = mt_policy_create(ops, &setup, &lane->policy, error);
 
     if (!status && !result->policy_doubt && ops->own_doubt)
         result->policy_doubt = ops->own_doubt(lane->policy);

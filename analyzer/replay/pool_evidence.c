@@ -225,9 +225,11 @@ static enum mt_status open_lane(struct mt_pool_walk *walk, uint16_t device, stru
     self->lane.ops = &mt_policy_recorded;
     self->lane.completes_at_request = !walk->source->header.has_free_completed;
     mt_device_init(&self->lane.device, 0, 0, true);
-    return mt_policy_recorded.create(NULL, &walk->source->header, &walk->source->symbols,
-                                     &self->lane.device, &self->lane.policy, spelling,
-                                     sizeof spelling, error);
+    return mt_policy_create(&mt_policy_recorded,
+                            &(struct mt_policy_setup){NULL, &walk->source->header,
+                                                      &walk->source->symbols, &self->lane.device,
+                                                      spelling, sizeof spelling},
+                            &self->lane.policy, error);
 }
 
 static void close_lane(struct mt_pool_lane *self)

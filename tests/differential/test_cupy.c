@@ -129,7 +129,7 @@ static void every_row_is_equal_but_for_ties(void **unused)
 
     (void)unused;
     mt_device_init(&device, 0, 0, true);
-    mt_heap_init(&heap, &device, 0);
+    mt_heap_init(&heap, &device);
     assert_int_equal(mt_heap_lane(&heap, 0, &lane), MT_OK);
     for (i = 0; i < ROWS; i++) {
         if (rows[i].is_free) {
@@ -174,9 +174,11 @@ static void ties_cost_little(void **unused)
 
     (void)unused;
     mt_device_init(&device, 0, 0, false);
-    assert_int_equal(
-        mt_policy_cupy.create(NULL, NULL, NULL, &device, &policy, spelling, sizeof spelling, NULL),
-        MT_OK);
+    assert_int_equal(mt_policy_create(&mt_policy_cupy,
+                                      &(struct mt_policy_setup){NULL, NULL, NULL, &device, spelling,
+                                                                sizeof spelling},
+                                      &policy, NULL),
+                     MT_OK);
     counters = mt_policy_cupy.counters(policy);
     for (i = 0; i < ROWS; i++) {
         uint64_t total, error;

@@ -15,7 +15,9 @@ static bool create(const struct mt_policy_ops *ops, const char *options,
     enum mt_status status;
 
     mt_device_init(&device, 0, 0, false);
-    status = ops->create(options, &header, symbols, &device, &policy, spelling, SPELLING, &error);
+    status = mt_policy_create(
+        ops, &(struct mt_policy_setup){options, &header, symbols, &device, spelling, SPELLING},
+        &policy, &error);
     if (status == MT_OK)
         ops->destroy(policy);
     else

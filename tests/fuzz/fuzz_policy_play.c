@@ -126,8 +126,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(mt_symbols_stream(&symbols, i << 12, &id) == MT_OK &&
                    mt_symbols_pool(&symbols, 0, i, &id) == MT_OK);
     mt_device_init(&play.device, limit, 80 * MT_GIB, false);
-    FUZZ_CHECK(ops->create(options, &header, &symbols, &play.device, &play.policy, spelling,
-                           sizeof spelling, NULL) == MT_OK);
+    FUZZ_CHECK(mt_policy_create(ops,
+                                &(struct mt_policy_setup){options, &header, &symbols, &play.device,
+                                                          spelling, sizeof spelling},
+                                &play.policy, NULL) == MT_OK);
     play.observer = (struct policy_observer){.ops = ops,
                                              .policy = play.policy,
                                              .device = &play.device,

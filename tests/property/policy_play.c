@@ -431,8 +431,10 @@ bool play_trace(const struct oracle_rules *rules, uint64_t seed, bool tell, stru
     TELL("%s:%s, limit %llu, memory %llu\n", rules->policy, play.result->options,
          (unsigned long long)play.device.limit_bytes,
          (unsigned long long)play.device.total_memory_bytes);
-    if (ops->create(play.result->options, &header, &play.symbols, &play.device, &play.policy,
-                    spelling, sizeof spelling, &error) != MT_OK)
+    if (mt_policy_create(ops,
+                         &(struct mt_policy_setup){play.result->options, &header, &play.symbols,
+                                                   &play.device, spelling, sizeof spelling},
+                         &play.policy, &error) != MT_OK)
         trouble("options refused: %s", error.text);
     else {
         play.observer.policy = play.policy;

@@ -162,9 +162,12 @@ static void play(const char *options, uint16_t pool_count)
     program.pool_count = pool_count;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
     mt_device_init(&program.device, 0, 0, false);
-    assert_int_equal(mt_policy_pytorch.create(options, NULL, &symbols, &program.device,
-                                              &program.policy, spelling, sizeof spelling, NULL),
-                     MT_OK);
+    assert_int_equal(
+        mt_policy_create(&mt_policy_pytorch,
+                         &(struct mt_policy_setup){options, NULL, &symbols, &program.device,
+                                                   spelling, sizeof spelling},
+                         &program.policy, NULL),
+        MT_OK);
     for (i = 0; i < STEPS; i++) {
         step();
         if (i == STEPS / 3)

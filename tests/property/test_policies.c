@@ -148,8 +148,10 @@ static void run_policy(const struct mt_policy_ops *ops, const char *options, uin
     for (i = 1; i < POOLS; i++)
         assert_int_equal(mt_symbols_pool(&symbols, 0, i, &id), MT_OK);
     mt_device_init(&program.device, limit_bytes, 80 * MT_GIB, false);
-    if (ops->create(options, &header, &symbols, &program.device, &program.policy, spelling,
-                    sizeof spelling, &error) != MT_OK)
+    if (mt_policy_create(ops,
+                         &(struct mt_policy_setup){options, &header, &symbols, &program.device,
+                                                   spelling, sizeof spelling},
+                         &program.policy, &error) != MT_OK)
         fail_msg("%s:%s: %s", ops->name, options, error.text);
     program.observer.policy = program.policy;
     run(&program);

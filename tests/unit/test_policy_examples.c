@@ -453,9 +453,12 @@ static void wrong_options_are_refused(void **unused)
         struct mt_policy *policy = NULL;
         struct mt_error error = {0};
         char spelling[160];
-        assert_int_equal(ops->create(wrong[i][1], &header, NULL, &device, &policy, spelling,
-                                     sizeof spelling, &error),
-                         MT_ERR_USAGE);
+        assert_int_equal(
+            mt_policy_create(ops,
+                             &(struct mt_policy_setup){wrong[i][1], &header, NULL, &device,
+                                                       spelling, sizeof spelling},
+                             &policy, &error),
+            MT_ERR_USAGE);
         assert_true(error.text[0] != '\0');
     }
     mt_device_release(&device);

@@ -105,10 +105,13 @@ static void rmm_pool_maximum_below_initial(void **unused)
 
     (void)unused;
     policy_bench_open(&bench, "rmm-pool", "initial_pool_size=0", 0);
-    assert_int_equal(bench.ops->create("initial_pool_size=1024,maximum_pool_size=256", &header,
-                                       &bench.symbols, &bench.device, &policy, bench.spelling,
-                                       sizeof bench.spelling, &error),
-                     MT_ERR_USAGE);
+    assert_int_equal(
+        mt_policy_create(bench.ops,
+                         &(struct mt_policy_setup){"initial_pool_size=1024,maximum_pool_size=256",
+                                                   &header, &bench.symbols, &bench.device,
+                                                   bench.spelling, sizeof bench.spelling},
+                         &policy, &error),
+        MT_ERR_USAGE);
     policy_bench_close(&bench);
 }
 
