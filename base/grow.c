@@ -33,3 +33,16 @@ enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry
     *capacity = wanted;
     return MT_OK;
 }
+
+enum mt_status mt_grow_zeroed(void *array, size_t *capacity, size_t count, size_t entry_bytes)
+{
+    size_t old = *capacity;
+    enum mt_status status = mt_grow(array, capacity, count, entry_bytes);
+    char *memory;
+
+    if (status == MT_OK && *capacity > old) {
+        memcpy(&memory, array, sizeof memory);
+        memset(memory + old * entry_bytes, 0, (*capacity - old) * entry_bytes);
+    }
+    return status;
+}

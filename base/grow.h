@@ -14,4 +14,8 @@
  */
 enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes) MT_MUST_USE;
 
+/* The same for an array that is in use up to its capacity: what is new is zero. */
+enum mt_status mt_grow_zeroed(void *array, size_t *capacity, size_t count,
+                              size_t entry_bytes) MT_MUST_USE;
+
 #endif

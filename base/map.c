@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "grow.h"
 #include "memory_failure.h"
 
 enum { SMALL_SLOTS = 1 << 14 };
@@ -160,22 +161,13 @@ static enum mt_status grow_slots(struct mt_strings *strings)
 
 static enum mt_status grow_texts(struct mt_strings *strings)
 {
-    uint32_t capacity = strings->capacity ? strings->capacity * 2 : 128;
-    const char **texts;
-    uint32_t *lengths;
+    size_t lengths_capacity = strings->capacity;
+    enum mt_status status = mt_grow(&strings->lengths, &lengths_capacity, strings->count + 1u,
+                                    sizeof *strings->lengths);
 
-    if (capacity < strings->capacity)
-        return MT_ERR_MEMORY;
-    texts = realloc(strings->texts, capacity * sizeof *texts);
-    if (!texts)
-        return no_memory();
-    strings->texts = texts;
-    lengths = realloc(strings->lengths, capacity * sizeof *lengths);
-    if (!lengths)
-        return no_memory();
-    strings->lengths = lengths;
-    strings->capacity = capacity;
-    return MT_OK;
+    return status == MT_OK ? mt_grow(&strings->texts, &strings->capacity, strings->count + 1u,
+                                     sizeof *strings->texts)
+                           : status;
 }
 
 /* The slot that holds the text, or the empty one where it would be. */
@@ -214,7 +206,7 @@ enum mt_status mt_strings_intern(struct mt_strings *strings, const char *text, s
         *id = strings->slots[i] - 1;
         return MT_OK;
     }
-    if (strings->count == strings->capacity && grow_texts(strings) != MT_OK)
+    if (grow_texts(strings) != MT_OK)
         return MT_ERR_MEMORY;
     strings->texts[strings->count] = mt_arena_text(&strings->arena, text, length);
     if (!strings->texts[strings->count])

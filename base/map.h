@@ -59,7 +59,8 @@ struct mt_strings {
     struct mt_arena arena;
     const char **texts; /* NUL-terminated; may hold inner NULs, see lengths */
     uint32_t *lengths;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     uint32_t *slots; /* hash table of ids + 1 */
     size_t mask;
 };

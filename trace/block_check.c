@@ -25,7 +25,7 @@ static bool all_defined(struct mt_ids *ids, const struct mt_symbols *symbols)
             return false;
         for (id = 0; id < counts[table]; id++)
             map->ids[id] = id;
-        map->count = map->capacity = counts[table];
+        map->capacity = map->count = counts[table];
     }
     return true;
 }

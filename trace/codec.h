@@ -110,7 +110,8 @@ bool mt_definitions_write(const struct mt_symbols *symbols, struct mt_definition
  * definitions were lost or the file is not by our writer. */
 struct mt_id_map {
     uint32_t *ids; /* MT_NO_ID = definition lost */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 };
 
 struct mt_ids {

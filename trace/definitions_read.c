@@ -3,6 +3,7 @@
  * file of that size can honestly hold. */
 #include "check.h"
 #include "codec.h"
+#include "grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,22 +89,11 @@ static enum mt_status resolve_optional(struct mt_ids *ids, struct mt_symbols *sy
 
 static enum mt_status grow_map(struct mt_id_map *map, uint32_t count)
 {
-    uint32_t capacity = map->capacity ? map->capacity : 64;
-    uint32_t *grown;
+    enum mt_status status = mt_grow(&map->ids, &map->capacity, count, sizeof *map->ids);
 
-    if (count > map->capacity) {
-        while (capacity < count)
-            capacity *= 2;
-        grown = realloc(map->ids, capacity * sizeof *grown);
-        if (!grown)
-            return MT_ERR_MEMORY;
-        map->ids = grown;
-        map->capacity = capacity;
-    }
-    MT_ASSERT(count <= map->capacity);
-    while (map->count < count)
+    while (status == MT_OK && map->count < count)
         map->ids[map->count++] = MT_NO_ID;
-    return MT_OK;
+    return status;
 }
 
 static enum mt_status define_string(struct mt_ids *ids, struct mt_symbols *symbols,

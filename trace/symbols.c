@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "grow.h"
 
 enum { FRAMES, STACKS, STREAMS, POOLS, DEVICES, HEAPS, THREADS };
 enum { MAX_DEVICES = 1024, MAX_SMALL_IDS = UINT16_MAX };
@@ -12,22 +13,9 @@ enum { MAX_DEVICES = 1024, MAX_SMALL_IDS = UINT16_MAX };
 static enum mt_status make_room(struct mt_symbols *symbols, int table, void *array, uint32_t count,
                                 size_t entry_bytes)
 {
-    uint32_t capacity = symbols->capacity[table];
-    void *grown, *old;
-
-    if (count < capacity)
-        return MT_OK;
-    capacity = capacity ? capacity * 2 : 16;
-    if (capacity <= count || capacity > MT_NO_ID / 2)
+    if (count >= MT_NO_ID / 2)
         return MT_ERR_MEMORY;
-    memcpy(&old, array, sizeof old);
-    grown = realloc(old, (size_t)capacity * entry_bytes);
-    if (!grown)
-        return MT_ERR_MEMORY;
-    memcpy(array, &grown, sizeof grown);
-    symbols->capacity[table] = capacity;
-    MT_ASSERT(count < capacity);
-    return MT_OK;
+    return mt_grow(array, &symbols->capacity[table], count + 1u, entry_bytes);
 }
 
 enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, size_t length,

@@ -66,7 +66,7 @@ struct mt_symbols {
     uint32_t device_count, heap_count, thread_count;
     uint64_t frames_cut; /* left out of stacks deeper than MT_STACK_DEPTH_MAX */
     /* PRIVATE: capacities and lookup tables */
-    uint32_t capacity[7];
+    size_t capacity[7];
     struct mt_map frame_ids, stack_ids, stream_ids;
 };
 

@@ -3,6 +3,7 @@
  * the nodes are laid out in the order in which a picture draws them. */
 #include "icicle.h"
 
+#include "grow.h"
 #include "map.h"
 #include "phase.h"
 #include "phase_names.h"
@@ -80,7 +81,8 @@ struct tree {
     uint64_t first_event;
     enum mt_weigh weigh;
     struct mt_node *nodes;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     struct mt_map children;     /* hash of (parent, identity) -> node */
     struct mt_site_table sites; /* empty until something is tied */
 };
@@ -124,20 +126,13 @@ static uint64_t hash_node(const struct mt_node *node)
 
 static enum mt_status add_node(struct tree *tree, const struct mt_node *node)
 {
-    if (tree->count == tree->capacity) {
-        uint32_t capacity = tree->capacity ? tree->capacity * 2 : 256;
-        struct mt_node *bigger;
+    enum mt_status status = MT_ERR_MEMORY;
 
-        if (capacity > UINT32_MAX / 4)
-            return MT_ERR_MEMORY;
-        bigger = realloc(tree->nodes, capacity * sizeof *bigger);
-        if (!bigger)
-            return MT_ERR_MEMORY;
-        tree->nodes = bigger;
-        tree->capacity = capacity;
-    }
-    tree->nodes[tree->count++] = *node;
-    return MT_OK;
+    if (tree->count < UINT32_MAX / 4)
+        status = mt_grow(&tree->nodes, &tree->capacity, tree->count + 1u, sizeof *tree->nodes);
+    if (status == MT_OK)
+        tree->nodes[tree->count++] = *node;
+    return status;
 }
 
 /* The child of like->parent that is like this, made if there is none. */

@@ -1,6 +1,7 @@
 /* Open ranges are a linked list per thread, innermost first, in one pool;
  * threads that are in a range are a list by last activity. */
 #include "phases.h"
+#include "grow.h"
 #include "symbols.h"
 
 #include <stdlib.h>
@@ -36,25 +37,6 @@ void mt_phases_release(struct mt_phases *phases)
     memset(phases, 0, sizeof *phases);
 }
 
-/* Room for one more in an array of *capacity; doubles. */
-static bool grow(void *array, size_t element_bytes, uint32_t count, uint32_t *capacity)
-{
-    void **slot = array;
-    uint32_t wanted = *capacity ? *capacity * 2 : 64;
-    void *bigger;
-
-    if (count < *capacity)
-        return true;
-    if (*capacity > UINT32_MAX / 2)
-        return false;
-    bigger = realloc(*slot, (size_t)wanted * element_bytes);
-    if (!bigger)
-        return false;
-    *slot = bigger;
-    *capacity = wanted;
-    return true;
-}
-
 /* ---- names -------------------------------------------------------------- */
 
 static const struct mt_phase_name *name_facts(struct mt_phases *phases, uint32_t name)
@@ -65,7 +47,8 @@ static const struct mt_phase_name *name_facts(struct mt_phases *phases, uint32_t
 
     if (id != MT_MAP_NONE)
         return &phases->names[id];
-    if (!grow(&phases->names, sizeof *phases->names, phases->name_count, &phases->name_capacity) ||
+    if (mt_grow(&phases->names, &phases->name_capacity, phases->name_count + 1u,
+                sizeof *phases->names) ||
         mt_map_set(&phases->name_ids, name, phases->name_count))
         return NULL;
     facts = &phases->names[phases->name_count++];
@@ -97,19 +80,13 @@ static const char *make_path(struct mt_phases *phases, int32_t parent, const cha
 
 static struct mt_phase_thread *thread_at(struct mt_phases *phases, uint16_t id)
 {
-    struct mt_phase_thread *bigger;
-    uint32_t count = phases->thread_count;
+    size_t i = phases->thread_count;
 
-    if (id < count)
-        return &phases->threads[id];
-    bigger = realloc(phases->threads, ((size_t)id + 1) * 2 * sizeof *bigger);
-    if (!bigger)
+    if (mt_grow(&phases->threads, &phases->thread_count, id + 1u, sizeof *phases->threads))
         return NULL;
-    phases->threads = bigger;
-    phases->thread_count = ((uint32_t)id + 1) * 2;
-    for (; count < phases->thread_count; count++)
-        bigger[count] = (struct mt_phase_thread){MT_NO_PHASE, 0, 0, 0, -1, -1, false};
-    return &bigger[id];
+    for (; i < phases->thread_count; i++)
+        phases->threads[i] = (struct mt_phase_thread){MT_NO_PHASE, 0, 0, 0, -1, -1, false};
+    return &phases->threads[id];
 }
 
 static void unlist(struct mt_phases *phases, struct mt_phase_thread *thread)
@@ -184,12 +161,13 @@ static enum mt_status record(struct mt_phases *phases, const struct mt_event *ev
                              const struct mt_phase_thread *thread)
 {
     const struct mt_phase_name *name = name_facts(phases, event->name);
-    uint32_t facts_capacity = phases->capacity;
+    size_t facts_capacity = phases->capacity;
     struct mt_phase *phase;
     struct mt_phase_facts *facts;
 
-    if (!name || !grow(&phases->facts, sizeof *phases->facts, phases->count, &facts_capacity) ||
-        !grow(&phases->phases, sizeof *phases->phases, phases->count, &phases->capacity))
+    if (!name ||
+        mt_grow(&phases->facts, &facts_capacity, phases->count + 1u, sizeof *phases->facts) ||
+        mt_grow(&phases->phases, &phases->capacity, phases->count + 1u, sizeof *phases->phases))
         return MT_ERR_MEMORY;
     phase = &phases->phases[phases->count];
     facts = &phases->facts[phases->count];
@@ -222,7 +200,8 @@ static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *inde
         phases->open_free = phases->open[*index].outer;
         return &phases->open[*index];
     }
-    if (!grow(&phases->open, sizeof *phases->open, phases->open_count, &phases->open_capacity))
+    if (mt_grow(&phases->open, &phases->open_capacity, phases->open_count + 1u,
+                sizeof *phases->open))
         return NULL;
     *index = phases->open_count++;
     return &phases->open[*index];

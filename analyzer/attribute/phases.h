@@ -47,16 +47,18 @@ struct mt_phases {
     const struct mt_symbols *symbols;
     struct mt_phase *phases;
     struct mt_phase_facts *facts;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     uint32_t limit; /* of instances */
     uint32_t next;  /* index of the next push; < count in a second reading */
 
     struct mt_phase_thread *threads;
-    uint32_t thread_count;
-    int32_t newest; /* thread last active in a range, -1 = none */
-    int32_t latest; /* its innermost phase: what others inherit */
+    size_t thread_count; /* room, all of it in use */
+    int32_t newest;      /* thread last active in a range, -1 = none */
+    int32_t latest;      /* its innermost phase: what others inherit */
     struct mt_open_range *open;
-    uint32_t open_count, open_capacity, open_free; /* free: index + 1 chain */
+    uint32_t open_count, open_free; /* free: index + 1 chain */
+    size_t open_capacity;
 
     /* Instances ended by the last mt_phases_pop, inner ones first. */
     int32_t ended[MT_PHASES_MAX_DEPTH];
@@ -71,7 +73,8 @@ struct mt_phases {
         uint8_t kind, step_rank;
         bool is_plumbing;
     } * names;
-    uint32_t name_count, name_capacity;
+    uint32_t name_count;
+    size_t name_capacity;
 };
 
 void mt_phases_init(struct mt_phases *phases, struct mt_arena *arena,

@@ -2,6 +2,7 @@
  * node the kinds of everything below it. */
 #include "places.h"
 
+#include "grow.h"
 #include "map.h"
 #include "site.h"
 
@@ -18,21 +19,13 @@ _Static_assert(MT_PHASE_OPTIMIZER < 8, "kinds are bits of a byte");
 
 enum mt_status mt_places_update(struct mt_places *places, const struct mt_symbols *symbols)
 {
-    uint32_t wanted = symbols->stack_count,
-             capacity = wanted < UINT32_MAX / 2 ? wanted * 2 : wanted;
-    uint8_t *bigger;
+    enum mt_status status = mt_grow_zeroed(&places->used, &places->capacity, symbols->stack_count,
+                                           sizeof *places->used);
 
     places->symbols = symbols;
-    if (wanted > places->capacity) {
-        bigger = realloc(places->used, capacity);
-        if (!bigger)
-            return MT_ERR_MEMORY;
-        memset(bigger + places->capacity, 0, capacity - places->capacity);
-        places->used = bigger;
-        places->capacity = capacity;
-    }
-    places->count = wanted;
-    return MT_OK;
+    if (status == MT_OK)
+        places->count = symbols->stack_count;
+    return status;
 }
 
 void mt_places_release(struct mt_places *places)

@@ -12,7 +12,8 @@ struct mt_places {
     const struct mt_symbols *symbols;
     uint32_t *place; /* by stack: its innermost place, MT_NO_ID = none */
     uint8_t *used;   /* by stack: bits of kinds that happened right there */
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
 
     /* PRIVATE: the tree of Python's frames alone. Frames of C and C++ stand
      * between them at random where both were recorded. */

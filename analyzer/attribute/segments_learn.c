@@ -32,18 +32,10 @@ enum mt_status mt_segments_name(struct mt_segments *segments, uint32_t name, uin
 
 struct mt_segment_thread *mt_segments_thread(struct mt_segments *segments, uint16_t id)
 {
-    uint32_t wanted = ((uint32_t)id + 1) * 2;
-    struct mt_segment_thread *bigger;
+    enum mt_status status = mt_grow_zeroed(&segments->threads, &segments->thread_count, id + 1u,
+                                           sizeof *segments->threads);
 
-    if (id < segments->thread_count)
-        return &segments->threads[id];
-    bigger = realloc(segments->threads, wanted * sizeof *bigger);
-    if (!bigger)
-        return NULL;
-    memset(bigger + segments->thread_count, 0, (wanted - segments->thread_count) * sizeof *bigger);
-    segments->threads = bigger;
-    segments->thread_count = wanted;
-    return &bigger[id];
+    return status == MT_OK ? &segments->threads[id] : NULL;
 }
 
 /* ---- first reading ------------------------------------------------------------- */

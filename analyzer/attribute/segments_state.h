@@ -36,7 +36,7 @@ struct mt_segments {
     struct mt_stack_kinds stacks;
     struct mt_places places;
     struct mt_segment_thread *threads;
-    uint32_t thread_count;
+    size_t thread_count; /* room, all of it in use */
 
     /* what learning found */
     bool has_framework;

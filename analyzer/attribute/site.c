@@ -3,6 +3,7 @@
 #include "site.h"
 
 #include "cxx_name.h"
+#include "grow.h"
 #include "util.h"
 
 #include <ctype.h>
@@ -391,34 +392,16 @@ const char *mt_site_label(struct mt_arena *arena, const struct mt_symbols *symbo
 
 /* ---- the table ------------------------------------------------------- */
 
-static bool grow(void *array, size_t element_bytes, uint32_t wanted)
-{
-    void **slot = array;
-    void *bigger = realloc(*slot, (size_t)wanted * element_bytes);
-
-    if (bigger)
-        *slot = bigger;
-    return bigger;
-}
-
 static enum mt_status make_room(struct mt_site_table *table, const struct mt_symbols *symbols)
 {
-    uint32_t frames = symbols->frame_count, stacks = symbols->stack_count;
+    size_t fallback_capacity = table->stack_capacity;
 
-    if (frames > table->frame_capacity) {
-        frames = frames < UINT32_MAX / 2 ? frames * 2 : frames;
-        if (!grow(&table->frames, sizeof *table->frames, frames))
-            return MT_ERR_MEMORY;
-        table->frame_capacity = frames;
-    }
-    if (stacks > table->stack_capacity) {
-        stacks = stacks < UINT32_MAX / 2 ? stacks * 2 : stacks;
-        if (!grow(&table->user, sizeof *table->user, stacks) ||
-            !grow(&table->fallback, sizeof *table->fallback, stacks))
-            return MT_ERR_MEMORY;
-        table->stack_capacity = stacks;
-    }
-    return MT_OK;
+    if (mt_grow(&table->frames, &table->frame_capacity, symbols->frame_count,
+                sizeof *table->frames) ||
+        mt_grow(&table->fallback, &fallback_capacity, symbols->stack_count,
+                sizeof *table->fallback))
+        return MT_ERR_MEMORY;
+    return mt_grow(&table->user, &table->stack_capacity, symbols->stack_count, sizeof *table->user);
 }
 
 static uint8_t judged_at(const struct mt_site_table *table, uint32_t frame)

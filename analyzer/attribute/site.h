@@ -62,7 +62,7 @@ struct mt_site_table {
     uint32_t *user;     /* by stack: innermost user frame, or MT_NO_ID */
     uint32_t *fallback; /* by stack: what stands in for one */
     uint32_t frame_count, stack_count;
-    uint32_t frame_capacity, stack_capacity;
+    size_t frame_capacity, stack_capacity;
 };
 
 /* Takes in the frames and stacks that are new in `symbols`. O(new ones). */

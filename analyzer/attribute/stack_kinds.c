@@ -4,6 +4,7 @@
  * is handed a closure runs the other parts itself: those stay what they are. */
 #include "stack_kinds.h"
 
+#include "grow.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -71,25 +72,10 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
     return (uint8_t)(own | (outer & MT_STACK_KV_CACHE));
 }
 
-static bool make_room(uint8_t **bytes, uint32_t *capacity, uint32_t count)
-{
-    uint32_t wanted = count < UINT32_MAX / 2 ? count * 2 : count;
-    uint8_t *bigger;
-
-    if (count <= *capacity)
-        return true;
-    bigger = realloc(*bytes, wanted);
-    if (!bigger)
-        return false;
-    *bytes = bigger;
-    *capacity = wanted;
-    return true;
-}
-
 enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols)
 {
-    if (!make_room(&kinds->frames, &kinds->frame_capacity, symbols->frame_count) ||
-        !make_room(&kinds->stacks, &kinds->stack_capacity, symbols->stack_count))
+    if (mt_grow(&kinds->frames, &kinds->frame_capacity, symbols->frame_count, 1) ||
+        mt_grow(&kinds->stacks, &kinds->stack_capacity, symbols->stack_count, 1))
         return MT_ERR_MEMORY;
     for (; kinds->frame_count < symbols->frame_count; kinds->frame_count++)
         kinds->frames[kinds->frame_count] =

@@ -17,7 +17,8 @@
 /* Zeroed memory is ready. */
 struct mt_stack_kinds {
     uint8_t *frames, *stacks;
-    uint32_t frame_count, stack_count, frame_capacity, stack_capacity;
+    uint32_t frame_count, stack_count;
+    size_t frame_capacity, stack_capacity;
 };
 
 /* Judges what is new in the symbols. */

@@ -1,5 +1,6 @@
 #include "ties.h"
 
+#include "grow.h"
 #include "site.h"
 
 #include <stdlib.h>
@@ -7,26 +8,6 @@
 
 /* How many parameters of one size are looked at for one without a gradient. */
 #define MAX_TRIED 256
-
-static bool make_room(struct mt_ties *ties, uint32_t block)
-{
-    uint32_t capacity = ties->capacity ? ties->capacity : 512;
-    struct mt_tie_block *bigger;
-
-    if (block < ties->capacity)
-        return true;
-    while (capacity <= block && capacity <= UINT32_MAX / 2)
-        capacity *= 2;
-    if (capacity <= block)
-        return false;
-    bigger = realloc(ties->blocks, capacity * sizeof *bigger);
-    if (!bigger)
-        return false;
-    memset(bigger + ties->capacity, 0, (capacity - ties->capacity) * sizeof *bigger);
-    ties->blocks = bigger;
-    ties->capacity = capacity;
-    return true;
-}
 
 static uint64_t key_of(const struct mt_tie_facts *facts, bool is_parameter)
 {
@@ -46,7 +27,7 @@ enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
 
     if (facts->role != MT_ROLE_PARAMETERS && !is_kept_for_backward(facts->role))
         return MT_OK;
-    if (!make_room(ties, block))
+    if (mt_grow_zeroed(&ties->blocks, &ties->capacity, (size_t)block + 1, sizeof *ties->blocks))
         return MT_ERR_MEMORY;
     older = mt_map_get(&ties->newest, key);
     if (mt_map_set(&ties->newest, key, block))
@@ -105,7 +86,7 @@ enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct m
     *tie = facts->role == MT_ROLE_WORKSPACE ? MT_TIE_LIBRARY : MT_TIE_PHASE;
     if (facts->role == MT_ROLE_WORKSPACE)
         return MT_OK;
-    if (!make_room(ties, block))
+    if (mt_grow_zeroed(&ties->blocks, &ties->capacity, (size_t)block + 1, sizeof *ties->blocks))
         return MT_ERR_MEMORY;
     if (facts->role == MT_ROLE_GRADIENTS || forward == MT_MAP_NONE)
         parameter = find_parameter(ties, facts);

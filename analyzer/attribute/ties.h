@@ -24,7 +24,7 @@ struct mt_ties {
         uint32_t stack;        /* MT_NO_ID: a gradient's, in no list */
         bool known;
     } * blocks;
-    uint32_t capacity;
+    size_t capacity;
 };
 
 /* What is known of a block. */

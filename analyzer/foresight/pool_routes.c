@@ -92,12 +92,10 @@ static enum mt_status set_route(struct mt_pool_routes *routes, uint64_t seq, uin
 {
     if (seq >= routes->count) {
         enum mt_status status =
-            seq < SIZE_MAX ? mt_grow(&routes->of_event, &routes->capacity, (size_t)seq + 1, 1)
+            seq < SIZE_MAX ? mt_grow_zeroed(&routes->of_event, &routes->count, (size_t)seq + 1, 1)
                            : MT_ERR_MEMORY;
         if (status != MT_OK)
             return status;
-        memset(routes->of_event + routes->count, 0, routes->capacity - routes->count);
-        routes->count = routes->capacity;
     }
     routes->of_event[seq] = (uint8_t)(1 + pool);
     return MT_OK;

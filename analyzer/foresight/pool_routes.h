@@ -19,8 +19,8 @@
 #include "source.h"
 
 struct mt_pool_routes {
-    uint8_t *of_event; /* by event number: 1 + pool, 0 = no selector means it */
-    size_t count, capacity;
+    uint8_t *of_event;   /* by event number: 1 + pool, 0 = no selector means it */
+    size_t count;        /* room, all of it in use */
     uint16_t first_pool; /* id of pool 0, beyond those of the trace */
     uint32_t pool_count;
 };

@@ -370,14 +370,12 @@ static enum mt_status plan_step(const struct planner *planner, const struct step
 static enum mt_status set_entry(struct mt_step_plan *plan, uint64_t seq, uint32_t entry)
 {
     if (seq >= plan->count) {
-        enum mt_status status = seq < SIZE_MAX ? mt_grow(&plan->of_event, &plan->capacity,
-                                                         (size_t)seq + 1, sizeof *plan->of_event)
-                                               : MT_ERR_MEMORY;
+        enum mt_status status = seq < SIZE_MAX
+                                    ? mt_grow_zeroed(&plan->of_event, &plan->count, (size_t)seq + 1,
+                                                     sizeof *plan->of_event)
+                                    : MT_ERR_MEMORY;
         if (status != MT_OK)
             return status;
-        memset(plan->of_event + plan->count, 0,
-               (plan->capacity - plan->count) * sizeof *plan->of_event);
-        plan->count = plan->capacity;
     }
     plan->of_event[seq] = 1 + entry;
     return MT_OK;

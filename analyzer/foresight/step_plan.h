@@ -24,7 +24,7 @@
 struct mt_step_plan {
     struct mt_device_plan devices[MT_PLAN_DEVICES]; /* by number */
     uint32_t *of_event; /* by event number: 1 + entry of the device's plan, 0 = not planned */
-    size_t count, capacity;
+    size_t count;       /* room, all of it in use */
 };
 
 /* Reads the source from its start to its end, and rewinds it. MT_ERR_UNSUPPORTED

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "util.h"
 
 enum { BOXED = 0xFE, BIT_COUNT = 48, BATCH_ITEMS = 2000 };
 #define MT_PICKLE_EMPTY_SLOT UINT64_MAX
-#define BITS_MASK            (((uint64_t)1 << BIT_COUNT) - 1)
 
 enum mt_status mt_pickle_damaged(struct mt_pickle *p, const char *what)
 {
@@ -24,26 +24,7 @@ enum mt_status mt_pickle_no_memory(struct mt_pickle *p)
 static enum mt_status grow(struct mt_pickle *p, void *array, size_t *capacity, size_t needed,
                            size_t entry_bytes)
 {
-    size_t wanted = *capacity ? *capacity : 64;
-    uint64_t bytes;
-    void *old, *grown;
-
-    while (wanted < needed) {
-        if (wanted > SIZE_MAX / 2)
-            return mt_pickle_no_memory(p);
-        wanted *= 2;
-    }
-    if (wanted == *capacity)
-        return MT_OK;
-    if (!mt_mul_ok(wanted, entry_bytes, &bytes))
-        return mt_pickle_no_memory(p);
-    memcpy(&old, array, sizeof old);
-    grown = realloc(old, bytes);
-    if (!grown)
-        return mt_pickle_no_memory(p);
-    memcpy(array, &grown, sizeof grown);
-    *capacity = wanted;
-    return MT_OK;
+    return mt_grow(array, capacity, needed, entry_bytes) == MT_OK ? MT_OK : mt_pickle_no_memory(p);
 }
 
 enum mt_status mt_machine_grow_stack(struct mt_pickle *p)

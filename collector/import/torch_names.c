@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "event.h"
+#include "grow.h"
 #include "util.h"
 
 /* String id of a pickled text; other values are the empty string. */
@@ -20,13 +21,10 @@ enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pic
         return MT_OK;
     }
     if (value->bits >= r->string_id_count) {
-        size_t count = mt_max_u64(value->bits + 1, r->string_id_count * 2);
-        uint32_t *ids = realloc(r->string_ids, count * sizeof *ids);
-        if (!ids)
-            return MT_ERR_MEMORY;
-        memset(ids + r->string_id_count, 0, (count - r->string_id_count) * sizeof *ids);
-        r->string_ids = ids;
-        r->string_id_count = count;
+        status = mt_grow_zeroed(&r->string_ids, &r->string_id_count, (size_t)value->bits + 1,
+                                sizeof *r->string_ids);
+        if (status != MT_OK)
+            return status;
     }
     if (!r->string_ids[value->bits]) {
         text = mt_pickle_text(pickle, *value, &length);
