@@ -16,7 +16,7 @@ add_library(mt_plain_flags INTERFACE)
 target_compile_definitions(mt_plain_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
 target_compile_options(mt_plain_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Wconversion -Wstrict-prototypes -Wmissing-prototypes
-  -Wvla -Wwrite-strings -Wpointer-arith -fno-strict-aliasing
+  -Wvla -Wwrite-strings -Wpointer-arith -Wunused-macros -Wstrict-aliasing=2
   $<$<BOOL:${MEMTRACE_WERROR}>:-Werror>)
 target_link_libraries(mt_plain_flags INTERFACE mt_hardening)
 if(MEMTRACE_THREAD_SANITIZE)

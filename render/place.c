@@ -3,9 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Most that a pixel of a leader costs, whatever it crosses. */
-#define LEADER_WEIGHT 12.0
-
 void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_box frame)
 {
     memset(placer, 0, sizeof *placer);
