@@ -5,8 +5,6 @@
 
 #include "util.h"
 
-/* ---- UTF-8 ----------------------------------------------------------------------- */
-
 /* How many bytes follow a lead byte, and the bits that it carries; -1 for bytes that
  * begin nothing. */
 static int utf8_tail(unsigned char lead, uint32_t *bits)
@@ -45,8 +43,6 @@ size_t mt_utf8_read(const char *at, size_t left, uint32_t *code)
     *code = c;
     return (size_t)tail + 1;
 }
-
-/* ---- the rule -------------------------------------------------------------------- */
 
 /* Unicode 15: Cf, Zl, Zp and Default_Ignorable_Code_Point above Latin-1, without
  * U+FE00..U+FE0F; U+FDD0..U+FDEF are noncharacters. In order. */
@@ -104,8 +100,6 @@ static bool begins_command(const struct mt_foreign_text *text)
            (!text->before || is_space(text->before));
 }
 
-/* ---- reading --------------------------------------------------------------------- */
-
 struct mt_foreign_text mt_foreign_text(const char *text, size_t length)
 {
     return (struct mt_foreign_text){text, text + length, 0};
@@ -137,8 +131,6 @@ size_t mt_foreign_skip_plain(struct mt_foreign_text *text)
         text->before = text->at[-1];
     return (size_t)(text->at - begin);
 }
-
-/* ---- writing --------------------------------------------------------------------- */
 
 size_t mt_foreign_escape(const struct mt_foreign_char *character, char escape[MT_FOREIGN_ESCAPE])
 {

@@ -13,8 +13,6 @@
 
 enum { FLUSH_BYTES = 256 * 1024 };
 
-/* ---- folders ---------------------------------------------------------------- */
-
 static bool make_folder(const char *path)
 {
     struct stat facts;
@@ -59,8 +57,6 @@ static enum mt_status make_folder_of(const char *path, struct mt_error *error)
     free(folder);
     return status;
 }
-
-/* ---- writing ------------------------------------------------------------------ */
 
 static void release(struct mt_output *output)
 {
@@ -145,8 +141,6 @@ bool mt_output_restart(struct mt_output *output)
     output->bytes = 0;
     return cut(output->fd) || fail(output);
 }
-
-/* ---- the end -------------------------------------------------------------------- */
 
 /* Everything that can fail while the target is still untouched. */
 static bool complete(struct mt_output *output)

@@ -15,8 +15,6 @@ static enum mt_status refuse(struct mt_error *error, const char *reason)
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", reason);
 }
 
-/* ---- what is written through ------------------------------------------------ */
-
 /* The number of an open descriptor that the path names, or -1. */
 static int descriptor_of(const char *path)
 {
@@ -58,8 +56,6 @@ static enum mt_status open_through(const char *path, int descriptor, int *fd,
                           : mt_io_open(path, O_WRONLY | O_NOCTTY, 0);
     return *fd < 0 ? refuse(error, strerror(errno)) : MT_OK;
 }
-
-/* ---- what must not be replaced ---------------------------------------------- */
 
 static bool is_same_file(const struct stat *a, const struct stat *b)
 {
@@ -123,8 +119,6 @@ static enum mt_status refuse_foreign(const struct mt_output_rules *rules, struct
                    "it exists and is not %s: choose another name, or replace it with --force",
                    rules->kind ? rules->kind : "a result of memtrace");
 }
-
-/* ---- the rules, by what stands at the path ----------------------------------- */
 
 static enum mt_status check_file(const char *path, const struct stat *file,
                                  const struct mt_output_rules *rules, struct mt_error *error)

@@ -62,8 +62,6 @@ static void skip_space(struct cursor *cursor)
     }
 }
 
-/* ---- what was read -------------------------------------------------------------- */
-
 static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
 {
     struct mt_settings *settings = cursor->settings;
@@ -115,8 +113,6 @@ static void leave(struct cursor *cursor, size_t before)
         cursor->path.data[before] = '\0';
     }
 }
-
-/* ---- strings and words ------------------------------------------------------------ */
 
 static int digit_of(char c)
 {
@@ -260,8 +256,6 @@ static enum mt_status read_scalar(struct cursor *cursor)
     return add_entry(cursor, entry);
 }
 
-/* ---- JSON ------------------------------------------------------------------------- */
-
 static enum mt_status read_json(struct cursor *cursor, unsigned depth);
 
 static enum mt_status read_member(struct cursor *cursor, unsigned depth)
@@ -341,8 +335,6 @@ static enum mt_status read_json_document(struct cursor *cursor)
     return status;
 }
 
-/* ---- TOML ------------------------------------------------------------------------- */
-
 /* a.b."c d" is added to the path. */
 static enum mt_status read_key(struct cursor *cursor)
 {
@@ -421,8 +413,6 @@ static enum mt_status read_toml_document(struct cursor *cursor)
         status = accept(cursor, '[') ? read_table(cursor) : read_pair(cursor);
     }
 }
-
-/* ---- the document ------------------------------------------------------------------ */
 
 enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_settings *settings,
                                  struct mt_error *error)

@@ -17,8 +17,6 @@
 
 enum { DIGITS = 16, NAME_BYTES = sizeof PREFIX - 1 + DIGITS + sizeof SUFFIX, MAX_NAMES = 64 };
 
-/* ---- names -------------------------------------------------------------------- */
-
 bool mt_is_temporary_name(const char *name)
 {
     return strlen(name) == NAME_BYTES - 1 && strncmp(name, PREFIX, sizeof PREFIX - 1) == 0 &&
@@ -32,8 +30,6 @@ size_t mt_folder_length(const char *path)
 
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
-
-/* ---- making and removing ------------------------------------------------------ */
 
 /* A signal between the two must not leave the file behind, so that the list has it first. The
  * name is random: a file of that name is nobody else's. */

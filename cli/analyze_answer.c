@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-/* ---- of one device -------------------------------------------------------------- */
-
 static void tell_in_red(const struct mt_teller *teller, const char *text)
 {
     mt_buf_add_text(teller->out, teller->style->red);
@@ -208,8 +206,6 @@ void mt_tell_answer(const struct mt_teller *teller)
     if (teller->report->device_count == 1)
         mt_tell_run(teller);
 }
-
-/* ---- of several devices ------------------------------------------------------ */
 
 static const struct mt_device_report *worst_device(const struct mt_report *report)
 {

@@ -17,8 +17,6 @@ static int64_t step_of(const struct mt_teller *teller, int32_t phase)
     return phase == MT_NO_PHASE ? MT_NO_STEP : teller->report->phases[phase].step;
 }
 
-/* ---- outside of the framework ------------------------------------------------ */
-
 static void tell_sites(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     struct mt_table table;
@@ -63,8 +61,6 @@ static void tell_outside(const struct mt_teller *teller, const struct mt_driver_
         tell_sites(teller, driver);
 }
 
-/* ---- the driver's own level ---------------------------------------------------- */
-
 static void tell_peak(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     const struct mt_driver_level *peak = &driver->peak;
@@ -102,8 +98,6 @@ static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_re
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
-
-/* ---- what no allocation explains ------------------------------------------------ */
 
 /* Also of less than nothing: the driver may count a byte that NVML does not. */
 static const char *difference(char text[MT_UNITS_TEXT], int64_t bytes)
@@ -152,8 +146,6 @@ static void tell_residual(const struct mt_teller *teller, const struct mt_driver
                        mt_tell_when(teller, residual->t_ns), which_sample(teller, residual)));
 }
 
-/* ---- refusals --------------------------------------------------------------------- */
-
 static void tell_failures(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     const struct mt_symbols *symbols = teller->report->symbols;
@@ -197,8 +189,6 @@ static void tell_driver(const struct mt_teller *teller, const struct mt_driver_r
     tell_residual(teller, driver);
     tell_failures(teller, driver);
 }
-
-/* ---- of one device, of the others ------------------------------------------------- */
 
 void mt_tell_driver(const struct mt_teller *teller)
 {

@@ -26,8 +26,6 @@ static void add_peak(struct mt_json *json, const char *key, const struct mt_repo
     mt_json_object_end(json);
 }
 
-/* ---- parts of a device ---------------------------------------------------- */
-
 static void add_summary(struct mt_json *json, const struct mt_report *report,
                         const struct mt_device_report *device)
 {
@@ -317,8 +315,6 @@ static void add_instants(struct mt_json *json, const struct mt_report *report,
     mt_json_list_end(&list);
 }
 
-/* ---- recorded traces ------------------------------------------------------ */
-
 static void add_level(struct mt_json *json, const char *key, const struct mt_report *report,
                       const struct mt_driver_level *level)
 {
@@ -437,8 +433,6 @@ static void add_drivers(struct mt_json *json, struct mt_arena *arena,
             add_driver(json, arena, report, &report->drivers[i]);
     mt_json_list_end(&list);
 }
-
-/* ---- the document --------------------------------------------------------- */
 
 static void add_device(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_device_report *device)

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* ---- what happened ----------------------------------------------------------- */
-
 static const char *asked_by(const struct mt_teller *teller, uint32_t stack)
 {
     const char *site = mt_site_label(teller->arena, teller->report->symbols, stack, false);
@@ -102,8 +100,6 @@ static void tell_shortage(const struct mt_teller *teller, const struct mt_oom_an
                 answer->cause == MT_OOM_EITHER ? "Demand or fragmentation" : "Fragmentation", have,
                 more, answer->cause == MT_OOM_EITHER ? "perhaps hold" : "hold", wanted));
 }
-
-/* ---- what would have helped ---------------------------------------------------- */
 
 /* "expandable_segments:True", as it is set. */
 static const char *setting_of(const struct mt_oom_way *way)
@@ -267,8 +263,6 @@ void mt_tell_ooms(const struct mt_teller *teller)
         }
     }
 }
-
-/* ---- JSON ---------------------------------------------------------------------- */
 
 static void json_ways(struct mt_json *json, const struct mt_oom_answer *answer)
 {

@@ -19,8 +19,6 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_gates *gates, bool all);
 
-/* ---- parts of the text, one file each ---- */
-
 /* How many of each are told: tables go on with what is left, all together. */
 struct mt_detail {
     uint32_t explanations, contributions; /* of each; 0 = not even a table */

@@ -14,8 +14,6 @@
 
 #define MAX_CHART_COLUMNS 160u
 
-/* ---- over time --------------------------------------------------------------- */
-
 static void tell_chart(const struct mt_teller *teller)
 {
     const struct mt_style *style = teller->style;
@@ -32,8 +30,6 @@ static void tell_chart(const struct mt_teller *teller)
     mt_tell_heading(teller, "Memory over time");
     mt_add_text_chart(teller->out, teller->report, teller->device, &chart);
 }
-
-/* ---- all of it ------------------------------------------------------------- */
 
 static void tell_device(const struct mt_teller *teller)
 {

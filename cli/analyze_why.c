@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- explanations ---------------------------------------------------------- */
-
 static const char *number(const struct mt_teller *teller, int64_t step)
 {
     return mt_tell_format(teller, "%lld", (long long)step);

@@ -9,8 +9,6 @@
 
 #define ANALYZED "only devices 0 to 63 are"
 
-/* ---- reading --------------------------------------------------------------- */
-
 static void show_progress(void *progress, double share)
 {
     mt_progress_update(progress, "reading", share);
@@ -75,8 +73,6 @@ void mt_asked_close(struct mt_asked_report *asked)
         mt_source_close(asked->source);
     memset(asked, 0, sizeof *asked);
 }
-
-/* ---- what cannot be answered ----------------------------------------------- */
 
 const char *mt_not_analyzed_reason(const struct mt_report *report, uint64_t device)
 {

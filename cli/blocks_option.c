@@ -7,8 +7,6 @@
 #include "instant_option.h"
 #include "util.h"
 
-/* ---- words --------------------------------------------------------------------- */
-
 int mt_find_word(const char *what, const char *word, const char *const *names, size_t count)
 {
     const char *near = mt_did_you_mean(word, names, count);
@@ -95,8 +93,6 @@ bool mt_blocks_option_read(struct mt_blocks_option *blocks)
         return true;
     return !wrong && blocks->zoom;
 }
-
-/* ---- the report ------------------------------------------------------------------ */
 
 struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *blocks,
                                              const char *path)

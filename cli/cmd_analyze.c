@@ -46,8 +46,6 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
     return options;
 }
 
-/* ---- files ----------------------------------------------------------------- */
-
 /* What -o writes besides pictures. */
 static const struct {
     const char *name;
@@ -263,8 +261,6 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     mt_buf_release(&names);
     return code;
 }
-
-/* ---- the command ----------------------------------------------------------- */
 
 static int tell(const struct mt_report *report, const struct mt_gates *gates,
                 const struct arguments *arguments)

@@ -29,8 +29,6 @@ static const char *thread_name(const struct mt_symbols *symbols, uint16_t thread
     return mt_symbols_text(symbols, symbols->threads[thread].name);
 }
 
-/* ---- JSON lines ------------------------------------------------------- */
-
 static void add_frame_text(struct mt_buf *text, const struct mt_symbols *symbols, uint32_t stack)
 {
     const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
@@ -112,8 +110,6 @@ static void json_event(struct dump *dump, const struct mt_event *event)
     mt_json_object_end(&json);
     mt_buf_add_char(&dump->out, '\n');
 }
-
-/* ---- text ------------------------------------------------------------- */
 
 static void add_printable(struct mt_buf *out, const char *text)
 {
@@ -208,8 +204,6 @@ static void text_event(struct dump *dump, const struct mt_event *event)
         stack = symbols->stacks[stack].parent;
     }
 }
-
-/* ---- which events ----------------------------------------------------- */
 
 /* -1 before the instant, 0 at it, 1 after it. */
 static int compare(const struct dump *dump, const struct mt_event *event,

@@ -33,8 +33,6 @@ static const struct mt_export_format *find_format(const char *name)
     return found < 0 ? NULL : mt_export_formats[found];
 }
 
-/* ---- what is exported ------------------------------------------------------------ */
-
 /* Of a device that has nothing, or of no device: an empty tree. */
 static enum mt_status grow(struct mt_arena *arena, const struct arguments *arguments,
                            const struct mt_report *report, const struct mt_device_report *device,
@@ -141,8 +139,6 @@ static int export(const struct mt_asked_report *asked, const struct arguments *a
     mt_arena_release(&arena);
     return code;
 }
-
-/* ---- the command ------------------------------------------------------------------ */
 
 static int check(struct arguments *arguments, const char *format)
 {

@@ -52,8 +52,6 @@ static enum mt_status count_events(struct info *info, struct mt_error *error)
                                   : MT_OK;
 }
 
-/* ---- JSON ------------------------------------------------------------- */
-
 static void json_header(struct mt_json *json, const struct mt_trace_header *header)
 {
     mt_json_object_begin(json, "header");
@@ -186,8 +184,6 @@ static void write_json(const struct info *info, struct mt_buf *out)
     json_integrity(&json, &source->integrity);
     mt_json_object_end(&json);
 }
-
-/* ---- text ------------------------------------------------------------- */
 
 static void add_label(struct mt_buf *out, const char *label)
 {

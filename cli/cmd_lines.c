@@ -11,8 +11,6 @@ struct arguments {
     struct mt_source_files sources;
 };
 
-/* ---- is there what was asked for? ---------------------------------------------- */
-
 static int say_no_device(const struct mt_lines_answer *answer)
 {
     if (!mt_refuses_device(answer->device))
@@ -73,8 +71,6 @@ static int settle(struct mt_lines_answer *answer)
     }
     return MT_EXIT_OK;
 }
-
-/* ---- the command --------------------------------------------------------------- */
 
 static int tell(struct mt_lines_answer *answer, const struct arguments *arguments)
 {

@@ -31,8 +31,6 @@ struct optimal {
     struct mt_optimal_result results[MT_BUFFERS_DEVICES];
 };
 
-/* ---- arguments ----------------------------------------------------------------- */
-
 /* "30", "0.5": seconds; "none": without a clock. */
 static bool parse_seconds(const char *text, uint64_t *ns)
 {
@@ -56,8 +54,6 @@ static bool parse_seconds(const char *text, uint64_t *ns)
     *ns += *ns == 0; /* 0 would mean: no clock */
     return *at == '\0';
 }
-
-/* ---- reading --------------------------------------------------------------------- */
 
 static enum mt_status read_rest(struct mt_feed *feed, struct mt_buf *text, struct mt_error *error)
 {
@@ -123,8 +119,6 @@ static int read_trace(struct optimal *optimal, struct mt_source **source)
     return MT_EXIT_OK;
 }
 
-/* ---- solving ----------------------------------------------------------------------- */
-
 static unsigned count_devices(const struct optimal *optimal, unsigned from)
 {
     unsigned count = 0, d;
@@ -153,8 +147,6 @@ static int solve_all(struct optimal *optimal)
     }
     return MT_EXIT_OK;
 }
-
-/* ---- answers -------------------------------------------------------------------------- */
 
 static void json_result(struct mt_json *json, const struct mt_optimal_result *result,
                         uint64_t used_ns)
@@ -274,8 +266,6 @@ static int answer(const struct optimal *optimal)
     mt_buf_release(&out);
     return code;
 }
-
-/* ---- command ------------------------------------------------------------------------------ */
 
 static int run(struct optimal *optimal)
 {

@@ -47,8 +47,6 @@ struct recording {
     char library[PATH_MAX], interposer[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
 };
 
-/* ---- the command line ----------------------------------------------------- */
-
 static bool takes_value(const struct mt_option *option)
 {
     return option->kind != MT_OPTION_FLAG;
@@ -198,8 +196,6 @@ static int parse(const struct mt_command *command, struct recording *recording, 
     return check_options(command, recording);
 }
 
-/* ---- before --------------------------------------------------------------- */
-
 /* A line for what cannot be recorded, or only in part; the command runs. */
 static void choose_library(struct recording *recording)
 {
@@ -301,8 +297,6 @@ static int prepare(struct recording *recording)
     return recording->settings.library ? prepare_place(recording) : -1;
 }
 
-/* ---- meanwhile ------------------------------------------------------------ */
-
 /* In the command's process. */
 static char **make_environment(void *context, pid_t pid)
 {
@@ -334,8 +328,6 @@ static int run(struct recording *recording)
     mt_launch_wait(launch);
     return -1;
 }
-
-/* ---- after ---------------------------------------------------------------- */
 
 static uint64_t now_ms(void)
 {

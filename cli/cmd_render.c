@@ -42,8 +42,6 @@ struct arguments {
     struct mt_chart_options options;
 };
 
-/* ---- what was asked for ---- */
-
 static int render_diff(const struct arguments *arguments, char **paths)
 {
     struct mt_question question = {.at = MT_AT_PEAK};
@@ -210,8 +208,6 @@ static int check(struct arguments *arguments, char **words, int traces)
         return MT_EXIT_OK;
     return MT_EXIT_USAGE;
 }
-
-/* ---- drawing ---- */
 
 /* The analyzer falls back to the whole run. */
 static bool lacks_step(const struct mt_device_report *device, const struct arguments *arguments)

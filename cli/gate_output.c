@@ -5,8 +5,6 @@
 #include "json_list.h"
 #include "text_table.h"
 
-/* ---- text ----------------------------------------------------------------------- */
-
 static const char *color_of(enum mt_gate_state state, const struct mt_style *style)
 {
     switch (state) {
@@ -96,8 +94,6 @@ void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
     mt_buf_add_char(out, '\n');
 }
 
-/* ---- JSON ----------------------------------------------------------------------- */
-
 static void add_bound(struct mt_json *json, const char *key, int64_t bytes)
 {
     if (bytes == INT64_MAX)
@@ -143,8 +139,6 @@ void mt_json_gates(struct mt_json *json, const struct mt_gates *gates)
             add_gate(json, &gates->results[i]);
     mt_json_list_end(&list);
 }
-
-/* ---- a baseline ------------------------------------------------------------------- */
 
 static void add_device(struct mt_json *json, const struct mt_baseline_device *device)
 {

@@ -11,8 +11,6 @@
 #include "io.h"
 #include "memory_limit.h"
 
-/* ---- files ---------------------------------------------------------------------- */
-
 /* At most one byte more than settings may have: then they are refused. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)
 {
@@ -73,8 +71,6 @@ static char *beside(struct mt_arena *arena, const char *budget, const char *base
         return mt_arena_text(arena, base, strlen(base));
     return mt_arena_printf(arena, "%.*s/%s", (int)(slash - budget), budget, base);
 }
-
-/* ---- the base --------------------------------------------------------------------- */
 
 /* Traces are binary; what begins with '{' is to be a baseline. */
 static bool is_document(const char *path)
@@ -139,8 +135,6 @@ static int open_base(struct mt_gate_run *run, const char *path, const struct mt_
     return !run->base_trace ? base_of_document(run, path) : base_of_trace(run, path, common);
 }
 
-/* ---- rules ------------------------------------------------------------------------- */
-
 static int add_rule(struct mt_gate_run *run, enum mt_gate_kind kind, const char *text)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -204,8 +198,6 @@ void mt_gate_run_release(struct mt_gate_run *run)
     mt_baseline_release(&run->base);
     mt_gate_rules_release(&run->rules);
 }
-
-/* ---- the check --------------------------------------------------------------------- */
 
 static int write_baseline(const struct mt_gate_options *options, const struct mt_report *report,
                           const struct mt_source *source)

@@ -9,8 +9,6 @@
 
 #define MAX_THREADS 24
 
-/* ---- reading ---------------------------------------------------------- */
-
 void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_event *event)
 {
     if (mt_event_is_memory(event)) {
@@ -47,8 +45,6 @@ void mt_info_recorded_release(struct mt_info_recorded *recorded)
     mt_arena_release(&recorded->arena);
 }
 
-/* ---- names -------------------------------------------------------------- */
-
 static bool is_named(const struct mt_thread_info *thread)
 {
     return thread->name != MT_NO_ID;
@@ -62,8 +58,6 @@ static uint32_t count_named(const struct mt_symbols *symbols)
         count += is_named(&symbols->threads[i]);
     return count;
 }
-
-/* ---- text --------------------------------------------------------------- */
 
 static void add_label(struct mt_buf *out, const char *label)
 {
@@ -151,8 +145,6 @@ void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *rec
         mt_buf_add_char(out, '\n');
     }
 }
-
-/* ---- JSON --------------------------------------------------------------- */
 
 static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledger,
                        const struct mt_symbols *symbols)

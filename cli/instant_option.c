@@ -48,8 +48,6 @@ bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
     return false;
 }
 
-/* ---- questions ------------------------------------------------------------- */
-
 static const struct {
     const char *name;
     enum mt_question_at at;

@@ -19,8 +19,6 @@ enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
 static const char *source;
 static bool is_said; /* the reason was asked for */
 
-/* ---- what there is ------------------------------------------------------------------- */
-
 /* The beginning of a small file as a text; false if it cannot be read. */
 static bool read_text(const char *path, char *text, size_t size)
 {
@@ -120,8 +118,6 @@ static void set_default(void)
     machine = mt_min_u64(machine, container);
     mt_memory_budget_set(machine == UINT64_MAX ? 0 : machine / 2);
 }
-
-/* ---- what people say and see ------------------------------------------------------------ */
 
 int mt_memory_limit_start(void)
 {

@@ -5,8 +5,6 @@
 #include "own_picture.h"
 #include "trace.h"
 
-/* ---- texts -------------------------------------------------------------------- */
-
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -88,8 +86,6 @@ static bool is_plan(const void *start, size_t length)
     return begins_exactly(start, length, "device,lower,upper,size,offset\n");
 }
 
-/* ---- folded stacks -------------------------------------------------------------- */
-
 /* "a;b;c 512": text, a space, a number. */
 static bool is_folded_line(const char *line, size_t length)
 {
@@ -128,8 +124,6 @@ static bool is_folded(const void *start, size_t length)
     }
     return any;
 }
-
-/* ---- the table -------------------------------------------------------------------- */
 
 const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
     [MT_FILE_TRACE] = {"a trace that 'memtrace import' wrote", mt_trace_is_imported},

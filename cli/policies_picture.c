@@ -30,8 +30,6 @@ struct work {
     struct mt_policy_table *table;
 };
 
-/* ---- which ---------------------------------------------------------------------- */
-
 static void add(struct work *work, const char *policy, const char *what)
 {
     if (work->policies.count == MT_POLICY_ROWS_MAX)
@@ -96,8 +94,6 @@ static bool choose(struct work *work)
     add(work, "rmm-pool", "RMM's pool");
     return true;
 }
-
-/* ---- measure -------------------------------------------------------------------- */
 
 static enum mt_status measure_one(void *context, struct mt_source *source, const char *policy,
                                   size_t index, struct mt_error *error)
@@ -165,8 +161,6 @@ static int measure(struct work *work)
         return MT_EXIT_OK;
     return mt_report_error(work->wish->path, &error);
 }
-
-/* ---- draw ------------------------------------------------------------------------ */
 
 static int draw(const struct work *work, const struct mt_picture *picture,
                 struct mt_drawing *drawing)

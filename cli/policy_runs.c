@@ -13,8 +13,6 @@
 
 enum { MAX_POLICIES = 64, MAX_THREADS = 32 };
 
-/* ---- threads ------------------------------------------------------------------ */
-
 struct outcome {
     enum mt_status status;
     struct mt_error error;
@@ -134,8 +132,6 @@ int mt_run_policies(const struct mt_policy_runs *runs)
     }
     return exit_code;
 }
-
-/* ---- what is replayed ----------------------------------------------------------- */
 
 int mt_choose_heap(struct mt_source *source, const char *path, const char *name)
 {

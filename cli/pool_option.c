@@ -38,8 +38,6 @@ int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *
     return MT_EXIT_USAGE;
 }
 
-/* ---- what is said --------------------------------------------------------------- */
-
 void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_pool_share *shares)
 {
     const char *at = mt_pool_routes_text(policy), *selector;

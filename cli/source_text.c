@@ -21,8 +21,6 @@ enum { MAX_SAID = 8 };
 
 static const char outside[] = "it is outside the current folder (--source-root DIR allows others)";
 
-/* ---- what may be read -------------------------------------------------------------- */
-
 static bool is_below(const char *path, const char *folder)
 {
     char root[PATH_MAX];
@@ -42,8 +40,6 @@ static bool is_allowed(const struct mt_source_files *files, const char *path)
             return true;
     return is_below(path, ".");
 }
-
-/* ---- opening ----------------------------------------------------------------------- */
 
 /* Of an O_PATH descriptor: what it names does not change any more, and a device or a
  * pipe does not notice. NULL if the file may be read. */
@@ -131,8 +127,6 @@ void mt_source_files_end(struct mt_source_files *files)
         mt_say("%u more source files were not read", files->unread.count - MAX_SAID);
     mt_strings_release(&files->unread);
 }
-
-/* ---- lines ------------------------------------------------------------------------- */
 
 const char *mt_source_text_name(const char *path)
 {

@@ -18,8 +18,6 @@
 /* tEXt chunks of PNG: the length of a key. */
 #define MAX_KEY_BYTES 79
 
-/* ---- texts ---- */
-
 /* draw.h escapes what may not be shown; line ends and tabs stand for themselves in hover texts. */
 static bool may_be_shown(const char *text)
 {
@@ -53,8 +51,6 @@ static bool is_key(const char *text)
     return length >= 1 && length <= MAX_KEY_BYTES;
 }
 
-/* ---- places ---- */
-
 static bool is_inside(const struct mt_drawing *drawing, const struct mt_box *box, double slack)
 {
     return isfinite(box->x) && isfinite(box->y) && isfinite(box->width) && isfinite(box->height) &&
@@ -62,8 +58,6 @@ static bool is_inside(const struct mt_drawing *drawing, const struct mt_box *box
            box->x + box->width <= drawing->width + slack &&
            box->y + box->height <= drawing->height + slack;
 }
-
-/* ---- paint ---- */
 
 static bool is_color(enum mt_color color)
 {
@@ -82,8 +76,6 @@ static bool paint_is_sound(const struct mt_paint *paint, const char **why)
     MT_SOUND(why, !paint->hatched || paint->fill);
     return true;
 }
-
-/* ---- operations ---- */
 
 static bool rect_is_sound(const struct mt_drawing *drawing, const struct mt_op *op,
                           const char **why)
@@ -171,8 +163,6 @@ static bool operation_is_sound(const struct mt_drawing *drawing, const struct mt
     *why = "a kind of operation that does not exist";
     return false;
 }
-
-/* ---- the drawing ---- */
 
 static bool head_is_sound(const struct mt_drawing *drawing, const char **why)
 {

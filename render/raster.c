@@ -35,8 +35,6 @@ static void set_rgb(cairo_t *cairo, uint32_t rgb, double opacity)
                           opacity > 0 && opacity < 1 ? opacity : 1);
 }
 
-/* ---- hatch ---- */
-
 /* NULL without memory. cairo keeps the first error of a context and goes on with nothing; one that
  * is made of a surface in error has it from the start. So each context is asked once, at its end.
  */
@@ -70,8 +68,6 @@ static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color co
     }
     return pattern;
 }
-
-/* ---- shapes ---- */
 
 static uint32_t fill_color(const struct canvas *canvas, const struct mt_paint *paint)
 {
@@ -237,8 +233,6 @@ static void draw_path(struct canvas *canvas, const struct mt_op *op)
     paint_path(canvas, &op->paint);
 }
 
-/* ---- text ---- */
-
 /* `coverage` 255ths of the way from one colour to another. */
 static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
 {
@@ -339,8 +333,6 @@ static void draw_text(struct canvas *canvas, const struct mt_op *op)
     cairo_surface_mark_dirty(canvas->surface);
 }
 
-/* ---- cells ---- */
-
 /* Edge of a grid in pixels of the picture, kept within [low, high]. */
 static int grid_pixel(const struct canvas *canvas, double origin, double unit, unsigned at, int low,
                       int high)
@@ -378,8 +370,6 @@ static void draw_cells(const struct canvas *canvas, const struct mt_op *op)
     }
     cairo_surface_mark_dirty(canvas->surface);
 }
-
-/* ---- all of it ---- */
 
 /* Rows of the picture that an operation may touch, generously. */
 static void reach(const struct mt_op *op, double *top, double *bottom)
@@ -444,8 +434,6 @@ static void draw_operations(struct canvas *canvas, const struct mt_drawing *draw
     for (i = 0; i < drawing->op_count && !canvas->failed && !cairo_status(canvas->cairo); i++)
         draw_operation(canvas, &drawing->ops[i]);
 }
-
-/* ---- bands ---- */
 
 struct mt_raster {
     const struct mt_drawing *drawing;

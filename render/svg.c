@@ -45,8 +45,6 @@ static void add_element(struct mt_buf *out, const char *name, const char *text)
     mt_buf_printf(out, "</%s>", name);
 }
 
-/* ---- style ---- */
-
 static void note_usage(struct usage *usage, const struct mt_op *op)
 {
     const struct mt_paint *paint = &op->paint;
@@ -149,8 +147,6 @@ static void add_hatches(struct mt_buf *out, const struct usage *usage, const cha
         mt_buf_add_text(out, "\"/></pattern>\n");
     }
 }
-
-/* ---- operations ---- */
 
 static void add_paint(struct mt_buf *out, const struct mt_op *op, const char *id)
 {

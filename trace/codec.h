@@ -90,8 +90,6 @@ struct mt_block {
 enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block *block,
                               const char **reason) MT_MUST_USE;
 
-/* ---- definitions ------------------------------------------------------ */
-
 /* How much of a symbol table has been written. Zeroed = nothing. */
 struct mt_definitions_written {
     uint32_t count[MT_TABLE_COUNT];
@@ -143,8 +141,6 @@ enum mt_status mt_ids_define(struct mt_ids *ids, struct mt_symbols *symbols,
  * shows as unknown ("?"), and *lost is set. */
 enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, enum mt_table table,
                               uint64_t id, uint32_t *resolved, bool *lost) MT_MUST_USE;
-
-/* ---- events ----------------------------------------------------------- */
 
 struct mt_encoder;
 

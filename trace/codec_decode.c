@@ -9,8 +9,6 @@
 #include "check.h"
 #include "util.h"
 
-/* ---- memory ----------------------------------------------------------- */
-
 struct mt_decoder *mt_decoder_new(void)
 {
     return calloc(1, sizeof(struct mt_decoder));
@@ -80,8 +78,6 @@ static enum mt_status make_room(struct mt_decoder *decoder, uint32_t count)
     return MT_OK;
 }
 
-/* ---- layout ----------------------------------------------------------- */
-
 static enum mt_status parse_header(const uint8_t *raw, struct mt_block_header *header,
                                    uint32_t *header_bytes, const char **reason)
 {
@@ -125,8 +121,6 @@ enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block
               length);
     return MT_OK;
 }
-
-/* ---- events ----------------------------------------------------------- */
 
 /* The loop that decoding speed is made of: no check that the columns' checks
  * have made already. */

@@ -82,8 +82,6 @@ static void clear(struct mt_encoder *encoder)
     encoder->stack_index_count = encoder->name_index_count = 0;
 }
 
-/* ---- first pass: events -> indexes ------------------------------------ */
-
 static unsigned encode_size(struct mt_encoder *encoder, uint64_t size_bytes)
 {
     MT_ASSERT(encoder->size_index_count < encoder->max_events);
@@ -272,8 +270,6 @@ static bool encoder_is_sound(const struct mt_encoder *encoder, const char **why)
            mt_dictionary_is_sound(&encoder->stacks, why) &&
            mt_dictionary_is_sound(&encoder->names, why) && mt_map_is_sound(&encoder->form_ids, why);
 }
-
-/* ---- checks of what the events refer to ------------------------------- */
 
 static bool values_below(const struct mt_dictionary *dictionary, uint32_t limit)
 {

@@ -25,8 +25,6 @@ static enum mt_status split_columns(struct mt_decoding *job, const char **reason
     return MT_OK;
 }
 
-/* ---- columns ---------------------------------------------------------- */
-
 /* `count` indexes < limit: low bytes, then high bytes if limit > 256. */
 static bool read_planes(struct mt_cursor *in, uint32_t count, uint32_t limit, uint16_t *out)
 {
@@ -130,8 +128,6 @@ static bool skip_payloads(struct mt_decoding *job)
         mt_cursor_take(in, mt_cursor_varint(in));
     return !in->bad && !mt_cursor_left(in);
 }
-
-/* ---- tables of the block ---------------------------------------------- */
 
 static enum mt_status resolve_ids(struct mt_decoding *job, enum mt_table table,
                                   const uint64_t *values, uint32_t count, uint32_t *out,

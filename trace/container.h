@@ -27,8 +27,6 @@ struct mt_index_entry {
     uint32_t definition_bytes; /* > 0: holds definitions */
 };
 
-/* ---- header frame (header.c) ------------------------------------------ */
-
 /* A whole frame; padded to `frame_bytes` (0 = no padding) by a fact that nobody
  * reads, so that another header can take its place. Larger if the facts are. */
 void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, struct mt_buf *out);
@@ -36,8 +34,6 @@ void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, s
 /* `payload` is what the skippable frame holds. Texts go into the arena. */
 enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_arena *arena,
                               struct mt_trace_header *header, const char **reason) MT_MUST_USE;
-
-/* ---- end of the file (index.c) ---------------------------------------- */
 
 /* Index frame and seek table. The frames of `entries` follow each other after
  * the header frame of `header_bytes`. */
@@ -64,8 +60,6 @@ enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit
 /* Is this payload of a skippable frame ours, and which one? */
 bool mt_payload_is_header(const uint8_t *payload, size_t length);
 bool mt_payload_is_index(const uint8_t *payload, size_t length);
-
-/* ---- bytes of the file (input.c) -------------------------------------- */
 
 /* A file or memory, read from anywhere; a window moves over it. */
 struct mt_input {

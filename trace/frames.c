@@ -64,8 +64,6 @@ static void spend(struct mt_frames *frames, uint64_t bytes)
     frames->effort_left -= mt_min_u64(frames->effort_left, bytes);
 }
 
-/* ---- one frame -------------------------------------------------------- */
-
 /* Decompresses the frame that is bytes[0..length) into frames->raw. */
 static const char *decompress(struct mt_frames *frames, const uint8_t *bytes, size_t length)
 {
@@ -155,8 +153,6 @@ static const char *check_ours(const struct mt_frames *frames, const uint8_t *byt
     free(entries);
     return status == MT_OK ? NULL : reason;
 }
-
-/* ---- the walk --------------------------------------------------------- */
 
 /* What stands at frames->walked, once it is known to be no whole frame. */
 struct trouble {
@@ -368,8 +364,6 @@ enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_bloc
     *reason = "not the frame that the index speaks of";
     return MT_ERR_FORMAT;
 }
-
-/* ---- header and index ------------------------------------------------- */
 
 enum mt_status mt_frames_read_header(struct mt_frames *frames, struct mt_arena *arena,
                                      struct mt_trace_header *header, struct mt_error *error)

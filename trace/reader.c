@@ -33,8 +33,6 @@ static struct trace_source *from_base(struct mt_source *base)
     return (struct trace_source *)(void *)base;
 }
 
-/* ---- reading ---------------------------------------------------------- */
-
 /* "frame 12: checksum mismatch", and where. A damaged header is no frame. */
 static void count_damage(struct trace_source *source, size_t i, const char *reason)
 {
@@ -229,8 +227,6 @@ static enum mt_status trace_rewind(struct mt_source *base, struct mt_error *erro
     return MT_OK;
 }
 
-/* ---- frames and seeking ----------------------------------------------- */
-
 static enum mt_status find_all_frames(struct trace_source *source, struct mt_error *error)
 {
     struct mt_frames *frames = &source->frames;
@@ -326,8 +322,6 @@ static enum mt_status trace_seek(struct mt_source *base, uint64_t target, bool b
     source->skip_target = target;
     return MT_OK;
 }
-
-/* ---- opening and closing ---------------------------------------------- */
 
 static void trace_close(struct mt_source *base)
 {

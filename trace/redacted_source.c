@@ -24,8 +24,6 @@ static struct mt_symbols_copy copy_of(struct redacted *self)
     return (struct mt_symbols_copy){&self->inner->symbols, &self->source.symbols, self->redaction};
 }
 
-/* ---- symbols --------------------------------------------------------------------- */
-
 static enum mt_status copy_frame(const struct mt_symbols_copy *copy, uint32_t frame, uint32_t *id)
 {
     const struct mt_frame *from = &copy->from->frames[frame];
@@ -80,8 +78,6 @@ static enum mt_status copy_name(struct redacted *self, uint32_t *name)
     self->names[old] = *name;
     return MT_OK;
 }
-
-/* ---- events ---------------------------------------------------------------------- */
 
 static enum mt_status redact_batch(struct redacted *self, struct mt_event_batch *batch)
 {
@@ -140,8 +136,6 @@ static void close_both(struct mt_source *source)
     free(self->names);
     free(self);
 }
-
-/* ---- the header ------------------------------------------------------------------ */
 
 static bool redact_fact(struct redacted *self, enum mt_text_kind kind, const char **text)
 {

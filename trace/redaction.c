@@ -42,8 +42,6 @@ static bool begins_with(const char *text, size_t length, const char *start)
     return length >= start_length && !memcmp(text, start, start_length);
 }
 
-/* ---- files ----------------------------------------------------------------------- */
-
 /* What follows one of these is the same on every machine. The first of this list that
  * occurs in a path counts, at its last place there. */
 static const char *const public_parts[] = {
@@ -174,8 +172,6 @@ static void redact_file(const struct mt_redaction *redaction, const char *text, 
         redact_path(redaction, text, length, out);
 }
 
-/* ---- paths within words ---------------------------------------------------------- */
-
 /* Where a path may begin: not in the middle of a word such as "a/b". */
 static bool may_begin_path(const char *text, size_t at)
 {
@@ -198,8 +194,6 @@ static void redact_words(const struct mt_redaction *redaction, const char *text,
         }
     }
 }
-
-/* ---- names ----------------------------------------------------------------------- */
 
 static bool is_common_thread(const char *text, size_t length)
 {

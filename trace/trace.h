@@ -37,8 +37,6 @@ enum mt_status mt_trace_open_memory(const void *bytes, size_t length, struct mt_
 enum mt_status mt_trace_open_owned(void *bytes, size_t length, struct mt_source **source,
                                    struct mt_error *error) MT_MUST_USE;
 
-/* ---- writing ---------------------------------------------------------- */
-
 struct mt_writer;
 
 struct mt_writer_options {
@@ -100,8 +98,6 @@ enum mt_status mt_writer_flush(struct mt_writer *writer, struct mt_error *error)
 enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error) MT_MUST_USE;
 
 void mt_writer_free(struct mt_writer *writer); /* NULL is fine; does not finish */
-
-/* ---- one frame, for parallel decoding --------------------------------- */
 
 struct mt_frame_info {
     uint64_t offset, compressed_bytes, raw_bytes;

@@ -401,8 +401,6 @@ enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error
     return status;
 }
 
-/* ---- a descriptor ----------------------------------------------------- */
-
 static ssize_t append_to_fd(void *context, const void *bytes, size_t length, uint64_t offset)
 {
     (void)offset; /* a pipe has none */

@@ -71,8 +71,6 @@ static inline bool mt_block_is_split(const struct mt_block *block)
     return block->previous != MT_NO_BLOCK || block->next != MT_NO_BLOCK;
 }
 
-/* ---- counting as PyTorch does (notes, allocators 1.9) ------------------ */
-
 /* A free block was found for a request. `remaining_bytes`: what a split left
  * over (0 = no split); the counters come in the order of the original, since
  * peaks depend on it. */

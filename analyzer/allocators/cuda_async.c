@@ -74,8 +74,6 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
     return mt_heap_lane(&self->heap, UINT64_MAX, &lane); /* EVERYBODY: no stream's name */
 }
 
-/* ---- pages ------------------------------------------------------------------------ */
-
 /* Gives idle pages back to the device. */
 static void release_idle(struct mt_policy *self, uint64_t count)
 {
@@ -114,8 +112,6 @@ static enum mt_status map(struct mt_policy *self, uint64_t offset, uint64_t size
     self->heap.device->refusals++;
     return MT_ERR_DEVICE_OOM;
 }
-
-/* ---- free blocks ------------------------------------------------------------------- */
 
 static void settle(struct mt_policy *self)
 {
@@ -222,8 +218,6 @@ static enum mt_status complete_all(struct mt_policy *self)
         status = complete_lane(self, lane);
     return status;
 }
-
-/* ---- requests ---------------------------------------------------------------------- */
 
 static bool lacks_pages(const struct mt_policy *self, const struct mt_block *block)
 {
@@ -368,8 +362,6 @@ static enum mt_status empty_cache(struct mt_policy *policy)
     settle(policy);
     return status;
 }
-
-/* ---- checking ---------------------------------------------------------------------- */
 
 static bool holds_memory(const struct mt_block *block)
 {

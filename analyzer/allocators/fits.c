@@ -24,8 +24,6 @@ static struct mt_heap_key by_address(const struct mt_block *block)
     return key;
 }
 
-/* ---- the four choices ----------------------------------------------------------- */
-
 static uint32_t take_at(struct mt_heap *heap, struct mt_free_cursor at)
 {
     uint32_t id = at.entry->block;
@@ -80,8 +78,6 @@ static uint32_t worst_fit(struct mt_policy *self, uint64_t size_bytes)
     MT_ASSERT(mt_free_set_next(set, last).entry == NULL);
     return mt_heap_take_first(&self->heap, 0, last.entry->size_bytes);
 }
-
-/* ---- the policy ----------------------------------------------------------------- */
 
 static const struct mt_policy_option options[] = {
     {"segment", MT_POLICY_BYTES, 2 * MT_MIB, ALIGNMENT, MT_HEAP_MAX_SEGMENT / 2, NULL}};

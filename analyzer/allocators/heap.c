@@ -61,8 +61,6 @@ enum mt_status mt_heap_lane(struct mt_heap *heap, uint64_t name, uint32_t *lane)
     return MT_OK;
 }
 
-/* ---- the device -------------------------------------------------------------- */
-
 bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
 {
     uint64_t limit = heap->limit_bytes ? heap->limit_bytes : MAX_HEAP;
@@ -173,8 +171,6 @@ enum mt_status mt_heap_drop_idle(struct mt_heap *heap)
     return status;
 }
 
-/* ---- lanes ------------------------------------------------------------------- */
-
 static struct mt_heap_key key_of(const struct mt_heap *heap, const struct mt_block *block)
 {
     struct mt_heap_key best_fit = {block->size_bytes, block->addr};
@@ -223,8 +219,6 @@ uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t lane, uint64_t major)
     mt_free_set_erase(set, at);
     return id;
 }
-
-/* ---- blocks ------------------------------------------------------------------ */
 
 enum mt_status mt_heap_hand_out(struct mt_heap *heap, uint32_t id, uint64_t size_bytes,
                                 uint64_t requested_bytes, struct mt_policy_block *out)
@@ -283,8 +277,6 @@ void mt_heap_merge(struct mt_heap *heap, uint32_t id)
     merge_one(heap, id, heap->store.blocks[id].next);
     merge_one(heap, id, heap->store.blocks[id].previous);
 }
-
-/* ---- entries of a policy's table ---------------------------------------------- */
 
 static struct mt_heap *heap_of(struct mt_policy *policy)
 {

@@ -128,8 +128,6 @@ void mt_heap_complete(struct mt_heap *heap, uint32_t block);
 /* Swallows free neighbours of the same lane, next one first. */
 void mt_heap_merge(struct mt_heap *heap, uint32_t block);
 
-/* ---- entries of a policy's table -------------------------------------------- */
-
 /* For mt_policy_create: an instance of a policy with ops->heap. */
 enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_policy_setup *setup,
                               struct mt_policy **policy, struct mt_error *error) MT_MUST_USE;

@@ -36,8 +36,6 @@ struct mt_policy {
     struct mt_counters all;
 };
 
-/* ---- adding up ---------------------------------------------------------------- */
-
 /* While the rest worked, the arena stood still: a new peak of the one is one of
  * both with what the other has now. */
 static void join(struct mt_level *all, const struct mt_level *own, const struct mt_level *rest,
@@ -96,8 +94,6 @@ static void lend_bases(struct mt_policy *self)
     self->rest_device.bases = self->device->bases;
     self->rest_device.base_count = self->device->base_count;
 }
-
-/* ---- beginning and end ---------------------------------------------------------- */
 
 static void destroy(struct mt_policy *self)
 {
@@ -177,8 +173,6 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
     *policy = self;
     return settle(self, MT_OK);
 }
-
-/* ---- the arena ------------------------------------------------------------------ */
 
 /* Number of the first live entry at or above an offset. */
 static uint32_t first_from(const struct mt_policy *self, uint64_t offset)
@@ -294,8 +288,6 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t handle)
     }
     return settle(self, status);
 }
-
-/* ---- the rest ------------------------------------------------------------------- */
 
 static enum mt_status empty_cache(struct mt_policy *self)
 {

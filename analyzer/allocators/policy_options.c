@@ -125,8 +125,6 @@ enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_
     return status;
 }
 
-/* ---- spelling ----------------------------------------------------------------- */
-
 static void spell_bytes(uint64_t bytes, char text[MAX_VALUE])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

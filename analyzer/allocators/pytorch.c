@@ -84,8 +84,6 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
     return MT_OK;
 }
 
-/* ---- malloc --------------------------------------------------------------- */
-
 static struct mt_pytorch_search search_for(const struct mt_pytorch *self,
                                            const struct mt_policy_request *request)
 {
@@ -361,8 +359,6 @@ static bool would_release(struct mt_policy *policy, const struct mt_policy_reque
            mt_pytorch_total(self) >
                (uint64_t)(self->config.gc_threshold * (double)self->device->limit_bytes);
 }
-
-/* ---- free ----------------------------------------------------------------- */
 
 static enum mt_status free_requested(struct mt_policy *policy, uint32_t handle)
 {

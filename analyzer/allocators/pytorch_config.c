@@ -15,8 +15,6 @@ void mt_pytorch_config_defaults(struct mt_pytorch_config *config)
     config->memory_fraction = 1;
 }
 
-/* ---- reading ----------------------------------------------------------- */
-
 /* A token of the option string: text between `:=,[]` and line ends, spaces trimmed. */
 struct token {
     const char *text;
@@ -312,8 +310,6 @@ enum mt_status mt_pytorch_config_parse(const char *text, struct mt_pytorch_confi
     return read_all(text, false, config, error);
 }
 
-/* ---- what the trace recorded -------------------------------------------- */
-
 static void read_recorded_divisions(const char *value, struct mt_pytorch_config *config)
 {
     const char *at = value;
@@ -371,8 +367,6 @@ enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
     }
     return MT_OK;
 }
-
-/* ---- writing ------------------------------------------------------------ */
 
 static void spell_divisions(const struct mt_pytorch_config *config, struct mt_buf *out)
 {
@@ -442,8 +436,6 @@ enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, c
     mt_buf_release(&out);
     return status;
 }
-
-/* ---- sizes --------------------------------------------------------------- */
 
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size)
 {

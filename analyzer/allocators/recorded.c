@@ -110,8 +110,6 @@ static void join(struct mt_policy *self, uint32_t low, uint32_t high)
     }
 }
 
-/* ---- segments ------------------------------------------------------------- */
-
 static enum mt_status add_segment(struct mt_policy *self, const struct mt_event *event)
 {
     struct mt_block fresh = {0};
@@ -214,8 +212,6 @@ static enum mt_status follow_segment(struct mt_policy *self, const struct mt_eve
         return add_segment(self, event);
     return remove_segment(self, event);
 }
-
-/* ---- blocks --------------------------------------------------------------- */
 
 static enum mt_status add_own_segment(struct mt_policy *self, uint64_t addr, uint64_t size,
                                       uint32_t *id)
@@ -362,8 +358,6 @@ static enum mt_status empty_cache(struct mt_policy *self)
     self->explicit_flush = true; /* what follows is not a retry */
     return MT_OK;
 }
-
-/* ---- start in the middle ---------------------------------------------------- */
 
 static enum mt_status restore_block(struct mt_policy *self, const struct mt_event *event,
                                     struct mt_policy_block *out)

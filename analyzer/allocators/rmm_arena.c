@@ -63,8 +63,6 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
                    "little: give arena_size or a limit");
 }
 
-/* ---- superblocks ------------------------------------------------------------------ */
-
 /* Place in `order` of the first superblock at or above an address. */
 static size_t place_of(const struct mt_policy *self, uint64_t addr)
 {
@@ -248,8 +246,6 @@ static enum mt_status defragment(struct mt_policy *self)
     return status;
 }
 
-/* ---- requests ---------------------------------------------------------------------- */
-
 /* What the constructor takes. */
 static enum mt_status start(struct mt_policy *self)
 {
@@ -329,8 +325,6 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
         status = coalesce(policy, lane);
     return status;
 }
-
-/* ---- checking ---------------------------------------------------------------------- */
 
 /* The free blocks of a superblock lie in it, and it knows how many bytes they have. */
 static bool superblock_is_sound(const struct mt_policy *self, uint32_t lane, const char **why)

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- readings ---------------------------------------------------------------- */
-
 static enum mt_status read_all(struct mt_source *source, struct mt_segments *segments,
                                enum mt_status (*take)(struct mt_segments *,
                                                       const struct mt_event *),
@@ -28,8 +26,6 @@ static enum mt_status read_all(struct mt_source *source, struct mt_segments *seg
         return status;
     return mt_source_rewind(source, error);
 }
-
-/* ---- laying --------------------------------------------------------------------- */
 
 struct layer {
     struct mt_source *source;
@@ -172,8 +168,6 @@ static enum mt_status lay(struct layer *layer)
     return status ? status : lay_parts(layer, at, layer->segments->count);
 }
 
-/* ---- a period --------------------------------------------------------------------- */
-
 /* The last event before turn `turn` begins. */
 static void end_before(const struct mt_period *period, size_t turn, struct mt_segment *segment)
 {
@@ -221,8 +215,6 @@ static enum mt_status find_period(struct layer *layer, struct mt_error *error)
     mt_period_release(&period);
     return status;
 }
-
-/* ---- all together --------------------------------------------------------------- */
 
 static enum mt_status find(struct mt_source *source, struct mt_segments *segments,
                            struct mt_error *error)

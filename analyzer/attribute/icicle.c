@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- weight ---------------------------------------------------------- */
-
 const char *mt_weigh_name(enum mt_weigh weigh)
 {
     static const char *const names[MT_WEIGH_KINDS] = {"allocated", "requested", "count"};
@@ -40,8 +38,6 @@ static uint64_t weight_of(const struct mt_holding *holding, enum mt_weigh weigh)
     }
     return holding->bytes;
 }
-
-/* ---- phases ---------------------------------------------------------- */
 
 static bool is_phase(uint32_t phase_count, int32_t phase)
 {
@@ -70,8 +66,6 @@ bool mt_phase_is_backward(const struct mt_phase *phases, uint32_t phase_count, i
     }
     return false;
 }
-
-/* ---- growing the tree ------------------------------------------------ */
 
 struct tree {
     struct mt_arena *arena;
@@ -243,8 +237,6 @@ static enum mt_status add_holding(struct tree *tree, struct mt_speaking_stack *s
     }
     return status ? status : descend(tree, leaf, holding, &at);
 }
-
-/* ---- in order -------------------------------------------------------- */
 
 struct child {
     uint32_t parent, node;

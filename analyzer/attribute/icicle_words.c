@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* ---- words ----------------------------------------------------------- */
-
 static const char *no_stack_label(struct mt_arena *arena, const struct mt_node *node)
 {
     if (node->is_initial)

@@ -42,8 +42,6 @@ enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *ev
     return MT_OK;
 }
 
-/* ---- candidates ------------------------------------------------------------------ */
-
 /* How often a token comes again after each distance. */
 static enum mt_status count_distances(const struct mt_period *period, uint32_t *distances,
                                       size_t longest)
@@ -99,8 +97,6 @@ static size_t find_length(const struct mt_period *period, uint32_t *distances, s
     }
     return found;
 }
-
-/* ---- turns ------------------------------------------------------------------------ */
 
 /* The first request, from a third on, at whose place in the turn least is
  * allocated. */

@@ -114,8 +114,6 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* ---- steps ------------------------------------------------------------ */
-
 /* "Step" in "ProfilerStep", "step" in "train_step", but not in "timestep"; and
  * a micro-batch is no step. */
 static bool begins_word(const char *name, const char *at)
@@ -180,8 +178,6 @@ int mt_phase_step_rank(const char *name, int64_t *number)
     }
     return best;
 }
-
-/* ---- kinds ------------------------------------------------------------ */
 
 static bool is_of_library(const char *name)
 {

@@ -37,8 +37,6 @@ void mt_phases_release(struct mt_phases *phases)
     memset(phases, 0, sizeof *phases);
 }
 
-/* ---- names -------------------------------------------------------------- */
-
 static const struct mt_phase_name *name_facts(struct mt_phases *phases, uint32_t name)
 {
     uint32_t id = mt_map_get(&phases->name_ids, name);
@@ -75,8 +73,6 @@ static const char *make_path(struct mt_phases *phases, int32_t parent, const cha
     return mt_arena_printf(phases->arena, "%.*s/…/%.*s", (int)outer_length, outer, (int)length,
                            name);
 }
-
-/* ---- threads ------------------------------------------------------------ */
 
 static struct mt_phase_thread *thread_at(struct mt_phases *phases, uint16_t id)
 {
@@ -116,8 +112,6 @@ static void touch(struct mt_phases *phases, struct mt_phase_thread *thread)
     }
     phases->latest = phases->newest < 0 ? MT_NO_PHASE : phases->threads[phases->newest].innermost;
 }
-
-/* ---- push --------------------------------------------------------------- */
 
 static void set_owner(struct mt_phases *phases, struct mt_phase_facts *facts, int32_t index)
 {
@@ -252,8 +246,6 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
     return MT_OK;
 }
 
-/* ---- pop ---------------------------------------------------------------- */
-
 static void end_range(struct mt_phases *phases, uint32_t index, const struct mt_event *event,
                       bool cut)
 {
@@ -329,8 +321,6 @@ void mt_phases_pop(struct mt_phases *phases, const struct mt_event *event)
     thread->innermost = thread->top ? phases->open[thread->top - 1].phase : MT_NO_PHASE;
     touch(phases, thread);
 }
-
-/* ---- end ---------------------------------------------------------------- */
 
 static void end_what_is_open(struct mt_phases *phases, uint64_t last_t_ns, uint64_t last_event)
 {

@@ -36,8 +36,6 @@ void mt_places_release(struct mt_places *places)
     memset(places, 0, sizeof *places);
 }
 
-/* ---- the tree ---------------------------------------------------------------- */
-
 static const struct mt_frame *frame_of(const struct mt_places *places, uint32_t node)
 {
     static const struct mt_frame none = {0, 0, 0};
@@ -96,8 +94,6 @@ static enum mt_status make_tree(struct mt_places *places)
     free(python);
     return status;
 }
-
-/* ---- finding --------------------------------------------------------------- */
 
 /* A body: a function, called from one node. */
 static uint64_t body_key(const struct mt_places *places, uint32_t node)
@@ -204,8 +200,6 @@ enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_ki
     free(below);
     return status;
 }
-
-/* ---- turns ------------------------------------------------------------------- */
 
 bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
                     struct mt_turn *turn)

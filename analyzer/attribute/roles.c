@@ -43,8 +43,6 @@ void mt_role_clock_release(struct mt_role_clock *clock)
     memset(clock, 0, sizeof *clock);
 }
 
-/* ---- cycles -------------------------------------------------------------- */
-
 static void next_cycle(struct mt_role_clock *clock)
 {
     clock->cycles++;
@@ -91,8 +89,6 @@ void mt_role_clock_pop(struct mt_role_clock *clock)
 {
     clock->stale = true;
 }
-
-/* ---- the moment ---------------------------------------------------------- */
 
 static void see(struct mt_role_clock *clock, uint8_t kind)
 {
@@ -147,8 +143,6 @@ static void consult(struct mt_role_clock *clock, uint32_t stack)
     see(clock, kind);
 }
 
-/* ---- births -------------------------------------------------------------- */
-
 static bool same_moment(const struct mt_moment *a, const struct mt_moment *b)
 {
     return a->instance == b->instance && a->cycle == b->cycle && a->kind == b->kind &&
@@ -196,8 +190,6 @@ static const struct mt_birth_run *birth_of(const struct mt_role_clock *clock, ui
     }
     return &clock->runs[low];
 }
-
-/* ---- codes --------------------------------------------------------------- */
 
 static uint8_t code_of_setup(const struct mt_moment *end, enum mt_fate fate)
 {
@@ -291,8 +283,6 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
             clock->kept_workspaces++;
     }
 }
-
-/* ---- roles --------------------------------------------------------------- */
 
 /* Alive when the trace began: nothing is known but the stack, if that. */
 static enum mt_role role_of_initial(const struct mt_role_clock *clock, bool kept, uint32_t stack)

@@ -34,8 +34,6 @@ void mt_segments_release(struct mt_segments *segments)
     memset(segments, 0, sizeof *segments);
 }
 
-/* ---- ranges ------------------------------------------------------------------ */
-
 static void push_range(struct mt_segment_thread *thread, uint32_t name, uint32_t facts)
 {
     if (thread->depth < MT_SEGMENTS_RANGES) {
@@ -75,8 +73,6 @@ static uint32_t user_ranges(const struct mt_segment_thread *thread, bool with_ki
                  (!with_kind || (thread->facts[i] & MT_NAME_KIND));
     return count;
 }
-
-/* ---- the cut ------------------------------------------------------------------- */
 
 static enum mt_status close(struct mt_segments *segments)
 {
@@ -289,8 +285,6 @@ static enum mt_status on_block(struct mt_segments *segments, const struct mt_eve
     return status;
 }
 
-/* ---- ranges in the cut ----------------------------------------------------------- */
-
 /* A top-level range whose name was there before begins another turn. */
 static bool turns_name(struct mt_segments *segments, uint32_t name)
 {
@@ -373,8 +367,6 @@ static enum mt_status on_pop(struct mt_segments *segments, const struct mt_event
     }
     return MT_OK;
 }
-
-/* ---- all events ------------------------------------------------------------------ */
 
 /* What the allocator does before it serves a request is part of serving it. */
 static void wait_for_block(struct mt_segments *segments, const struct mt_event *event)

@@ -38,8 +38,6 @@ struct mt_segment_thread *mt_segments_thread(struct mt_segments *segments, uint1
     return status == MT_OK ? &segments->threads[id] : NULL;
 }
 
-/* ---- first reading ------------------------------------------------------------- */
-
 static enum mt_status learn_push(struct mt_segments *segments, uint32_t name)
 {
     uint32_t id, kind, facts;

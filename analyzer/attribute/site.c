@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is known --------------------------------------------------- */
-
 /* Parts of a path, first match wins; tried on files that are not native. */
 static const struct {
     const char *part;
@@ -103,8 +101,6 @@ static const struct {
 
 static const char *const native_extensions[] = {".cpp", ".cc", ".cxx", ".c",   ".h",
                                                 ".hpp", ".cu", ".cuh", ".inl", ".S"};
-
-/* ---- judging a frame ------------------------------------------------- */
 
 static const struct mt_frame *frame_at(const struct mt_symbols *symbols, uint32_t frame)
 {
@@ -272,8 +268,6 @@ const char *mt_origin_name(enum mt_origin origin)
     return (unsigned)origin < MT_ORIGIN_COUNT ? names[origin] : "?";
 }
 
-/* ---- the site of a stack --------------------------------------------- */
-
 /* Which of two frames without a user among them stands for the stack: an
  * autograd node before any other, a speaking one before plumbing, else the
  * inner one. */
@@ -305,8 +299,6 @@ uint32_t mt_stack_site_frame(const struct mt_symbols *symbols, uint32_t stack)
     }
     return best;
 }
-
-/* ---- words ----------------------------------------------------------- */
 
 /* Longest piece of foreign text in a label, cut between characters. */
 #define MAX_NAME_BYTES 96
@@ -389,8 +381,6 @@ const char *mt_site_label(struct mt_arena *arena, const struct mt_symbols *symbo
         return mt_frame_label(arena, symbols, frame);
     return phase_is_backward ? "autograd engine (no Python stack)" : "no stack recorded";
 }
-
-/* ---- the table ------------------------------------------------------- */
 
 static enum mt_status make_room(struct mt_site_table *table, const struct mt_symbols *symbols)
 {

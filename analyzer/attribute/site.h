@@ -52,7 +52,7 @@ const char *mt_frame_place(struct mt_arena *arena, const struct mt_symbols *symb
 const char *mt_site_label(struct mt_arena *arena, const struct mt_symbols *symbols, uint32_t stack,
                           bool phase_is_backward);
 
-/* ---- the same, remembered ----
+/* The same, remembered.
  *
  * The functions above look at texts each time. Who asks for every event or
  * every stack keeps a table: every frame and stack is looked at once, an answer

@@ -11,8 +11,6 @@ static bool is_forward(const struct mt_segment *segment)
     return segment->kind == MT_PHASE_FORWARD || segment->kind == MT_PHASE_LOSS;
 }
 
-/* ---- without stacks --------------------------------------------------------------- */
-
 /* Of what the program's own threads do between two runs of autograd's, the
  * forward pass is what follows the moment at which least was allocated. */
 static void split(struct mt_segment *left, struct mt_segment *right)
@@ -56,8 +54,6 @@ static enum mt_status split_by_level(struct mt_segments *segments)
     segments->capacity = 2 * count + 1;
     return MT_OK;
 }
-
-/* ---- turns that begin a step -------------------------------------------------------- */
 
 /* For each segment: is there a zero_grad from it on, before the model is called? */
 static void find_clearing(struct mt_step_groups *groups)
@@ -177,8 +173,6 @@ static enum mt_status start_calls(struct mt_step_groups *groups)
     return status;
 }
 
-/* ---- places ----------------------------------------------------------------------- */
-
 /* In how many of the turns each place is, and which of them fetch a batch: the
  * first of a turn, if it does nothing but call a function that allocates. */
 static enum mt_status count_places(struct mt_step_groups *groups, struct mt_segments *segments)
@@ -215,8 +209,6 @@ static enum mt_status count_places(struct mt_step_groups *groups, struct mt_segm
     groups->turn_count = turn;
     return groups->seen && last && fetches ? MT_OK : MT_ERR_MEMORY;
 }
-
-/* ---- steps -------------------------------------------------------------------------- */
 
 /* At the edge of a step: what is not part of every turn is not part of it. */
 static bool is_beside(const struct mt_step_groups *groups, const struct mt_segment *segment,
@@ -273,8 +265,6 @@ static enum mt_status make_steps(struct mt_step_groups *groups)
     }
     return MT_OK;
 }
-
-/* ---- validation ----------------------------------------------------------------------- */
 
 static bool ends_search(const struct mt_segment *segment)
 {
@@ -338,8 +328,6 @@ static bool died_in_first(const struct mt_step_groups *groups)
                     segments->list[i].kind == MT_PHASE_OPTIMIZER;
     return segments->died && has_part && !segments->user_steps;
 }
-
-/* ---- all together ----------------------------------------------------------------------- */
 
 enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_segments *segments)
 {

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sites ----------------------------------------------------------------- */
-
 /* A place, and the row of the answer with most of its bytes. */
 struct item {
     struct mt_place_item place;
@@ -162,8 +160,6 @@ static struct mt_place_item *places_of(const struct side *side)
     return places;
 }
 
-/* ---- files with another name ---------------------------------------------------- */
-
 /* What has no partner, by its looser key. */
 struct rest {
     struct mt_place_item *places;
@@ -278,8 +274,6 @@ static enum mt_status match(const struct side *a, const struct side *b, struct m
     return status;
 }
 
-/* ---- roles and phases ------------------------------------------------------ */
-
 static int by_label(const void *a, const void *b)
 {
     const struct mt_diff_row *x = a, *y = b;
@@ -326,8 +320,6 @@ static void sum_up(const struct mt_device_diff *diff, bool by_role, struct mt_di
     }
     out->count = kept;
 }
-
-/* ---- order ----------------------------------------------------------------- */
 
 static uint64_t size_of(const struct mt_diff_row *row)
 {

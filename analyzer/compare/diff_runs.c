@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-/* ---- the runs themselves --------------------------------------------------- */
-
 static void add_run(struct mt_diff *diff, const char *what, const char *a, const char *b)
 {
     const char *of_a = a && *a ? a : "none", *of_b = b && *b ? b : "none";
@@ -49,8 +47,6 @@ static void compare_runs(struct mt_arena *arena, struct mt_diff *diff)
     add_run(diff, "the level that is analysed", level(a), level(b));
     add_run(diff, "where the trace begins", start(a), start(b));
 }
-
-/* ---- devices --------------------------------------------------------------- */
 
 static const struct mt_device_report *find_device(const struct mt_report *report, uint16_t device)
 {

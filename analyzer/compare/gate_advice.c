@@ -53,8 +53,6 @@ static bool wants_replays(const struct mt_gate_work *work)
     return false;
 }
 
-/* ---- replays ---------------------------------------------------------------------- */
-
 static enum mt_status tune(struct mt_gate_work *work, struct advice *advice)
 {
     const struct mt_tune_options options = {0};
@@ -104,8 +102,6 @@ static enum mt_status replay(struct mt_gate_work *work, struct advice *advice)
         status = replay_base_options(work, advice);
     return status;
 }
-
-/* ---- words -------------------------------------------------------------------------- */
 
 static const char *spelling(const char *options)
 {

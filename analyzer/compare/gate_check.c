@@ -14,8 +14,6 @@
 __extension__ typedef unsigned __int128 wide;
 __extension__ typedef __int128 signed_wide;
 
-/* ---- arithmetic: whole bytes, exact -------------------------------------------------- */
-
 static int64_t clamp(wide value)
 {
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
@@ -64,8 +62,6 @@ static void judge(struct mt_gate_work *work, struct mt_gate_result *result, cons
     else
         mt_gate_say(work, result);
 }
-
-/* ---- peaks and regressions ------------------------------------------------------------ */
 
 /* The peak of a metric; else NULL and why it is not known. */
 static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate_result *result,
@@ -144,8 +140,6 @@ static void check_regression(struct mt_gate_work *work, struct mt_gate_result *r
     check_peak(work, result);
 }
 
-/* ---- fragmentation --------------------------------------------------------------------- */
-
 static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     const struct mt_device_report *device = mt_gate_device(work, result);
@@ -164,8 +158,6 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
     result->of_bytes = reserved;
     judge(work, result, mt_peaks_doubt(work->check->report, device));
 }
-
-/* ---- growth ----------------------------------------------------------------------------- */
 
 enum { MIN_STEPS = 3 }; /* after those of warm-up */
 
@@ -212,8 +204,6 @@ static void check_growth(struct mt_gate_work *work, struct mt_gate_result *resul
     result->of_bytes = count - warm_up;
     judge(work, result, doubt);
 }
-
-/* ---- fits ------------------------------------------------------------------------------- */
 
 static const struct mt_fit_result *fit_of(const struct mt_fit_summary *summary, uint16_t device)
 {
@@ -285,8 +275,6 @@ static enum mt_status check_fits(struct mt_gate_work *work, struct mt_gate_resul
     free(summary);
     return MT_OK;
 }
-
-/* ---- all of them -------------------------------------------------------------------------- */
 
 static struct mt_gate_result *add(struct mt_gate_work *work, const struct mt_gate_rule *rule,
                                   enum mt_gate_metric metric, uint16_t device)

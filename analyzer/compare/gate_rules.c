@@ -25,8 +25,6 @@ const char *mt_gate_metric_name(enum mt_gate_metric metric)
     return names[metric];
 }
 
-/* ---- bounds --------------------------------------------------------------------- */
-
 /* "2.5%" -> 25000, at most four decimals. */
 static bool parse_percent(const char *text, uint64_t *millionths)
 {
@@ -107,8 +105,6 @@ static const char *what_is_wanted(enum mt_gate_kind kind)
     return "bytes such as 16GiB";
 }
 
-/* ---- rules ---------------------------------------------------------------------- */
-
 static bool find_metric(const char *name, size_t length, enum mt_gate_metric *metric)
 {
     for (int i = 0; i < MT_METRIC_NONE; i++) {
@@ -184,8 +180,6 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
     *rule = made;
     return MT_OK;
 }
-
-/* ---- budget files ------------------------------------------------------------------ */
 
 enum field { FIELD_LIMIT, FIELD_WARN, FIELD_OPTIONAL, FIELD_UNKNOWN };
 

@@ -29,8 +29,6 @@ static const char *shorten(struct mt_gate_work *work, const char *text)
     return mt_arena_printf(&work->gates->arena, "%.*s...", (int)length, text);
 }
 
-/* ---- names ---------------------------------------------------------------------- */
-
 /* As the option spells it; with the device if there are several. No measured
  * value: those who keep histories know a rule by its name. */
 static const char *name_of(struct mt_gate_work *work, const struct mt_gate_result *result)
@@ -49,8 +47,6 @@ static const char *name_of(struct mt_gate_work *work, const struct mt_gate_resul
         return name;
     return mt_arena_printf(arena, "%s, device %u", name, result->device);
 }
-
-/* ---- verdicts ---------------------------------------------------------------------- */
 
 /* "peak reserved", "growth", ... */
 static const char *subject_of(struct mt_gate_work *work, const struct mt_gate_result *result)
@@ -261,8 +257,6 @@ void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result 
     else
         result->verdict = mt_arena_printf(&work->gates->arena, "%s: %s", subject, why);
 }
-
-/* ---- culprits -------------------------------------------------------------------------- */
 
 /* ", forward train.py:47 in forward 1.20 GiB": NULL only without memory. */
 static const char *name_holder(struct mt_gate_work *work, const char *before, const char *site,

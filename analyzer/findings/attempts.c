@@ -62,8 +62,6 @@ struct reading {
     struct mt_map counts, counts_before; /* births by place, of the step before */
 };
 
-/* ---- the attempt that goes on -------------------------------------------------------- */
-
 /* Of a stack, its frames from the site inwards: the same for all who come there. */
 static uint64_t place_of(const struct reading *reading, uint32_t stack)
 {
@@ -119,8 +117,6 @@ static void begin_step(struct reading *reading, uint64_t event)
     reading->in_step = true;
     begin_attempt(reading, event);
 }
-
-/* ---- one that failed ------------------------------------------------------------------ */
 
 /* How many more of that place a step has; UINT32_MAX: that is not known. */
 static uint32_t left_of(const struct reading *reading, uint64_t place)
@@ -239,8 +235,6 @@ static enum mt_status on_oom(struct reading *reading, const struct mt_event *eve
     return status;
 }
 
-/* ---- back again ------------------------------------------------------------------------ */
-
 static enum mt_status keep_block(struct mt_attempt *attempt, size_t *capacity,
                                  struct mt_map *stacks, const struct mt_life *block)
 {
@@ -304,8 +298,6 @@ static enum mt_status pass_place(struct reading *reading, const struct mt_event 
             status = look_for(reading, i, event, place);
     return status == MT_OK ? count_birth(reading, event, place) : status;
 }
-
-/* ---- blocks ---------------------------------------------------------------------------- */
 
 /* Of an attempt whose place was come back to. */
 static void note_end(struct reading *reading, const struct live *live, uint64_t t_ns)
@@ -395,8 +387,6 @@ static enum mt_status on_alloc(struct reading *reading, const struct mt_event *e
         status = pass_place(reading, event);
     return status == MT_OK ? add_block(reading, event, bytes, code) : status;
 }
-
-/* ---- the reading ------------------------------------------------------------------------ */
 
 static void enter_steps(struct reading *reading, uint64_t event)
 {

@@ -32,8 +32,6 @@ struct trial {
     const char *doubt; /* NULL: exact */
 };
 
-/* ---- whether to ask ------------------------------------------------------------ */
-
 /* Is it what the run had? */
 static bool is_own(const struct mt_finding_search *search, const struct setting *setting)
 {
@@ -95,8 +93,6 @@ static void ask(struct mt_finding_search *search)
     }
 }
 
-/* ---- replays ------------------------------------------------------------------- */
-
 static void read_result(const struct mt_finding_search *search,
                         const struct mt_replay_summary *summary, struct trial *trial)
 {
@@ -148,8 +144,6 @@ static enum mt_status try(struct mt_finding_search *search, const struct setting
     }
     return replay(search, setting->policy, most_reserved(search), trial);
 }
-
-/* ---- what is said ---------------------------------------------------------------- */
 
 static enum mt_status tell_evidence(struct mt_finding_search *search, const struct trial *trials,
                                     struct mt_finding *finding)

@@ -29,8 +29,6 @@ static bool is_held(const struct mt_finding_search *search, const struct mt_atte
            mt_finding_matters(attempt->bytes, search->device->allocated_peak.bytes);
 }
 
-/* ---- the proof ----------------------------------------------------------------------- */
-
 static enum mt_status replay_without(struct mt_finding_search *search,
                                      const struct mt_attempts *attempts,
                                      struct mt_retimed_peaks *peaks)
@@ -72,8 +70,6 @@ static enum mt_status tell_replay(struct mt_finding_search *search,
         mt_format_bytes(n[1], device->allocated_peak.bytes));
     return *text ? MT_OK : MT_ERR_MEMORY;
 }
-
-/* ---- what is said --------------------------------------------------------------------- */
 
 static bool is_before(const struct mt_life *a, const struct mt_life *b)
 {

@@ -43,8 +43,6 @@ static const char *foreach_of(const struct mt_symbols *symbols, uint32_t stack)
     return mt_symbols_text(symbols, symbols->frames[symbols->stacks[stack].frame].function);
 }
 
-/* ---- the peak -------------------------------------------------------------------------- */
-
 struct look {
     struct mt_finding_search *search;
     const struct mt_symbols *symbols;
@@ -76,8 +74,6 @@ static void look_at_peak(struct look *look)
     if (stack != MT_NO_ID)
         look->function = foreach_of(look->symbols, stack);
 }
-
-/* ---- all that foreach makes in the run ---------------------------------------------------- */
 
 struct reading {
     struct look *look;
@@ -171,8 +167,6 @@ static enum mt_status read_all(struct look *look)
     return status;
 }
 
-/* ---- one parameter after the other --------------------------------------------------------- */
-
 /* Where it is made, so many of its size are there for a moment, itself included. */
 static enum mt_status make_for_a_moment(const struct look *look, struct mt_retime *retime,
                                         const struct mt_life *made, uint32_t count)
@@ -220,8 +214,6 @@ static enum mt_status replay(struct look *look)
     status = replay_with(look, look->lists + BEYOND_LISTS, &look->loop);
     return status == MT_OK ? replay_with(look, 1, &look->nothing) : status;
 }
-
-/* ---- what is said -------------------------------------------------------------------------- */
 
 static bool is_fused(const struct look *look)
 {

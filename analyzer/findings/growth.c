@@ -55,8 +55,6 @@ struct look {
     bool even;                               /* each step left as much */
 };
 
-/* ---- the trend -------------------------------------------------------------------- */
-
 /* Least squares through what was allocated before the steps [from, end): bytes a
  * step. */
 static double slope(const struct mt_device_report *device, uint32_t from)
@@ -86,8 +84,6 @@ static bool rises(const struct look *look, double bytes_per_step)
 
     return found > 0 && found >= bytes_per_step / 2;
 }
-
-/* ---- the evidence ------------------------------------------------------------------ */
 
 static uint32_t line_of(const struct look *look, const struct mt_life *life)
 {
@@ -237,8 +233,6 @@ static enum mt_status add_replaced(struct look *look)
     return status;
 }
 
-/* ---- in all ------------------------------------------------------------------------ */
-
 static bool is_growing_line(const struct look *look, uint32_t frame)
 {
     uint32_t i;
@@ -278,8 +272,6 @@ static bool matters(const struct look *look)
     return look->gathered_bytes >= MIN_BYTES &&
            look->bytes_per_step >= look->search->device->allocated_peak.bytes / FAR_STEPS;
 }
-
-/* ---- what is said ------------------------------------------------------------------- */
 
 static const char *label_of(const struct look *look, const struct line *line)
 {

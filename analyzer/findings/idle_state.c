@@ -30,8 +30,6 @@ struct look {
     struct mt_retimed_peaks after;
 };
 
-/* ---- is it worth a reading? ------------------------------------------------------- */
-
 /* Of the phase that the peak is in: the row of the state that stays through it. */
 static const struct mt_idle_use *idle_at_peak(const struct mt_finding_search *search)
 {
@@ -83,8 +81,6 @@ static bool may_pay(struct look *look)
     return look->idle && peak > least && mt_finding_matters(peak - least, peak) &&
            mt_finding_matters(look->idle->bytes, peak);
 }
-
-/* ---- what moves, and when ---------------------------------------------------------- */
 
 /* From the end of a step of the optimizer to the begin of the next, if there is a
  * backward between them: what is stepped in pieces stays. */
@@ -177,8 +173,6 @@ static enum mt_status replay(struct look *look)
                ? mt_retime_replay(&look->retime, look->search, &look->after)
                : status;
 }
-
-/* ---- what is said ------------------------------------------------------------------- */
 
 static enum mt_status say(struct look *look)
 {

@@ -27,8 +27,6 @@ struct look {
     struct mt_retimed_peaks after;
 };
 
-/* ---- suspects ---------------------------------------------------------------------- */
-
 static uint64_t key_of(uint32_t stack, uint32_t step)
 {
     return (uint64_t)stack << 32 | step;
@@ -95,8 +93,6 @@ static enum mt_status take_suspects(struct look *look)
     }
     return status;
 }
-
-/* ---- what is said ------------------------------------------------------------------- */
 
 static enum mt_status say(struct look *look)
 {

@@ -47,8 +47,6 @@ struct look {
     struct mt_replay_summary *trial;
 };
 
-/* ---- is it worth a look? ------------------------------------------------------- */
-
 static void ask(struct mt_finding_search *search)
 {
     const struct mt_peak *peak = &search->device->reserved_peak;
@@ -64,8 +62,6 @@ static bool matters(const struct look *look, uint64_t bytes)
 {
     return mt_finding_matters(bytes, look->search->device->reserved_peak.bytes);
 }
-
-/* ---- lines ---------------------------------------------------------------------- */
 
 static enum mt_status add_block(struct look *look, uint32_t frame, const struct mt_pin_block *block)
 {
@@ -123,8 +119,6 @@ static int by_suspicion(const void *a, const void *b)
     return (x->frame > y->frame) - (x->frame < y->frame);
 }
 
-/* ---- the proof ------------------------------------------------------------------- */
-
 /* Means the frame, wherever its file lies; NULL if it cannot be said in a line of
  * shell. */
 static const char *selector_of(const struct look *look, uint32_t frame)
@@ -171,8 +165,6 @@ static enum mt_status replay_pool(struct look *look, const char *policy, uint64_
     }
     return status;
 }
-
-/* ---- what is said ---------------------------------------------------------------- */
 
 static enum mt_status say(struct look *look, const struct line *line, const char *policy,
                           uint64_t peak_bytes)

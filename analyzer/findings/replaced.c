@@ -29,8 +29,6 @@ struct look {
     uint32_t chain_count;
 };
 
-/* ---- lines that leave more in each step ------------------------------------------------ */
-
 /* Order by line, then step. The line is kept in end_step, which says nothing any more. */
 static int by_line(const void *a, const void *b)
 {
@@ -128,8 +126,6 @@ static void find_chains(struct look *look)
         begin = i;
     }
 }
-
-/* ---- how they are made ------------------------------------------------------------------- */
 
 struct live {
     uint64_t addr, requested_bytes;
@@ -278,8 +274,6 @@ static enum mt_status see_how_they_are_made(struct look *look)
     free(reading.live);
     return status;
 }
-
-/* ---- what is found ------------------------------------------------------------------------ */
 
 static struct mt_replaced replaced_of(const struct look *look, const struct chain *chain)
 {

@@ -5,8 +5,6 @@
 
 #include "grow.h"
 
-/* ---- what differs ------------------------------------------------------------------ */
-
 static enum mt_status add(struct mt_retime *retime, uint16_t device, uint64_t before,
                           const struct mt_life *life, uint8_t kind)
 {
@@ -49,8 +47,6 @@ void mt_retime_release(struct mt_retime *retime)
     free(retime->events);
     memset(retime, 0, sizeof *retime);
 }
-
-/* ---- laid over the source ------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b)
 {

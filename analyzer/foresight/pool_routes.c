@@ -48,8 +48,6 @@ const char *mt_pool_routes_next(const char **text, size_t *length)
     return begin;
 }
 
-/* ---- selectors --------------------------------------------------------------- */
-
 static enum mt_status add_selector(struct builder *builder, const char *text, size_t length,
                                    struct mt_error *error)
 {
@@ -85,8 +83,6 @@ static enum mt_status add_selectors(struct builder *builder, const char *text,
         status = add_selector(builder, selector, length, error);
     return status;
 }
-
-/* ---- the reading -------------------------------------------------------------- */
 
 static enum mt_status set_route(struct mt_pool_routes *routes, uint64_t seq, uint32_t pool)
 {

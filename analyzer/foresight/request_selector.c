@@ -35,8 +35,6 @@ struct mt_request_selector {
     struct mt_buf place; /* "file:line" */
 };
 
-/* ---- parsing ----------------------------------------------------------------- */
-
 static const struct {
     const char *text;
     enum condition_kind kind;
@@ -192,8 +190,6 @@ bool mt_request_selector_wants_phase(const struct mt_request_selector *selector)
     }
     return false;
 }
-
-/* ---- matching ---------------------------------------------------------------- */
 
 static enum mt_status make_room(struct answers *answers, size_t count)
 {

@@ -49,8 +49,6 @@ struct planner {
     size_t list_count;
 };
 
-/* ---- the reading -------------------------------------------------------------- */
-
 static uint64_t key_of(const struct mt_event *event)
 {
     return event->addr ^ event->device * UINT64_C(0x9E3779B97F4A7C15);
@@ -128,8 +126,6 @@ static enum mt_status read_source(struct planner *planner)
     mt_phases_finish(&planner->phases, last_t_ns, last_seq);
     return mt_source_rewind(planner->source, planner->error);
 }
-
-/* ---- steps -------------------------------------------------------------------- */
 
 /* Those that lie in no other one. */
 static enum mt_status collect_steps(struct planner *planner)
@@ -233,8 +229,6 @@ static enum mt_status repeating_step(const struct planner *planner, const struct
     free(sorted);
     return MT_OK;
 }
-
-/* ---- places ------------------------------------------------------------------- */
 
 /* Addresses for the buffers, checked by nobody but the policy, which places only
  * where nothing is. */
@@ -364,8 +358,6 @@ static enum mt_status plan_step(const struct planner *planner, const struct step
     free(ends);
     return status;
 }
-
-/* ---- requests to places ----------------------------------------------------------- */
 
 static enum mt_status set_entry(struct mt_step_plan *plan, uint64_t seq, uint32_t entry)
 {

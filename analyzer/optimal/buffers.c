@@ -36,8 +36,6 @@ void mt_buffers_release(struct mt_buffers *buffers)
     memset(buffers, 0, sizeof *buffers);
 }
 
-/* ---- from a trace ------------------------------------------------------- */
-
 struct live_buffers {
     struct mt_map numbers; /* address -> number of the buffer in its device */
 };

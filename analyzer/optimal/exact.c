@@ -57,8 +57,6 @@ struct part {
     uint32_t count, first, last; /* sections [first, last) */
 };
 
-/* ---- making ------------------------------------------------------------------ */
-
 static bool share_section(const struct mt_item *a, const struct mt_item *b)
 {
     return a->first < b->last && b->first < a->last;
@@ -147,8 +145,6 @@ void mt_exact_free(struct mt_exact *exact)
     free(exact->raised);
     free(exact);
 }
-
-/* ---- one placement -------------------------------------------------------------- */
 
 static bool time_is_up(const struct mt_exact *exact)
 {
@@ -270,8 +266,6 @@ static bool sections_suffice(struct mt_exact *exact, const struct part *part, ui
     }
     return true;
 }
-
-/* ---- search ---------------------------------------------------------------------- */
 
 static bool search_part(struct mt_exact *exact, const struct part *part, uint64_t floor,
                         uint32_t floor_rank);

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sections ------------------------------------------------------------- */
-
 struct moment {
     uint64_t time;
     uint32_t buffer;
@@ -107,8 +105,6 @@ void mt_instance_release(struct mt_instance *instance)
     free(instance->load);
     memset(instance, 0, sizeof *instance);
 }
-
-/* ---- parts ------------------------------------------------------------------ */
 
 /* Which part each section belongs to; returns the number of parts. */
 static uint32_t number_parts(const struct mt_instance *whole, uint32_t *part_of)

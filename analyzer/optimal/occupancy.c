@@ -153,8 +153,6 @@ enum mt_status mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first,
     return status;
 }
 
-/* ---- finding ----------------------------------------------------------------- */
-
 struct search {
     const struct range *at[MAX_LISTS], *end[MAX_LISTS]; /* what lies above the search */
     unsigned count;

@@ -38,8 +38,6 @@ struct solver {
     uint64_t deadline_ns;
 };
 
-/* ---- parts ---------------------------------------------------------------------- */
-
 static void part_release(struct part_search *part)
 {
     int i;
@@ -84,8 +82,6 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* ---- where we stand ---------------------------------------------------------------- */
-
 static uint64_t lower_bound(const struct solver *solver)
 {
     uint64_t lower = 0;
@@ -114,8 +110,6 @@ static uint64_t goal(const struct solver *solver)
     return mt_max_u64(lower_bound(solver),
                       mt_round_down(solver->options->capacity_bytes, solver->unit));
 }
-
-/* ---- one round on one part ------------------------------------------------------------ */
 
 static enum mt_exact_answer search_below(const struct solver *solver, struct part_search *part,
                                          uint64_t target, const uint32_t *order, bool by_load,
@@ -230,8 +224,6 @@ static enum mt_status improve_all(struct solver *solver)
         status = round_of(solver, part);
     return status;
 }
-
-/* ---- all -------------------------------------------------------------------------------- */
 
 static enum mt_status construct_all(struct solver *solver)
 {

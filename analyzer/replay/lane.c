@@ -43,8 +43,6 @@ static void show(const struct mt_lane *lane, struct mt_replay_view *view)
     view->counters = lane->ops->counters(lane->policy);
 }
 
-/* ---- frees that wait ------------------------------------------------------- */
-
 /* The events that complete them later find no block any more. */
 static enum mt_status complete_waiting(void *context)
 {
@@ -71,8 +69,6 @@ void mt_lane_let_complete(struct mt_lane *lane)
     lane->device.complete_waiting = complete_waiting;
     lane->device.lane = lane;
 }
-
-/* ---- groups --------------------------------------------------------------- */
 
 void mt_lane_open_group(struct mt_lane *lane)
 {
@@ -176,8 +172,6 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
         mt_verify_group(&lane->result->verify, &lane->device, event->seq);
     return status;
 }
-
-/* ---- events --------------------------------------------------------------- */
 
 static void count_route(struct mt_lane *lane, const struct mt_event *event)
 {
@@ -308,8 +302,6 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
     return status == MT_ERR_DEVICE_OOM ? MT_OK : status;
 }
 
-/* ---- the plan --------------------------------------------------------------- */
-
 void mt_lane_tell_plan(struct mt_lane *lane)
 {
     const struct mt_device_plan *plan = lane->device.plan;
@@ -326,8 +318,6 @@ void mt_lane_tell_plan(struct mt_lane *lane)
         .misses = lane->device.plan_misses,
     };
 }
-
-/* ---- start in the middle ---------------------------------------------------- */
 
 /* Has the policy done anything, or was its state restored? */
 static bool has_begun(const struct mt_lane *lane)

@@ -15,8 +15,6 @@ struct graph {
     uint32_t *first, *items;
 };
 
-/* ---- the graph ------------------------------------------------------------- */
-
 static enum mt_status make_graph(const struct mt_pool_evidence *evidence, struct graph *graph)
 {
     const struct mt_pool_pairs *pairs = &evidence->unequal;
@@ -193,8 +191,6 @@ static enum mt_status colour_all(struct mt_lost_pools *pools, const struct graph
     return status;
 }
 
-/* ---- which colour is the default pool's ------------------------------------ */
-
 static uint16_t pool_of(const struct mt_lost_pools *pools, uint32_t id)
 {
     uint16_t colour = pools->colour[id], first;
@@ -366,8 +362,6 @@ static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
     free(decided);
     return MT_OK;
 }
-
-/* ---- the guess ----------------------------------------------------------------- */
 
 enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
                                    struct mt_lost_pools *pools)

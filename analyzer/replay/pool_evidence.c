@@ -14,8 +14,6 @@
 static const size_t MAX_EVENTS = (size_t)1 << 26;
 static const uint64_t MAX_LOOKS = UINT64_C(2000000000);
 
-/* ---- instances --------------------------------------------------------------- */
-
 static bool is_small_segment(const struct mt_event *event)
 {
     if ((event->flags & MT_EVENT_INITIAL) && event->aux_bytes)
@@ -126,8 +124,6 @@ static enum mt_status remove_memory(struct mt_pool_walk *walk, struct mt_pool_la
     return MT_OK;
 }
 
-/* ---- best fit ------------------------------------------------------------------- */
-
 /* What a request found: the free block that it took the low end of. */
 struct landing {
     uint32_t instance, rest;
@@ -209,8 +205,6 @@ static enum mt_status observe_request(struct mt_pool_walk *walk, struct mt_pool_
         return MT_OK;
     return compare_all(walk, lane, &landing);
 }
-
-/* ---- the walk -------------------------------------------------------------------- */
 
 static enum mt_status open_lane(struct mt_pool_walk *walk, uint16_t device, struct mt_error *error)
 {

@@ -58,8 +58,6 @@ enum mt_status mt_machine_unmark(struct mt_pickle *p, size_t below, size_t *firs
     return MT_OK;
 }
 
-/* ---- memo ---- */
-
 static bool fits_memo_word(struct mt_pickle_value value)
 {
     return value.bits >> MT_MEMO_BITS == 0;
@@ -176,8 +174,6 @@ enum mt_status mt_machine_dup(struct mt_pickle *p)
     return push_value(p, value);
 }
 
-/* ---- texts ---- */
-
 static enum mt_status intern(struct mt_pickle *p, const unsigned char *bytes, size_t length,
                              uint32_t *id)
 {
@@ -224,8 +220,6 @@ enum mt_status mt_machine_text(struct mt_pickle *p, uint8_t kind, const unsigned
 
     return status == MT_OK ? mt_machine_push(p, kind, id) : status;
 }
-
-/* ---- containers ---- */
 
 static enum mt_status new_object(struct mt_pickle *p, uint8_t kind, uint32_t *index)
 {

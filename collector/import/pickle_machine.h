@@ -95,8 +95,6 @@ struct mt_pickle {
     struct mt_pickle_value flat_list[MT_FLAT_LIST_ITEMS];
 };
 
-/* ---- window ---- */
-
 /* Brings at least `count` (<= MT_PICKLE_MARGIN) bytes into [at, end) if the
  * input has as many. Moves the window. */
 enum mt_status mt_window_fill(struct mt_pickle *p, size_t count) MT_MUST_USE;
@@ -128,7 +126,7 @@ static inline uint64_t mt_window_offset(const struct mt_pickle *p)
     return p->offset + (uint64_t)(p->at - p->window);
 }
 
-/* ---- memo words ----
+/* Memo words.
  *
  * A memo word packs a value into 64 bits, since a real pickle memoises a
  * million small things and looks most of them up never:
@@ -163,8 +161,6 @@ static inline bool mt_memo_simple(uint64_t word, struct mt_pickle_value *value)
     *value = mt_memo_value(word);
     return value->kind <= MT_PICKLE_HOST && !mt_is_container(*value);
 }
-
-/* ---- machine ---- */
 
 /* An error at the opcode that is being executed. */
 enum mt_status mt_pickle_damaged(struct mt_pickle *p, const char *what) MT_MUST_USE;

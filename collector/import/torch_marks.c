@@ -6,8 +6,6 @@
 
 #include "torch.h"
 
-/* ---- phases ---- */
-
 /* Open STARTs of one name form a chain, innermost first: `open` has its head
  * for each name, `outer` the rest. */
 struct matcher {
@@ -140,8 +138,6 @@ enum mt_status mt_torch_inline_phases(struct mt_torch *torch, size_t *unmatched)
     return status;
 }
 
-/* ---- empty_cache ---- */
-
 static bool ends_with(const char *text, const char *tail)
 {
     size_t length = strlen(text), tail_length = strlen(tail);
@@ -207,8 +203,6 @@ void mt_torch_find_empty_cache(struct mt_torch *torch)
         if (torch->devices[device].count)
             find_empty_cache(torch, &torch->devices[device]);
 }
-
-/* ---- pools ---- */
 
 /* A segment of a private pool that is there at the end: addresses in it belong
  * to the pool from entry `since` of its device on. */

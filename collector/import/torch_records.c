@@ -79,8 +79,6 @@ static uint16_t device_of(const struct mt_pickle_value *value)
     return (uint16_t)mt_min_u64(mt_torch_number(*value), UINT16_MAX);
 }
 
-/* ---- entries of device traces ---- */
-
 static uint8_t kind_of_action(const struct mt_pickle_value *value)
 {
     static const uint8_t kinds[MT_WORD_COUNT + 1] = {
@@ -199,8 +197,6 @@ static enum mt_status make_entry(struct mt_torch_records *r, struct mt_pickle *p
     mt_torch_set(value, MT_TORCH_ENTRY, r->entry_count - 1);
     return fill_entry(r, pickle, &r->entry_plan, items, entry);
 }
-
-/* ---- segments and blocks ---- */
 
 static enum mt_status make_history(struct mt_torch_records *r, const struct mt_pickle_value *items,
                                    size_t count, struct mt_pickle_value *value)
@@ -352,8 +348,6 @@ static enum mt_status make_annotation(struct mt_torch_records *r, struct mt_pick
     mt_torch_set(value, MT_TORCH_ANNOTATION, r->annotation_count - 1);
     return status;
 }
-
-/* ---- the hook ---- */
 
 static enum mt_status make_record(struct mt_torch_records *r, struct mt_pickle *pickle,
                                   const struct mt_pickle_value *items, size_t count,

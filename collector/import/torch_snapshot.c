@@ -13,8 +13,6 @@ static enum mt_status no_memory(struct mt_error *error)
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
 
-/* ---- from the pickle's root to devices and segments ---- */
-
 static int compare_segments(const void *a, const void *b)
 {
     const struct mt_torch_segment *x = a, *y = b;
@@ -102,8 +100,6 @@ static enum mt_status take_devices(struct mt_torch *torch, struct mt_pickle *pic
     return count ? mt_symbols_device(&torch->source.symbols, (uint32_t)count - 1, MT_NO_ID, 0)
                  : MT_OK;
 }
-
-/* ---- one look at every entry ---- */
 
 struct census {
     size_t of_kind[256];
@@ -226,8 +222,6 @@ static enum mt_status infer(struct mt_torch *torch)
         fill_header(torch, &census);
     return status;
 }
-
-/* ---- opening ---- */
 
 static void torch_close(struct mt_source *source)
 {

@@ -17,8 +17,6 @@
 #include "torch_sizes.h"
 #include "util.h"
 
-/* ---- complete or not ---- */
-
 struct balance {
     uint64_t segment_bytes, live_bytes; /* modulo 2^64: only zero matters */
     uint64_t segments, live;
@@ -77,8 +75,6 @@ static bool is_complete(const struct mt_torch_start *start)
     weigh_final_state(start, &balance);
     return !balance.live && !balance.live_bytes && !balance.segments && !balance.segment_bytes;
 }
-
-/* ---- blocks ---- */
 
 static enum mt_status add_block(struct mt_torch_start *start, struct mt_start_block block)
 {
@@ -159,8 +155,6 @@ static enum mt_status find_blocks(struct mt_torch_start *start)
     }
     return status;
 }
-
-/* ---- segments ---- */
 
 static enum mt_status add_segment(struct mt_torch_start *start, struct mt_start_segment segment)
 {
@@ -295,8 +289,6 @@ static enum mt_status find_segments(struct mt_torch_start *start)
         qsort(start->segments, start->segment_count, sizeof *start->segments, compare_segments);
     return status;
 }
-
-/* ---- events ---- */
 
 static enum mt_status add_event(struct mt_torch *torch, struct mt_event event)
 {

@@ -24,8 +24,6 @@ struct call {
 /* The thread is in a call already: what comes now is the driver's own doing. */
 static _Thread_local bool inside;
 
-/* --- whom to tell --- */
-
 static const struct mt_driver_hooks *find_hooks(void)
 {
     static _Atomic(const struct mt_driver_hooks *) found;
@@ -51,8 +49,6 @@ static int number_of(struct mt_interposed *to, const struct mt_driver_hooks *hoo
     }
     return number - 2;
 }
-
-/* --- what to tell --- */
 
 /* As a structure whose members are the arguments. */
 static void lay_out(const char *widths, const uint64_t *arguments, unsigned char *params)
@@ -96,8 +92,6 @@ static bool is_captured(const struct mt_interposed *to, const uint64_t *argument
                0 &&
            status == 1;
 }
-
-/* --- a call --- */
 
 static void *real_of(struct mt_interposed *to)
 {
@@ -146,8 +140,6 @@ static uint32_t pass(struct mt_interposed *to, const uint64_t *a)
     begin(&call);
     return end(&call, real(a[0], a[1], a[2], a[3], a[4], a[5]));
 }
-
-/* --- the functions --- */
 
 enum {
 #define INTERPOSED(name, since, arguments) PLACE_##name,
@@ -205,8 +197,6 @@ uint32_t cuIpcOpenMemHandle_v2(uint64_t *address, struct ipc_handle handle, uint
 {
     return open_ipc(&mt_interposed[PLACE_cuIpcOpenMemHandle_v2], address, handle, flags);
 }
-
-/* --- the table --- */
 
 struct mt_interposed mt_interposed[] = {
 #define INTERPOSED(name, since, arguments) {#name, since, arguments, (void *)name, NULL, 0},

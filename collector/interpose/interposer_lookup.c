@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* --- the real ones --- */
-
 static void *find_nothing(void *handle, const char *name)
 {
     (void)handle, (void)name;
@@ -52,8 +50,6 @@ void *mt_real_entry(const char *name)
 
     return library ? mt_find_real_dlsym()(library, name) : NULL;
 }
-
-/* --- cuGetProcAddress --- */
 
 enum { PER_THREAD_STREAM = 2 };
 
@@ -149,8 +145,6 @@ uint32_t cuGetProcAddress_v2(const char *name, void **function, int version, uin
         *function = answer(name, *function, version, flags);
     return result;
 }
-
-/* --- dlsym --- */
 
 static bool is_of_libcuda(void *function)
 {

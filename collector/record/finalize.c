@@ -40,8 +40,6 @@ static enum mt_status host_error(struct mt_error *error, enum mt_status status)
     return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
 }
 
-/* ---- is there anything to do? ----------------------------------------- */
-
 /* Definitions alone are read where the trace has an index. */
 static enum mt_status read_symbols(struct mt_source *source, struct mt_error *error)
 {
@@ -65,8 +63,6 @@ static bool has_native_frames(const struct mt_symbols *symbols)
             return true;
     return false;
 }
-
-/* ---- events ----------------------------------------------------------- */
 
 static struct mt_symbols_copy symbols_copy(struct rewriting *self)
 {
@@ -122,8 +118,6 @@ static enum mt_status check_whole(const struct mt_source *source, struct mt_erro
                        "the trace is damaged, or of a later version: it stays as it is");
     return MT_OK;
 }
-
-/* ---- files ------------------------------------------------------------ */
 
 static enum mt_status write_all(struct rewriting *self, struct mt_error *error)
 {

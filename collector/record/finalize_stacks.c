@@ -66,8 +66,6 @@ void mt_stack_finalizer_count(const struct mt_stack_finalizer *self, uint32_t *n
     *named = self->named;
 }
 
-/* ---- frames ----------------------------------------------------------- */
-
 static void text_of(const struct mt_symbols *symbols, uint32_t string, const char **text,
                     size_t *length)
 {
@@ -185,8 +183,6 @@ static enum mt_status look_at_frames(struct mt_stack_finalizer *self, size_t dep
             status = look_at_frame(self, self->path[i]);
     return status;
 }
-
-/* ---- the shape of a stack --------------------------------------------- */
 
 static const struct frame_names *frame_at(const struct mt_stack_finalizer *self, size_t i)
 {

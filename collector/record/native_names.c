@@ -50,8 +50,6 @@ void mt_native_names_free(struct mt_native_names *names)
     free(names);
 }
 
-/* ---- modules ---------------------------------------------------------- */
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -120,8 +118,6 @@ static enum mt_status find_module(struct mt_native_names *names,
     *module = status == MT_OK ? &names->modules[id] : NULL;
     return status;
 }
-
-/* ---- frames ----------------------------------------------------------- */
 
 static bool is_interpreter(const char *function)
 {

@@ -214,8 +214,6 @@ void mt_probe_cupti(struct mt_probe_result *result)
                      "%s; the driver's functions are wrapped", matter);
 }
 
-/* ---- for record ----------------------------------------------------------- */
-
 enum { LIMIT_S = 20 };
 
 /* Another tool is about to be injected, too: it may take CUPTI. */

@@ -19,8 +19,6 @@
 
 enum { TAPE_BYTES = 32 << 20 };
 
-/* ---- the library ---------------------------------------------------------- */
-
 void mt_probe_library(struct mt_probe_result *result)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -51,8 +49,6 @@ void mt_probe_nvtx(struct mt_probe_result *result)
         mt_probe_set(result, MT_PROBE_OK, "", "ready");
 }
 
-/* ---- stacks and symbols --------------------------------------------------- */
-
 /* The collector reads call frame information itself, where it knows the
  * registers. */
 void mt_probe_native(struct mt_probe_result *result)
@@ -72,8 +68,6 @@ void mt_probe_symbols(struct mt_probe_result *result)
         mt_probe_set(result, MT_PROBE_DEGRADED, "install libdw-dev and build memtrace again",
                      "built without libdw: native frames stay addresses");
 }
-
-/* ---- the tape ------------------------------------------------------------- */
 
 /* 0, or what the file system refuses. */
 static int try_tape(int fd)
@@ -114,8 +108,6 @@ void mt_probe_tape(struct mt_probe_result *result)
     else
         mt_probe_set(result, MT_PROBE_OK, "", "%.200s can be written", folder);
 }
-
-/* ---- the clock ------------------------------------------------------------ */
 
 void mt_probe_clock(struct mt_probe_result *result)
 {

@@ -51,8 +51,6 @@ static bool ask_python(const char *script, char **environment, int stream, char 
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- PyTorch -------------------------------------------------------------- */
-
 /* "VERSION|CUDA|GPU?|functions of libc10 that the collector stands before" */
 static const char torch_script[] =
     "import torch, ctypes, glob, os\n"
@@ -115,8 +113,6 @@ void mt_probe_pytorch(struct mt_probe_result *result)
         mt_probe_set(result, MT_PROBE_OK, "", "PyTorch %s, CUDA %s: its allocator is known",
                      facts.version, facts.cuda);
 }
-
-/* ---- Python stacks -------------------------------------------------------- */
 
 /* Reports an allocation as PyTorch does, from within memtrace_doctor(). */
 static const char stack_script[] =

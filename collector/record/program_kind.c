@@ -26,8 +26,6 @@ enum { MAX_SCRIPTS = 4, MAX_HEADERS = 64, FIRST_BYTES = 256 };
 #define OWN_MACHINE EM_NONE
 #endif
 
-/* ---- finding the file ---------------------------------------------------- */
-
 static enum mt_program_kind look_at_file(const char *path)
 {
     struct stat facts;
@@ -71,8 +69,6 @@ static enum mt_program_kind find(const char *name, char path[PATH_MAX])
     memcpy(path, name, strlen(name) + 1);
     return look_at_file(path);
 }
-
-/* ---- what is in it ------------------------------------------------------- */
 
 /* The program that a "#!" line names, to `path`; false if it is no such line. */
 static bool script_interpreter(const char *bytes, size_t length, char path[PATH_MAX])
@@ -190,8 +186,6 @@ bool mt_program_runs(const struct mt_program *program)
     return program->kind == MT_PROGRAM_DYNAMIC || program->kind > MT_PROGRAM_NO_INTERPRETER;
 }
 
-/* ---- asking the loader --------------------------------------------------- */
-
 /* In the child: the loader lists what it would load, and the program does not
  * run. */
 static void list_libraries(const struct mt_program *program, const char *library, int output)
@@ -269,8 +263,6 @@ void mt_program_try_preload(struct mt_program *program, const char *library)
     }
     close(ends[0]);
 }
-
-/* ---- words --------------------------------------------------------------- */
 
 int mt_program_exit_code(const struct mt_program *program)
 {

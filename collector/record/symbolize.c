@@ -32,8 +32,6 @@ bool mt_symbolize_available(void)
     return true;
 }
 
-/* ---- opening ---------------------------------------------------------- */
-
 /* Where somebody set up servers for debug files, libdwfl would ask them: minutes
  * of waiting that nobody asked us for. By build id it asks none. */
 static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
@@ -137,8 +135,6 @@ void mt_code_file_close(struct mt_code_file *file)
     free(file);
 }
 
-/* ---- symbol tables ---------------------------------------------------- */
-
 /* The section of a symbol if it holds code. */
 static bool find_code(Elf *elf, GElf_Word section, GElf_Shdr *header)
 {
@@ -197,8 +193,6 @@ static const char *symbol_at(struct mt_code_file *file, uint64_t address)
         read_symbols(file);
     return mt_symbol_index_find(&file->symbols, address);
 }
-
-/* ---- DWARF ------------------------------------------------------------ */
 
 /* Scopes around an address, outermost first: one function, and what is inlined
  * in it. */
@@ -370,8 +364,6 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
         set_line(file, &unit, address, &places[scopes.count - 1]);
     return scopes.count;
 }
-
-/* ---- both ------------------------------------------------------------- */
 
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
                            struct mt_code_place places[MT_CODE_PLACES_MAX])

@@ -41,8 +41,6 @@ static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_en
     return status != MT_OK && !mt_recover_is_needed(end->path) ? MT_OK : status;
 }
 
-/* ---- names -------------------------------------------------------------- */
-
 struct naming {
     const char *path;
     struct mt_finalize_options options;
@@ -112,8 +110,6 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
                                 "the process that looks up their names could not be started");
     }
 }
-
-/* ---- the end ------------------------------------------------------------ */
 
 /* A trace without a tape is all that is left of its process. */
 static void judge(struct mt_trace_end *end)

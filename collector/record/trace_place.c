@@ -22,8 +22,6 @@ static enum mt_status refuse(struct mt_error *error, const char *text)
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", text);
 }
 
-/* ---- the word for a command -------------------------------------------- */
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -76,8 +74,6 @@ void mt_command_word(char *const *command, char *word, size_t capacity)
         snprintf(word, capacity, "run");
 }
 
-/* ---- the folder ---------------------------------------------------------- */
-
 /* `text` as an absolute path with one / at the end. */
 static enum mt_status set_folder(struct mt_trace_place *place, const char *text,
                                  struct mt_error *error)
@@ -121,8 +117,6 @@ static enum mt_status take_file(struct mt_trace_place *place, const char *output
     memcpy(place->name, name, strlen(name) + 1);
     return set_folder(place, length ? parent : ".", error);
 }
-
-/* ---- may it be written? -------------------------------------------------- */
 
 /* 0, or why no `room_bytes` can be had. What cannot allocate says so early. */
 static int room_error(int fd, uint64_t room_bytes)

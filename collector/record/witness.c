@@ -18,8 +18,6 @@
 
 enum { TIMEOUT_NS = 20000000, FIELD_ARG_START = 48 };
 
-/* ---- in the witness ------------------------------------------------------- */
-
 /* Blanks what `ps` and `pkill -f` see of a command line. */
 static void forget_command_line(void)
 {
@@ -74,8 +72,6 @@ static void be_witness(int ask, int answer, pid_t parent)
     }
     _exit(0);
 }
-
-/* ---- in the launcher ------------------------------------------------------ */
 
 static bool make_pipe(int ends[2])
 {

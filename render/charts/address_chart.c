@@ -17,8 +17,6 @@
 #define TILES           68.0 /* height of two-line tiles */
 #define ABOVE           28.0 /* between tiles and map */
 
-/* ---- tiles ---- */
-
 static enum mt_color verdict(double share, double good, double bad)
 {
     return share <= good ? MT_COLOR_GOOD : share <= bad ? MT_COLOR_WARN : MT_COLOR_BAD;
@@ -64,8 +62,6 @@ static double draw_tiles(const struct mt_address_plan *plan, double y)
     return mt_frame_tiles(plan->drawing, y, tiles, 4);
 }
 
-/* ---- words ---- */
-
 static const char *const order_names[MT_ADDRESS_ORDERS] = {
     "in order of creation", "in order of address", "by size", "by pool", "by stream"};
 
@@ -109,8 +105,6 @@ static const char *small_print(const struct mt_address_plan *plan)
     return text ? text : "";
 }
 
-/* ---- places ---- */
-
 static double rows_height(const struct mt_address_plan *plan)
 {
     return 6 + (plan->device->step_count ? 18 : 0) + (plan->axis.row_count ? 18 : 0) + 26;
@@ -151,8 +145,6 @@ static double place_tail(struct mt_address_plan *plan, double y)
     plan->has_tail = bottom - y - TILES - below - tail - ABOVE >= MIN_PLOT;
     return bottom - below - (plan->has_tail ? tail : 0);
 }
-
-/* ---- the picture ---- */
 
 static void draw_rows(struct mt_address_plan *plan)
 {

@@ -23,8 +23,6 @@ double mt_address_y(const struct mt_address_plan *plan, uint64_t bytes)
     return plan->plot.y + plan->plot.height * (1 - (double)bytes / (double)plan->top);
 }
 
-/* ---- order ---- */
-
 static int by_creation(const void *a, const void *b)
 {
     const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
@@ -91,8 +89,6 @@ void mt_address_plan_slots(struct mt_address_plan *plan, enum mt_address_order o
     }
 }
 
-/* ---- columns ---- */
-
 /* The fullest of the model's columns whose middle lies in [from, to), all 0..1; the one
  * around the middle if there is none. */
 static uint32_t fullest(const struct mt_address_axis *model, double from, double to)
@@ -135,8 +131,6 @@ static double position(const struct mt_address_plan *plan, double x)
     }
     return 0;
 }
-
-/* ---- pixels ---- */
 
 /* What a row of pixels holds in one column of the model, in bytes. */
 struct sum {
@@ -266,8 +260,6 @@ static bool paint(struct painter *painter)
     }
     return true;
 }
-
-/* ---- drawing ---- */
 
 static bool make_painter(struct mt_address_plan *plan, struct painter *painter)
 {

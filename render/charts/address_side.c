@@ -11,8 +11,6 @@
 #define MIN_TITLE 2.5
 #define POOR      0.25 /* occupancy below it is red */
 
-/* ---- segments that are high enough, or several as one ---- */
-
 struct crowd {
     uint32_t first, count; /* slots */
     double top, bottom;
@@ -41,8 +39,6 @@ static bool next_crowd(const struct mt_address_plan *plan, double least, struct 
     }
     return crowd->count > 0;
 }
-
-/* ---- occupancy ---- */
 
 static void draw_axis(const struct mt_address_plan *plan)
 {
@@ -80,8 +76,6 @@ void mt_address_draw_bars(const struct mt_address_plan *plan)
                          "bar");
     }
 }
-
-/* ---- titles ---- */
 
 static const char *occupancy(const struct crowd *crowd, char text[MT_UNITS_TEXT])
 {
@@ -140,8 +134,6 @@ void mt_address_draw_titles(const struct mt_address_plan *plan)
                      fmax(crowd.bottom - crowd.top, 0.5), &paint, title_of(plan, &crowd),
                      "segment");
 }
-
-/* ---- legend ---- */
 
 struct entry {
     const char *text;

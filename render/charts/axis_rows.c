@@ -26,8 +26,6 @@ static double step_right(const struct mt_time_axis *axis, const struct mt_step_u
     return mt_time_axis_x(axis, step->end_t_ns, step->end_event);
 }
 
-/* ---- steps in the plot ---- */
-
 void mt_time_axis_draw_step_tints(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                                   const struct mt_device_report *device, const struct mt_box *plot)
 {
@@ -60,8 +58,6 @@ void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_t
     }
 }
 
-/* ---- cells ---- */
-
 struct cell {
     double left, right;
     enum mt_color fill;
@@ -91,8 +87,6 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
     }
     return -1;
 }
-
-/* ---- row of steps ---- */
 
 /* It ended before the axis begins: nothing of it shows. */
 static bool is_before(const struct mt_time_axis *axis, const struct mt_step_use *step)
@@ -170,8 +164,6 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
         draw_steps_cell(drawing, axis, &steps[i], &steps[last], y);
     }
 }
-
-/* ---- row of phases ---- */
 
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text)
 {
@@ -274,8 +266,6 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
     }
     flush_crowd(drawing, &crowd, y);
 }
-
-/* ---- legend ---- */
 
 void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
                               double max_x)

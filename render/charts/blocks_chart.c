@@ -28,8 +28,6 @@ struct plan {
     bool has_side, has_rows, has_tail; /* tail: names of phases, small print */
 };
 
-/* ---- the window ---- */
-
 static const struct mt_block_set *set_of(const struct mt_blocks *blocks, bool by_event)
 {
     return by_event ? &blocks->event : &blocks->time;
@@ -54,8 +52,6 @@ static enum mt_status cut_report(const struct plan *plan, const struct mt_report
         out->first_t_ns = set->begin_t_ns;
     return MT_OK;
 }
-
-/* ---- words ---- */
 
 static bool is_whole(const struct mt_blocks *blocks)
 {
@@ -120,8 +116,6 @@ static const char *small_print(const struct plan *plan)
     return text ? text : "";
 }
 
-/* ---- places ---- */
-
 static double rows_height(const struct plan *plan)
 {
     bool steps = is_whole(plan->blocks) && plan->device->step_count;
@@ -181,8 +175,6 @@ static void place_plot(struct plan *plan, double y)
     }
     plan->stack.plot.height = bottom - y - below - (plan->has_tail ? 26 : 0);
 }
-
-/* ---- parts ---- */
 
 /* In two rows, if they do not fit into one and there is room for two. */
 static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_swatch *swatches,
@@ -283,8 +275,6 @@ static void draw_plot(struct plan *plan)
     mt_time_axis_draw_folds(plan->drawing, &stack->axis, plot->y, plot->height);
     draw_peak(plan);
 }
-
-/* ---- the picture ---- */
 
 static enum mt_status draw_picture(struct plan *plan, const struct mt_report *report,
                                    const char *title, const struct mt_chart_options *options)

@@ -70,8 +70,6 @@ static double draw_groups(const struct mt_blocks_side *side, double y, double wi
     return y + 16;
 }
 
-/* ---- the inset ---- */
-
 static void draw_ring(const struct mt_block_stack *stack, const struct mt_blocks *blocks)
 {
     const struct mt_paint ring = {

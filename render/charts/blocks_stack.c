@@ -20,8 +20,6 @@ double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes)
     return stack->plot.y + stack->plot.height - round(fmin(height, stack->plot.height) * 2) / 2;
 }
 
-/* ---- columns ---- */
-
 static void fill_columns(struct mt_block_stack *stack)
 {
     const struct mt_block_set *set = stack->set;
@@ -62,8 +60,6 @@ static uint32_t column_from(const struct mt_block_stack *stack, uint64_t event)
     }
     return low;
 }
-
-/* ---- bands ---- */
 
 static int rank_of(enum mt_role role)
 {
@@ -254,8 +250,6 @@ void mt_block_stack_build(struct mt_block_stack *stack)
     note_rest(stack, &scratch);
 }
 
-/* ---- words for the hover ---- */
-
 static const char *born(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
     const struct mt_report *report = stack->report;
@@ -301,8 +295,6 @@ static const char *title_of(const struct mt_block_stack *stack, const struct mt_
                            shape->requested_bytes == shape->block_bytes ? "" : " B", site,
                            mt_role_name(shape->role), from ? from : "", to ? to : "");
 }
-
-/* ---- drawing ---- */
 
 static void draw_band(const struct mt_block_stack *stack, const struct mt_block_band *band,
                       struct mt_point *points)

@@ -14,8 +14,6 @@ static double width_of(const char *text, enum mt_weight weight)
     return SLACK * mt_text_width(text, MT_CELL_TEXT, weight);
 }
 
-/* ---- frames ---------------------------------------------------------- */
-
 /* Names that every class has: where it is says more than what it is called. */
 static bool says_nothing(const char *function)
 {
@@ -67,8 +65,6 @@ const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbo
     return mt_text_fit(drawing, tries[count - 1] ? tries[count - 1] : function, MT_CELL_TEXT,
                        MT_REGULAR, width, false);
 }
-
-/* ---- cells ----------------------------------------------------------- */
 
 static double margin(const struct mt_cell_box *box)
 {

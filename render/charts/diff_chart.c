@@ -20,8 +20,6 @@
 
 enum { MAX_WARNINGS = 3 };
 
-/* ---- words ---- */
-
 static const char *name_of(struct mt_drawing *drawing, const struct mt_report *report)
 {
     return mt_frame_short(drawing, report->name && *report->name ? report->name : "trace", 90);
@@ -76,8 +74,6 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_diff_vie
     return facts ? facts : "";
 }
 
-/* ---- warnings ---- */
-
 /* What makes a comparison lame; returns the y below. */
 static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *diff, double y)
 {
@@ -106,8 +102,6 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
     }
     return y + height + 10;
 }
-
-/* ---- tiles ---- */
 
 /* "−1.92 GiB (−29.8 %)" */
 static const char *change_words(struct mt_drawing *drawing, uint64_t a, uint64_t b)
@@ -161,8 +155,6 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *
     return mt_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
 }
 
-/* ---- plan ---- */
-
 static uint32_t count_changed(const struct mt_diff_rows *rows)
 {
     uint32_t count = 0;
@@ -204,8 +196,6 @@ static void place(struct mt_drawing *drawing, struct mt_diff_plan *plan, double 
         plan->falls.height = plan->table_y - 20 - top;
     }
 }
-
-/* ---- picture ---- */
 
 static void draw(struct mt_drawing *drawing, struct mt_diff_plan *plan, double y)
 {

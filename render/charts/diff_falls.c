@@ -31,8 +31,6 @@ struct falls {
     double column;
 };
 
-/* ---- steps ---- */
-
 static struct step end_step(const char *name, uint64_t bytes)
 {
     return (struct step){.to = bytes, .is_end = true, .color = MT_COLOR_ROOT, .name = name};
@@ -119,8 +117,6 @@ static double x_of(const struct falls *falls, uint32_t step)
     return falls->plot.x + step * falls->column;
 }
 
-/* ---- axis ---- */
-
 static void draw_axis(struct mt_drawing *drawing, struct falls *falls)
 {
     struct mt_paint line = {.stroke = MT_COLOR_GRID};
@@ -154,8 +150,6 @@ static void draw_heading(struct mt_drawing *drawing, const struct falls *falls,
                   mt_text_fit(drawing, text, 14, MT_SEMIBOLD, box->width, false), 14, MT_SEMIBOLD,
                   MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
-
-/* ---- bars ---- */
 
 /* One or two lines: "Optimizer state" is broken. */
 static void draw_name(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)

@@ -15,8 +15,6 @@
 #define CHANGE     80.0 /* widths of columns, from the right */
 #define NEW        104.0
 
-/* ---- rows ---- */
-
 static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_row *row)
 {
     const char *exact = mt_diff_exact(drawing, row);
@@ -96,8 +94,6 @@ static void draw_row(struct mt_drawing *drawing, const struct columns *columns,
                   MT_COLOR_MUTED, MT_ANCHOR_END, "site-new");
     mt_draw_group_end(drawing);
 }
-
-/* ---- table ---- */
 
 static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_plan *plan,
                          const struct columns *columns)

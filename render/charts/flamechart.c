@@ -16,8 +16,6 @@
 #define MIN_CURVE    64.0
 #define GUTTER       70.0 /* left of the plot */
 
-/* ---- the axis -------------------------------------------------------- */
-
 static enum mt_status make_timeline(const struct mt_flame_plan *plan, struct mt_timeline *axis)
 {
     const struct mt_flamechart *chart = plan->chart;
@@ -27,8 +25,6 @@ static enum mt_status make_timeline(const struct mt_flame_plan *plan, struct mt_
 
     return mt_time_axis_window(plan->drawing, plan->device, &window, axis);
 }
-
-/* ---- around the data ------------------------------------------------- */
 
 /* The scale of colours with its numbers. */
 static double draw_key(const struct mt_flame_plan *plan, double y)
@@ -155,8 +151,6 @@ static const char *facts(const struct mt_flame_plan *plan)
 
     return text ? text : "";
 }
-
-/* ---- the whole picture ----------------------------------------------- */
 
 static double height_below_curve(const struct mt_flame_plan *plan)
 {

@@ -21,8 +21,6 @@ enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net)
     return (enum mt_color)((int)MT_COLOR_CHANGE_0 + 8 + (net < 0 ? -distance : distance));
 }
 
-/* ---- words ----------------------------------------------------------- */
-
 static const char *no_stack_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
 {
     return mt_phase_is_backward(plan->report->phases, plan->report->phase_count, cell->phase)
@@ -81,8 +79,6 @@ static const char *cell_title(const struct mt_flame_plan *plan, const struct mt_
                            counted ? " × " : "", name, mt_format_change(net, cell->net_bytes),
                            mt_format_bytes(peak, cell->peak_allocated), span_text(plan, cell));
 }
-
-/* ---- one cell -------------------------------------------------------- */
 
 double mt_flame_left(const struct mt_flame_plan *plan, const struct mt_cell *cell)
 {
@@ -171,8 +167,6 @@ static void draw_cell(const struct mt_flame_plan *plan, const struct mt_cell *ce
     mt_cell_write(plan->drawing, &part, cell_text(plan, cell, mt_cell_room(&part)),
                   mt_format_change(net, cell->net_bytes));
 }
-
-/* ---- crowds ---------------------------------------------------------- */
 
 static const struct mt_frame *frame_of(const struct mt_flame_plan *plan, const struct mt_cell *cell)
 {

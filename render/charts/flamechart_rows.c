@@ -13,8 +13,6 @@ enum { MAX_CELLS = 220 };
 
 #define MIN_WORD 26.0 /* pixels of a cell that may hold a word */
 
-/* ---- which rows ------------------------------------------------------ */
-
 static bool is_left_out(const struct mt_flamechart *chart, const struct mt_cell *cell)
 {
     return cell->kind == MT_CELL_FRAME && cell->row < chart->frame_row + chart->common_rows;
@@ -44,8 +42,6 @@ enum mt_status mt_flame_plan_rows(struct mt_flame_plan *plan)
         plan->rows[row] = plan->rows[row] ? (int32_t)plan->row_count++ : -1;
     return MT_OK;
 }
-
-/* ---- rows ------------------------------------------------------------ */
 
 /* x of the ends of all that is drawn so far, ascending. */
 struct edges {

@@ -31,8 +31,6 @@ double mt_frame_text(struct mt_drawing *drawing, double x, double y, const char 
     return mt_draw_text(drawing, x, y, text, &style, role);
 }
 
-/* ---- title and facts ---- */
-
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
@@ -180,8 +178,6 @@ double mt_frame_header(struct mt_drawing *drawing, const char *title, const char
     return y + 18;
 }
 
-/* ---- tiles ---- */
-
 #define TILE_GAP   10.0
 #define TILE_PAD   14.0
 #define SIZE_LABEL 12.5
@@ -250,8 +246,6 @@ double mt_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile
                   beside);
     return y + height;
 }
-
-/* ---- axes, legends, small print ---- */
 
 void mt_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
                         const struct mt_ticks *ticks, uint64_t top)
@@ -354,8 +348,6 @@ void mt_frame_nothing(struct mt_drawing *drawing, double y, const char *text, co
                   mt_text_fit(drawing, reason, MT_SIZE_BODY, MT_REGULAR, room, false), MT_SIZE_BODY,
                   MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "nothing");
 }
-
-/* ---- names and colours ---- */
 
 enum mt_color mt_role_color(enum mt_role role)
 {

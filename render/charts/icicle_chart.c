@@ -201,8 +201,6 @@ static uint32_t count_cells(const struct mt_icicle_view *view, uint32_t *rows)
     return count;
 }
 
-/* ---- the whole picture ----------------------------------------------- */
-
 static const char *facts(const struct mt_icicle_view *view)
 {
     static const char *const widths[MT_WEIGH_KINDS] = {"bytes", "requested bytes", "blocks"};

@@ -11,8 +11,6 @@
 
 #define LEGEND_PITCH 21.0
 
-/* ---- ruler and legend ------------------------------------------------ */
-
 static void draw_tick(const struct mt_icicle_view *view, double y, uint64_t weight,
                       const char *label)
 {
@@ -134,8 +132,6 @@ double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y)
     draw_legend_part(view, x, &y, "blocks", legend.roles, legend.role_count);
     return y + 10;
 }
-
-/* ---- the table ------------------------------------------------------- */
 
 static int compare_holders(const void *a, const void *b)
 {

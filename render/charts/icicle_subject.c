@@ -8,8 +8,6 @@ static const char *said(const char *text)
     return text ? text : "";
 }
 
-/* ---- an instant ----------------------------------------------------------------- */
-
 static const char *when(struct mt_drawing *drawing, const struct mt_report *report,
                         const struct mt_instant *instant)
 {
@@ -71,8 +69,6 @@ static void fill_instant(struct mt_drawing *drawing, const struct mt_report *rep
     subject->holding_count = instant->holding_count;
     subject->facts = when(drawing, report, instant);
 }
-
-/* ---- a population --------------------------------------------------------------- */
 
 static const char *steps_text(struct mt_drawing *drawing, const struct mt_population *population)
 {

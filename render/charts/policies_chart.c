@@ -21,8 +21,6 @@
 #define FINDING_SIZE  13.5
 #define FINDING_PITCH 20.0
 
-/* ---- words ---- */
-
 static const char *title_of(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
     const char *title = mt_arena_printf(
@@ -77,8 +75,6 @@ static const char footnote[] =
     "whole MiB, and those around it \xC2\xB7 * some limit in between differs \xC2\xB7 ~ "
     "approximate";
 
-/* ---- legend ---- */
-
 static double draw_sample(struct mt_drawing *drawing, double x, double y,
                           const struct mt_paint *paint, const char *text)
 {
@@ -121,8 +117,6 @@ static double draw_legend(struct mt_drawing *drawing, double y)
     return y + LEGEND_HEIGHT - 12;
 }
 
-/* ---- finding ---- */
-
 static struct mt_paragraph finding_words(double width)
 {
     return (struct mt_paragraph){.x = MT_MARGIN + 64,
@@ -151,8 +145,6 @@ static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_tabl
     y = mt_paragraph_draw(drawing, &paragraph, y, table->finding[0]);
     mt_paragraph_draw(drawing, &paragraph, y, table->finding[1]);
 }
-
-/* ---- plan ---- */
 
 static void place_columns(struct mt_drawing *drawing, struct mt_policies_plan *plan)
 {

@@ -12,8 +12,6 @@
 #define ENDS      16   /* of names above, that others may not cover */
 #define FAR_TIMES 2.0  /* of the bound: bad */
 
-/* ---- axis ---- */
-
 void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_plan *plan)
 {
     static const char *const heads[3][2] = {{"peak reserved", "reserved"},
@@ -41,8 +39,6 @@ void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_
                       heads[i][drawing->width < MT_NARROW_WIDTH], MT_SIZE_SMALL, MT_REGULAR,
                       MT_COLOR_MUTED, MT_ANCHOR_END, "column");
 }
-
-/* ---- rows ---- */
 
 static const char *exact_words(struct mt_drawing *drawing, const struct mt_policy_row *row)
 {
@@ -235,8 +231,6 @@ void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_
                                       (unsigned)(plan->table->row_count - plan->rows)),
                       MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
 }
-
-/* ---- marks ---- */
 
 /* Names above the plot, which may not cover each other. */
 struct names {

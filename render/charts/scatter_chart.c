@@ -24,8 +24,6 @@
 
 enum { MAX_CELLS = 1500, CROWD = 1000 };
 
-/* ---- tiles ---- */
-
 static const char *percent_of(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whole)
 {
     return mt_format_percent(text, whole ? (double)part / (double)whole : 0);
@@ -52,8 +50,6 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
     snprintf(notes[3], sizeof notes[3], "%s", mt_format_bytes(n[7], lifetimes->until_end.bytes));
     return mt_frame_tiles(drawing, y, tiles, 4);
 }
-
-/* ---- grid ---- */
 
 /* What is too small to be told apart in a useful way is one column, or row: most
  * allocators round up to 256 or 512 B, and few clocks tell times below 1 us. */
@@ -133,8 +129,6 @@ enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_pla
     }
 }
 
-/* ---- places ---- */
-
 static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
 {
     char blocks[MT_UNITS_TEXT];
@@ -211,8 +205,6 @@ static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_plan *
     plan->beside.height = plan->plot.y + plan->plot.height - plan->end_y;
     return MT_OK;
 }
-
-/* ---- picture ---- */
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)

@@ -10,8 +10,6 @@
 
 #define TEXT_SIZE MT_SIZE_AXIS
 
-/* ---- edges ---- */
-
 /* Lower edge of the first cell of a coarse column, or row. */
 static double column_from(const struct mt_scatter_plan *plan, uint32_t column)
 {
@@ -55,8 +53,6 @@ static double y_of(const struct mt_scatter_plan *plan, uint32_t model_row)
 
     return plan->plot.y + plan->plot.height - row * plan->cell_height;
 }
-
-/* ---- cells ---- */
 
 static const char *life_words(struct mt_drawing *drawing, const struct mt_scatter_plan *plan,
                               uint32_t row)
@@ -129,8 +125,6 @@ static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_plan 
     }
 }
 
-/* ---- axes ---- */
-
 /* "512 B", "2 KiB": of a power of two. */
 static void size_label(char text[MT_UNITS_TEXT], uint32_t exponent)
 {
@@ -200,8 +194,6 @@ static void draw_life_axis(struct mt_drawing *drawing, const struct mt_scatter_p
         mt_draw_text(drawing, MT_MARGIN + 10, plan->plot.y + plan->plot.height / 2, "lifetime",
                      &name, "axis-name");
 }
-
-/* ---- PyTorch's pools ---- */
 
 static void draw_limit(struct mt_drawing *drawing, const struct mt_scatter_plan *plan,
                        uint64_t bytes, const char *text, bool on_left)

@@ -10,8 +10,6 @@
 
 #define ROW 22.0
 
-/* ---- sums ---- */
-
 static struct mt_lifetime_sum sum_of(const struct mt_scatter_plan *plan, uint32_t first_row,
                                      uint32_t rows, uint32_t first_column, uint32_t columns)
 {
@@ -99,8 +97,6 @@ void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_pl
     if (plan->beside.width > 0)
         draw_beside(drawing, plan);
 }
-
-/* ---- legend ---- */
 
 struct total {
     enum mt_role role;

@@ -7,8 +7,6 @@
 #include "units.h"
 #include "util.h"
 
-/* ---- where things are ---- */
-
 void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
                        const struct mt_timeline *timeline, bool by_event)
 {
@@ -90,8 +88,6 @@ double mt_time_axis_span_right(const struct mt_time_axis *axis, uint32_t span)
     return mt_time_axis_x(axis, axis->timeline->spans[span].end_t_ns, 0);
 }
 
-/* ---- folds ---- */
-
 static void draw_zigzag(struct mt_drawing *drawing, double x, double y, double height)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_AXIS};
@@ -130,8 +126,6 @@ void mt_time_axis_draw_folds(struct mt_drawing *drawing, const struct mt_time_ax
         mt_draw_text(drawing, (left + right) / 2 + 4, y + height / 2, label, &style, "fold-label");
     }
 }
-
-/* ---- ticks ---- */
 
 static void draw_tick(struct mt_drawing *drawing, const struct mt_time_axis *axis, double x,
                       double y, const char *label, double *free_from)

@@ -15,8 +15,6 @@
 #define STANDARD_HEIGHT 680.0
 #define NEAR_LIMIT      1.6 /* limits up to so many times the maximum are drawn */
 
-/* ---- tiles ---- */
-
 static enum mt_color verdict(double fragmentation)
 {
     return fragmentation < 0.1 ? MT_COLOR_GOOD : fragmentation < 0.3 ? MT_COLOR_WARN : MT_COLOR_BAD;
@@ -79,8 +77,6 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
                  part, then->reserved > then->allocated ? then->reserved - then->allocated : 0));
     return mt_frame_tiles(drawing, y, tiles, 4);
 }
-
-/* ---- plan ---- */
 
 /* Limit of the run that is near enough to be drawn. */
 static uint64_t near_limit(const struct mt_device_report *device, uint64_t largest)
@@ -190,8 +186,6 @@ static void place_top(struct mt_timeline_plan *plan)
     if (!plan->top)
         plan->top = 1;
 }
-
-/* ---- picture ---- */
 
 static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
 {

@@ -23,8 +23,6 @@ static double right_x(const struct mt_timeline_plan *plan)
     return plan->plot.x + plan->plot.width;
 }
 
-/* ---- obstacles ---- */
-
 /* Extremes of the curves over CHUNK pixels. */
 struct chunk {
     double x, width;
@@ -93,8 +91,6 @@ static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_plan 
         mt_placer_avoid(placer, box, MT_PLACE_TEXT);
     }
 }
-
-/* ---- peaks ---- */
 
 struct peak_label {
     double x, y;
@@ -236,8 +232,6 @@ static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_plan
     draw_peak(drawing, placer, reserved.y < allocated.y ? &reserved : &allocated);
     draw_peak(drawing, placer, reserved.y < allocated.y ? &allocated : &reserved);
 }
-
-/* ---- unused ---- */
 
 /* The roomiest place for a label of `width` between stack and reserved line. */
 static bool find_unused_room(const struct mt_placer *placer, const struct chunk *chunks,

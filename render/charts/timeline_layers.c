@@ -11,8 +11,6 @@
 
 #define MANY_CHANGES 5000 /* corners of all outlines: about 9 bytes each in SVG */
 
-/* ---- what the layers are ---- */
-
 const enum mt_role mt_timeline_stack[MT_ROLE_COUNT] = {
     MT_ROLE_PARAMETERS, MT_ROLE_OPTIMIZER_STATE, MT_ROLE_WORKSPACE,
     MT_ROLE_KV_CACHE,   MT_ROLE_INPUTS,          MT_ROLE_OTHER,
@@ -135,8 +133,6 @@ double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes)
     return plan->plot.y + plan->plot.height - round(fmin(height, plan->plot.height) * 2) / 2;
 }
 
-/* ---- columns ---- */
-
 /* Bytes below the upper edge of the first `layers` layers. */
 static uint64_t stacked(const struct mt_timeline_plan *plan, const struct mt_bin *bin, int layers)
 {
@@ -258,8 +254,6 @@ void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_pla
     }
     plan->has_lowest = hides_much(plan);
 }
-
-/* ---- outlines ---- */
 
 /* A stepped line through the columns, growing point by point. */
 struct outline {

@@ -48,8 +48,6 @@ static double right_x(const struct mt_timeline_plan *plan)
     return plan->plot.x + plan->plot.width;
 }
 
-/* ---- limit ---- */
-
 void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
                             struct mt_placer *placer)
 {
@@ -88,8 +86,6 @@ void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline
     mt_draw_text(drawing, best.x, best.y + 12.5, text, &style, "label:limit");
     mt_placer_avoid(placer, best, MT_PLACE_TEXT);
 }
-
-/* ---- OOMs ---- */
 
 /* OOMs that are drawn as one flag. */
 struct flag {

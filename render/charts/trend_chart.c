@@ -55,8 +55,6 @@ static const char *step_text(struct mt_drawing *drawing, const struct mt_trend_p
     return mt_frame_where(drawing, plan->report, MT_NO_PHASE, step->step);
 }
 
-/* ---- tiles ---- */
-
 static const struct mt_step_use *highest_step(const struct mt_trend_plan *plan)
 {
     const struct mt_step_use *highest = plan->steps;
@@ -99,8 +97,6 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_plan 
     }
     return mt_frame_tiles(drawing, y, tiles, 4);
 }
-
-/* ---- plan ---- */
 
 static struct mt_trend_column column_of(const struct mt_trend_plan *plan, uint32_t first,
                                         uint32_t count)
@@ -238,8 +234,6 @@ static void place(struct mt_drawing *drawing, struct mt_trend_plan *plan, double
     }
     place_axes(plan);
 }
-
-/* ---- picture ---- */
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)

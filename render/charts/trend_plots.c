@@ -9,8 +9,6 @@
 #include "units.h"
 #include "util.h"
 
-/* ---- places ---- */
-
 static double y_of(const struct mt_trend_plan *plan, double bytes)
 {
     return plan->plot.y + plan->plot.height * (1 - bytes / (double)plan->top);
@@ -28,8 +26,6 @@ static double x_of(const struct mt_trend_plan *plan, double step)
 {
     return plan->plot.x + plan->plot.width * (step + 0.5) / plan->trend.count;
 }
-
-/* ---- bars ---- */
 
 static const char *one_step(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
                             const struct mt_trend_column *column)
@@ -86,8 +82,6 @@ static void draw_column(struct mt_drawing *drawing, const struct mt_trend_plan *
     draw_part(drawing, plan, column, 0, column->level_min, MT_COLOR_LEVEL, "level");
     mt_draw_group_end(drawing);
 }
-
-/* ---- lines ---- */
 
 static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_plan *plan)
 {
@@ -162,8 +156,6 @@ static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_plan *p
     draw_clipped(drawing, a, b, enlarged ? &plan->level : &plan->plot, &paint, title);
 }
 
-/* ---- around the bars ---- */
-
 static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
                          const struct mt_box *box, bool has_words)
 {
@@ -221,8 +213,6 @@ static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_
     mt_frame_text(drawing, plan->plot.x + plan->plot.width / 2, y + 38, "step", MT_SIZE_AXIS,
                   MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "axis-name");
 }
-
-/* ---- the level, enlarged ---- */
 
 static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_plan *plan)
 {

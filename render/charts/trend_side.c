@@ -98,8 +98,6 @@ static struct mt_paragraph paragraph_of(double x, double width, bool is_head)
                                  .role = is_head ? "verdict" : "evidence"};
 }
 
-/* ---- legend ---- */
-
 static void draw_swatch(struct mt_drawing *drawing, double x, double y, enum mt_color color,
                         const char *text)
 {
@@ -141,8 +139,6 @@ static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_plan
     }
     return y + (plan->trend.has_slope || (two && plan->is_grouped) ? ROW : 0);
 }
-
-/* ---- all ---- */
 
 double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
                             double width)

@@ -51,8 +51,6 @@ static void add_list(struct mt_buf *out, int64_t value)
     mt_buf_add_i64(out, value);
 }
 
-/* ---- stacks -------------------------------------------------------------- */
-
 #define NO_NODE UINT32_MAX
 
 static uint32_t frame_of(struct writer *writer, const char *name, const char *place,
@@ -124,8 +122,6 @@ static uint32_t node_of_group(struct writer *writer, const struct mt_history_gro
     return node;
 }
 
-/* ---- groups -------------------------------------------------------------- */
-
 static uint64_t greatest_common(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -183,8 +179,6 @@ static void add_changes(const struct writer *writer, struct mt_buf *out)
     }
     mt_buf_add_char(out, ']');
 }
-
-/* ---- columns ------------------------------------------------------------- */
 
 static void add_decimal(struct mt_buf *out, double value)
 {
@@ -253,8 +247,6 @@ static void add_part(struct mt_buf *out, const char *name, const struct mt_buf *
     mt_buf_add_char(out, ']');
     out->failed |= part->failed;
 }
-
-/* ---- all of it ----------------------------------------------------------- */
 
 static void release(struct writer *writer)
 {

@@ -67,8 +67,6 @@ static void add_link(struct writer *writer, const char *id, const char *words)
     mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
 }
 
-/* ---- verdict and gates --------------------------------------------------- */
-
 static const char *state_class(enum mt_gate_state state)
 {
     return state == MT_GATE_PASS ? "pass" : state == MT_GATE_WARN ? "warn" : "fail";
@@ -115,8 +113,6 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
         mt_buf_printf(out, "<p class=\"omitted\">%zu rules omitted</p>\n",
                       gates->count - MAX_RULES);
 }
-
-/* ---- findings ------------------------------------------------------------ */
 
 static void add_finding(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device, const struct mt_finding *finding)
@@ -167,8 +163,6 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
         mt_buf_printf(out, "<p class=\"omitted\">%u more: report.json has them</p>\n",
                       (unsigned)(count - MAX_FINDINGS));
 }
-
-/* ---- charts -------------------------------------------------------------- */
 
 /* A chart as part of the page. */
 struct figure {
@@ -259,8 +253,6 @@ static void add_other_charts(struct writer *writer, const struct mt_device_repor
             is_called_for(writer, chart, device))
             add_chart(writer, chart, device, out);
 }
-
-/* ---- a device ------------------------------------------------------------ */
 
 static void add_history(struct writer *writer, const struct mt_device_report *device,
                         struct mt_buf *out)
@@ -361,8 +353,6 @@ static void add_devices(struct writer *writer)
     if (!choice.count)
         add_chart(writer, chart_named("timeline"), NULL, &writer->main);
 }
-
-/* ---- the end ------------------------------------------------------------- */
 
 static void add_answer(struct writer *writer)
 {

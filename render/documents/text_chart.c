@@ -13,8 +13,6 @@
 #define MAX_COLUMNS 512u
 #define MAX_ROWS    64u
 
-/* ---- signs ------------------------------------------------------------------- */
-
 struct signs {
     const char *heights[CELL_UNITS + 1]; /* 0 = nothing */
     const char *reserved, *reserved_edge;
@@ -25,8 +23,6 @@ static const struct signs unicode_signs = {
     {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, "░", "░", "│", "└", "─", "▲", "!", "≈"};
 static const struct signs ascii_signs = {
     {" ", ".", ".", ":", ":", ":", "#", "#", "#"}, " ", "-", "|", "+", "-", "^", "!", "~"};
-
-/* ---- columns ----------------------------------------------------------------- */
 
 struct column {
     uint64_t allocated, reserved;
@@ -144,8 +140,6 @@ static bool make_plot(struct plot *plot)
     return true;
 }
 
-/* ---- lines ------------------------------------------------------------------- */
-
 static void pad(struct mt_buf *out, size_t count)
 {
     for (; count; count--)
@@ -231,8 +225,6 @@ static void add_axis(struct mt_buf *out, const struct plot *plot)
     mt_buf_add_char(out, '\n');
 }
 
-/* ---- steps ------------------------------------------------------------------- */
-
 /* Where a step's name would stand, and how long it is in full. */
 struct step_name {
     uint32_t begin, end; /* columns of the step */
@@ -291,8 +283,6 @@ static void add_steps(struct mt_buf *out, const struct plot *plot)
         out->data[out->length = before] = '\0';
 }
 
-/* ---- legend ------------------------------------------------------------------ */
-
 struct legend {
     struct mt_buf *out;
     size_t columns, most;
@@ -346,8 +336,6 @@ static void add_legend(struct mt_buf *out, const struct plot *plot)
     explain(&legend, "", "", "", plot->by_event ? "over events" : "over time");
     mt_buf_add_char(out, '\n');
 }
-
-/* ---- all of it ---------------------------------------------------------------- */
 
 void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_device_report *device, const struct mt_text_chart *chart)
