@@ -54,6 +54,17 @@ static inline uint64_t mt_mix_u64(uint64_t value)
     return value ^ (value >> 29);
 }
 
+/* That of 0 and b is b. */
+static inline uint64_t mt_greatest_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* floor(log2(value)); value > 0. */
 static inline unsigned mt_log2_floor(uint64_t value)
 {

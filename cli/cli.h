@@ -115,9 +115,14 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
 int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common);
 
+/* The same after an answer: its code, unless that is 0. */
+int mt_answer_verdict(int code, const struct mt_source *source, const char *path,
+                      const struct mt_common *common);
+
 /* Writes all of buf to stdout; a line and exit code 4 if it fails, 3 if memory ran out before
  * (memory_limit.h). Files: outputs.h. */
 int mt_print(const struct mt_buf *buf);
+int mt_print_and_release(struct mt_buf *buf);
 
 /* Progress on stderr after one second, only on a terminal. Zeroed = idle. */
 struct mt_progress {

@@ -267,7 +267,6 @@ static int tell(const struct mt_report *report, const struct mt_gates *gates,
 {
     const struct mt_screen screen = mt_stdout_screen();
     struct mt_buf out = {0};
-    int code;
 
     if (gates && !arguments->common.json)
         mt_add_gates_text(&out, gates, mt_stdout_style());
@@ -276,9 +275,7 @@ static int tell(const struct mt_report *report, const struct mt_gates *gates,
     else
         mt_analyze_text(&out, report, mt_stdout_style(), shows_chart(arguments) ? &screen : NULL,
                         arguments->all);
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 static void show_progress(void *progress, double share)
@@ -308,7 +305,7 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
     struct mt_error error;
     enum mt_status status, hashed;
     char sha256[MT_SHA256_TEXT];
-    int code, verdict;
+    int code;
 
     source->overlay.hides_ranges = arguments->unnamed;
     mt_file_hash_start(&hash, path);
@@ -325,9 +322,8 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
     memcpy(report->sha256, sha256, sizeof report->sha256);
     mt_debug_passes(report);
     code = tell_all(source, report, run, arguments);
-    verdict = mt_input_verdict(source, path, &arguments->common);
+    code = mt_answer_verdict(code, source, path, &arguments->common);
     mt_report_release(report);
-    code = code ? code : verdict;
     return code ? code : mt_gate_run_verdict(run);
 }
 

@@ -1,6 +1,6 @@
 /* memtrace diff: what another run holds more, or less. */
 #include "diff_output.h"
-#include "diff_picture.h"
+#include "diff_run.h"
 #include "instant_option.h"
 
 #include <string.h>
@@ -19,15 +19,12 @@ static int print(struct mt_diff_run *run, const struct arguments *arguments)
     const struct mt_diff_output output = {&run->diff, &arguments->question, &run->arena,
                                           arguments->common.all};
     struct mt_buf out = {0};
-    int code;
 
     if (arguments->common.json)
         mt_diff_json(&out, &output);
     else
         mt_diff_text(&out, &output, mt_stdout_style());
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 /* The answer is one document: that a picture was written is not told, too. */

@@ -75,7 +75,6 @@ static int tell(const struct arguments *arguments, const struct mt_device_report
 {
     struct mt_buf out = {0};
     struct mt_json json;
-    int code;
 
     mt_json_init(&json, &out, true);
     mt_json_object_begin(&json, NULL);
@@ -90,9 +89,7 @@ static int tell(const struct arguments *arguments, const struct mt_device_report
     mt_json_text(&json, "metric", mt_weigh_name(icicle->weigh));
     mt_json_u64(&json, "total", icicle->nodes[0].weight);
     mt_json_object_end(&json);
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 static int write_out(const struct arguments *arguments, const struct mt_report *report,
@@ -175,7 +172,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
     struct mt_analyze_options wanted;
     struct mt_asked_report asked;
     char **positional;
-    int count, code, verdict;
+    int count, code;
 
     code = mt_options_parse(command, options, argc, argv, 2, 2, &positional, &count);
     if (code >= 0)
@@ -192,8 +189,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
     code = mt_ask_for(arguments.path, &arguments.common, &wanted, &asked);
     if (code < 0) {
         code = export(&asked, &arguments);
-        verdict = mt_input_verdict(asked.source, arguments.path, &arguments.common);
-        code = code ? code : verdict;
+        code = mt_answer_verdict(code, asked.source, arguments.path, &arguments.common);
     }
     mt_asked_close(&asked);
     return code;

@@ -39,15 +39,12 @@ static int print(const struct mt_source *source, const struct arguments *argumen
                                          arguments->no_cards,
                                          arguments->common.all};
     struct mt_buf out = {0};
-    int exit_code;
 
     if (arguments->common.json)
         mt_fit_print_json(&out, &answer);
     else
         mt_fit_print_text(&out, &answer);
-    exit_code = mt_print(&out);
-    mt_buf_release(&out);
-    return exit_code;
+    return mt_print_and_release(&out);
 }
 
 /* A limit that was asked about and does not do is a failed check. */
@@ -79,16 +76,14 @@ static int fit(struct mt_source *source, const char *path, const struct argument
                                         arguments->jobs,
                                         fit_policy,
                                         &run};
-    int exit_code, verdict;
+    int exit_code;
 
     if (!summaries)
         return mt_say_no_memory("cannot search");
     exit_code = mt_run_policies(&runs);
     if (exit_code == MT_EXIT_OK) {
         exit_code = print(source, arguments, summaries, count);
-        verdict = mt_input_verdict(source, path, &arguments->common);
-        if (exit_code == MT_EXIT_OK)
-            exit_code = verdict;
+        exit_code = mt_answer_verdict(exit_code, source, path, &arguments->common);
         if (exit_code == MT_EXIT_OK)
             exit_code = limit_exit(arguments, summaries, count);
     }

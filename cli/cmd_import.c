@@ -69,15 +69,12 @@ static int print_written(const struct written *written, const char *path,
                          const struct mt_common *common)
 {
     struct mt_buf out = {0};
-    int exit_code;
 
     if (common->json)
         add_json(written, path, &out);
     else if (!common->quiet && !mt_is_standard_output(path))
         add_text(written, path, &out);
-    exit_code = mt_print(&out);
-    mt_buf_release(&out);
-    return exit_code;
+    return mt_print_and_release(&out);
 }
 
 /* What failed is the input or the output; only one of them is to blame. */

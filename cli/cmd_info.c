@@ -358,7 +358,6 @@ static void write_text(const struct info *info, struct mt_buf *out)
 static int print_info(struct info *info)
 {
     struct mt_buf out = {0};
-    int code;
 
     if (info->secrets)
         mt_info_secrets(&out, info->source, info->path, info->common.json);
@@ -366,9 +365,7 @@ static int print_info(struct info *info)
         write_json(info, &out);
     else
         write_text(info, &out);
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 int mt_cmd_info(const struct mt_command *command, int argc, char **argv)

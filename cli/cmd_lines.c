@@ -83,9 +83,7 @@ static int tell(struct mt_lines_answer *answer, const struct arguments *argument
         mt_lines_json(&out, answer);
     else
         mt_lines_text(&out, answer);
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 static int lines(struct mt_source *source, const char *path, struct arguments *arguments)
@@ -100,7 +98,7 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
                                      arguments->all,
                                      arguments->source ? &arguments->sources : NULL};
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    int code, verdict;
+    int code;
 
     if (mt_line_table_read(source, &table, &error) != MT_OK) {
         mt_line_table_release(&table);
@@ -110,8 +108,7 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
     code = tell(&answer, arguments);
     mt_source_files_end(&arguments->sources);
     mt_line_table_release(&table);
-    verdict = mt_input_verdict(source, path, &arguments->common);
-    return code ? code : verdict;
+    return mt_answer_verdict(code, source, path, &arguments->common);
 }
 
 int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)

@@ -22,9 +22,7 @@ static int tell(const struct mt_asked_report *asked, const struct arguments *arg
         mt_live_json(&out, &live);
     else
         mt_live_text(&out, &live, mt_stdout_style());
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 static int live(const char *path, const struct arguments *arguments)
@@ -33,11 +31,8 @@ static int live(const char *path, const struct arguments *arguments)
     int code = mt_ask(path, &arguments->common, &arguments->question, &asked);
 
     if (code < 0) {
-        int verdict;
-
         code = tell(&asked, arguments);
-        verdict = mt_input_verdict(asked.source, path, &arguments->common);
-        code = code ? code : verdict;
+        code = mt_answer_verdict(code, asked.source, path, &arguments->common);
     }
     mt_asked_close(&asked);
     return code;

@@ -112,7 +112,6 @@ int mt_cmd_recover(const struct mt_command *command, int argc, char **argv)
         mt_json_object_end(&json);
         mt_buf_add_char(&out, '\n');
     }
-    printed = mt_print(&out);
-    mt_buf_release(&out);
+    printed = mt_print_and_release(&out);
     return printed != MT_EXIT_OK ? printed : code;
 }

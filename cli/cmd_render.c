@@ -9,7 +9,7 @@
 #include "chart.h"
 #include "cli.h"
 #include "debug_passes.h"
-#include "diff_picture.h"
+#include "diff_run.h"
 #include "flamechart_model.h"
 #include "instant_option.h"
 #include "phase_names.h"
@@ -292,15 +292,14 @@ static int render(struct mt_source *source, const struct arguments *arguments)
     struct mt_analyze_options options = options_of(arguments);
     struct mt_report *report = NULL;
     struct mt_error error;
-    int exit_code, verdict;
+    int exit_code;
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(arguments->path, &error);
     mt_debug_passes(report);
     exit_code = draw(report, arguments);
     mt_report_release(report);
-    verdict = mt_input_verdict(source, arguments->path, &arguments->common);
-    return exit_code == MT_EXIT_OK ? verdict : exit_code;
+    return mt_answer_verdict(exit_code, source, arguments->path, &arguments->common);
 }
 
 int mt_cmd_render(const struct mt_command *command, int argc, char **argv)

@@ -221,7 +221,6 @@ static int print_policies(void)
 {
     struct mt_buf out = {0};
     size_t i, pad;
-    int exit_code;
 
     for (i = 0; mt_policies[i]; i++) {
         mt_buf_add_text(&out, mt_policies[i]->name);
@@ -230,9 +229,7 @@ static int print_policies(void)
         mt_buf_printf(&out, "%s%s\n", mt_policies[i]->summary,
                       mt_policies[i]->doubt ? " (approximate)" : "");
     }
-    exit_code = mt_print(&out);
-    mt_buf_release(&out);
-    return exit_code;
+    return mt_print_and_release(&out);
 }
 
 /* ---- running ---------------------------------------------------------------- */
@@ -302,7 +299,7 @@ static int replay(struct mt_source *source, const char *path, const struct argum
     size_t count = arguments->policies.count;
     struct mt_replay_summary *summaries = calloc(count, sizeof *summaries);
     struct mt_buf out = {0};
-    int exit_code, verdict;
+    int exit_code;
 
     if (!summaries)
         return mt_say_no_memory("cannot replay");
@@ -312,11 +309,8 @@ static int replay(struct mt_source *source, const char *path, const struct argum
             print_json(&out, source, summaries, count, arguments->common.all);
         else if (!mt_is_standard_output(arguments->counters_path))
             print_text(&out, source, summaries, count);
-        exit_code = mt_print(&out);
-        mt_buf_release(&out);
-        verdict = mt_input_verdict(source, path, &arguments->common);
-        if (exit_code == MT_EXIT_OK)
-            exit_code = verdict;
+        exit_code = mt_print_and_release(&out);
+        exit_code = mt_answer_verdict(exit_code, source, path, &arguments->common);
         if (exit_code == MT_EXIT_OK)
             exit_code = verify_exit(summaries, count);
     }

@@ -17,15 +17,12 @@ static int print(const struct arguments *arguments, const struct mt_tune_summary
 {
     const struct mt_tune_answer answer = {summary, arguments->limit_bytes, !arguments->no_fits};
     struct mt_buf out = {0};
-    int exit_code;
 
     if (arguments->common.json)
         mt_tune_print_json(&out, &answer);
     else
         mt_tune_print_text(&out, &answer);
-    exit_code = mt_print(&out);
-    mt_buf_release(&out);
-    return exit_code;
+    return mt_print_and_release(&out);
 }
 
 static int tune(struct mt_source *source, const char *path, const struct arguments *arguments)
@@ -36,7 +33,7 @@ static int tune(struct mt_source *source, const char *path, const struct argumen
     struct mt_error error = {MT_OK, MT_NO_OFFSET, ""};
     struct mt_tune_summary summary;
     enum mt_status status;
-    int exit_code, verdict;
+    int exit_code;
 
     mt_progress_start(&progress, &arguments->common);
     status = mt_tune_run(source, &options, &summary, &error);
@@ -45,10 +42,7 @@ static int tune(struct mt_source *source, const char *path, const struct argumen
         error.status = status;
         return mt_report_error(path, &error);
     }
-    exit_code = print(arguments, &summary);
-    verdict = mt_input_verdict(source, path, &arguments->common);
-    if (exit_code == MT_EXIT_OK)
-        exit_code = verdict;
+    exit_code = mt_answer_verdict(print(arguments, &summary), source, path, &arguments->common);
     if (exit_code == MT_EXIT_OK && arguments->limit_bytes && !mt_tune_best(&summary)->serves)
         exit_code = MT_EXIT_BUDGET;
     return exit_code;

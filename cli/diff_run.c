@@ -1,4 +1,6 @@
 #include "diff_run.h"
+
+#include "diff_chart.h"
 #include "memory_limit.h"
 
 #include <string.h>
@@ -31,16 +33,10 @@ int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *co
     return code < 0 ? compare(wish, run) : code;
 }
 
-static int verdict(const struct mt_asked_report *asked, const struct mt_common *common, int code)
-{
-    int of_input = mt_input_verdict(asked->source, asked->path, common);
-
-    return code ? code : of_input;
-}
-
 int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code)
 {
-    return verdict(&run->b, common, verdict(&run->a, common, code));
+    code = mt_answer_verdict(code, run->a.source, run->a.path, common);
+    return mt_answer_verdict(code, run->b.source, run->b.path, common);
 }
 
 void mt_diff_run_close(struct mt_diff_run *run)
@@ -48,4 +44,58 @@ void mt_diff_run_close(struct mt_diff_run *run)
     mt_arena_release(&run->arena);
     mt_asked_close(&run->a);
     mt_asked_close(&run->b);
+}
+
+static const struct mt_device_diff *choose(const struct mt_diff *diff)
+{
+    const struct mt_device_diff *best = NULL;
+    uint32_t i;
+
+    for (i = 0; i < diff->device_count; i++)
+        if (!best || diff->devices[i].b->reserved_peak.bytes > best->b->reserved_peak.bytes)
+            best = &diff->devices[i];
+    return best;
+}
+
+int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
+                     const struct mt_picture *picture, struct mt_drawing *drawing)
+{
+    const struct mt_chart_options options = {.width = picture ? picture->width : 0,
+                                             .height = picture ? picture->height : 0};
+    const struct mt_diff_view view = {&run->diff, choose(&run->diff), question};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_diff_draw(&view, &options, drawing, &error) == MT_OK)
+        return MT_EXIT_OK;
+    return mt_report_drawing_error("diff", &error);
+}
+
+int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
+                    const struct mt_picture *picture, const struct mt_common *common)
+{
+    const struct mt_device_diff *device = choose(&run->diff);
+    struct mt_drawing drawing;
+    size_t bytes;
+    int code = mt_diff_run_draw(run, question, picture, &drawing);
+
+    if (code == MT_EXIT_OK)
+        code = mt_picture_write(picture, &drawing, &bytes);
+    if (code == MT_EXIT_OK && common->json)
+        code = mt_picture_tell(picture, "diff", device ? device->b->device : -1, bytes);
+    mt_drawing_release(&drawing);
+    return code;
+}
+
+int mt_diff_render(const struct mt_diff_wish *wish, const struct mt_picture *picture,
+                   const struct mt_common *common)
+{
+    struct mt_diff_run run;
+    int code = mt_diff_run_open(wish, common, &run);
+
+    if (code < 0) {
+        code = mt_diff_picture(&run, wish->question, picture, common);
+        code = mt_diff_run_verdict(&run, common, code);
+    }
+    mt_diff_run_close(&run);
+    return code;
 }

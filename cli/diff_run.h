@@ -1,8 +1,10 @@
-/* Two traces, asked the same and compared: for diff, render and analyze. */
+/* Two traces, asked the same and compared: for diff, render and analyze;
+ * what changed between them, as a picture. */
 #ifndef MT_CLI_DIFF_RUN_H
 #define MT_CLI_DIFF_RUN_H
 
 #include "asked_report.h"
+#include "picture_option.h"
 
 struct mt_diff_wish {
     const char *a, *b; /* paths */
@@ -24,5 +26,19 @@ int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *co
 /* `code`, or, if that is 0, what the inputs are worth. */
 int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code);
 void mt_diff_run_close(struct mt_diff_run *run);
+
+/* Draws the device of B that reserved most of those that are compared, as large as the
+ * picture is to be (NULL: as it likes). Says what is wrong; enum mt_exit. The drawing is
+ * to be released in any case. */
+int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
+                     const struct mt_picture *picture, struct mt_drawing *drawing);
+
+/* And writes it. */
+int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
+                    const struct mt_picture *picture, const struct mt_common *common);
+
+/* The whole of `memtrace render diff A B`. */
+int mt_diff_render(const struct mt_diff_wish *wish, const struct mt_picture *picture,
+                   const struct mt_common *common);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "backends.h"
 #include "diff_chart.h"
-#include "diff_picture.h"
+#include "diff_run.h"
 #include "policies_picture.h"
 
 /* DIR/NAME.svg or DIR/NAME.png. */

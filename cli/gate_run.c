@@ -47,14 +47,16 @@ static enum mt_status read_settings(const char *path, struct mt_settings *settin
     return status;
 }
 
-static int read_budget(struct mt_gate_run *run, const char *path)
+/* A budget, or a baseline. */
+static int read_document(struct mt_gate_run *run, const char *path, bool is_base)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_settings settings;
     enum mt_status status = read_settings(path, &settings, &error);
 
     if (!status)
-        status = mt_gate_rules_read(&run->rules, &settings, &error);
+        status = is_base ? mt_baseline_read(&run->base, &settings, &error)
+                         : mt_gate_rules_read(&run->rules, &settings, &error);
     mt_settings_release(&settings);
     if (!status)
         return MT_EXIT_OK;
@@ -88,21 +90,6 @@ static bool is_document(const char *path)
     return i < got && start[i] == '{';
 }
 
-static int base_of_document(struct mt_gate_run *run, const char *path)
-{
-    struct mt_error error = {.offset = MT_NO_OFFSET};
-    struct mt_settings settings;
-    enum mt_status status = read_settings(path, &settings, &error);
-
-    if (!status)
-        status = mt_baseline_read(&run->base, &settings, &error);
-    mt_settings_release(&settings);
-    if (!status)
-        return MT_EXIT_OK;
-    error.status = status;
-    return mt_report_error(path, &error);
-}
-
 static int base_of_trace(struct mt_gate_run *run, const char *path, const struct mt_common *common)
 {
     const struct mt_analyze_options options = {.path = path};
@@ -132,7 +119,7 @@ static int open_base(struct mt_gate_run *run, const char *path, const struct mt_
 {
     run->has_base = true;
     run->base_trace = is_document(path) ? NULL : path;
-    return !run->base_trace ? base_of_document(run, path) : base_of_trace(run, path, common);
+    return !run->base_trace ? read_document(run, path, true) : base_of_trace(run, path, common);
 }
 
 static int add_rule(struct mt_gate_run *run, enum mt_gate_kind kind, const char *text)
@@ -177,7 +164,7 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
         return MT_EXIT_USAGE;
     }
     if (options->budget)
-        code = read_budget(run, options->budget);
+        code = read_document(run, options->budget, false);
     if (!code)
         code = add_rules(run, options);
     if (!code && !base && run->rules.base) {

@@ -39,7 +39,6 @@ static void add_option(struct mt_buf *out, const struct mt_option *option)
 int mt_print_help(const struct mt_command *command, const struct mt_option *options)
 {
     struct mt_buf out = {0};
-    int code;
 
     mt_buf_printf(&out, "memtrace %s: %s\n\nusage: memtrace %s %s\n\n", command->name,
                   command->summary, command->name, command->arguments);
@@ -49,15 +48,12 @@ int mt_print_help(const struct mt_command *command, const struct mt_option *opti
     for (; options->name; options++)
         add_option(&out, options);
     add_option(&out, &help_option);
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 int mt_print_completions(const struct mt_option *options)
 {
     struct mt_buf out = {0};
-    int code;
 
     for (; options->name; options++) {
         mt_buf_printf(&out, "--%s%s\n", options->name, options->value ? "=" : "");
@@ -65,9 +61,7 @@ int mt_print_completions(const struct mt_option *options)
             mt_buf_printf(&out, "-%c\n", options->letter);
     }
     mt_buf_add_text(&out, "--help\n-h\n");
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 /* Edits (insert, delete, replace, swap of neighbours) that turn one word into

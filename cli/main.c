@@ -27,19 +27,15 @@ static void fill_standard_streams(void)
 static int print_text(const char *text)
 {
     struct mt_buf out = {0};
-    int code;
 
     mt_buf_add_text(&out, text);
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 static int print_overview(void)
 {
     const struct mt_command *command;
     struct mt_buf out = {0};
-    int code;
 
     mt_buf_add_text(&out, "memtrace: where GPU memory goes, and why\n\n"
                           "usage: memtrace COMMAND [arguments] [options]\n\ncommands:\n");
@@ -50,23 +46,18 @@ static int print_overview(void)
                     "memtrace help COMMAND says more; memtrace --version prints the version.\n"
                     "TRACE is a memtrace trace or a PyTorch memory snapshot (.pickle), either\n"
                     "of them zstd-compressed or not, or - for standard input.\n");
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 static int print_command_names(void)
 {
     const struct mt_command *command;
     struct mt_buf out = {0};
-    int code;
 
     for (command = mt_commands; command->name; command++)
         mt_buf_printf(&out, "%s\n", command->name);
     mt_buf_add_text(&out, "help\n");
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }
 
 static const struct mt_command *find_command(const char *name)

@@ -156,3 +156,11 @@ int mt_input_verdict(const struct mt_source *source, const char *path,
         return MT_EXIT_INPUT;
     return incomplete && common->strict ? MT_EXIT_INCOMPLETE : MT_EXIT_OK;
 }
+
+int mt_answer_verdict(int code, const struct mt_source *source, const char *path,
+                      const struct mt_common *common)
+{
+    int verdict = mt_input_verdict(source, path, common);
+
+    return code ? code : verdict;
+}

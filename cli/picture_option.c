@@ -136,7 +136,6 @@ int mt_picture_tell(const struct mt_picture *picture, const char *chart, long de
 {
     struct mt_buf out = {0};
     struct mt_json json;
-    int code;
 
     mt_json_init(&json, &out, true);
     mt_json_object_begin(&json, NULL);
@@ -149,7 +148,5 @@ int mt_picture_tell(const struct mt_picture *picture, const char *chart, long de
     else
         mt_json_null(&json, "device");
     mt_json_object_end(&json);
-    code = mt_print(&out);
-    mt_buf_release(&out);
-    return code;
+    return mt_print_and_release(&out);
 }

@@ -195,7 +195,7 @@ int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_com
 {
     struct work *work = calloc(1, sizeof *work);
     struct mt_policy_table *table = calloc(1, sizeof *table);
-    int code, verdict;
+    int code;
 
     memset(drawing, 0, sizeof *drawing);
     if (work && table) {
@@ -206,8 +206,7 @@ int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_com
     }
     if (work && work->source) {
         code = measure_and_draw(work, picture, drawing, device);
-        verdict = mt_input_verdict(work->source, wish->path, common);
-        code = code ? code : verdict;
+        code = mt_answer_verdict(code, work->source, wish->path, common);
         mt_source_close(work->source);
     }
     if (table)

@@ -60,3 +60,11 @@ int mt_print(const struct mt_buf *buf)
         mt_say("cannot write standard output: %s", strerror(errno));
     return MT_EXIT_OUTPUT;
 }
+
+int mt_print_and_release(struct mt_buf *buf)
+{
+    int code = mt_print(buf);
+
+    mt_buf_release(buf);
+    return code;
+}

@@ -369,6 +369,16 @@ enum mt_status mt_heap_op_free_completed(struct mt_policy *policy, uint32_t hand
     return mt_heap_put(heap, handle);
 }
 
+enum mt_status mt_heap_op_free_whole(struct mt_policy *policy, uint32_t handle)
+{
+    struct mt_heap *heap = heap_of(policy);
+
+    mt_heap_complete(heap, handle);
+    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK)
+        return mt_heap_drop(heap, handle);
+    return mt_heap_put(heap, handle);
+}
+
 enum mt_status mt_heap_op_keep_cache(struct mt_policy *policy)
 {
     (void)policy;

@@ -143,6 +143,8 @@ enum mt_status mt_heap_op_alloc(struct mt_policy *policy, const struct mt_policy
                                 struct mt_policy_block *out);
 enum mt_status mt_heap_op_free_requested(struct mt_policy *policy, uint32_t handle);
 enum mt_status mt_heap_op_free_completed(struct mt_policy *policy, uint32_t handle);
+/* For blocks that never merge; those of no lane (MT_NO_BLOCK) are segments, and go back. */
+enum mt_status mt_heap_op_free_whole(struct mt_policy *policy, uint32_t handle);
 enum mt_status mt_heap_op_keep_cache(struct mt_policy *policy); /* has no such call */
 enum mt_status mt_heap_op_drop_idle(struct mt_policy *policy);
 const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy);

@@ -124,16 +124,6 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
                         MT_NO_BLOCK /* no lane */, &share->block);
 }
 
-static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
-{
-    struct mt_heap *heap = &policy->heap;
-
-    mt_heap_complete(heap, handle);
-    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK)
-        return mt_heap_drop(heap, handle);
-    return mt_heap_put(heap, handle);
-}
-
 static const struct mt_heap_rules rules = {
     .size_bytes = sizeof(struct mt_policy),
     .options = options,
@@ -151,7 +141,7 @@ const struct mt_policy_ops mt_policy_rmm_binning = {
     .doubt = "what its own tests expect holds, but no run of RMM was compared; it visits other "
              "streams' lists in the order of event handles, here in the order of first use",
     .heap = &rules,
-    .free_completed = free_completed,
+    .free_completed = mt_heap_op_free_whole,
     .empty_cache = mt_heap_op_keep_cache,
     MT_HEAP_OPS,
 };

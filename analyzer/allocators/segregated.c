@@ -85,16 +85,6 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     return find_object(&policy->heap, share->size_bytes, request->stream, &share->block);
 }
 
-static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
-{
-    struct mt_heap *heap = &policy->heap;
-
-    mt_heap_complete(heap, handle);
-    if (heap->store.blocks[handle].reservation == MT_NO_BLOCK)
-        return mt_heap_drop(heap, handle);
-    return mt_heap_put(heap, handle);
-}
-
 static const struct mt_heap_rules rules = {
     .size_bytes = sizeof(struct mt_policy),
     .key = newest_first,
@@ -107,7 +97,7 @@ const struct mt_policy_ops mt_policy_segregated = {
     .name = "segregated",
     .summary = "slabs of size classes, four a doubling",
     .heap = &rules,
-    .free_completed = free_completed,
+    .free_completed = mt_heap_op_free_whole,
     .empty_cache = mt_heap_op_drop_idle,
     MT_HEAP_OPS,
 };

@@ -72,16 +72,6 @@ static enum mt_status part_prepare_exact(struct part_search *part)
     return part->exact ? MT_OK : MT_ERR_MEMORY;
 }
 
-static uint64_t greatest_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static uint64_t lower_bound(const struct solver *solver)
 {
     uint64_t lower = 0;
@@ -255,7 +245,7 @@ static enum mt_status prepare(struct solver *solver, const struct mt_buffers *bu
         return status;
     solver->parts = calloc((size_t)solver->part_count + 1, sizeof *solver->parts);
     for (i = 0; i < buffers->count; i++)
-        solver->unit = greatest_divisor(solver->unit, buffers->items[i].bytes);
+        solver->unit = mt_greatest_divisor(solver->unit, buffers->items[i].bytes);
     solver->unit = solver->unit ? solver->unit : 1;
     return solver->parts ? MT_OK : MT_ERR_MEMORY;
 }

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "pool_pairs.h"
+#include "map.h"
 
 #define MT_NO_INSTANCE UINT32_MAX
 
@@ -21,6 +21,21 @@ struct mt_pool_instance {
     bool is_known;     /* its pool is known for certain */
     bool has_nameless; /* events about it that name no pool */
 };
+
+struct mt_pool_pair {
+    uint32_t a, b;
+};
+
+/* A set of pairs of small numbers, in order of arrival. Zeroed memory is an empty set. */
+struct mt_pool_pairs {
+    struct mt_pool_pair *items;
+    size_t count, capacity;
+    struct mt_map seen;
+};
+
+/* (a, b) and (b, a) are different pairs. */
+enum mt_status mt_pool_pairs_add(struct mt_pool_pairs *pairs, uint32_t a, uint32_t b) MT_MUST_USE;
+void mt_pool_pairs_release(struct mt_pool_pairs *pairs);
 
 struct mt_pool_evidence {
     struct mt_pool_instance *instances;

@@ -40,11 +40,10 @@ enum mt_status mt_window_fill(struct mt_pickle *p, size_t count)
     return status;
 }
 
-/* Gathers `length` bytes that are more than the window can promise. What is
+/* Passes `length` bytes, or gathers those that the window cannot promise. What is
  * allocated grows with what was really read, not with what was claimed. */
-static enum mt_status gather(struct mt_pickle *p, uint64_t length)
+static enum mt_status pass(struct mt_pickle *p, uint64_t length, bool gather)
 {
-    mt_buf_reset(&p->scratch);
     while (length) {
         size_t piece;
         enum mt_status status = mt_window_fill(p, 1);
@@ -54,9 +53,11 @@ static enum mt_status gather(struct mt_pickle *p, uint64_t length)
         piece = (size_t)mt_min_u64(length, (uint64_t)(p->end - p->at));
         if (!piece)
             return cut(p);
-        mt_buf_add(&p->scratch, p->at, piece);
-        if (p->scratch.failed)
-            return mt_pickle_no_memory(p);
+        if (gather) {
+            mt_buf_add(&p->scratch, p->at, piece);
+            if (p->scratch.failed)
+                return mt_pickle_no_memory(p);
+        }
         p->at += piece;
         length -= piece;
     }
@@ -69,26 +70,15 @@ enum mt_status mt_window_take_far(struct mt_pickle *p, uint64_t length, const un
 
     if (p->feed_ended)
         return cut(p);
-    status = gather(p, length);
+    mt_buf_reset(&p->scratch);
+    status = pass(p, length, true);
     *bytes = (const unsigned char *)p->scratch.data;
     return status;
 }
 
 enum mt_status mt_window_skip(struct mt_pickle *p, uint64_t length)
 {
-    while (length) {
-        size_t piece;
-        enum mt_status status = mt_window_fill(p, 1);
-
-        if (status != MT_OK)
-            return status;
-        piece = (size_t)mt_min_u64(length, (uint64_t)(p->end - p->at));
-        if (!piece)
-            return cut(p);
-        p->at += piece;
-        length -= piece;
-    }
-    return MT_OK;
+    return pass(p, length, false);
 }
 
 enum mt_status mt_window_line(struct mt_pickle *p, const unsigned char **line, size_t *length)

@@ -12,7 +12,7 @@
 
 #include "apart.h"
 #include "cupti_copies.h"
-#include "driver_library.h"
+#include "probe_driver.h"
 #include "probe_result.h"
 
 enum {

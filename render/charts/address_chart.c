@@ -241,10 +241,8 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
 
     if (report && report->what_if)
         reason = "Addresses are those of the run; under another policy there are none.";
-    drawing->height = 320;
-    mt_frame_nothing(drawing,
-                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
-                     device ? "No address map" : "No allocator events", reason);
+    mt_frame_empty(drawing, report, device, title,
+                   device ? "No address map" : "No allocator events", reason);
 }
 
 enum mt_status mt_address_draw(const struct mt_report *report,

@@ -315,16 +315,6 @@ static enum mt_status draw_picture(struct plan *plan, const struct mt_report *re
     return MT_OK;
 }
 
-static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
-                         const struct mt_device_report *device, const char *title)
-{
-    drawing->height = 320;
-    mt_frame_nothing(drawing,
-                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
-                     device ? "Nothing was allocated or freed" : "No allocator events",
-                     "There is no block to be shown.");
-}
-
 enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_device_report *device,
                               const struct mt_chart_options *options, struct mt_drawing *drawing,
                               struct mt_error *error)
@@ -342,7 +332,9 @@ enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_de
     if (plan.blocks && plan.blocks->peak_allocated)
         status = draw_picture(&plan, report, title, options);
     else
-        draw_nothing(drawing, report, device, title);
+        mt_frame_empty(drawing, report, device, title,
+                       device ? "Nothing was allocated or freed" : "No allocator events",
+                       "There is no block to be shown.");
     if (status || drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart of blocks");
     return MT_OK;

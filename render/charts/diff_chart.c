@@ -155,15 +155,6 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *
     return mt_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
 }
 
-static uint32_t count_changed(const struct mt_diff_rows *rows)
-{
-    uint32_t count = 0;
-
-    while (count < rows->count && mt_diff_size(&rows->rows[count]))
-        count++;
-    return count;
-}
-
 static void place(struct mt_drawing *drawing, struct mt_diff_plan *plan, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
@@ -212,7 +203,7 @@ enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_cha
     const char *title;
 
     if (view->device)
-        plan.changed_sites = count_changed(&view->device->sites);
+        plan.changed_sites = mt_diff_changed_rows(&view->device->sites);
     if (width < MT_NARROW_WIDTH && view->device)
         height = 200 + view->diff->run_count * WARNING_PITCH + NARROW_FALLS +
                  mt_diff_table_height(&plan);

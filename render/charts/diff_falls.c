@@ -50,15 +50,6 @@ static struct mt_diff_row rest_of(const struct mt_diff_rows *rows, uint32_t firs
     return rest;
 }
 
-static uint32_t count_changed(const struct mt_diff_rows *rows)
-{
-    uint32_t count = 0;
-
-    while (count < rows->count && mt_diff_size(&rows->rows[count]))
-        count++;
-    return count;
-}
-
 static void add_change(struct falls *falls, const struct mt_diff_row *row, const char *name,
                        enum mt_color color)
 {
@@ -76,7 +67,7 @@ static void add_change(struct falls *falls, const struct mt_diff_row *row, const
 static void make_steps(struct falls *falls, const struct mt_device_diff *device, uint32_t most)
 {
     const struct mt_diff_rows *roles = &device->roles;
-    uint32_t changed = count_changed(roles), shown, i;
+    uint32_t changed = mt_diff_changed_rows(roles), shown, i;
 
     shown = changed > most ? most - 1 : changed;
     falls->steps[falls->count++] = end_step("base", device->a->answer->instant.bytes.allocated);

@@ -218,16 +218,6 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
     return MT_OK;
 }
 
-static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
-                         const struct mt_device_report *device, const char *title)
-{
-    drawing->height = 320;
-    mt_frame_nothing(drawing,
-                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
-                     device ? "Nothing was allocated or freed" : "No allocator events",
-                     "There is nothing to put on a time axis.");
-}
-
 enum mt_status mt_flamechart_draw(const struct mt_report *report,
                                   const struct mt_device_report *device,
                                   const struct mt_chart_options *options,
@@ -247,7 +237,9 @@ enum mt_status mt_flamechart_draw(const struct mt_report *report,
     if (plan.chart && plan.chart->events)
         status = draw_picture(&plan, title, options);
     else
-        draw_nothing(drawing, report, device, title);
+        mt_frame_empty(drawing, report, device, title,
+                       device ? "Nothing was allocated or freed" : "No allocator events",
+                       "There is nothing to put on a time axis.");
     if (status || drawing->failed)
         return mt_fail(error, status ? status : MT_ERR_MEMORY, MT_NO_OFFSET,
                        "no memory for the flame chart");

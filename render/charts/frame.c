@@ -349,6 +349,16 @@ void mt_frame_nothing(struct mt_drawing *drawing, double y, const char *text, co
                   MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "nothing");
 }
 
+void mt_frame_empty(struct mt_drawing *drawing, const struct mt_report *report,
+                    const struct mt_device_report *device, const char *title, const char *text,
+                    const char *reason)
+{
+    drawing->height = 320;
+    mt_frame_nothing(drawing,
+                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
+                     text, reason);
+}
+
 enum mt_color mt_role_color(enum mt_role role)
 {
     return MT_COLOR_ROLE_0 + (unsigned)role;

@@ -69,6 +69,11 @@ double mt_frame_footnote(struct mt_drawing *drawing, const char *text);
 /* The middle of a picture that has nothing to show. */
 void mt_frame_nothing(struct mt_drawing *drawing, double y, const char *text, const char *reason);
 
+/* The whole of such a picture, as low as it can be. */
+void mt_frame_empty(struct mt_drawing *drawing, const struct mt_report *report,
+                    const struct mt_device_report *device, const char *title, const char *text,
+                    const char *reason);
+
 /* Role colours, and names as legends write them: "Optimizer state". */
 enum mt_color mt_role_color(enum mt_role role);
 const char *mt_role_title(enum mt_role role);

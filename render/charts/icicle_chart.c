@@ -309,18 +309,6 @@ static void draw_picture(struct mt_icicle_view *view, const char *title,
     draw_footnote(view);
 }
 
-static void draw_nothing(const struct mt_icicle_view *view, const struct mt_device_report *device,
-                         const char *title)
-{
-    struct mt_drawing *drawing = view->drawing;
-
-    drawing->height = 320;
-    mt_frame_nothing(
-        drawing,
-        mt_frame_header(drawing, title, mt_frame_facts(drawing, view->report, device)) + 10,
-        view->subject->why_nothing, view->subject->about_nothing);
-}
-
 enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_device_report *device,
                               const struct mt_chart_options *options, struct mt_drawing *drawing,
                               struct mt_error *error)
@@ -356,7 +344,7 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
     if (icicle && icicle->nodes[0].weight)
         draw_picture(&view, title, options);
     else
-        draw_nothing(&view, device, title);
+        mt_frame_empty(drawing, report, device, title, subject.why_nothing, subject.about_nothing);
     return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the icicle")
                            : MT_OK;
 }

@@ -47,7 +47,15 @@ static inline double mt_scatter_row_y(const struct mt_scatter_plan *plan, uint32
                              : plan->plot.y + plan->plot.height - (row + 1) * plan->cell_height;
 }
 
-enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *cell);
+static inline enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *cell)
+{
+    enum mt_role role, most = MT_ROLE_OTHER;
+
+    for (role = 0; role < MT_ROLE_COUNT; role++)
+        if (cell->role_bytes[role] > cell->role_bytes[most])
+            most = role;
+    return most;
+}
 
 void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_plan *plan);
 void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_plan *plan);

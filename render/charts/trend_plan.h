@@ -5,6 +5,7 @@
 #include "chart.h"
 #include "frame.h"
 #include "trend.h"
+#include "units.h"
 
 /* One step, or several that share a column: the range of what was still allocated
  * at their ends, and the largest that there was in them. */
@@ -29,9 +30,26 @@ struct mt_trend_plan {
     bool is_grouped; /* columns are several steps */
 };
 
-enum mt_color mt_trend_color(const struct mt_trend *trend);
+static inline enum mt_color mt_trend_color(const struct mt_trend *trend)
+{
+    switch (trend->verdict) {
+    case MT_TREND_GROWS: return MT_COLOR_BAD;
+    case MT_TREND_STEADY: return MT_COLOR_GOOD;
+    case MT_TREND_NOT_JUDGED:
+    case MT_TREND_TOO_SHORT: break;
+    }
+    return MT_COLOR_FAINT;
+}
+
 /* "+1.00 MiB" */
-const char *mt_trend_slope_text(struct mt_drawing *drawing, const struct mt_trend *trend);
+static inline const char *mt_trend_slope_text(struct mt_drawing *drawing,
+                                              const struct mt_trend *trend)
+{
+    char change[MT_UNITS_TEXT];
+
+    mt_format_change(change, trend->bytes_per_step);
+    return mt_arena_printf(&drawing->arena, "%s", change);
+}
 
 void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_plan *plan);
 

@@ -122,25 +122,14 @@ static uint32_t node_of_group(struct writer *writer, const struct mt_history_gro
     return node;
 }
 
-static uint64_t greatest_common(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static uint64_t unit_of(const struct mt_history *history)
 {
     uint64_t unit = 0;
 
     for (uint32_t i = 0; i < history->change_count; i++)
-        unit = greatest_common(mt_magnitude(history->changes[i].bytes), unit);
+        unit = mt_greatest_divisor(mt_magnitude(history->changes[i].bytes), unit);
     for (uint32_t i = 0; i < history->group_count; i++)
-        unit = greatest_common(history->groups[i].block_bytes, unit);
+        unit = mt_greatest_divisor(history->groups[i].block_bytes, unit);
     return unit ? unit : 1;
 }
 

@@ -1,7 +1,7 @@
 /* libcuda as far as the checks need it. Nothing is linked: what is not on the
  * machine is an answer, not an error. */
-#ifndef MT_RECORD_DRIVER_LIBRARY_H
-#define MT_RECORD_DRIVER_LIBRARY_H
+#ifndef MT_RECORD_PROBE_DRIVER_H
+#define MT_RECORD_PROBE_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
