@@ -1,17 +1,12 @@
 /* The document of `memtrace analyze --json` against its specification and the
  * truth files: every field is there, with its type, and adds up. */
-#include <setjmp.h>
-#include <stdarg.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#include <jansson.h>
 
 #include "sha256.h"
 

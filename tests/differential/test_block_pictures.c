@@ -1,10 +1,6 @@
 /* The charts of single blocks and of addresses are true to what PyTorch counted, and
  * their areas to what is allocated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dirent.h>
 #include <jansson.h>

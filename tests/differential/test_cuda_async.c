@@ -4,14 +4,11 @@
  *
  * What a real run adds is when the GPU completes a free; how much that matters
  * for PyTorch is a table in docs/accuracy.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "packed_text.h"
 #include "policy_bench.h"

@@ -4,15 +4,12 @@
  * Among equal free chunks CuPy's choice hangs on where Python objects lie. So
  * there are two questions: with these choices taken from the recording, is every
  * row equal? And with the policy's own choice, how far off is it? */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
-#include <cmocka.h>
 
 #include "heap.h"
 #include "util.h"

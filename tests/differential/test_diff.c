@@ -1,12 +1,8 @@
 /* Real runs against each other: what is known to differ does, nothing else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "diff.h"

@@ -1,12 +1,7 @@
 /* Findings against real runs: what the program reserved when it did what the
  * finding says (fixtures/findings), and silence where that does not help or where
  * nothing is wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "analyze.h"
 #include "finding_runs.h"

@@ -1,15 +1,11 @@
 /* Smallest limits against real runs: fixtures/captures/capacity.json holds a
  * limit that killed the run and one that did not, and runs under a limit served
  * what they served. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <jansson.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "fit.h"
 #include "import.h"

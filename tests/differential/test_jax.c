@@ -2,14 +2,11 @@
  * trains and infers, recorded with JAX's cuda_async allocator, which shows their
  * sizes to the byte, and what `memory_stats()` of the arena itself said at 18
  * moments of the same program, growing and preallocated. Every number is equal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "packed_text.h"
 #include "policy_bench.h"

@@ -1,12 +1,9 @@
 /* Several policies at the same time say, byte for byte, what they say one after
  * the other; so does the first of several that fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "buf.h"
 #include "util.h"

@@ -1,17 +1,13 @@
 /* `memtrace lines` against pytorch_memlab, which stopped the same script at every
  * line on a GPU and read the allocator's own counters (fixtures/workloads/lines.py).
  * Every line that both have, every column that both define, to the byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
-
-#include <cmocka.h>
-#include <jansson.h>
 
 #include "import.h"
 #include "line_table.h"

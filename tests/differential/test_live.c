@@ -1,13 +1,9 @@
 /* What `live` tells of real runs: at the peak what `analyze` tells of it, and at
  * every instant what the replay counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "import.h"

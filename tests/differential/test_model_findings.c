@@ -2,12 +2,7 @@
  * dtypes, against real runs:
  * in every capture those that are there, and no others; and what the program took
  * when it did what they say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dirent.h>
 

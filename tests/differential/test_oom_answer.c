@@ -1,15 +1,11 @@
 /* What would have helped a run that died, beside what is known of the run: the
  * limit that it was started with and PyTorch's own message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-#include <jansson.h>
 
 #include "analyze.h"
 #include "fit.h"

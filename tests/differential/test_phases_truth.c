@@ -1,17 +1,12 @@
 /* The report against the allocator's own counters: what each phase left behind
  * and the running maximum of what phases reached, for every truth row of every
  * capture; and the sums that the report promises. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#include <jansson.h>
 
 #include "analyze.h"
 #include "import.h"

@@ -1,11 +1,7 @@
 /* All charts of real captures: nothing overlaps or leaves the frame at any size,
  * the peak that is drawn and named is the one that PyTorch counted, the files
  * are small and the same every time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <glob.h>
 #include <jansson.h>

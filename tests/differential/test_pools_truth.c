@@ -1,15 +1,10 @@
 /* --pool against real runs on a GPU: the program as it is was recorded, and what
  * it reserved with a function in a torch.cuda.MemPool was measured
  * (fixtures/pools). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "import.h"
 #include "replay.h"

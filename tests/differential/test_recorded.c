@@ -1,15 +1,11 @@
 /* Recorded traces against what the recorded programs counted themselves
  * (fixtures/recorded). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-#include <jansson.h>
 
 #include "analyze.h"
 #include "report.h"

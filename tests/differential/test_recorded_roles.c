@@ -1,16 +1,12 @@
 /* Roles that the trace tells: those of PyTorch's own profiler, summed up in Python
  * (fixtures/categories), to the byte; and what it does not tell is inferred. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-#include <jansson.h>
 
 #include "analyze.h"
 #include "import.h"

@@ -2,15 +2,11 @@
  * own pickle: all captures, and what make_snapshots.py writes in the manner of
  * other versions and writers. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "buf.h"
 #include "import.h"

@@ -3,15 +3,11 @@
  * left must be what was there, block sizes included (those as the exact replay
  * of the whole capture has them). */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "import.h"
 #include "replay.h"

@@ -1,11 +1,6 @@
 /* Charts of steps, of sizes and lifetimes, and of differences on every capture: in
  * order at each size, levels as PyTorch counted them, growth where there is some. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dirent.h>
 #include <jansson.h>

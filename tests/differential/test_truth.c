@@ -1,16 +1,12 @@
 /* Replay against the allocator's own counters: every row of every truth file,
  * current and peak, byte for byte. The rows were read by the program itself at
  * its phase boundaries (fixtures/captures/README.md). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include <jansson.h>
 
 #include "import.h"
 #include "replay.h"

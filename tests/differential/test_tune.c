@@ -1,15 +1,10 @@
 /* What tune recommends, against real runs under that very setting, and its
  * front against replays one by one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <jansson.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "import.h"
 #include "replay.h"

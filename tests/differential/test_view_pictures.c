@@ -1,11 +1,7 @@
 /* Pictures of what is not the default, of all real captures: timelines by phase,
  * site and stream, icicles of other instants and of whole runs by every weight, flame
  * charts of a phase. Nothing overlaps or leaves the frame; what they say adds up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <glob.h>
 

@@ -1,8 +1,5 @@
 /* What the command line makes of a text that is missing because there was no memory for it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <string.h>

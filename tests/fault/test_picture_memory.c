@@ -1,9 +1,6 @@
 /* Pictures for which cairo has no memory: its own allocations are not seen by memtrace's counters.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>

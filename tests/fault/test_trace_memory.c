@@ -1,9 +1,6 @@
 /* A trace that is written while allocations fail is whole, or the writer says
  * that it is not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>

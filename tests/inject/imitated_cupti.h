@@ -3,14 +3,10 @@
 #ifndef MT_IMITATED_CUPTI_H
 #define MT_IMITATED_CUPTI_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "cupti_abi.h"
 #include "cupti_array_bytes.h"

@@ -1,10 +1,6 @@
 /* Two subscribers in one place. CUPTI is imitated: one or two copies of it, whose
  * subscriber the test calls. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dlfcn.h>
 #include <errno.h>

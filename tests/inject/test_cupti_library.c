@@ -1,16 +1,12 @@
 /* Finding CUPTI: which copies are tried, in which order. Copies are links to the
  * stand-in in folders of our own. And real copies, if there are any, know the
  * calls of the table by their names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

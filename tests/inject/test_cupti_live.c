@@ -1,15 +1,12 @@
 /* What is alive, against a slow list of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cupti_live.h"
+#include "dice.h"
 
 enum { ADDRESSES = 3000, CONTEXTS = 4, STEPS = 200000 };
 
@@ -18,8 +15,7 @@ static uint64_t state = 1;
 
 static uint32_t random_below(uint32_t limit)
 {
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % limit;
+    return (uint32_t)(dice_linear(&state) >> 33) % limit;
 }
 
 static enum mt_live_space space_of(unsigned which)

@@ -1,13 +1,9 @@
 /* Tapes made by hand: order, gaps, and what events refer to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
 #include <sys/mman.h>
 #include <unistd.h>
 

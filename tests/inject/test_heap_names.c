@@ -1,11 +1,7 @@
 /* Every heap that the collector names is one that readers know. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "heaps.h"
 #include "raw_heaps.h"

@@ -1,12 +1,9 @@
 /* Addresses to places in files, and back from the texts of a trace. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "modules.h"
 

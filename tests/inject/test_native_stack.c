@@ -2,19 +2,16 @@
  * function that compilers make; and that nothing makes them crash. */
 #include <execinfo.h>
 #include <pthread.h>
-#include <setjmp.h>
+#include "cmocka_all.h"
+
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "intern.h"
 #include "stacks.h"

@@ -1,13 +1,9 @@
 /* Samples of what the process uses, against the stand-in of NVML, and the order
  * of devices. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 

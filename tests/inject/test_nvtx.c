@@ -1,14 +1,10 @@
 /* What programs say through NVTX, and what the trace hears. Copies of NVTX are
  * imitated here: a table of slots each, and a function that shows it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

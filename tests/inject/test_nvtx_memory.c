@@ -1,12 +1,8 @@
 /* Pools that tell of their blocks through NVTX's memory extension. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "recorded_events.h"
 #include "nvtx_parts.h"

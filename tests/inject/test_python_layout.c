@@ -1,11 +1,8 @@
 /* Layouts: which Pythons are known, and that nonsense is refused. Whether they
  * are right is for check_python_stacks.py to see, in real interpreters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "python_layout.h"
 

@@ -1,14 +1,11 @@
 /* Line tables: one function as four compilers wrote it down, with what
  * PyCode_Addr2Line says of it; and tables that nobody wrote. What real
  * interpreters say of much more code: check_python_stacks.py. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "python_code.h"
 

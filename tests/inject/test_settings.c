@@ -1,13 +1,10 @@
 /* What the library reads from its environment: see settings.h. The constructor
  * runs before main, so every case is this program once more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "settings.h"
 

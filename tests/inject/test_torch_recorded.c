@@ -1,15 +1,12 @@
 /* A program that uses PyTorch's allocator, recorded by the real library: what it
  * says it did is what its trace says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "map.h"
 #include "trace.h"

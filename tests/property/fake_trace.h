@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "dice.h"
 #include "source.h"
 #include "util.h"
 
@@ -49,10 +50,7 @@ static uint64_t seed;
 
 static uint64_t below(uint64_t bound)
 {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed % bound;
+    return dice_xorshift(&seed) % bound;
 }
 
 static uint32_t name(struct fake *fake)

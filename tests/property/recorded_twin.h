@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dice.h"
 #include "trace.h"
 #include "util.h"
 
@@ -65,10 +66,7 @@ struct twin {
 
 static inline uint64_t twin_below(struct twin *twin, uint64_t bound)
 {
-    twin->seed ^= twin->seed << 13;
-    twin->seed ^= twin->seed >> 7;
-    twin->seed ^= twin->seed << 17;
-    return twin->seed % bound;
+    return dice_xorshift(&twin->seed) % bound;
 }
 
 static inline void twin_add(struct twin *twin, const struct mt_event *event)

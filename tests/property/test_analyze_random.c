@@ -1,14 +1,10 @@
 /* Random and hostile traces through the whole analysis: nothing crashes, and
  * what the report promises to sum up does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "analyze_output.h"

@@ -1,11 +1,7 @@
 /* Random histories of blocks against the definition of the model: of the blocks that
  * were there in the window those with most bytes x length are kept, at the fullest
  * instant of each bin nothing is missing, and the peak is the largest of all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +9,7 @@
 #include "../unit/drawing_checks.h"
 #include "blocks_model.h"
 #include "chart.h"
+#include "dice.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -36,8 +33,7 @@ static uint64_t seed = 20261120;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 33) % below;
+    return (dice_linear(&seed) >> 33) % below;
 }
 
 static void one_event(struct history *history, uint32_t event)

@@ -1,13 +1,9 @@
 /* Between any two runs A's bytes and all changes sum to B's: by role, by phase,
  * by site. Nothing differs between a run and itself, wherever its lines moved to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "diff.h"

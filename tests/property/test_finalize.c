@@ -6,12 +6,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <sys/stat.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <sys/stat.h>
 
 #include "finalize.h"
 #include "modules.h"

@@ -1,13 +1,11 @@
 /* Random programs: the answer of fit against replays under every limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "../unit/memory_source.h"
+#include "dice.h"
 #include "fit.h"
 #include "util.h"
 
@@ -20,10 +18,7 @@ static uint64_t state;
 
 static uint64_t random_below(uint64_t end)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % end;
+    return dice_xorshift(&state) % end;
 }
 
 static struct mt_event event(uint8_t kind, uint64_t slot, uint64_t size_bytes)

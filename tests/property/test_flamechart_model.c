@@ -1,14 +1,11 @@
 /* The flame chart model on random traces, against a naive one; what holds of
  * every model; and that its size does not depend on the length of the trace. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "dice.h"
 #include "flamechart_model.h"
 #include "speaking_stack.h"
 
@@ -31,8 +28,7 @@ static uint64_t random_state;
 
 static uint32_t random_below(uint32_t limit)
 {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
+    return (uint32_t)((dice_linear(&random_state) >> 33) % limit);
 }
 
 static void make_symbols(struct mt_symbols *symbols)

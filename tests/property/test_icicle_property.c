@@ -1,14 +1,11 @@
 /* Random holdings as a tree: everything adds up, siblings are in order, and
  * the folded stacks, drawn again by other means, have the same widths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "dice.h"
 #include "icicle.h"
 #include "phase.h"
 #include "site.h"
@@ -28,8 +25,7 @@ static uint64_t random_state;
 
 static uint32_t random_below(uint32_t limit)
 {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
+    return (uint32_t)((dice_linear(&random_state) >> 33) % limit);
 }
 
 static void make_symbols(struct world *world)

@@ -1,13 +1,9 @@
 /* The layers of a timeline on random traces: they sum to what is allocated in every
  * bin of both axes, and each holds what a plain count of the events says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "fake_trace.h"

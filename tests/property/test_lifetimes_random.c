@@ -1,17 +1,13 @@
 /* Cells of sizes and lifetimes: edges hold what they promise, sums are totals, on
  * random blocks and on every capture. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analyze.h"
+#include "dice.h"
 #include "import.h"
 #include "lifetimes_model.h"
 #include "util.h"
@@ -20,8 +16,7 @@ static uint64_t seed = 11;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 16) % below;
+    return (dice_linear(&seed) >> 16) % below;
 }
 
 static uint64_t any_number(void)

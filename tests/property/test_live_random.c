@@ -1,13 +1,9 @@
 /* What is alive at an instant, however it is grouped, is what the replay counts
  * there, to the byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "fake_trace.h"

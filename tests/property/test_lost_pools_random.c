@@ -1,15 +1,13 @@
 /* Random programs with private pools, played to PyTorch's allocator; then the
  * names of the pools are taken out of the trace where a snapshot would not have
  * them, and the replay has to find out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "../unit/memory_source.h"
+#include "dice.h"
 #include "policy.h"
 #include "replay.h"
 #include "util.h"
@@ -20,10 +18,7 @@ static uint64_t state;
 
 static uint64_t random_below(uint64_t end)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % end;
+    return dice_xorshift(&state) % end;
 }
 
 struct held {

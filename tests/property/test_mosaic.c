@@ -1,15 +1,12 @@
 /* Random changes of rows against the definition of a mosaic: a column shows all rows as
  * they were at its fullest instant, the state that it begins with included; and against
  * its bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "dice.h"
 #include "mosaic.h"
 #include "util.h"
 
@@ -21,8 +18,7 @@ static uint64_t seed;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 33) % below;
+    return (dice_linear(&seed) >> 33) % below;
 }
 
 /* All rows after each event, and where on the axis it was. */

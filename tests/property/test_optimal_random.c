@@ -1,15 +1,12 @@
 /* Offline plans of random buffers: always valid, never below the bound; on tiny
  * instances as low as brute force gets. The seed is printed; MEMTRACE_SEED sets it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "dice.h"
 #include "dsa_oracle.h"
 #include "exact.h"
 #include "occupancy.h"
@@ -22,10 +19,7 @@ static uint64_t state_of_random;
 
 static uint64_t below(uint64_t limit)
 {
-    state_of_random ^= state_of_random << 13;
-    state_of_random ^= state_of_random >> 7;
-    state_of_random ^= state_of_random << 17;
-    return state_of_random % limit;
+    return dice_xorshift(&state_of_random) % limit;
 }
 
 static void make_buffers(struct mt_buffers *buffers, uint64_t count, uint64_t times, uint64_t sizes)

@@ -1,15 +1,13 @@
 /* `planned` on random programs that repeat a step: blocks never overlap, counters
  * are what the blocks say, steps that ask for the same find every place free,
  * however the lifetimes in them differ, and no plan is below what lives at once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "../unit/memory_source.h"
+#include "dice.h"
 #include "replay.h"
 #include "util.h"
 
@@ -23,10 +21,7 @@ static struct mt_replay_summary summary;
 
 static uint64_t random_below(uint64_t end)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % end;
+    return dice_xorshift(&state) % end;
 }
 
 /* ---- programs --------------------------------------------------------------------- */

@@ -1,13 +1,11 @@
 /* Long random programs against every policy, with an observer that knows nothing
  * of its rules (policy_observer.h), and all that was taken is given back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "dice.h"
 #include "oracle.h"
 #include "policy_observer.h"
 #include "util.h"
@@ -18,10 +16,7 @@ static uint64_t state;
 
 static uint64_t random_below(uint64_t end)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % end;
+    return dice_xorshift(&state) % end;
 }
 
 struct program {

@@ -5,13 +5,10 @@
  *     test_policy_oracles                all models, the same seeds every time
  *     test_policy_oracles SEED           all models, other traces
  *     test_policy_oracles POLICY SEED    one trace, told event by event */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "policy.h"
 #include "policy_play.h"

@@ -10,16 +10,14 @@
  * Of equal free blocks the lowest address is taken, and addresses are not the
  * same in the parts as in the whole: programs in which that ever decides are
  * counted and not compared. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "../unit/memory_source.h"
+#include "dice.h"
 #include "replay.h"
 #include "util.h"
 
@@ -32,10 +30,7 @@ static size_t birth_of[EVENTS];
 
 static uint64_t random_below(uint64_t end)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % end;
+    return dice_xorshift(&state) % end;
 }
 
 struct level {

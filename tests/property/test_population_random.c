@@ -1,13 +1,9 @@
 /* What was allocated, what grew and what a step kept, against a count of the
  * events themselves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "fake_trace.h"

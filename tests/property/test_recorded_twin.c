@@ -1,15 +1,11 @@
 /* A recorded trace of a PyTorch program says of PyTorch what the snapshot of the
  * same run says, byte for byte, whatever else took memory; and what that was, is
  * told as it was. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analyze.h"
 #include "analyze_output.h"

@@ -1,14 +1,10 @@
 /* The page of random and hostile traces: it stays below its limit, its data can be
  * read, and says of every instant what a question about that instant says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-#include <jansson.h>
 
 #include "analyze.h"
 #include "fake_trace.h"

@@ -2,15 +2,11 @@
  * result or an error that names a place in the file; the same with and without
  * the pickle reader's short cuts. And all captures, undamaged, both ways. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "../fuzz/snapshot_digest.h"
 #include "buf.h"

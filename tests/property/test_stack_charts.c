@@ -1,11 +1,7 @@
 /* Icicle and flame chart of every capture, on the display list: what is drawn
  * is as wide as what it stands for, numbers are those of the report, no text
  * overlaps, nothing leaves the picture (render notes 4(c), 4(d)). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +9,7 @@
 #include "analyze.h"
 #include "chart.h"
 #include "../unit/drawing_checks.h"
+#include "dice.h"
 #include "flamechart_model.h"
 #include "frame.h"
 #include "icicle.h"
@@ -512,7 +509,7 @@ static void much_to_show_is_bounded(void **state)
         char name[400];
         uint32_t function, frame;
 
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        dice_linear(&seed);
         snprintf(name, sizeof name, "%u_%0*u", i, (int)(seed >> 40) % 300 + 1, i % 7);
         assert_int_equal(mt_symbols_string(&symbols, name, strlen(name), &function), MT_OK);
         assert_int_equal(mt_symbols_frame(&symbols, function, file, i, &frame), MT_OK);
@@ -524,7 +521,7 @@ static void much_to_show_is_bounded(void **state)
     for (uint32_t i = 0; i < HOLDINGS; i++) {
         struct mt_event event = {.kind = MT_EVENT_ALLOC, .seq = i, .t_ns = i * 10};
 
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        dice_linear(&seed);
         holdings[i] = (struct mt_holding){.stack = (uint32_t)(seed >> 33) % STACKS,
                                           .phase = MT_NO_PHASE,
                                           .role = (enum mt_role)((seed >> 20) % MT_ROLE_COUNT),
@@ -554,8 +551,7 @@ static uint64_t random_state;
 
 static uint32_t random_below(uint32_t limit)
 {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
+    return (uint32_t)((dice_linear(&random_state) >> 33) % limit);
 }
 
 struct random_world {

@@ -1,13 +1,10 @@
 /* Random histories against the definition of a bin: the fullest of the state
  * that it starts with and of the states after the events in it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <string.h>
 
+#include "dice.h"
 #include "timeline_model.h"
 #include "util.h"
 
@@ -22,8 +19,7 @@ struct history {
 
 static uint64_t next_random(uint64_t *seed)
 {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
+    return dice_linear(seed) >> 33;
 }
 
 static void make_history(struct history *history, uint64_t *seed)

@@ -1,9 +1,6 @@
 /* A small trace, cut at every byte and with every byte flipped: what is whole
  * is read, what is not is counted and told with its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "trace_maker.h"
 

@@ -1,8 +1,5 @@
 /* Random traces survive writing and reading, whole, from anywhere, twice. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "trace_maker.h"
 

@@ -1,14 +1,10 @@
 /* The robust slope against all pairs, one by one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "dice.h"
 #include "trend.h"
 #include "util.h"
 
@@ -18,8 +14,7 @@ static uint64_t seed = 7;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 20) % below;
+    return (dice_linear(&seed) >> 20) % below;
 }
 
 static int by_value(const void *a, const void *b)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dice.h"
 #include "symbols.h"
 #include "timeline_model.h"
 #include "util.h"
@@ -50,8 +51,7 @@ struct synthetic_run {
 
 static inline uint64_t synthetic_random(uint64_t *seed)
 {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
+    return dice_linear(seed) >> 33;
 }
 
 static inline uint64_t synthetic_allocated(const uint64_t *roles)

@@ -1,9 +1,5 @@
 /* The model of addresses and its chart, on small histories made by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdlib.h>
 

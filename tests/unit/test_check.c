@@ -1,10 +1,5 @@
 /* What runs of a failed MT_ASSERT and MT_CHECK, and when whole structures are checked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <signal.h>
 #include <stdlib.h>

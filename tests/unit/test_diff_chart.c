@@ -1,13 +1,9 @@
 /* The picture of a difference on random ones: the waterfall closes to the byte, what
  * shrank is hatched, what did not change is not listed, warnings are seen. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "chart_scale.h"
+#include "dice.h"
 #include "diff_chart.h"
 #include "diff_plan.h"
 #include "drawing_checks.h"
@@ -25,8 +21,7 @@ static uint64_t seed = 13;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 20) % below;
+    return (dice_linear(&seed) >> 20) % below;
 }
 
 /* ---- differences ---- */

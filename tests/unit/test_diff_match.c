@@ -1,10 +1,5 @@
 /* Which place is which after the program was edited. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "diff_match.h"
 #include "util.h"

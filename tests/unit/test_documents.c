@@ -1,13 +1,10 @@
 /* Names of a trace in Markdown and XML: whatever they say, they stay text; and
  * the page keeps its size. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "escape.h"
 #include "junit.h"

@@ -1,9 +1,5 @@
 /* Every rule of a display list, broken alone: the check must name it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,7 @@
 /* What a report says of memory beside the framework's, and how it is told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "analyze.h"
 #include "analyze_output.h"

@@ -1,11 +1,6 @@
 /* What a failed attempt leaves behind: which blocks are its own, when it counts as
  * tried again, and what looks like it and is something else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "step_program.h"
 #include "util.h"

@@ -1,17 +1,14 @@
 /* Bytes of files and memory, decompressed: frames in a row, cuts, damage, and
  * what expands without end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 #include <zstd.h>
 
 #include "buf.h"
+#include "dice.h"
 #include "feed.h"
 #include "util.h"
 
@@ -64,7 +61,7 @@ static void fill(struct mt_buf *text, size_t length)
     uint64_t seed = 1;
 
     while (text->length < length) {
-        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        dice_linear(&seed);
         mt_buf_add_u64(text, seed >> 40);
     }
 }

@@ -1,11 +1,6 @@
 /* The rules of findings, one by one: a program that is worth a word, and the same
  * program but for what one rule asks for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "step_program.h"
 #include "util.h"

@@ -1,12 +1,9 @@
 /* What findings are made from, by hand: which blocks lie in which segments at an
  * instant, and what is worth a word. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "memory_source.h"
 #include "finding.h"

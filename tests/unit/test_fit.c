@@ -1,10 +1,7 @@
 /* Smallest limits of traces made by hand, where one can say what they are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "fit.h"
 #include "memory_source.h"

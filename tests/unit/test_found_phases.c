@@ -1,14 +1,10 @@
 /* Steps and phases that nobody named, in programs made by hand: a line of a
  * script is a stack and what it allocates. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "found_phases.h"
 #include "memory_source.h"

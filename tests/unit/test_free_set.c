@@ -1,11 +1,9 @@
 /* The ordered set of free blocks against an oracle that sorts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
+#include <stdlib.h>
+
+#include "dice.h"
 #include "free_set.h"
 
 enum { KEYS = 700, ROUNDS = 20000 };
@@ -14,10 +12,7 @@ static uint64_t state;
 
 static uint64_t random_u64(void)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
+    return dice_xorshift(&state);
 }
 
 /* Keys are small so that equal sizes with different addresses are common. */

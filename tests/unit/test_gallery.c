@@ -1,9 +1,5 @@
 /* Pictures as files: names, PNG contents, what happens when it cannot be done. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>

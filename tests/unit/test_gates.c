@@ -1,11 +1,8 @@
 /* Gates: bounds are exact, equal is within, what is not known is no pass. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "gate_check.h"
 #include "gate_output.h"

@@ -1,10 +1,5 @@
 /* Growth that is none: what grows, ends, drains, is replaced or warms up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "step_program.h"
 #include "util.h"

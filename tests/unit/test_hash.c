@@ -1,13 +1,9 @@
 /* Hashes of tables: no family of values that somebody can write into a file falls into few slots,
  * whatever the key of this process is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "hash.h"
 #include "util.h"

@@ -1,11 +1,7 @@
 /* Which heaps stand for a program, and that readers see no others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "analyze.h"
 #include "heap_choice.h"

@@ -1,14 +1,11 @@
 /* The history against a slow model that copies every state: columns have their
  * fullest instants, groups sum to them, and stay exact when they are put together. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "dice.h"
 #include "history_model.h"
 #include "history_reduce.h"
 #include "phase.h"
@@ -20,8 +17,7 @@ static uint64_t random_state;
 
 static uint64_t random_below(uint64_t limit)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (random_state >> 33) % limit;
+    return (dice_linear(&random_state) >> 33) % limit;
 }
 
 /* All live bytes and blocks by role, site and size. */

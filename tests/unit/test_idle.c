@@ -1,10 +1,5 @@
 /* What stays allocated through a phase, and what of it the phase does not use. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "idle.h"
 #include "step_program.h"

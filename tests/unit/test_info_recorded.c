@@ -1,11 +1,7 @@
 /* What info says of heaps, threads, samples, and of what was lost and why. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "info_recorded.h"
 #include "memory_source.h"

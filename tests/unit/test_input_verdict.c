@@ -1,10 +1,5 @@
 /* What is said, and which status follows, after an input was read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "cli.h"
 

@@ -1,13 +1,9 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
-#include <jansson.h>
 
 #include "json_list.h"
 

@@ -1,16 +1,12 @@
 /* What the launcher decides: environment, names, what kind of program it is,
  * which traces there are, and their peaks. Running is tested in tests/record. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "environment.h"
 #include "manifest.h"

@@ -1,10 +1,7 @@
 /* Pools that the trace does not name, on traces made by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "lost_pools.h"
 #include "memory_source.h"

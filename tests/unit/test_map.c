@@ -1,12 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "dice.h"
 #include "map.h"
 
 static void empty_map(void **state)
@@ -50,10 +47,7 @@ struct oracle {
 
 static uint64_t next_random(uint64_t *seed)
 {
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return *seed;
+    return dice_xorshift(seed);
 }
 
 /* Addresses as allocators give them (multiples of 512, dense), small numbers,

@@ -1,14 +1,10 @@
 /* The memory budget: what is counted, what is refused, and where the default comes from. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "cli.h"
 #include "memory_budget.h"

@@ -1,11 +1,6 @@
 /* A layer that is most of the model, and copies of weights: each rule on programs made
  * by hand, that keep to it just so and just not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "step_program.h"
 #include "util.h"

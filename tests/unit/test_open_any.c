@@ -1,9 +1,5 @@
 /* A trace is found whatever it lies in: a file, a pipe, zstd once more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>

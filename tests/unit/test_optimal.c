@@ -1,13 +1,9 @@
 /* Offline plans: cases worked by hand, and MiniMalloc's benchmarks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "memory_source.h"
 #include "occupancy.h"

@@ -1,9 +1,5 @@
 /* Results reach the file system whole or not at all, and never over anything else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,13 +1,9 @@
 /* The pickle reader: every opcode, every refusal, and what a hook can do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "buf.h"
 #include "map.h"

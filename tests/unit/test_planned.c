@@ -1,12 +1,9 @@
 /* The policy `planned`, by hand: the example of docs/policies.md, and what is
  * planned at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "memory_source.h"
 #include "replay.h"

@@ -1,12 +1,8 @@
 /* The table of allocators and its picture, on random tables: bars sum to what is
  * reserved, sorted, diamonds where the limits are, other requests are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
-
+#include "dice.h"
 #include "drawing_checks.h"
 #include "policies_chart.h"
 #include "units.h"
@@ -30,8 +26,7 @@ static uint64_t seed = 17;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 20) % below;
+    return (dice_linear(&seed) >> 20) % below;
 }
 
 static void add_row(struct mt_policy_table *table, const char *policy, uint64_t requested,

@@ -1,11 +1,8 @@
 /* One example worked by hand for every simulated allocator: the same as in
  * docs/policies.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "policy_bench.h"
 #include "util.h"

@@ -2,11 +2,7 @@
  * simulated ones: RMM's, ONNX Runtime's and TensorFlow's own sequences, without
  * what a trace does not show. docs/policies.md says which files, and which tests
  * of them have no counterpart here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "policy_bench.h"
 #include "util.h"

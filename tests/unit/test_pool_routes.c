@@ -1,11 +1,8 @@
 /* Pools that the run did not have: which requests are meant, and what becomes of
  * them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "memory_source.h"
 #include "replay.h"

@@ -1,12 +1,8 @@
 /* What identifies somebody goes, what is the same everywhere stays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "redaction.h"
 

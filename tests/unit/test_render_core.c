@@ -1,10 +1,6 @@
 /* Display list, theme, SVG, ticks and label placement: everything of render
  * that knows no chart. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,7 @@
 /* The engine on traces made by hand: groups, lost events, limits, ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "memory_source.h"
 #include "replay.h"

@@ -1,12 +1,8 @@
 /* Roles of single blocks in small made-up programs, and the known failures of
  * the rules (render notes 4.0). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "roles.h"
 

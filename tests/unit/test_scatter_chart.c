@@ -1,13 +1,9 @@
 /* The chart of sizes and lifetimes on random models: cells and both sums add up to
  * all that there was, at every size of the picture. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "chart.h"
+#include "dice.h"
 #include "drawing_checks.h"
 #include "lifetimes_model.h"
 #include "util.h"
@@ -24,8 +20,7 @@ static uint64_t seed = 3;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 20) % below;
+    return (dice_linear(&seed) >> 20) % below;
 }
 
 struct made {

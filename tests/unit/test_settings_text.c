@@ -1,12 +1,9 @@
 /* Settings: both grammars give the same entries; whatever else stands in a file
  * is refused with its line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "buf.h"
 #include "settings_text.h"

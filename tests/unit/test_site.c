@@ -1,9 +1,5 @@
 /* Where frames come from, which one is the site, what it is called. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <string.h>

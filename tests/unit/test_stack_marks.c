@@ -1,11 +1,7 @@
 /* Marks of stacks: the innermost frame that has one decides, and depth costs nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "stack_marks.h"
 

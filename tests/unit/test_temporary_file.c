@@ -1,9 +1,5 @@
 /* Files under hidden names: what they are called, who may remove them, and when they go. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <fcntl.h>
 #include <stdio.h>

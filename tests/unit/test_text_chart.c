@@ -1,10 +1,6 @@
 /* Memory over time as text, on made-up reports: heights are those of the
  * columns' fullest instants, and lines keep to what the screen can show. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <math.h>
 

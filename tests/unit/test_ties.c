@@ -1,11 +1,7 @@
 /* What blocks without a stack are tied to: hand-made blocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "ties.h"
 

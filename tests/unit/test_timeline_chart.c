@@ -1,10 +1,6 @@
 /* The timeline chart on made-up reports: what it shows is what the report says,
  * at every size and for every odd trace. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "chart.h"
 #include "chart_scale.h"

@@ -1,9 +1,5 @@
 /* Memory over time: folding, bins, and that no peak is ever lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <math.h>
 #include <string.h>

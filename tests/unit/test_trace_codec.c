@@ -1,9 +1,6 @@
 /* One block of events: numbers, the example of the format's page, kinds that
  * nobody knows yet, and blocks that lie. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,6 @@
 /* The reader where frames matter: definitions that were lost with one, and
  * seeking to an instant that lies on the border of two. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,6 @@
 /* The writer where things go wrong or are large, and what the reader says to
  * files that are no traces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <fcntl.h>
 #include <stdio.h>

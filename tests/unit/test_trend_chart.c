@@ -1,14 +1,10 @@
 /* The chart of steps on made-up reports: bars, band and line are as high as their
  * bytes, words are those of the finding, at every size and number of steps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "chart.h"
 #include "chart_scale.h"
+#include "dice.h"
 #include "drawing_checks.h"
 #include "trend.h"
 #include "units.h"
@@ -26,8 +22,7 @@ static uint64_t seed = 5;
 
 static uint64_t dice(uint64_t below)
 {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 20) % below;
+    return (dice_linear(&seed) >> 20) % below;
 }
 
 /* ---- reports ---- */

@@ -5,6 +5,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Marsaglia's xorshift64; *state is never 0. */
+static inline uint64_t dice_xorshift(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+/* Knuth's linear congruential generator: take the high bits. */
+static inline uint64_t dice_linear(uint64_t *state)
+{
+    return *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+}
+
 struct dice {
     uint64_t state;
 };
