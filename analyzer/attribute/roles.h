@@ -114,7 +114,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
 void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
                           uint64_t count);
 
-/* Second reading: role of a block with that code. */
+/* When the block is followed: its role with that code. */
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
                              uint64_t requested_bytes);
 

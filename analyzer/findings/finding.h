@@ -18,10 +18,10 @@ struct mt_finding_marks {
 
 /* What a finding is made from. */
 struct mt_finding_search {
-    struct mt_analysis *analysis;             /* both passes are over, the report is filled;
+    struct mt_analysis *analysis;             /* the report is filled;
                                                  in `ask` only its facts are */
     const struct mt_device_report *device;    /* the one that is looked at */
-    struct mt_holders_device *held;           /* what was asked of the second pass */
+    struct mt_holders_device *held;           /* what was asked of the pass `blocks` */
     struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
@@ -29,7 +29,7 @@ struct mt_finding_search {
 };
 
 struct mt_finding_ops {
-    /* Before the second pass: asks it for what the finding needs. NULL = nothing. */
+    /* Before the pass `blocks`: asks it for what the finding needs. NULL = nothing. */
     void (*ask)(struct mt_finding_search *search);
     /* Adds what it finds on one device (mt_finding_say). */
     enum mt_status (*find)(struct mt_finding_search *search);

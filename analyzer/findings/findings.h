@@ -7,7 +7,7 @@
 
 struct mt_analysis;
 
-/* Before the second pass: asks it for what findings need. */
+/* Before the pass `blocks`: asks it for what findings need. */
 enum mt_status mt_findings_begin(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* Fills devices[].findings, the severest first, then the largest. Reads the source again, from

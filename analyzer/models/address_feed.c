@@ -1,4 +1,4 @@
-/* What the model of addresses needs to know before the second reading. */
+/* What the model of addresses needs to know before the pass `blocks`. */
 #include "analysis.h"
 #include "model_ops.h"
 

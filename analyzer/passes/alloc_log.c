@@ -133,7 +133,7 @@ bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why)
     return true;
 }
 
-/* ---- second reading ------------------------------------------------------ */
+/* ---- reading it ------------------------------------------------------ */
 
 void mt_alloc_log_rewind(struct mt_alloc_log *log)
 {

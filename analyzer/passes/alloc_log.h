@@ -1,4 +1,4 @@
-/* What the first reading of a trace notes for the second, a few bytes an
+/* What the pass `run` notes for the pass `blocks`, a few bytes an
  * allocation: the size of its block and its role, by its number; and every
  * change of reserved bytes. Costs 5 bytes an allocation whose block is a
  * multiple of 512 bytes below 2 TiB (else 13), and 3 to 7 bytes a driver call. */
@@ -24,7 +24,7 @@ struct mt_alloc_log {
     size_t reserved_bytes, reserved_capacity;
     uint64_t last_change_event;
 
-    /* second reading */
+    /* reading it */
     uint64_t next;
     size_t next_odd, next_reserved;
     uint64_t next_change_event; /* UINT64_MAX = no more */

@@ -1,4 +1,4 @@
-/* Second reading of a trace: who holds the memory. Keeps the live blocks with
+/* The pass `blocks`: who holds the memory. Keeps the live blocks with
  * stack, phase of birth and role, and copies them, grouped, at chosen events. */
 #ifndef MT_ANALYZER_HOLDERS_H
 #define MT_ANALYZER_HOLDERS_H

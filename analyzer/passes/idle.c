@@ -111,7 +111,7 @@ void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
     }
 }
 
-/* ---- the second reading ---------------------------------------------------------- */
+/* ---- the pass `blocks` ---------------------------------------------------------- */
 
 static struct mt_idle_phase *find(struct mt_idle_watch *watch, int32_t phase)
 {

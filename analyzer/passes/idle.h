@@ -1,6 +1,6 @@
 /* What stays allocated through a phase: the bytes of blocks that were there before
  * it began and are there after its end, by role, and how much of that nothing in the
- * phase uses. Followed in the second reading, for one instance of each name of the
+ * phase uses. Followed by the pass `blocks`, for one instance of each name of the
  * main phases: the one with the highest peak. Costs nothing outside of those, within
  * a comparison for each block that ends. */
 #ifndef MT_ANALYZER_IDLE_H
@@ -33,11 +33,11 @@ struct mt_idle_watch {
     uint32_t count, open_count;
 };
 
-/* After the first pass; `is_main` is parallel to the phases. */
+/* After the pass `run`; `is_main` is parallel to the phases. */
 void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
                     const struct mt_survey_device *device, const bool *is_main);
 
-/* In the second pass: a phase begins, when the device has these bytes by role and `blocks` holds,
+/* In the pass `blocks`: a phase begins, when the device has these bytes by role and `blocks` holds,
  * among others, its live blocks; a phase ends; a block is no longer allocated. */
 void mt_idle_begin(struct mt_idle_watch *watch, int32_t phase, uint16_t device,
                    const uint64_t role_bytes[MT_ROLE_COUNT], const struct mt_holder *blocks,

@@ -1,4 +1,4 @@
-/* One block of the second pass, from its request until every stream has finished with it. */
+/* One block of the pass `blocks`, from its request until every stream has finished with it. */
 #ifndef MT_ANALYZER_LIVE_BLOCK_H
 #define MT_ANALYZER_LIVE_BLOCK_H
 

@@ -1,7 +1,7 @@
 /* What outlives the step that it was born in: the blocks of one device that are
  * there when a later step begins. What is born before the first step is left out.
  * The memory of the program is asked about here, not that of the allocator: a
- * block is gone when the program gave it back. Filled in the second reading
+ * block is gone when the program gave it back. Filled by the pass `blocks`
  * (holders.h), which costs a comparison a block. */
 #ifndef MT_ANALYZER_LIVES_H
 #define MT_ANALYZER_LIVES_H
@@ -38,7 +38,7 @@ struct mt_lives {
     size_t capacity;
 };
 
-/* Before the second reading, of the report's phases and the device's steps. Steps are those of the
+/* Before the pass `blocks`, of the report's phases and the device's steps. Steps are those of the
  * device that the recorded history covers and that begin one after another; they have the indices
  * first_step, first_step + 1, ... of the device's steps. `most`: lives that are kept at most. */
 enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,

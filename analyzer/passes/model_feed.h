@@ -1,4 +1,4 @@
-/* The listeners of the second pass: models of charts (models/models.h) that receive each
+/* The listeners of the pass `blocks`: models of charts (models/models.h) that receive each
  * block when it is allocated and freed, and the state of the device after each event. */
 #ifndef MT_ANALYZER_MODEL_FEED_H
 #define MT_ANALYZER_MODEL_FEED_H

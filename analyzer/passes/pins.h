@@ -2,7 +2,7 @@
  * going back to the driver. A segment with a live block in it stays, whatever
  * else of it is free: those bytes are stranded. Wholly free segments are not,
  * and neither is what expandable segments can unmap: both are left out, as are
- * private pools, whose memory follows rules of its own. Filled in the second reading
+ * private pools, whose memory follows rules of its own. Filled by the pass `blocks`
  * (holders.h): segments until the instant, then the blocks. */
 #ifndef MT_ANALYZER_PINS_H
 #define MT_ANALYZER_PINS_H

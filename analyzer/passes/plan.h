@@ -1,4 +1,4 @@
-/* Between the two readings: which instants are worth a closer look, and which
+/* The pass `plan`: which instants are worth a closer look, and which
  * changes need an explanation. Bounded, whatever the trace. */
 #ifndef MT_ANALYZER_PLAN_H
 #define MT_ANALYZER_PLAN_H

@@ -5,7 +5,7 @@
 
 #define MAX_TOLD 12 /* as in the tables of the whole report */
 
-/* ---- first reading --------------------------------------------------------- */
+/* ---- events --------------------------------------------------------- */
 
 static bool is_watched(const struct mt_watch *watch)
 {

@@ -1,4 +1,4 @@
-/* The live blocks of one device at one event, grouped: what the second pass copies at the events
+/* The live blocks of one device at one event, grouped: what the pass `blocks` copies at the events
  * that the plan asks for. */
 #ifndef MT_ANALYZER_SNAPSHOT_H
 #define MT_ANALYZER_SNAPSHOT_H

@@ -481,7 +481,7 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
     return status;
 }
 
-/* The first reading is half of the work. */
+/* The pass `run` is half of the work. */
 static void tell_progress(const struct mt_survey *survey)
 {
     const struct mt_source *source = survey->source;

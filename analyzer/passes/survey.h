@@ -1,4 +1,4 @@
-/* First reading of a trace: an observer of the replay that finds peaks, what
+/* The pass `run`: an observer of the replay that finds peaks, what
  * each phase was for each device, OOMs, pauses, and settles a role code per
  * allocation. Memory: live state, phases, and alloc_log.h. */
 #ifndef MT_ANALYZER_SURVEY_H

@@ -1,4 +1,4 @@
-/* The report out of what the two readings found: plain data in one arena. */
+/* The report out of what the passes found: plain data in one arena. */
 #include "fill_report.h"
 
 #include "analysis.h"

@@ -6,10 +6,10 @@
 
 struct mt_analysis;
 
-/* What the first pass learned: phases; of each device the replay, peaks and steps. Runs
- * before the second pass, whose models and findings need it. */
+/* What the pass `run` learned: phases; of each device the replay, peaks and steps. Runs
+ * before the pass `blocks`, whose models and findings need it. */
 enum mt_status mt_fill_facts(struct mt_analysis *analysis) MT_MUST_USE;
-/* What the second pass learned, after it. */
+/* What the pass `blocks` learned, after it. */
 enum mt_status mt_fill_report(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif
