@@ -71,10 +71,8 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
                  verify->first_difference[0] ? verify->first_difference : NULL);
     mt_json_text(json, "pytorch_first_difference", report->pytorch_difference);
     mt_json_u64(json, "failed_requests", device->replay.failed_requests);
-    if (device->has_failure)
-        mt_json_u64(json, "first_failure_event", device->first_failure.event);
-    else
-        mt_json_null(json, "first_failure_event");
+    mt_json_u64_or_null(json, "first_failure_event", device->has_failure,
+                        device->first_failure.event);
     mt_json_object_end(json);
 }
 

@@ -273,14 +273,9 @@ static void json_ways(struct mt_json *json, const struct mt_oom_answer *answer)
         mt_json_object_begin(json, NULL);
         mt_json_text(json, "policy", way->policy);
         mt_json_bool(json, "as_it_was", i == 0);
-        if (way->fits)
-            mt_json_u64(json, "limit_bytes", way->fit_bytes);
-        else
-            mt_json_null(json, "limit_bytes");
-        if (way->smaller_fit_bytes)
-            mt_json_u64(json, "smaller_limit_bytes", way->smaller_fit_bytes);
-        else
-            mt_json_null(json, "smaller_limit_bytes");
+        mt_json_u64_or_null(json, "limit_bytes", way->fits, way->fit_bytes);
+        mt_json_u64_or_null(json, "smaller_limit_bytes", way->smaller_fit_bytes,
+                            way->smaller_fit_bytes);
         mt_json_text(json, "under_same_limit", under_same(answer, way));
         mt_json_bool(json, "approximate", way->approximate);
         mt_json_object_end(json);

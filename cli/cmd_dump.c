@@ -101,10 +101,7 @@ static void json_event(struct dump *dump, const struct mt_event *event)
     mt_json_u64(&json, "aux", event->aux_bytes);
     mt_json_text(&json, "name",
                  event->name == MT_NO_ID ? NULL : mt_symbols_text(symbols, event->name));
-    if (event->stack == MT_NO_ID)
-        mt_json_null(&json, "stack");
-    else
-        mt_json_u64(&json, "stack", event->stack);
+    mt_json_u64_or_null(&json, "stack", event->stack != MT_NO_ID, event->stack);
     if (dump->stacks)
         json_stack(&json, symbols, event->stack);
     mt_json_object_end(&json);

@@ -128,10 +128,7 @@ static void json_integrity(struct mt_json *json, const struct mt_integrity *inte
     mt_json_u64(json, "events_invalid", integrity->events_invalid);
     mt_json_bool(json, "closed", integrity->closed);
     mt_json_bool(json, "cut", integrity->cut);
-    if (integrity->cut)
-        mt_json_u64(json, "cut_offset", integrity->cut_offset);
-    else
-        mt_json_null(json, "cut_offset");
+    mt_json_u64_or_null(json, "cut_offset", integrity->cut, integrity->cut_offset);
     mt_json_text(json, "first_error", first->status == MT_OK ? NULL : first->text);
     if (first->status != MT_OK && first->offset != MT_NO_OFFSET)
         mt_json_u64(json, "first_error_offset", first->offset);

@@ -6,14 +6,6 @@
 #include "json.h"
 #include "json_list.h"
 
-static void add_bytes_or_null(struct mt_json *json, const char *key, uint64_t bytes, bool known)
-{
-    if (known)
-        mt_json_u64(json, key, bytes);
-    else
-        mt_json_null(json, key);
-}
-
 static void add_failure(struct mt_json *json, const char *key, const struct mt_fit_failure *failure)
 {
     struct mt_json_list list;
@@ -69,17 +61,17 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     mt_json_bool(json, "exact", result->policy_exact);
     mt_json_u64(json, "device", result->device);
     mt_json_pool_shares(json, policy, result->pools);
-    add_bytes_or_null(json, "fit_bytes", result->fit_bytes, result->fits);
-    add_bytes_or_null(json, "fails_at_bytes", result->fails_at_bytes,
-                      result->fits && result->limits_tried > 0);
+    mt_json_u64_or_null(json, "fit_bytes", result->fits, result->fit_bytes);
+    mt_json_u64_or_null(json, "fails_at_bytes", result->fits && result->limits_tried > 0,
+                        result->fails_at_bytes);
     add_failure(json, "first_failure", &result->first_failure);
     mt_json_bool(json, "behaviour_depends_on_memory", mt_fit_depends_on_memory(result));
     mt_json_u64(json, "recorded_ooms", result->recorded_ooms);
     mt_json_u64(json, "recorded_retries", result->recorded_retries);
-    add_bytes_or_null(json, "died_of_bytes", result->died_bytes,
-                      result->died_at != MT_FIT_NOT_DIED);
+    mt_json_u64_or_null(json, "died_of_bytes", result->died_at != MT_FIT_NOT_DIED,
+                        result->died_bytes);
     mt_json_bool(json, "starts_in_middle", result->starts_in_middle);
-    add_bytes_or_null(json, "fit_reserved_bytes", result->fit_reserved_bytes, result->fits);
+    mt_json_u64_or_null(json, "fit_reserved_bytes", result->fits, result->fit_reserved_bytes);
     mt_json_u64(json, "reserved_peak_bytes", result->reserved_peak_bytes);
     mt_json_u64(json, "requested_peak_bytes", result->requested_peak_bytes);
     mt_json_u64(json, "address_ties", result->address_ties);
@@ -87,10 +79,10 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     mt_json_bool(json, "monotone_checked",
                  result->fits && !result->smaller_fit_bytes && !result->larger_fail_bytes);
     mt_json_u64(json, "limits_tried", result->limits_tried);
-    add_bytes_or_null(json, "smaller_fit_bytes", result->smaller_fit_bytes,
-                      result->smaller_fit_bytes > 0);
-    add_bytes_or_null(json, "larger_fail_bytes", result->larger_fail_bytes,
-                      result->larger_fail_bytes > 0);
+    mt_json_u64_or_null(json, "smaller_fit_bytes", result->smaller_fit_bytes > 0,
+                        result->smaller_fit_bytes);
+    mt_json_u64_or_null(json, "larger_fail_bytes", result->larger_fail_bytes > 0,
+                        result->larger_fail_bytes);
     if (answer->limit_bytes) {
         mt_json_u64(json, "limit_bytes", answer->limit_bytes);
         mt_json_bool(json, "limit_fits", result->limit_fits);

@@ -116,10 +116,7 @@ static void add_gate(struct mt_json *json, const struct mt_gate_result *result)
     add_bound(json, "actual_bytes", result->has_actual ? result->actual_bytes : INT64_MAX);
     add_bound(json, "limit_bytes", result->limit_bytes);
     add_bound(json, "warn_bytes", result->warn_bytes);
-    if (result->has_base)
-        mt_json_u64(json, "base_bytes", result->base_bytes);
-    else
-        mt_json_null(json, "base_bytes");
+    mt_json_u64_or_null(json, "base_bytes", result->has_base, result->base_bytes);
     mt_json_text(json, "verdict", result->verdict);
     mt_json_text(json, "culprit", result->culprit);
     mt_json_text(json, "advice", result->advice);

@@ -147,6 +147,14 @@ void mt_json_u64(struct mt_json *json, const char *key, uint64_t value)
     mt_buf_add_u64(json->out, value);
 }
 
+void mt_json_u64_or_null(struct mt_json *json, const char *key, bool is_known, uint64_t value)
+{
+    if (is_known)
+        mt_json_u64(json, key, value);
+    else
+        mt_json_null(json, key);
+}
+
 void mt_json_i64(struct mt_json *json, const char *key, int64_t value)
 {
     begin_value(json, key);

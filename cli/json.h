@@ -26,6 +26,7 @@ void mt_json_array_begin(struct mt_json *json, const char *key);
 void mt_json_array_end(struct mt_json *json);
 void mt_json_text(struct mt_json *json, const char *key, const char *value); /* NULL -> null */
 void mt_json_u64(struct mt_json *json, const char *key, uint64_t value);
+void mt_json_u64_or_null(struct mt_json *json, const char *key, bool is_known, uint64_t value);
 void mt_json_i64(struct mt_json *json, const char *key, int64_t value);
 void mt_json_bool(struct mt_json *json, const char *key, bool value);
 void mt_json_null(struct mt_json *json, const char *key);

@@ -61,10 +61,7 @@ static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct 
         mt_json_text(json, "phase", row->phase && *row->phase ? row->phase : NULL);
         mt_json_step(json, "step", row->step);
         mt_json_text(json, "role", row->several_roles ? NULL : mt_role_name(row->role));
-        if (row->block_bytes)
-            mt_json_u64(json, "block_bytes", row->block_bytes);
-        else
-            mt_json_null(json, "block_bytes");
+        mt_json_u64_or_null(json, "block_bytes", row->block_bytes, row->block_bytes);
         mt_json_u64(json, "bytes", row->bytes);
         mt_json_u64(json, "requested_bytes", row->requested_bytes);
         mt_json_u64(json, "blocks", row->blocks);

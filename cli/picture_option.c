@@ -143,10 +143,7 @@ int mt_picture_tell(const struct mt_picture *picture, const char *chart, long de
     mt_json_text(&json, "chart", chart);
     mt_json_text(&json, "path", picture->output);
     mt_json_u64(&json, "bytes", bytes);
-    if (device >= 0)
-        mt_json_u64(&json, "device", (uint64_t)device);
-    else
-        mt_json_null(&json, "device");
+    mt_json_u64_or_null(&json, "device", device >= 0, (uint64_t)device);
     mt_json_object_end(&json);
     return mt_print_and_release(&out);
 }

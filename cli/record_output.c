@@ -226,14 +226,6 @@ static const char *state_word(enum mt_trace_state state)
     return "failed";
 }
 
-static void json_known(struct mt_json *json, const char *key, bool known, uint64_t value)
-{
-    if (known)
-        mt_json_u64(json, key, value);
-    else
-        mt_json_null(json, key);
-}
-
 static void json_summary(struct mt_json *json, const struct mt_trace_summary *summary)
 {
     mt_json_u64(json, "process_id", summary->process_id);
@@ -243,12 +235,16 @@ static void json_summary(struct mt_json *json, const struct mt_trace_summary *su
     mt_json_u64(json, "bytes", summary->bytes);
     mt_json_u64(json, "events", summary->events);
     mt_json_u64(json, "duration_ns", summary->end_ns - summary->begin_ns);
-    json_known(json, "device_peak_bytes", summary->device_known, summary->device_peak_bytes);
-    json_known(json, "requested_peak_bytes", summary->blocks_known && !summary->blocks_rounded,
-               summary->blocks_peak_bytes);
-    json_known(json, "allocated_peak_bytes", summary->blocks_known && summary->blocks_rounded,
-               summary->blocks_peak_bytes);
-    json_known(json, "reserved_peak_bytes", summary->reserved_known, summary->reserved_peak_bytes);
+    mt_json_u64_or_null(json, "device_peak_bytes", summary->device_known,
+                        summary->device_peak_bytes);
+    mt_json_u64_or_null(json, "requested_peak_bytes",
+                        summary->blocks_known && !summary->blocks_rounded,
+                        summary->blocks_peak_bytes);
+    mt_json_u64_or_null(json, "allocated_peak_bytes",
+                        summary->blocks_known && summary->blocks_rounded,
+                        summary->blocks_peak_bytes);
+    mt_json_u64_or_null(json, "reserved_peak_bytes", summary->reserved_known,
+                        summary->reserved_peak_bytes);
     mt_json_u64(json, "events_dropped", summary->dropped);
 }
 
@@ -298,8 +294,8 @@ static void json_readable(struct mt_json *json, const struct mt_trace_end *end)
 /* What the tape said, if it could be read. */
 static void json_kept(struct mt_json *json, const struct mt_recovery *recovery)
 {
-    json_known(json, "events_written", recovery->has_tape, recovery->events_written);
-    json_known(json, "events_on_tape", recovery->has_tape, recovery->events_on_tape);
+    mt_json_u64_or_null(json, "events_written", recovery->has_tape, recovery->events_written);
+    mt_json_u64_or_null(json, "events_on_tape", recovery->has_tape, recovery->events_on_tape);
 }
 
 void mt_json_trace_end(struct mt_json *json, const struct mt_trace_end *end)

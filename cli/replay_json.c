@@ -31,10 +31,8 @@ void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
 
 void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result)
 {
-    if (result->limit_bytes && !result->limit_inferred)
-        mt_json_u64(json, "limit_bytes", result->limit_bytes);
-    else
-        mt_json_null(json, "limit_bytes");
+    mt_json_u64_or_null(json, "limit_bytes", result->limit_bytes && !result->limit_inferred,
+                        result->limit_bytes);
     if (!result->limit_inferred) {
         mt_json_null(json, "limit_deduced");
         return;

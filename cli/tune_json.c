@@ -9,10 +9,7 @@ static void add_row(struct mt_json *json, const char *key, const struct mt_tune_
     mt_json_text(json, "conf", row->conf);
     mt_json_bool(json, "serves", row->serves);
     mt_json_u64(json, "reserved_peak_bytes", row->reserved_peak_bytes);
-    if (answer->has_fits && row->fit_bytes)
-        mt_json_u64(json, "fit_bytes", row->fit_bytes);
-    else
-        mt_json_null(json, "fit_bytes");
+    mt_json_u64_or_null(json, "fit_bytes", answer->has_fits && row->fit_bytes, row->fit_bytes);
     mt_json_u64(json, "device_allocs", row->device_allocs);
     mt_json_u64(json, "device_frees", row->device_frees);
     mt_json_u64(json, "retries", row->retries);
@@ -30,10 +27,7 @@ void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer)
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.tune/1");
     mt_json_u64(&json, "settings_tried", summary->tried);
-    if (answer->limit_bytes)
-        mt_json_u64(&json, "limit_bytes", answer->limit_bytes);
-    else
-        mt_json_null(&json, "limit_bytes");
+    mt_json_u64_or_null(&json, "limit_bytes", answer->limit_bytes, answer->limit_bytes);
     add_row(&json, "current", answer, &summary->current);
     mt_json_bool(&json, "current_is_best", summary->best == MT_TUNE_CURRENT);
     add_row(&json, "best", answer, mt_tune_best(summary));

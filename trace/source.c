@@ -46,6 +46,23 @@ enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error
     return source->ops->rewind(source, error);
 }
 
+enum mt_status mt_source_each(struct mt_source *source,
+                              enum mt_status (*on_event)(void *self, struct mt_event *event),
+                              void *self, struct mt_error *error)
+{
+    struct mt_event_batch batch;
+    enum mt_status status;
+
+    while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
+        for (size_t i = 0; i < batch.count; i++) {
+            status = on_event(self, &batch.events[i]);
+            if (status != MT_OK)
+                return status;
+        }
+    }
+    return status == MT_END ? MT_OK : status;
+}
+
 void mt_source_close(struct mt_source *source)
 {
     if (!source)

@@ -87,6 +87,11 @@ struct mt_source {
 enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *batch,
                               struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
+
+/* Hands on every event that is left: MT_OK at the end, or the first other status. */
+enum mt_status mt_source_each(struct mt_source *source,
+                              enum mt_status (*on_event)(void *self, struct mt_event *event),
+                              void *self, struct mt_error *error) MT_MUST_USE;
 void mt_source_close(struct mt_source *source); /* NULL is fine */
 
 #endif

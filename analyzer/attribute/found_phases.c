@@ -196,17 +196,18 @@ static enum mt_status lay_turns(struct layer *layer, const struct mt_period *per
     return status;
 }
 
+static enum mt_status add_to_period(void *period, struct mt_event *event)
+{
+    return mt_period_add(period, event);
+}
+
 /* One reading more, if nothing else says anything. */
 static enum mt_status find_period(struct layer *layer, struct mt_error *error)
 {
     struct mt_period period = {0};
-    struct mt_event_batch batch;
-    enum mt_status status;
+    enum mt_status status = mt_source_each(layer->source, add_to_period, &period, error);
 
-    while ((status = mt_source_next(layer->source, &batch, error)) == MT_OK)
-        for (size_t i = 0; i < batch.count && status == MT_OK; i++)
-            status = mt_period_add(&period, &batch.events[i]);
-    if (status == MT_END)
+    if (!status)
         status = mt_source_rewind(layer->source, error);
     if (!status)
         status = mt_period_find(&period);

@@ -20,7 +20,6 @@ enum mt_phase_kind {
 /* How sure a numbered name is to be a step: in a trace that has several sorts
  * ("epoch 1" around "step 3") those of the highest rank are the steps. */
 #define MT_STEP_RANK_NONE 0
-#define MT_STEP_RANK_MAX  3
 
 /* Rank of a name, and its number: "step#3", "ProfilerStep#3", "iteration 3",
  * "train_step[3]", "batch 3/100", "epoch 3". */

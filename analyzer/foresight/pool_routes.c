@@ -126,8 +126,9 @@ static enum mt_status route(struct builder *builder, const struct mt_event *even
     return status;
 }
 
-static enum mt_status look_at(struct builder *builder, const struct mt_event *event)
+static enum mt_status look_at(void *self, struct mt_event *event)
 {
+    struct builder *builder = self;
     int32_t phase;
 
     switch (event->kind) {
@@ -145,17 +146,9 @@ static enum mt_status look_at(struct builder *builder, const struct mt_event *ev
 
 static enum mt_status read_source(struct builder *builder, struct mt_error *error)
 {
-    struct mt_event_batch batch;
-    enum mt_status status;
-    size_t i;
+    enum mt_status status = mt_source_each(builder->source, look_at, builder, error);
 
-    while ((status = mt_source_next(builder->source, &batch, error)) == MT_OK) {
-        for (i = 0; status == MT_OK && i < batch.count; i++)
-            status = look_at(builder, &batch.events[i]);
-        if (status != MT_OK)
-            return status;
-    }
-    return status == MT_END ? mt_source_rewind(builder->source, error) : status;
+    return status == MT_OK ? mt_source_rewind(builder->source, error) : status;
 }
 
 /* A pool that nothing would come from is a mistake in its selector. */

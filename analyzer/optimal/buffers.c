@@ -45,6 +45,7 @@ struct reading {
     struct live_buffers live[MT_BUFFERS_DEVICES];
     uint64_t now;
     bool end_at_request; /* the trace does not say when frees completed */
+    struct mt_error *error;
 };
 
 static enum mt_status end_buffer(struct reading *reading, const struct mt_event *event)
@@ -56,9 +57,9 @@ static enum mt_status end_buffer(struct reading *reading, const struct mt_event 
     return MT_OK;
 }
 
-static enum mt_status begin_buffer(struct reading *reading, const struct mt_event *event,
-                                   struct mt_error *error)
+static enum mt_status begin_buffer(struct reading *reading, const struct mt_event *event)
 {
+    struct mt_error *error = reading->error;
     struct mt_buffers *buffers = &reading->devices[event->device];
     struct mt_buffer buffer = {.begin = reading->now, .end = UINT64_MAX};
     size_t before = buffers->count;
@@ -76,9 +77,9 @@ static enum mt_status begin_buffer(struct reading *reading, const struct mt_even
     return MT_OK;
 }
 
-static enum mt_status read_event(struct reading *reading, const struct mt_event *event,
-                                 struct mt_error *error)
+static enum mt_status read_event(void *self, struct mt_event *event)
 {
+    struct reading *reading = self;
     bool begins = event->kind == MT_EVENT_ALLOC;
     bool ends = event->kind == MT_EVENT_FREE_COMPLETED ||
                 (reading->end_at_request && event->kind == MT_EVENT_FREE_REQUESTED);
@@ -87,9 +88,9 @@ static enum mt_status read_event(struct reading *reading, const struct mt_event 
     if (!begins && !ends)
         return MT_OK;
     if (event->device >= MT_BUFFERS_DEVICES)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "device %u: at most %d can be read",
-                       event->device, MT_BUFFERS_DEVICES);
-    return begins ? begin_buffer(reading, event, error) : end_buffer(reading, event);
+        return mt_fail(reading->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "device %u: at most %d can be read", event->device, MT_BUFFERS_DEVICES);
+    return begins ? begin_buffer(reading, event) : end_buffer(reading, event);
 }
 
 /* What was never freed lives to the end. */
@@ -109,22 +110,16 @@ enum mt_status mt_buffers_from_source(struct mt_source *source,
                                       struct mt_buffers devices[MT_BUFFERS_DEVICES],
                                       struct mt_error *error)
 {
-    struct reading reading = {.devices = devices,
-                              .end_at_request = !source->header.has_free_completed};
-    struct mt_event_batch batch;
+    struct reading reading = {
+        .devices = devices, .end_at_request = !source->header.has_free_completed, .error = error};
     enum mt_status status = mt_heap_view_choose(source, error);
     size_t i;
 
     if (status != MT_OK)
         return status;
-    while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
-        for (i = 0; i < batch.count && status == MT_OK; i++)
-            status = read_event(&reading, &batch.events[i], error);
-        if (status != MT_OK)
-            break;
-    }
+    status = mt_source_each(source, read_event, &reading, error);
     end_all(&reading);
     for (i = 0; i < MT_BUFFERS_DEVICES; i++)
         mt_map_release(&reading.live[i].numbers);
-    return status == MT_END ? MT_OK : status;
+    return status;
 }

@@ -7,7 +7,7 @@
 #include "grow.h"
 #include "util.h"
 
-enum { BOXED = 0xFE, BIT_COUNT = 48, BATCH_ITEMS = 2000 };
+enum { BATCH_ITEMS = 2000 };
 #define MT_PICKLE_EMPTY_SLOT UINT64_MAX
 
 enum mt_status mt_pickle_damaged(struct mt_pickle *p, const char *what)

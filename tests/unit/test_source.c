@@ -1,0 +1,57 @@
+/* One loop over all events of a source. */
+#include "cmocka_all.h"
+
+#include "memory_source.h"
+
+enum { EVENTS = 10, BATCH = 3 };
+
+struct seen {
+    uint64_t events, fails_at;
+};
+
+static enum mt_status on_event(void *self, struct mt_event *event)
+{
+    struct seen *seen = self;
+
+    assert_int_equal(event->seq, seen->events);
+    return ++seen->events == seen->fails_at ? MT_ERR_MEMORY : MT_OK;
+}
+
+static void every_event_is_handed_on(void **state)
+{
+    struct mt_event events[EVENTS] = {{0}};
+    struct memory_source program;
+    struct seen seen = {0, 0};
+
+    (void)state;
+    memory_source_init(&program, events, EVENTS, BATCH);
+    assert_int_equal(mt_source_each(&program.source, on_event, &seen, NULL), MT_OK);
+    assert_int_equal(seen.events, EVENTS);
+    mt_symbols_release(&program.source.symbols);
+}
+
+/* Whether it comes in the middle of a batch, as the last of one, or as the last of all. */
+static void a_failure_ends_the_reading(void **state)
+{
+    struct mt_event events[EVENTS] = {{0}};
+    struct memory_source program;
+
+    (void)state;
+    memory_source_init(&program, events, EVENTS, BATCH);
+    for (uint64_t at = 1; at <= EVENTS; at++) {
+        struct seen seen = {0, at};
+
+        assert_int_equal(mt_source_rewind(&program.source, NULL), MT_OK);
+        assert_int_equal(mt_source_each(&program.source, on_event, &seen, NULL), MT_ERR_MEMORY);
+        assert_int_equal(seen.events, at);
+    }
+    mt_symbols_release(&program.source.symbols);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_event_is_handed_on),
+                                       cmocka_unit_test(a_failure_ends_the_reading)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
