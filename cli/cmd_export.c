@@ -4,7 +4,7 @@
 #include "asked_report.h"
 #include "blocks_option.h"
 #include "cli.h"
-#include "export_formats.h"
+#include "export_format.h"
 #include "json.h"
 #include "outputs.h"
 #include "memory_limit.h"

@@ -1,5 +1,5 @@
 /* A line for each call stack, with its bytes, as flamegraph.pl and its kin read it. */
-#include "export_formats.h"
+#include "export_format.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* See export_formats.h. One line a format. */
-#include "export_formats.h"
+/* See export_format.h. One line a format. */
+#include "export_format.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* The format of speedscope.app: a sampled profile, one sample for each stack. */
-#include "export_formats.h"
+#include "export_format.h"
 
 #include <stdlib.h>
 

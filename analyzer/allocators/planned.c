@@ -145,7 +145,7 @@ static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup
     self->rest_device.complete_waiting = device->complete_waiting;
     self->rest_device.lane = device->lane;
     setup.device = &self->rest_device;
-    return mt_policy_create(&mt_policy_pytorch, &setup, &self->rest, error);
+    return mt_policy_pytorch.create(&setup, &self->rest, error);
 }
 
 static enum mt_status create(const struct mt_policy_setup *setup, struct mt_policy **policy,

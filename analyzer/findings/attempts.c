@@ -1,4 +1,5 @@
 #include "attempts.h"
+#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -399,7 +400,7 @@ static void enter_steps(struct reading *reading, uint64_t event)
     }
 }
 
-static enum mt_status on_event(void *context, const struct mt_event *event)
+static enum mt_status on_event(void *context, struct mt_event *event)
 {
     struct reading *reading = context;
 

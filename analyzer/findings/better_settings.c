@@ -3,6 +3,7 @@
  * the limit of the run; only what a replay saves is claimed. Not asked where
  * reserved memory is near what was allocated: no setting goes below that. */
 #include "finding.h"
+#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>

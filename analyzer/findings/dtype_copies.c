@@ -7,6 +7,7 @@
  * be many and of several sizes. What is claimed is what a replay saves in which each
  * of them ends as soon as it is born. */
 #include "retime.h"
+#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ struct pairs {
 
 /* ---- what there is in set-up ------------------------------------------------------- */
 
-static enum mt_status on_event(void *context, const struct mt_event *event)
+static enum mt_status on_event(void *context, struct mt_event *event)
 {
     struct setup *setup = context;
     uint32_t slot;

@@ -6,6 +6,7 @@
  * does in place the loop may not (Adam's root, and that divided); and the last one of
  * the parameter before, which its name keeps. So the least that is saved is claimed. */
 #include "finding.h"
+#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static void end_made(struct reading *reading, uint64_t addr)
     reading->alive_bytes[reading->look->made[slot].stack] -= reading->look->made[slot].bytes;
 }
 
-static enum mt_status on_event(void *context, const struct mt_event *event)
+static enum mt_status on_event(void *context, struct mt_event *event)
 {
     struct reading *reading = context;
     struct mt_survey *survey = &reading->look->search->analysis->survey;

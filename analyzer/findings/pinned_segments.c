@@ -5,6 +5,7 @@
  * is proved by a replay in which its requests come from a memory pool of their own
  * (pool_routes.h); only what that replay saves is claimed. */
 #include "finding.h"
+#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "replaced.h"
+#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -246,7 +247,7 @@ static enum mt_status on_alloc(struct reading *reading, const struct mt_event *e
     return status;
 }
 
-static enum mt_status on_event(void *context, const struct mt_event *event)
+static enum mt_status on_event(void *context, struct mt_event *event)
 {
     struct reading *reading = context;
 

@@ -1,4 +1,5 @@
 #include "retime.h"
+#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>

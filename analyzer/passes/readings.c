@@ -1,12 +1,9 @@
 #include "readings.h"
 
-#include "analysis.h"
 #include "check.h"
 #include "clock.h"
 
 #include <string.h>
-
-/* ---- the log --------------------------------------------------------------------- */
 
 /* Charges what was read since the last time. */
 static void charge(struct mt_readings *readings)
@@ -97,32 +94,4 @@ bool mt_readings_is_sound(const struct mt_readings *readings, const char **why)
     MT_SOUND(why, readings->charged != MT_READINGS_OUTSIDE ||
                       (readings->readings == source->readings && !readings->outside_readings));
     return true;
-}
-
-/* ---- the source once more -------------------------------------------------------- */
-
-enum mt_status mt_read_events(struct mt_analysis *analysis, void *context,
-                              enum mt_status (*event)(void *context, const struct mt_event *event))
-{
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
-    struct mt_event_batch batch = {0};
-
-    MT_ASSERT(analysis->readings.charged != MT_READINGS_OUTSIDE);
-    while (status == MT_OK) {
-        status = mt_source_next(analysis->source, &batch, analysis->error);
-        for (size_t i = 0; status == MT_OK && i < batch.count; i++)
-            status = event(context, &batch.events[i]);
-    }
-    return status == MT_END ? MT_OK : status;
-}
-
-enum mt_status mt_read_replay(struct mt_analysis *analysis, const struct mt_replay_options *options,
-                              struct mt_replay_summary *summary)
-{
-    enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
-
-    MT_ASSERT(analysis->readings.charged != MT_READINGS_OUTSIDE);
-    return status == MT_OK
-               ? mt_replay_run(analysis->source, options, NULL, summary, analysis->error)
-               : status;
 }

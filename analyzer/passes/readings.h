@@ -10,7 +10,6 @@
 #define MT_ANALYZER_READINGS_H
 
 #include "pass_log.h"
-#include "replay.h"
 #include "source.h"
 
 /* The entry that is charged before anybody enters. */
@@ -39,18 +38,5 @@ void mt_readings_hold(struct mt_readings *readings, uint64_t memory_bytes);
 
 /* Does the log account for all readings and events of the source? */
 bool mt_readings_is_sound(const struct mt_readings *readings, const char **why);
-
-/* ---- the source once more -------------------------------------------------------- */
-
-struct mt_analysis;
-
-/* From its start to its end, or until `event` returns MT_END. */
-enum mt_status mt_read_events(struct mt_analysis *analysis, void *context,
-                              enum mt_status (*event)(void *context,
-                                                      const struct mt_event *event)) MT_MUST_USE;
-
-/* mt_replay_run from its start, without an observer. */
-enum mt_status mt_read_replay(struct mt_analysis *analysis, const struct mt_replay_options *options,
-                              struct mt_replay_summary *summary) MT_MUST_USE;
 
 #endif

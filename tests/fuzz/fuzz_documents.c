@@ -3,7 +3,7 @@
 #include "analyze.h"
 #include "analyze_output.h"
 #include "event_input.h"
-#include "export_formats.h"
+#include "export_format.h"
 #include "junit.h"
 #include "output_checks.h"
 #include "report_html.h"

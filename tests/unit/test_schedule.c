@@ -14,6 +14,7 @@
 #include "memory_source.h"
 #include "schedule.h"
 #include "util.h"
+#include "read_again.h"
 
 enum { A = 1, B = 2, C = 4, D = 8 };
 enum { EVENTS = 10, BATCH = 4 };
@@ -258,7 +259,7 @@ static void one_pass_may_drive_a_reading(void **unused)
 
 /* ---- readings ----------------------------------------------------------------------- */
 
-static enum mt_status count_event(void *context, const struct mt_event *event)
+static enum mt_status count_event(void *context, struct mt_event *event)
 {
     size_t *count = context;
 

@@ -1,6 +1,6 @@
 /* Blocks as other programs read them. */
-#ifndef MT_CLI_EXPORT_FORMATS_H
-#define MT_CLI_EXPORT_FORMATS_H
+#ifndef MT_CLI_EXPORT_FORMAT_H
+#define MT_CLI_EXPORT_FORMAT_H
 
 #include "buf.h"
 #include "icicle.h"
