@@ -7,26 +7,19 @@
 
 #include <jansson.h>
 
-#include "analyze.h"
-#include "import.h"
-#include "report.h"
+#include "capture.h"
 #include "util.h"
 
 static struct mt_source *source; /* of the last report */
 
 static struct mt_report *analyze(const char *folder, const char *name)
 {
-    struct mt_analyze_options options = {0};
-    struct mt_report *report = NULL;
-    struct mt_error error = {0};
-    char path[512];
+    const char *path = capture_path(folder, name, ".pickle.zst");
+    const struct mt_analyze_options options = {.path = path};
+    const struct capture capture = capture_analyze(path, &options);
 
-    snprintf(path, sizeof path, "%s/%s/%s.pickle.zst", MEMTRACE_FIXTURES, folder, name);
-    options.path = path;
-    if (mt_open_any(path, NULL, &source, &error) != MT_OK ||
-        mt_analyze(source, &options, &report, &error) != MT_OK)
-        fail_msg("%s: %s", path, error.text);
-    return report;
+    source = capture.source;
+    return capture.report;
 }
 
 /* The first of the kind on the first device, NULL if there is none. */

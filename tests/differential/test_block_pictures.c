@@ -3,68 +3,28 @@
 #include "cmocka_all.h"
 
 #include <dirent.h>
-#include <jansson.h>
 
 #include "../unit/drawing_checks.h"
 #include "address_model.h"
-#include "analyze.h"
 #include "blocks_model.h"
+#include "capture.h"
 #include "chart.h"
-#include "import.h"
 #include "units.h"
 #include "util.h"
 
-struct loaded {
-    struct mt_source *source;
-    struct mt_report *report;
-};
-
-static struct loaded load(const char *name, const struct mt_window_wish *window)
+static struct capture load(const char *name, const struct mt_window_wish *window)
 {
     struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS |
                                                    MT_MODEL_ADDRESS};
-    struct loaded loaded = {NULL, NULL};
-    struct mt_error error;
-    char path[600];
 
     if (window)
         options.window = *window;
-    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
-    assert_int_equal(mt_open_any(path, NULL, &loaded.source, &error), MT_OK);
-    assert_int_equal(mt_analyze(loaded.source, &options, &loaded.report, &error), MT_OK);
-    return loaded;
-}
-
-static void unload(struct loaded *loaded)
-{
-    mt_report_release(loaded->report);
-    mt_source_close(loaded->source);
-}
-
-/* A row of the truth of a capture: the largest value of a counter. */
-static uint64_t true_peak(const char *name, const char *counter)
-{
-    char path[600];
-    json_t *truth, *row;
-    json_int_t peak = 0;
-    size_t i;
-
-    snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
-    truth = json_load_file(path, 0, NULL);
-    assert_non_null(truth);
-    json_array_foreach(json_object_get(truth, "rows"), i, row)
-    {
-        json_int_t value = json_integer_value(json_object_get(row, counter));
-
-        peak = value > peak ? value : peak;
-    }
-    json_decref(truth);
-    return (uint64_t)peak;
+    return capture_analyze(capture_path("captures", name, ".pickle.zst"), &options);
 }
 
 /* ---- of every capture ---- */
 
-static void with_every_capture(void (*check)(const char *name, const struct loaded *loaded,
+static void with_every_capture(void (*check)(const char *name, const struct capture *loaded,
                                              const struct mt_device_report *device))
 {
     char path[500], name[300];
@@ -78,14 +38,14 @@ static void with_every_capture(void (*check)(const char *name, const struct load
         char *end = strstr(entries[i]->d_name, ".pickle.zst");
 
         if (end) {
-            struct loaded loaded;
+            struct capture loaded;
 
             *end = '\0';
             snprintf(name, sizeof name, "%s", entries[i]->d_name);
             loaded = load(name, NULL);
             for (uint32_t d = 0; d < loaded.report->device_count; d++)
                 check(name, &loaded, &loaded.report->devices[d]);
-            unload(&loaded);
+            capture_close(&loaded);
         }
         free(entries[i]);
     }
@@ -184,7 +144,7 @@ static double painted(const struct mt_drawing *drawing, double x, double bytes_p
 }
 
 /* The event axis has no folds: every pixel column is one of the model's. */
-static void check_picture(const char *name, const struct loaded *loaded,
+static void check_picture(const char *name, const struct capture *loaded,
                           const struct mt_device_report *device)
 {
     const struct mt_chart_options options = {.event_axis = true};
@@ -218,7 +178,7 @@ static void check_picture(const char *name, const struct loaded *loaded,
     mt_drawing_release(&drawing);
 }
 
-static void check_address(const char *name, const struct loaded *loaded,
+static void check_address(const char *name, const struct capture *loaded,
                           const struct mt_device_report *device)
 {
     if (!device->address)
@@ -246,14 +206,14 @@ static void the_upper_edge_is_what_is_reserved(void **state)
 
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
-        struct loaded loaded = load(names[i], NULL);
+        struct capture loaded = load(names[i], NULL);
         const struct mt_device_report *device = &loaded.report->devices[0];
         const struct mt_address_axis *axis = &device->address->event;
         struct mt_drawing drawing;
         const struct mt_op *grid;
         struct scale scale;
 
-        assert_true(device->address->reserved_end == true_peak(names[i], "reserved_peak"));
+        assert_true(device->address->reserved_end == capture_true_peak(names[i], "reserved_peak"));
         assert_int_equal(mt_address_draw(loaded.report, device, &options, &drawing, NULL), MT_OK);
         scale = read_scale(&drawing);
         grid = drawing_find(&drawing, "map:free");
@@ -270,13 +230,13 @@ static void the_upper_edge_is_what_is_reserved(void **state)
                 fail_msg("%s at %.2f: the map ends elsewhere", names[i], share);
         }
         mt_drawing_release(&drawing);
-        unload(&loaded);
+        capture_close(&loaded);
     }
 }
 
 static void tiles_say_what_is_idle(void **state)
 {
-    struct loaded loaded = load("gpt_split64", NULL);
+    struct capture loaded = load("gpt_split64", NULL);
     const struct mt_address *address = loaded.report->devices[0].address;
 
     (void)state;
@@ -285,7 +245,7 @@ static void tiles_say_what_is_idle(void **state)
     assert_true(address->idle_bytes > UINT64_C(15) << 30);
     assert_true(address->once_segments > 20 && address->once_bytes <= address->idle_bytes);
     assert_true(address->used / address->held > 0.15 && address->used / address->held < 0.25);
-    unload(&loaded);
+    capture_close(&loaded);
 }
 
 /* ---- blocks ---- */
@@ -378,10 +338,10 @@ static void the_peak_is_the_one_that_pytorch_counted(void **state)
 
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(whole); i++) {
-        struct loaded loaded = load(whole[i], NULL);
+        struct capture loaded = load(whole[i], NULL);
         const struct mt_blocks *blocks = loaded.report->devices[0].blocks;
         struct mt_drawing drawing;
-        uint64_t peak = true_peak(whole[i], "allocated_peak");
+        uint64_t peak = capture_true_peak(whole[i], "allocated_peak");
 
         assert_non_null(blocks);
         assert_true(blocks->peak_allocated == peak);
@@ -393,7 +353,7 @@ static void the_peak_is_the_one_that_pytorch_counted(void **state)
         check_shapes(&drawing, blocks);
         check_count(&drawing);
         mt_drawing_release(&drawing);
-        unload(&loaded);
+        capture_close(&loaded);
     }
 }
 
@@ -404,22 +364,22 @@ static void a_window_is_what_was_asked_for(void **state)
 
     (void)state;
     for (wish.step = 0; wish.step < 4; wish.step++) {
-        struct loaded loaded = load("gpt_split64", &wish);
+        struct capture loaded = load("gpt_split64", &wish);
         const struct mt_device_report *device = &loaded.report->devices[0];
 
         assert_int_equal(device->blocks->step, wish.step);
         assert_true(device->blocks->peak_allocated == device->steps[wish.step].peak.allocated);
         assert_true(device->blocks->group_count > 0);
-        unload(&loaded);
+        capture_close(&loaded);
     }
     wish = (struct mt_window_wish){.whole = true};
     {
-        struct loaded loaded = load("gpt_split64", &wish);
+        struct capture loaded = load("gpt_split64", &wish);
         const struct mt_device_report *device = &loaded.report->devices[0];
 
         assert_true(device->blocks->step == MT_NO_STEP);
         assert_true(device->blocks->peak_allocated == device->allocated_peak.bytes);
-        unload(&loaded);
+        capture_close(&loaded);
     }
 }
 

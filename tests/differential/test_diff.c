@@ -4,33 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze.h"
+#include "capture.h"
 #include "diff.h"
-#include "import.h"
 #include "util.h"
 
-struct opened {
-    struct mt_source *source;
-    struct mt_report *report;
-};
-
 struct pair {
-    struct opened a, b;
+    struct capture a, b;
     struct mt_arena arena;
     struct mt_device_diff diff;
 };
 
-static struct opened read_capture(const char *capture, const struct mt_question *question)
+static struct capture read_capture(const char *capture, const struct mt_question *question)
 {
-    struct mt_analyze_options options = {.question = question};
-    struct opened opened;
-    struct mt_error error;
-    char path[512];
+    const struct mt_analyze_options options = {.question = question};
 
-    snprintf(path, sizeof path, "%s/%s.zst", MEMTRACE_FIXTURES, capture);
-    assert_int_equal(mt_open_any(path, NULL, &opened.source, &error), MT_OK);
-    assert_int_equal(mt_analyze(opened.source, &options, &opened.report, &error), MT_OK);
-    return opened;
+    return capture_analyze(capture_path(".", capture, ".zst"), &options);
 }
 
 static void read_pair(struct pair *pair, const char *a, const char *b, enum mt_question_at at)

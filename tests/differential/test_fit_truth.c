@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture.h"
 #include "fit.h"
-#include "import.h"
 #include "util.h"
 
 static struct mt_fit_summary summary;
@@ -26,14 +26,7 @@ static json_t *load(const char *name)
 
 static struct mt_source *open_capture(const char *name)
 {
-    struct mt_source *source = NULL;
-    struct mt_error error;
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
-    if (mt_open_any(path, NULL, &source, &error) != MT_OK)
-        fail_msg("%s: %s", name, error.text);
-    return source;
+    return capture_open(capture_path("captures", name, ".pickle.zst"));
 }
 
 static const struct mt_fit_result *fit(const char *name, const char *policy)

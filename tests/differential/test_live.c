@@ -5,36 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze.h"
-#include "import.h"
-#include "report.h"
+#include "capture.h"
 #include "util.h"
 
 static const char *const captures[] = {"gpt_ring", "twogpu", "streams",     "churn_ring",
                                        "graph",    "lstm",   "leakval_ring"};
 
-struct opened {
-    struct mt_source *source;
-    struct mt_report *report;
-};
-
-static struct opened read_capture(const char *capture, const struct mt_question *question)
+static struct capture read_capture(const char *capture, const struct mt_question *question)
 {
-    struct mt_analyze_options options = {.question = question};
-    struct opened opened;
-    struct mt_error error;
-    char path[512];
+    const struct mt_analyze_options options = {.question = question};
 
-    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, capture);
-    assert_int_equal(mt_open_any(path, NULL, &opened.source, &error), MT_OK);
-    assert_int_equal(mt_analyze(opened.source, &options, &opened.report, &error), MT_OK);
-    return opened;
-}
-
-static void close_capture(struct opened *opened)
-{
-    mt_report_release(opened->report);
-    mt_source_close(opened->source);
+    return capture_analyze(capture_path("captures", capture, ".pickle.zst"), &options);
 }
 
 static void check_totals(const struct mt_answer *answer)
@@ -104,8 +85,8 @@ static void the_peak_is_that_of_analyze(void **state)
 
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++) {
-        struct opened whole = read_capture(captures[i], NULL);
-        struct opened live = read_capture(captures[i], &question);
+        struct capture whole = read_capture(captures[i], NULL);
+        struct capture live = read_capture(captures[i], &question);
 
         assert_int_equal(whole.report->device_count, live.report->device_count);
         for (uint32_t d = 0; d < whole.report->device_count; d++) {
@@ -120,8 +101,8 @@ static void the_peak_is_that_of_analyze(void **state)
             check_holders(&device->instants[0], answer);
             check_sites(device, answer);
         }
-        close_capture(&whole);
-        close_capture(&live);
+        capture_close(&whole);
+        capture_close(&live);
     }
 }
 
@@ -129,7 +110,7 @@ static void the_peak_is_that_of_analyze(void **state)
 static void roles_are_those_of_analyze(void **state)
 {
     static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_ROLE};
-    struct opened live = read_capture("graph", &question);
+    struct capture live = read_capture("graph", &question);
     const struct mt_device_report *device = &live.report->devices[0];
 
     (void)state;
@@ -141,7 +122,7 @@ static void roles_are_those_of_analyze(void **state)
         assert_string_equal(row->label, mt_role_name(row->role));
         assert_int_equal(row->bytes, device->peak_role_bytes[row->role]);
     }
-    close_capture(&live);
+    capture_close(&live);
 }
 
 static void every_instant_closes(void **state)
@@ -156,19 +137,19 @@ static void every_instant_closes(void **state)
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(captures); i++)
         for (size_t q = i % 2; q < MT_ARRAY_LEN(questions); q += 2) {
-            struct opened live = read_capture(captures[i], &questions[q]);
+            struct capture live = read_capture(captures[i], &questions[q]);
 
             for (uint32_t d = 0; d < live.report->device_count; d++)
                 if (!live.report->devices[d].answer->missing)
                     check_totals(live.report->devices[d].answer);
-            close_capture(&live);
+            capture_close(&live);
         }
 }
 
 static void the_peak_within_a_phase(void **state)
 {
     static const struct mt_question question = {.at = MT_AT_PHASE, .phase = "backward"};
-    struct opened live = read_capture("lstm", &question);
+    struct capture live = read_capture("lstm", &question);
     const struct mt_device_report *device = &live.report->devices[0];
     const struct mt_answer *answer = device->answer;
     uint32_t instances = 0;
@@ -189,7 +170,7 @@ static void the_peak_within_a_phase(void **state)
     assert_int_equal(device->phase_uses[answer->asked_phase].peak.allocated,
                      answer->instant.bytes.allocated);
     check_totals(answer);
-    close_capture(&live);
+    capture_close(&live);
 }
 
 static void what_is_not_there(void **state)
@@ -204,10 +185,10 @@ static void what_is_not_there(void **state)
 
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
-        struct opened live = read_capture("graph", &cases[i].question);
+        struct capture live = read_capture("graph", &cases[i].question);
 
         assert_int_equal(live.report->devices[0].answer->missing, cases[i].missing);
-        close_capture(&live);
+        capture_close(&live);
     }
 }
 

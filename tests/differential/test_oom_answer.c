@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze.h"
+#include "capture.h"
 #include "fit.h"
-#include "import.h"
-#include "report.h"
 #include "util.h"
 
 static struct mt_source *source;
@@ -18,15 +16,12 @@ static struct mt_report *report;
 
 static void analyze(const char *name)
 {
-    struct mt_analyze_options options = {0};
-    struct mt_error error = {0};
-    char path[512];
+    const char *path = capture_path("captures", name, ".pickle.zst");
+    const struct mt_analyze_options options = {.path = path};
+    const struct capture capture = capture_analyze(path, &options);
 
-    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
-    options.path = path;
-    if (mt_open_any(path, NULL, &source, &error) != MT_OK ||
-        mt_analyze(source, &options, &report, &error) != MT_OK)
-        fail_msg("%s: %s", path, error.text);
+    source = capture.source;
+    report = capture.report;
 }
 
 static void finish(void)

@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze.h"
-#include "import.h"
-#include "report.h"
+#include "capture.h"
 #include "timeline_model.h"
 
 static const char *const captures[] = {
@@ -20,43 +18,28 @@ static const char *const captures[] = {
     "seq2seq",     "streams",          "twogpu",    "seq2seq_native"};
 #define CAPTURES (sizeof captures / sizeof *captures)
 
-struct loaded {
-    struct mt_source *source;
-    struct mt_report *report;
-};
-
-static struct loaded load_as(const char *capture, const char *policy, bool unnamed)
+static struct capture load_as(const char *capture, const char *policy, bool unnamed)
 {
     struct mt_analyze_options options = {.path = capture, .models = MT_MODEL_TIMELINE};
-    struct loaded loaded;
-    struct mt_error error;
-    char path[512];
+    struct capture loaded = {capture_open(capture_path("captures", capture, ".pickle.zst")), NULL};
+    struct mt_error error = {0};
 
-    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, capture);
     options.replay.policy = policy;
-    if (mt_open_any(path, NULL, &loaded.source, &error) != MT_OK)
-        fail_msg("%s: %s", path, error.text);
     loaded.source->overlay.hides_ranges = unnamed;
     if (mt_analyze(loaded.source, &options, &loaded.report, &error) != MT_OK)
         fail_msg("%s: %s", capture, error.text);
     return loaded;
 }
 
-static struct loaded load(const char *capture, const char *policy)
+static struct capture load(const char *capture, const char *policy)
 {
     return load_as(capture, policy, false);
 }
 
 /* As if the program had named no ranges. */
-static struct loaded load_unnamed(const char *capture)
+static struct capture load_unnamed(const char *capture)
 {
     return load_as(capture, NULL, true);
-}
-
-static void unload(struct loaded *loaded)
-{
-    mt_report_release(loaded->report);
-    mt_source_close(loaded->source);
 }
 
 static json_t *load_truth(const char *capture)
@@ -95,7 +78,7 @@ static int32_t phase_of(const struct mt_report *report, const json_t *row)
     return found;
 }
 
-static void check_row(const char *capture, const struct loaded *loaded, const json_t *row,
+static void check_row(const char *capture, const struct capture *loaded, const json_t *row,
                       struct mt_bytes *highest, bool whole)
 {
     const struct mt_device_report *device = &loaded->report->devices[0];
@@ -149,7 +132,7 @@ static void phases_match_truth(void **state)
 
     (void)state;
     for (size_t i = 0; i < CAPTURES; i++) {
-        struct loaded loaded = load(captures[i], NULL);
+        struct capture loaded = load(captures[i], NULL);
         json_t *truth = load_truth(captures[i]), *row;
         struct mt_bytes highest = {0, 0, 0, 0};
         size_t index;
@@ -162,7 +145,7 @@ static void phases_match_truth(void **state)
             rows_checked += phase != MT_NO_PHASE;
         }
         json_decref(truth);
-        unload(&loaded);
+        capture_close(&loaded);
     }
     assert_true(rows_checked > 500);
 }
@@ -255,19 +238,20 @@ static void sums_hold(void **state)
     (void)state;
     for (size_t i = 0; i < CAPTURES; i++) {
         for (size_t policy = 0; policy < 3; policy++) {
-            struct loaded loaded = load(captures[i], policies[policy]);
+            struct capture loaded = load(captures[i], policies[policy]);
 
             for (uint32_t d = 0; d < loaded.report->device_count; d++)
                 check_device(captures[i], &loaded.report->devices[d]);
-            unload(&loaded);
+            capture_close(&loaded);
         }
     }
 }
 
 /* ---- the question of seq2seq ----------------------------------------------- */
 
-static const struct mt_explanation *find(const struct loaded *loaded, enum mt_explanation_kind kind,
-                                         const char *phase, int64_t step)
+static const struct mt_explanation *find(const struct capture *loaded,
+                                         enum mt_explanation_kind kind, const char *phase,
+                                         int64_t step)
 {
     const struct mt_device_report *device = &loaded->report->devices[0];
 
@@ -297,7 +281,7 @@ static void assert_from(const struct mt_explanation *why, const char *site, enum
 
 static void seq2seq_is_explained(void **state)
 {
-    struct loaded loaded = load("seq2seq", NULL);
+    struct capture loaded = load("seq2seq", NULL);
     const struct mt_explanation *why;
 
     (void)state;
@@ -317,19 +301,19 @@ static void seq2seq_is_explained(void **state)
     assert_int_equal(why->other_step, 0);
     assert_int_equal(why->to_bytes - why->from_bytes, 4776865280 - 3860992512);
     assert_from(why, "_init_group adam.py:178", MT_ROLE_OPTIMIZER_STATE, "optimizer", 296730624);
-    unload(&loaded);
+    capture_close(&loaded);
 }
 
 /* ---- roles ----------------------------------------------------------------- */
 
-static uint64_t role_bytes(const struct loaded *loaded, enum mt_role role)
+static uint64_t role_bytes(const struct capture *loaded, enum mt_role role)
 {
     return loaded->report->devices[0].peak_role_bytes[role];
 }
 
 static void roles_of_known_runs(void **state)
 {
-    struct loaded loaded = load("seq2seq", NULL);
+    struct capture loaded = load("seq2seq", NULL);
 
     (void)state;
     /* all parameters but what set-up left as temporaries: the sum of the model */
@@ -338,24 +322,24 @@ static void roles_of_known_runs(void **state)
     /* cuBLAS twice, cuBLASLt once: seq2seq_native has their names */
     assert_int_equal(role_bytes(&loaded, MT_ROLE_WORKSPACE), 2 * 33554432 + 1048576);
     assert_true(role_bytes(&loaded, MT_ROLE_GRADIENTS) > 280000000); /* kept: set_to_none=False */
-    unload(&loaded);
+    capture_close(&loaded);
     /* died in forward: what unwinding frees in the same phase is no temporary */
     loaded = load("oom_adam", NULL);
     assert_int_equal(role_bytes(&loaded, MT_ROLE_TEMPORARIES), 0);
     assert_true(role_bytes(&loaded, MT_ROLE_ACTIVATIONS) > 1000000000);
     assert_true(loaded.report->devices[0].oom_list[0].fatal);
-    unload(&loaded);
+    capture_close(&loaded);
     loaded = load("resnet50_cap1900", NULL);
     assert_int_equal(loaded.report->devices[0].oom_count, 4);
     assert_false(loaded.report->devices[0].oom_list[3].fatal);
-    unload(&loaded);
+    capture_close(&loaded);
     /* cycles without step numbers */
     loaded = load("twogpu", NULL);
     assert_int_equal(role_bytes(&loaded, MT_ROLE_OPTIMIZER_STATE),
                      2 * role_bytes(&loaded, MT_ROLE_PARAMETERS));
     assert_int_equal(role_bytes(&loaded, MT_ROLE_GRADIENTS),
                      role_bytes(&loaded, MT_ROLE_PARAMETERS));
-    unload(&loaded);
+    capture_close(&loaded);
 }
 
 /* ---- without annotations ---------------------------------------------------- */
@@ -369,7 +353,7 @@ static void roles_without_annotations(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct loaded with = load(names[i], NULL), without = load_unnamed(names[i]);
+        struct capture with = load(names[i], NULL), without = load_unnamed(names[i]);
 
         for (int role = 0; role < MT_ROLE_COUNT; role++) {
             int64_t difference = (int64_t)(role_bytes(&without, (enum mt_role)role) -
@@ -379,8 +363,8 @@ static void roles_without_annotations(void **state)
                 fail_msg("%s: %s differ by %lld", names[i], mt_role_name((enum mt_role)role),
                          (long long)difference);
         }
-        unload(&without);
-        unload(&with);
+        capture_close(&without);
+        capture_close(&with);
     }
 }
 

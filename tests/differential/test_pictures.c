@@ -4,12 +4,10 @@
 #include "cmocka_all.h"
 
 #include <glob.h>
-#include <jansson.h>
 
 #include "../unit/drawing_checks.h"
-#include "analyze.h"
+#include "capture.h"
 #include "chart.h"
-#include "import.h"
 #include "units.h"
 #include "util.h"
 
@@ -18,26 +16,11 @@
 static const struct mt_chart_options sizes[] = {
     {.width = 0}, {.width = 830}, {.event_axis = true}, {.width = 830, .height = 500}};
 
-struct loaded {
-    struct mt_source *source;
-    struct mt_report *report;
-};
-
-static struct loaded load(const char *path)
+static struct capture load(const char *path)
 {
-    struct mt_analyze_options options = {.models = mt_charts_models()};
-    struct loaded loaded = {NULL, NULL};
-    struct mt_error error;
+    const struct mt_analyze_options options = {.models = mt_charts_models()};
 
-    assert_int_equal(mt_open_any(path, NULL, &loaded.source, &error), MT_OK);
-    assert_int_equal(mt_analyze(loaded.source, &options, &loaded.report, &error), MT_OK);
-    return loaded;
-}
-
-static void unload(struct loaded *loaded)
-{
-    mt_report_release(loaded->report);
-    mt_source_close(loaded->source);
+    return capture_analyze(path, &options);
 }
 
 static void check_svg(const struct mt_drawing *drawing, const char *what)
@@ -53,7 +36,7 @@ static void check_svg(const struct mt_drawing *drawing, const char *what)
     mt_buf_release(&again);
 }
 
-static void check_chart(const struct mt_chart *chart, const struct loaded *loaded,
+static void check_chart(const struct mt_chart *chart, const struct capture *loaded,
                         const struct mt_device_report *device, const char *capture)
 {
     struct mt_drawing drawing;
@@ -80,36 +63,16 @@ static void pictures_of_captures_are_in_order(void **state)
     assert_int_equal(glob(MEMTRACE_FIXTURES "/captures/*.pickle.zst", 0, NULL, &found), 0);
     assert_true(found.gl_pathc > 40);
     for (i = 0; i < found.gl_pathc; i++) {
-        struct loaded loaded = load(found.gl_pathv[i]);
+        struct capture loaded = load(found.gl_pathv[i]);
 
         for (d = 0; d < loaded.report->device_count; d++) {
             for (chart = 0; mt_charts[chart].name; chart++)
                 check_chart(&mt_charts[chart], &loaded, &loaded.report->devices[d],
                             found.gl_pathv[i]);
         }
-        unload(&loaded);
+        capture_close(&loaded);
     }
     globfree(&found);
-}
-
-/* Peak of device 0 as PyTorch counted it; 0 where nobody asked it. */
-static uint64_t true_peak(const char *capture, const char *counter)
-{
-    char path[600];
-    json_t *truth, *row;
-    json_int_t peak = 0;
-    size_t i;
-
-    snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, capture);
-    truth = json_load_file(path, 0, NULL);
-    json_array_foreach(json_object_get(truth, "rows"), i, row)
-    {
-        json_int_t value = json_integer_value(json_object_get(row, counter));
-
-        peak = value > peak ? value : peak;
-    }
-    json_decref(truth);
-    return (uint64_t)peak;
 }
 
 /* Does any text of the picture read so? */
@@ -147,16 +110,16 @@ static void name_of(const char *path, char name[100])
     snprintf(name, 100, "%.*s", (int)strcspn(slash + 1, "."), slash + 1);
 }
 
-static void check_peaks(const struct loaded *loaded, const char *capture)
+static void check_peaks(const struct capture *loaded, const char *capture)
 {
     struct mt_chart_options standard = {.width = 0};
-    uint64_t allocated = true_peak(capture, "allocated_peak");
+    uint64_t allocated = capture_true_peak(capture, "allocated_peak");
     struct mt_drawing drawing;
 
     assert_int_equal(
         mt_timeline_draw(loaded->report, &loaded->report->devices[0], &standard, &drawing, NULL),
         MT_OK);
-    check_says_bytes(&drawing, "", true_peak(capture, "reserved_peak"));
+    check_says_bytes(&drawing, "", capture_true_peak(capture, "reserved_peak"));
     check_says_bytes(&drawing, "", allocated);
     check_says_bytes(&drawing, "peak allocated ", allocated);
     mt_drawing_release(&drawing);
@@ -171,14 +134,14 @@ static void timelines_name_the_peaks_that_pytorch_counted(void **state)
     (void)state;
     assert_int_equal(glob(MEMTRACE_FIXTURES "/captures/*.pickle.zst", 0, NULL, &found), 0);
     for (i = 0; i < found.gl_pathc; i++) {
-        struct loaded loaded = load(found.gl_pathv[i]);
+        struct capture loaded = load(found.gl_pathv[i]);
 
         name_of(found.gl_pathv[i], capture);
-        if (loaded.report->devices[0].complete && true_peak(capture, "allocated_peak")) {
+        if (loaded.report->devices[0].complete && capture_true_peak(capture, "allocated_peak")) {
             check_peaks(&loaded, capture);
             checked++;
         }
-        unload(&loaded);
+        capture_close(&loaded);
     }
     assert_true(checked > 35);
     globfree(&found);

@@ -8,10 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze.h"
-#include "import.h"
+#include "capture.h"
 #include "recorded_roles.h"
-#include "report.h"
 #include "util.h"
 
 static struct mt_source *source;
@@ -19,12 +17,11 @@ static struct mt_report *report;
 
 static void analyze(const char *path)
 {
-    struct mt_analyze_options options = {.path = path};
-    struct mt_error error = {0};
+    const struct mt_analyze_options options = {.path = path};
+    const struct capture capture = capture_analyze(path, &options);
 
-    if (mt_open_any(path, NULL, &source, &error) != MT_OK ||
-        mt_analyze(source, &options, &report, &error) != MT_OK)
-        fail_msg("%s: %s", path, error.text);
+    source = capture.source;
+    report = capture.report;
 }
 
 static void finish(void)

@@ -6,10 +6,9 @@
 #include <jansson.h>
 
 #include "../unit/drawing_checks.h"
-#include "analyze.h"
+#include "capture.h"
 #include "chart.h"
 #include "diff_chart.h"
-#include "import.h"
 #include "policy_table.h"
 #include "units.h"
 #include "util.h"
@@ -50,31 +49,13 @@ static int list_captures(void **unused)
     return name_count < 30;
 }
 
-struct loaded {
-    struct mt_source *source;
-    struct mt_report *report;
-};
-
-static struct loaded load(const char *name, const struct mt_question *question)
+static struct capture load(const char *name, const struct mt_question *question)
 {
-    struct mt_analyze_options options = {.models = question ? 0 : MT_MODEL_LIFETIMES,
-                                         .question = question};
-    struct loaded loaded = {NULL, NULL};
-    struct mt_error error = {0};
-    char path[600];
+    const char *path = capture_path("captures", name, ".pickle.zst");
+    const struct mt_analyze_options options = {
+        .models = question ? 0 : MT_MODEL_LIFETIMES, .question = question, .path = path};
 
-    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
-    options.path = path;
-    if (mt_open_any(path, NULL, &loaded.source, &error) != MT_OK ||
-        mt_analyze(loaded.source, &options, &loaded.report, &error) != MT_OK)
-        fail_msg("%s: %s", path, error.text);
-    return loaded;
-}
-
-static void unload(struct loaded *loaded)
-{
-    mt_report_release(loaded->report);
-    mt_source_close(loaded->source);
+    return capture_analyze(path, &options);
 }
 
 /* ---- in order -------------------------------------------------------------------- */
@@ -100,7 +81,7 @@ static void charts_of_every_capture_are_in_order(void **unused)
 
     (void)unused;
     for (i = 0; i < name_count; i++) {
-        struct loaded loaded = load(names[i], NULL);
+        struct capture loaded = load(names[i], NULL);
 
         for (d = 0; d < loaded.report->device_count; d++) {
             for (s = 0; s < MT_ARRAY_LEN(sizes); s++) {
@@ -116,7 +97,7 @@ static void charts_of_every_capture_are_in_order(void **unused)
                 mt_drawing_release(&drawing);
             }
         }
-        unload(&loaded);
+        capture_close(&loaded);
     }
 }
 
@@ -179,14 +160,14 @@ static void levels_are_those_that_pytorch_counted(void **unused)
 
     (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(whole); i++) {
-        struct loaded loaded = load(whole[i], NULL);
+        struct capture loaded = load(whole[i], NULL);
 
         assert_int_equal(
             mt_trend_draw(loaded.report, &loaded.report->devices[0], &sizes[0], &drawing, NULL),
             MT_OK);
         check_levels(whole[i], &drawing);
         mt_drawing_release(&drawing);
-        unload(&loaded);
+        capture_close(&loaded);
     }
 }
 
@@ -204,7 +185,7 @@ static bool says(const struct mt_drawing *drawing, const char *text)
 
 static void expect(const char *name, const char *verdict, const char *words)
 {
-    struct loaded loaded = load(name, NULL);
+    struct capture loaded = load(name, NULL);
     struct mt_drawing drawing;
 
     assert_int_equal(
@@ -212,7 +193,7 @@ static void expect(const char *name, const char *verdict, const char *words)
     if (!says(&drawing, verdict) || !says(&drawing, words))
         fail_msg("%s: not \"%s\", \"%s\"", name, verdict, words);
     mt_drawing_release(&drawing);
-    unload(&loaded);
+    capture_close(&loaded);
 }
 
 static void growth_is_where_there_is_some(void **unused)
@@ -239,7 +220,7 @@ static void differences_of_captures_are_in_order(void **unused)
 
     (void)unused;
     for (i = 0; i + 1 < name_count; i += 2) {
-        struct loaded a = load(names[i], &at_peak), b = load(names[i + 1], &at_peak);
+        struct capture a = load(names[i], &at_peak), b = load(names[i + 1], &at_peak);
         struct mt_arena arena = {0};
         struct mt_diff diff;
         struct mt_drawing drawing;
@@ -257,32 +238,12 @@ static void differences_of_captures_are_in_order(void **unused)
             mt_drawing_release(&drawing);
         }
         mt_arena_release(&arena);
-        unload(&a);
-        unload(&b);
+        capture_close(&a);
+        capture_close(&b);
     }
 }
 
 /* ---- policies --------------------------------------------------------------------- */
-
-static uint64_t true_peak(const char *name, const char *counter)
-{
-    char path[600];
-    json_t *truth, *row;
-    json_int_t peak = 0;
-    size_t i;
-
-    snprintf(path, sizeof path, "%s/captures/%s.truth.json", MEMTRACE_FIXTURES, name);
-    truth = json_load_file(path, 0, NULL);
-    assert_non_null(truth);
-    json_array_foreach(json_object_get(truth, "rows"), i, row)
-    {
-        json_int_t value = json_integer_value(json_object_get(row, counter));
-
-        peak = value > peak ? value : peak;
-    }
-    json_decref(truth);
-    return (uint64_t)peak;
-}
 
 /* What the run had is said to be measured only if it is what PyTorch counted; other
  * settings are replayed, and they are what real runs of the same requests counted. */
@@ -301,23 +262,22 @@ static void rows_are_what_real_runs_counted(void **unused)
 
     (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(cases); i++) {
-        struct mt_source *source = NULL;
+        struct mt_source *source =
+            capture_open(capture_path("captures", cases[i].capture, ".pickle.zst"));
         struct mt_error error = {0};
         struct mt_policy_row row;
-        char path[600];
         uint16_t device;
 
-        snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES,
-                 cases[i].capture);
-        assert_int_equal(mt_open_any(path, NULL, &source, &error), MT_OK);
         assert_int_equal(
             mt_policy_row_measure(source, cases[i].policy, UINT64_MAX, &row, &device, &error),
             MT_OK);
         assert_int_equal(row.is_measured, !cases[i].policy);
-        assert_int_equal(row.reserved_peak_bytes, true_peak(cases[i].run, "reserved_peak"));
+        assert_int_equal(row.reserved_peak_bytes, capture_true_peak(cases[i].run, "reserved_peak"));
         if (!cases[i].policy) {
-            assert_int_equal(row.allocated_peak_bytes, true_peak(cases[i].run, "allocated_peak"));
-            assert_int_equal(row.requested_peak_bytes, true_peak(cases[i].run, "requested_peak"));
+            assert_int_equal(row.allocated_peak_bytes,
+                             capture_true_peak(cases[i].run, "allocated_peak"));
+            assert_int_equal(row.requested_peak_bytes,
+                             capture_true_peak(cases[i].run, "requested_peak"));
         }
         assert_true(row.fits && row.fit_bytes >= row.requested_peak_bytes);
         mt_source_close(source);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "import.h"
+#include "capture.h"
 #include "replay.h"
 #include "tune.h"
 
@@ -15,14 +15,7 @@ static struct mt_replay_summary replay;
 
 static struct mt_source *open_capture(const char *name)
 {
-    struct mt_source *source;
-    struct mt_error error = {0};
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/captures/%s.pickle.zst", MEMTRACE_FIXTURES, name);
-    if (mt_open_any(path, NULL, &source, &error) != MT_OK)
-        fail_msg("%s: %s", path, error.text);
-    return source;
+    return capture_open(capture_path("captures", name, ".pickle.zst"));
 }
 
 static struct mt_source *tune(const char *name, uint64_t limit_bytes, bool fits)

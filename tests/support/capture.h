@@ -1,0 +1,73 @@
+/* Captures of fixtures/, opened, analysed, and what the runs themselves counted. Whatever
+ * fails, the test fails. Include cmocka_all.h first. */
+#ifndef MT_TESTS_CAPTURE_H
+#define MT_TESTS_CAPTURE_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "analyze.h"
+#include "import.h"
+#include "report.h"
+
+struct capture {
+    struct mt_source *source;
+    struct mt_report *report;
+};
+
+/* fixtures/FOLDER/NAMESUFFIX; borrowed until the next call. */
+static inline const char *capture_path(const char *folder, const char *name, const char *suffix)
+{
+    static char path[600];
+
+    snprintf(path, sizeof path, "%s/%s/%s%s", MEMTRACE_FIXTURES, folder, name, suffix);
+    return path;
+}
+
+static inline struct mt_source *capture_open(const char *path)
+{
+    struct mt_source *source = NULL;
+    struct mt_error error = {0};
+
+    if (mt_open_any(path, NULL, &source, &error) != MT_OK)
+        fail_msg("%s: %s", path, error.text);
+    return source;
+}
+
+static inline struct capture capture_analyze(const char *path,
+                                             const struct mt_analyze_options *options)
+{
+    struct capture capture = {capture_open(path), NULL};
+    struct mt_error error = {0};
+
+    if (mt_analyze(capture.source, options, &capture.report, &error) != MT_OK)
+        fail_msg("%s: %s", path, error.text);
+    return capture;
+}
+
+static inline void capture_close(struct capture *capture)
+{
+    mt_report_release(capture->report);
+    mt_source_close(capture->source);
+}
+
+/* The largest value of a counter that the run itself took; 0 if it took none. */
+static inline uint64_t capture_true_peak(const char *name, const char *counter)
+{
+    json_t *truth = json_load_file(capture_path("captures", name, ".truth.json"), 0, NULL), *row;
+    json_int_t peak = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(truth, "rows"), i, row)
+    {
+        json_int_t value = json_integer_value(json_object_get(row, counter));
+
+        peak = value > peak ? value : peak;
+    }
+    json_decref(truth);
+    return (uint64_t)peak;
+}
+
+#endif
