@@ -74,7 +74,9 @@ void mt_asked_close(struct mt_asked_report *asked)
     memset(asked, 0, sizeof *asked);
 }
 
-const char *mt_not_analyzed_reason(const struct mt_report *report, uint64_t device)
+/* Why a device with events may be in no table, as the end of "device N is not analyzed: "; NULL if
+ * that is not so. */
+static const char *not_analyzed_reason(const struct mt_report *report, uint64_t device)
 {
     if (device >= MT_MAX_DEVICES)
         return report->devices_left_out ? ANALYZED : NULL;
@@ -85,7 +87,7 @@ const char *mt_not_analyzed_reason(const struct mt_report *report, uint64_t devi
 
 void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device)
 {
-    const char *reason = mt_not_analyzed_reason(report, device);
+    const char *reason = not_analyzed_reason(report, device);
 
     if (reason)
         mt_say("'%s': device %llu is not analyzed: %s", path, (unsigned long long)device, reason);
@@ -106,7 +108,7 @@ static int say_no_device(const struct mt_asked_report *asked, uint64_t device)
 {
     struct mt_buf line = {0};
 
-    if (mt_not_analyzed_reason(asked->report, device)) {
+    if (not_analyzed_reason(asked->report, device)) {
         mt_say_no_device_events(asked->path, asked->report, device);
         return MT_EXIT_USAGE;
     }

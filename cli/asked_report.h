@@ -30,10 +30,6 @@ const char *mt_no_answer_text(enum mt_no_answer missing);
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
                    uint64_t device);
 
-/* Why a device with events may be in no table, as the end of "device N is not analyzed: "; NULL if
- * that is not so. */
-const char *mt_not_analyzed_reason(const struct mt_report *report, uint64_t device);
-
 /* Says that the report has nothing of this device, and why. */
 void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device);
 

@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "util.h"
 
-bool mt_instant_option_parse(const char *text, struct mt_instant_option *instant)
+static bool parse(const char *text, struct mt_instant_option *instant)
 {
     static const struct {
         const char *name;
@@ -42,7 +42,7 @@ bool mt_instant_option_parse(const char *text, struct mt_instant_option *instant
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
 {
     instant->given = text != NULL;
-    if (!text || mt_instant_option_parse(text, instant))
+    if (!text || parse(text, instant))
         return true;
     mt_say("'%s' is no event number and no time such as 1.5s, 20ms, 300us, 7ns", text);
     return false;
@@ -89,7 +89,7 @@ static bool read_at(const char *at, struct mt_question *question)
         question->at = moments[i].at;
         return true;
     }
-    if (!mt_instant_option_parse(at, &instant))
+    if (!parse(at, &instant))
         return say_no_moment(at);
     question->at = instant.by_time ? MT_AT_TIME : MT_AT_EVENT;
     question->value = instant.value;

@@ -13,11 +13,8 @@ struct mt_instant_option {
     uint64_t value;
 };
 
-/* "1200" is an event, "1.5s", "20ms", "300us", "7ns" are times. */
-bool mt_instant_option_parse(const char *text, struct mt_instant_option *instant);
-
-/* The same for the text of an option, NULL if it was not given. Says so and
- * returns false if it is no instant. */
+/* The text of an option, NULL if it was not given: "1200" is an event, "1.5s", "20ms", "300us",
+ * "7ns" are times. Says so and returns false if it is no instant. */
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
 
 /* --at and --by of a question; NULL: the allocated peak, by site. Says so and

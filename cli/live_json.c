@@ -2,7 +2,8 @@
 #include "live_output.h"
 #include "report_json.h"
 
-const char *mt_question_at_name(enum mt_question_at at)
+/* "peak", "time", ... in JSON. */
+static const char *question_at_name(enum mt_question_at at)
 {
     static const char *const names[] = {"peak", "reserved-peak", "oom",  "end",
                                         "time", "event",         "phase"};
@@ -21,7 +22,7 @@ static const char *missing_name(enum mt_no_answer missing)
 void mt_json_question(struct mt_json *json, const struct mt_question *question)
 {
     mt_json_object_begin(json, "question");
-    mt_json_text(json, "at", mt_question_at_name(question->at));
+    mt_json_text(json, "at", question_at_name(question->at));
     if (question->at == MT_AT_TIME || question->at == MT_AT_EVENT)
         mt_json_u64(json, "value", question->value);
     else

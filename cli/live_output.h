@@ -40,7 +40,4 @@ void mt_json_answer(struct mt_json *json, const struct mt_report *report,
 void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
                     const struct mt_question *question);
 
-/* "peak", "time", ... in JSON. */
-const char *mt_question_at_name(enum mt_question_at at);
-
 #endif

@@ -10,7 +10,8 @@
 #include "json_list.h"
 #include "units.h"
 
-const char *mt_short_path(const char *path)
+/* The path without the current folder in front of it. */
+static const char *short_path(const char *path)
 {
     char here[PATH_MAX];
     size_t length;
@@ -29,7 +30,7 @@ struct lines {
 
 static void begin_line(const struct lines *lines)
 {
-    const char *path = mt_short_path(lines->end->path);
+    const char *path = short_path(lines->end->path);
 
     mt_buf_add_text(lines->out, lines->before);
     mt_buf_add_printable(lines->out, path, strlen(path));

@@ -15,7 +15,4 @@ void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const 
 /* An object of the array `traces`. */
 void mt_json_trace_end(struct mt_json *json, const struct mt_trace_end *end);
 
-/* The path without the current folder in front of it. */
-const char *mt_short_path(const char *path);
-
 #endif

@@ -5,8 +5,10 @@
 #include "report.h"
 #include "report_query.h"
 
-void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
-                    const struct mt_replay_result *result)
+/* {policy, allocations, addresses_exact, segment_events, segment_events_exact,
+ * ooms, ooms_exact, exact, first_difference}; null if nothing was compared. */
+static void json_verify(struct mt_json *json, const char *key, const char *policy,
+                        const struct mt_replay_result *result)
 {
     const struct mt_replay_verify *verify = &result->verify;
 
@@ -91,6 +93,6 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_u64(json, "ooms_not_asked", result->ooms_not_asked);
     mt_json_u64(json, "orphan_frees", result->orphan_frees);
     mt_json_bool(json, "starts_in_middle", result->starts_in_middle);
-    mt_json_verify(json, "verify", policy, result);
+    json_verify(json, "verify", policy, result);
     mt_json_object_end(json);
 }

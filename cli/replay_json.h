@@ -5,11 +5,6 @@
 #include "json.h"
 #include "replay.h"
 
-/* {policy, allocations, addresses_exact, segment_events, segment_events_exact,
- * ooms, ooms_exact, exact, first_difference}; null if nothing was compared. */
-void mt_json_verify(struct mt_json *json, const char *key, const char *policy,
-                    const struct mt_replay_result *result);
-
 /* limit_bytes: as recorded or asked for; null if there is none, or if it is only
  * known to lie in a range, which limit_deduced gives then. */
 void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result);

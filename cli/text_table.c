@@ -9,7 +9,7 @@ static bool begins_character(char c)
     return ((unsigned char)c & 0xC0) != 0x80;
 }
 
-size_t mt_text_columns(const char *text)
+size_t columns_of(const char *text)
 {
     size_t columns = 0;
 
@@ -45,13 +45,13 @@ static const char *places_only(const char *text, size_t columns)
 
     while (at && at > text && at[-1] != ' ')
         at--;
-    return at && at > text && mt_text_columns(at) <= columns ? at : NULL;
+    return at && at > text && columns_of(at) <= columns ? at : NULL;
 }
 
 /* Shortens, if need be: half from the front, the rest from the end. */
 static void add_middle(struct mt_buf *out, const char *text, size_t columns)
 {
-    size_t length = mt_text_columns(text);
+    size_t length = columns_of(text);
     const char *places;
 
     if (length <= columns) {
@@ -163,7 +163,7 @@ static void measure(const struct mt_table *table, const char *words, unsigned in
     size_t total = indent;
 
     for (size_t i = 0; i < table->column_count + table->cell_count; i++) {
-        size_t *width = &widths[i % table->column_count], wide = mt_text_columns(words);
+        size_t *width = &widths[i % table->column_count], wide = columns_of(words);
 
         *width = wide > *width ? wide : *width;
         words += strlen(words) + 1;
@@ -179,7 +179,7 @@ static const char *add_row(const struct mt_table *table, const size_t *widths, c
 {
     for (size_t i = 0; i < table->column_count; i++) {
         bool is_right = table->columns[i].kind == MT_NUMBER;
-        size_t columns = mt_text_columns(words);
+        size_t columns = columns_of(words);
         size_t room = columns < widths[i] ? widths[i] - columns : 0;
 
         pad(out, (i ? 2 : 0) + (is_right ? room : 0));

@@ -14,9 +14,6 @@ void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned inde
 
 /* Below, a NULL text means that there was no memory to make it: the output is marked as failed. */
 
-/* Characters of UTF-8 text, as a terminal counts columns of Western ones. */
-size_t mt_text_columns(const char *text);
-
 /* Appends text, escaped, shortened in the middle to `columns`. */
 void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns);
 

@@ -16,7 +16,12 @@ enum mt_gate_state {
 };
 
 /* "pass", "warn", "fail", "not evaluated". */
-const char *mt_gate_state_name(enum mt_gate_state state);
+static inline const char *mt_gate_state_name(enum mt_gate_state state)
+{
+    static const char *const names[] = {"pass", "warn", "fail", "not evaluated"};
+
+    return names[state];
+}
 
 /* One rule on one device. */
 struct mt_gate_result {
@@ -62,7 +67,15 @@ struct mt_gate_work {
 };
 
 /* What the result is about: of the report, never NULL. */
-const struct mt_device_report *mt_gate_device(const struct mt_gate_work *work,
-                                              const struct mt_gate_result *result);
+static inline const struct mt_device_report *mt_gate_device(const struct mt_gate_work *work,
+                                                            const struct mt_gate_result *result)
+{
+    const struct mt_report *report = work->check->report;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (report->devices[i].device == result->device)
+            return &report->devices[i];
+    return &report->devices[0];
+}
 
 #endif

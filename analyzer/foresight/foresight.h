@@ -1,11 +1,25 @@
-/* What is known of a whole trace before a replay begins: what a policy's text, or
- * the policy, wants to know. For the others nothing is read, and it is empty. */
+/* A policy as text, and what is known of a whole trace before a replay begins: what the
+ * text, or the policy, wants to know. For the others nothing is read, and it is empty. */
 #ifndef MT_ANALYZER_FORESIGHT_H
 #define MT_ANALYZER_FORESIGHT_H
 
-#include "policy_text.h"
+#include "policy.h"
 #include "pool_routes.h"
+#include "replay_result.h"
 #include "step_plan.h"
+
+/* A policy as a user spells it: "name", "name:options", a bare option string of
+ * PyTorch; behind "pytorch" pools that the run did not have (pool_routes.h). */
+struct mt_policy_text {
+    const struct mt_policy_ops *ops;
+    const char *options;       /* in `head`; NULL = none were given */
+    const char *pools;         /* " --pool SELECTOR ...", in the text; "" = none */
+    char head[MT_POLICY_TEXT]; /* the text without the pools */
+};
+
+/* `text` has to outlive the result. MT_ERR_USAGE with a reason. */
+enum mt_status mt_policy_text_parse(const char *text, struct mt_policy_text *policy,
+                                    struct mt_error *error) MT_MUST_USE;
 
 /* Zeroed memory is empty. Large: keep it on the heap. */
 struct mt_foresight {
