@@ -104,6 +104,15 @@ MUTATIONS = [
     Mutation("the map leaves a hole in a chain", "base/map.c",
              "        if (((i - home) & map->mask) >= ((i - hole) & map->mask)) {\n",
              "        if (((i - home) & map->mask) > ((i - hole) & map->mask)) {\n", [PYTORCH]),
+    # ---- passes ----
+    Mutation("a pass begins before what it needs is known", "analyzer/passes/schedule.c",
+             "schedule->done[pass - schedule->passes] && !(pass->needs & ~schedule->known);",
+             "schedule->done[pass - schedule->passes];", [ANALYZE]),
+    Mutation("a pass needs what a later pass gives", "analyzer/report/analyze.c",
+             ".needs = FACTS, .gives = PLAN,", ".needs = BLOCKS, .gives = PLAN,", [ANALYZE]),
+    Mutation("a pass is not charged for its reading", "analyzer/passes/readings.c",
+             "    charge(readings);\n    readings->charged = outer;\n",
+             "    readings->charged = outer;\n", [ANALYZE]),
     # ---- pictures ----
     Mutation("a picture's time runs beyond its right edge", "render/charts/time_axis.c",
              "           drawn_width(axis) * mt_timeline_position(timeline, t_ns);\n",
