@@ -9,7 +9,7 @@ static bool begins_character(char c)
     return ((unsigned char)c & 0xC0) != 0x80;
 }
 
-size_t columns_of(const char *text)
+static size_t columns_of(const char *text)
 {
     size_t columns = 0;
 
