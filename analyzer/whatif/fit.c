@@ -23,6 +23,8 @@ struct search {
     struct mt_source *source;
     struct mt_replay_options replay;
     struct mt_replay_summary *trial;
+    struct mt_replay_summary *fitting; /* of the last limit that fits, of those tried alone */
+    uint64_t fitting_bytes;            /* that limit, 0 = none was tried yet */
     struct mt_arena *arena;
     struct mt_error *error;
     struct mt_fit_result *result;
@@ -99,9 +101,15 @@ static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, boo
     if (status == MT_OK)
         status = mt_replay_run(search->source, &attempt.replay, &attempt.observer, search->trial,
                                search->error);
-    if (status == MT_OK)
-        *fits = has_fit(&attempt);
-    return status;
+    if (status != MT_OK)
+        return status;
+    *fits = has_fit(&attempt);
+    if (*fits) { /* kept for measure */
+        search->trial = search->fitting;
+        search->fitting = attempt.summary;
+        search->fitting_bytes = limit_bytes;
+    }
+    return MT_OK;
 }
 
 /* Limits of which none depends on what another one shows: one reading for all of them. */
@@ -140,18 +148,20 @@ static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fit
     return try_bytes(search, limit * MT_MIB, fits);
 }
 
-/* What the answer holds at its peak. */
+/* What the answer holds at its peak: the search ended with a replay of it, mostly. */
 static enum mt_status measure(struct search *search)
 {
-    enum mt_status status = try_bytes(search, search->result->fit_bytes, &search->result->fits);
-    const struct mt_replay_result *found =
-        status == MT_OK ? result_of(search, search->trial) : NULL;
+    const struct mt_replay_result *found;
+    enum mt_status status = MT_OK;
 
-    if (found) {
-        search->result->fit_reserved_bytes = found->counters.reserved.peak;
-        search->result->address_ties = found->address_ties;
-    }
-    return status;
+    if (search->fitting_bytes != search->result->fit_bytes)
+        status = try_bytes(search, search->result->fit_bytes, &search->result->fits);
+    if (status != MT_OK || !search->result->fits)
+        return status;
+    found = result_of(search, search->fitting);
+    search->result->fit_reserved_bytes = found->counters.reserved.peak;
+    search->result->address_ties = found->address_ties;
+    return MT_OK;
 }
 
 /* ---- the search ---------------------------------------------------------------- */
@@ -438,6 +448,7 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
     for (i = 0; status == MT_OK && i < summary->device_count; i++) {
         search->result = &summary->devices[i];
         search->device = search->result->device;
+        search->fitting_bytes = 0;
         search->unplaced = baseline.unplaced[search->device];
         search->initial_bytes = baseline.initial_bytes[search->device];
         status = search_device(search, options->limit_bytes);
@@ -474,8 +485,9 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
         return status;
     foresight = calloc(1, sizeof *foresight);
     search.trial = malloc(sizeof *search.trial);
+    search.fitting = malloc(sizeof *search.fitting);
     search.replay.foresight = foresight;
-    if (!foresight || !search.trial)
+    if (!foresight || !search.trial || !search.fitting)
         status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
     if (status == MT_OK)
         status = mt_foresight_make(source, &policy, foresight, error);
@@ -485,6 +497,7 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
         mt_foresight_release(foresight);
     free(foresight);
     free(search.trial);
+    free(search.fitting);
     return status;
 }
 
