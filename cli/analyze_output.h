@@ -81,6 +81,14 @@ void mt_tell_idle(const struct mt_teller *teller);
 void mt_tell_oom_help(const struct mt_teller *teller);
 void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
 void mt_tell_ooms(const struct mt_teller *teller);
+/* Parts of a change or, with their shares, of a whole. */
+struct mt_parts {
+    const struct mt_contribution *parts;
+    uint32_t count, most; /* most: the rest of them together */
+    int64_t step;         /* that is spoken of */
+    uint64_t whole_bytes; /* 0: parts of a change */
+};
+void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts, unsigned indent);
 /* Holders of peaks and OOMs, largest first, with their share of `total`. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
 

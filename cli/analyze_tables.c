@@ -8,7 +8,6 @@
 #include "util.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_STEPS = 12, MAX_PHASES = 24 };
 
@@ -203,38 +202,55 @@ void mt_tell_phases(const struct mt_teller *teller)
 
 /* ---- sites ----------------------------------------------------------------- */
 
-static void add_holder(const struct mt_teller *teller, struct mt_table *table,
-                       const struct mt_contribution *holder, const struct mt_instant *instant)
+static void add_part(const struct mt_teller *teller, struct mt_table *table,
+                     const struct mt_parts *parts, const struct mt_contribution *part)
 {
-    MT_CELLS(table, MT_BYTES((uint64_t)holder->bytes),
-             MT_SHARE((uint64_t)holder->bytes, instant->bytes.allocated),
-             MT_COUNT((uint64_t)holder->blocks));
-    if (holder->site)
-        MT_CELLS(table, MT_TEXT(mt_role_name(holder->role)),
-                 MT_TEXT(mt_tell_birth(teller, holder, instant->step)), MT_SITE(holder->site));
+    uint64_t bytes = (uint64_t)part->bytes;
+
+    if (parts->whole_bytes)
+        MT_CELLS(table, MT_BYTES(bytes), MT_SHARE(bytes, parts->whole_bytes),
+                 MT_COUNT((uint64_t)part->blocks));
+    else
+        MT_CELLS(table, MT_CHANGE(bytes),
+                 MT_TEXT(mt_tell_format(teller, part->blocks < 0 ? "−%lld" : "%lld",
+                                        (long long)llabs(part->blocks))));
+    if (part->site)
+        MT_CELLS(table, MT_TEXT(mt_role_name(part->role)),
+                 MT_TEXT(mt_tell_birth(teller, part, parts->step)), MT_SITE(part->site));
     else
         MT_CELLS(table, MT_TEXT(""), MT_TEXT(""), MT_TEXT("all others together"));
 }
 
-void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant)
+void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts, unsigned indent)
 {
     struct mt_contribution others = {0};
     struct mt_table table;
+    bool has_others = false;
 
-    mt_table_begin(&table, "#bytes|#share|#blocks|role|born in|~site");
-    for (uint32_t i = 0; i < instant->holder_count; i++) {
-        const struct mt_contribution *holder = &instant->holders[i];
+    mt_table_begin(&table, parts->whole_bytes ? "#bytes|#share|#blocks|role|born in|~site"
+                                              : "#bytes|#blocks|role|born in|~by");
+    for (uint32_t i = 0; i < parts->count; i++) {
+        const struct mt_contribution *part = &parts->parts[i];
 
-        if (i < teller->detail->holders && holder->site) {
-            add_holder(teller, &table, holder, instant);
+        if (i < parts->most && part->site) {
+            add_part(teller, &table, parts, part);
         } else {
-            others.bytes += holder->bytes;
-            others.blocks += holder->blocks;
+            others.bytes += part->bytes;
+            others.blocks += part->blocks;
+            has_others = true;
         }
     }
-    if (others.blocks)
-        add_holder(teller, &table, &others, instant);
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    if (has_others)
+        add_part(teller, &table, parts, &others);
+    mt_add_text_table(teller->out, &table, indent, teller->style);
+}
+
+void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant)
+{
+    const struct mt_parts parts = {instant->holders, instant->holder_count, teller->detail->holders,
+                                   instant->step, instant->bytes.allocated};
+
+    mt_tell_parts(teller, &parts, 2);
 }
 
 /* "cross_entropy functional.py:3504 < train train.py:77 < ...", without frames

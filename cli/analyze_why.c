@@ -5,8 +5,6 @@
 #include "units.h"
 #include "util.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 static const char *number(const struct mt_teller *teller, int64_t step)
 {
@@ -49,53 +47,13 @@ static const char *subject(const struct mt_teller *teller, const struct mt_expla
     return subject_of_rise(teller, why);
 }
 
-const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
-                          int64_t spoken_of)
-{
-    if (!*part->phase)
-        return "no phase";
-    if (part->step == MT_NO_STEP || part->step == spoken_of)
-        return part->phase;
-    if (!strcmp(part->phase, "step"))
-        return mt_tell_format(teller, "step %s", number(teller, part->step));
-    return mt_tell_format(teller, "%s (step %s)", part->phase, number(teller, part->step));
-}
-
-static void add_contribution(struct mt_table *table, const struct mt_teller *teller,
-                             const struct mt_explanation *why, const struct mt_contribution *part)
-{
-    MT_CELLS(table, MT_CHANGE(part->bytes),
-             MT_TEXT(mt_tell_format(teller, part->blocks < 0 ? "−%lld" : "%lld",
-                                    (long long)llabs(part->blocks))),
-             MT_TEXT(part->site ? mt_role_name(part->role) : ""),
-             MT_TEXT(part->site ? mt_tell_birth(teller, part, why->step) : ""),
-             MT_SITE(part->site ? part->site : "all others together"));
-}
-
 static void tell_contributions(const struct mt_teller *teller, const struct mt_explanation *why)
 {
-    struct mt_contribution others = {0};
-    struct mt_table table;
-    bool has_others = false;
+    const struct mt_parts parts = {why->contributions, why->contribution_count,
+                                   teller->detail->contributions, why->step, 0};
 
-    if (!teller->detail->contributions)
-        return;
-
-    mt_table_begin(&table, "#bytes|#blocks|role|born in|~by");
-    for (uint32_t i = 0; i < why->contribution_count; i++) {
-        const struct mt_contribution *part = &why->contributions[i];
-
-        if (i < teller->detail->contributions && part->site) {
-            add_contribution(&table, teller, why, part);
-        } else {
-            others.bytes += part->bytes;
-            others.blocks += part->blocks;
-            has_others = true;
-        }
-    }
-    if (has_others)
-        add_contribution(&table, teller, why, &others);
-    mt_add_text_table(teller->out, &table, 4, teller->style);
+    if (parts.most)
+        mt_tell_parts(teller, &parts, 4);
 }
 
 /* "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the two roles

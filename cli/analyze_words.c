@@ -66,6 +66,18 @@ const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
     return mt_tell_format(teller, "%s", mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
 }
 
+const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
+                          int64_t spoken_of)
+{
+    if (!*part->phase)
+        return "no phase";
+    if (part->step == MT_NO_STEP || part->step == spoken_of)
+        return part->phase;
+    if (!strcmp(part->phase, "step"))
+        return mt_tell_format(teller, "step %lld", (long long)part->step);
+    return mt_tell_format(teller, "%s (step %lld)", part->phase, (long long)part->step);
+}
+
 void mt_tell_heading(const struct mt_teller *teller, const char *text)
 {
     mt_buf_printf(teller->out, "\n%s%s%s\n", teller->style->bold, text, teller->style->reset);

@@ -11,7 +11,6 @@
 #include "foresight.h"
 #include "limit_infer.h"
 #include "lost_pools.h"
-#include "policy_text.h"
 #include "replay.h"
 #include "window.h"
 
