@@ -24,7 +24,10 @@ void mt_table_columns(struct mt_table *table, const char *titles)
         length = strcspn(titles, "|");
         column->kind = *titles == '#' ? MT_NUMBER : mark ? MT_NAME : MT_WORDS;
         column->title = mt_arena_text(&table->texts, titles + mark, length - mark);
-        table->failed |= !column->title;
+        if (!column->title) {
+            table->failed = true;
+            column->title = "";
+        }
         if (!titles[length])
             return;
     }
@@ -44,8 +47,10 @@ void mt_table_add(struct mt_table *table, const struct mt_table_cell *cells, siz
         if (mt_cell_is_number(cell))
             continue;
         cell->text = cell->text ? mt_arena_text(&table->texts, cell->text, strlen(cell->text)) : "";
-        if (!cells[i].text || !cell->text)
+        if (!cells[i].text || !cell->text) {
             table->failed = true;
+            cell->text = "";
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "failing_alloc.h"
 #include "file_hash.h"
+#include "html_table.h"
 #include "memory_failure.h"
 #include "settings_text.h"
 #include "text_table.h"
@@ -28,6 +29,43 @@ static void a_missing_text_is_a_failed_output(void **state)
         assert_true(out[i].failed);
         mt_buf_release(&out[i]);
     }
+}
+
+static void add_table(struct mt_buf *out)
+{
+    const struct mt_html_table html = {"sortable", "name", 0, 0};
+    struct mt_table table;
+
+    mt_table_begin(&table, "~site|#bytes");
+    for (size_t i = 0; i < 6000; i++)
+        MT_CELLS(&table, MT_SITE("train.py:12"), MT_BYTES(i));
+    mt_add_html_table(out, &table, &html);
+    mt_table_begin(&table, "~site|#bytes");
+    for (size_t i = 0; i < 6000; i++)
+        MT_CELLS(&table, MT_SITE("train.py:12"), MT_BYTES(i));
+    mt_add_text_table(out, &table, 2, mt_plain_style());
+}
+
+static void a_table_is_whole_or_failed(void **state)
+{
+    struct mt_buf whole = {0};
+    size_t total = 1;
+
+    (void)state;
+    add_table(&whole);
+    assert_false(whole.failed);
+    for (size_t n = 1; n <= total; n++) {
+        struct mt_buf out = {0};
+
+        fail_allocation(n, false);
+        add_table(&out);
+        total = stop_failing();
+        if (!out.failed && (out.length != whole.length || strcmp(out.data, whole.data) != 0))
+            fail_msg("allocation %zu: a part is missing", n);
+        mt_buf_release(&out);
+    }
+    assert_true(total > 5);
+    mt_buf_release(&whole);
 }
 
 /* What `say` writes to standard error, without a newline. */
@@ -141,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_text_is_a_failed_output),
+        cmocka_unit_test(a_table_is_whole_or_failed),
         cmocka_unit_test(a_message_needs_no_memory),
         cmocka_unit_test(settings_never_blame_the_syntax),
         cmocka_unit_test(a_hash_that_cannot_be_had_is_an_error),
