@@ -139,14 +139,27 @@ static int measure_others(struct work *work)
     return mt_run_policies(&runs);
 }
 
+static int say_no_requests(const struct mt_policies_wish *wish)
+{
+    if (wish->device == MT_EVERY_DEVICE)
+        mt_say("'%s': no requests", wish->path);
+    else
+        mt_say("'%s': no requests on device %llu", wish->path, (unsigned long long)wish->device);
+    return MT_EXIT_INPUT;
+}
+
 static int measure(struct work *work)
 {
     struct mt_policy_table *table = work->table;
     struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status;
     size_t i;
     int code;
 
-    if (measure_own(work, &error) != MT_OK)
+    status = measure_own(work, &error);
+    if (status == MT_END)
+        return say_no_requests(work->wish);
+    if (status != MT_OK)
         return mt_report_error(work->wish->path, &error);
     code = measure_others(work);
     if (code)
@@ -226,7 +239,7 @@ int mt_policies_render(const struct mt_policies_wish *wish, const struct mt_pict
     int code;
 
     if (mt_refuses_device(wish->device))
-        return MT_EXIT_USAGE;
+        return MT_EXIT_INPUT;
     code = mt_policies_picture(wish, common, picture, &drawing, &device);
     is_drawn = code == MT_EXIT_OK;
     if (is_drawn)

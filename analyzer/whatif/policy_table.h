@@ -45,7 +45,7 @@ struct mt_policy_table {
 
 /* One policy (NULL: what the run had) over the whole source. `device` is that one, or
  * UINT64_MAX: the one that reserves most. Fills all of *row but `what`; *of: its device.
- * MT_ERR_USAGE without requests on the device. */
+ * MT_END without requests on the device. */
 enum mt_status mt_policy_row_measure(struct mt_source *source, const char *policy, uint64_t device,
                                      struct mt_policy_row *row, uint16_t *of,
                                      struct mt_error *error) MT_MUST_USE;
