@@ -1,4 +1,4 @@
-/* Numbers for people, the same in text and pictures (render notes 2.2): three
+/* Numbers for people, the same in text and pictures: three
  * significant digits, IEC units, real minus sign, thousands commas, no locale. */
 #ifndef MT_BASE_UNITS_H
 #define MT_BASE_UNITS_H

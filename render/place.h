@@ -1,5 +1,5 @@
 /* Where to put a label: tries about 100 places around the thing that it names
- * and takes the one that covers least (render notes 2.1). Deterministic. */
+ * and takes the one that covers least. Deterministic. */
 #ifndef MT_RENDER_PLACE_H
 #define MT_RENDER_PLACE_H
 

@@ -1,5 +1,5 @@
 /* PNG through libpng: RGB 8 bit without row filters, which packs flat pictures
- * better and faster than libpng's own choice (render notes 2.7). Level 3 takes
+ * better and faster than libpng's own choice. Level 3 takes
  * half the time of level 6 and makes files 9 % larger. No time stamp: same
  * picture, same file. */
 #include "backends.h"

@@ -1,5 +1,5 @@
 /* Ticks that a person reads without thinking: bytes at 1, 2, 2.5 or 5 times a
- * power of ten of one IEC unit (render notes 2.1), times and counts at 1, 2 or
+ * power of ten of one IEC unit, times and counts at 1, 2 or
  * 5. Pure functions. */
 #ifndef MT_RENDER_SCALE_H
 #define MT_RENDER_SCALE_H

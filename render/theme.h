@@ -1,4 +1,4 @@
-/* The colours behind the names of draw.h, in light and dark (render notes 2.3). */
+/* The colours behind the names of draw.h, in light and dark. */
 #ifndef MT_RENDER_THEME_H
 #define MT_RENDER_THEME_H
 

@@ -1,7 +1,6 @@
 /* The policy `pytorch`: the native caching allocator of PyTorch, rule by rule
- * (research: allocators notes 1.4 to 1.9; source read: PyTorch 2.11,
- * c10/cuda/CUDACachingAllocator.cpp). Checked against captures with the
- * allocator's own counters: see docs/accuracy.md. */
+ * (source read: PyTorch 2.11, c10/cuda/CUDACachingAllocator.cpp). Checked against
+ * captures with the allocator's own counters: see docs/accuracy.md. */
 #include "policy.h"
 
 #include <stdlib.h>

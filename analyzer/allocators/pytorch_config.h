@@ -48,7 +48,7 @@ enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
 enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
                                        size_t size) MT_MUST_USE;
 
-/* Bytes of the block for a request (notes, allocators 1.2); > 0. */
+/* Bytes of the block for a request; > 0. */
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size_bytes);
 
 /* Bytes of the segment that a miss of this rounded size asks for. */

@@ -1,5 +1,5 @@
-/* Roles of blocks from where they were born and where they ended (render notes
- * 4.0). They are inferred: say so. What the trace itself says (recorded_roles.h) wins.
+/* Roles of blocks from where they were born and where they ended.
+ * They are inferred: say so. What the trace itself says (recorded_roles.h) wins.
  *
  * The first reading of a trace settles a code per allocation at the moment its
  * block ends; what needs knowledge of the whole trace or of the stack becomes a

@@ -1,4 +1,5 @@
-/* What an allocator counts, in the words of DESIGN 3. */
+/* What an allocator counts, in bytes: requested by the program, allocated (the blocks handed out),
+ * active (those, and freed ones that wait for another stream), reserved (held from the driver). */
 #ifndef MT_ANALYZER_COUNTERS_H
 #define MT_ANALYZER_COUNTERS_H
 

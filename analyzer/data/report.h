@@ -300,7 +300,7 @@ struct mt_device_report {
     uint64_t events, allocations, frees, segments_peak, ooms, retries;
     bool complete; /* starts from an empty allocator, nothing dropped */
     struct mt_peak requested_peak, allocated_peak, active_peak, reserved_peak;
-    /* DESIGN 3: 1 - allocated/reserved at the instant of the reserved peak. */
+    /* 1 - allocated/reserved at the instant of the reserved peak. */
     double fragmentation_at_reserved_peak;
     /* Under a policy or limit that is not the recorded one: the first request
      * that it could not serve; what follows it did not happen like that. */

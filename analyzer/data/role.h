@@ -15,7 +15,7 @@ enum mt_role {
 };
 #define MT_ROLE_COUNT 9
 
-/* "parameters", "optimizer state", ... (DESIGN 3). */
+/* "parameters", "optimizer state", ... */
 const char *mt_role_name(enum mt_role role);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "grow.h"
 #include "report_query.h"
-#include "trend.h"
 #include "map.h"
 #include "roles.h"
 #include "site.h"

@@ -1,8 +1,7 @@
 /* Flame chart: x is time, rows are step, phase, then the call stacks of
- * consecutive events, merged while the prefix is equal, broken at phase ends
- * (render notes 4(d)). A cell knows how allocated bytes changed while it was on
- * the stack. Bounded: cells narrower than a bin are merged with their
- * neighbours into one cell that says how many it stands for.
+ * consecutive events, merged while the prefix is equal, broken at phase ends. A cell knows how
+ * allocated bytes changed while it was on the stack. Bounded: cells narrower than a bin are merged
+ * with their neighbours into one cell that says how many it stands for.
  *
  * Cells of one row do not overlap; a cell lies within one cell of a row above
  * (or within none), merged ones up to three bins beyond. The nets of what lies directly in a cell

@@ -1,4 +1,4 @@
-/* Memory over time, reduced without losing a peak (render notes 2.6): each bin
+/* Memory over time, reduced without losing a peak: each bin
  * holds the state at its fullest instant, so layers add up exactly; reserved is
  * the maximum in the bin. Two sets of bins: equal time (idle gaps cut out) and
  * equal numbers of events. Built in one streaming pass; size does not depend

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phases.h"
 #include "report_query.h"
 #include "util.h"
 

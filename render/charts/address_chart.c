@@ -1,4 +1,4 @@
-/* Address space over time (render notes 4(e)): holes, segments that are never used
+/* Address space over time: holes, segments that are never used
  * again, and what keeps a segment from going back. */
 #include "address.h"
 

@@ -1,4 +1,4 @@
-/* Every large block of one part of a run as a shape of its own (render notes 4(b)). */
+/* Every large block of one part of a run as a shape of its own. */
 #include "blocks.h"
 
 #include <math.h>

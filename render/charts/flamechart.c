@@ -1,4 +1,4 @@
-/* Flame chart (render notes 4(d)): the curve of allocated bytes, and below it,
+/* Flame chart: the curve of allocated bytes, and below it,
  * on the same x, what ran: step, phases, call stacks, coloured by what they did
  * to memory. */
 #include "flamechart_plan.h"

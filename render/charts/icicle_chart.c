@@ -1,4 +1,4 @@
-/* Icicle of live bytes (render notes 4(c)): width is bytes, callers above
+/* Icicle of live bytes: width is bytes, callers above
  * callees, the blocks themselves at the bottom in the colour of their role;
  * then a table of those who hold most. */
 #include "chart.h"

@@ -1,4 +1,4 @@
-/* Which allocator, with which options (render notes 4(f)): what each reserves for the
+/* Which allocator, with which options: what each reserves for the
  * same requests, and the smallest limit that it runs in. */
 #include "policies_chart.h"
 

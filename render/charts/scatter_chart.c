@@ -1,5 +1,5 @@
 /* How large blocks are and how long they live: churn, and what the pools make of
- * it (render notes 4(i)). */
+ * it. */
 #include "scatter_plan.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/* Memory over time: how much, when, why, how wasteful, in one look (render
- * notes 4(a)). */
+/* Memory over time: how much, when, why, how wasteful, in one look. */
 #include "timeline_plan.h"
 
 #include <math.h>

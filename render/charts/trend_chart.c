@@ -1,4 +1,4 @@
-/* Memory from step to step: does it grow (render notes 4(g))? Verdict and evidence
+/* Memory from step to step: does it grow? Verdict and evidence
  * are those of the finding "growth", so that text and picture agree. */
 #include "trend_plan.h"
 

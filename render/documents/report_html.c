@@ -10,7 +10,6 @@
 #include "chart.h"
 #include "device_choice.h"
 #include "escape.h"
-#include "findings.h"
 #include "page_assets.h"
 #include "page_data.h"
 #include "page_head.h"

@@ -15,7 +15,7 @@ MODES = {
     "PyTorch's history, python": "python",
     "PyTorch's history, all": "all",
 }
-# DESIGN: the least that is promised of `record` with Python stacks, in percent.
+# The least that is promised of `record` with Python stacks, in percent.
 CONTRACTS = {"gpu_bound": 1.0, "allocation_bound": 5.0, "launches": 1.0}
 
 

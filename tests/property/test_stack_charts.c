@@ -1,6 +1,6 @@
 /* Icicle and flame chart of every capture, on the display list: what is drawn
  * is as wide as what it stands for, numbers are those of the report, no text
- * overlaps, nothing leaves the picture (render notes 4(c), 4(d)). */
+ * overlaps, nothing leaves the picture. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Roles of single blocks in small made-up programs, and the known failures of
- * the rules (render notes 4.0). */
+ * the rules. */
 #include "cmocka_all.h"
 
 #include <string.h>
