@@ -3,8 +3,9 @@ mt_inject_test(thread_names thread_names.c)
 set(nvtx_files source_nvtx.c source_nvtx_slots.c source_nvtx_ranges.c source_nvtx_domains.c
   source_nvtx_handles.c source_nvtx_text.c)
 mt_inject_test(nvtx ${nvtx_files})
-target_compile_definitions(test_nvtx PRIVATE NVTX_TOOL="$<TARGET_FILE:standin_nvtx_tool>")
-add_dependencies(test_nvtx standin_nvtx_tool)
+mt_inject_test(nvtx_tool ${nvtx_files})
+target_compile_definitions(test_nvtx_tool PRIVATE NVTX_TOOL="$<TARGET_FILE:standin_nvtx_tool>")
+add_dependencies(test_nvtx_tool standin_nvtx_tool)
 mt_inject_test(nvtx_memory ${nvtx_files} source_nvtx_memory.c)
 add_test(NAME inject.nvtx_abi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/check_nvtx_abi.sh
   ${CMAKE_C_COMPILER})
