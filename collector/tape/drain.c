@@ -12,14 +12,14 @@
 
 #include "given_up.h"
 #include "grow.h"
+#include "raw_resolver.h"
 #include "tape_symbols.h"
-#include "ticks.h"
 #include "util.h"
 
 struct mt_drain {
     struct mt_tape *tape;
     struct mt_tape_symbols *symbols;
-    struct mt_symbols *trace_symbols;
+    struct mt_raw_resolver resolver;
     uint32_t *taken;    /* events passed, by slot */
     uint32_t *seen;     /* committed when this pass began: their definitions are known */
     uint64_t next_raw;  /* number of the next event */
@@ -30,13 +30,9 @@ struct mt_drain {
     bool definitions_told; /* that some have no room */
     uint64_t dropped;      /* said so far */
     uint64_t damaged;      /* events that only a damaged tape has, not said yet */
-    uint64_t last_t_ns;
     const struct mt_raw_event **window;
     uint32_t *threads; /* of the window: number of the thread */
     size_t window_capacity, thread_capacity;
-    uint8_t *devices; /* by thread number: the last one known */
-    size_t device_capacity;
-    struct mt_clock_point first, last;
 };
 
 enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
@@ -47,11 +43,11 @@ enum mt_status mt_drain_new(struct mt_tape *tape, struct mt_symbols *symbols,
 
     if (drain) {
         drain->tape = tape;
-        drain->trace_symbols = symbols;
         drain->symbols = mt_tape_symbols_new(tape, symbols);
+        drain->resolver = (struct mt_raw_resolver){
+            .symbols = drain->symbols, .trace_symbols = symbols, .last_t_ns = from->last_t_ns};
         drain->taken = calloc(tape->slot_count, sizeof *drain->taken);
         drain->seen = calloc(tape->slot_count, sizeof *drain->seen);
-        drain->last_t_ns = from->last_t_ns;
         drain->next_raw = from->next_raw;
         drain->next_seq = from->events_written;
         drain->dropped = from->dropped_written;
@@ -73,7 +69,7 @@ void mt_drain_free(struct mt_drain *drain)
     free(drain->seen);
     free(drain->window);
     free(drain->threads);
-    free(drain->devices);
+    mt_raw_resolver_release(&drain->resolver);
     mt_given_up_release(&drain->given_up);
     free(drain);
 }
@@ -199,80 +195,6 @@ static uint64_t advance_slots(struct mt_drain *drain)
 
 /* ---- one event -------------------------------------------------------- */
 
-static uint64_t time_of(struct mt_drain *drain, uint64_t ticks)
-{
-    uint64_t t_ns = mt_ticks_unix_ns(drain->first, drain->last, ticks);
-
-    /* numbers and ticks are taken one after the other, so they may differ by a
-     * little; the order is that of the numbers */
-    if (t_ns < drain->last_t_ns)
-        t_ns = drain->last_t_ns;
-    drain->last_t_ns = t_ns;
-    return t_ns;
-}
-
-static uint16_t device_of(struct mt_drain *drain, uint32_t thread, uint8_t device)
-{
-    if (thread >= drain->device_capacity) {
-        size_t old = drain->device_capacity;
-        if (thread > UINT16_MAX ||
-            mt_grow(&drain->devices, &drain->device_capacity, (size_t)thread + 1, 1))
-            return device == UINT8_MAX ? 0 : device;
-        memset(drain->devices + old, 0, drain->device_capacity - old);
-    }
-    if (device != UINT8_MAX)
-        drain->devices[thread] = device;
-    return drain->devices[thread];
-}
-
-static bool has_name(const struct mt_raw_event *raw)
-{
-    switch (raw->kind) {
-    case MT_EVENT_PHASE_PUSH:
-    case MT_EVENT_PHASE_POP:
-    case MT_EVENT_MARK:
-    case MT_EVENT_CONTEXT:
-    case MT_EVENT_DROPPED: return true;
-    default: return false;
-    }
-}
-
-static enum mt_status resolve(struct mt_drain *drain, const struct mt_raw_event *raw,
-                              uint32_t thread, struct mt_event *event)
-{
-    uint32_t owner =
-        raw->kind == MT_EVENT_PHASE_POP && raw->aux_bytes && raw->aux_bytes <= UINT16_MAX
-            ? (uint32_t)raw->aux_bytes
-            : thread;
-    enum mt_status status;
-
-    *event = (struct mt_event){.seq = drain->next_seq,
-                               .t_ns = time_of(drain, raw->ticks),
-                               .addr = raw->addr,
-                               .size_bytes = raw->size_bytes,
-                               .aux_bytes = raw->kind == MT_EVENT_PHASE_POP ? 0 : raw->aux_bytes,
-                               .stack = MT_NO_ID,
-                               .name = MT_NO_ID,
-                               .device = device_of(drain, thread, raw->device),
-                               .kind = raw->kind,
-                               .flags = raw->flags};
-    status =
-        mt_tape_symbols_stack(drain->symbols, raw->python_stack, raw->native_stack, &event->stack);
-    if (status == MT_OK && has_name(raw))
-        status = mt_tape_symbols_name(drain->symbols, raw->id, &event->name);
-    else if (status == MT_OK)
-        status = mt_tape_symbols_pool(drain->symbols, raw->id, &event->pool);
-    if (status == MT_OK)
-        status = mt_symbols_stream(drain->trace_symbols, raw->stream, &event->stream);
-    if (status == MT_OK)
-        status = mt_tape_symbols_thread(drain->symbols, owner, &event->thread);
-    if (status == MT_OK)
-        status = mt_tape_symbols_heap(drain->symbols, raw->heap, &event->heap);
-    if (status == MT_OK && event->device)
-        status = mt_symbols_device(drain->trace_symbols, event->device, MT_NO_ID, 0);
-    return status;
-}
-
 static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
                           const struct mt_event *event, struct mt_drain_result *result,
                           struct mt_error *error)
@@ -304,7 +226,8 @@ static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
         count_damaged(drain, 1, result);
         return MT_OK;
     }
-    status = resolve(drain, raw, thread, &event);
+    status = mt_raw_resolve(&drain->resolver, raw, thread, &event);
+    event.seq = drain->next_seq;
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     return add(drain, writer, &event, result, error);
@@ -316,11 +239,12 @@ static enum mt_status say_dropped(struct mt_drain *drain, struct mt_writer *writ
                                   struct mt_error *error)
 {
     struct mt_event event = {.seq = drain->next_seq,
-                             .t_ns = drain->last_t_ns,
+                             .t_ns = drain->resolver.last_t_ns,
                              .size_bytes = count,
                              .stack = MT_NO_ID,
                              .kind = MT_EVENT_DROPPED};
-    enum mt_status status = mt_symbols_string(drain->trace_symbols, why, strlen(why), &event.name);
+    enum mt_status status =
+        mt_symbols_string(drain->resolver.trace_symbols, why, strlen(why), &event.name);
 
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
@@ -337,8 +261,8 @@ static void take_clock(struct mt_drain *drain)
     const struct mt_tape *tape = drain->tape;
     uint32_t which = atomic_load_explicit(&tape->last_point, memory_order_acquire) & 1u;
 
-    drain->first = tape->first_point;
-    drain->last = tape->last_points[which];
+    drain->resolver.first = tape->first_point;
+    drain->resolver.last = tape->last_points[which];
 }
 
 /* Up to the first empty place of the window. */
@@ -560,7 +484,7 @@ void mt_drain_commit(struct mt_drain *drain, uint64_t trace_bytes)
     uint32_t next = (atomic_load(&tape->current_commit) + 1u) & 1u, index;
 
     tape->commits[next] = (struct mt_tape_commit){trace_bytes, drain->next_raw, drain->next_seq,
-                                                  drain->dropped, drain->last_t_ns};
+                                                  drain->dropped, drain->resolver.last_t_ns};
     atomic_store_explicit(&tape->current_commit, next, memory_order_release);
     for (index = 0; index < tape->slot_count; index++) {
         struct mt_slot *slot = mt_tape_slot(tape, index);

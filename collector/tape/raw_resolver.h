@@ -1,0 +1,28 @@
+/* One event of a tape -> the same event of a trace: its time, its device, and the symbols that it
+ * refers to. The order of events is another matter (drain.h). */
+#ifndef MT_COLLECTOR_RAW_RESOLVER_H
+#define MT_COLLECTOR_RAW_RESOLVER_H
+
+#include "status.h"
+#include "symbols.h"
+#include "tape.h"
+#include "tape_symbols.h"
+#include "ticks.h"
+
+struct mt_raw_resolver {
+    struct mt_tape_symbols *symbols;  /* borrowed: definitions of the tape */
+    struct mt_symbols *trace_symbols; /* borrowed */
+    struct mt_clock_point first, last;
+    uint64_t last_t_ns; /* no event is earlier than that */
+    uint8_t *devices;   /* by thread number: the last one known */
+    size_t device_capacity;
+};
+
+void mt_raw_resolver_release(struct mt_raw_resolver *self);
+
+/* Fills all of *event but its number. `thread` as the tape numbers them. Events come in the order
+ * of their numbers. MT_ERR_MEMORY. */
+enum mt_status mt_raw_resolve(struct mt_raw_resolver *self, const struct mt_raw_event *raw,
+                              uint32_t thread, struct mt_event *event) MT_MUST_USE;
+
+#endif
