@@ -13,8 +13,6 @@ enum { MAX_STEPS = 12, MAX_PHASES = 24 };
 
 static const char not_recorded[] = "before the first recorded event";
 
-/* ---- steps ----------------------------------------------------------------- */
-
 /* Phase that holds an instant of a step, by its event: the innermost main one. */
 static const char *phase_at(const struct mt_teller *teller, const struct mt_step_use *step)
 {
@@ -95,8 +93,6 @@ static void tell_steps(const struct mt_teller *teller)
         add_dots(teller, &table, hidden);
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
-
-/* ---- phases ---------------------------------------------------------------- */
 
 static void add_phase(const struct mt_teller *teller, struct mt_table *table, uint32_t index)
 {
@@ -199,8 +195,6 @@ void mt_tell_phases(const struct mt_teller *teller)
         tell_steps(teller);
     }
 }
-
-/* ---- sites ----------------------------------------------------------------- */
 
 static void add_part(const struct mt_teller *teller, struct mt_table *table,
                      const struct mt_parts *parts, const struct mt_contribution *part)

@@ -5,7 +5,6 @@
 #include "units.h"
 #include "util.h"
 
-
 static const char *number(const struct mt_teller *teller, int64_t step)
 {
     return mt_tell_format(teller, "%lld", (long long)step);

@@ -27,8 +27,6 @@ struct arguments {
     struct mt_replay_options replay;
 };
 
-/* ---- text ----------------------------------------------------------------- */
-
 static void add_row(struct mt_table *table, const char *policy,
                     const struct mt_replay_result *result)
 {
@@ -231,8 +229,6 @@ static int print_policies(void)
     }
     return mt_print_and_release(&out);
 }
-
-/* ---- running ---------------------------------------------------------------- */
 
 struct replay_run {
     const struct mt_replay_options *options;

@@ -19,8 +19,6 @@ static const char *exact_change(char text[MT_UNITS_TEXT + 4], uint64_t a, uint64
     return strcat(text, digits);
 }
 
-/* ---- what was read --------------------------------------------------------- */
-
 static void tell_inputs(const struct mt_teller *teller, const struct mt_diff *diff)
 {
     struct mt_teller one = *teller;
@@ -80,8 +78,6 @@ static void tell_headline(const struct mt_teller *teller, const struct mt_device
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
-
-/* ---- tables ---------------------------------------------------------------- */
 
 static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
                       const char *label)
@@ -225,8 +221,6 @@ static void tell_sites(const struct mt_teller *teller, const struct mt_diff_rows
         add_site(teller, &table, &listed.same, true);
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
-
-/* ---- all of it ------------------------------------------------------------- */
 
 static const char *why_left_out(const struct mt_diff *diff, const struct mt_device_report *device,
                                 bool of_a)

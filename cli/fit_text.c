@@ -25,8 +25,6 @@ static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
     return text;
 }
 
-/* ---- the rows ---------------------------------------------------------------- */
-
 static void add_row(struct mt_table *table, const struct mt_fit_answer *answer, const char *policy,
                     const struct mt_fit_result *result)
 {
@@ -62,8 +60,6 @@ static void print_rows(struct mt_buf *out, const struct mt_fit_answer *answer,
     }
     mt_add_text_table(out, &table, 0, style);
 }
-
-/* ---- what fails ---------------------------------------------------------------- */
 
 static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
 {
@@ -104,8 +100,6 @@ static void say_failure(struct mt_buf *out, uint64_t limit_bytes,
     mt_buf_add_char(out, '\n');
     say_alive(out, failure);
 }
-
-/* ---- doubts ---------------------------------------------------------------------- */
 
 static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *result)
 {
@@ -190,8 +184,6 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
         say_failure(out, answer->limit_bytes, &result->limit_failure);
     say_doubts(out, result);
 }
-
-/* ---- cards ------------------------------------------------------------------------ */
 
 /* The first results of all, as the columns of the cards' table show them. */
 static size_t first_results(const struct mt_fit_answer *answer,

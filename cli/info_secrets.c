@@ -162,8 +162,6 @@ static void collect(struct secrets *secrets, const struct mt_source *source)
     free(used);
 }
 
-/* ---- text ------------------------------------------------------------------------ */
-
 static void add_row(struct mt_table *table, const struct secrets *secrets, enum kind kind)
 {
     const struct mt_strings *texts = &secrets->texts[kind];
@@ -194,8 +192,6 @@ static void add_text(struct mt_buf *out, const struct secrets *secrets, const ch
                          "except for the allocator's\noptions. memtrace import --redact writes a "
                          "copy without what it replaces.\n");
 }
-
-/* ---- JSON ------------------------------------------------------------------------ */
 
 static void add_json(struct mt_buf *out, const struct secrets *secrets, const char *path)
 {

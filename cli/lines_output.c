@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-/* ---- what is wanted ------------------------------------------------------------ */
-
 /* "Net.forward" is called forward, too. */
 static bool is_called(const char *function, const char *name)
 {
@@ -36,8 +34,6 @@ static bool opens_source(struct mt_source_text *text, const struct mt_lines_answ
     return answer->sources && mt_source_text_open(text, answer->sources,
                                                   mt_symbols_text(answer->symbols, function->file));
 }
-
-/* ---- text ---------------------------------------------------------------------- */
 
 static void add_cells(struct mt_table *table, const struct mt_lines_answer *answer,
                       const struct mt_line_use *line)
@@ -215,8 +211,6 @@ void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)
     }
     add_notes(out, answer, has_engine);
 }
-
-/* ---- JSON ---------------------------------------------------------------------- */
 
 static void json_levels(struct mt_json *json, const char *key, const struct mt_bytes *bytes)
 {

@@ -28,8 +28,6 @@ static void add_question(struct mt_buf *out, const struct mt_question *question,
                       mt_format_count(text, answer->asked_count));
 }
 
-/* ---- where ----------------------------------------------------------------- */
-
 void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
                     const struct mt_question *question)
 {
@@ -58,8 +56,6 @@ static void tell_instant(const struct mt_teller *teller, const struct mt_questio
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
-
-/* ---- who ------------------------------------------------------------------- */
 
 static const char *const titles[MT_GROUP_BY_COUNT] = {
     [MT_BY_SITE] = "#bytes|#share|#blocks|role|born in|~site",
@@ -155,8 +151,6 @@ static void tell_stacks(const struct mt_teller *teller)
         tell_stack_row(teller, &rest);
 }
 
-/* ---- totals ---------------------------------------------------------------- */
-
 static void add_total(struct mt_table *table, const char *sign, uint64_t bytes, const char *what)
 {
     MT_CELLS(table, MT_TEXT(sign), MT_COUNT(bytes), MT_BYTES(bytes), MT_TEXT(what));
@@ -186,8 +180,6 @@ static void tell_totals(const struct mt_teller *teller)
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
-
-/* ---- all of it ------------------------------------------------------------- */
 
 static void tell_device(const struct mt_teller *teller, const struct mt_question *question)
 {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-/* ---- characters ----------------------------------------------------------- */
-
 static bool begins_character(char c)
 {
     return ((unsigned char)c & 0xC0) != 0x80;
@@ -111,8 +109,6 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
     out->failed |= safe.failed;
     mt_buf_release(&safe);
 }
-
-/* ---- tables --------------------------------------------------------------- */
 
 /* Titles, then cells, each with a NUL at its end. */
 static void add_words(struct mt_buf *words, const struct mt_table *table)

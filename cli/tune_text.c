@@ -19,8 +19,6 @@ static const char *spelling(const struct mt_tune_row *row)
     return *row->conf ? row->conf : "(defaults)";
 }
 
-/* ---- the answer --------------------------------------------------------- */
-
 /* ": 1.2 GiB (13 %) less reserved at the peak" or "no ...". */
 static void add_change(struct mt_buf *out, const char *what, uint64_t before, uint64_t after)
 {
@@ -78,8 +76,6 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
     add_change(out, "smallest limit", summary->current.fit_bytes, best->fit_bytes);
     add_calls(out, &summary->current, best);
 }
-
-/* ---- the table ---------------------------------------------------------- */
 
 static void add_row(struct mt_table *table, const struct mt_tune_answer *answer, const char *mark,
                     const struct mt_tune_row *row)

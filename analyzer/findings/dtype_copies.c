@@ -47,8 +47,6 @@ struct pairs {
     uint32_t count, at_peak, sizes;
 };
 
-/* ---- what there is in set-up ------------------------------------------------------- */
-
 static enum mt_status on_event(void *context, struct mt_event *event)
 {
     struct setup *setup = context;
@@ -127,8 +125,6 @@ static void divide(struct setup *setup)
         qsort(setup->stays, setup->stay_count, sizeof *setup->stays, by_size);
 }
 
-/* ---- pairs ------------------------------------------------------------------------- */
-
 static void add_pair(const struct setup *setup, struct pairs *pairs, struct mt_life *gone,
                      const struct mt_life *stays)
 {
@@ -168,8 +164,6 @@ static bool are_copies(const struct setup *setup, const struct pairs *pairs)
            setup->gone_bytes - pairs->bytes <= setup->gone_bytes / PAIRED_PARTS &&
            mt_finding_matters(pairs->bytes, search->device->allocated_peak.bytes);
 }
-
-/* ---- what is said ------------------------------------------------------------------- */
 
 static const char *advice_for(const struct setup *setup)
 {

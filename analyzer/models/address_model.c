@@ -64,8 +64,6 @@ struct mt_address_builder {
     uint64_t homeless_segments, homeless_bytes, outside_blocks, outside_bytes;
 };
 
-/* ---- beginning --------------------------------------------------------------- */
-
 static uint64_t busy_time(const struct mt_address_wish *wish)
 {
     uint64_t busy = 0;
@@ -116,8 +114,6 @@ void mt_address_builder_release(void *context)
     free(builder);
 }
 
-/* ---- time ---------------------------------------------------------------------- */
-
 static uint64_t time_place(struct mt_address_builder *builder, uint64_t t_ns)
 {
     const struct mt_span *spans = builder->wish.spans;
@@ -157,8 +153,6 @@ static void settle(struct mt_address_builder *builder, struct place *place)
     place->out.held += (double)place->reserved * seconds;
     place->settled_t_ns = builder->now_t_ns;
 }
-
-/* ---- rows ---------------------------------------------------------------------- */
 
 /* Rows for the first `bytes` of a place; false if there are none left. */
 static bool has_rows(const struct mt_address_builder *builder, const struct place *place,
@@ -227,8 +221,6 @@ static enum mt_status reserve(struct mt_address_builder *builder, const struct p
 
     return change_rows(builder, place, &range, MT_ROLE_COUNT, take);
 }
-
-/* ---- segments -------------------------------------------------------------------- */
 
 /* Number of the first that begins above `addr`. */
 static uint32_t first_above(const struct mt_address_builder *builder, uint64_t addr)
@@ -485,8 +477,6 @@ static enum mt_status on_segment(struct mt_address_builder *builder, const struc
     }
 }
 
-/* ---- blocks ------------------------------------------------------------------------ */
-
 static enum mt_status seats_for(struct mt_address_builder *builder, uint32_t block)
 {
     if (block >= builder->seat_count) {
@@ -595,8 +585,6 @@ enum mt_status mt_address_builder_state(void *context, const struct mt_model_sta
     mt_mosaic_state(&builder->mosaics[1], &now);
     return MT_OK;
 }
-
-/* ---- end --------------------------------------------------------------------------- */
 
 static void sum_up(const struct mt_address_builder *builder, const struct place *place,
                    struct mt_address *address, struct mt_address_place *out)

@@ -42,8 +42,6 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     return status;
 }
 
-/* ---- words ------------------------------------------------------------------- */
-
 struct words {
     const char *site, *inner;
 };
@@ -87,8 +85,6 @@ static enum mt_status name_blocks(const struct mt_attribution *attribution,
     }
     return status;
 }
-
-/* ---- groups ------------------------------------------------------------------ */
 
 static int by_origin_and_size(const void *a, const void *b)
 {

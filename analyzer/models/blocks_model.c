@@ -77,8 +77,6 @@ enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_mod
     return status;
 }
 
-/* ---- levels -------------------------------------------------------------- */
-
 static void add_level(struct set_builder *builder, uint64_t t_ns, uint64_t event, uint64_t level)
 {
     t_ns = mt_min_u64(mt_max_u64(t_ns, builder->set.begin_t_ns), builder->set.end_t_ns);
@@ -129,8 +127,6 @@ enum mt_status mt_blocks_builder_state(void *context, const struct mt_model_stat
         set_state(&builder->sets[i], event, before, builder->allocated);
     return MT_OK;
 }
-
-/* ---- blocks -------------------------------------------------------------- */
 
 /* Does a go before b? Then b is what is kept of the two. */
 static bool is_less(const struct entry *a, const struct entry *b)
@@ -226,8 +222,6 @@ enum mt_status mt_blocks_builder_end(void *context, const struct mt_block_life *
         set_end(&builder->sets[i], life);
     return MT_OK;
 }
-
-/* ---- end ----------------------------------------------------------------- */
 
 static int by_birth(const void *a, const void *b)
 {

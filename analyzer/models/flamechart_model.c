@@ -49,8 +49,6 @@ struct mt_flamechart_builder {
     uint64_t enter_allocated, peak_allocated, peak_t_ns, peak_event, events;
 };
 
-/* ---- which phases are shown, and in which row ------------------------ */
-
 static bool in_window(const struct mt_flamechart_window *window, const struct mt_phase *phase)
 {
     return phase->begin_event <= window->end_event && phase->end_event >= window->begin_event;
@@ -124,8 +122,6 @@ static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
     }
     return MT_OK;
 }
-
-/* ---- building -------------------------------------------------------- */
 
 enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
                                          const struct mt_flamechart_window *window,

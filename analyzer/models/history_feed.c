@@ -34,8 +34,6 @@ struct mt_history_feed {
     uint32_t share;    /* of so many devices that a page holds */
 };
 
-/* ---- phases -------------------------------------------------------------- */
-
 static struct mt_attributed words_of(const struct mt_history_feed *feed,
                                      const struct mt_block_life *life)
 {
@@ -72,8 +70,6 @@ static enum mt_status name_phases(struct mt_history_feed *feed)
     mt_strings_release(&names);
     return status;
 }
-
-/* ---- origins ------------------------------------------------------------- */
 
 static bool is_same(const struct origin *a, const struct origin *b)
 {
@@ -147,8 +143,6 @@ static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_blo
         status = remember(feed, &fresh);
     return status ? status : mt_map_set(&feed->ids, key, feed->known_count - 1);
 }
-
-/* ---- feeding ------------------------------------------------------------- */
 
 /* What matters is at its end then, where events are many and time is short. */
 static bool died(const struct mt_survey_device *device)

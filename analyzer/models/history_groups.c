@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the set ------------------------------------------------------------- */
-
 static bool is_same(const struct mt_history_group *a, const struct mt_history_group *b)
 {
     if (a->detail != b->detail || a->role != b->role)
@@ -77,8 +75,6 @@ void mt_history_groups_release(struct mt_history_groups *groups)
     mt_map_release(&groups->ids);
     memset(groups, 0, sizeof *groups);
 }
-
-/* ---- putting together ---------------------------------------------------- */
 
 /* The stack that both are called from. */
 static uint32_t common_stack(const struct mt_symbols *symbols, uint32_t a, uint32_t b)
@@ -195,8 +191,6 @@ enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
     free(into);
     return status;
 }
-
-/* ---- new numbers --------------------------------------------------------- */
 
 struct sums {
     int64_t *bytes, *blocks;

@@ -40,8 +40,6 @@ struct mt_history_builder {
     uint64_t small_bytes; /* groups that held less were put together */
 };
 
-/* ---- words --------------------------------------------------------------- */
-
 const char *mt_history_word(struct mt_history_builder *builder, const char *text)
 {
     uint32_t id, known = builder->words.count;
@@ -79,8 +77,6 @@ static enum mt_status take_pending(struct mt_history_builder *builder)
     builder->pending_count = 0;
     return status;
 }
-
-/* ---- putting small groups together --------------------------------------- */
 
 static void renumber_blocks(struct mt_history_builder *builder, const uint32_t *into)
 {
@@ -137,8 +133,6 @@ static enum mt_status make_room(struct mt_history_builder *builder)
         status = merge_small(builder);
     return status;
 }
-
-/* ---- columns ------------------------------------------------------------- */
 
 static enum mt_status tell_change(struct mt_history_builder *builder, uint32_t group,
                                   struct mt_history_delta delta)
@@ -215,8 +209,6 @@ static enum mt_status advance(struct mt_history_builder *builder, uint32_t colum
     }
     return status;
 }
-
-/* ---- building ------------------------------------------------------------ */
 
 /* Time at which so much of the busy time is over. */
 static uint64_t time_at(const struct mt_timeline *axis, uint64_t busy_ns)

@@ -58,8 +58,6 @@ struct mt_layers_builder {
     bool failed; /* host memory ran out */
 };
 
-/* ---- events ---------------------------------------------------------------------- */
-
 static enum mt_status wait(struct mt_layers_builder *builder, uint32_t group, int64_t bytes)
 {
     if (builder->pending_count == builder->pending_capacity) {
@@ -185,8 +183,6 @@ void mt_layers_next_bin(struct mt_layers_builder *builder, int axis)
     builder->axes[axis].bin++;
     mt_layers_keep(builder, axis);
 }
-
-/* ---- the layers ------------------------------------------------------------------ */
 
 /* What a group holds from a bin on counts until its next change, or the end. */
 static enum mt_status add_scores(struct mt_layers_builder *builder, const struct axis *at,
@@ -366,8 +362,6 @@ enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
     *out = layers;
     return MT_OK;
 }
-
-/* ---- a builder --------------------------------------------------------------------- */
 
 static bool axis_init(struct axis *axis)
 {

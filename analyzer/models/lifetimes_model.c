@@ -14,8 +14,6 @@ struct mt_lifetimes_builder {
     uint32_t capacity;
 };
 
-/* ---- edges ------------------------------------------------------------------- */
-
 /* 2^(k/3) and 10^(k/5): constants, so that no library's rounding moves an edge. */
 static const double thirds[MT_SIZES_PER_DOUBLING] = {1, 1.2599210498948732, 1.5874010519681994};
 static const double fifths[MT_LIVES_PER_DECADE] = {1, 1.5848931924611136, 2.51188643150958,
@@ -54,8 +52,6 @@ uint32_t mt_life_row(uint64_t ns)
         row++;
     return row;
 }
-
-/* ---- building ---------------------------------------------------------------- */
 
 enum mt_status mt_lifetimes_builder_new(struct mt_arena *arena,
                                         struct mt_lifetimes_builder **builder)

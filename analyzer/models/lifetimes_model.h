@@ -47,7 +47,6 @@ uint32_t mt_life_row(uint64_t ns);
 double mt_size_edge(uint32_t column);
 double mt_life_edge(uint32_t row);
 
-/* ---- building ---- */
 struct mt_lifetimes_builder;
 
 struct mt_lifetime {

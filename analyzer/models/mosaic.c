@@ -13,8 +13,6 @@
 
 #define UNIT 65535.0
 
-/* ---- cells ----------------------------------------------------------------- */
-
 static uint16_t share_of(uint64_t bytes, uint64_t bytes_per_row)
 {
     double share = (double)bytes / (double)bytes_per_row * UNIT;
@@ -53,8 +51,6 @@ static void apply(struct mt_mosaic_row *row, const struct mt_mosaic_change *chan
     row->covered += bytes;
     row->role_bytes[change->role] += bytes;
 }
-
-/* ---- columns ----------------------------------------------------------------- */
 
 static void set_column_end(struct mt_mosaic *mosaic)
 {
@@ -109,8 +105,6 @@ static enum mt_status set_cell(struct mt_mosaic *mosaic, uint32_t row,
     track->since = (uint16_t)mosaic->at;
     return status;
 }
-
-/* ---- the fullest instant ------------------------------------------------------ */
 
 static enum mt_status mark(struct mt_mosaic *mosaic, uint32_t row)
 {
@@ -174,8 +168,6 @@ void mt_mosaic_state(struct mt_mosaic *mosaic, const struct mt_mosaic_column *st
     mosaic->log_count = 0;
     mosaic->is_frozen = false;
 }
-
-/* ---- from column to column ------------------------------------------------------ */
 
 /* A boundary of columns after they were joined: one within a pair goes to the side of
  * the column that stayed. */
@@ -256,8 +248,6 @@ enum mt_status mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place)
     }
     return MT_OK;
 }
-
-/* ---- end ------------------------------------------------------------------------- */
 
 /* They are in order within a row. */
 static enum mt_status sort_runs(const struct mt_mosaic *mosaic, struct mt_arena *arena,

@@ -29,8 +29,6 @@ struct mt_population_builder {
 
 enum { UNKNOWN = -2 };
 
-/* ---- groups ------------------------------------------------------------------ */
-
 /* Phases that a picture would call the same are one. */
 static enum mt_status same_name(struct mt_population_builder *builder, int32_t *phase)
 {
@@ -139,8 +137,6 @@ static enum mt_status take(void *context, const struct mt_block_life *life)
     return count_in(builder, &row);
 }
 
-/* ---- which blocks ------------------------------------------------------------ */
-
 /* The steps that the device's history covers, in order. */
 struct steps {
     const struct mt_phase **list;
@@ -234,8 +230,6 @@ static enum mt_status choose_blocks(struct mt_population *population,
     free(steps.list);
     return status;
 }
-
-/* ---- the model --------------------------------------------------------------- */
 
 static void release(void *context)
 {

@@ -19,8 +19,6 @@
 #define PAD_SHARE           0.006 /* of a folded gap, what stays on either side of it */
 #define MAX_BINS            65536u
 
-/* ---- folding ---- */
-
 /* Share from which on a gap may be folded; above 1 = never, as it holds the
  * begin or end of a phase. */
 static double fold_share(const struct mt_gap *gap, const struct mt_phase *phases,
@@ -135,8 +133,6 @@ double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns)
     before = busy_before(timeline->spans, timeline->span_count, t_ns);
     return (double)before / (double)timeline->busy_ns;
 }
-
-/* ---- bins ---- */
 
 /* Bins along one axis; `length` is what they divide between them. */
 struct axis {

@@ -20,7 +20,6 @@ enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, ui
 /* Position of t on the busy axis, 0..1; times in a gap map to its edge. */
 double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns);
 
-/* ---- building ---- */
 struct mt_timeline_builder;
 struct mt_layers_builder; /* layers_model.h */
 

@@ -15,8 +15,6 @@ __extension__ typedef __int128 wide;
 enum { MAX_VALUES = 1 << 13 };
 #define MAX_BYTES (UINT64_C(1) << 53)
 
-/* ---- slope ------------------------------------------------------------------------- */
-
 struct pairs {
     const uint64_t *values;
     uint32_t count, stride; /* every stride-th value */
@@ -104,8 +102,6 @@ enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *
     free(pairs.scratch);
     return pairs.rest && pairs.scratch ? MT_OK : MT_ERR_MEMORY;
 }
-
-/* ---- trend ------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

@@ -59,8 +59,6 @@ enum mt_status mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes, 
     return MT_OK;
 }
 
-/* ---- reserved ------------------------------------------------------------ */
-
 static void add_number(struct mt_alloc_log *log, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -132,8 +130,6 @@ bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why)
     MT_SOUND(why, !log->reserved_bytes || !(log->reserved[log->reserved_bytes - 1] & 0x80));
     return true;
 }
-
-/* ---- reading it ------------------------------------------------------ */
 
 void mt_alloc_log_rewind(struct mt_alloc_log *log)
 {

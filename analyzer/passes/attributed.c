@@ -130,8 +130,6 @@ size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_
     return told + 1 == count ? count : told;
 }
 
-/* ---- words --------------------------------------------------------------- */
-
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row)
 {

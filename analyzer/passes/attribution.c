@@ -20,8 +20,6 @@ static size_t merge(struct mt_attributed *rows, size_t count,
     return kept;
 }
 
-/* ---- sites --------------------------------------------------------------- */
-
 static int by_site(const void *a, const void *b)
 {
     const struct mt_attributed *x = a, *y = b;
@@ -85,8 +83,6 @@ enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
     free(rows);
     return *sites ? MT_OK : MT_ERR_MEMORY;
 }
-
-/* ---- changes ------------------------------------------------------------- */
 
 static enum mt_status fill(struct mt_attribution *attribution, const struct mt_attributed *rows,
                            size_t count, size_t told, struct mt_contribution *contributions,

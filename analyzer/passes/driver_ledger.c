@@ -48,8 +48,6 @@ static enum mt_status heap_at(struct mt_driver_ledger *ledger, const struct mt_e
     return mt_map_set(&ledger->heap_slots, key, *index);
 }
 
-/* ---- blocks ------------------------------------------------------------------- */
-
 static enum mt_status take_slot(struct mt_driver_ledger *ledger, uint32_t *index)
 {
     if (ledger->block_free) {
@@ -105,8 +103,6 @@ static void forget(struct mt_driver_ledger *ledger, uint32_t index, const struct
     drop(ledger, index);
 }
 
-/* ---- physical memory and where it is mapped ------------------------------------ */
-
 static enum mt_status note_unmapped(struct mt_driver_ledger *ledger, uint32_t block)
 {
     struct mt_ledger_device *device = &ledger->devices[ledger->blocks[block].device];
@@ -158,8 +154,6 @@ static uint32_t physical_of(struct mt_driver_ledger *ledger, uint32_t heap,
     return guess_physical(ledger, &ledger->devices[device],
                           mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES));
 }
-
-/* ---- whose it is --------------------------------------------------------------- */
 
 static void mark(struct mt_driver_ledger *ledger, uint32_t index)
 {
@@ -226,8 +220,6 @@ static enum mt_status on_framework(struct mt_driver_ledger *ledger, const struct
     mark_range(ledger, device, event->addr, bytes);
     return MT_OK;
 }
-
-/* ---- events of other heaps ------------------------------------------------------ */
 
 static void count_block(struct mt_driver_ledger *ledger, const struct mt_ledger_block *block,
                         const struct mt_event *event)
@@ -324,8 +316,6 @@ static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_
     }
     return MT_OK;
 }
-
-/* ---- reading ----------------------------------------------------------------------- */
 
 enum mt_status mt_driver_ledger_event(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {

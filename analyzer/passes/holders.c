@@ -15,8 +15,6 @@ static uint64_t key_of(const struct mt_event *event)
     return event->addr ^ event->device * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* ---- live blocks --------------------------------------------------------- */
-
 static uint32_t take_slot(struct mt_holders *holders)
 {
     uint32_t index;
@@ -385,8 +383,6 @@ static enum mt_status take_due(struct mt_holders *holders, uint64_t next_seq)
     }
     return MT_OK;
 }
-
-/* ---- events -------------------------------------------------------------- */
 
 static inline void follow_reserved(struct mt_holders *holders, uint64_t event)
 {

@@ -4,8 +4,6 @@
 
 #define KIND(kind) (1u << (kind))
 
-/* ---- uses ---------------------------------------------------------------------- */
-
 bool mt_role_is_idle_in(enum mt_role role, enum mt_phase_kind kind)
 {
     static const uint32_t idle[MT_ROLE_COUNT] = {
@@ -39,8 +37,6 @@ static uint64_t movable_bytes(const struct mt_idle_phase *phase, enum mt_role ro
         return phase->bytes[role] - phase->output_bytes;
     return 0;
 }
-
-/* ---- which phases --------------------------------------------------------------- */
 
 static bool has_name(const struct mt_phases *phases, int32_t phase, const char *name)
 {
@@ -110,8 +106,6 @@ void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
         phase->kinds = kinds_within(phases, phase->phase);
     }
 }
-
-/* ---- the pass `blocks` ---------------------------------------------------------- */
 
 static struct mt_idle_phase *find(struct mt_idle_watch *watch, int32_t phase)
 {
@@ -184,8 +178,6 @@ void mt_idle_leave(struct mt_idle_watch *watch, const struct mt_holder *block)
             phase->output_bytes -= block->block_bytes;
     }
 }
-
-/* ---- the report ------------------------------------------------------------------- */
 
 enum mt_status mt_idle_fill(const struct mt_idle_watch *watch, struct mt_arena *arena,
                             bool saw_backward, struct mt_device_report *device)

@@ -38,8 +38,6 @@ enum mt_status mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt
     return MT_OK;
 }
 
-/* ---- who held it, at one instant --------------------------------------------------- */
-
 enum mt_status mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device,
                                      uint64_t event)
 {

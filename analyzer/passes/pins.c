@@ -5,8 +5,6 @@
 
 #include "grow.h"
 
-/* ---- segments ------------------------------------------------------------------ */
-
 /* Number of the first segment that begins above `addr`. */
 static uint32_t first_above(const struct mt_pins *pins, uint64_t addr)
 {
@@ -51,8 +49,6 @@ enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *even
     segments[at] = (struct mt_pin_segment){event->addr, event->size_bytes, event->size_bytes};
     return MT_OK;
 }
-
-/* ---- the instant ---------------------------------------------------------------- */
 
 enum mt_status mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t stack)
 {

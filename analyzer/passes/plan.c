@@ -10,8 +10,6 @@ enum { MAX_RISES = 12, MAX_LEFT = 6, MAX_OF_A_NAME = 2, MAX_OOMS = 8 };
 /* Changes below this share of the peak are not worth a word. */
 #define MIN_SHARE 200 /* 1/200 */
 
-/* ---- main phases --------------------------------------------------------- */
-
 /* Ranges around steps, and ranges of no kind around ranges of one ("train"
  * around "forward" and "backward"), are containers, no parts. */
 static void mark_containers(const struct mt_phases *phases, bool *container)
@@ -59,8 +57,6 @@ enum mt_status mt_plan_main_phases(struct mt_arena *arena, const struct mt_phase
         mark_main(phases, container, true, *is_main);
     return MT_OK;
 }
-
-/* ---- instants ------------------------------------------------------------ */
 
 static void add_instant(struct mt_plan *plan, const struct mt_survey *survey,
                         const struct mt_instant *instant)
@@ -132,8 +128,6 @@ static void add_phase_end(struct mt_plan *plan, const struct mt_survey *survey,
 
     add_instant(plan, survey, &instant);
 }
-
-/* ---- choosing among candidates ------------------------------------------- */
 
 /* A change that may be explained. */
 struct change {
@@ -220,8 +214,6 @@ static bool is_recorded(const struct mt_survey_device *device, const struct mt_p
     return phase->end_event >= device->first_event;
 }
 
-/* ---- why the maximum rose ------------------------------------------------ */
-
 struct maximum {
     uint64_t bytes, event;
 };
@@ -270,8 +262,6 @@ static void find_rises(struct choice *choice, const struct mt_survey *survey,
     }
     consider_rise(choice, survey, peak->phase, &running, peak->value, peak->event);
 }
-
-/* ---- why more was left --------------------------------------------------- */
 
 /* Forward and loss leave what backward will free: no need to ask. Of the other
  * parts the first instance tells; the last but one is compared with in traces
@@ -329,8 +319,6 @@ static void find_left(struct choice *choice, const struct mt_survey *survey,
                           instance_before(&survey->phases, is_main, i), has_steps);
     }
 }
-
-/* ---- steps --------------------------------------------------------------- */
 
 static struct change step_change(enum mt_explanation_kind kind, const struct mt_phases *phases,
                                  int32_t last, int32_t phase)
@@ -423,8 +411,6 @@ static void find_step_peaks(struct choice *choice, const struct mt_survey *surve
             consider_peaks(choice, survey, device, last, at);
     }
 }
-
-/* ---- all of it ----------------------------------------------------------- */
 
 static void add_step_peaks(struct mt_plan *plan, const struct mt_survey *survey,
                            const struct mt_survey_device *device)

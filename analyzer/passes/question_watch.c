@@ -5,8 +5,6 @@
 
 #define MAX_TOLD 12 /* as in the tables of the whole report */
 
-/* ---- events --------------------------------------------------------- */
-
 static bool is_watched(const struct mt_watch *watch)
 {
     return watch->question &&
@@ -65,8 +63,6 @@ void mt_watch_release(struct mt_watch *watch)
     free(watch->now);
     memset(watch, 0, sizeof *watch);
 }
-
-/* ---- between --------------------------------------------------------------- */
 
 static struct mt_instant at_high(const struct mt_high *high)
 {
@@ -179,8 +175,6 @@ void mt_question_resolve(const struct mt_watch *watch, struct mt_survey *survey,
     if (answer->instant.phase != MT_NO_PHASE)
         answer->instant.step = survey->phases.phases[answer->instant.phase].step;
 }
-
-/* ---- after ----------------------------------------------------------------- */
 
 enum mt_status mt_question_answer(const struct mt_question *question,
                                   struct mt_attribution *attribution,

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- the table -------------------------------------------------------------------- */
-
 static bool hears(const struct mt_pass *pass)
 {
     return pass->batch || pass->drive;
@@ -41,8 +39,6 @@ bool mt_schedule_is_sound(const struct mt_pass *passes, size_t count, const char
     }
     return true;
 }
-
-/* ---- a run ------------------------------------------------------------------------ */
 
 struct schedule {
     const struct mt_pass *passes;
@@ -86,8 +82,6 @@ static const struct mt_pass *next_pass(const struct schedule *schedule, bool tha
             return &schedule->passes[i];
     return NULL;
 }
-
-/* ---- one pass, or several -------------------------------------------------------------- */
 
 static enum mt_status begin_pass(struct schedule *schedule, const struct mt_pass *pass)
 {

@@ -52,8 +52,6 @@ enum mt_status mt_survey_restart(void *context)
     return MT_OK;
 }
 
-/* ---- devices ------------------------------------------------------------- */
-
 static bool reserve_uses(struct mt_survey_device *device, uint32_t count)
 {
     uint32_t capacity = device->use_capacity ? device->use_capacity : 64;
@@ -135,8 +133,6 @@ static inline struct mt_survey_device *device_of(struct mt_survey *survey,
     return slot ? &survey->devices[slot - 1] : new_device(survey, event);
 }
 
-/* ---- levels -------------------------------------------------------------- */
-
 static void set_high(struct mt_highs *window, uint64_t value, const struct mt_bytes *now,
                      const struct mt_event *event, int32_t phase)
 {
@@ -188,8 +184,6 @@ static void note_last_level(struct mt_survey_device *device)
         note_reserved(device, &end, &device->now, MT_NO_PHASE);
 }
 
-/* ---- pauses -------------------------------------------------------------- */
-
 static void keep_gap(struct mt_survey_device *device, uint64_t begin_t_ns, uint64_t end_t_ns)
 {
     uint32_t shortest = 0;
@@ -218,8 +212,6 @@ static inline void note_time(struct mt_survey_device *device, uint64_t t_ns)
         device->last_t_ns = t_ns;
     }
 }
-
-/* ---- phases -------------------------------------------------------------- */
 
 static enum mt_status begin_use(const struct mt_survey *survey, struct mt_survey_device *device,
                                 const struct mt_event *event, int32_t phase)
@@ -315,8 +307,6 @@ static void on_pop(struct mt_survey *survey, const struct mt_event *event)
                 end_use(survey, device, survey->phases.ended[j]);
     }
 }
-
-/* ---- memory -------------------------------------------------------------- */
 
 /* Allocations of devices that are not followed take a place in the log too. */
 static enum mt_status pad_log(struct mt_survey *survey, uint64_t allocation)
@@ -513,8 +503,6 @@ enum mt_status mt_survey_event(void *context, const struct mt_event *event,
     survey->dropped |= event->kind == MT_EVENT_DROPPED;
     return MT_OK;
 }
-
-/* ---- end ----------------------------------------------------------------- */
 
 static int by_begin(const void *a, const void *b)
 {

@@ -41,8 +41,6 @@ static uint64_t limit_of(const struct mt_one_replay *replay, uint16_t device,
     return limit;
 }
 
-/* ---- lanes -------------------------------------------------------------------- */
-
 /* What the driver did is nothing to compare another allocator with. */
 static bool is_comparable(const struct mt_one_replay *replay)
 {
@@ -146,8 +144,6 @@ static void close_lane(struct mt_lane *lane)
     mt_live_release(&lane->live);
     free(lane);
 }
-
-/* ---- events ------------------------------------------------------------------- */
 
 /* Looks ahead for the group that begins with `event` (or right behind it, if
  * that is EMPTY_CACHE) and lets the lane serve it. `event` is copied first:
@@ -311,8 +307,6 @@ static INLINE enum mt_status replay_event(struct mt_one_replay *replay,
     return status;
 }
 
-/* ---- a reading ------------------------------------------------------------------ */
-
 static void begin(struct mt_one_replay *replay, struct mt_window *window)
 {
     memset(replay->summary, 0, sizeof *replay->summary);
@@ -364,8 +358,6 @@ enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *
     mt_window_release(&window);
     return status;
 }
-
-/* ---- several in one reading ------------------------------------------------------- */
 
 /* Tells one event to all of them; *left: how many want the next one. */
 static enum mt_status tell_all(struct mt_one_replay *replays, size_t count,

@@ -10,8 +10,6 @@
 #include "pool_search.h"
 #include "util.h"
 
-/* ---- the policy's name ------------------------------------------------------ */
-
 static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error *error)
 {
     const char *unasked = mt_one_replay_is_driver_level(replay) ? "recorded" : "pytorch";
@@ -25,8 +23,6 @@ static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error 
                           (!mt_one_replay_is_driver_level(replay) || policy->ops->follow_segment);
     return MT_OK;
 }
-
-/* ---- the limit --------------------------------------------------------------- */
 
 /* Only the recorded options explain the recorded refusals: other options are
  * replayed without a limit unless one is given. */
@@ -120,8 +116,6 @@ static enum mt_status run_with_limit(struct mt_one_replay *replay, struct mt_err
     return status == MT_OK ? mt_one_replay_run(replay, error) : status;
 }
 
-/* ---- lost pools --------------------------------------------------------------- */
-
 /* A run that agrees with the trace costs nothing more than the comparison. */
 static bool pools_are_watched(const struct mt_one_replay *replay)
 {
@@ -198,8 +192,6 @@ static void forget_comparison(struct mt_replay_summary *summary)
     for (i = 0; i < summary->device_count; i++)
         memset(&summary->devices[i].verify, 0, sizeof summary->devices[i].verify);
 }
-
-/* ---- all of it ------------------------------------------------------------------ */
 
 /* The caller's foresight, or a new one, in *made. */
 static enum mt_status foresee(struct mt_one_replay *replay, struct mt_foresight **made,
@@ -293,8 +285,6 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     close_replay(&replay, made);
     return name_lack_of_memory(status, error);
 }
-
-/* ---- side by side ----------------------------------------------------------------- */
 
 /* Nothing about it is found out by further replays: one reading is enough. */
 static bool is_plain(const struct mt_one_replay *replay)

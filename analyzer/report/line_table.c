@@ -25,8 +25,6 @@ struct reading {
     uint32_t waiting; /* stack that called backward last, on its thread; MT_NO_ID */
 };
 
-/* ---- whose event it is --------------------------------------------------------- */
-
 static bool is_line(const struct reading *reading, uint32_t frame)
 {
     enum mt_origin origin = mt_site_table_origin(&reading->sites, frame);
@@ -67,8 +65,6 @@ static uint32_t waits_for(struct reading *reading, uint32_t stack)
             : MT_NO_ID;
     return MT_NO_ID;
 }
-
-/* ---- charging ------------------------------------------------------------------ */
 
 static void raise(uint64_t *most, uint64_t value)
 {
@@ -196,8 +192,6 @@ static enum mt_status on_restart(void *context)
     reading->has_frees = false;
     return MT_OK;
 }
-
-/* ---- the table ----------------------------------------------------------------- */
 
 struct sorted_line {
     uint32_t file, function, line;

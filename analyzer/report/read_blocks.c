@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-/* ---- trials ---------------------------------------------------------------------- */
-
 bool mt_trials_are_wanted(const struct mt_analysis *analysis)
 {
     return analysis->trial_count > 0;
@@ -31,8 +29,6 @@ enum mt_status mt_replay_trials(struct mt_analysis *analysis,
     return mt_replay_run_together(analysis->source, jobs, analysis->trial_count, listener,
                                   analysis->error);
 }
-
-/* ---- live blocks ----------------------------------------------------------------- */
 
 enum mt_status mt_begin_blocks(struct mt_analysis *analysis)
 {

@@ -33,8 +33,6 @@ struct search {
     uint64_t initial_bytes; /* reserved when the trace starts */
 };
 
-/* ---- replays ------------------------------------------------------------------ */
-
 /* One limit that is tried. */
 struct attempt {
     struct search *search;
@@ -163,8 +161,6 @@ static enum mt_status measure(struct search *search)
     search->result->address_ties = found->address_ties;
     return MT_OK;
 }
-
-/* ---- the search ---------------------------------------------------------------- */
 
 /* From *high, upwards to the first limit that fits; *fits false if there is none. */
 static enum mt_status ascend(struct search *search, uint64_t *low, uint64_t *high, bool *fits)
@@ -324,8 +320,6 @@ static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
     return status;
 }
 
-/* ---- without a limit ------------------------------------------------------------- */
-
 /* What a replay without a limit shows of the trace, by device. */
 struct baseline {
     uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
@@ -418,8 +412,6 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
     }
     return status;
 }
-
-/* ---- all devices ------------------------------------------------------------------ */
 
 /* What is wrong with the input is known once it was read to its end; the last
  * replay may have stopped before. */

@@ -37,8 +37,6 @@ static bool is_in_backward(const struct witness *witness, const struct mt_event 
     return phase != MT_NO_PHASE && witness->phases.facts[phase].kind == MT_PHASE_BACKWARD;
 }
 
-/* ---- what is alive ------------------------------------------------------------ */
-
 static uint32_t holding_of(const struct witness *witness, const struct mt_event *event)
 {
     if (event->stack != MT_NO_ID)
@@ -77,8 +75,6 @@ static enum mt_status remember(struct witness *witness, const struct mt_event *e
     witness->holdings[at].blocks++;
     return mt_map_set(&witness->alive, event->addr, (uint32_t)at);
 }
-
-/* ---- who holds it --------------------------------------------------------------- */
 
 struct site_sum {
     uint32_t frame; /* MT_NO_ID = no stack */
@@ -159,8 +155,6 @@ static enum mt_status name_holders(const struct witness *witness)
     free(sums);
     return MT_OK;
 }
-
-/* ---- the failure ------------------------------------------------------------------ */
 
 static enum mt_status tell(struct witness *witness, const struct mt_event *event,
                            const struct mt_replay_view *view)

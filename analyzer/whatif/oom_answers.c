@@ -22,8 +22,6 @@ static const struct mt_oom *fatal_of(const struct mt_device_report *device)
     return NULL;
 }
 
-/* ---- why ------------------------------------------------------------------------- */
-
 /* The limit of the run, or what was left of the device, as bounds. */
 static void bound_limit(const struct mt_device_report *device, struct mt_oom_answer *answer)
 {
@@ -56,8 +54,6 @@ static enum mt_oom_cause cause_of(const struct mt_oom_answer *answer)
         return MT_OOM_FRAGMENTATION;
     return would_hold(answer, answer->most_limit_bytes) ? MT_OOM_EITHER : MT_OOM_DEMAND;
 }
-
-/* ---- what would have helped -------------------------------------------------------- */
 
 /* The first way has the run's own options, spelled in full; others as they were
  * asked for, unless they are the same. */
@@ -110,8 +106,6 @@ static enum mt_status find_ways(struct mt_analysis *analysis, const struct mt_de
     free(summary);
     return status;
 }
-
-/* ---- all devices ------------------------------------------------------------------- */
 
 static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_report *device)
 {

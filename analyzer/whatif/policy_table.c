@@ -7,8 +7,6 @@
 #include "units.h"
 #include "util.h"
 
-/* ---- one row ------------------------------------------------------------------ */
-
 static const struct mt_fit_result *choose(const struct mt_fit_summary *summary, uint64_t device)
 {
     const struct mt_fit_result *best = NULL;
@@ -93,8 +91,6 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
     return status;
 }
 
-/* ---- the table ----------------------------------------------------------------- */
-
 static enum mt_status check_requests(const struct mt_policy_table *table, struct mt_error *error)
 {
     const struct mt_policy_row *first = &table->rows[0];
@@ -142,8 +138,6 @@ static int by_reserved(const void *a, const void *b)
         return x->fit_bytes < y->fit_bytes ? -1 : 1;
     return strcmp(x->policy, y->policy);
 }
-
-/* ---- sentences ----------------------------------------------------------------- */
 
 static const struct mt_policy_row *own_row(const struct mt_policy_table *table)
 {

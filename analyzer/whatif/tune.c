@@ -41,8 +41,6 @@ struct search {
     uint64_t refused; /* requests that fail without any limit: none of ours */
 };
 
-/* ---- one setting -------------------------------------------------------- */
-
 static void show_progress(struct search *search)
 {
     search->replays++;
@@ -126,8 +124,6 @@ static enum mt_status try_config(struct search *search, const struct mt_pytorch_
     return status;
 }
 
-/* ---- which settings ----------------------------------------------------- */
-
 static void set_divisions(struct mt_pytorch_config *config, uint64_t value)
 {
     size_t i;
@@ -194,8 +190,6 @@ static enum mt_status refine(struct search *search, const struct mt_pytorch_conf
     return status;
 }
 
-/* ---- the front ---------------------------------------------------------- */
-
 static uint64_t calls(const struct row *row)
 {
     return row->result.device_allocs + row->result.device_frees;
@@ -258,8 +252,6 @@ static enum mt_status try_around_front(struct search *search)
     }
     return status;
 }
-
-/* ---- the answer --------------------------------------------------------- */
 
 static enum mt_status find_fit(struct search *search, const char *policy, struct mt_tune_row *row)
 {

@@ -40,8 +40,6 @@ struct mt_cfi_rule {
  * of loaded modules, whatever their tables say. */
 struct mt_cfi_rule mt_cfi_find(uintptr_t pc);
 
-/* ---- one entry (FDE), executed: cfi_program.c ---- */
-
 struct mt_cfi_program {
     struct mt_cursor initial, own; /* instructions of the common part, of the function */
     uint64_t begin;                /* address of its first instruction */

@@ -45,8 +45,6 @@ static bool has_code(const struct dl_phdr_info *info, uintptr_t pc)
     return false;
 }
 
-/* ---- pointers --------------------------------------------------------- */
-
 static uint64_t read_value(struct mt_cursor *in, uint8_t encoding)
 {
     static const uint8_t sizes[FORMAT + 1] = {8, 0, 2, 4, 8, 0, 0, 0, 8, 0, 2, 4, 8, 0, 0, 0};
@@ -75,8 +73,6 @@ static uint64_t read_address(struct mt_cursor *in, uint8_t encoding)
     in->bad |= relation != 0;
     return value;
 }
-
-/* ---- entries ---------------------------------------------------------- */
 
 struct common_part {
     uint8_t encoding; /* of addresses in entries */
@@ -167,8 +163,6 @@ static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_
     program.own = in;
     return mt_cfi_execute(&program, pc);
 }
-
-/* ---- the search table ------------------------------------------------- */
 
 /* Pairs of addresses relative to the table, sorted: function, entry. */
 static struct mt_cfi_rule search(const struct dl_phdr_info *info, struct mt_cursor in, uintptr_t pc)

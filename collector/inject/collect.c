@@ -20,8 +20,6 @@
 
 enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 
-/* ---- slots ------------------------------------------------------------ */
-
 static void close_slot(struct mt_thread *thread)
 {
     if (thread->slot)
@@ -104,8 +102,6 @@ static void count_dropped(void)
     atomic_fetch_add_explicit(&mt_core.tape->dropped_events, 1, memory_order_relaxed);
 }
 
-/* ---- threads ---------------------------------------------------------- */
-
 static void define_thread(const struct mt_thread *thread)
 {
     struct {
@@ -172,8 +168,6 @@ static bool begin_thread(void)
     return true;
 }
 
-/* ---- enter and leave -------------------------------------------------- */
-
 /* A child whose fork handlers did not run (yet) finds the page zeroed. */
 static bool was_forked(int state)
 {
@@ -238,8 +232,6 @@ bool mt_collect_is_running(void)
     return atomic_load_explicit(&mt_core.state, memory_order_relaxed) == MT_CORE_RUNNING &&
            atomic_load_explicit(mt_core.generation, memory_order_relaxed) != 0;
 }
-
-/* ---- events ----------------------------------------------------------- */
 
 void mt_collect_emit(const struct mt_raw_event *event)
 {

@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- CUPTI ---- */
-
 enum { MT_CUPTI_DRIVER = 1, MT_CUPTI_RESOURCE = 3, MT_CUPTI_STATE = 6 }; /* domains */
 
 enum { MT_CUPTI_CONTEXT_CREATED = 1, MT_CUPTI_CONTEXT_DESTROY_STARTING = 2 }; /* of RESOURCE */
@@ -65,8 +63,6 @@ struct mt_cupti_subscriber_params {
 };
 
 typedef void mt_cupti_callback(void *user, uint32_t domain, uint32_t cbid, const void *data);
-
-/* ---- structs of the driver ---- */
 
 enum {
     MT_CU_LOCATION_DEVICE = 1,
@@ -127,8 +123,6 @@ struct mt_cu_node_params {
         uint64_t free_dptr;
     };
 };
-
-/* ---- arguments of entry points: <name>_params of the vendor ---- */
 
 struct mt_cu_alloc { /* everything that begins with where and how much */
     uint64_t *dptr;

@@ -35,8 +35,6 @@ extern const size_t mt_cupti_entry_count;
 /* Might an entry point of that name allocate or free? For newer ones. */
 bool mt_cupti_name_is_of_memory(const char *name);
 
-/* ---- decoders, by file ---- */
-
 /* cupti_tell.c: the EXIT of all that frees */
 mt_cupti_decoder mt_cupti_exit_free;
 

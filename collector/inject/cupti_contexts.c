@@ -95,8 +95,6 @@ void mt_cupti_contexts_forget(void)
     creating_on = -1;
 }
 
-/* ---- life of contexts ---- */
-
 static void emit_about(uint8_t kind, uint8_t device, const char *text)
 {
     struct mt_raw_event event = {.kind = kind,
@@ -154,8 +152,6 @@ void mt_cupti_see_result(const struct mt_cupti_call *call)
     emit_about(MT_EVENT_MARK, row->device, text);
 }
 
-/* ---- decoders: who creates, and where ---- */
-
 void mt_cupti_enter_context_v2(const struct mt_cupti_call *call)
 {
     creating_on = ((const struct mt_cu_context_create_v2 *)call->params)->dev;
@@ -197,8 +193,6 @@ void mt_cupti_exit_green_context(const struct mt_cupti_call *call)
     if (call->result == 0 && params->pContext && device != MT_CU_UNKNOWN_DEVICE)
         learn(*params->pContext, device);
 }
-
-/* ---- what the program asks of its devices ---- */
 
 static void tell_device(int device)
 {

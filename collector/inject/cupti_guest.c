@@ -47,8 +47,6 @@ static bool has_guest(void)
     return mt_cupti_place_has(MT_CUPTI_GUEST);
 }
 
-/* ---- subscribing ---- */
-
 struct request {
     void **subscriber;
     mt_cupti_callback *callback;
@@ -178,8 +176,6 @@ int cuptiSubscribe_v2(void **subscriber, mt_cupti_callback *callback, void *user
     return subscribe(&request);
 }
 
-/* ---- leaving ---- */
-
 /* The handle is that of the place; it is the guest's as long as there is one. */
 static bool is_shared(const void *subscriber)
 {
@@ -250,8 +246,6 @@ int cuptiFinalize(void)
         mt_cupti_place_release();
     return result;
 }
-
-/* ---- choosing ---- */
 
 int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t cbid)
 {

@@ -26,8 +26,6 @@ struct search {
     bool done, lacked_memory;
 };
 
-/* ---- one candidate ---- */
-
 static bool resolve(struct mt_cupti_library *library)
 {
     const struct {
@@ -81,8 +79,6 @@ static void try_folder(struct search *search, const char *folder)
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, sonames[i]) < sizeof path)
             try_path(search, path, 0);
 }
-
-/* ---- what the process has mapped ---- */
 
 static const char *const cupti_names[] = {"libcupti.so", NULL};
 

@@ -49,8 +49,6 @@ void mt_cupti_enter_free(const struct mt_cupti_call *call)
     (void)mt_cupti_free(MT_LIVE_DEVICE, ((const struct mt_cu_handle *)call->params)->value, 0);
 }
 
-/* ---- host ---- */
-
 void mt_cupti_exit_host_alloc(const struct mt_cupti_call *call)
 {
     const struct mt_cu_alloc *params = call->params;
@@ -67,8 +65,6 @@ void mt_cupti_enter_host_free(const struct mt_cupti_call *call)
 {
     (void)mt_cupti_free(MT_LIVE_HOST, ((const struct mt_cu_handle *)call->params)->value, 0);
 }
-
-/* ---- arrays: bytes of their texels, which is less than they take ---- */
 
 void mt_cupti_exit_array(const struct mt_cupti_call *call)
 {

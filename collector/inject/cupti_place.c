@@ -37,8 +37,6 @@ static struct {
 static atomic_flag claimed = ATOMIC_FLAG_INIT;
 static __thread bool has_claim, is_telling;
 
-/* ---- who is there ---- */
-
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -127,8 +125,6 @@ void mt_cupti_place_forked(void)
     has_claim = false;
     atomic_flag_clear(&claimed);
 }
-
-/* ---- wishes ---- */
 
 /* NULL: what only a guest can mean; CUPTI alone keeps it. */
 static _Atomic uint8_t *wishes_of(uint32_t domain, uint32_t cbid)
@@ -220,8 +216,6 @@ int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t do
         *enabled = (atomic_load(wishes) & side) != 0;
     return result;
 }
-
-/* ---- callbacks ---- */
 
 /* Each hears what it asked for; the guest, too, what nobody asked for here: then
  * it has ways to CUPTI that do not lead through us. The collector is first: it

@@ -17,8 +17,6 @@ enum mt_cupti_side { MT_CUPTI_OWN = 1, MT_CUPTI_GUEST = 2 };
 bool mt_cupti_place_claim(void);
 void mt_cupti_place_release(void);
 
-/* ---- between claim and release ---- */
-
 /* The copy of CUPTI that is subscribed to with mt_cupti_place_callback; NULL: none. */
 const struct mt_cupti_library *mt_cupti_place_library(void);
 
@@ -31,8 +29,6 @@ void mt_cupti_place_forget(void);
 /* Who hears from now on; NULL: nobody (the wishes stay). False: no memory. */
 void mt_cupti_place_set_own(mt_cupti_callback *callback);
 bool mt_cupti_place_set_guest(mt_cupti_callback *callback, void *user);
-
-/* ---- at any time, from any thread ---- */
 
 mt_cupti_callback mt_cupti_place_callback;
 

@@ -31,8 +31,6 @@ void mt_cupti_pools_forget(void)
     memset((void *)current, 0, sizeof current);
 }
 
-/* ---- the table ---- */
-
 static struct pool *find(uint64_t handle)
 {
     for (unsigned i = 0; i < pool_count; i++)
@@ -90,8 +88,6 @@ static void make_current(const struct pool *pool)
     if (pool->device < DEVICES_MAX)
         current[pool->device] = look_up(pool->handle).is_default ? 0 : pool->handle;
 }
-
-/* ---- allocations ---- */
 
 /* `bytes` 0: not known. */
 static void tell(const struct mt_cupti_call *call, const struct pool *pool, uint64_t addr,
@@ -155,8 +151,6 @@ void mt_cupti_exit_pointer_import(const struct mt_cupti_call *call)
                                   .device = look_up(params->pool).device};
     mt_cupti_tell_alloc(call, &block, 0);
 }
-
-/* ---- pools ---- */
 
 void mt_cupti_exit_pool_create(const struct mt_cupti_call *call)
 {

@@ -6,8 +6,6 @@
 #include "cupti_contexts.h"
 #include "cupti_tell.h"
 
-/* ---- not our own ---- */
-
 /* The same handle opened again gives the same address: one more reference. */
 void mt_cupti_exit_ipc_open(const struct mt_cupti_call *call)
 {

@@ -20,8 +20,6 @@ struct attempt {
     bool refused;
 };
 
-/* ---- what to hear of ---- */
-
 static void watch(const struct attempt *attempt, const struct mt_cupti_library *library,
                   size_t place)
 {
@@ -72,8 +70,6 @@ static void watch_all(const struct attempt *attempt, const struct mt_cupti_libra
     watch_state(MT_CUPTI_RESOURCE, MT_CUPTI_CONTEXT_DESTROY_STARTING);
     watch_state(MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR);
 }
-
-/* ---- subscribing ---- */
 
 static int subscribe_named(const struct mt_cupti_library *library, bool several, char holder[128],
                            void **subscriber)

@@ -33,8 +33,6 @@ void mt_cupti_begin_call(void)
     doing.unknown = false;
 }
 
-/* ---- events ---- */
-
 static struct mt_raw_event event_of(const struct mt_live_block *block, uint64_t stream)
 {
     return (struct mt_raw_event){.addr = block->addr,
@@ -91,8 +89,6 @@ void mt_cupti_tell_failed(const struct mt_cupti_call *call, enum mt_raw_heap hea
     mt_collect_stacks(&event);
     mt_collect_emit(&event);
 }
-
-/* ---- frees ---- */
 
 static void remember(const struct change *change)
 {

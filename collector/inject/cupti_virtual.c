@@ -5,8 +5,6 @@
 #include "cupti_contexts.h"
 #include "cupti_tell.h"
 
-/* ---- address ranges ---- */
-
 void mt_cupti_exit_reserve(const struct mt_cupti_call *call)
 {
     const struct mt_cu_alloc *params = call->params;
@@ -26,8 +24,6 @@ void mt_cupti_enter_address_free(const struct mt_cupti_call *call)
 {
     (void)mt_cupti_free(MT_LIVE_RESERVED, ((const struct mt_cu_range *)call->params)->ptr, 0);
 }
-
-/* ---- physical memory ---- */
 
 static bool is_on_host(const struct mt_cu_allocation_prop *prop)
 {
@@ -88,8 +84,6 @@ void mt_cupti_enter_release(const struct mt_cupti_call *call)
 {
     mt_cupti_let_go(((const struct mt_cu_handle *)call->params)->value, 1, 0);
 }
-
-/* ---- mappings ---- */
 
 void mt_cupti_exit_map(const struct mt_cupti_call *call)
 {

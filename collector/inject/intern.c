@@ -38,8 +38,6 @@ void mt_intern_forget(void)
     memset(interned.last_ids, 0, sizeof interned.last_ids);
 }
 
-/* ---- the log ---------------------------------------------------------- */
-
 static const void *payload_at(uint32_t offset)
 {
     return (const char *)mt_core.tape + mt_core.tape->definitions_offset + (uint64_t)offset * 8;
@@ -76,8 +74,6 @@ uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t pay
     mt_unlock(&interned.lock, before);
     return id;
 }
-
-/* ---- the table -------------------------------------------------------- */
 
 static size_t table_bytes(size_t capacity)
 {

@@ -49,8 +49,6 @@ static int find(const char *name)
     return MT_INTERPOSED_UNKNOWN;
 }
 
-/* --- contexts --- */
-
 static bool is_device(int device)
 {
     return device >= 0 && device < DEVICES_MAX;
@@ -118,8 +116,6 @@ static void see_context(const char *name, const struct mt_interposed_call *call)
     if (!strcmp(name, "cuDevicePrimaryCtxRetain"))
         note_primary(params);
 }
-
-/* --- calls --- */
 
 /* Questions about devices are no reason for a trace (source_cupti.c). */
 static bool is_mere_question(int number)
@@ -191,8 +187,6 @@ __attribute__((visibility("default"))) const struct mt_driver_hooks *memtrace_dr
 
     return &hooks;
 }
-
-/* --- the source --- */
 
 static void forked(void)
 {

@@ -17,8 +17,6 @@
 
 enum { PAGE = 4096, MAX_START_WAIT_NS = 2000000000 };
 
-/* ---- processes -------------------------------------------------------- */
-
 /* This thread is in libc's fork, whose handlers will run. */
 static _Thread_local bool forking;
 
@@ -40,8 +38,6 @@ static bool is_bare_clone(void)
 {
     return !forking && mt_core.process != getpid();
 }
-
-/* ---- start ------------------------------------------------------------ */
 
 /* Older kernels (before 4.14) have no such page: there the fork handlers do. */
 static bool make_generation_page(void)
@@ -124,8 +120,6 @@ static bool start_once(void)
     return state == MT_CORE_RUNNING;
 }
 
-/* ---- fork ------------------------------------------------------------- */
-
 /* Whatever of the child still writes to the tape writes to memory of its own. */
 static void detach_tape(void)
 {
@@ -197,8 +191,6 @@ __attribute__((constructor)) static void begin(void)
     mt_core.found_forked = found_forked;
     (void)pthread_atfork(fork_begins, fork_ends, fork_ends_in_child);
 }
-
-/* ---- end -------------------------------------------------------------- */
 
 /* Will `memtrace record` complete this trace? It holds a lock on its list of
  * traces as long as it lives; whoever finds the list without it removes that. The

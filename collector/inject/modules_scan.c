@@ -29,8 +29,6 @@ static struct {
     struct mt_buf payload;
 } scan;
 
-/* ---- one module ------------------------------------------------------- */
-
 /* Addresses of all its segments, whole pages. */
 static bool find_range(const struct dl_phdr_info *info, struct mt_module_definition *module)
 {
@@ -128,8 +126,6 @@ static void add_path(const struct dl_phdr_info *info, uint64_t begin, struct mt_
     else
         mt_buf_add_text(payload, info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "?");
 }
-
-/* ---- all of them ------------------------------------------------------ */
 
 static void define_if_new(void)
 {

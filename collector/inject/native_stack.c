@@ -20,8 +20,6 @@
 #include "stack_memo.h"
 #include "util.h"
 
-/* ---- rules that are known --------------------------------------------- */
-
 enum { CACHE_BITS = 14, PROBES = 8, GENERATION_SHIFT = 48, BUSY = 1 };
 
 /* key: address and generation, 0 = empty. A cell of this generation keeps its
@@ -101,8 +99,6 @@ void mt_native_stack_forget(void)
     atomic_fetch_add(&generation, 1);
 }
 
-/* ---- what a thread keeps ---------------------------------------------- */
-
 enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
 
 struct thread_room {
@@ -162,8 +158,6 @@ static struct thread_room *make_room(void)
     errno = kept_errno;
     return room;
 }
-
-/* ---- the walk --------------------------------------------------------- */
 
 struct walk {
     uintptr_t pc, sp, fp;

@@ -36,8 +36,6 @@ static struct mt_cupti_subscription subscription;
 /* Of the call that the thread is in. */
 static __thread bool put_off; /* its ENTER, until the outcome is known */
 
-/* ---- callbacks ---- */
-
 /* In a broken context calls fail, so that what they free is told when it is
  * known that they did not. */
 void mt_cupti_on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
@@ -136,8 +134,6 @@ bool mt_cupti_is_active(void)
 {
     return active;
 }
-
-/* ---- start ---- */
 
 /* What stands in the header of the trace (docs/trace-format.md, 2.1). */
 static void tell_facts(void)
@@ -244,8 +240,6 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
     errno = saved;
     return 1;
 }
-
-/* ---- as a source ---- */
 
 static void stop(void)
 {

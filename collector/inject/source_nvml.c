@@ -57,8 +57,6 @@ static struct {
     bool has_visible, has_order;
 } environment;
 
-/* --- from other threads --- */
-
 void mt_nvml_sample_soon(int device)
 {
     unsigned bit = device < 0 || device >= MT_NVML_DEVICES - 1 ? 63u : (unsigned)device;
@@ -94,8 +92,6 @@ __attribute__((constructor(102))) static void note_first_environment(void)
     if (mt_settings->asked)
         read_environment();
 }
-
-/* --- the library --- */
 
 static void *find(void *library, const char *name, const char *older)
 {
@@ -133,8 +129,6 @@ static bool read_memory(void *handle, struct nvml_memory *memory)
     }
     return nvml.call.memory && nvml.call.memory(handle, memory) == NVML_OK;
 }
-
-/* --- which devices --- */
 
 static uint32_t list_devices(struct mt_nvml_device *devices, void **handles)
 {
@@ -194,8 +188,6 @@ static bool find_devices(void)
     }
     return nvml.count > 0 || nvml.why;
 }
-
-/* --- samples --- */
 
 /* Our share of a device, 0 if we are not listed. */
 static uint64_t used_by_us(void *handle)
@@ -272,8 +264,6 @@ static void sample_all(int64_t now_ns)
     if (nvml.listed || nvml.device_wide)
         tell_source();
 }
-
-/* --- the source --- */
 
 static int64_t clock_ns(void)
 {

@@ -31,8 +31,6 @@ static _Atomic bool refused; /* by install */
 static bool told;            /* the writer thread's, as is the next */
 static bool told_refused;    /* it is in this process's trace */
 
-/* --- the slots of one copy --- */
-
 struct slots {
     nvtx_function *at[NVTX_SLOT_COUNT];    /* NULL: the copy has none */
     nvtx_function before[NVTX_SLOT_COUNT]; /* what was in it at the start */
@@ -93,8 +91,6 @@ static void put_ours(const struct slots *slots, const nvtx_function *ours)
             *slots->at[i] = ours[i];
 }
 
-/* --- the tool before us --- */
-
 /* NULL: there is none, or it is this library. Loaded anew at each call: the
  * loader keeps it. */
 static void *next_entry(const char *name, nvtx_function own)
@@ -114,8 +110,6 @@ static bool ask_next(nvtx_get_export_table get)
 
     return entry && ((nvtx_initialize)entry)(get) != 0;
 }
-
-/* --- entry points --- */
 
 static void say_version(nvtx_get_export_table get)
 {
@@ -197,8 +191,6 @@ int InitializeInjectionNvtx(nvtx_get_export_table get)
     return InitializeInjectionNvtx2(get);
 }
 
-/* --- extensions --- */
-
 static struct nvtx_segment *memory_segment(const struct nvtx_module_info *module)
 {
     if (module->module != NVTX_MEMORY_MODULE || module->compatibility != NVTX_MEMORY_COMPATIBILITY)
@@ -251,8 +243,6 @@ int InitializeInjectionNvtxExtension(struct nvtx_module_info *module)
     errno = saved;
     return result;
 }
-
-/* --- the source --- */
 
 static void poll(void)
 {

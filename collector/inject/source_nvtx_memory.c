@@ -44,8 +44,6 @@ static struct {
     struct ranges heaps, regions;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- tables --- */
-
 static struct range *ranges_find(const struct ranges *ranges, uint64_t address)
 {
     uint32_t index = mt_map_get(&ranges->by_address, address);
@@ -77,8 +75,6 @@ static bool ranges_take(struct ranges *ranges, uint64_t address, struct range *r
         return true;
     return mt_map_set(&ranges->by_address, ranges->items[index].address, index) == MT_OK;
 }
-
-/* --- events --- */
 
 static struct mt_raw_event event_of(uint8_t kind, const struct range *range, uint64_t heap)
 {
@@ -115,8 +111,6 @@ static void emit_free(const struct range *region)
     event.kind = MT_EVENT_FREE_COMPLETED;
     mt_collect_emit(&event);
 }
-
-/* --- changes, under the lock --- */
 
 static void end_region(uint64_t address)
 {
@@ -182,8 +176,6 @@ static bool begin_with_stacks(struct mt_raw_event *stacks)
     return true;
 }
 
-/* --- what the program passes --- */
-
 /* Every structure begins with two numbers: which extension, how many bytes. */
 static bool is_ours(const void *structure, size_t size)
 {
@@ -213,8 +205,6 @@ static struct range region_of(const struct nvtx_virtual_range *element, uint64_t
     return (struct range){
         .address = (uintptr_t)element->address, .size_bytes = element->size, .heap = heap};
 }
-
-/* --- slots --- */
 
 static void *on_heap_register(void *domain, const struct nvtx_heap *heap)
 {

@@ -29,8 +29,6 @@ struct stack {
 
 static _Thread_local struct stack pushed_ranges;
 
-/* --- the stack of a thread --- */
-
 static pthread_key_t at_thread_end;
 static bool have_key;
 static pthread_once_t once_key = PTHREAD_ONCE_INIT;
@@ -100,8 +98,6 @@ static bool take(struct stack *stack, uint32_t domain, struct pushed *range)
     return true;
 }
 
-/* --- events --- */
-
 static void emit(uint8_t kind, uint32_t name, uint64_t thread)
 {
     struct mt_raw_event event = {
@@ -164,8 +160,6 @@ void mt_nvtx_mark(uint32_t domain, const struct nvtx_attributes *attributes)
 {
     record(MT_EVENT_MARK, domain, attributes, NULL);
 }
-
-/* --- started ranges --- */
 
 enum { STARTED_MAX = 1 << 15, STARTED_WINDOW = 64 };
 

@@ -52,8 +52,6 @@ static struct mt_nvtx_text wide_text(const wchar_t *text, struct buffer *buffer)
                                  mt_nvtx_from_wide(text, buffer->bytes, sizeof buffer->bytes)};
 }
 
-/* --- the default domain: marks, pushed and started ranges --- */
-
 static void mark(uint32_t domain, const struct nvtx_attributes *attributes)
 {
     int saved = errno;
@@ -178,8 +176,6 @@ static int on_range_pop(void)
     return next_range_pop() ? next_range_pop()() : level;
 }
 
-/* --- names --- */
-
 static void on_name_category_a(uint32_t category, const char *name)
 {
     mt_nvtx_category_set(0, category, ascii_text(name));
@@ -216,8 +212,6 @@ static void on_name_thread_w(uint32_t os_thread, const wchar_t *name)
     if (next_name_thread_w())
         next_name_thread_w()(os_thread, name);
 }
-
-/* --- domains --- */
 
 static void on_domain_mark_ex(void *domain, const struct nvtx_attributes *attributes)
 {

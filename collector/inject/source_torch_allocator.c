@@ -51,8 +51,6 @@ static struct {
     code init, empty_cache, set_fraction;
 } hooked = {.met = ATOMIC_FLAG_INIT, .attached = ATOMIC_FLAG_INIT};
 
-/* ---- what lies where ---- */
-
 enum memory_kind { MEMORY_READ, MEMORY_DATA, MEMORY_CODE };
 
 struct place {
@@ -121,8 +119,6 @@ static bool is_memory(const void *address, size_t bytes, enum memory_kind kind)
 
     return locate(address, bytes, kind, &place);
 }
-
-/* ---- is it the allocator that we know? ---- */
 
 /* std::type_info: a table of functions, then the name. */
 static bool type_begins(const void *type, const char *name, size_t bytes)
@@ -195,8 +191,6 @@ static bool find_places(const struct table *table, const struct place *library)
     return count < FUNCTIONS_MAX && places_are_code(table, library);
 }
 
-/* ---- our two functions ---- */
-
 static void our_init(void *self, int device_count)
 {
     struct mt_torch_functor functor;
@@ -241,8 +235,6 @@ static void replace_table(void **object, const struct table *table)
     copy->functions[version->set_fraction] = (code)our_set_fraction;
     __atomic_store_n(object, (void *)copy->functions, __ATOMIC_RELEASE);
 }
-
-/* ---- */
 
 #define FOREIGN "another allocator than its native one; only its calls of the driver are recorded"
 

@@ -37,8 +37,6 @@ static const char *const names[COUNT] = {
 /* NULL = not looked for yet, &absent = there is none */
 static _Atomic(void *) originals[COUNT];
 static char absent;
-/* ---- the originals ---- */
-
 static void *original(enum interposed which, const void *caller)
 {
     void *function = atomic_load_explicit(&originals[which], memory_order_acquire);
@@ -63,8 +61,6 @@ void mt_torch_reports_resolve(void *library)
             atomic_store_explicit(&originals[i], function, memory_order_release);
     }
 }
-
-/* ---- what they tell ---- */
 
 static void emit_usage(uint64_t addr, int64_t bytes, int device)
 {
@@ -122,8 +118,6 @@ static void on_oom(uint64_t bytes, struct device device)
     mt_collect_leave();
     errno = saved;
 }
-
-/* ---- the functions ---- */
 
 #define EXPORT(symbol) __asm__(symbol) __attribute__((visibility("default")))
 

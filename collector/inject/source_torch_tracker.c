@@ -60,8 +60,6 @@ static _Thread_local struct {
     uint32_t python_stack, native_stack;
 } requested;
 
-/* ---- held back until they are checked ---- */
-
 static void lock_held(void)
 {
     while (atomic_flag_test_and_set_explicit(&held.lock, memory_order_acquire))
@@ -130,8 +128,6 @@ void mt_torch_tracker_check_oom(uint64_t bytes, int device)
 {
     conclude(last.size_bytes == bytes && last.device == device);
 }
-
-/* ---- entries ---- */
 
 static bool is_plausible(const struct entry *entry)
 {

@@ -51,8 +51,6 @@ static struct {
     size_t given_count, given_capacity;
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --- telling --- */
-
 static void define(uint64_t which, uint32_t os_thread, const char *name, size_t length)
 {
     struct {
@@ -77,8 +75,6 @@ static struct known *find(uint32_t os_thread)
     names.known[names.count] = (struct known){0};
     return &names.known[names.count++];
 }
-
-/* --- given names --- */
 
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 {
@@ -129,8 +125,6 @@ static void tell_given(void)
     free(given);
 }
 
-/* --- what the threads are called now --- */
-
 static size_t read_comm(const char *os_thread, char name[COMM_BYTES])
 {
     char path[64];
@@ -174,8 +168,6 @@ static void look_at_all(bool only_new)
     if (folder)
         closedir(folder);
 }
-
-/* --- the source --- */
 
 static int64_t now_ns(void)
 {

@@ -51,8 +51,6 @@ static char *value_of(const char *name)
     return entry ? *entry + strlen(name) + 1 : NULL;
 }
 
-/* ---- LD_PRELOAD ------------------------------------------------------- */
-
 /* Is it this library, or the one of the driver's functions beside it? */
 static bool is_ours(const char *path, size_t length, const char *own)
 {
@@ -85,8 +83,6 @@ static void restore_preload(const char *own)
     if (value && !*value)
         unset("LD_PRELOAD");
 }
-
-/* ---- the others ------------------------------------------------------- */
 
 /* Ours is the last of the options. */
 static void restore_sanitizer(void)

@@ -34,8 +34,6 @@ struct job {
     uint64_t stuck_since_ns; /* 0 = not stuck */
 };
 
-/* ---- sleeping --------------------------------------------------------- */
-
 static struct timespec in_ns(long ns)
 {
     struct timespec until;
@@ -82,8 +80,6 @@ static void sleep_until_woken(void)
     atomic_store(&mt_core.wake, 0);
     atomic_store(&mt_core.full_slots, 0);
 }
-
-/* ---- forks ------------------------------------------------------------ */
 
 /* A handler of the program may fork while the thread that it interrupted forks. */
 static _Thread_local unsigned pauses;
@@ -132,8 +128,6 @@ void mt_writer_thread_forget(void)
     mt_core.writer_runs = false;
 }
 
-/* ---- the disk --------------------------------------------------------- */
-
 static bool is_full(int why)
 {
     return why == ENOSPC || why == EDQUOT;
@@ -169,8 +163,6 @@ static ssize_t write_patiently(void *file, const void *bytes, size_t length, uin
         atomic_store(&mt_core.disk_full, false);
     return written;
 }
-
-/* ---- the trace -------------------------------------------------------- */
 
 static enum mt_status open_writer(struct job *job, struct mt_error *error)
 {
@@ -285,8 +277,6 @@ static enum mt_status finish(struct job *job, struct mt_error *error)
         atomic_store(&mt_core.tape->closed, 1);
     return status;
 }
-
-/* ---- the thread ------------------------------------------------------- */
 
 static void call_sources(size_t hook_offset)
 {

@@ -90,8 +90,6 @@ void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header)
         header->start_t_ns = drain->tape->started_unix_ns;
 }
 
-/* ---- order ------------------------------------------------------------ */
-
 /* Events of a slot that are committed; a dead tape may claim too many. */
 static uint32_t committed_in(const struct mt_slot *slot)
 {
@@ -193,8 +191,6 @@ static uint64_t advance_slots(struct mt_drain *drain)
     return taken - matched;
 }
 
-/* ---- one event -------------------------------------------------------- */
-
 static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
                           const struct mt_event *event, struct mt_drain_result *result,
                           struct mt_error *error)
@@ -250,8 +246,6 @@ static enum mt_status say_dropped(struct mt_drain *drain, struct mt_writer *writ
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     return add(drain, writer, &event, result, error);
 }
-
-/* ---- a pass ----------------------------------------------------------- */
 
 static const char ended_while_recording[] = "the process ended while they were recorded";
 static const char tape_is_damaged[] = "the tape is damaged";
@@ -384,8 +378,6 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
         skip_to(drain, writer, lowest, "a thread left off while recording them", result, error);
     return status == MT_OK ? pass_dense(drain, writer, result, error) : status;
 }
-
-/* ---- a dead tape ------------------------------------------------------ */
 
 /* Two events of one number are in order of their places, for the same answer each time. */
 static int by_number(const void *a, const void *b)

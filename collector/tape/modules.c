@@ -40,8 +40,6 @@ void mt_modules_free(struct mt_modules *modules)
     free(modules);
 }
 
-/* ---- definitions ------------------------------------------------------ */
-
 static enum mt_status make_file_text(const struct mt_module_definition *definition,
                                      const uint8_t *texts, struct module *module)
 {
@@ -122,8 +120,6 @@ enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload, s
     modules->sorted[first] = module;
     return MT_OK;
 }
-
-/* ---- addresses to texts and back -------------------------------------- */
 
 static size_t write_address(char *out, const char *prefix, uint64_t address)
 {

@@ -49,8 +49,6 @@ static bool is_sandboxed(const struct mt_own_file *file)
     return !file->sandboxed_before && has_seccomp_filter();
 }
 
-/* ---- numbers ---------------------------------------------------------- */
-
 /* Three quarters of what is allowed: programs that move descriptors of their own
  * out of the way use the very end. Lower if there is no room. */
 static int high_number(void)
@@ -80,8 +78,6 @@ static int move_up(const struct mt_own_file *file, int fd)
     }
     return fd;
 }
-
-/* ---- making and opening ----------------------------------------------- */
 
 static bool fail(struct mt_own_file *file, const char *why)
 {
@@ -197,8 +193,6 @@ int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes)
     }
     return file->fd;
 }
-
-/* ---- use -------------------------------------------------------------- */
 
 /* A sandbox that lets a program write is likely to allow write(2), not pwrite(2). */
 static ssize_t write_in_sandbox(int fd, const void *bytes, size_t length, uint64_t offset)

@@ -50,8 +50,6 @@ static bool is_whole(const struct mt_tape *tape, const struct mt_tape_commit *co
            atomic_load(&tape->dropped_events) == commit->dropped_written;
 }
 
-/* ---- a new trace ------------------------------------------------------ */
-
 static enum mt_status open_drain(struct job *job, struct mt_symbols *symbols,
                                  struct mt_error *error)
 {
@@ -152,8 +150,6 @@ static enum mt_status rewrite(struct job *job, struct mt_recovery *recovery, str
     recovery->events_missing = result.missing;
     return MT_OK;
 }
-
-/* ---- which of the two ------------------------------------------------- */
 
 /* The trace needs nothing from the tape. It is read once more before the tape goes:
  * there is no second copy of what a damaged frame held. */

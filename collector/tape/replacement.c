@@ -32,8 +32,6 @@ void mt_replacement_release(struct mt_replacement *self)
     mt_temporary_discard(&self->file);
 }
 
-/* ---- reading back ----------------------------------------------------- */
-
 static enum mt_status check_counts(const struct mt_integrity *found, uint64_t events, bool ended,
                                    struct mt_error *error)
 {
@@ -66,8 +64,6 @@ enum mt_status mt_trace_read_back(int fd, uint64_t events, bool ended, struct mt
     mt_source_close(source);
     return status;
 }
-
-/* ---- taking the place ------------------------------------------------- */
 
 /* A file that root replaces for somebody stays theirs. */
 static enum mt_status take_over(struct mt_replacement *self, const struct stat *old,

@@ -32,8 +32,6 @@ static enum mt_status read_at(int fd, void *into, size_t bytes, uint64_t offset,
     return MT_OK;
 }
 
-/* ---- the header ------------------------------------------------------- */
-
 static enum mt_status running(struct mt_error *error)
 {
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "its process is still running");
@@ -158,8 +156,6 @@ bool mt_tape_make_way(const char *path)
     }
     return lstat(path, &facts) && errno == ENOENT;
 }
-
-/* ---- what it holds ---------------------------------------------------- */
 
 /* Counts memory that is about to be used: whole pages of the mapping. */
 static enum mt_status charge(struct mt_tape *tape, uint64_t bytes, struct mt_error *error)

@@ -74,8 +74,6 @@ void mt_tape_symbols_free(struct mt_tape_symbols *self)
     free(self);
 }
 
-/* ---- the log ---------------------------------------------------------- */
-
 static enum mt_status set_entry(struct table *table, size_t index, const uint8_t *payload,
                                 uint32_t bytes)
 {
@@ -176,8 +174,6 @@ void mt_tape_symbols_header(struct mt_tape_symbols *self, struct mt_trace_header
 {
     mt_tape_facts_header(&self->facts, header);
 }
-
-/* ---- names, threads, pools, heaps ------------------------------------- */
 
 static struct entry *entry_of(struct table *table, size_t index)
 {
@@ -302,8 +298,6 @@ enum mt_status mt_tape_symbols_heap(struct mt_tape_symbols *self, uint8_t raw_he
         *heap = (uint16_t)(self->heaps[raw_heap] - 1);
     return status;
 }
-
-/* ---- stacks ----------------------------------------------------------- */
 
 static enum mt_status frame_of_code(struct mt_tape_symbols *self, uint64_t word, uint32_t *frame)
 {

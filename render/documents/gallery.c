@@ -23,8 +23,6 @@ struct work {
     size_t picture_count, next; /* the next one to be drawn */
 };
 
-/* ---- one file ---- */
-
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
                                 struct mt_buf *out, struct mt_error *error)
 {
@@ -71,8 +69,6 @@ static void write_picture(const struct work *work, size_t index)
     mt_drawing_release(&drawing);
 }
 
-/* ---- threads ---- */
-
 static void *run_jobs(void *context)
 {
     struct work *work = context;
@@ -109,8 +105,6 @@ static void run_threads(struct work *work, unsigned wanted)
         pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&work->mutex);
 }
-
-/* ---- the list of files ---- */
 
 static const char *file_path(struct work *work, const struct mt_chart *chart,
                              const struct mt_device_report *device, const char *extension)

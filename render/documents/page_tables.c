@@ -9,8 +9,6 @@
 
 enum { MAX_ROWS = 200, MAX_NAMES = 60 };
 
-/* ---- cells --------------------------------------------------------------- */
-
 static struct mt_table_cell when_cell(const struct mt_report *report, uint64_t t_ns)
 {
     return MT_TIME(report->first_t_ns, t_ns);
@@ -33,8 +31,6 @@ static void end(struct mt_buf *out, struct mt_table *table, const char *name,
     mt_add_html_table(out, table,
                       &(struct mt_html_table){"sortable", name, device->device, omitted});
 }
-
-/* ---- tables -------------------------------------------------------------- */
 
 static void add_peak(struct mt_table *table, const struct mt_report *report, const char *name,
                      const struct mt_peak *peak)
@@ -76,8 +72,6 @@ void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device
         out, &table,
         &(struct mt_html_table){"live", "live", device->device, device->peak_site_count - shown});
 }
-
-/* ---- steps --------------------------------------------------------------- */
 
 /* Peaks of the MAX_ROWS highest steps that the trace covers. */
 static enum mt_status highest_steps(const struct mt_report *report,
@@ -123,8 +117,6 @@ void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
     end(out, &table, "steps", device, device->step_count - shown);
 }
 
-/* ---- phases -------------------------------------------------------------- */
-
 void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
                          const struct mt_device_report *device)
 {
@@ -147,8 +139,6 @@ void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
                  MT_TIME(0, sums[i].time_ns));
     end(out, &table, "phases", device, count > MAX_NAMES ? count - MAX_NAMES : 0);
 }
-
-/* ---- OOMs ---------------------------------------------------------------- */
 
 void mt_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_device_report *device)

@@ -61,8 +61,6 @@ static void add_table(struct page *page, struct mt_table *table)
     mt_table_release(table);
 }
 
-/* ---- the verdict ------------------------------------------------------------------ */
-
 static void add_verdict(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_gates *gates)
 {
@@ -75,8 +73,6 @@ static void add_verdict(struct mt_buf *out, const struct mt_report *report,
     out->failed |= verdict.failed;
     mt_buf_release(&verdict);
 }
-
-/* ---- peaks ------------------------------------------------------------------------- */
 
 static void add_peak(struct mt_table *table, const char *name, uint64_t now, const uint64_t *base)
 {
@@ -138,8 +134,6 @@ static void add_peaks(struct page *page, const struct mt_report *report,
     mt_buf_add_char(page->out, '\n');
 }
 
-/* ---- gates -------------------------------------------------------------------------- */
-
 static void add_gates(struct page *page, const struct mt_gates *gates)
 {
     size_t shown = gates->count < MAX_ROWS ? gates->count : MAX_ROWS;
@@ -197,8 +191,6 @@ static void add_why(struct page *page, const struct mt_gates *gates)
     mt_buf_add_char(page->out, '\n');
 }
 
-/* ---- what to change, and who holds it ------------------------------------------------ */
-
 static void add_findings(struct page *page, const struct mt_device_report *device)
 {
     for (uint32_t i = 0; i < device->finding_count && i < MAX_FINDINGS; i++) {
@@ -237,8 +229,6 @@ static void add_sites(struct page *page, const struct mt_device_report *device)
     say_omitted(page);
     mt_buf_add_text(page->out, "\n</details>\n\n");
 }
-
-/* ---- the end ------------------------------------------------------------------------- */
 
 /* By this a job finds its own comment again: the trace's name, letters and digits
  * of it. */

@@ -30,8 +30,6 @@ static void must(struct bomb *bomb, enum mt_status status)
     exit(1);
 }
 
-/* ---- words ------------------------------------------------------------------------- */
-
 static uint32_t text_id(struct bomb *bomb, const char *prefix, uint64_t number)
 {
     char text[64];
@@ -65,8 +63,6 @@ static uint16_t heap_id(struct bomb *bomb, uint32_t name)
     must(bomb, mt_symbols_heap(&bomb->symbols, name, &id));
     return (uint16_t)id;
 }
-
-/* ---- events ------------------------------------------------------------------------- */
 
 static void add(struct bomb *bomb, struct mt_event event)
 {
@@ -122,8 +118,6 @@ static void named(struct bomb *bomb, enum mt_event_kind kind, uint32_t name)
     event.size_bytes = 1 << 20;
     add(bomb, event);
 }
-
-/* ---- the kinds: what is added for each i --------------------------------------------- */
 
 static void live_blocks(struct bomb *bomb, uint64_t i)
 {
@@ -456,8 +450,6 @@ static void purposes(struct bomb *bomb, uint64_t i)
     event.name = text_id(bomb, "for", i);
     add(bomb, event);
 }
-
-/* ---- the file ------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

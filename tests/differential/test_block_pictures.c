@@ -22,8 +22,6 @@ static struct capture load(const char *name, const struct mt_window_wish *window
     return capture_analyze(capture_path("captures", name, ".pickle.zst"), &options);
 }
 
-/* ---- of every capture ---- */
-
 static void with_every_capture(void (*check)(const char *name, const struct capture *loaded,
                                              const struct mt_device_report *device))
 {
@@ -51,8 +49,6 @@ static void with_every_capture(void (*check)(const char *name, const struct capt
     }
     free(entries);
 }
-
-/* ---- what it shows ---- */
 
 struct scale {
     double base_y, bytes_per_pixel;
@@ -82,8 +78,6 @@ static struct scale read_scale(const struct mt_drawing *drawing)
     }
     return scale;
 }
-
-/* ---- addresses ---- */
 
 /* Bytes of the model's rows in a column: covered, or reserved. */
 static double column_sum(const struct mt_address *address, const struct mt_address_axis *axis,
@@ -247,8 +241,6 @@ static void tiles_say_what_is_idle(void **state)
     assert_true(address->used / address->held > 0.15 && address->used / address->held < 0.25);
     capture_close(&loaded);
 }
-
-/* ---- blocks ---- */
 
 static void check_top(const struct mt_drawing *drawing, uint64_t peak)
 {

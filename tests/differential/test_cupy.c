@@ -74,8 +74,6 @@ static int load(void **unused)
     return 0;
 }
 
-/* ---- with CuPy's choices -------------------------------------------------------- */
-
 /* The free block at `addr`, which has to be among the smallest that fit. */
 static uint32_t take_recorded(struct mt_heap *heap, uint64_t size, uint64_t addr, uint64_t *ties)
 {
@@ -144,8 +142,6 @@ static void every_row_is_equal_but_for_ties(void **unused)
     mt_heap_release(&heap);
     mt_device_release(&device);
 }
-
-/* ---- with the policy's own ------------------------------------------------------ */
 
 static void step(struct mt_policy *policy, size_t i)
 {

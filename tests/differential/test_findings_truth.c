@@ -105,8 +105,6 @@ static void programs_without_such_blocks_hear_nothing(void **unused)
         expect_silence("captures", captures[i], "pinned-segments");
 }
 
-/* ---- growth ------------------------------------------------------------------------ */
-
 /* What the allocator itself counted at the ends of two steps in a row, `phase`
  * being the last of a step. */
 static uint64_t true_slope(const char *name, const char *phase, int64_t step)
@@ -208,8 +206,6 @@ static void what_does_not_leak_does_not_grow(void **unused)
         expect_silence("captures", captures[i], "growth");
 }
 
-/* ---- values that live on -------------------------------------------------------------- */
-
 /* To the byte: what the same program took with a `del` at the end of the step; `more`:
  * what else that `del` ended. */
 static void expect_kept(const char *name, uint64_t more, const char *title)
@@ -260,8 +256,6 @@ static void values_that_end_in_time_are_not_found(void **unused)
         expect_silence("captures", captures[i], "kept-values");
 }
 
-/* ---- exceptions ------------------------------------------------------------------------- */
-
 /* `missing`: bytes that the program holds and the finding does not see. */
 static void expect_frames(const char *name, uint64_t missing, const char *title)
 {
@@ -310,8 +304,6 @@ static void who_lets_go_of_an_exception_hears_nothing(void **unused)
         expect_silence("captures", captures[i], "exception-holds-frame");
 }
 
-/* ---- the optimizer's lists ----------------------------------------------------------- */
-
 /* `claimed` of what foreach=False really saved. */
 static void expect_lists(const char *name, uint64_t claimed, const char *replayed)
 {
@@ -345,8 +337,6 @@ static void what_lists_cost_is_at_least_what_is_claimed(void **unused)
                 truth("adam_table", "allocated_peak_clean"));
     expect_lists("adam_table", 134283264, "replayed with 3 of one parameter at a time");
 }
-
-/* ---- settings ------------------------------------------------------------------------- */
 
 static uint64_t capture_truth(const char *path, const char *key)
 {
@@ -409,8 +399,6 @@ static void good_settings_are_not_found(void **unused)
     for (i = 0; i < MT_ARRAY_LEN(captures); i++)
         expect_silence("captures", captures[i], "allocator-settings");
 }
-
-/* ---- what is said of the peak --------------------------------------------------------- */
 
 struct said {
     const char *folder, *name, *id, *title;

@@ -43,8 +43,6 @@ static const struct mt_fit_result *fit(const char *name, const char *policy)
     return &summary.devices[0];
 }
 
-/* ---- measured limits ------------------------------------------------------------ */
-
 static void lies_between(const char *name, const char *options, const json_t *bounds)
 {
     uint64_t fails = (uint64_t)json_integer_value(json_object_get(bounds, "fails"));
@@ -117,8 +115,6 @@ static void dependence_on_memory_is_seen(void **unused)
     assert_int_equal(fit("seq2seq_cap", "pytorch:")->recorded_retries, 4);
     assert_false(mt_fit_depends_on_memory(fit("seq2seq", "pytorch:")));
 }
-
-/* ---- what an answer means --------------------------------------------------------- */
 
 static uint64_t failures_at(const char *name, const char *policy, uint16_t device,
                             uint64_t limit_bytes)

@@ -63,8 +63,6 @@ static uint64_t value(const json_t *row, const char *key)
     return (uint64_t)json_integer_value(found);
 }
 
-/* ---- phases ---------------------------------------------------------------- */
-
 /* The row was read right after the range ended: the last one of that name. */
 static int32_t phase_of(const struct mt_report *report, const json_t *row)
 {
@@ -149,8 +147,6 @@ static void phases_match_truth(void **state)
     }
     assert_true(rows_checked > 500);
 }
-
-/* ---- sums ------------------------------------------------------------------ */
 
 static void check_instant(const char *capture, const struct mt_instant *instant)
 {
@@ -247,8 +243,6 @@ static void sums_hold(void **state)
     }
 }
 
-/* ---- the question of seq2seq ----------------------------------------------- */
-
 static const struct mt_explanation *find(const struct capture *loaded,
                                          enum mt_explanation_kind kind, const char *phase,
                                          int64_t step)
@@ -304,8 +298,6 @@ static void seq2seq_is_explained(void **state)
     capture_close(&loaded);
 }
 
-/* ---- roles ----------------------------------------------------------------- */
-
 static uint64_t role_bytes(const struct capture *loaded, enum mt_role role)
 {
     return loaded->report->devices[0].peak_role_bytes[role];
@@ -341,8 +333,6 @@ static void roles_of_known_runs(void **state)
                      role_bytes(&loaded, MT_ROLE_PARAMETERS));
     capture_close(&loaded);
 }
-
-/* ---- without annotations ---------------------------------------------------- */
 
 /* With all names taken away the roles of all bytes at the peak are the same. */
 static void roles_without_annotations(void **state)

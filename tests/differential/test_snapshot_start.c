@@ -29,8 +29,6 @@ static struct mt_torch *open_capture(const char *name)
     return (struct mt_torch *)source;
 }
 
-/* ---- sizes of all blocks that were ever handed out, from the replay ---- */
-
 struct sizes {
     uint64_t *of_device[4];
     size_t next[4];
@@ -61,8 +59,6 @@ static void replay_all(struct mt_torch *torch, struct sizes *sizes)
     for (i = 0; i < summary.device_count; i++)
         assert_true(summary.devices[i].verify.exact);
 }
-
-/* ---- what was there before entry `cut` ---- */
 
 struct live {
     uint64_t addr, requested_bytes, block_bytes;
@@ -141,8 +137,6 @@ static struct live *find(struct mt_map *map, struct live *things, uint64_t addr)
 
     return index == MT_MAP_NONE || !things[index].there ? NULL : &things[index];
 }
-
-/* ---- comparison ---- */
 
 struct tally {
     size_t blocks, segments, derived, short_of_tail;

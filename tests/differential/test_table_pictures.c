@@ -18,8 +18,6 @@
 static const struct mt_chart_options sizes[] = {
     {.width = 0}, {.width = 830}, {.width = 830, .height = 500}, {.width = 500, .height = 330}};
 
-/* ---- captures -------------------------------------------------------------------- */
-
 enum { MAX_CAPTURES = 100 };
 
 static char names[MAX_CAPTURES][80];
@@ -57,8 +55,6 @@ static struct capture load(const char *name, const struct mt_question *question)
 
     return capture_analyze(path, &options);
 }
-
-/* ---- in order -------------------------------------------------------------------- */
 
 static void check_drawing(const struct mt_drawing *drawing, const char *name)
 {
@@ -100,8 +96,6 @@ static void charts_of_every_capture_are_in_order(void **unused)
         capture_close(&loaded);
     }
 }
-
-/* ---- levels ---------------------------------------------------------------------- */
 
 /* The bytes in brackets before some words of a title. */
 static uint64_t exact_before(const char *title, const char *words)
@@ -171,8 +165,6 @@ static void levels_are_those_that_pytorch_counted(void **unused)
     }
 }
 
-/* ---- growth ---------------------------------------------------------------------- */
-
 static bool says(const struct mt_drawing *drawing, const char *text)
 {
     size_t i;
@@ -211,8 +203,6 @@ static void growth_is_where_there_is_some(void **unused)
     expect("seq2seq", "not enough steps", "3 of 5");
 }
 
-/* ---- differences ------------------------------------------------------------------ */
-
 static void differences_of_captures_are_in_order(void **unused)
 {
     const struct mt_question at_peak = {.at = MT_AT_PEAK};
@@ -242,8 +232,6 @@ static void differences_of_captures_are_in_order(void **unused)
         capture_close(&b);
     }
 }
-
-/* ---- policies --------------------------------------------------------------------- */
 
 /* What the run had is said to be measured only if it is what PyTorch counted; other
  * settings are replayed, and they are what real runs of the same requests counted. */

@@ -58,8 +58,6 @@ static void draw(const struct mt_chart *chart, const struct mt_report *report,
     mt_buf_release(&svg);
 }
 
-/* ---- what they have to say -------------------------------------------------------- */
-
 static void check_layers(const struct mt_device_report *device)
 {
     const struct mt_timeline *timeline = device->timeline;
@@ -120,8 +118,6 @@ static void check_zoom(const struct mt_report *report, const struct mt_flamechar
                     report->phases[chart->cells[i].phase].begin_event >=
                         report->phases[chart->phase].begin_event);
 }
-
-/* ---- all captures --------------------------------------------------------------------- */
 
 static const struct mt_chart *find(const char *name)
 {

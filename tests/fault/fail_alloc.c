@@ -42,8 +42,6 @@ static int sites_fd = -1;
  * allocate, and its malloc is this one. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool is_inside;
 
-/* ---- the calling library ---------------------------------------------------------------- */
-
 /* Where the library of FAIL_ALLOC_CALLER lies. Found once, at the start: while the loader
  * changes its lists it allocates, and dladdr would read them half changed. */
 static uintptr_t caller_begin, caller_end;
@@ -72,8 +70,6 @@ static bool is_asked_for_there(const void *caller)
         return true;
     return thread_name && !prctl(PR_GET_NAME, name, 0, 0, 0) && !strcmp(name, thread_name);
 }
-
-/* ---- what the environment says --------------------------------------------------------- */
 
 static int open_sites(const char *path)
 {
@@ -108,8 +104,6 @@ __attribute__((constructor)) static void start(void)
         sites_fd = open_sites(sites);
     shim.ready = true;
 }
-
-/* ---- one allocation ---------------------------------------------------------------------- */
 
 static bool is_in(const char *wanted, void *const *frames, int count)
 {
@@ -179,8 +173,6 @@ __attribute__((destructor)) static void end(void)
     if (shim.ready)
         shim_log("total", atomic_load(&shim.counted));
 }
-
-/* ---- the functions that it stands in for ---------------------------------------------------- */
 
 void *malloc(size_t size)
 {

@@ -93,8 +93,6 @@ static size_t split(const uint8_t *data, size_t size, struct opcode *opcodes)
     return count;
 }
 
-/* ---- one mutation ------------------------------------------------------------ */
-
 /* Opcodes without an argument, and small ones with one, that build plain data. */
 static size_t any_opcode(struct mutate_dice *dice, uint8_t out[10])
 {

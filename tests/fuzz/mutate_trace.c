@@ -23,8 +23,6 @@ struct trace {
     size_t count;
 };
 
-/* ---- taking apart ------------------------------------------------------------ */
-
 static bool add_part(struct trace *trace, bool is_block, const void *bytes, size_t size)
 {
     struct part *part = &trace->parts[trace->count];
@@ -80,8 +78,6 @@ static bool take_apart(const uint8_t *data, size_t size, struct trace *trace)
     }
     return blocks > 0;
 }
-
-/* ---- putting together -------------------------------------------------------- */
 
 static void write_header(struct part *part, struct mt_buf *out)
 {
@@ -172,8 +168,6 @@ static void put_together(struct trace *trace, bool with_index, struct mt_buf *ou
     if (with_index && in_order)
         mt_index_write(entries, count, header_bytes, out);
 }
-
-/* ---- mutations --------------------------------------------------------------- */
 
 /* A stretch of the part, with libFuzzer's help; the lengths in a block's header follow. */
 static void change_bytes(struct part *part, struct mutate_dice *dice)

@@ -87,8 +87,6 @@ static inline void emit_many(uint64_t thread, uint64_t from, uint64_t to)
         emit(thread, from, from % 1000 ? NULL : "thousand");
 }
 
-/* ---- the parent's side ------------------------------------------------- */
-
 static inline int run_child(void (*body)(void))
 {
     pid_t pid;
@@ -164,8 +162,6 @@ static inline void clean(void)
     snprintf(command, sizeof command, "rm -rf %s; mkdir %s", folder, folder);
     assert_int_equal(system(command), 0);
 }
-
-/* ---- the program of a test --------------------------------------------- */
 
 static inline int set_up(void **state)
 {

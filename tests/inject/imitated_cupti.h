@@ -28,8 +28,6 @@ void mt_nvml_note_environment(void) {}
 
 static char context_a, context_b; /* handles are addresses of something */
 
-/* ---- an imitated CUPTI ---- */
-
 static struct {
     mt_cupti_callback *callback;
     uint32_t version;
@@ -134,8 +132,6 @@ bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user)
     errno = cupti.search_errno;
     return false;
 }
-
-/* ---- calling ---- */
 
 static inline void call_at(const char *name, int site, const void *params, uint32_t result,
                            const void *context)

@@ -38,8 +38,6 @@ void mt_nvtx_memory_forked(void) {}
 const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
 mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
 
-/* --- copies of NVTX --- */
-
 struct copy {
     nvtx_function core[NVTX_SLOT_COUNT], core2[NVTX_SLOT_COUNT];
     nvtx_function *tables[2][NVTX_SLOT_COUNT + 1];

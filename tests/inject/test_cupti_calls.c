@@ -2,8 +2,6 @@
  * in between. */
 #include "imitated_cupti.h"
 
-/* ---- decoding ---- */
-
 static void test_alloc_and_free(void **unused)
 {
     (void)unused;
@@ -107,8 +105,6 @@ static void test_context_takes_all_with_it(void **unused)
     call("cuMemRelease", &released, 0);
     assert_story("free_requested 77 2097152|free_completed 77 2097152");
 }
-
-/* ---- what a program may do to us ---- */
 
 static void test_nothing_is_there(void **unused)
 {

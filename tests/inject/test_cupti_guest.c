@@ -23,8 +23,6 @@ int cuptiFinalize(void);
 
 enum { DRIVER = 1, RUNTIME = 2, RESOURCE = 3, DOMAINS = 7, CBIDS = 2100, ALLOC = 243, FREE = 245 };
 
-/* ---- an imitated CUPTI ---- */
-
 static struct {
     mt_cupti_callback *callback;
     void *user;
@@ -138,8 +136,6 @@ static const struct mt_cupti_library copy = {.path = "/lib/libcupti.so.13",
                                              .disable_activity = real_disable_activity,
                                              .finalize = real_finalize};
 
-/* ---- instead of originals.c and cupti_library.c ---- */
-
 void *mt_original_for(const void *caller, const char *name)
 {
     int (*const enable_all)(uint32_t, void *) = real_enable_all;
@@ -173,8 +169,6 @@ bool mt_cupti_library_of(const void *function, struct mt_cupti_library *library)
     library->handle = dlopen(NULL, RTLD_NOW);
     return true;
 }
-
-/* ---- the two ---- */
 
 static struct heard {
     unsigned count;
@@ -254,8 +248,6 @@ static int set_up(void **unused)
     errno = 0;
     return 0;
 }
-
-/* ---- coming and going ---- */
 
 static void test_guest_second(void **unused)
 {
@@ -365,8 +357,6 @@ static void test_claim_is_not_nested(void **unused)
     own_comes();
 }
 
-/* ---- who is let through ---- */
-
 static void test_straight_through(void **unused)
 {
     (void)unused;
@@ -436,8 +426,6 @@ static void test_several(void **unused)
     assert_int_equal(cuptiSubscribe_v2(&subscriber, guest_callback, &guest, &params), 0);
     assert_ptr_equal(mt_cupti_place_subscriber(), &handle);
 }
-
-/* ---- wishes ---- */
 
 static void test_domains(void **unused)
 {
@@ -509,8 +497,6 @@ static void test_forked_child(void **unused)
     assert_null(cupti.callback);
 }
 
-/* ---- detaching ---- */
-
 static void test_finalize(void **unused)
 {
     (void)unused;
@@ -534,8 +520,6 @@ static void test_finalize(void **unused)
     own_comes();
     assert_int_equal(happens(DRIVER, ALLOC), 1);
 }
-
-/* ---- threads ---- */
 
 static _Atomic bool stop;
 static _Atomic unsigned told;

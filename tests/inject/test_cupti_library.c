@@ -183,8 +183,6 @@ static void test_mapped_copies_and_neighbours(void **unused)
     dlclose(runtime);
 }
 
-/* ---- real copies ---- */
-
 static unsigned known, unknown;
 
 static bool compare_names(void *user, const struct mt_cupti_library *library)

@@ -1,8 +1,6 @@
 /* Physical memory, pools, graphs, devices and memory of other processes, as CUPTI reports them. */
 #include "imitated_cupti.h"
 
-/* ---- physical memory ---- */
-
 static void create(uint64_t handle, size_t bytes)
 {
     struct mt_cu_allocation_prop prop = {.location = {MT_CU_LOCATION_DEVICE, 5}};
@@ -88,8 +86,6 @@ static void test_memory_on_the_host(void **unused)
     call("cuMemCreate", &params, 0);
     assert_int_equal(recorded.events[0].heap, MT_RAW_HOST);
 }
-
-/* ---- pools, graphs, other processes ---- */
 
 static void alloc_async(uint64_t addr, uint64_t stream)
 {

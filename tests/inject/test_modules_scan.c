@@ -21,8 +21,6 @@
 /* A small library that no program has loaded by itself. */
 #define LIBRARY "libresolv.so.2"
 
-/* ---- the collector ---- */
-
 static struct mt_inject_settings settings = {.native_stacks = true};
 const struct mt_inject_settings *const mt_settings = &settings;
 static struct mt_modules *modules;
@@ -54,8 +52,6 @@ void mt_native_stack_forget(void)
 {
     forgotten++;
 }
-
-/* ---- tests ---- */
 
 static unsigned newly_defined(void)
 {

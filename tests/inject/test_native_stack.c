@@ -196,8 +196,6 @@ static void test_all_shapes_of_frames(void **state)
     free(both);
 }
 
-/* ---- calls that do not return ---- */
-
 static jmp_buf back;
 
 __attribute__((noinline, noreturn)) static void leaves(struct seen *into)
@@ -228,8 +226,6 @@ static void test_a_call_may_be_the_last_instruction(void **state)
     expect_equal(both);
     free(both);
 }
-
-/* ---- depth ---- */
 
 __attribute__((noinline)) static void deep(struct seen *into, unsigned depth)
 {
@@ -279,8 +275,6 @@ static void test_skipped_frames_are_the_innermost(void **state)
     free(stacks);
 }
 
-/* ---- stacks that were walked before ---- */
-
 /* Two ways to one place, which differ only far out: the stack pointers, and all
  * return addresses but one, are equal. */
 WITHOUT_FRAME_POINTER static void one_way(struct seen *into, unsigned depth)
@@ -324,8 +318,6 @@ static void test_much_is_walked_anew(void **state)
         }
     free(both);
 }
-
-/* ---- threads ---- */
 
 static bool is_equal(const struct seen *both)
 {
@@ -371,8 +363,6 @@ static void test_threads_share_what_is_known(void **state)
         assert_null(wrong);
     }
 }
-
-/* ---- other stacks ---- */
 
 /* Runs a function on a stack below a page that cannot be read. */
 static void in_coroutine(void (*function)(void))
@@ -502,8 +492,6 @@ static void test_without_information_the_frame_pointer_is_tried(void **state)
     free(here);
     free(inside);
 }
-
-/* ---- nonsense ---- */
 
 __attribute__((noinline, used)) static void look_at_nonsense(void)
 {

@@ -281,8 +281,6 @@ static void an_instance(void **state)
     expect_sample(0, 0, 100, 9ull * GIB - 100);
 }
 
-/* --- the order alone --- */
-
 static const struct mt_nvml_device four[] = {{"GPU-aa11", "H", false},
                                              {"GPU-aa22", "H", false},
                                              {"GPU-bb", "H", false},

@@ -1,8 +1,6 @@
 /* What programs say through NVTX, and what the trace hears. */
 #include "nvtx_copies.h"
 
-/* --- tests --- */
-
 static void every_copy_is_filled(void **state)
 {
     (void)state;
@@ -354,8 +352,6 @@ static void tables_that_are_not_known(void **state)
     assert_int_equal(InitializeInjectionNvtx2(NULL), 0);
     assert_int_equal(InitializeInjectionNvtx(get_0), 1);
 }
-
-/* --- threads --- */
 
 enum { THREADS = 4, ROUNDS = 500 };
 

@@ -19,8 +19,6 @@ void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
     (void)os_thread, (void)name, (void)length;
 }
 
-/* --- a copy of the extension --- */
-
 enum { SLOTS = 63 };
 
 static intptr_t slots[SLOTS];
@@ -104,8 +102,6 @@ static void unregister(uint32_t ref_type, uintptr_t address)
 
     CALL(5, regions_unregister)(NULL, &batch);
 }
-
-/* --- tests --- */
 
 static void slots_that_are_not_ours_stay(void **state)
 {

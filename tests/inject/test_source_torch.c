@@ -13,8 +13,6 @@
 #include "torch_parts.h"
 #include "torch_harness.h"
 
-/* ---- cases ---- */
-
 static void case_first_allocation_as_requested(void)
 {
     void *a, *b;
@@ -364,8 +362,6 @@ static void case_backward_scopes(void)
     phase_at(0, MT_EVENT_PHASE_PUSH, "AddBackward0");
 }
 
-/* ---- every version that is known ---- */
-
 static const struct {
     const char *version, *layout;
     bool pool;
@@ -393,8 +389,6 @@ static void case_version(void)
     CHECK((event_at(1)->id != 0) == versions[version_under_test].pool);
     CHECK(event_at(4)->kind == MT_EVENT_EMPTY_CACHE);
 }
-
-/* ---- */
 
 static void run_case(void (*body)(void))
 {

@@ -79,8 +79,6 @@ static void check_refused(void (*change)(struct mt_tape *tape))
     unlink(left.path);
 }
 
-/* ---- the commit ------------------------------------------------------- */
-
 static void write_everything(struct mt_tape *tape)
 {
     tape->commits[0] = (struct mt_tape_commit){.trace_bytes = 100, .events_written = UINT64_MAX};
@@ -131,8 +129,6 @@ static void commits_out_of_bounds(void **state)
     unlink(left.path);
 }
 
-/* ---- the counters ----------------------------------------------------- */
-
 static void take_numbers_without_end(struct mt_tape *tape)
 {
     atomic_store(&tape->next_seq, MT_MAX_SEQ + 1);
@@ -167,8 +163,6 @@ static void counters_out_of_bounds(void **state)
     assert_int_equal(read_tape(&left), MT_OK);
     unlink(left.path);
 }
-
-/* ---- is it in use? ---------------------------------------------------- */
 
 /* What nobody can tell counts as in use. */
 static void lock_that_cannot_be_read(void **state)
@@ -216,8 +210,6 @@ static void what_was_done_last_counts(void **state)
     mt_tape_unmap(tape);
     unlink(left.path);
 }
-
-/* ---- memory ----------------------------------------------------------- */
 
 enum { USED_SLOTS = 8 };
 

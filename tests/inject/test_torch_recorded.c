@@ -26,8 +26,6 @@ static struct {
     unsigned count, freed;
 } told;
 
-/* ---- the run ---- */
-
 static void run(const char *threads, const char *count)
 {
     pid_t child = fork();
@@ -67,8 +65,6 @@ static void read_truth(void)
     }
     fclose(file);
 }
-
-/* ---- the trace ---- */
 
 static struct {
     unsigned segments_made, segments_gone, empty_caches, pushes, pops;

@@ -51,8 +51,6 @@ static void test_scopes_are_older_than_trackers(void **state)
     assert_false(mt_torch_version_has_scopes(""));
 }
 
-/* ---- files beside the library ---- */
-
 struct folder {
     char path[64], library[96], version_py[96], build_version[96];
 };
@@ -124,8 +122,6 @@ static void test_odd_files_are_no_version(void **state)
     assert_false(mt_torch_version_read("no-folder.so", text, sizeof text));
     folder_remove(&folder);
 }
-
-/* ---- symbols ---- */
 
 static unsigned char *read_file(const char *path, size_t *length)
 {

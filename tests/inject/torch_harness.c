@@ -12,8 +12,6 @@
 #include "settings.h"
 #include "torch_parts.h"
 
-/* ---- the collector ---- */
-
 struct mt_inject_settings settings = {.asked = true, .follow = true, .phases_torch = true};
 const struct mt_inject_settings *const mt_settings = &settings;
 
@@ -103,8 +101,6 @@ void mt_collect_not_recorded(bool *once, const char *format, ...)
     mt_collect_fact("not_recorded", text);
 }
 
-/* ---- the stand-ins, loaded as Python does: with nothing visible to others ---- */
-
 struct torch_library torch;
 
 void *need(void *library, const char *name)
@@ -178,8 +174,6 @@ void begin(void)
     load(STANDIN_TORCH);
     CHECK(torch.begin() > 0);
 }
-
-/* ---- what is expected ---- */
 
 const struct mt_raw_event *event_at(unsigned index)
 {

@@ -44,8 +44,6 @@ static enum mt_status fake_rewind(struct mt_source *source, struct mt_error *err
 
 static const struct mt_source_ops fake_ops = {fake_next, fake_rewind, NULL, NULL};
 
-/* ---- making traces ----------------------------------------------------------- */
-
 static uint64_t seed;
 
 static uint64_t below(uint64_t bound)

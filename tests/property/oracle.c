@@ -29,8 +29,6 @@ void oracle_option(char *text, size_t size, const char *name, uint64_t value)
     snprintf(text + length, size - length, "%s%s=%" PRIu64, length ? "," : "", name, value);
 }
 
-/* ---- the device ----------------------------------------------------------------- */
-
 bool oracle_fits_limit(const struct oracle *oracle, uint64_t bytes)
 {
     return !oracle->limit || oracle->counters.reserved.now + bytes <= oracle->limit;
@@ -55,8 +53,6 @@ uint64_t oracle_address(struct oracle *oracle, uint8_t kind)
     oracle->complaint = "the policy did not ask the device for memory that it needs";
     return 0;
 }
-
-/* ---- pieces --------------------------------------------------------------------- */
 
 static struct oracle_piece *insert(struct oracle *oracle, size_t at)
 {
@@ -207,8 +203,6 @@ size_t oracle_merge(struct oracle *oracle, size_t at)
     oracle->piece[at].filed = ++oracle->clock;
     return at;
 }
-
-/* ---- events --------------------------------------------------------------------- */
 
 size_t oracle_alloc(struct oracle *oracle, const struct oracle_request *request)
 {

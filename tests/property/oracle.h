@@ -100,8 +100,6 @@ void oracle_free_completed(struct oracle *oracle, uint64_t addr);
 void oracle_empty_cache(struct oracle *oracle);
 void oracle_complete_waiting(struct oracle *oracle); /* all frees that were requested */
 
-/* ---- for models --------------------------------------------------------------- */
-
 static inline uint64_t oracle_steps(uint64_t bytes, uint64_t step)
 {
     uint64_t steps = bytes / step + (bytes % step != 0);

@@ -103,8 +103,6 @@ static void know_edges(struct oracle *oracle)
     oracle->edge[3] = oracle->setting[LIMIT] / 2;
 }
 
-/* ---- bfc ------------------------------------------------------------------------- */
-
 /* "name=0.375": eighths, whose product with a size is exact. */
 static void share(char *text, size_t size, const char *name, uint64_t eighths)
 {
@@ -154,8 +152,6 @@ const struct oracle_rules oracle_bfc = {.policy = "bfc",
                                         .configure = configure_bfc,
                                         .take = take_bfc,
                                         .give = give};
-
-/* ---- ort ------------------------------------------------------------------------- */
 
 static void configure_ort(struct oracle *oracle, struct dice *dice, char *text, size_t size)
 {

@@ -9,8 +9,6 @@ static void no_options(struct oracle *oracle, struct dice *dice, char *text, siz
     (void)size;
 }
 
-/* ---- buddy ----------------------------------------------------------------------- */
-
 static size_t take_buddy(struct oracle *oracle, const struct oracle_request *request)
 {
     uint64_t bytes = 512;
@@ -61,8 +59,6 @@ const struct oracle_rules oracle_buddy = {.policy = "buddy",
                                           .give = give_buddy,
                                           .empty = oracle_drop_idle};
 
-/* ---- tlsf ------------------------------------------------------------------------ */
-
 /* The shortest block of the class that a block of that size lies in. */
 static uint64_t class_start(uint64_t bytes)
 {
@@ -104,8 +100,6 @@ const struct oracle_rules oracle_tlsf = {.policy = "tlsf",
                                          .take = take_tlsf,
                                          .give = give_tlsf,
                                          .empty = oracle_drop_idle};
-
-/* ---- segregated ------------------------------------------------------------------ */
 
 enum { NEVER = 0, UNUSED = 0, ALONE = 1 /* lists beside those of the classes */ };
 
@@ -168,8 +162,6 @@ const struct oracle_rules oracle_segregated = {.policy = "segregated",
                                                .take = take_segregated,
                                                .give = give_segregated,
                                                .empty = oracle_drop_idle};
-
-/* ---- paged ----------------------------------------------------------------------- */
 
 enum { FREE_BYTES };
 

@@ -37,8 +37,6 @@ static void configure(struct oracle *oracle, struct dice *dice, char *text, size
     }
 }
 
-/* ---- pages ------------------------------------------------------------------------ */
-
 static uint64_t first_page(const struct oracle *oracle, uint64_t addr)
 {
     return (addr - oracle->setting[BASE]) / PAGE;
@@ -130,8 +128,6 @@ static void release_above(struct oracle *oracle, uint64_t threshold)
         change_reserved(oracle, false);
     }
 }
-
-/* ---- pieces ----------------------------------------------------------------------- */
 
 static void give_to_all(struct oracle *oracle, size_t at)
 {

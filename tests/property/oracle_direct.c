@@ -6,8 +6,6 @@ static void give_merged(struct oracle *oracle, size_t at)
     oracle_merge(oracle, at);
 }
 
-/* ---- none ------------------------------------------------------------------------ */
-
 enum { PAGE };
 
 static void configure_none(struct oracle *oracle, struct dice *dice, char *text, size_t size)
@@ -31,8 +29,6 @@ const struct oracle_rules oracle_none = {.policy = "none",
                                          .configure = configure_none,
                                          .take = take_none,
                                          .give = oracle_drop};
-
-/* ---- cupy ------------------------------------------------------------------------ */
 
 enum { POOL_LIMIT };
 
@@ -66,8 +62,6 @@ const struct oracle_rules oracle_cupy = {.policy = "cupy",
                                          .take = take_cupy,
                                          .give = give_merged,
                                          .empty = oracle_drop_idle};
-
-/* ---- cub ------------------------------------------------------------------------- */
 
 enum { GROWTH, LEAST, MOST, CACHED, NOT_CACHED = 99 };
 

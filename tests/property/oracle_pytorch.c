@@ -4,8 +4,6 @@
 #include "event.h"
 #include "oracle_pytorch.h"
 
-/* ---- pools ------------------------------------------------------------------------ */
-
 static bool is_small(uint64_t list)
 {
     return list / STREAMS % 2 == 1;
@@ -99,8 +97,6 @@ static size_t find_free(struct oracle *oracle, uint64_t list, uint64_t bytes)
         return ORACLE_NONE;
     return at;
 }
-
-/* ---- giving back ------------------------------------------------------------------ */
 
 static void drop(struct oracle *oracle, size_t at)
 {
@@ -242,8 +238,6 @@ static void collect_garbage(struct oracle *oracle)
     }
 }
 
-/* ---- growing ---------------------------------------------------------------------- */
-
 /* Maps chunks at the low end of an unmapped piece; what is free around it joins. */
 static size_t map(struct oracle *oracle, size_t at, uint64_t bytes)
 {
@@ -345,8 +339,6 @@ static size_t after_miss(struct oracle *oracle, const struct oracle_request *req
     oracle->counters.retries++;
     return new_memory(oracle, list, bytes, request->stream);
 }
-
-/* ---- requests --------------------------------------------------------------------- */
 
 static bool is_cut(const struct oracle *oracle, const struct oracle_request *request, uint64_t rest,
                    uint64_t bytes)

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- options ---------------------------------------------------------------------- */
-
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
                                                          const char *format, ...)
 {
@@ -96,8 +94,6 @@ void oracle_pytorch_configure(struct oracle *oracle, struct dice *dice, char *te
         oracle->overshoot = setting[LARGE_SEGMENT];
     }
 }
-
-/* ---- sizes ------------------------------------------------------------------------ */
 
 uint64_t oracle_pytorch_rounded(const struct oracle *oracle, uint64_t bytes)
 {

@@ -13,8 +13,6 @@ static size_t oldest_of(const struct oracle *oracle, uint64_t list)
     return oldest;
 }
 
-/* ---- pool ------------------------------------------------------------------------ */
-
 enum { INITIAL, MAXIMUM, STARTED, USERS, USER /* streams in order of first use */ };
 
 static void configure_pool(struct oracle *oracle, struct dice *dice, char *text, size_t size)
@@ -152,8 +150,6 @@ const struct oracle_rules oracle_rmm_pool = {.policy = "rmm-pool",
                                              .take = take_pool,
                                              .give = give_pool};
 
-/* ---- binning --------------------------------------------------------------------- */
-
 enum { LEAST, MOST, BINS_STARTED, BIN_USERS, BIN_USER /* the same for all bins */ };
 enum { UPSTREAM = 1 };
 
@@ -248,8 +244,6 @@ const struct oracle_rules oracle_rmm_binning = {.policy = "rmm-binning",
                                                 .configure = configure_binning,
                                                 .take = take_binning,
                                                 .give = give_binning};
-
-/* ---- arena ----------------------------------------------------------------------- */
 
 /* A superblock is a list; its number says who owns it: the global arena or a
  * stream, by `list % 8`. All pieces belong to one segment, ascending. */

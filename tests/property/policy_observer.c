@@ -27,8 +27,6 @@ static uint64_t overlap(uint64_t addr, uint64_t size, uint64_t other_addr, uint6
     return begin < end ? end - begin : 0;
 }
 
-/* ---- memory of the device --------------------------------------------------------- */
-
 static uint64_t held_within(const struct policy_observer *observer, uint64_t addr, uint64_t size)
 {
     uint64_t bytes = 0;
@@ -104,8 +102,6 @@ static void follow_op(struct policy_observer *observer, const struct mt_device_o
                  op->after.reserved.now, counted->reserved.now);
 }
 
-/* ---- blocks ------------------------------------------------------------------------ */
-
 void observer_took(struct policy_observer *observer, uint64_t size_bytes,
                    const struct mt_policy_block *block)
 {
@@ -150,8 +146,6 @@ void observer_free_completed(struct policy_observer *observer, size_t i)
     mt_level_sub(&observer->counted.active, freed.block.size_bytes);
     mt_level_sub(&observer->counted.requested, freed.requested);
 }
-
-/* ---- counters ---------------------------------------------------------------------- */
 
 static void compare_level(struct policy_observer *observer, const char *name,
                           struct mt_level policy, struct mt_level seen)

@@ -64,8 +64,6 @@ __attribute__((format(printf, 1, 2))) static void trouble(const char *format, ..
     va_end(arguments);
 }
 
-/* ---- random traces ---------------------------------------------------------------- */
-
 static uint64_t fresh_size(void)
 {
     static const uint64_t edges[] = {1,           256,         512,         1024,
@@ -135,8 +133,6 @@ static void move_device(void)
     play.device.next_synthetic = (1 + play.event * play.shape.slot_step % PLACES) << PLACE_BITS;
     play.device.region_count = 0;
 }
-
-/* ---- comparing ---------------------------------------------------------------------- */
 
 static int by_kind_and_address(const void *left, const void *right)
 {
@@ -215,8 +211,6 @@ static void check_event(void)
     if (model.complaint)
         trouble("%s", model.complaint);
 }
-
-/* ---- events ------------------------------------------------------------------------- */
 
 static void must(enum mt_status status)
 {
@@ -370,8 +364,6 @@ static void run(void)
     if (!play.result->trouble[0])
         check_baseline();
 }
-
-/* ---- one trace ---------------------------------------------------------------------- */
 
 static void make_symbols(void)
 {

@@ -13,8 +13,6 @@
 #include "timeline_model.h"
 #include "util.h"
 
-/* ---- checks ------------------------------------------------------------------ */
-
 static void check_phase(const struct mt_report *report, uint32_t index)
 {
     const struct mt_phase *phase = &report->phases[index];

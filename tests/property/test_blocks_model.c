@@ -97,8 +97,6 @@ static struct mt_blocks *feed(const struct history *history, struct mt_arena *ar
     return mt_blocks_builder_finish(builder);
 }
 
-/* ---- what is kept ---- */
-
 static void score_all(struct history *history, const struct mt_block_set *set, bool by_event)
 {
     for (uint32_t i = 0; i < history->block_count; i++) {
@@ -148,8 +146,6 @@ static void check_kept(struct history *history, const struct mt_block_set *set, 
     for (uint32_t i = 1; i < set->block_count; i++)
         assert_true(set->blocks[i - 1].birth_event < set->blocks[i].birth_event);
 }
-
-/* ---- levels ---- */
 
 static void check_bins(const struct history *history, const struct mt_block_set *set)
 {
@@ -222,8 +218,6 @@ static void the_largest_are_kept_and_nothing_is_lost(void **state)
         mt_arena_release(&arena);
     }
 }
-
-/* ---- the picture ---- */
 
 /* As much as the chart reads of a report. */
 static void draw(struct mt_blocks *blocks, const struct mt_chart_options *options)

@@ -16,8 +16,6 @@
 #include "trace_end.h"
 #include "trace_maker.h"
 
-/* ---- code of this program, to be found in stacks ---- */
-
 static uintptr_t places[8];
 static size_t place_count;
 static volatile int sink;
@@ -48,8 +46,6 @@ __attribute__((noinline)) static void _PyEval_EvalFrameDefault(void)
 }
 
 enum { CALLEE, OTHER_CALLEE, INTERPRETER };
-
-/* ---- files ---- */
 
 static char folder[] = "/tmp/test_finalize_XXXXXX", path[PATH_MAX];
 
@@ -105,8 +101,6 @@ static void expect_untouched(const void *bytes, size_t length, enum mt_status ex
     expect_alone();
 }
 
-/* ---- frames of traces ---- */
-
 static uint32_t add_frame(struct mt_symbols *symbols, const char *function, const char *file,
                           uint32_t line)
 {
@@ -143,8 +137,6 @@ static uint32_t add_address(struct mt_symbols *symbols, uintptr_t address)
     mt_modules_free(modules);
     return id;
 }
-
-/* ---- everything but stacks ---- */
 
 static void expect_same_text(const struct mt_symbols *a, uint32_t a_id, const struct mt_symbols *b,
                              uint32_t b_id)
@@ -349,8 +341,6 @@ static void test_all_but_stacks_stays(void **state)
         unmake_trace(&made);
     }
 }
-
-/* ---- shapes ---- */
 
 /* "a>b>c", outermost first, of the only event. */
 static void read_functions(char *text, size_t size)

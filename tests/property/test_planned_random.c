@@ -24,8 +24,6 @@ static uint64_t random_below(uint64_t end)
     return dice_xorshift(&state) % end;
 }
 
-/* ---- programs --------------------------------------------------------------------- */
-
 static void add(uint8_t kind, uint64_t addr, uint64_t bytes)
 {
     assert_true(count < MOST);
@@ -73,8 +71,6 @@ static void make_program(void)
     for (i = 0; i < STEPS; i++)
         make_step(sizes, &next_addr, !deviates || i % 3 != 0);
 }
-
-/* ---- what has to be so ------------------------------------------------------------- */
 
 struct block {
     uint64_t recorded, addr, bytes;

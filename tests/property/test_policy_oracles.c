@@ -24,8 +24,6 @@ static void report(const struct oracle_rules *rules, uint64_t seed, const struct
                 played->trouble, rules->policy, (unsigned long long)seed);
 }
 
-/* ---- all of them -------------------------------------------------------------------- */
-
 /* What the traces of one model came to: they are no test if nothing happens. */
 struct tally {
     size_t traces;

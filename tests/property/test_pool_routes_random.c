@@ -45,8 +45,6 @@ struct observation {
 static struct observation seen, inside, outside;
 static struct mt_replay_summary summary;
 
-/* ---- programs ------------------------------------------------------------------- */
-
 static uint64_t random_size(void)
 {
     return 1 + random_below((uint64_t)1 << (15 + random_below(12)));
@@ -102,8 +100,6 @@ static void make_part(bool of_chosen, bool may_empty)
         part[i] = keep ? whole[i] : event(MT_EVENT_MARK, 0, 0, 0);
     }
 }
-
-/* ---- replays -------------------------------------------------------------------- */
 
 static enum mt_status watch(void *context, const struct mt_event *event,
                             const struct mt_replay_view *view)
@@ -165,8 +161,6 @@ static void compare(const struct observation *got, const struct observation *wan
                      (unsigned long long)b->reserved);
     }
 }
-
-/* ---- the laws ------------------------------------------------------------------- */
 
 static const char *const policies[] = {"pytorch: --pool size>0",
                                        "pytorch:expandable_segments:True --pool size>0",

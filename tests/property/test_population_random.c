@@ -14,8 +14,6 @@ struct sums {
     uint64_t bytes, requested_bytes, blocks;
 };
 
-/* ---- counting by hand ----------------------------------------------------------- */
-
 /* Event at which the block of an allocation ends. */
 static uint64_t end_of(const struct fake *fake, size_t birth)
 {
@@ -66,8 +64,6 @@ static uint64_t begin_of(const struct mt_phase *phase)
 {
     return mt_phase_eve(phase) + 1;
 }
-
-/* ---- comparing --------------------------------------------------------------------- */
 
 static struct sums sum_of(const struct mt_population *population, const uint32_t *of_stack)
 {

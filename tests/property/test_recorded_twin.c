@@ -76,8 +76,6 @@ static void close_pair(struct pair *pair)
     free(pair->base);
 }
 
-/* ---- PyTorch ---------------------------------------------------------------------- */
-
 static void replayed(struct mt_source *source, const char *policy, struct mt_buf *out)
 {
     struct mt_replay_options options = {.policy = policy, .verify = true};
@@ -181,8 +179,6 @@ static void plans_are_the_same(struct pair *pair)
         mt_buffers_release(&recorded[i]);
     }
 }
-
-/* ---- the rest --------------------------------------------------------------------- */
 
 static const struct mt_device_report *device_of(const struct mt_report *report, uint16_t number)
 {

@@ -11,8 +11,6 @@
 #include "history_model.h"
 #include "report_html.h"
 
-/* ---- the page -------------------------------------------------------------- */
-
 static size_t count_of(const char *text, const char *part)
 {
     size_t count = 0;
@@ -97,8 +95,6 @@ static void check_page(const struct mt_report *report)
     json_decref(data);
     mt_buf_release(&out);
 }
-
-/* ---- the history ------------------------------------------------------------ */
 
 /* Bytes of groups with the words and role of a row. */
 static uint64_t bytes_like(const struct mt_history *history, const int64_t *bytes, const char *site,

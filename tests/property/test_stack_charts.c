@@ -35,8 +35,6 @@ static const char *const captures[] = {"churn",
                                        "streams",
                                        "twogpu"};
 
-/* ---- what holds of both ---------------------------------------------- */
-
 static bool is_cell(const struct mt_op *op)
 {
     return op->kind == MT_OP_RECT && op->role && !strncmp(op->role, "cell:", 5);
@@ -75,8 +73,6 @@ static void check_cells(const char *name, const struct mt_drawing *drawing, doub
         }
     }
 }
-
-/* ---- icicle ---------------------------------------------------------- */
 
 static bool is_node_cell(const struct mt_op *op)
 {
@@ -193,8 +189,6 @@ static void check_icicle(const char *name, const struct mt_report *report,
     mt_drawing_release(&drawing);
     mt_arena_release(&arena);
 }
-
-/* ---- flame chart ----------------------------------------------------- */
 
 /* Nets and peaks of the steps and phases of the model are the report's. */
 static void check_model(const struct mt_report *report, const struct mt_device_report *device)
@@ -367,8 +361,6 @@ static void check_repeats(const struct mt_report *report, const struct mt_device
         mt_buf_release(&svg[1]);
     }
 }
-
-/* ---- captures -------------------------------------------------------- */
 
 static void check_report(const char *name, const struct mt_report *report)
 {

@@ -9,8 +9,6 @@
 #include "icicle.h"
 #include "util.h"
 
-/* ---- reports that have little to show -------------------------------- */
-
 static void draw_both(const struct mt_report *report, const struct mt_device_report *device)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(all_options); i++) {
@@ -121,8 +119,6 @@ static void much_to_show_is_bounded(void **state)
     mt_arena_release(&arena);
     mt_symbols_release(&symbols);
 }
-
-/* ---- random reports -------------------------------------------------- */
 
 enum { RANDOM_PHASES = 200, RANDOM_EVENTS = 3000, RANDOM_STACKS = 200 };
 

@@ -58,8 +58,6 @@ static void nap(long ns)
     nanosleep(&time, NULL);
 }
 
-/* ---- load ----------------------------------------------------------------- */
-
 static void start(void)
 {
     const struct rlimit limit = {LIMIT, LIMIT};
@@ -174,8 +172,6 @@ static void write_own(int fd, int number, int line)
         give_up("write");
 }
 
-/* ---- small programs ------------------------------------------------------- */
-
 static void use_files(const char *folder, int first, int rounds)
 {
     int fds[FILES], i, round;
@@ -272,8 +268,6 @@ static void clones(const char *folder)
     end_load();
 }
 
-/* ---- sockets -------------------------------------------------------------- */
-
 static char letter(int round, int i)
 {
     return (char)('a' + (round + i) % 26);
@@ -335,8 +329,6 @@ static void serves(int rounds)
     }
     end_load();
 }
-
-/* ---- random --------------------------------------------------------------- */
 
 static uint64_t random_state;
 

@@ -84,8 +84,6 @@ static void use_gpu(void)
         give_up("cuMemFree");
 }
 
-/* ---- processes ------------------------------------------------------------ */
-
 static int wait_for(pid_t child)
 {
     int status;
@@ -151,8 +149,6 @@ static int as_daemon(const char *file)
     return (int)read(ends[0], &byte, 1);
 }
 
-/* ---- threads -------------------------------------------------------------- */
-
 static void *allocate(void *argument)
 {
     unsigned long long addr;
@@ -179,8 +175,6 @@ static int with_threads(size_t count)
         pthread_join(threads[i], NULL);
     return 0;
 }
-
-/* ---- a book --------------------------------------------------------------- */
 
 /* Allocation n has 256 * (n + 1) bytes; it is entered after the driver's call
  * came back, so everything that is entered must be in the trace. */
@@ -242,8 +236,6 @@ static int keep_book(const char *file)
     }
     return 0;
 }
-
-/* ---- signals -------------------------------------------------------------- */
 
 static volatile sig_atomic_t counts[65], ended;
 

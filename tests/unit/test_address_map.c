@@ -263,8 +263,6 @@ static void rows_are_bounded(void **state)
     mt_arena_release(&device.arena);
 }
 
-/* ---- the picture ---- */
-
 static void draw(struct mt_address *address, const struct mt_chart_options *options,
                  struct mt_drawing *drawing)
 {

@@ -24,8 +24,6 @@ static uint64_t dice(uint64_t below)
     return (dice_linear(&seed) >> 20) % below;
 }
 
-/* ---- differences ---- */
-
 enum { MAX_SITES = 40 };
 
 struct made {
@@ -118,8 +116,6 @@ static void draw(struct mt_drawing *drawing, const struct made *made,
         fail_msg("%s (%dx%d)", fault, (int)drawing->width, (int)drawing->height);
 }
 
-/* ---- numbers of titles ---- */
-
 static uint64_t number_at(const char *text)
 {
     char plain[40];
@@ -144,8 +140,6 @@ static uint64_t change_of(const char *title)
         return 0 - number_at(at + 4);
     return number_at(at + 1);
 }
-
-/* ---- what holds ---- */
 
 static void check_falls(const struct mt_drawing *drawing, const struct made *made)
 {

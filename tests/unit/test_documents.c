@@ -65,8 +65,6 @@ static void xml_stays_xml(void **unused)
     mt_buf_release(&out);
 }
 
-/* ---- whole documents ---------------------------------------------------------- */
-
 #define HOSTILE "@all|<img src=x>`\n\n# h\n--> ]]> &amp; www.x.y \x1b[0m"
 
 static struct mt_gate_rule rule = {.kind = MT_GATE_PEAK, .metric = MT_METRIC_RESERVED};

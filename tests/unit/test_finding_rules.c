@@ -54,8 +54,6 @@ static void begin(void)
     (void)take("model.py:init:1", 50 * MT_MIB);
 }
 
-/* ---- kept-values ---------------------------------------------------------------------- */
-
 /* What is claimed there is replayed. */
 static void begin_replayable(void)
 {
@@ -227,8 +225,6 @@ static void without_training_nothing_is_suspected(void **unused)
     expect_nothing("kept-values");
 }
 
-/* ---- kept-gradients ------------------------------------------------------------------- */
-
 /* Gradients made in step `from` at that line, given back before step `until` ends;
  * others, made anew in each step. */
 static void keep_gradients(const char *line, uint32_t from, uint32_t until, uint64_t others)
@@ -312,8 +308,6 @@ static void without_zero_grad_gradients_add_up_on_purpose(void **unused)
     }
     expect_nothing("kept-gradients");
 }
-
-/* ---- foreach-peak --------------------------------------------------------------------- */
 
 static uint64_t others_bytes; /* there all the time */
 
@@ -442,8 +436,6 @@ static void one_parameter_at_a_time_may_take_as_much(void **unused)
     make_lists("_multi_tensor_adam", 1, 3); /* that can be fused: none at all */
     expect_foreach(200 * MT_MIB, "warning", evidence);
 }
-
-/* ---- loss-peak ------------------------------------------------------------------------ */
 
 /* What a function deep below `loss` made, two thirds of the peak. */
 static void hold_below(const char *loss)

@@ -199,8 +199,6 @@ static void only_what_simulates_has_a_limit(void **unused)
     }
 }
 
-/* ---- stopping a replay ---------------------------------------------------------- */
-
 static enum mt_status stop_at_second(void *context, const struct mt_event *event,
                                      const struct mt_replay_view *view)
 {

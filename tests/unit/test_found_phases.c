@@ -161,8 +161,6 @@ static void expect(const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-/* ---- programs ------------------------------------------------------------------- */
-
 static void a_training_loop(void **state)
 {
     (void)state;

@@ -51,8 +51,6 @@ static void a_list_that_keeps_grows(void **unused)
     program_end(report);
 }
 
-/* ---- buffers that are replaced ------------------------------------------------------- */
-
 enum gone { NOTHING, THE_OLD, THE_NEW };
 
 /* x = torch.cat([x, new]): a buffer of one part of 2 MiB more in each step, but in the one after
@@ -196,8 +194,6 @@ static void longer_buffers_that_stay_grow(void **unused)
     assert_int_equal(finding->bytes_per_step, 24 * MT_MIB); /* of 12, 14, ... 36 */
     program_end(report);
 }
-
-/* ---- what is none -------------------------------------------------------------------- */
 
 /* As the output of batches that get longer. */
 static void what_is_replaced_by_more_is_no_growth(void **unused)

@@ -16,8 +16,6 @@
 #include "trace_summary.h"
 #include "util.h"
 
-/* ---- environment ---------------------------------------------------------- */
-
 static const struct mt_record_settings usual = {.library = "/lib/inject.so",
                                                 .output = "/out/run.trace.zst",
                                                 .manifest = "/out/list",
@@ -114,8 +112,6 @@ static void others_keep_working(void **state)
     check_value(inherited, &settings, "MEMTRACE_OUTPUT", NULL);
 }
 
-/* ---- names ---------------------------------------------------------------- */
-
 static void check_word(const char *wanted, char *a, char *b, char *c, char *d)
 {
     char *command[] = {a, b, c, d, NULL}, word[16];
@@ -145,8 +141,6 @@ static void commands_have_words(void **state)
     check_word("train", script, NULL, NULL, NULL);
     check_word("a_name_that_is_", longest, NULL, NULL, NULL);
 }
-
-/* ---- programs ------------------------------------------------------------- */
 
 static void check_kind(const char *name, enum mt_program_kind wanted)
 {
@@ -203,8 +197,6 @@ static void programs_have_kinds(void **state)
     check_kind("./elf", MT_PROGRAM_OTHER_MACHINE); /* of no known processor */
 }
 
-/* ---- the list of traces --------------------------------------------------- */
-
 static void manifest_lists_each_trace_once(void **state)
 {
     struct mt_arena arena = {0};
@@ -233,8 +225,6 @@ static void manifest_lists_each_trace_once(void **state)
     assert_int_equal(mt_manifest_new("./no/such/folder/", path, &lock, &error), MT_ERR_OUTPUT);
     mt_arena_release(&arena);
 }
-
-/* ---- peaks ---------------------------------------------------------------- */
 
 struct row {
     const char *heap;

@@ -30,8 +30,6 @@ static void part_ends(const char *name)
     range(MT_EVENT_PHASE_POP, name);
 }
 
-/* ---- a large layer ---------------------------------------------------------------------- */
-
 /* What a step has beside the parameters, at its peak in forward. */
 struct training {
     struct model model;
@@ -188,8 +186,6 @@ static void the_module_shows_where_it_made_the_parameter(void **unused)
                   "which module made it does not show; it came to the device at reset_parameters "
                   "sparse.py:9");
 }
-
-/* ---- copies of weights ------------------------------------------------------------------- */
 
 struct inference {
     struct model model, copies;

@@ -123,8 +123,6 @@ static int leave(void **state)
     return chdir("/") != 0 || system(command) != 0;
 }
 
-/* ---- what is replaced ------------------------------------------------------------ */
-
 static void new_files_and_earlier_results(void **state)
 {
     const struct mt_output_rules rules = rules_of(false);
@@ -201,8 +199,6 @@ static void standard_input_is_an_input(void **state)
     (void)close(saved);
 }
 
-/* ---- links ---------------------------------------------------------------------------- */
-
 static void a_link_to_an_earlier_result_is_followed(void **state)
 {
     const struct mt_output_rules rules = rules_of(false);
@@ -244,8 +240,6 @@ static void a_dangling_link_makes_no_file_elsewhere(void **state)
     assert_written("dangling", &force);
     assert_int_not_equal(access("elsewhere", F_OK), 0);
 }
-
-/* ---- folders and modes --------------------------------------------------------------- */
 
 static void missing_folders_are_made(void **state)
 {
@@ -316,8 +310,6 @@ static void other_names_keep_the_old_result(void **state)
     assert_holds("copy", OWN);
 }
 
-/* ---- what is no file -------------------------------------------------------------------- */
-
 static void *read_pipe(void *text)
 {
     int fd = open("pipe", O_RDONLY);
@@ -372,8 +364,6 @@ static void standard_output_by_name(void **state)
     (void)close(fd);
     (void)close(saved);
 }
-
-/* ---- faults -------------------------------------------------------------------------------- */
 
 /* RLIMIT_FSIZE stands for a full disk: write fails in the middle. */
 static void a_full_disk_leaves_the_old_result(void **state)

@@ -6,8 +6,6 @@
 #include "phases.h"
 #include "highs.h"
 
-/* ---- names ---------------------------------------------------------------- */
-
 static void step_numbers(void **state)
 {
     static const struct {
@@ -85,8 +83,6 @@ static void kinds(void **state)
         assert_int_equal(mt_phase_name_is_plumbing(cases[i].name), cases[i].plumbing);
     }
 }
-
-/* ---- tracking -------------------------------------------------------------- */
 
 struct fixture {
     struct mt_arena arena;
@@ -423,8 +419,6 @@ static void rewinding(void **state)
     assert_int_equal(f.phases.count, 3);
     end(&f);
 }
-
-/* ---- maxima ---------------------------------------------------------------- */
 
 /* Against the obvious: every window's first largest value, for random walks. */
 static void window_maxima(void **state)

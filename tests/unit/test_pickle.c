@@ -332,8 +332,6 @@ static void test_long_texts(void **state)
     }
 }
 
-/* ---- hooks ---- */
-
 struct recorder {
     int calls, converted;
 };

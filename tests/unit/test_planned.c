@@ -17,8 +17,6 @@ static struct memory_source source;
 static struct mt_replay_summary summary;
 static struct mt_error error;
 
-/* ---- programs -------------------------------------------------------------------- */
-
 static void add(uint8_t kind, char name, uint64_t kib)
 {
     struct mt_event *event = &events[count++];
@@ -97,8 +95,6 @@ static const struct mt_replay_result *replay(const char *policy, uint64_t limit_
         fail_msg("%s", error.text);
     return &summary.devices[0];
 }
-
-/* ---- the example ----------------------------------------------------------------- */
 
 static void usual_step(bool is_first)
 {
@@ -199,8 +195,6 @@ static void options_are_those_of_the_rest(void **unused)
     assert_int_equal(run("planned --pool size>0", 0), MT_ERR_USAGE);
     memory_source_release(&source);
 }
-
-/* ---- what is planned ---------------------------------------------------------------- */
 
 static void without_a_repeating_step_there_is_no_plan(void **unused)
 {

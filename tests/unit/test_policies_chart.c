@@ -79,8 +79,6 @@ static void fill_random(struct mt_policy_table *table)
     assert_int_equal(mt_policy_table_finish(table, NULL), MT_OK);
 }
 
-/* ---- the picture ------------------------------------------------------------------ */
-
 static uint64_t number_after(const char *title, const char *word)
 {
     const char *at = strstr(title, word);
@@ -189,8 +187,6 @@ static void extremes_are_drawn(void **unused)
         mt_policy_table_release(&table);
     }
 }
-
-/* ---- the table -------------------------------------------------------------------- */
 
 static void others_requests_are_refused(void **unused)
 {

@@ -387,8 +387,6 @@ static void rmm_arena_lends_superblocks(void **unused)
     EXAMPLE("rmm-arena", "arena_size=8MiB", 0, steps);
 }
 
-/* ---- options ------------------------------------------------------------------ */
-
 static void check_spelling(const char *name, const char *options, const char *spelling)
 {
     struct policy_bench bench;

@@ -62,8 +62,6 @@ static void play(const char *name, const char *options, uint64_t limit_bytes,
 #define PLAY(name, options, limit_bytes, steps)                                                    \
     play(name, options, limit_bytes, steps, MT_ARRAY_LEN(steps))
 
-/* ---- RMM: pool -------------------------------------------------------------------- */
-
 static void rmm_pool_force_growth(void **unused)
 {
     static const struct step without_maximum[] = {
@@ -110,8 +108,6 @@ static void rmm_pool_maximum_below_initial(void **unused)
         MT_ERR_USAGE);
     policy_bench_close(&bench);
 }
-
-/* ---- RMM: arena ------------------------------------------------------------------- */
 
 static void rmm_arena_first_fit_and_coalescing(void **unused)
 {
@@ -223,8 +219,6 @@ static void rmm_arena_defragments(void **unused)
     PLAY("rmm-arena", "arena_size=2MiB", 0, freed_after_it_moved);
 }
 
-/* ---- RMM: fixed size, as the bins of rmm-binning -------------------------------------- */
-
 static void rmm_fixed_size_keeps_what_it_took(void **unused)
 {
     struct mt_policy_block blocks[16];
@@ -245,8 +239,6 @@ static void rmm_fixed_size_keeps_what_it_took(void **unused)
     assert_int_equal(policy_bench_counters(&bench)->reserved.now, reserved);
     policy_bench_close(&bench);
 }
-
-/* ---- ONNX Runtime and TensorFlow: the same tests of both arenas ---------------------- */
 
 static void check_stats(const struct policy_bench *bench, uint64_t allocations, uint64_t in_use,
                         uint64_t peak)

@@ -47,8 +47,6 @@ static void begin(struct mt_event *events, size_t count)
     assert_int_equal(memory_source_heap(&source, "pytorch"), 1);
 }
 
-/* ---- selectors ----------------------------------------------------------------- */
-
 static bool means(const char *text, const struct mt_event *request, const char *phase)
 {
     struct mt_request_facts facts = {request, phase, 0};
@@ -144,8 +142,6 @@ static void what_is_no_selector_is_refused(void **unused)
         assert_true(strlen(error.text) > 0);
     }
 }
-
-/* ---- routes -------------------------------------------------------------------- */
 
 static enum mt_status run(const char *policy, uint64_t limit_bytes)
 {

@@ -30,8 +30,6 @@ static void assert_has(const char *text, const char *part)
         fail_msg("\"%s\" is not in: %s", part, text);
 }
 
-/* ---- text ---- */
-
 static void utf8_is_decoded_and_damage_is_marked(void **state)
 {
     const char *text = "a\xC2\xB5\xE2\x80\xA6\xF0\x9F\x98\x80\xFF\xC0\x80\xE2\x80";
@@ -98,8 +96,6 @@ static void fitted_text_fits(void **state)
     mt_drawing_release(&drawing);
 }
 
-/* ---- theme ---- */
-
 static double part(uint32_t rgb, int shift)
 {
     double value = (double)(rgb >> shift & 0xFF) / 255;
@@ -137,8 +133,6 @@ static void text_can_be_read_on_every_cell(void **state)
         assert_true(contrast(ground, mt_theme_rgb(themes[i], MT_COLOR_FAINT)) >= 4.5);
     }
 }
-
-/* ---- SVG ---- */
 
 static void svg_escapes_what_people_call_things(void **state)
 {
@@ -207,8 +201,6 @@ static void svg_knows_no_locale(void **state)
     mt_drawing_release(&drawing);
 }
 
-/* ---- room for other fonts ---- */
-
 static const struct mt_op *next_of_role(const struct mt_drawing *drawing, size_t *at,
                                         const char *role)
 {
@@ -264,8 +256,6 @@ static void a_wider_font_keeps_a_heading_in_its_column(void **state)
     assert_int_equal(lines, 2);
     mt_drawing_release(&drawing);
 }
-
-/* ---- ticks ---- */
 
 static void byte_ticks_are_round_in_their_unit(void **state)
 {
@@ -336,8 +326,6 @@ static void time_labels_tell_ticks_apart(void **state)
     mt_time_label(text, 7, 1, 12);
     assert_string_equal(text, "7 ns");
 }
-
-/* ---- placement ---- */
 
 static void labels_avoid_text_and_the_edge(void **state)
 {

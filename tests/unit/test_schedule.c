@@ -19,8 +19,6 @@
 enum { A = 1, B = 2, C = 4, D = 8 };
 enum { EVENTS = 10, BATCH = 4 };
 
-/* ---- tables ------------------------------------------------------------------------ */
-
 static enum mt_status nothing(struct mt_analysis *analysis)
 {
     (void)analysis;
@@ -107,8 +105,6 @@ static void broken_tables_are_found(void **unused)
     bad = (struct mt_pass){.name = "b", .gives = B, .begin = nothing, .hears_all_heaps = true};
     assert_broken(bad, "hears_all_heaps");
 }
-
-/* ---- runs -------------------------------------------------------------------------- */
 
 /* What happened: a capital begins a pass, a small letter ends it, digits count what it heard. */
 static char story[200];
@@ -256,8 +252,6 @@ static void one_pass_may_drive_a_reading(void **unused)
     (void)unused;
     assert_run(passes, MT_ARRAY_LEN(passes), 2, "QRr1r1r1r1r1r1r1r1r1r1qr");
 }
-
-/* ---- readings ----------------------------------------------------------------------- */
 
 static enum mt_status count_event(void *context, struct mt_event *event)
 {

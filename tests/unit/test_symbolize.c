@@ -17,8 +17,6 @@
 #include "symbolize.h"
 #include "symbols.h"
 
-/* ---- code to be found ---- */
-
 struct place {
     uintptr_t address; /* of the call, in memory */
     uint32_t lines[3]; /* outermost first */
@@ -55,8 +53,6 @@ __attribute__((noinline)) static void calls_plainly(struct place *place)
     note(place), place->lines[0] = __LINE__;
     sink++;
 }
-
-/* ---- this program as a file ---- */
 
 static struct mt_demangler demangler;
 static char program[4096], folder[] = "/tmp/test_symbolize_XXXXXX";
@@ -122,8 +118,6 @@ static bool ends_with(const char *text, const char *end)
     return text && strlen(text) >= strlen(end) &&
            strcmp(text + strlen(text) - strlen(end), end) == 0;
 }
-
-/* ---- tests ---- */
 
 static void expect_all(struct mt_code_file *file)
 {

@@ -10,8 +10,6 @@
 
 #define MAX_LINES 80
 
-/* ---- what was printed ---- */
-
 static const char *const heights[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 struct page {
@@ -88,8 +86,6 @@ static unsigned filled(const struct page *page, unsigned rows, size_t column)
     }
     return sum;
 }
-
-/* ---- laws ---- */
 
 /* Most of the bins that lie in a column, in eighths of the highest row. */
 static unsigned expected(const struct mt_report *report, bool by_event, uint32_t columns,
@@ -240,8 +236,6 @@ static void a_spike_is_not_lost(void **state)
     mt_buf_release(&page.text);
     mt_arena_release(&report.arena);
 }
-
-/* ---- a line of Markdown ---- */
 
 static void a_line_of_text(void **state)
 {

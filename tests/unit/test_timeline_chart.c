@@ -41,8 +41,6 @@ static char *svg_of(const struct mt_drawing *drawing)
     return out.data;
 }
 
-/* ---- peaks ---- */
-
 static double highest_layer(const struct mt_drawing *drawing)
 {
     double y = HUGE_VAL;
@@ -133,8 +131,6 @@ static void svg_reaches_the_ring(void **state)
     synthetic_release(&report);
 }
 
-/* ---- layers ---- */
-
 static const char *const stack[] = {
     "layer:temporaries", "layer:activations",     "layer:gradients",
     "layer:other",       "layer:inputs",          "layer:KV cache",
@@ -219,8 +215,6 @@ static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
     mt_drawing_release(&drawing);
     synthetic_release(&report);
 }
-
-/* ---- odd traces ---- */
 
 static void draw_all_sizes(const struct synthetic_options *options)
 {
@@ -345,8 +339,6 @@ static void huge_numbers_are_drawn(void **state)
     synthetic_release(&report);
 }
 
-/* ---- words ---- */
-
 static void assert_says(const struct mt_report *report, const struct mt_chart_options *options,
                         const char *words)
 {
@@ -408,8 +400,6 @@ static void same_report_same_bytes(void **state)
     free(svgs[0]);
     free(svgs[1]);
 }
-
-/* ---- layers by phase, site, stream ---- */
 
 /* Each bin's allocated, dealt out among so many layers. */
 static void deal(struct mt_report *report, struct mt_layers *layers, uint32_t count,

@@ -64,8 +64,6 @@ static void test_crc32(void **state)
     assert_int_equal(mt_crc32("", 0), 0);
 }
 
-/* ---- the example of docs/trace-format.md ------------------------------ */
-
 static struct mt_event plain_event(uint64_t seq, uint64_t t_ns, unsigned kind, uint64_t size_bytes)
 {
     return (struct mt_event){.seq = seq,
@@ -160,8 +158,6 @@ static void test_page_example(void **state)
     mt_buf_release(&out);
     mt_symbols_release(&symbols);
 }
-
-/* ---- decoding what others wrote --------------------------------------- */
 
 struct decoding {
     struct mt_symbols symbols;

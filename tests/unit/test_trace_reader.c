@@ -226,8 +226,6 @@ static void test_seek_brings_definitions(void **state)
     free_sample(&sample);
 }
 
-/* ---- sequence numbers across frames ----------------------------------- */
-
 /* A trace of one frame with two marks, as its writer leaves it without an end. */
 static void write_two(struct sample *sample, uint64_t first, uint64_t second)
 {

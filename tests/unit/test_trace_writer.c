@@ -284,8 +284,6 @@ static void test_wide_events(void **state)
     end(&fixture);
 }
 
-/* ---- opening what is no trace, or a later one -------------------------- */
-
 static enum mt_status open_bytes(const void *bytes, size_t length, struct mt_error *error)
 {
     struct mt_source *source = NULL;

@@ -25,8 +25,6 @@ static uint64_t dice(uint64_t below)
     return (dice_linear(&seed) >> 20) % below;
 }
 
-/* ---- reports ---- */
-
 struct made {
     struct mt_report report;
     struct mt_device_report device;
@@ -133,8 +131,6 @@ static const char *words_of(const struct mt_drawing *drawing, const char *role)
     }
     return words;
 }
-
-/* ---- heights ---- */
 
 /* Heights of the parts of a column, in the order in which they are drawn. */
 struct heights {
@@ -302,8 +298,6 @@ static void huge_numbers_are_drawn(void **unused)
     }
     unmake(&made);
 }
-
-/* ---- words ---- */
 
 static void expect_verdict(const struct wish *wish, const char *verdict)
 {
