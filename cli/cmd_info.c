@@ -29,7 +29,7 @@ static bool is_trace(const struct mt_source *source)
 
 static enum mt_status count_events(struct info *info, struct mt_error *error)
 {
-    const struct mt_frame_info *frames;
+    const struct mt_zstd_frame_info *frames;
     struct mt_event_batch batch;
     enum mt_status status;
     size_t i;

@@ -59,13 +59,13 @@ static bool is_same(const struct mt_event *got, const struct mt_event *event, co
     return true;
 }
 
-static bool decodes_to(struct mt_decoder *decoder, const struct mt_block *block, struct mt_ids *ids,
-                       const struct mt_symbols *symbols, const struct mt_event *events,
-                       size_t count, const char **why)
+static bool decodes_to(struct mt_decoder *decoder, const struct mt_event_block *block,
+                       struct mt_ids *ids, const struct mt_symbols *symbols,
+                       const struct mt_event *events, size_t count, const char **why)
 {
     struct mt_symbols borrowed = *symbols; /* all ids are known: nothing is added to them */
     struct mt_decoded decoded;
-    enum mt_status status = mt_block_decode(decoder, block, ids, &borrowed, &decoded, why);
+    enum mt_status status = mt_event_block_decode(decoder, block, ids, &borrowed, &decoded, why);
     size_t i;
 
     if (status != MT_OK)
@@ -86,11 +86,11 @@ bool mt_block_holds(const struct mt_buf *bytes, size_t start, const struct mt_sy
 {
     const uint8_t *raw = (const uint8_t *)bytes->data + start;
     struct mt_decoder *decoder = mt_decoder_new();
-    struct mt_block block;
+    struct mt_event_block block;
     struct mt_ids ids = {0};
     bool holds = true;
 
-    if (mt_block_parse(raw, bytes->length - start, &block, why) != MT_OK)
+    if (mt_event_block_parse(raw, bytes->length - start, &block, why) != MT_OK)
         holds = false;
     else if (decoder && all_defined(&ids, symbols) && names_known_devices(symbols, events, count))
         holds = decodes_to(decoder, &block, &ids, symbols, events, count, why);

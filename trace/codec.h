@@ -2,8 +2,8 @@
  * to: header, definitions, columns (docs/trace-format.md, "Blocks"). Pure
  * functions of memory: no files, no compression.
  *
- * Order of calls to read a block: mt_block_parse, mt_ids_define, then
- * mt_block_decode. */
+ * Order of calls to read a block: mt_event_block_parse, mt_ids_define, then
+ * mt_event_block_decode. */
 #ifndef MT_TRACE_CODEC_H
 #define MT_TRACE_CODEC_H
 
@@ -74,21 +74,21 @@ enum mt_table {
 };
 #define MT_TABLE_COUNT 9
 
-struct mt_block_header {
+struct mt_event_block_header {
     uint64_t first_seq, base_t_ns;
     uint32_t event_count, definition_bytes;
 };
 
 /* A parsed block; points into the raw bytes. */
-struct mt_block {
-    struct mt_block_header header;
+struct mt_event_block {
+    struct mt_event_block_header header;
     struct mt_cursor definitions, columns;
 };
 
 /* Reads header and layout. On error *reason is a static text, as in all of
  * this file: MT_ERR_FORMAT, or MT_ERR_UNSUPPORTED for another version. */
-enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block *block,
-                              const char **reason) MT_MUST_USE;
+enum mt_status mt_event_block_parse(const uint8_t *raw, size_t length, struct mt_event_block *block,
+                                    const char **reason) MT_MUST_USE;
 
 /* How much of a symbol table has been written. Zeroed = nothing. */
 struct mt_definitions_written {
@@ -151,10 +151,10 @@ void mt_encoder_free(struct mt_encoder *encoder);
  * (<= max_events; with 0, events[0] still tells seq and time). Events are in
  * order of seq and time and refer to ids that `symbols` has (devices may be
  * missing), else MT_ERR_USAGE and *reason. */
-enum mt_status mt_block_encode(struct mt_encoder *encoder, const struct mt_symbols *symbols,
-                               const struct mt_event *events, size_t count,
-                               const struct mt_buf *definitions, struct mt_buf *out,
-                               const char **reason) MT_MUST_USE;
+enum mt_status mt_event_block_encode(struct mt_encoder *encoder, const struct mt_symbols *symbols,
+                                     const struct mt_event *events, size_t count,
+                                     const struct mt_buf *definitions, struct mt_buf *out,
+                                     const char **reason) MT_MUST_USE;
 
 struct mt_decoder;
 
@@ -171,8 +171,8 @@ struct mt_decoded {
     uint32_t only_heap;      /* see struct mt_event_batch */
 };
 
-enum mt_status mt_block_decode(struct mt_decoder *decoder, const struct mt_block *block,
-                               struct mt_ids *ids, struct mt_symbols *symbols,
-                               struct mt_decoded *decoded, const char **reason) MT_MUST_USE;
+enum mt_status mt_event_block_decode(struct mt_decoder *decoder, const struct mt_event_block *block,
+                                     struct mt_ids *ids, struct mt_symbols *symbols,
+                                     struct mt_decoded *decoded, const char **reason) MT_MUST_USE;
 
 #endif

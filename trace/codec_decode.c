@@ -78,7 +78,7 @@ static enum mt_status make_room(struct mt_decoder *decoder, uint32_t count)
     return MT_OK;
 }
 
-static enum mt_status parse_header(const uint8_t *raw, struct mt_block_header *header,
+static enum mt_status parse_header(const uint8_t *raw, struct mt_event_block_header *header,
                                    uint32_t *header_bytes, const char **reason)
 {
     if (mt_get_u32(raw) != MT_BLOCK_MAGIC)
@@ -98,8 +98,8 @@ static enum mt_status parse_header(const uint8_t *raw, struct mt_block_header *h
     return MT_OK;
 }
 
-enum mt_status mt_block_parse(const uint8_t *raw, size_t length, struct mt_block *block,
-                              const char **reason)
+enum mt_status mt_event_block_parse(const uint8_t *raw, size_t length, struct mt_event_block *block,
+                                    const char **reason)
 {
     uint32_t header_bytes;
     enum mt_status status;
@@ -238,9 +238,9 @@ static void sort_out_special(const struct mt_decoding *job, struct mt_decoded *d
     decoded->count = kept;
 }
 
-enum mt_status mt_block_decode(struct mt_decoder *decoder, const struct mt_block *block,
-                               struct mt_ids *ids, struct mt_symbols *symbols,
-                               struct mt_decoded *decoded, const char **reason)
+enum mt_status mt_event_block_decode(struct mt_decoder *decoder, const struct mt_event_block *block,
+                                     struct mt_ids *ids, struct mt_symbols *symbols,
+                                     struct mt_decoded *decoded, const char **reason)
 {
     struct mt_decoding job = {.decoder = decoder,
                               .block = block,

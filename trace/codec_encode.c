@@ -318,10 +318,10 @@ static void write_header(const struct mt_event *events, size_t count, size_t def
     mt_buf_add(out, header, sizeof header);
 }
 
-enum mt_status mt_block_encode(struct mt_encoder *encoder, const struct mt_symbols *symbols,
-                               const struct mt_event *events, size_t count,
-                               const struct mt_buf *definitions, struct mt_buf *out,
-                               const char **reason)
+enum mt_status mt_event_block_encode(struct mt_encoder *encoder, const struct mt_symbols *symbols,
+                                     const struct mt_event *events, size_t count,
+                                     const struct mt_buf *definitions, struct mt_buf *out,
+                                     const char **reason)
 {
     struct mt_buf scratch = {0};
     size_t start = out->length;

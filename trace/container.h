@@ -23,7 +23,7 @@ enum {
 
 /* A frame of events as the index has it. */
 struct mt_index_entry {
-    struct mt_frame_info info;
+    struct mt_zstd_frame_info info;
     uint32_t definition_bytes; /* > 0: holds definitions */
 };
 

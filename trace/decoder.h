@@ -33,7 +33,7 @@ struct mt_decoder {
 /* What is known of the block that is being decoded. */
 struct mt_decoding {
     struct mt_decoder *decoder;
-    const struct mt_block *block;
+    const struct mt_event_block *block;
     struct mt_ids *ids;
     struct mt_symbols *symbols;
     struct mt_cursor columns[MT_COLUMN_COUNT];

@@ -18,7 +18,7 @@ enum { FIXED_BYTES = 16, ENTRY_BYTES = 40, CHECKSUM_BYTES = 4, SEEK_ENTRY_BYTES 
 /* Frames follow each other without a hole, in order of events and time. */
 static bool entry_follows(const struct mt_index_entry *entry, const struct mt_index_entry *last)
 {
-    const struct mt_frame_info *info = &entry->info;
+    const struct mt_zstd_frame_info *info = &entry->info;
 
     if (info->compressed_bytes == 0 || info->compressed_bytes > MT_FRAME_MAX_BYTES ||
         info->raw_bytes > MT_BLOCK_MAX_BYTES || info->event_count > MT_BLOCK_MAX_EVENTS ||
@@ -150,7 +150,7 @@ static enum mt_status read_entries(const uint8_t *at, size_t count, uint64_t lim
     size_t i;
 
     for (i = 0; i < count; i++) {
-        const struct mt_frame_info *frame = &entries[i].info;
+        const struct mt_zstd_frame_info *frame = &entries[i].info;
 
         entries[i] = read_entry(at + i * ENTRY_BYTES);
         if (!entry_follows(&entries[i], i ? &entries[i - 1] : NULL) || frame->offset > limit ||

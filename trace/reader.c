@@ -6,14 +6,14 @@
 #include "check.h"
 #include "codec.h"
 #include "container.h"
-#include "frames.h"
+#include "zstd_frames.h"
 
 enum skip { SKIP_NONE, SKIP_TO_SEQ, SKIP_TO_TIME };
 
 struct trace_source {
     struct mt_source base; /* first: the ops get a pointer to it */
     struct mt_input input;
-    struct mt_frames frames;
+    struct mt_zstd_frames frames;
     struct mt_decoder *decoder;
     struct mt_ids ids;
     struct mt_arena arena;
@@ -22,7 +22,7 @@ struct trace_source {
     enum skip skip;               /* events before the target of a seek are left out */
     uint64_t skip_target;
     /* frames without the damage between them, for mt_trace_frames and seek */
-    struct mt_frame_info *infos;
+    struct mt_zstd_frame_info *infos;
     size_t *places; /* of infos in frames.found */
     size_t info_count;
     struct mt_check_pace pace; /* of mt_symbols_is_sound */
@@ -63,7 +63,7 @@ static bool is_damage(enum mt_status status)
 }
 
 /* Loads frame i and its definitions. MT_ERR_FORMAT: damaged, counted. */
-static enum mt_status load(struct trace_source *source, size_t i, struct mt_block *block,
+static enum mt_status load(struct trace_source *source, size_t i, struct mt_event_block *block,
                            struct mt_error *error)
 {
     struct mt_found *found = &source->frames.found[i];
@@ -71,7 +71,7 @@ static enum mt_status load(struct trace_source *source, size_t i, struct mt_bloc
     enum mt_status status = MT_ERR_FORMAT;
 
     if (!reason)
-        status = mt_frames_load(&source->frames, i, block, &reason, error);
+        status = mt_zstd_frames_load(&source->frames, i, block, &reason, error);
     if (status == MT_OK && !found->defined) {
         status = mt_ids_define(&source->ids, &source->base.symbols, block->definitions, &reason);
         found->defined = status == MT_OK;
@@ -84,8 +84,9 @@ static enum mt_status load(struct trace_source *source, size_t i, struct mt_bloc
     return MT_ERR_FORMAT;
 }
 
-static enum mt_status decode(struct trace_source *source, size_t i, const struct mt_block *block,
-                             struct mt_decoded *decoded, struct mt_error *error)
+static enum mt_status decode(struct trace_source *source, size_t i,
+                             const struct mt_event_block *block, struct mt_decoded *decoded,
+                             struct mt_error *error)
 {
     const char *reason = NULL;
     enum mt_status status = MT_ERR_FORMAT;
@@ -95,8 +96,8 @@ static enum mt_status decode(struct trace_source *source, size_t i, const struct
     else if (block->header.event_count && block->header.first_seq < source->next_seq)
         reason = "its sequence numbers go back";
     else
-        status = mt_block_decode(source->decoder, block, &source->ids, &source->base.symbols,
-                                 decoded, &reason);
+        status = mt_event_block_decode(source->decoder, block, &source->ids, &source->base.symbols,
+                                       decoded, &reason);
     if (status == MT_ERR_MEMORY)
         return host_error(error, status);
     if (status == MT_OK)
@@ -187,8 +188,8 @@ static enum mt_status trace_next(struct mt_source *base, struct mt_event_batch *
     for (;;) {
         size_t i = source->next;
         struct mt_decoded decoded;
-        struct mt_block block;
-        enum mt_status status = mt_frames_get(&source->frames, i, error);
+        struct mt_event_block block;
+        enum mt_status status = mt_zstd_frames_get(&source->frames, i, error);
         if (status != MT_OK)
             return status == MT_END ? finish(source) : status;
         source->next++;
@@ -229,9 +230,9 @@ static enum mt_status trace_rewind(struct mt_source *base, struct mt_error *erro
 
 static enum mt_status find_all_frames(struct trace_source *source, struct mt_error *error)
 {
-    struct mt_frames *frames = &source->frames;
+    struct mt_zstd_frames *frames = &source->frames;
     size_t i;
-    enum mt_status status = mt_frames_get(frames, SIZE_MAX, error);
+    enum mt_status status = mt_zstd_frames_get(frames, SIZE_MAX, error);
 
     if (status != MT_END)
         return status;
@@ -250,7 +251,7 @@ static enum mt_status find_all_frames(struct trace_source *source, struct mt_err
     return MT_OK;
 }
 
-enum mt_status mt_trace_frames(struct mt_source *base, const struct mt_frame_info **frames,
+enum mt_status mt_trace_frames(struct mt_source *base, const struct mt_zstd_frame_info **frames,
                                size_t *count, struct mt_error *error)
 {
     struct trace_source *source = from_base(base);
@@ -271,7 +272,7 @@ static enum mt_status define_before(struct trace_source *source, size_t end, str
 
     for (i = 0; i < end; i++) {
         const struct mt_found *found = &source->frames.found[i];
-        struct mt_block block;
+        struct mt_event_block block;
         enum mt_status status;
         if (found->damage || found->defined || !found->entry.definition_bytes)
             continue;
@@ -290,7 +291,7 @@ static size_t frame_before(const struct trace_source *source, uint64_t target, b
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const struct mt_frame_info *info = &source->infos[middle];
+        const struct mt_zstd_frame_info *info = &source->infos[middle];
         bool before = by_time ? info->first_t_ns < target : info->first_seq <= target;
         if (before)
             low = middle + 1;
@@ -327,7 +328,7 @@ static void trace_close(struct mt_source *base)
 {
     struct trace_source *source = from_base(base);
 
-    mt_frames_release(&source->frames);
+    mt_zstd_frames_release(&source->frames);
     mt_input_close(&source->input);
     mt_decoder_free(source->decoder);
     mt_ids_release(&source->ids);
@@ -362,7 +363,7 @@ static void assume_usual_header(struct mt_trace_header *header)
     header->has_free_requested = header->has_free_completed = true;
 }
 
-static bool header_is_lost(const struct mt_frames *frames)
+static bool header_is_lost(const struct mt_zstd_frames *frames)
 {
     return frames->count && frames->found[0].damage && frames->found[0].entry.info.offset == 0;
 }
@@ -371,12 +372,12 @@ static bool header_is_lost(const struct mt_frames *frames)
  * anything. */
 static enum mt_status check_is_trace(struct trace_source *source, struct mt_error *error)
 {
-    struct mt_frames *frames = &source->frames;
+    struct mt_zstd_frames *frames = &source->frames;
     enum mt_status status;
 
     if (!header_is_lost(frames))
         return MT_OK;
-    status = mt_frames_get(frames, 1, error);
+    status = mt_zstd_frames_get(frames, 1, error);
     if (status == MT_END)
         return mt_fail(error, MT_ERR_FORMAT, 0, "not a memtrace trace: %s",
                        frames->found[0].damage);
@@ -389,7 +390,7 @@ static enum mt_status check_is_trace(struct trace_source *source, struct mt_erro
 
 static enum mt_status open_input(struct trace_source *source, struct mt_error *error)
 {
-    struct mt_frames *frames = &source->frames;
+    struct mt_zstd_frames *frames = &source->frames;
     enum mt_status status;
     size_t i;
 
@@ -397,11 +398,11 @@ static enum mt_status open_input(struct trace_source *source, struct mt_error *e
     mt_ids_init(&source->ids, source->input.size);
     source->decoder = mt_decoder_new();
     if (!source->decoder || mt_symbols_init(&source->base.symbols) != MT_OK ||
-        mt_frames_init(frames, &source->input) != MT_OK)
+        mt_zstd_frames_init(frames, &source->input) != MT_OK)
         return host_error(error, MT_ERR_MEMORY);
-    status = mt_frames_read_header(frames, &source->arena, &source->base.header, error);
+    status = mt_zstd_frames_read_header(frames, &source->arena, &source->base.header, error);
     if (status == MT_OK)
-        status = mt_frames_use_index(frames, error);
+        status = mt_zstd_frames_use_index(frames, error);
     if (status == MT_OK)
         status = check_is_trace(source, error);
     for (i = 0; frames->indexed && i < frames->count; i++)

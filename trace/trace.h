@@ -99,7 +99,7 @@ enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error
 
 void mt_writer_free(struct mt_writer *writer); /* NULL is fine; does not finish */
 
-struct mt_frame_info {
+struct mt_zstd_frame_info {
     uint64_t offset, compressed_bytes, raw_bytes;
     uint64_t first_seq, event_count, first_t_ns;
 };
@@ -108,7 +108,7 @@ struct mt_frame_info {
  * parallel, let each thread open a source of its own and seek to the first_seq
  * of the frames that it takes: that costs the definitions before them, no
  * events. */
-enum mt_status mt_trace_frames(struct mt_source *source, const struct mt_frame_info **frames,
+enum mt_status mt_trace_frames(struct mt_source *source, const struct mt_zstd_frame_info **frames,
                                size_t *count, struct mt_error *error) MT_MUST_USE;
 
 #endif

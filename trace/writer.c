@@ -235,8 +235,8 @@ static enum mt_status encode(struct mt_writer *writer, const struct mt_event *ev
     enum mt_status status;
 
     mt_buf_reset(&writer->raw);
-    status = mt_block_encode(writer->encoder, writer->symbols, events, count, &writer->definitions,
-                             &writer->raw, &reason);
+    status = mt_event_block_encode(writer->encoder, writer->symbols, events, count,
+                                   &writer->definitions, &writer->raw, &reason);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s (events from %llu on)", reason,
                        (unsigned long long)events[0].seq);
@@ -367,7 +367,7 @@ enum mt_status mt_writer_copy(struct mt_writer *writer, struct mt_source *source
 /* Where the last frame ends, as the index will say. */
 static uint64_t end_of_frames(const struct mt_writer *writer)
 {
-    const struct mt_frame_info *last;
+    const struct mt_zstd_frame_info *last;
 
     if (!writer->frame_count)
         return writer->header_bytes;

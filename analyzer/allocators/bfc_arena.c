@@ -117,7 +117,7 @@ static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint
 {
     struct mt_heap *heap = &arena->heap;
     uint32_t nobody;
-    enum mt_status status = mt_heap_lane(heap, MT_BFC_NOBODY, &nobody);
+    enum mt_status status = mt_heap_free_list(heap, MT_BFC_NOBODY, &nobody);
 
     if (status != MT_OK)
         return status;
@@ -134,7 +134,7 @@ enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
                                  struct mt_heap_share *share)
 {
     uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT), chunk;
-    enum mt_status status = mt_heap_lane(&arena->heap, owner, &share->lane);
+    enum mt_status status = mt_heap_free_list(&arena->heap, owner, &share->lane);
 
     if (status == MT_OK)
         status = find(arena, size, request->stream, share->lane, &share->block);

@@ -69,7 +69,7 @@ static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t bin, uint64_t s
     enum mt_status status;
     uint32_t lane;
 
-    status = mt_heap_lane(heap, (uint64_t)stream * BINS + bin, &lane);
+    status = mt_heap_free_list(heap, (uint64_t)stream * BINS + bin, &lane);
     if (status != MT_OK)
         return status;
     *block = mt_heap_take_first(heap, lane, 0);

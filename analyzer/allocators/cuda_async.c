@@ -71,7 +71,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
     self->threshold_bytes = values[THRESHOLD];
     self->gpu = values[GPU];
     self->last = MT_NO_BLOCK;
-    return mt_heap_lane(&self->heap, UINT64_MAX, &lane); /* EVERYBODY: no stream's name */
+    return mt_heap_free_list(&self->heap, UINT64_MAX, &lane); /* EVERYBODY: no stream's name */
 }
 
 /* Gives idle pages back to the device. */
@@ -305,7 +305,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     if (request->size_bytes > MAX_REQUEST)
         return MT_ERR_DEVICE_OOM;
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    status = mt_heap_lane(heap, request->stream, &share->lane);
+    status = mt_heap_free_list(heap, request->stream, &share->lane);
     if (status == MT_OK)
         status = find_for(policy, share->size_bytes, share->lane, &share->block);
     if (status == MT_OK && heap->store.blocks[share->block].reservation == EVERYBODY)

@@ -29,7 +29,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     struct mt_heap *heap = &policy->heap;
     uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     uint32_t lane;
-    enum mt_status status = mt_heap_lane(heap, request->stream, &lane);
+    enum mt_status status = mt_heap_free_list(heap, request->stream, &lane);
 
     if (status != MT_OK)
         return status;

@@ -40,7 +40,7 @@ void mt_heap_release(struct mt_heap *heap)
     memset(heap, 0, sizeof *heap);
 }
 
-enum mt_status mt_heap_lane(struct mt_heap *heap, uint64_t name, uint32_t *lane)
+enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *lane)
 {
     enum mt_status status;
     uint32_t i;
@@ -294,7 +294,7 @@ static enum mt_status set_up(struct mt_heap *heap, const struct mt_heap_rules *r
     heap->own_addresses = rules->own_addresses;
     heap->may_touch = rules->may_touch;
     heap->find = rules->find;
-    return rules->has_one_lane ? mt_heap_lane(heap, 0, &lane) : MT_OK;
+    return rules->has_one_lane ? mt_heap_free_list(heap, 0, &lane) : MT_OK;
 }
 
 enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_policy_setup *setup,

@@ -21,7 +21,7 @@
 
 struct mt_policy_option;
 
-struct mt_heap_lane {
+struct mt_heap_free_list {
     uint64_t name; /* the policy's: a stream, a class */
     struct mt_free_set free;
 };
@@ -74,7 +74,7 @@ struct mt_heap {
     uint64_t loose_bytes; /* reserved, but in no block */
     struct mt_block_store store;
     struct mt_counters counters;
-    struct mt_heap_lane *lanes;
+    struct mt_heap_free_list *lanes;
     uint32_t lane_count;
     size_t lane_capacity;
 };
@@ -86,7 +86,7 @@ void mt_heap_limit(struct mt_heap *heap, uint64_t limit_bytes);
 void mt_heap_release(struct mt_heap *heap);
 
 /* Index of the lane of that name, made if new. */
-enum mt_status mt_heap_lane(struct mt_heap *heap, uint64_t name, uint32_t *lane) MT_MUST_USE;
+enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *lane) MT_MUST_USE;
 
 /* Would this many more bytes pass a limit? */
 bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes);

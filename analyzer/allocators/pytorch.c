@@ -129,7 +129,7 @@ static struct mt_free_cursor prefer_holes(const struct mt_pytorch *self,
 
 /* Place of the free block for a request, its entry NULL if none. */
 static struct mt_free_cursor find_free(const struct mt_pytorch *self,
-                                       const struct mt_pytorch_lane *lane,
+                                       const struct mt_pytorch_free_list *lane,
                                        const struct mt_pytorch_search *search)
 {
     const struct mt_free_set *set = &lane->free;
@@ -176,7 +176,7 @@ static bool garbage_is_collected(const struct mt_pytorch *self)
 static enum mt_status take_free(struct mt_pytorch *self, struct mt_pytorch_search *search,
                                 uint32_t *block)
 {
-    struct mt_pytorch_lane *lane = mt_pytorch_lane(self, search->pool, search->stream);
+    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(self, search->pool, search->stream);
 
     if (!lane)
         return MT_ERR_MEMORY;
@@ -262,12 +262,12 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
 static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_search *search,
                              uint32_t rest)
 {
-    struct mt_pytorch_lane *lane;
+    struct mt_pytorch_free_list *lane;
     struct mt_block *block;
 
     if (!search->found.entry)
         return rest == MT_NO_BLOCK ? MT_OK : mt_pytorch_insert(self, rest);
-    lane = mt_pytorch_lane(self, search->pool, search->stream);
+    lane = mt_pytorch_free_list(self, search->pool, search->stream);
     if (!lane)
         return MT_ERR_MEMORY;
     if (rest != MT_NO_BLOCK) {
@@ -343,12 +343,12 @@ static bool would_release(struct mt_policy *policy, const struct mt_policy_reque
 {
     struct mt_pytorch *self = &policy->pytorch;
     struct mt_pytorch_search search;
-    struct mt_pytorch_lane *lane;
+    struct mt_pytorch_free_list *lane;
 
     if (request->size_bytes > MAX_REQUEST)
         return true;
     search = search_for(self, request);
-    lane = mt_pytorch_lane(self, search.pool, search.stream);
+    lane = mt_pytorch_free_list(self, search.pool, search.stream);
     if (lane && find_free(self, lane, &search).entry)
         return false;
     if (exceeds_limit(self, &search) &&

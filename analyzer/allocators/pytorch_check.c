@@ -3,7 +3,7 @@
 #include "pytorch_pools.h"
 
 static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
-                         const struct mt_pytorch_lane *lane, enum mt_block_state state,
+                         const struct mt_pytorch_free_list *lane, enum mt_block_state state,
                          const char **why)
 {
     const struct mt_free_set *set = state == MT_BLOCK_FREE ? &lane->free : &lane->unmapped;
@@ -35,7 +35,7 @@ static bool pools_are_sound(const struct mt_pytorch *self, const char **why)
         const struct mt_pytorch_pool *of = &self->pools[pool];
         MT_SOUND(why, of->owner == pool / 2 && of->is_small == (pool % 2 == 1));
         for (lane = 0; lane < of->lane_count; lane++) {
-            const struct mt_pytorch_lane *at = &of->lanes[lane];
+            const struct mt_pytorch_free_list *at = &of->lanes[lane];
             MT_SOUND(why, !lane || at[-1].stream_handle <= at->stream_handle);
             if (!set_is_sound(self, pool, at, MT_BLOCK_FREE, why) ||
                 !set_is_sound(self, pool, at, MT_BLOCK_UNMAPPED, why))

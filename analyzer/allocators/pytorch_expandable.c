@@ -64,7 +64,7 @@ static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch
 static enum mt_status find_space(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block)
 {
-    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, search->pool, search->stream);
+    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, search->pool, search->stream);
     struct mt_free_cursor at;
 
     if (!lane)

@@ -34,7 +34,7 @@ static uint32_t place_of_stream(const struct mt_pytorch_pool *pool, uint64_t han
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct mt_pytorch_lane *lane = &pool->lanes[middle];
+        const struct mt_pytorch_free_list *lane = &pool->lanes[middle];
         if (lane->stream_handle < handle ||
             (lane->stream_handle == handle && lane->stream < stream))
             low = middle + 1;
@@ -44,8 +44,8 @@ static uint32_t place_of_stream(const struct mt_pytorch_pool *pool, uint64_t han
     return low;
 }
 
-struct mt_pytorch_lane *mt_pytorch_find_lane(struct mt_pytorch *policy, uint32_t pool_id,
-                                             uint32_t stream)
+struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy, uint32_t pool_id,
+                                                       uint32_t stream)
 {
     struct mt_pytorch_pool *pool;
     uint64_t handle;
@@ -72,7 +72,7 @@ struct mt_pytorch_lane *mt_pytorch_find_lane(struct mt_pytorch *policy, uint32_t
 enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block *block = &policy->store.blocks[id];
-    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, block->pool, block->stream);
+    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, block->pool, block->stream);
 
     if (!lane)
         return MT_ERR_MEMORY;
@@ -87,7 +87,7 @@ enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
 {
     const struct mt_block *block = &policy->store.blocks[id];
-    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, block->pool, block->stream);
+    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, block->pool, block->stream);
     bool was_filed;
 
     if (!lane)
@@ -124,7 +124,7 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
 {
     struct mt_block *blocks = policy->store.blocks, *block = &blocks[id];
     uint32_t kept = is_free(policy, block->previous) ? block->previous : block->next;
-    struct mt_pytorch_lane *lane;
+    struct mt_pytorch_free_list *lane;
     struct mt_free_cursor at;
 
     *merged_bytes = 0;
@@ -133,7 +133,7 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
         return mt_pytorch_insert(policy, id);
     if (kept == block->previous)
         *merged_bytes = mt_pytorch_try_merge(policy, id, block->next);
-    lane = mt_pytorch_lane(policy, block->pool, block->stream);
+    lane = mt_pytorch_free_list(policy, block->pool, block->stream);
     if (!lane)
         return MT_ERR_MEMORY;
     at = mt_free_set_find_block(&lane->free, blocks[kept].size_bytes, blocks[kept].addr, kept);

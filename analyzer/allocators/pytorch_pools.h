@@ -10,7 +10,7 @@
 #include "pytorch_config.h"
 
 /* Free blocks of one stream in one pool. */
-struct mt_pytorch_lane {
+struct mt_pytorch_free_list {
     uint32_t stream;
     uint64_t stream_handle; /* order of lanes: as the driver's pointers */
     struct mt_free_set free;
@@ -20,8 +20,8 @@ struct mt_pytorch_lane {
 /* small_blocks or large_blocks, of the default or of a private pool. */
 struct mt_pytorch_pool {
     bool is_small;
-    uint16_t owner;                /* trace's pool id */
-    struct mt_pytorch_lane *lanes; /* ascending by stream handle, then stream */
+    uint16_t owner;                     /* trace's pool id */
+    struct mt_pytorch_free_list *lanes; /* ascending by stream handle, then stream */
     uint32_t lane_count;
     size_t lane_capacity;
     uint64_t gc_clock;
@@ -55,17 +55,17 @@ struct mt_pytorch_search {
 };
 
 /* The lane of a stream in a pool, made if new; NULL without memory. */
-struct mt_pytorch_lane *mt_pytorch_find_lane(struct mt_pytorch *policy, uint32_t pool,
-                                             uint32_t stream);
+struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy, uint32_t pool,
+                                                       uint32_t stream);
 
 /* The same; most programs have one stream. */
-static inline struct mt_pytorch_lane *mt_pytorch_lane(struct mt_pytorch *policy, uint32_t pool,
-                                                      uint32_t stream)
+static inline struct mt_pytorch_free_list *mt_pytorch_free_list(struct mt_pytorch *policy,
+                                                                uint32_t pool, uint32_t stream)
 {
     if (pool < policy->pool_count && policy->pools[pool].lane_count &&
         policy->pools[pool].lanes[0].stream == stream)
         return &policy->pools[pool].lanes[0];
-    return mt_pytorch_find_lane(policy, pool, stream);
+    return mt_pytorch_find_free_list(policy, pool, stream);
 }
 
 /* Puts a free (or unmapped) block into the set where it belongs; takes it out. */

@@ -131,7 +131,7 @@ static bool is_whole_segment(const struct mt_pytorch *policy, uint32_t id)
 
 /* Releases oversize blocks of the lane from the largest down until `wanted`
  * bytes are free; too few are released all the same, and the answer is no. */
-static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytorch_lane *lane,
+static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytorch_free_list *lane,
                                       uint64_t wanted, bool *released)
 {
     struct mt_free_cursor end = {lane->free.leaf_count, 0, NULL};
@@ -159,7 +159,7 @@ static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytor
 enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
                                             const struct mt_pytorch_search *search, bool *released)
 {
-    struct mt_pytorch_lane *lane = mt_pytorch_lane(policy, search->pool, search->stream);
+    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, search->pool, search->stream);
     uint64_t wanted = policy->config.max_split_bytes;
     struct mt_free_cursor at;
 

@@ -83,7 +83,7 @@ enum mt_status mt_pytorch_restore_segment(struct mt_pytorch *self, const struct 
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
         fresh.size_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now)
         return MT_OK; /* no block can lie in it */
-    if (!mt_pytorch_lane(self, fresh.pool, fresh.stream))
+    if (!mt_pytorch_free_list(self, fresh.pool, fresh.stream))
         return MT_ERR_MEMORY;
     self->restoring = true;
     below = fresh.expandable ? last_of_reservation(self, &fresh) : MT_NO_BLOCK;

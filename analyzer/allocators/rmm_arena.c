@@ -88,7 +88,7 @@ static enum mt_status add_superblock(struct mt_policy *self, const struct superb
     if (self->spare_count > 0)
         *lane = self->spare[--self->spare_count];
     else
-        status = mt_heap_lane(&self->heap, self->heap.lane_count, lane);
+        status = mt_heap_free_list(&self->heap, self->heap.lane_count, lane);
     if (status == MT_OK)
         status = mt_grow(&self->superblocks, &self->superblock_capacity, *lane + 1u,
                          sizeof *self->superblocks);

@@ -41,7 +41,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 static enum mt_status lane_of(struct mt_heap *heap, uint32_t stream, uint64_t exponent,
                               uint32_t *lane)
 {
-    return mt_heap_lane(heap, (uint64_t)stream * LANES_PER_STREAM + exponent, lane);
+    return mt_heap_free_list(heap, (uint64_t)stream * LANES_PER_STREAM + exponent, lane);
 }
 
 /* One more chunk, cut into its blocks, the lowest first in line. */

@@ -43,7 +43,7 @@ static enum mt_status start(struct mt_policy *self)
 
     if (self->started || !self->initial_bytes)
         return MT_OK;
-    status = mt_heap_lane(&self->heap, 0, &lane);
+    status = mt_heap_free_list(&self->heap, 0, &lane);
     if (status == MT_OK)
         status = mt_heap_grow(&self->heap, self->initial_bytes, 0, lane, &id);
     if (status != MT_OK)
@@ -177,7 +177,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     if (status == MT_OK) /* freed on this stream, wherever it came from */
-        status = mt_heap_lane(&policy->heap, request->stream, &share->lane);
+        status = mt_heap_free_list(&policy->heap, request->stream, &share->lane);
     if (status == MT_OK)
         status = find_for(policy, share->size_bytes, request->stream, share->lane, &share->block);
     return status;

@@ -39,7 +39,7 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
     uint32_t id, rest, tails;
 
     MT_ASSERT(objects > 0 && class_bytes % ALIGNMENT == 0);
-    status = mt_heap_lane(heap, TAILS, &tails);
+    status = mt_heap_free_list(heap, TAILS, &tails);
     if (status == MT_OK)
         status = mt_heap_grow_or_flush(heap, SLAB, stream, lane, &id);
     if (status == MT_OK && objects * class_bytes < SLAB) {
@@ -65,7 +65,7 @@ static enum mt_status find_object(struct mt_heap *heap, uint64_t size, uint32_t 
 
     if (size > MAX_CLASS)
         return mt_heap_grow_or_flush(heap, size, stream, MT_NO_BLOCK /* no lane */, block);
-    status = mt_heap_lane(heap, size, &lane);
+    status = mt_heap_free_list(heap, size, &lane);
     if (status != MT_OK)
         return status;
     *block = mt_heap_take_first(heap, lane, 0);

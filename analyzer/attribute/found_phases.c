@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum mt_status read_all(struct mt_source *source, struct mt_segments *segments,
-                               enum mt_status (*take)(struct mt_segments *,
+static enum mt_status read_all(struct mt_source *source, struct mt_stretches *stretches,
+                               enum mt_status (*take)(struct mt_stretches *,
                                                       const struct mt_event *),
                                bool until_complete, struct mt_error *error)
 {
@@ -16,10 +16,10 @@ static enum mt_status read_all(struct mt_source *source, struct mt_segments *seg
 
     while ((status = mt_source_next(source, &batch, error)) == MT_OK) {
         for (size_t i = 0; i < batch.count; i++)
-            if (take(segments, &batch.events[i]))
+            if (take(stretches, &batch.events[i]))
                 return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s",
                                mt_status_text(MT_ERR_MEMORY));
-        if (until_complete && mt_segments_complete(segments))
+        if (until_complete && mt_stretches_complete(stretches))
             break;
     }
     if (status != MT_OK && status != MT_END)
@@ -29,36 +29,36 @@ static enum mt_status read_all(struct mt_source *source, struct mt_segments *seg
 
 struct layer {
     struct mt_source *source;
-    const struct mt_segments *segments;
+    const struct mt_stretches *stretches;
     const struct mt_step_groups *groups;
     uint16_t thread; /* that all ranges are laid on, so that they nest */
 };
 
 /* The first that is not autograd's. */
-static uint16_t main_thread(const struct mt_segments *segments)
+static uint16_t main_thread(const struct mt_stretches *stretches)
 {
-    for (size_t i = 0; i < segments->count; i++) {
-        uint16_t thread = segments->list[i].thread;
+    for (size_t i = 0; i < stretches->count; i++) {
+        uint16_t thread = stretches->list[i].thread;
 
-        if (thread >= segments->thread_count || !segments->threads[thread].is_engine)
+        if (thread >= stretches->thread_count || !stretches->threads[thread].is_engine)
             return thread;
     }
     return 0;
 }
 
 static enum mt_status add(struct layer *layer, uint8_t kind, const char *name,
-                          const struct mt_segment *segment)
+                          const struct mt_stretch *stretch)
 {
     bool is_push = kind == MT_EVENT_PHASE_PUSH;
     struct mt_event event = {.stack = MT_NO_ID, .kind = kind, .thread = layer->thread};
 
-    event.seq = is_push ? segment->begin_seq : segment->end_seq;
-    event.t_ns = is_push ? segment->begin_t_ns : segment->end_t_ns;
-    event.aux_bytes = is_push ? segment->source : 0;
+    event.seq = is_push ? stretch->begin_seq : stretch->end_seq;
+    event.t_ns = is_push ? stretch->begin_t_ns : stretch->end_t_ns;
+    event.aux_bytes = is_push ? stretch->source : 0;
     if (mt_symbols_string(&layer->source->symbols, name, strlen(name), &event.name))
         return MT_ERR_MEMORY;
     return mt_overlay_add(&layer->source->overlay,
-                          is_push ? segment->begin_seq : segment->end_seq + 1, &event);
+                          is_push ? stretch->begin_seq : stretch->end_seq + 1, &event);
 }
 
 /* What a person calls the part; NULL: nothing that has a name. */
@@ -68,13 +68,13 @@ static const char *part_name(const struct layer *layer, size_t i)
         [MT_PHASE_DATA] = "data",           [MT_PHASE_FORWARD] = "forward",
         [MT_PHASE_LOSS] = "loss",           [MT_PHASE_BACKWARD] = "backward",
         [MT_PHASE_ZERO_GRAD] = "zero_grad", [MT_PHASE_OPTIMIZER] = "optimizer"};
-    const struct mt_segment *segment = &layer->segments->list[i];
+    const struct mt_stretch *stretch = &layer->stretches->list[i];
 
-    if (segment->covered)
+    if (stretch->covered)
         return NULL;
     if (mt_step_groups_validates(layer->groups, i))
         return "validation";
-    return segment->kind <= MT_PHASE_OPTIMIZER ? names[segment->kind] : NULL;
+    return stretch->kind <= MT_PHASE_OPTIMIZER ? names[stretch->kind] : NULL;
 }
 
 /* The neighbours from `i` on that are one part: those of its name; and within
@@ -83,16 +83,16 @@ static size_t end_of_part(const struct layer *layer, size_t i, size_t end)
 {
     const char *name = part_name(layer, i);
     size_t last = i + 1;
-    bool calls = !layer->segments->is_training; /* each is one of its own */
+    bool calls = !layer->stretches->is_training; /* each is one of its own */
 
     for (size_t at = i + 1; at < end; at++) {
         const char *other = part_name(layer, at);
 
-        if (layer->groups->starts[at] || (calls && layer->segments->list[at].turns))
+        if (layer->groups->starts[at] || (calls && layer->stretches->list[at].turns))
             break;
         if (other && name && !strcmp(other, name))
             last = at + 1;
-        else if (layer->segments->list[at].kind != MT_PHASE_UNKNOWN ||
+        else if (layer->stretches->list[at].kind != MT_PHASE_UNKNOWN ||
                  !mt_step_groups_validates(layer->groups, i))
             break;
     }
@@ -108,9 +108,9 @@ static enum mt_status lay_parts(struct layer *layer, size_t begin, size_t end)
         size_t next = name ? end_of_part(layer, i, end) : i + 1;
 
         if (name)
-            status = add(layer, MT_EVENT_PHASE_PUSH, name, &layer->segments->list[i]);
+            status = add(layer, MT_EVENT_PHASE_PUSH, name, &layer->stretches->list[i]);
         if (name && !status)
-            status = add(layer, MT_EVENT_PHASE_POP, name, &layer->segments->list[next - 1]);
+            status = add(layer, MT_EVENT_PHASE_POP, name, &layer->stretches->list[next - 1]);
         i = next;
     }
     return status;
@@ -119,33 +119,33 @@ static enum mt_status lay_parts(struct layer *layer, size_t begin, size_t end)
 /* Of a run that died in its first turn it is not known whether it would have gone backward. */
 static const char *name_of_steps(const struct layer *layer)
 {
-    const struct mt_segments *segments = layer->segments;
+    const struct mt_stretches *stretches = layer->stretches;
 
-    if (segments->is_training || segments->named_turns || layer->groups->turn_count == 1)
+    if (stretches->is_training || stretches->named_turns || layer->groups->turn_count == 1)
         return "step";
-    return segments->kinds_told & 1u << MT_PHASE_FORWARD ? "request" : "iteration";
+    return stretches->kinds_told & 1u << MT_PHASE_FORWARD ? "request" : "iteration";
 }
 
 /* A step is as sure as what tells the turns. */
-static uint8_t source_of_steps(const struct mt_segments *segments)
+static uint8_t source_of_steps(const struct mt_stretches *stretches)
 {
-    if (segments->named_turns)
+    if (stretches->named_turns)
         return MT_PHASE_PERIOD;
-    if (segments->has_stacks)
+    if (stretches->has_stacks)
         return MT_PHASE_STACKS;
-    return segments->has_engine ? MT_PHASE_THREADS : MT_PHASE_SCOPES;
+    return stretches->has_engine ? MT_PHASE_THREADS : MT_PHASE_SCOPES;
 }
 
 static enum mt_status lay_step(struct layer *layer, size_t number)
 {
     const struct mt_group *group = &layer->groups->steps[number];
-    struct mt_segment first = layer->segments->list[group->first];
-    const struct mt_segment *last = &layer->segments->list[group->end - 1];
+    struct mt_stretch first = layer->stretches->list[group->first];
+    const struct mt_stretch *last = &layer->stretches->list[group->end - 1];
     char name[48];
     enum mt_status status;
 
     snprintf(name, sizeof name, "%s#%zu", name_of_steps(layer), number);
-    first.source = source_of_steps(layer->segments);
+    first.source = source_of_steps(layer->stretches);
     status = add(layer, MT_EVENT_PHASE_PUSH, name, &first);
     if (!status)
         status = lay_parts(layer, group->first, group->end);
@@ -165,16 +165,16 @@ static enum mt_status lay(struct layer *layer)
             status = lay_step(layer, i);
         at = layer->groups->steps[i].end;
     }
-    return status ? status : lay_parts(layer, at, layer->segments->count);
+    return status ? status : lay_parts(layer, at, layer->stretches->count);
 }
 
 /* The last event before turn `turn` begins. */
-static void end_before(const struct mt_period *period, size_t turn, struct mt_segment *segment)
+static void end_before(const struct mt_period *period, size_t turn, struct mt_stretch *stretch)
 {
     size_t next = mt_period_begin(period, turn);
 
-    segment->end_seq = next < period->count ? period->requests[next].seq - 1 : period->last_seq;
-    segment->end_t_ns = next < period->count ? period->requests[next].t_ns : period->last_t_ns;
+    stretch->end_seq = next < period->count ? period->requests[next].seq - 1 : period->last_seq;
+    stretch->end_t_ns = next < period->count ? period->requests[next].t_ns : period->last_t_ns;
 }
 
 static enum mt_status lay_turns(struct layer *layer, const struct mt_period *period)
@@ -183,7 +183,7 @@ static enum mt_status lay_turns(struct layer *layer, const struct mt_period *per
 
     for (size_t i = 0; i < period->turns && !status; i++) {
         const struct mt_request *first = &period->requests[mt_period_begin(period, i)];
-        struct mt_segment turn = {
+        struct mt_stretch turn = {
             .begin_seq = first->seq, .begin_t_ns = first->t_ns, .source = MT_PHASE_PERIOD};
         char name[48];
 
@@ -217,25 +217,25 @@ static enum mt_status find_period(struct layer *layer, struct mt_error *error)
     return status;
 }
 
-static enum mt_status find(struct mt_source *source, struct mt_segments *segments,
+static enum mt_status find(struct mt_source *source, struct mt_stretches *stretches,
                            struct mt_error *error)
 {
     struct mt_step_groups groups = {0};
-    struct layer layer = {source, segments, &groups, 0};
-    enum mt_status status = mt_segments_prepare(segments);
+    struct layer layer = {source, stretches, &groups, 0};
+    enum mt_status status = mt_stretches_prepare(stretches);
 
-    if (segments->user_steps && segments->user_turns)
+    if (stretches->user_steps && stretches->user_turns)
         return status;
     if (!status)
-        status = read_all(source, segments, mt_segments_cut, false, error);
+        status = read_all(source, stretches, mt_stretches_cut, false, error);
     if (!status)
-        status = mt_segments_finish(segments);
+        status = mt_stretches_finish(stretches);
     if (!status)
-        status = mt_step_groups_make(&groups, segments);
-    layer.thread = main_thread(segments);
+        status = mt_step_groups_make(&groups, stretches);
+    layer.thread = main_thread(stretches);
     if (!status)
         status = lay(&layer);
-    if (!status && !source->overlay.count && !segments->user_named)
+    if (!status && !source->overlay.count && !stretches->user_named)
         status = find_period(&layer, error);
     mt_step_groups_release(&groups);
     return status;
@@ -243,16 +243,16 @@ static enum mt_status find(struct mt_source *source, struct mt_segments *segment
 
 enum mt_status mt_found_phases_lay(struct mt_source *source, struct mt_error *error)
 {
-    struct mt_segments segments;
+    struct mt_stretches stretches;
     enum mt_status status;
 
     if (source->overlay.chosen)
         return MT_OK;
-    mt_segments_init(&segments, &source->symbols, source->view.level != MT_VIEW_DRIVER);
-    status = read_all(source, &segments, mt_segments_learn, true, error);
-    if (!status && !mt_segments_complete(&segments))
-        status = find(source, &segments, error);
-    mt_segments_release(&segments);
+    mt_stretches_init(&stretches, &source->symbols, source->view.level != MT_VIEW_DRIVER);
+    status = read_all(source, &stretches, mt_stretches_learn, true, error);
+    if (!status && !mt_stretches_complete(&stretches))
+        status = find(source, &stretches, error);
+    mt_stretches_release(&stretches);
     if (status == MT_ERR_MEMORY && error && !error->status)
         (void)mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     source->overlay.chosen = status == MT_OK;

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_forward(const struct mt_segment *segment)
+static bool is_forward(const struct mt_stretch *stretch)
 {
-    return segment->kind == MT_PHASE_FORWARD || segment->kind == MT_PHASE_LOSS;
+    return stretch->kind == MT_PHASE_FORWARD || stretch->kind == MT_PHASE_LOSS;
 }
 
 /* Of what the program's own threads do between two runs of autograd's, the
  * forward pass is what follows the moment at which least was allocated. */
-static void split(struct mt_segment *left, struct mt_segment *right)
+static void split(struct mt_stretch *left, struct mt_stretch *right)
 {
     *right = *left;
     left->end_seq = left->low_seq;
@@ -25,44 +25,44 @@ static void split(struct mt_segment *left, struct mt_segment *right)
     right->turns = true;
 }
 
-static enum mt_status split_by_level(struct mt_segments *segments)
+static enum mt_status split_by_level(struct mt_stretches *stretches)
 {
-    struct mt_segment *list = calloc(2 * segments->count + 1, sizeof *list);
+    struct mt_stretch *list = calloc(2 * stretches->count + 1, sizeof *list);
     size_t count = 0;
 
     if (!list)
         return MT_ERR_MEMORY;
-    for (size_t i = 0; i < segments->count; i++) {
-        bool is_last = i + 1 == segments->count;
-        bool unknown = segments->list[i].kind == MT_PHASE_UNKNOWN && !segments->list[i].covered;
+    for (size_t i = 0; i < stretches->count; i++) {
+        bool is_last = i + 1 == stretches->count;
+        bool unknown = stretches->list[i].kind == MT_PHASE_UNKNOWN && !stretches->list[i].covered;
 
-        list[count] = segments->list[i];
-        if (unknown && i && !is_last && segments->list[i + 1].kind == MT_PHASE_BACKWARD) {
+        list[count] = stretches->list[i];
+        if (unknown && i && !is_last && stretches->list[i + 1].kind == MT_PHASE_BACKWARD) {
             split(&list[count], &list[count + 1]);
             if (list[count].end_seq < list[count].begin_seq)
                 list[count] = list[count + 1]; /* nothing is left of it */
             else
                 count++;
-        } else if (unknown && i && segments->list[i - 1].kind == MT_PHASE_OPTIMIZER) {
+        } else if (unknown && i && stretches->list[i - 1].kind == MT_PHASE_OPTIMIZER) {
             list[count].turns = true;
         }
         count++;
     }
-    free(segments->list);
-    segments->list = list;
-    segments->count = count;
-    segments->capacity = 2 * count + 1;
+    free(stretches->list);
+    stretches->list = list;
+    stretches->count = count;
+    stretches->capacity = 2 * count + 1;
     return MT_OK;
 }
 
-/* For each segment: is there a zero_grad from it on, before the model is called? */
+/* For each stretch: is there a zero_grad from it on, before the model is called? */
 static void find_clearing(struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool clears = false;
 
-    for (size_t i = segments->count; i-- > 0;) {
-        uint8_t kind = segments->list[i].kind;
+    for (size_t i = stretches->count; i-- > 0;) {
+        uint8_t kind = stretches->list[i].kind;
 
         if (kind == MT_PHASE_ZERO_GRAD)
             clears = true;
@@ -88,16 +88,16 @@ static void follow(struct turn *turn, uint8_t kind, bool has_backward)
  * optimizer allocates in the first one alone. */
 static bool updates_show(const struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool has_backward = groups->has_backward;
     struct turn turn = {false, false};
     uint32_t turns = 0, last = 0;
     bool any = false;
 
-    for (size_t i = 0; i < segments->count; i++) {
-        const struct mt_segment *segment = &segments->list[i];
+    for (size_t i = 0; i < stretches->count; i++) {
+        const struct mt_stretch *stretch = &stretches->list[i];
 
-        if (segment->turns && (turn.backward || !has_backward)) {
+        if (stretch->turns && (turn.backward || !has_backward)) {
             turns++;
             if (turn.update || groups->clears[i]) {
                 last = turns;
@@ -105,26 +105,26 @@ static bool updates_show(const struct mt_step_groups *groups)
             }
             turn = (struct turn){false, false};
         }
-        follow(&turn, segment->kind, has_backward);
+        follow(&turn, stretch->kind, has_backward);
     }
     return any && last * 2 >= turns;
 }
 
 static void start_training(struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool show = updates_show(groups);
     struct turn turn = {false, false};
 
-    for (size_t i = 0; i < segments->count; i++) {
-        const struct mt_segment *segment = &segments->list[i];
+    for (size_t i = 0; i < stretches->count; i++) {
+        const struct mt_stretch *stretch = &stretches->list[i];
 
-        if (segment->turns && (turn.backward || !groups->has_backward) &&
+        if (stretch->turns && (turn.backward || !groups->has_backward) &&
             (!show || turn.update || groups->clears[i])) {
             groups->starts[i] = true;
             turn = (struct turn){false, false};
         }
-        follow(&turn, segment->kind, groups->has_backward);
+        follow(&turn, stretch->kind, groups->has_backward);
     }
 }
 
@@ -145,64 +145,64 @@ static bool is_outer(const struct loop *a, const struct loop *b)
 /* Each turn of the outermost loop that turns at least twice. */
 static enum mt_status start_calls(struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
-    const struct mt_symbols *symbols = segments->symbols;
+    const struct mt_stretches *stretches = groups->stretches;
+    const struct mt_symbols *symbols = stretches->symbols;
     struct loop chosen = {.depth = UINT32_MAX};
     struct mt_map turns = {0};
     enum mt_status status = MT_OK;
 
-    for (size_t i = 0; i < segments->count && !status; i++) {
-        struct mt_turn turn = segments->list[i].turn;
+    for (size_t i = 0; i < stretches->count && !status; i++) {
+        struct mt_turn turn = stretches->list[i].turn;
         bool has_body = turn.body < symbols->stack_count;
         struct loop loop = {has_body ? symbols->stacks[turn.body].depth : 0, turn};
         uint64_t key = (uint64_t)turn.body << 32 | turn.line;
         uint32_t count = mt_map_get(&turns, key);
 
-        if (!segments->list[i].turns)
+        if (!stretches->list[i].turns)
             continue;
         count = count == MT_MAP_NONE ? 1 : count + 1;
         status = mt_map_set(&turns, key, count);
         if (count >= 2 && is_outer(&loop, &chosen))
             chosen = loop;
     }
-    for (size_t i = 0; chosen.depth != UINT32_MAX && i < segments->count; i++)
-        groups->starts[i] = segments->list[i].turns &&
-                            segments->list[i].turn.body == chosen.turn.body &&
-                            segments->list[i].turn.line == chosen.turn.line;
+    for (size_t i = 0; chosen.depth != UINT32_MAX && i < stretches->count; i++)
+        groups->starts[i] = stretches->list[i].turns &&
+                            stretches->list[i].turn.body == chosen.turn.body &&
+                            stretches->list[i].turn.line == chosen.turn.line;
     mt_map_release(&turns);
     return status;
 }
 
 /* In how many of the turns each place is, and which of them fetch a batch: the
  * first of a turn, if it does nothing but call a function that allocates. */
-static enum mt_status count_places(struct mt_step_groups *groups, struct mt_segments *segments)
+static enum mt_status count_places(struct mt_step_groups *groups, struct mt_stretches *stretches)
 {
-    uint32_t strings = segments->symbols->strings.count;
+    uint32_t strings = stretches->symbols->strings.count;
     uint32_t *last, turn = 1;
     bool *fetches;
 
-    groups->place_count = segments->named_turns ? strings : segments->symbols->stack_count;
+    groups->place_count = stretches->named_turns ? strings : stretches->symbols->stack_count;
     groups->seen = calloc((size_t)groups->place_count + 1, sizeof *groups->seen);
     last = calloc((size_t)groups->place_count + 1, sizeof *last);
     fetches = calloc((size_t)groups->place_count + 1, sizeof *fetches);
-    for (size_t i = 0; groups->seen && last && fetches && i < segments->count; i++) {
-        struct mt_segment *segment = &segments->list[i];
+    for (size_t i = 0; groups->seen && last && fetches && i < stretches->count; i++) {
+        struct mt_stretch *stretch = &stretches->list[i];
 
         turn += groups->starts[i];
-        if (segment->place >= groups->place_count)
+        if (stretch->place >= groups->place_count)
             continue;
-        if (last[segment->place] != turn)
-            groups->seen[segment->place]++;
-        last[segment->place] = turn;
-        fetches[segment->place] |= groups->starts[i] && segment->kind == MT_PHASE_UNKNOWN &&
-                                   segment->allocates && segment->callees && !segment->covered;
+        if (last[stretch->place] != turn)
+            groups->seen[stretch->place]++;
+        last[stretch->place] = turn;
+        fetches[stretch->place] |= groups->starts[i] && stretch->kind == MT_PHASE_UNKNOWN &&
+                                   stretch->allocates && stretch->callees && !stretch->covered;
     }
-    for (size_t i = 0; fetches && i < segments->count; i++) {
-        struct mt_segment *segment = &segments->list[i];
+    for (size_t i = 0; fetches && i < stretches->count; i++) {
+        struct mt_stretch *stretch = &stretches->list[i];
 
-        if (segment->kind == MT_PHASE_UNKNOWN && segment->place < groups->place_count &&
-            fetches[segment->place] && segment->callees)
-            segment->kind = MT_PHASE_DATA;
+        if (stretch->kind == MT_PHASE_UNKNOWN && stretch->place < groups->place_count &&
+            fetches[stretch->place] && stretch->callees)
+            stretch->kind = MT_PHASE_DATA;
     }
     free(fetches);
     free(last);
@@ -211,53 +211,53 @@ static enum mt_status count_places(struct mt_step_groups *groups, struct mt_segm
 }
 
 /* At the edge of a step: what is not part of every turn is not part of it. */
-static bool is_beside(const struct mt_step_groups *groups, const struct mt_segment *segment,
+static bool is_beside(const struct mt_step_groups *groups, const struct mt_stretch *stretch,
                       bool leads)
 {
     bool rare;
 
-    if (segment->kind == MT_PHASE_SETUP || segment->kind == MT_PHASE_DATA)
-        return !segment->covered;
-    if (segment->kind != MT_PHASE_UNKNOWN && !is_forward(segment))
+    if (stretch->kind == MT_PHASE_SETUP || stretch->kind == MT_PHASE_DATA)
+        return !stretch->covered;
+    if (stretch->kind != MT_PHASE_UNKNOWN && !is_forward(stretch))
         return false;
-    if (segment->place >= groups->place_count)
-        return segment->kind == MT_PHASE_UNKNOWN && (leads || groups->segments->has_stacks);
-    rare = groups->seen[segment->place] * 2 <= groups->turn_count;
-    return groups->turn_count > 1 ? rare : leads && segment->kind == MT_PHASE_UNKNOWN;
+    if (stretch->place >= groups->place_count)
+        return stretch->kind == MT_PHASE_UNKNOWN && (leads || groups->stretches->has_stacks);
+    rare = groups->seen[stretch->place] * 2 <= groups->turn_count;
+    return groups->turn_count > 1 ? rare : leads && stretch->kind == MT_PHASE_UNKNOWN;
 }
 
-/* Has a range of segments what a step needs? */
+/* Has a range of stretches what a step needs? */
 static bool is_step(const struct mt_step_groups *groups, struct mt_group group, bool has_forward)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool needs_part = has_forward || groups->has_backward;
 
     for (size_t i = group.first; needs_part && i < group.end; i++)
-        if (is_forward(&segments->list[i]) || segments->list[i].kind == MT_PHASE_BACKWARD ||
-            segments->list[i].kind == MT_PHASE_OPTIMIZER)
+        if (is_forward(&stretches->list[i]) || stretches->list[i].kind == MT_PHASE_BACKWARD ||
+            stretches->list[i].kind == MT_PHASE_OPTIMIZER)
             return true;
     return !needs_part && group.first < group.end;
 }
 
 static enum mt_status make_steps(struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool has_forward = false;
     size_t begin = 0;
 
     groups->steps = calloc((size_t)groups->turn_count + 1, sizeof *groups->steps);
     if (!groups->steps)
         return MT_ERR_MEMORY;
-    for (size_t i = 0; i < segments->count; i++)
-        has_forward |= is_forward(&segments->list[i]);
-    for (size_t i = 1; i <= segments->count; i++) {
+    for (size_t i = 0; i < stretches->count; i++)
+        has_forward |= is_forward(&stretches->list[i]);
+    for (size_t i = 1; i <= stretches->count; i++) {
         struct mt_group group = {begin, i};
 
-        if (i < segments->count && !groups->starts[i])
+        if (i < stretches->count && !groups->starts[i])
             continue;
-        while (group.first < group.end && is_beside(groups, &segments->list[group.first], true))
+        while (group.first < group.end && is_beside(groups, &stretches->list[group.first], true))
             group.first++;
-        while (group.end > group.first && is_beside(groups, &segments->list[group.end - 1], false))
+        while (group.end > group.first && is_beside(groups, &stretches->list[group.end - 1], false))
             group.end--;
         if (is_step(groups, group, has_forward))
             groups->steps[groups->step_count++] = group;
@@ -266,24 +266,24 @@ static enum mt_status make_steps(struct mt_step_groups *groups)
     return MT_OK;
 }
 
-static bool ends_search(const struct mt_segment *segment)
+static bool ends_search(const struct mt_stretch *stretch)
 {
-    return segment->kind == MT_PHASE_BACKWARD || segment->kind == MT_PHASE_OPTIMIZER;
+    return stretch->kind == MT_PHASE_BACKWARD || stretch->kind == MT_PHASE_OPTIMIZER;
 }
 
 /* Backward is ahead of it in the same turn. */
 static void find_training(struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool ahead = false;
 
-    for (size_t i = segments->count; i-- > 0;) {
-        const struct mt_segment *segment = &segments->list[i];
+    for (size_t i = stretches->count; i-- > 0;) {
+        const struct mt_stretch *stretch = &stretches->list[i];
 
-        if (ends_search(segment))
-            ahead = segment->kind == MT_PHASE_BACKWARD;
+        if (ends_search(stretch))
+            ahead = stretch->kind == MT_PHASE_BACKWARD;
         groups->trains[i] = ahead;
-        if (segment->turns || groups->starts[i])
+        if (stretch->turns || groups->starts[i])
             ahead = false;
     }
 }
@@ -292,69 +292,70 @@ static void find_training(struct mt_step_groups *groups)
  * calls it counts as that. */
 static enum mt_status find_cut_training(struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool *trained = calloc((size_t)groups->place_count + 1, sizeof *trained);
 
     if (!trained)
         return MT_ERR_MEMORY;
-    for (size_t i = 0; i < segments->count; i++)
-        if (groups->trains[i] && segments->list[i].place < groups->place_count)
-            trained[segments->list[i].place] = true;
-    for (size_t i = segments->count; i-- > 0 && !ends_search(&segments->list[i]);) {
-        uint32_t place = segments->list[i].place;
+    for (size_t i = 0; i < stretches->count; i++)
+        if (groups->trains[i] && stretches->list[i].place < groups->place_count)
+            trained[stretches->list[i].place] = true;
+    for (size_t i = stretches->count; i-- > 0 && !ends_search(&stretches->list[i]);) {
+        uint32_t place = stretches->list[i].place;
 
         groups->trains[i] |= place >= groups->place_count || trained[place];
-        if (segments->list[i].turns || groups->starts[i])
+        if (stretches->list[i].turns || groups->starts[i])
             break;
     }
     free(trained);
     return MT_OK;
 }
 
-bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t segment)
+bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t stretch)
 {
-    return groups->has_backward && is_forward(&groups->segments->list[segment]) &&
-           !groups->segments->list[segment].covered && !groups->trains[segment];
+    return groups->has_backward && is_forward(&groups->stretches->list[stretch]) &&
+           !groups->stretches->list[stretch].covered && !groups->trains[stretch];
 }
 
 /* A run that died in its first turn had a step, if anything in it says what it was at. */
 static bool died_in_first(const struct mt_step_groups *groups)
 {
-    const struct mt_segments *segments = groups->segments;
+    const struct mt_stretches *stretches = groups->stretches;
     bool has_part = false;
 
-    for (size_t i = 0; i < segments->count; i++)
-        has_part |= is_forward(&segments->list[i]) || segments->list[i].kind == MT_PHASE_BACKWARD ||
-                    segments->list[i].kind == MT_PHASE_OPTIMIZER;
-    return segments->died && has_part && !segments->user_steps;
+    for (size_t i = 0; i < stretches->count; i++)
+        has_part |= is_forward(&stretches->list[i]) ||
+                    stretches->list[i].kind == MT_PHASE_BACKWARD ||
+                    stretches->list[i].kind == MT_PHASE_OPTIMIZER;
+    return stretches->died && has_part && !stretches->user_steps;
 }
 
-enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_segments *segments)
+enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches)
 {
     enum mt_status status = MT_OK;
 
     memset(groups, 0, sizeof *groups);
-    groups->segments = segments;
-    if (!segments->has_stacks && segments->is_training)
-        status = split_by_level(segments);
-    for (size_t i = 0; i < segments->count; i++)
-        groups->has_backward |= segments->list[i].kind == MT_PHASE_BACKWARD;
-    groups->starts = calloc(segments->count + 1, sizeof *groups->starts);
-    groups->trains = calloc(segments->count + 1, sizeof *groups->trains);
-    groups->clears = calloc(segments->count + 1, sizeof *groups->clears);
+    groups->stretches = stretches;
+    if (!stretches->has_stacks && stretches->is_training)
+        status = split_by_level(stretches);
+    for (size_t i = 0; i < stretches->count; i++)
+        groups->has_backward |= stretches->list[i].kind == MT_PHASE_BACKWARD;
+    groups->starts = calloc(stretches->count + 1, sizeof *groups->starts);
+    groups->trains = calloc(stretches->count + 1, sizeof *groups->trains);
+    groups->clears = calloc(stretches->count + 1, sizeof *groups->clears);
     if (status || !groups->starts || !groups->trains || !groups->clears)
         return MT_ERR_MEMORY;
     find_clearing(groups);
-    for (size_t i = 0; segments->named_turns && i < segments->count; i++)
-        groups->starts[i] = segments->list[i].turns;
-    if (!segments->named_turns && !segments->user_steps) {
-        if (segments->is_training)
+    for (size_t i = 0; stretches->named_turns && i < stretches->count; i++)
+        groups->starts[i] = stretches->list[i].turns;
+    if (!stretches->named_turns && !stretches->user_steps) {
+        if (stretches->is_training)
             start_training(groups);
         else
             status = start_calls(groups);
     }
     if (!status)
-        status = count_places(groups, segments);
+        status = count_places(groups, stretches);
     if (!status && (groups->turn_count > 1 || died_in_first(groups)))
         status = make_steps(groups);
     if (status)

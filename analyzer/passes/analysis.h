@@ -6,7 +6,7 @@
 #include "attribution.h"
 #include "driver_ledger.h"
 #include "holders.h"
-#include "plan.h"
+#include "instants.h"
 #include "question_watch.h"
 #include "readings.h"
 
@@ -35,7 +35,7 @@ struct mt_analysis {
     struct mt_driver_ledger ledger;
     struct mt_watch watch;
     struct mt_answer *answers; /* parallel to the survey's devices, if there is a question */
-    struct mt_plan *plans;     /* parallel to the survey's devices */
+    struct mt_instants *plans; /* parallel to the survey's devices */
     uint32_t *order;           /* report device -> survey device */
     bool *is_main;
     struct mt_error *error;

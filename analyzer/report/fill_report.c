@@ -18,7 +18,7 @@ static const struct mt_snapshot *find_snapshot(const struct mt_analysis *analysi
 {
     struct mt_snapshot key = {.event = event, .device = device};
 
-    if (event == MT_PLAN_NOTHING)
+    if (event == MT_INSTANT_NOTHING)
         return NULL;
     return bsearch(&key, analysis->holders.snapshots, analysis->holders.snapshot_count, sizeof key,
                    mt_snapshot_order);
@@ -111,7 +111,7 @@ static enum mt_status fill_instant(struct mt_analysis *analysis, struct mt_insta
 }
 
 static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_device_report *out,
-                                    const struct mt_plan *plan)
+                                    const struct mt_instants *plan)
 {
     const struct mt_snapshot *snapshot;
     const struct mt_instant *peak;
@@ -160,7 +160,7 @@ static enum mt_status fill_answer(struct mt_analysis *analysis, struct mt_device
 }
 
 static enum mt_status fill_explanations(struct mt_analysis *analysis, struct mt_device_report *out,
-                                        const struct mt_plan *plan)
+                                        const struct mt_instants *plan)
 {
     enum mt_status status = MT_OK;
 

@@ -12,7 +12,7 @@
 
 static void want(struct mt_holders *holders, uint64_t event, uint16_t device)
 {
-    if (event != MT_PLAN_NOTHING)
+    if (event != MT_INSTANT_NOTHING)
         holders->snapshots[holders->snapshot_count++] =
             (struct mt_snapshot){.event = event, .device = device};
 }
@@ -41,7 +41,7 @@ static void drop_duplicates(struct mt_holders *holders)
 /* Of a question only the allocated peak, and the instant itself. */
 static void plan_answer(struct mt_analysis *analysis, uint32_t slot)
 {
-    struct mt_plan *plan = &analysis->plans[slot];
+    struct mt_instants *plan = &analysis->plans[slot];
     struct mt_answer *answer = &analysis->answers[slot];
 
     plan->instant_count = 1;
@@ -52,7 +52,7 @@ static void plan_answer(struct mt_analysis *analysis, uint32_t slot)
 }
 
 /* Fewer instants and explanations of a device with very many live blocks. */
-static void shorten(struct mt_plan *plan, const struct mt_survey_device *device)
+static void shorten(struct mt_instants *plan, const struct mt_survey_device *device)
 {
     uint64_t most = MAX_SNAPSHOT_ROWS / (device->live_blocks_peak + 1);
 
@@ -89,14 +89,14 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     analysis->plans = calloc((size_t)survey->device_count + 1, sizeof *analysis->plans);
     holders->snapshots = mt_arena_array(arena, most + 1, sizeof *holders->snapshots);
     if (!analysis->plans || !holders->snapshots ||
-        mt_plan_main_phases(arena, &survey->phases, &analysis->is_main))
+        mt_main_phases(arena, &survey->phases, &analysis->is_main))
         return MT_ERR_MEMORY;
     if (!analysis->options->question)
         watch_idle(analysis);
     for (uint32_t i = 0; i < survey->device_count; i++) {
-        struct mt_plan *plan = &analysis->plans[i];
+        struct mt_instants *plan = &analysis->plans[i];
 
-        mt_plan_make(plan, survey, &survey->devices[i], analysis->is_main);
+        mt_instants_choose(plan, survey, &survey->devices[i], analysis->is_main);
         shorten(plan, &survey->devices[i]);
         if (analysis->answers)
             plan_answer(analysis, i);

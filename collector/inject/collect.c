@@ -253,12 +253,12 @@ void mt_collect_stacks(struct mt_raw_event *event)
 {
     if (writer_failed())
         return; /* the event will only be counted */
-    if (!mt_settings->free_stacks &&
+    if (!mt_recorder_settings->free_stacks &&
         (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED))
         return;
-    if (mt_settings->python_stacks && mt_python_stack)
+    if (mt_recorder_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
-    if (mt_settings->native_stacks && mt_native_stack)
+    if (mt_recorder_settings->native_stacks && mt_native_stack)
         event->native_stack = mt_native_stack(1);
 }
 

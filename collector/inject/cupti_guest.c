@@ -133,7 +133,7 @@ static int share(const struct request *request, const struct mt_cupti_library *l
 
 static bool records(void)
 {
-    return mt_settings->asked && strcmp(mt_settings->cupti, "none") != 0;
+    return mt_recorder_settings->asked && strcmp(mt_recorder_settings->cupti, "none") != 0;
 }
 
 static int subscribe(const struct request *request)

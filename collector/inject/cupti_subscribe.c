@@ -162,13 +162,13 @@ bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t p
 {
     struct attempt attempt = {callback, place_of, places, subscription, false};
     *subscription = (struct mt_cupti_subscription){.refusal = "no libcupti was found"};
-    if (strcmp(mt_settings->cupti, "none") == 0) {
+    if (strcmp(mt_recorder_settings->cupti, "none") == 0) {
         strcpy(subscription->refusal, "it is switched off");
         return false;
     }
     const struct mt_cupti_library *held = mt_cupti_place_library();
     bool tried = held ? try_library(&attempt, held)
-                      : mt_cupti_search(mt_settings->cupti, try_library, &attempt);
+                      : mt_cupti_search(mt_recorder_settings->cupti, try_library, &attempt);
     if (!held && !tried && !attempt.refused && errno == ENOMEM)
         strcpy(subscription->refusal, "out of memory while libcupti was loaded");
     return tried && subscription->refusal[0] == 0;

@@ -28,7 +28,7 @@ static _Atomic bool told; /* the trace knows of this source */
 
 static bool wanted(void)
 {
-    return mt_settings->asked && !mt_cupti_is_active();
+    return mt_recorder_settings->asked && !mt_cupti_is_active();
 }
 
 static int find(const char *name)

@@ -74,8 +74,8 @@ static bool start(void)
     static bool said;
     struct mt_clock_point first;
 
-    if (!mt_settings->asked ||
-        (!mt_settings->follow && (uint32_t)getpid() != mt_settings->root_process))
+    if (!mt_recorder_settings->asked ||
+        (!mt_recorder_settings->follow && (uint32_t)getpid() != mt_recorder_settings->root_process))
         return false;
     mt_clock_start(&mt_core.clock);
     first = mt_clock_now(&mt_core.clock);
@@ -151,7 +151,7 @@ static void forget_parent(void)
     for (source = mt_core.sources; *source; source++)
         if ((*source)->forked)
             (*source)->forked();
-    atomic_store(&mt_core.state, mt_settings->follow ? MT_CORE_IDLE : MT_CORE_OFF);
+    atomic_store(&mt_core.state, mt_recorder_settings->follow ? MT_CORE_IDLE : MT_CORE_OFF);
     errno = saved;
 }
 
@@ -197,7 +197,7 @@ __attribute__((constructor)) static void begin(void)
  * name comes from the environment: it may be that of anything. */
 static bool launcher_waits(void)
 {
-    const char *list = mt_settings->manifest;
+    const char *list = mt_recorder_settings->manifest;
     struct stat facts;
     bool waits = false;
     int fd;

@@ -185,7 +185,7 @@ static void poll_modules(void)
 {
     uint64_t counters[2] = {0, 0};
 
-    if (!mt_settings->native_stacks)
+    if (!mt_recorder_settings->native_stacks)
         return;
     dl_iterate_phdr(read_counters, counters);
     if (counters[0] == scan.adds && counters[1] == scan.subs)

@@ -100,7 +100,7 @@ static void look_for_python(void)
  * anybody's locks. A library that is loaded later is found by poll. */
 __attribute__((constructor)) static void begin(void)
 {
-    if (!mt_settings->asked || !mt_settings->python_stacks)
+    if (!mt_recorder_settings->asked || !mt_recorder_settings->python_stacks)
         return;
     python.has_key = pthread_key_create(&python.key, release_memory) == 0;
     look_for_python();
@@ -317,7 +317,7 @@ static void tell(void)
 
 static void poll(void)
 {
-    if (!mt_settings->python_stacks)
+    if (!mt_recorder_settings->python_stacks)
         return;
     if (atomic_load(&python.state) == ABSENT)
         look_for_python();

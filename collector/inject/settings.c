@@ -7,7 +7,7 @@
 enum { DEFAULT_SAMPLE_HZ = 10, DEFAULT_FLUSH_MS = 100, MAX_FLUSH_MS = 200, DEFAULT_ARENA_MIB = 32 };
 
 static struct mt_inject_settings settings;
-const struct mt_inject_settings *const mt_settings = &settings;
+const struct mt_inject_settings *const mt_recorder_settings = &settings;
 
 static void read_text(const char *name, char *out, size_t capacity)
 {

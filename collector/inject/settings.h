@@ -30,6 +30,6 @@ struct mt_inject_settings {
     char next_nvtx[4096];  /* MEMTRACE_NVTX_NEXT */
 };
 
-extern const struct mt_inject_settings *const mt_settings;
+extern const struct mt_inject_settings *const mt_recorder_settings;
 
 #endif

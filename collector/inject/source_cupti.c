@@ -171,7 +171,7 @@ static bool has_substitute(void)
 /* Driver events were asked for, and there is nothing to record them. */
 static bool is_missed(void)
 {
-    return !active && subscription.refusal[0] && strcmp(mt_settings->cupti, "none") != 0 &&
+    return !active && subscription.refusal[0] && strcmp(mt_recorder_settings->cupti, "none") != 0 &&
            !has_substitute();
 }
 
@@ -215,7 +215,9 @@ static void subscribe(void)
 static void start_next(void)
 {
     int (*initialize)(void) = NULL;
-    void *next = mt_settings->next_cuda[0] ? dlopen(mt_settings->next_cuda, RTLD_NOW) : NULL;
+    void *next = mt_recorder_settings->next_cuda[0]
+                     ? dlopen(mt_recorder_settings->next_cuda, RTLD_NOW)
+                     : NULL;
     void *symbol = next ? dlsym(next, "InitializeInjection") : NULL;
     memcpy(&initialize, &symbol, sizeof symbol);
     if (initialize && initialize != InitializeInjection)
@@ -229,10 +231,10 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
         begun = true;
         start_next();
         mt_nvml_note_environment();
-        if (mt_settings->asked)
+        if (mt_recorder_settings->asked)
             subscribe();
         initialised = true;
-        if (mt_settings->asked && !active && !has_substitute())
+        if (mt_recorder_settings->asked && !active && !has_substitute())
             say_in_trace();
         if (mt_collect_is_running())
             tell_start();

@@ -89,7 +89,7 @@ void mt_nvml_note_environment(void)
 
 __attribute__((constructor(102))) static void note_first_environment(void)
 {
-    if (mt_settings->asked)
+    if (mt_recorder_settings->asked)
         read_environment();
 }
 
@@ -351,13 +351,13 @@ static void pass(void)
         note_contexts(devices, now_ns);
     if (!devices && now_ns < nvml.next_ns)
         return;
-    nvml.next_ns = now_ns + SECOND_NS / mt_settings->sample_hz;
+    nvml.next_ns = now_ns + SECOND_NS / mt_recorder_settings->sample_hz;
     sample_all(now_ns);
 }
 
 static void poll(void)
 {
-    if (!mt_settings->sample_hz || nvml.state == GIVEN_UP || !mt_collect_enter())
+    if (!mt_recorder_settings->sample_hz || nvml.state == GIVEN_UP || !mt_collect_enter())
         return;
     atomic_store(&busy, true);
     if (!atomic_load(&ending))

@@ -97,9 +97,9 @@ static void *next_entry(const char *name, nvtx_function own)
 {
     void *library, *entry;
 
-    if (!mt_settings->next_nvtx[0])
+    if (!mt_recorder_settings->next_nvtx[0])
         return NULL;
-    library = dlopen(mt_settings->next_nvtx, RTLD_LAZY | RTLD_LOCAL);
+    library = dlopen(mt_recorder_settings->next_nvtx, RTLD_LAZY | RTLD_LOCAL);
     entry = library ? dlsym(library, name) : NULL;
     return entry == (void *)own ? NULL : entry;
 }
@@ -139,11 +139,11 @@ static bool install(const struct slots *core, const struct slots *core2)
 {
     static bool said;
 
-    if (!mt_settings->asked || !mt_settings->phases_nvtx)
+    if (!mt_recorder_settings->asked || !mt_recorder_settings->phases_nvtx)
         return false;
     if (!note_all_next(core, mt_nvtx_core_slots, mt_nvtx_next_core) ||
         !note_all_next(core2, mt_nvtx_core2_slots, mt_nvtx_next_core2)) {
-        mt_collect_say(&said, REFUSED, mt_settings->next_nvtx);
+        mt_collect_say(&said, REFUSED, mt_recorder_settings->next_nvtx);
         atomic_store(&refused, true); /* there may be no trace yet */
         return false;
     }
@@ -225,7 +225,7 @@ static int initialize_extension(struct nvtx_module_info *module)
     bool next = entry && ((nvtx_initialize_extension)entry)(module) != 0;
     struct nvtx_segment *segment = memory_segment(module);
 
-    if (!mt_settings->asked || !mt_settings->phases_nvtx || !segment)
+    if (!mt_recorder_settings->asked || !mt_recorder_settings->phases_nvtx || !segment)
         return next;
     if (!next)
         memset(segment->slots, 0, segment->slot_count * sizeof *segment->slots);
@@ -250,7 +250,7 @@ static void poll(void)
 
     if (atomic_load(&refused) && !told_refused) {
         told_refused = true;
-        mt_collect_not_recorded(&said, REFUSED, mt_settings->next_nvtx);
+        mt_collect_not_recorded(&said, REFUSED, mt_recorder_settings->next_nvtx);
     }
     if (told || !atomic_load_explicit(&installed, memory_order_relaxed))
         return;

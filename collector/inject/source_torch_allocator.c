@@ -301,8 +301,9 @@ static void **const *find_allocator(void *library)
 /* Who gets no trace shall not pay for the tracker. */
 static bool is_followed(void)
 {
-    return mt_settings->asked &&
-           (mt_settings->follow || (uint32_t)getpid() == mt_settings->root_process);
+    return mt_recorder_settings->asked &&
+           (mt_recorder_settings->follow ||
+            (uint32_t)getpid() == mt_recorder_settings->root_process);
 }
 
 void mt_torch_allocator_meet(void *library)

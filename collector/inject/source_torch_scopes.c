@@ -122,9 +122,9 @@ void mt_torch_scopes_begin(void)
     add_function add = atomic_load_explicit(&scopes.add, memory_order_acquire);
     struct callback callback = {.begin = begin, .end = end, .probability = 1.0};
 
-    callback.scopes[SCOPE_USER] = mt_settings->phases_torch;
-    callback.scopes[SCOPE_BACKWARD] = mt_settings->phases_autograd;
-    if (!add || (!mt_settings->phases_torch && !mt_settings->phases_autograd) ||
+    callback.scopes[SCOPE_USER] = mt_recorder_settings->phases_torch;
+    callback.scopes[SCOPE_BACKWARD] = mt_recorder_settings->phases_autograd;
+    if (!add || (!mt_recorder_settings->phases_torch && !mt_recorder_settings->phases_autograd) ||
         !mt_torch_version_has_scopes(mt_torch_version_text()) ||
         atomic_exchange(&scopes.is_added, true))
         return;

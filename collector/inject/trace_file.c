@@ -32,7 +32,7 @@ static size_t stem_length(const char *path)
 /* The path of attempt 0, 1, 2, ...; false if it is too long. */
 static bool name_trace(unsigned attempt)
 {
-    const char *output = mt_settings->output;
+    const char *output = mt_recorder_settings->output;
     size_t length = strlen(output), stem = stem_length(output);
     char *path = mt_core.trace_path, host[128], rank[32] = "", again[32] = "";
     int written;
@@ -69,9 +69,9 @@ static void tell_manifest(void)
     int fd, length;
     bool is_written;
 
-    if (!mt_settings->manifest[0])
+    if (!mt_recorder_settings->manifest[0])
         return;
-    fd = mt_io_open(mt_settings->manifest, O_WRONLY | O_APPEND, 0);
+    fd = mt_io_open(mt_recorder_settings->manifest, O_WRONLY | O_APPEND, 0);
     if (fd < 0)
         return;
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
@@ -79,7 +79,7 @@ static void tell_manifest(void)
     if (!is_written)
         mt_collect_say(
             &said, "cannot write '%s': %s; run 'memtrace recover %s' when the program has ended",
-            mt_settings->manifest, strerror(errno), mt_core.trace_path);
+            mt_recorder_settings->manifest, strerror(errno), mt_core.trace_path);
     (void)mt_io_close(fd);
 }
 
@@ -107,7 +107,7 @@ static bool open_trace(void)
 
 static bool make_tape(struct mt_error *error)
 {
-    uint32_t slots = mt_settings->arena_mib * (uint32_t)((1u << 20) / MT_SLOT_BYTES);
+    uint32_t slots = mt_recorder_settings->arena_mib * (uint32_t)((1u << 20) / MT_SLOT_BYTES);
     struct mt_tape *tape;
 
     if (mt_tape_create(mt_core.tape_path, slots, &tape, &mt_core.tape_file, error) != MT_OK)

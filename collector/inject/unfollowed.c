@@ -116,18 +116,19 @@ static void restore_injection(const char *name, const char *next, char *text, si
 
 __attribute__((constructor(102))) static void restore_environment(void)
 {
-    static char cuda[sizeof mt_settings->next_cuda + 64], nvtx[sizeof mt_settings->next_nvtx + 64];
+    static char cuda[sizeof mt_recorder_settings->next_cuda + 64],
+        nvtx[sizeof mt_recorder_settings->next_nvtx + 64];
     static const char here;
     const char *const *name;
     Dl_info facts;
 
-    if (!mt_settings->asked || mt_settings->follow ||
-        (uint32_t)getpid() == mt_settings->root_process || !dladdr(&here, &facts))
+    if (!mt_recorder_settings->asked || mt_recorder_settings->follow ||
+        (uint32_t)getpid() == mt_recorder_settings->root_process || !dladdr(&here, &facts))
         return;
     restore_preload(facts.dli_fname);
     restore_sanitizer();
-    restore_injection("CUDA_INJECTION64_PATH", mt_settings->next_cuda, cuda, sizeof cuda);
-    restore_injection("NVTX_INJECTION64_PATH", mt_settings->next_nvtx, nvtx, sizeof nvtx);
+    restore_injection("CUDA_INJECTION64_PATH", mt_recorder_settings->next_cuda, cuda, sizeof cuda);
+    restore_injection("NVTX_INJECTION64_PATH", mt_recorder_settings->next_nvtx, nvtx, sizeof nvtx);
     for (name = own_variables; *name; name++)
         unset(*name);
 }

@@ -71,7 +71,7 @@ static void go_on(void)
 
 static void sleep_until_woken(void)
 {
-    const struct timespec most = {0, (long)mt_settings->flush_ms * 1000000L};
+    const struct timespec most = {0, (long)mt_recorder_settings->flush_ms * 1000000L};
 
     let_forks_begin();
     if (!atomic_load(&mt_core.wake))
@@ -135,7 +135,7 @@ static bool is_full(int why)
 
 static void nap(void)
 {
-    const struct timespec flush = {0, (long)mt_settings->flush_ms * 1000000L};
+    const struct timespec flush = {0, (long)mt_recorder_settings->flush_ms * 1000000L};
 
     let_forks_begin();
     (void)nanosleep(&flush, NULL);

@@ -59,7 +59,7 @@ static double draw_tiles(const struct mt_address_plan *plan, double y)
     count_segments(notes[2], address->idle_segments);
     if (!address->has_steps)
         tiles[3].short_label = NULL;
-    return mt_frame_tiles(plan->drawing, y, tiles, 4);
+    return mt_chart_frame_tiles(plan->drawing, y, tiles, 4);
 }
 
 static const char *const order_names[MT_ADDRESS_ORDERS] = {
@@ -181,9 +181,9 @@ static void draw_peak(const struct mt_address_plan *plan)
     bool is_left = x + width > plot->x + plot->width;
 
     mt_draw_path(plan->drawing, corners, 3, true, false, &mark, label, "mark:peak");
-    mt_frame_text(plan->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label ? label : "",
-                  MT_SIZE_SMALL, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
+    mt_chart_frame_text(plan->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label ? label : "",
+                        MT_SIZE_SMALL, MT_SEMIBOLD, MT_COLOR_TEXT,
+                        is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
 }
 
 static void draw_plot(struct mt_address_plan *plan)
@@ -191,7 +191,7 @@ static void draw_plot(struct mt_address_plan *plan)
     const struct mt_box *plot = &plan->plot;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
 
-    mt_frame_byte_axis(plan->drawing, plot, &plan->ticks, plan->top);
+    mt_chart_frame_byte_axis(plan->drawing, plot, &plan->ticks, plan->top);
     mt_address_draw_map(plan);
     mt_address_draw_borders(plan);
     mt_time_axis_draw_step_starts(plan->drawing, &plan->axis, plan->device, plot);
@@ -223,7 +223,7 @@ static void draw_picture(struct mt_address_plan *plan, const char *title,
     plan->plot.height = down_to_grid(bottom - y - ABOVE);
     plan->plot.y = bottom - plan->plot.height;
     place_width(plan);
-    mt_frame_header(drawing, title, facts_of(plan, options->address_order));
+    mt_chart_frame_header(drawing, title, facts_of(plan, options->address_order));
     draw_plot(plan);
     if (drawing->failed)
         return;
@@ -231,7 +231,7 @@ static void draw_picture(struct mt_address_plan *plan, const char *title,
     if (!plan->narrow)
         mt_address_draw_legend(plan);
     if (plan->has_tail)
-        mt_frame_footnote(drawing, small_print(plan));
+        mt_chart_frame_footnote(drawing, small_print(plan));
 }
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
@@ -241,8 +241,8 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
 
     if (report && report->what_if)
         reason = "Addresses are those of the run; under another policy there are none.";
-    mt_frame_empty(drawing, report, device, title,
-                   device ? "No address map" : "No allocator events", reason);
+    mt_chart_frame_empty(drawing, report, device, title,
+                         device ? "No address map" : "No allocator events", reason);
 }
 
 enum mt_status mt_address_draw(const struct mt_report *report,
@@ -256,10 +256,10 @@ enum mt_status mt_address_draw(const struct mt_report *report,
                                    .address = device ? device->address : NULL};
     const char *title;
 
-    mt_drawing_init(drawing, mt_frame_width(options->width),
-                    mt_frame_height(options->height, STANDARD_HEIGHT), "address");
-    title = mt_frame_title(drawing, report, device, "address space over time");
-    mt_frame_describe(drawing, report, device, title);
+    mt_drawing_init(drawing, mt_chart_frame_width(options->width),
+                    mt_chart_frame_height(options->height, STANDARD_HEIGHT), "address");
+    title = mt_chart_frame_title(drawing, report, device, "address space over time");
+    mt_chart_frame_describe(drawing, report, device, title);
     if (plan.address && plan.address->place_count && device->timeline)
         draw_picture(&plan, title, options);
     else

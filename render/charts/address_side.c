@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 #include "units.h"
 
 #define MIN_BAR   1.0 /* pixels: lower segments share a bar */
@@ -50,14 +50,14 @@ static void draw_axis(const struct mt_address_plan *plan)
         double x = plan->bar_left + plan->bar_width * i / 2;
 
         mt_draw_line(plan->drawing, x, plan->plot.y, x, bottom, &line);
-        mt_frame_text(plan->drawing, x, bottom + 18, labels[i], MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_MUTED, i ? MT_ANCHOR_MIDDLE : MT_ANCHOR_START, "tick-bar");
+        mt_chart_frame_text(plan->drawing, x, bottom + 18, labels[i], MT_SIZE_SMALL, MT_REGULAR,
+                            MT_COLOR_MUTED, i ? MT_ANCHOR_MIDDLE : MT_ANCHOR_START, "tick-bar");
     }
-    mt_frame_text(plan->drawing, plan->bar_left, plan->plot.y - 7, "occupancy", MT_SIZE_SMALL,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "bar-name");
+    mt_chart_frame_text(plan->drawing, plan->bar_left, plan->plot.y - 7, "occupancy", MT_SIZE_SMALL,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "bar-name");
     if (plan->has_tail)
-        mt_frame_text(plan->drawing, plan->bar_left, bottom + 34, "bytes × time", MT_SIZE_SMALL,
-                      MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "bar-name");
+        mt_chart_frame_text(plan->drawing, plan->bar_left, bottom + 34, "bytes × time",
+                            MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "bar-name");
 }
 
 void mt_address_draw_bars(const struct mt_address_plan *plan)
@@ -92,9 +92,10 @@ static const char *one_title(const struct mt_address_plan *plan, const struct cr
     const char *again = "", *end = place->reserved_end ? "" : ", given back";
 
     if (!place->initial)
-        born = mt_arena_printf(&plan->drawing->arena, "at %s (event %s)",
-                               mt_frame_when(plan->drawing, plan->report, place->created_t_ns),
-                               mt_format_count(event, place->created_event));
+        born =
+            mt_arena_printf(&plan->drawing->arena, "at %s (event %s)",
+                            mt_chart_frame_when(plan->drawing, plan->report, place->created_t_ns),
+                            mt_format_count(event, place->created_event));
     if (place->segments > 1)
         again = mt_arena_printf(&plan->drawing->arena, ", %s segments one after the other",
                                 mt_format_count(more, place->segments));
@@ -164,9 +165,10 @@ static double draw_words(const struct mt_address_plan *plan, double y, const cha
     double room = plan->drawing->width - MT_MARGIN - plan->legend_left;
 
     for (size_t i = 0; i < count; i++, y += 17)
-        mt_frame_text(plan->drawing, plan->legend_left, y,
-                      mt_text_fit(plan->drawing, lines[i], MT_SIZE_SMALL, MT_REGULAR, room, false),
-                      MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "how-to-read");
+        mt_chart_frame_text(
+            plan->drawing, plan->legend_left, y,
+            mt_text_fit(plan->drawing, lines[i], MT_SIZE_SMALL, MT_REGULAR, room, false),
+            MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "how-to-read");
     return y;
 }
 
@@ -179,19 +181,19 @@ void mt_address_draw_legend(const struct mt_address_plan *plan)
     size_t count = entries_of(plan, entries);
     double y = plan->plot.y + 6;
 
-    mt_frame_text(plan->drawing, plan->legend_left, y, "Colour", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(plan->drawing, plan->legend_left, y, "Colour", 14, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     y += 24;
     for (size_t i = 0; i < count; i++, y += 22) {
         mt_draw_rect(plan->drawing, plan->legend_left, y - 11, 13, 13, &entries[i].paint, NULL,
                      "swatch");
-        mt_frame_text(plan->drawing, plan->legend_left + 20, y, entries[i].text, MT_SIZE_AXIS,
-                      MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
+        mt_chart_frame_text(plan->drawing, plan->legend_left + 20, y, entries[i].text, MT_SIZE_AXIS,
+                            MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
     }
     if (y + 24 + 6 * 17 > plan->plot.y + plan->plot.height)
         return;
-    mt_frame_text(plan->drawing, plan->legend_left, y + 14, "How to read", 14, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(plan->drawing, plan->legend_left, y + 14, "How to read", 14, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     draw_words(plan, y + 36, words, sizeof words / sizeof words[0]);
 }
 
@@ -205,12 +207,13 @@ void mt_address_draw_legend_row(const struct mt_address_plan *plan, double y)
     /* Rows of swatches know no tint: what is free comes first, by itself. */
     mt_draw_rect(plan->drawing, MT_MARGIN, y - 10, 12, 12, &entries[count - 2].paint, NULL,
                  "swatch");
-    x += 37 + 1.05 * mt_frame_text(plan->drawing, x + 17, y, "reserved, free", 12.5, MT_REGULAR,
-                                   MT_COLOR_MUTED, MT_ANCHOR_START, "legend");
+    x += 37 + 1.05 * mt_chart_frame_text(plan->drawing, x + 17, y, "reserved, free", 12.5,
+                                         MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "legend");
     for (size_t i = 0; i + 2 < count; i++)
         swatches[kept++] = (struct mt_swatch){entries[i].text, entries[i].paint.fill};
-    fit = mt_frame_swatches_fit(swatches, kept, right - x);
-    mt_frame_swatches(plan->drawing, x, y, right, swatches, fit);
+    fit = mt_chart_frame_swatches_fit(swatches, kept, right - x);
+    mt_chart_frame_swatches(plan->drawing, x, y, right, swatches, fit);
     if (fit < kept)
-        mt_frame_swatches(plan->drawing, MT_MARGIN, y + 20, right, swatches + fit, kept - fit);
+        mt_chart_frame_swatches(plan->drawing, MT_MARGIN, y + 20, right, swatches + fit,
+                                kept - fit);
 }

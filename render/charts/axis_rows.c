@@ -81,8 +81,8 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
         if (strnlen(cell->names[i], MAX_NAME) == MAX_NAME ||
             1.05 * mt_text_width(cell->names[i], MT_SIZE_CELL, MT_REGULAR) + 4 > width)
             continue;
-        mt_frame_text(drawing, (cell->left + cell->right) / 2, y + 12, cell->names[i], MT_SIZE_CELL,
-                      MT_REGULAR, ink, MT_ANCHOR_MIDDLE, "cell-text");
+        mt_chart_frame_text(drawing, (cell->left + cell->right) / 2, y + 12, cell->names[i],
+                            MT_SIZE_CELL, MT_REGULAR, ink, MT_ANCHOR_MIDDLE, "cell-text");
         return (int)i;
     }
     return -1;
@@ -219,7 +219,7 @@ static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
 
     mt_format_duration(length, phase->end_t_ns - phase->begin_t_ns);
     cell.title = mt_arena_printf(&drawing->arena, "%s: %s",
-                                 mt_frame_short(drawing, phase->path, MAX_PATH), length);
+                                 mt_chart_frame_short(drawing, phase->path, MAX_PATH), length);
     written = draw_cell(drawing, y, &cell);
     if (!name)
         return;
@@ -275,11 +275,11 @@ void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_a
     size_t count = 0;
     uint32_t i;
 
-    x += 36 + mt_frame_text(drawing, x, y,
-                            axis->by_event ? "event number"
-                            : axis->name   ? axis->name
-                                           : "time since first event",
-                            12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "axis-name");
+    x += 36 + mt_chart_frame_text(drawing, x, y,
+                                  axis->by_event ? "event number"
+                                  : axis->name   ? axis->name
+                                                 : "time since first event",
+                                  12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "axis-name");
     for (i = 0; i < axis->name_count; i++) {
         const struct mt_axis_name *name = &axis->names[i];
         const char *short_name = mt_phase_short_name(name->text), *text = name->text;
@@ -291,5 +291,5 @@ void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_a
         swatches[count].text = text ? text : "";
         swatches[count++].color = name->color;
     }
-    mt_frame_swatches(drawing, x, y, max_x, swatches, count);
+    mt_chart_frame_swatches(drawing, x, y, max_x, swatches, count);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
 
@@ -73,7 +73,7 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
                               const struct mt_blocks *blocks)
 {
     const char *where = blocks && !is_whole(blocks)
-                            ? mt_frame_where(drawing, report, blocks->phase, blocks->step)
+                            ? mt_chart_frame_where(drawing, report, blocks->phase, blocks->step)
                             : "";
     const char *name =
         mt_arena_printf(&drawing->arena, "every large block%s%s", *where ? " of " : "", where);
@@ -181,13 +181,13 @@ static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_
                           size_t count)
 {
     double right = drawing->width - MT_MARGIN;
-    size_t fit = mt_frame_swatches_fit(swatches, count, right - MT_MARGIN);
+    size_t fit = mt_chart_frame_swatches_fit(swatches, count, right - MT_MARGIN);
 
     if (drawing->width >= ONE_LINE)
         fit = count;
-    mt_frame_swatches(drawing, MT_MARGIN, y, right, swatches, fit);
+    mt_chart_frame_swatches(drawing, MT_MARGIN, y, right, swatches, fit);
     if (fit < count)
-        mt_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
+        mt_chart_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
 }
 
 static void draw_legend(const struct plan *plan, double y)
@@ -266,7 +266,7 @@ static void draw_plot(struct plan *plan)
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
     const struct mt_box *plot = &stack->plot;
 
-    mt_frame_byte_axis(plan->drawing, plot, &plan->ticks, stack->top);
+    mt_chart_frame_byte_axis(plan->drawing, plot, &plan->ticks, stack->top);
     mt_block_stack_draw(stack);
     mt_block_stack_outline(stack);
     mt_draw_line(plan->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
@@ -303,7 +303,7 @@ static enum mt_status draw_picture(struct plan *plan, const struct mt_report *re
     mt_block_stack_build(&plan->stack);
     if (plan->drawing->failed)
         return MT_ERR_MEMORY;
-    mt_frame_header(plan->drawing, title, facts_of(plan));
+    mt_chart_frame_header(plan->drawing, title, facts_of(plan));
     draw_legend(plan, y);
     draw_plot(plan);
     draw_rows(plan);
@@ -311,7 +311,7 @@ static enum mt_status draw_picture(struct plan *plan, const struct mt_report *re
     if (plan->has_side)
         mt_blocks_side(&plan->side);
     if (plan->has_tail)
-        mt_frame_footnote(plan->drawing, small_print(plan));
+        mt_chart_frame_footnote(plan->drawing, small_print(plan));
     return MT_OK;
 }
 
@@ -321,20 +321,20 @@ enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_de
 {
     struct plan plan = {
         .drawing = drawing, .device = device, .blocks = device ? device->blocks : NULL};
-    double width = mt_frame_width(options->width);
+    double width = mt_chart_frame_width(options->width);
     double standard = STANDARD_HEIGHT + (width < MT_NARROW_WIDTH ? 140 : 0);
     enum mt_status status = MT_OK;
     const char *title;
 
-    mt_drawing_init(drawing, width, mt_frame_height(options->height, standard), "blocks");
-    title = mt_frame_title(drawing, report, device, chart_name(drawing, report, plan.blocks));
-    mt_frame_describe(drawing, report, device, title);
+    mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, standard), "blocks");
+    title = mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, plan.blocks));
+    mt_chart_frame_describe(drawing, report, device, title);
     if (plan.blocks && plan.blocks->peak_allocated)
         status = draw_picture(&plan, report, title, options);
     else
-        mt_frame_empty(drawing, report, device, title,
-                       device ? "Nothing was allocated or freed" : "No allocator events",
-                       "There is no block to be shown.");
+        mt_chart_frame_empty(drawing, report, device, title,
+                             device ? "Nothing was allocated or freed" : "No allocator events",
+                             "There is no block to be shown.");
     if (status || drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart of blocks");
     return MT_OK;

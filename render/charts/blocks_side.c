@@ -32,21 +32,23 @@ static void draw_group(const struct mt_blocks_side *side, const struct mt_block_
     double value;
 
     title = mt_arena_printf(&drawing->arena, "%s: %s × %s = %s B",
-                            mt_frame_short(drawing, group->site ? group->site : "", 160),
+                            mt_chart_frame_short(drawing, group->site ? group->site : "", 160),
                             mt_format_count(count, group->blocks),
                             mt_format_bytes(each, group->block_bytes),
                             mt_format_count(exact, group->bytes));
     mt_draw_circle(drawing, side->x + 5, y - 4.5, 4, &dot, title, "swatch");
-    mt_frame_text(drawing, side->x + 16, y,
-                  mt_frame_fit_site(drawing, mt_frame_short(drawing, inner, 200), width - 18),
-                  MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
-    value = mt_frame_text(drawing, side->x + width, y + 15.5, mt_format_bytes(bytes, group->bytes),
-                          MT_SIZE_AXIS, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");
+    mt_chart_frame_text(
+        drawing, side->x + 16, y,
+        mt_chart_frame_fit_site(drawing, mt_chart_frame_short(drawing, inner, 200), width - 18),
+        MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
+    value = mt_chart_frame_text(drawing, side->x + width, y + 15.5,
+                                mt_format_bytes(bytes, group->bytes), MT_SIZE_AXIS, MT_SEMIBOLD,
+                                MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");
     note = mt_arena_printf(&drawing->arena, "%s × %s, %s", count, each, mt_role_name(group->role));
-    mt_frame_text(drawing, side->x + 16, y + 15.5,
-                  mt_text_fit(drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR,
-                              width - 26 - 1.05 * value, false),
-                  MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
+    mt_chart_frame_text(drawing, side->x + 16, y + 15.5,
+                        mt_text_fit(drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR,
+                                    width - 26 - 1.05 * value, false),
+                        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
 }
 
 /* Returns the y below. */
@@ -56,8 +58,8 @@ static double draw_groups(const struct mt_blocks_side *side, double y, double wi
     char more[MT_UNITS_TEXT];
     const char *rest;
 
-    mt_frame_text(side->drawing, side->x, y + 10, "Largest groups at the peak", 14, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(side->drawing, side->x, y + 10, "Largest groups at the peak", 14,
+                        MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     y += HEAD;
     for (uint32_t i = 0; i < group_count(blocks); i++, y += GROUP_ROW)
         draw_group(side, &blocks->groups[i], y + 4, width);
@@ -65,8 +67,8 @@ static double draw_groups(const struct mt_blocks_side *side, double y, double wi
         return y;
     rest = mt_arena_printf(&side->drawing->arena, "and %s more",
                            mt_format_count(more, blocks->groups_in_all - group_count(blocks)));
-    mt_frame_text(side->drawing, side->x + 16, y + 4, rest ? rest : "", MT_SIZE_SMALL, MT_REGULAR,
-                  MT_COLOR_FAINT, MT_ANCHOR_START, "group-note");
+    mt_chart_frame_text(side->drawing, side->x + 16, y + 4, rest ? rest : "", MT_SIZE_SMALL,
+                        MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "group-note");
     return y + 16;
 }
 
@@ -98,8 +100,8 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
     stack.axis.left = x;
     stack.axis.width = width;
     stack.top = side->blocks->peak_allocated + side->blocks->peak_allocated / 12 + 1;
-    mt_frame_text(side->drawing, x, y + 10, "The peak, event by event", 14, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(side->drawing, x, y + 10, "The peak, event by event", 14, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     mt_block_stack_build(&stack);
     if (side->drawing->failed)
         return;
@@ -111,7 +113,7 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
         &side->drawing->arena, "%s events in %s",
         mt_format_count(count, set->end_event - set->begin_event + 1),
         mt_format_duration(span, set->bins[set->bin_count - 1].last_t_ns - set->bins[0].t_ns));
-    mt_frame_text(
+    mt_chart_frame_text(
         side->drawing, x, stack.plot.y + stack.plot.height + 16,
         mt_text_fit(side->drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR, width, false),
         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "inset-note");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "map.h"
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
 
@@ -256,14 +256,14 @@ static const char *born(const struct mt_block_stack *stack, const struct mt_bloc
     int64_t step = shape->phase >= 0 && (uint32_t)shape->phase < report->phase_count
                        ? report->phases[shape->phase].step
                        : MT_NO_STEP;
-    const char *where = mt_frame_where(stack->drawing, report, shape->phase, step);
+    const char *where = mt_chart_frame_where(stack->drawing, report, shape->phase, step);
     char event[MT_UNITS_TEXT];
 
     if (shape->initial)
         return "born before the recorded history";
     return mt_arena_printf(&stack->drawing->arena, "born%s%s at %s (event %s)",
                            *where ? " in " : "", where,
-                           mt_frame_when(stack->drawing, report, shape->birth_t_ns),
+                           mt_chart_frame_when(stack->drawing, report, shape->birth_t_ns),
                            mt_format_count(event, shape->birth_event));
 }
 
@@ -274,7 +274,7 @@ static const char *ended(const struct mt_block_stack *stack, const struct mt_blo
     if (shape->end_event == UINT64_MAX)
         return "there at the end";
     return mt_arena_printf(&stack->drawing->arena, "freed at %s (event %s), %s%s",
-                           mt_frame_when(stack->drawing, stack->report, shape->end_t_ns),
+                           mt_chart_frame_when(stack->drawing, stack->report, shape->end_t_ns),
                            mt_format_count(event, shape->end_event),
                            shape->initial ? "at least " : "after ",
                            mt_format_duration(life, shape->end_t_ns - shape->birth_t_ns));
@@ -284,7 +284,7 @@ static const char *title_of(const struct mt_block_stack *stack, const struct mt_
 {
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
     const char *from = born(stack, shape), *to = ended(stack, shape);
-    const char *site = mt_frame_short(stack->drawing, shape->site ? shape->site : "", 160);
+    const char *site = mt_chart_frame_short(stack->drawing, shape->site ? shape->site : "", 160);
 
     mt_format_count(asked, shape->requested_bytes);
     return mt_arena_printf(&stack->drawing->arena, "%s (%s B%s%s%s)\n%s\n%s, %s\n%s",

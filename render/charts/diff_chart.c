@@ -2,7 +2,7 @@
  * 4(h)). A's bytes and all changes sum to B's, in the waterfall and in the table. */
 #include "diff_chart.h"
 
-#include "diff_plan.h"
+#include "diff_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@ enum { MAX_WARNINGS = 3 };
 
 static const char *name_of(struct mt_drawing *drawing, const struct mt_report *report)
 {
-    return mt_frame_short(drawing, report->name && *report->name ? report->name : "trace", 90);
+    return mt_chart_frame_short(drawing, report->name && *report->name ? report->name : "trace",
+                                90);
 }
 
 static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_view *view)
@@ -56,7 +57,7 @@ static const char *where(struct mt_drawing *drawing, const struct mt_report *rep
                          const struct mt_device_report *device)
 {
     const struct mt_instant *instant = &device->answer->instant;
-    const char *text = mt_frame_where(drawing, report, instant->phase, instant->step);
+    const char *text = mt_chart_frame_where(drawing, report, instant->phase, instant->step);
 
     return *text ? text : "outside of steps";
 }
@@ -91,14 +92,14 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
         const struct mt_run_difference *run = &diff->runs[i];
         uint32_t more = i + 1 == shown ? diff->run_count - shown : 0;
         const char *text = mt_arena_printf(&drawing->arena, "the runs differ in %s: %s, then %s",
-                                           run->what, mt_frame_short(drawing, run->a, 80),
-                                           mt_frame_short(drawing, run->b, 80));
+                                           run->what, mt_chart_frame_short(drawing, run->a, 80),
+                                           mt_chart_frame_short(drawing, run->b, 80));
 
         if (text && more)
             text = mt_arena_printf(&drawing->arena, "%s, and in %u more", text, (unsigned)more);
-        mt_frame_text(drawing, MT_MARGIN + 14, y + 18 + i * WARNING_PITCH,
-                      mt_text_fit(drawing, text ? text : "", 12.5, MT_SEMIBOLD, room, false), 12.5,
-                      MT_SEMIBOLD, MT_COLOR_WARN, MT_ANCHOR_START, "warning");
+        mt_chart_frame_text(drawing, MT_MARGIN + 14, y + 18 + i * WARNING_PITCH,
+                            mt_text_fit(drawing, text ? text : "", 12.5, MT_SEMIBOLD, room, false),
+                            12.5, MT_SEMIBOLD, MT_COLOR_WARN, MT_ANCHOR_START, "warning");
     }
     return y + height + 10;
 }
@@ -152,18 +153,18 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *
         {"Unused of it", mt_format_percent(values[3], unused_share(b)), unused ? unused : "",
          MT_COLOR_FAINT, NULL}};
 
-    return mt_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
+    return mt_chart_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
 }
 
-static void place(struct mt_drawing *drawing, struct mt_diff_plan *plan, double y)
+static void place(struct mt_drawing *drawing, struct mt_diff_layout *plan, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     const struct mt_report *b = plan->view->diff->b;
     double bottom = drawing->height - 10, top = y, table;
 
     if (bottom - y - 40 >= MIN_FALLS + 60)
-        bottom = mt_frame_footnote(drawing, b->roles_inferred
-                                                ? "hatched = less than before \xC2\xB7 roles are "
+        bottom = mt_chart_frame_footnote(
+                     drawing, b->roles_inferred ? "hatched = less than before \xC2\xB7 roles are "
                                                   "inferred \xC2\xB7 sites match after lines moved"
                                                 : "hatched = less than before \xC2\xB7 sites match "
                                                   "after lines moved") -
@@ -188,7 +189,7 @@ static void place(struct mt_drawing *drawing, struct mt_diff_plan *plan, double 
     }
 }
 
-static void draw(struct mt_drawing *drawing, struct mt_diff_plan *plan, double y)
+static void draw(struct mt_drawing *drawing, struct mt_diff_layout *plan, double y)
 {
     place(drawing, plan, y);
     mt_diff_draw_falls(drawing, plan);
@@ -198,8 +199,8 @@ static void draw(struct mt_drawing *drawing, struct mt_diff_plan *plan, double y
 enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options *options,
                             struct mt_drawing *drawing, struct mt_error *error)
 {
-    struct mt_diff_plan plan = {.view = view};
-    double width = mt_frame_width(options->width), height = STANDARD_HEIGHT, y;
+    struct mt_diff_layout plan = {.view = view};
+    double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT, y;
     const char *title;
 
     if (view->device)
@@ -207,17 +208,17 @@ enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_cha
     if (width < MT_NARROW_WIDTH && view->device)
         height = 200 + view->diff->run_count * WARNING_PITCH + NARROW_FALLS +
                  mt_diff_table_height(&plan);
-    mt_drawing_init(drawing, width, mt_frame_height(options->height, height), "diff");
+    mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, height), "diff");
     title = title_of(drawing, view);
-    mt_frame_describe(drawing, view->diff->b, view->device ? view->device->b : NULL, title);
-    y = mt_frame_header(drawing, title, facts_of(drawing, view));
+    mt_chart_frame_describe(drawing, view->diff->b, view->device ? view->device->b : NULL, title);
+    y = mt_chart_frame_header(drawing, title, facts_of(drawing, view));
     if (drawing->height - y > MIN_FALLS + 100)
         y = draw_warnings(drawing, view->diff, y);
     if (view->device)
         draw(drawing, &plan, y);
     else
-        mt_frame_nothing(drawing, y + 8, "Nothing to compare",
-                         "No device has memory events in both runs.");
+        mt_chart_frame_nothing(drawing, y + 8, "Nothing to compare",
+                               "No device has memory events in both runs.");
     if (drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the difference");
     return MT_OK;

@@ -1,5 +1,5 @@
 /* The waterfall: the base, a step up or down for each role, the new run. */
-#include "diff_plan.h"
+#include "diff_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -123,8 +123,8 @@ static void draw_axis(struct mt_drawing *drawing, struct falls *falls)
         line.stroke = i ? MT_COLOR_GRID : MT_COLOR_AXIS;
         mt_draw_line(drawing, falls->plot.x, y, falls->plot.x + falls->plot.width, y, &line);
         snprintf(text, sizeof text, "%s%s", falls->low ? "+" : "", ticks.ticks[i].label);
-        mt_frame_text(drawing, falls->plot.x - 9, y + 4.5, text, MT_SIZE_AXIS, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_END, "tick-y");
+        mt_chart_frame_text(drawing, falls->plot.x - 9, y + 4.5, text, MT_SIZE_AXIS, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_END, "tick-y");
     }
 }
 
@@ -137,9 +137,9 @@ static void draw_heading(struct mt_drawing *drawing, const struct falls *falls,
     if (falls->low)
         snprintf(text, sizeof text, "By role; this axis starts at %s (%s B)",
                  mt_format_bytes(n[0], falls->low), mt_format_count(n[1], falls->low));
-    mt_frame_text(drawing, box->x, box->y + 12,
-                  mt_text_fit(drawing, text, 14, MT_SEMIBOLD, box->width, false), 14, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(drawing, box->x, box->y + 12,
+                        mt_text_fit(drawing, text, 14, MT_SEMIBOLD, box->width, false), 14,
+                        MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
 
 /* One or two lines: "Optimizer state" is broken. */
@@ -152,11 +152,11 @@ static void draw_name(struct mt_drawing *drawing, const struct falls *falls, uin
     const char *first = mt_arena_text(&drawing->arena, step->name, length);
     enum mt_color color = step->is_end ? MT_COLOR_TEXT : MT_COLOR_MUTED;
 
-    mt_frame_text(drawing, x, y, first ? first : "", 12.5, MT_REGULAR, color, MT_ANCHOR_MIDDLE,
-                  "step-name");
+    mt_chart_frame_text(drawing, x, y, first ? first : "", 12.5, MT_REGULAR, color,
+                        MT_ANCHOR_MIDDLE, "step-name");
     if (space)
-        mt_frame_text(drawing, x, y + 16, space + 1, 12.5, MT_REGULAR, color, MT_ANCHOR_MIDDLE,
-                      "step-name");
+        mt_chart_frame_text(drawing, x, y + 16, space + 1, 12.5, MT_REGULAR, color,
+                            MT_ANCHOR_MIDDLE, "step-name");
 }
 
 static void draw_value(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
@@ -231,7 +231,7 @@ static void draw_link(struct mt_drawing *drawing, const struct falls *falls, uin
                  x_of(falls, index + 1) + falls->column * 0.12, y, &dots);
 }
 
-void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_plan *plan)
+void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_layout *plan)
 {
     const struct mt_box *box = &plan->falls;
     const double left = MT_MARGIN + 1.05 * mt_text_width("+750 MiB", MT_SIZE_AXIS, MT_REGULAR) + 9;

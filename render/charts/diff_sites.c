@@ -1,5 +1,5 @@
 /* Call sites by their change: a bar to the left or to the right of a line. */
-#include "diff_plan.h"
+#include "diff_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,16 +20,16 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_row
     const char *exact = mt_diff_exact(drawing, row);
 
     return mt_arena_printf(
-        &drawing->arena, "%s%s%s%s%s: %s", mt_frame_short(drawing, row->label, 200),
-        *row->phase ? ", born in " : "", mt_frame_short(drawing, row->phase, 60),
+        &drawing->arena, "%s%s%s%s%s: %s", mt_chart_frame_short(drawing, row->label, 200),
+        *row->phase ? ", born in " : "", mt_chart_frame_short(drawing, row->phase, 60),
         row->label_a ? ", was " : "",
-        row->label_a ? mt_frame_short(drawing, row->label_a, 200) : "", exact ? exact : "");
+        row->label_a ? mt_chart_frame_short(drawing, row->label_a, 200) : "", exact ? exact : "");
 }
 
 /* "forward train.py:47" keeps its end. */
 static const char *fit_label(struct mt_drawing *drawing, const char *label, double width)
 {
-    return mt_text_fit(drawing, mt_frame_short(drawing, label, 300), MT_SIZE_BODY, MT_REGULAR,
+    return mt_text_fit(drawing, mt_chart_frame_short(drawing, label, 300), MT_SIZE_BODY, MT_REGULAR,
                        width, true);
 }
 
@@ -38,7 +38,7 @@ struct columns {
     double change_right, new_right;
 };
 
-static struct columns columns_of(const struct mt_diff_plan *plan)
+static struct columns columns_of(const struct mt_diff_layout *plan)
 {
     struct columns columns = {.label_x = plan->table_x + 17,
                               .new_right = plan->table_x + plan->table_width};
@@ -83,36 +83,37 @@ static void draw_row(struct mt_drawing *drawing, const struct columns *columns,
 
     mt_draw_group_begin(drawing, title_of(drawing, row), "site");
     mt_draw_circle(drawing, columns->label_x - 11, y - 4.5, 4, &dot, NULL, "swatch");
-    mt_frame_text(drawing, columns->label_x, y,
-                  fit_label(drawing, row->label, columns->label_width), MT_SIZE_BODY, MT_REGULAR,
-                  MT_COLOR_TEXT, MT_ANCHOR_START, "site-name");
+    mt_chart_frame_text(drawing, columns->label_x, y,
+                        fit_label(drawing, row->label, columns->label_width), MT_SIZE_BODY,
+                        MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "site-name");
     mt_draw_rect(drawing, grew ? columns->zero_x : columns->zero_x - width,
                  y - 4.5 - BAR_HEIGHT / 2, width, BAR_HEIGHT, &paint, NULL, "site-bar");
-    mt_frame_text(drawing, columns->change_right, y, mt_format_change(change, mt_diff_change(row)),
-                  MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "site-change");
-    mt_frame_text(drawing, columns->new_right, y, new_words(text, row), MT_SIZE_AXIS, MT_REGULAR,
-                  MT_COLOR_MUTED, MT_ANCHOR_END, "site-new");
+    mt_chart_frame_text(drawing, columns->change_right, y,
+                        mt_format_change(change, mt_diff_change(row)), MT_SIZE_BODY, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_END, "site-change");
+    mt_chart_frame_text(drawing, columns->new_right, y, new_words(text, row), MT_SIZE_AXIS,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "site-new");
     mt_draw_group_end(drawing);
 }
 
-static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_plan *plan,
+static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_layout *plan,
                          const struct columns *columns)
 {
     double y = plan->table_y + 12;
 
-    mt_frame_text(drawing, plan->table_x, y,
-                  plan->changed_sites ? "Call sites that changed" : "No call site changed", 14,
-                  MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(drawing, plan->table_x, y,
+                        plan->changed_sites ? "Call sites that changed" : "No call site changed",
+                        14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     if (!plan->changed_sites)
         return;
-    mt_frame_text(drawing, columns->change_right, y, "change", MT_SIZE_AXIS, MT_REGULAR,
-                  MT_COLOR_MUTED, MT_ANCHOR_END, "heading");
-    mt_frame_text(drawing, columns->new_right, y, "now", MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_END, "heading");
+    mt_chart_frame_text(drawing, columns->change_right, y, "change", MT_SIZE_AXIS, MT_REGULAR,
+                        MT_COLOR_MUTED, MT_ANCHOR_END, "heading");
+    mt_chart_frame_text(drawing, columns->new_right, y, "now", MT_SIZE_AXIS, MT_REGULAR,
+                        MT_COLOR_MUTED, MT_ANCHOR_END, "heading");
 }
 
 /* What is not in a row of its own: its sum, and how many did not change. */
-static void draw_rest(struct mt_drawing *drawing, const struct mt_diff_plan *plan, uint32_t shown,
+static void draw_rest(struct mt_drawing *drawing, const struct mt_diff_layout *plan, uint32_t shown,
                       double y)
 {
     const struct mt_diff_rows *rows = &plan->view->device->sites;
@@ -131,17 +132,17 @@ static void draw_rest(struct mt_drawing *drawing, const struct mt_diff_plan *pla
     if (same)
         snprintf(text + length, sizeof text - length, "%s%s call site%s unchanged, not listed",
                  length ? " \xC2\xB7 " : "", mt_format_count(n[1], same), same == 1 ? "" : "s");
-    mt_frame_text(drawing, plan->table_x, y,
-                  mt_text_fit(drawing, text, 12.5, MT_REGULAR, plan->table_width, false), 12.5,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "sites-rest");
+    mt_chart_frame_text(drawing, plan->table_x, y,
+                        mt_text_fit(drawing, text, 12.5, MT_REGULAR, plan->table_width, false),
+                        12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "sites-rest");
 }
 
-double mt_diff_table_height(const struct mt_diff_plan *plan)
+double mt_diff_table_height(const struct mt_diff_layout *plan)
 {
     return HEAD + FOOT + ROW * fmin(plan->changed_sites, 14);
 }
 
-void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_plan *plan)
+void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_layout *plan)
 {
     const struct mt_paint rule = {.stroke = MT_COLOR_GRID}, zero = {.stroke = MT_COLOR_AXIS};
     double y = plan->table_y + HEAD, room = plan->table_bottom - FOOT - y;

@@ -1,7 +1,7 @@
 /* Flame chart: the curve of allocated bytes, and below it,
  * on the same x, what ran: step, phases, call stacks, coloured by what they did
  * to memory. */
-#include "flamechart_plan.h"
+#include "flamechart_layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define MIN_CURVE    64.0
 #define GUTTER       70.0 /* left of the plot */
 
-static enum mt_status make_timeline(const struct mt_flame_plan *plan, struct mt_timeline *axis)
+static enum mt_status make_timeline(const struct mt_flame_layout *plan, struct mt_timeline *axis)
 {
     const struct mt_flamechart *chart = plan->chart;
     const struct mt_axis_window window = {chart->begin_t_ns, chart->end_t_ns, chart->begin_event,
@@ -27,7 +27,7 @@ static enum mt_status make_timeline(const struct mt_flame_plan *plan, struct mt_
 }
 
 /* The scale of colours with its numbers. */
-static double draw_key(const struct mt_flame_plan *plan, double y)
+static double draw_key(const struct mt_flame_layout *plan, double y)
 {
     const double cell = 13, height = 12;
     double width = cell * 17, x = MT_MARGIN;
@@ -40,25 +40,25 @@ static double draw_key(const struct mt_flame_plan *plan, double y)
     }
     y += height + 15;
     mt_format_change(text, -(int64_t)plan->largest_net);
-    mt_frame_text(plan->drawing, x, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_START, "key-text");
-    mt_frame_text(plan->drawing, x + width / 2, y, "0", MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_MIDDLE, "key-text");
+    mt_chart_frame_text(plan->drawing, x, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+                        MT_ANCHOR_START, "key-text");
+    mt_chart_frame_text(plan->drawing, x + width / 2, y, "0", MT_SIZE_SMALL, MT_REGULAR,
+                        MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "key-text");
     mt_format_change(text, (int64_t)plan->largest_net);
-    mt_frame_text(plan->drawing, x + width, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_END, "key-text");
+    mt_chart_frame_text(plan->drawing, x + width, y, text, MT_SIZE_SMALL, MT_REGULAR,
+                        MT_COLOR_MUTED, MT_ANCHOR_END, "key-text");
     return y;
 }
 
-static void draw_row_name(const struct mt_flame_plan *plan, int32_t row, const char *name)
+static void draw_row_name(const struct mt_flame_layout *plan, int32_t row, const char *name)
 {
     double y = plan->rows_top + MT_FLAME_PITCH * row + MT_FLAME_PITCH / 2 + 3.5;
 
-    mt_frame_text(plan->drawing, plan->plot.x - 9, y, name, MT_SIZE_SMALL, MT_REGULAR,
-                  MT_COLOR_MUTED, MT_ANCHOR_END, "row-name");
+    mt_chart_frame_text(plan->drawing, plan->plot.x - 9, y, name, MT_SIZE_SMALL, MT_REGULAR,
+                        MT_COLOR_MUTED, MT_ANCHOR_END, "row-name");
 }
 
-static void draw_row_names(const struct mt_flame_plan *plan)
+static void draw_row_names(const struct mt_flame_layout *plan)
 {
     const struct mt_flamechart *chart = plan->chart;
     bool has_phase_name = false;
@@ -78,7 +78,7 @@ static void draw_row_names(const struct mt_flame_plan *plan)
 }
 
 /* "<module> › main › train": the rows that are the same everywhere. */
-static void add_common(const struct mt_flame_plan *plan, struct mt_buf *out)
+static void add_common(const struct mt_flame_layout *plan, struct mt_buf *out)
 {
     const struct mt_flamechart *chart = plan->chart;
 
@@ -95,7 +95,7 @@ static void add_common(const struct mt_flame_plan *plan, struct mt_buf *out)
     }
 }
 
-static void draw_footnote(const struct mt_flame_plan *plan)
+static void draw_footnote(const struct mt_flame_layout *plan)
 {
     static const char last[] = " · a cell lasts until the first event outside of it";
     struct mt_buf text = {0};
@@ -116,7 +116,7 @@ static void draw_footnote(const struct mt_flame_plan *plan)
     else if (1.1 * mt_text_width(text.data, MT_SIZE_SMALL, MT_REGULAR) + 310 < plan->axis.width)
         mt_buf_add_text(&text, last);
     if (!text.failed)
-        mt_frame_footnote(plan->drawing, text.data);
+        mt_chart_frame_footnote(plan->drawing, text.data);
     mt_buf_release(&text);
 }
 
@@ -136,7 +136,7 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
     return name ? name : "";
 }
 
-static const char *facts(const struct mt_flame_plan *plan)
+static const char *facts(const struct mt_flame_layout *plan)
 {
     const struct mt_flamechart *chart = plan->chart;
     char events[MT_UNITS_TEXT], length[MT_UNITS_TEXT], enter[MT_UNITS_TEXT], leave[MT_UNITS_TEXT];
@@ -152,7 +152,7 @@ static const char *facts(const struct mt_flame_plan *plan)
     return text ? text : "";
 }
 
-static double height_below_curve(const struct mt_flame_plan *plan)
+static double height_below_curve(const struct mt_flame_layout *plan)
 {
     double small_print = plan->drawing->width < MT_NARROW_WIDTH ? 56 : 40; /* two lines or one */
 
@@ -162,14 +162,14 @@ static double height_below_curve(const struct mt_flame_plan *plan)
 
 /* Height of the curve. A low picture gives up the table first, then the
  * innermost rows; a high one has a higher curve. */
-static double fit_height(struct mt_flame_plan *plan, double wish)
+static double fit_height(struct mt_flame_layout *plan, double wish)
 {
     double room;
 
     plan->has_table = mt_flame_table_columns(plan) > 0;
     if (wish <= 0)
         return CURVE_HEIGHT;
-    room = mt_frame_height(wish, 0) - plan->plot.y;
+    room = mt_chart_frame_height(wish, 0) - plan->plot.y;
     if (room - height_below_curve(plan) < MIN_CURVE)
         plan->has_table = false;
     while (plan->row_count > 3 && room - height_below_curve(plan) < MIN_CURVE) {
@@ -179,7 +179,7 @@ static double fit_height(struct mt_flame_plan *plan, double wish)
     return fmax(MIN_CURVE, room - height_below_curve(plan));
 }
 
-static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title,
+static enum mt_status draw_picture(struct mt_flame_layout *plan, const char *title,
                                    const struct mt_chart_options *options)
 {
     struct mt_report since_zero = *plan->report;
@@ -188,7 +188,7 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
     enum mt_status status = make_timeline(plan, &timeline);
 
     if (!status)
-        status = mt_flame_plan_rows(plan);
+        status = mt_flame_layout_rows(plan);
     if (status)
         return status;
     plan->zero_t_ns = plan->chart->step == MT_NO_STEP && plan->chart->phase == MT_NO_PHASE
@@ -198,8 +198,8 @@ static enum mt_status draw_picture(struct mt_flame_plan *plan, const char *title
     mt_time_axis_init(&plan->axis, &since_zero, &timeline, options->event_axis);
     plan->axis.left = plan->plot.x = MT_MARGIN + GUTTER;
     plan->axis.width = plan->plot.width = plan->drawing->width - plan->plot.x - MT_MARGIN;
-    mt_flame_plan_cells(plan);
-    y = draw_key(plan, mt_frame_header(plan->drawing, title, facts(plan)));
+    mt_flame_layout_cells(plan);
+    y = draw_key(plan, mt_chart_frame_header(plan->drawing, title, facts(plan)));
     plan->plot.y = y + 14;
     plan->plot.height = fit_height(plan, options->height);
     plan->rows_top = plan->plot.y + plan->plot.height + 16;
@@ -223,23 +223,23 @@ enum mt_status mt_flamechart_draw(const struct mt_report *report,
                                   const struct mt_chart_options *options,
                                   struct mt_drawing *drawing, struct mt_error *error)
 {
-    struct mt_flame_plan plan = {.drawing = drawing,
-                                 .report = report,
-                                 .device = device,
-                                 .chart = device ? device->flamechart : NULL};
+    struct mt_flame_layout plan = {.drawing = drawing,
+                                   .report = report,
+                                   .device = device,
+                                   .chart = device ? device->flamechart : NULL};
     enum mt_status status = MT_OK;
     const char *title;
 
-    mt_drawing_init(drawing, mt_frame_width(options->width), mt_frame_height(options->height, 640),
-                    "flamechart");
-    title = mt_frame_title(drawing, report, device, chart_name(drawing, report, plan.chart));
-    mt_frame_describe(drawing, report, device, title);
+    mt_drawing_init(drawing, mt_chart_frame_width(options->width),
+                    mt_chart_frame_height(options->height, 640), "flamechart");
+    title = mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, plan.chart));
+    mt_chart_frame_describe(drawing, report, device, title);
     if (plan.chart && plan.chart->events)
         status = draw_picture(&plan, title, options);
     else
-        mt_frame_empty(drawing, report, device, title,
-                       device ? "Nothing was allocated or freed" : "No allocator events",
-                       "There is nothing to put on a time axis.");
+        mt_chart_frame_empty(drawing, report, device, title,
+                             device ? "Nothing was allocated or freed" : "No allocator events",
+                             "There is nothing to put on a time axis.");
     if (status || drawing->failed)
         return mt_fail(error, status ? status : MT_ERR_MEMORY, MT_NO_OFFSET,
                        "no memory for the flame chart");

@@ -1,6 +1,6 @@
 /* Cells of the flame chart: what they are called, and how one, or a crowd of
  * them, is drawn. */
-#include "flamechart_plan.h"
+#include "flamechart_layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define MIN_CELL 0.4 /* pixels; narrower ones are drawn so wide */
 
-enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net)
+enum mt_color mt_flame_color(const struct mt_flame_layout *plan, int64_t net)
 {
     double share = plan->largest_net ? (double)mt_magnitude(net) / (double)plan->largest_net : 0;
     int distance = (int)lround(8 * pow(fmin(share, 1), 0.6));
@@ -21,14 +21,14 @@ enum mt_color mt_flame_color(const struct mt_flame_plan *plan, int64_t net)
     return (enum mt_color)((int)MT_COLOR_CHANGE_0 + 8 + (net < 0 ? -distance : distance));
 }
 
-static const char *no_stack_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static const char *no_stack_name(const struct mt_flame_layout *plan, const struct mt_cell *cell)
 {
     return mt_phase_is_backward(plan->report->phases, plan->report->phase_count, cell->phase)
                ? "autograd engine"
                : "no stack recorded";
 }
 
-static const char *phase_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static const char *phase_name(const struct mt_flame_layout *plan, const struct mt_cell *cell)
 {
     const struct mt_phase *phase;
 
@@ -36,7 +36,7 @@ static const char *phase_name(const struct mt_flame_plan *plan, const struct mt_
         return "";
     phase = &plan->report->phases[cell->phase];
     if (cell->kind == MT_CELL_STEP && phase->step != MT_NO_STEP)
-        return mt_frame_where(plan->drawing, plan->report, cell->phase, phase->step);
+        return mt_chart_frame_where(plan->drawing, plan->report, cell->phase, phase->step);
     return phase->name;
 }
 
@@ -46,7 +46,7 @@ static const char *or_empty(const char *text)
 }
 
 /* As a person would say it in full. */
-static const char *full_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static const char *full_name(const struct mt_flame_layout *plan, const struct mt_cell *cell)
 {
     switch (cell->kind) {
     case MT_CELL_STEP:
@@ -59,7 +59,7 @@ static const char *full_name(const struct mt_flame_plan *plan, const struct mt_c
     return or_empty(mt_frame_label(&plan->drawing->arena, plan->report->symbols, cell->frame));
 }
 
-static const char *span_text(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static const char *span_text(const struct mt_flame_layout *plan, const struct mt_cell *cell)
 {
     char begin[MT_UNITS_TEXT], length[MT_UNITS_TEXT];
 
@@ -68,7 +68,7 @@ static const char *span_text(const struct mt_flame_plan *plan, const struct mt_c
                                     mt_format_duration(begin, cell->begin_t_ns - plan->zero_t_ns)));
 }
 
-static const char *cell_title(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+static const char *cell_title(const struct mt_flame_layout *plan, const struct mt_cell *cell,
                               const char *name)
 {
     char net[MT_UNITS_TEXT], peak[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
@@ -80,17 +80,17 @@ static const char *cell_title(const struct mt_flame_plan *plan, const struct mt_
                            mt_format_bytes(peak, cell->peak_allocated), span_text(plan, cell));
 }
 
-double mt_flame_left(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+double mt_flame_left(const struct mt_flame_layout *plan, const struct mt_cell *cell)
 {
     return mt_time_axis_x(&plan->axis, cell->begin_t_ns, cell->begin_event);
 }
 
-double mt_flame_right(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+double mt_flame_right(const struct mt_flame_layout *plan, const struct mt_cell *cell)
 {
     return mt_time_axis_x(&plan->axis, cell->end_t_ns, cell->end_event);
 }
 
-static struct mt_cell_box box_of(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+static struct mt_cell_box box_of(const struct mt_flame_layout *plan, const struct mt_cell *cell,
                                  int32_t row)
 {
     double left = mt_flame_left(plan, cell), width = mt_flame_right(plan, cell) - left;
@@ -105,7 +105,7 @@ static struct mt_cell_box box_of(const struct mt_flame_plan *plan, const struct 
 
 static const char *const cell_roles[] = {"cell:step", "cell:phase", "cell:frame", "cell:no-stack"};
 
-static void draw_box(const struct mt_flame_plan *plan, const struct mt_cell_box *box,
+static void draw_box(const struct mt_flame_layout *plan, const struct mt_cell_box *box,
                      const char *title, const char *role)
 {
     struct mt_paint paint = {.fill = box->fill, .radius = box->width > 6 ? 2 : 0};
@@ -114,7 +114,8 @@ static void draw_box(const struct mt_flame_plan *plan, const struct mt_cell_box 
 }
 
 /* The widest part of a box between folds of the axis: text goes there. */
-static struct mt_cell_box text_part(const struct mt_flame_plan *plan, const struct mt_cell_box *box)
+static struct mt_cell_box text_part(const struct mt_flame_layout *plan,
+                                    const struct mt_cell_box *box)
 {
     struct mt_cell_box best = *box;
 
@@ -132,7 +133,7 @@ static struct mt_cell_box text_part(const struct mt_flame_plan *plan, const stru
 }
 
 /* "forward  peak 3.11 GiB" if that fits, else the name. */
-static const char *phase_text(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+static const char *phase_text(const struct mt_flame_layout *plan, const struct mt_cell *cell,
                               double room)
 {
     const char *name = full_name(plan, cell), *text;
@@ -148,7 +149,7 @@ static const char *phase_text(const struct mt_flame_plan *plan, const struct mt_
     return name;
 }
 
-static const char *cell_text(const struct mt_flame_plan *plan, const struct mt_cell *cell,
+static const char *cell_text(const struct mt_flame_layout *plan, const struct mt_cell *cell,
                              double room)
 {
     if (cell->kind == MT_CELL_FRAME && cell->frame != MT_NO_ID)
@@ -158,7 +159,7 @@ static const char *cell_text(const struct mt_flame_plan *plan, const struct mt_c
     return full_name(plan, cell);
 }
 
-static void draw_cell(const struct mt_flame_plan *plan, const struct mt_cell *cell, int32_t row)
+static void draw_cell(const struct mt_flame_layout *plan, const struct mt_cell *cell, int32_t row)
 {
     struct mt_cell_box box = box_of(plan, cell, row), part = text_part(plan, &box);
     char net[MT_UNITS_TEXT];
@@ -168,7 +169,8 @@ static void draw_cell(const struct mt_flame_plan *plan, const struct mt_cell *ce
                   mt_format_change(net, cell->net_bytes));
 }
 
-static const struct mt_frame *frame_of(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static const struct mt_frame *frame_of(const struct mt_flame_layout *plan,
+                                       const struct mt_cell *cell)
 {
     const struct mt_symbols *symbols = plan->report->symbols;
 
@@ -177,7 +179,7 @@ static const struct mt_frame *frame_of(const struct mt_flame_plan *plan, const s
                : NULL;
 }
 
-void mt_crowd_begin(const struct mt_flame_plan *plan, struct mt_crowd *crowd,
+void mt_crowd_begin(const struct mt_flame_layout *plan, struct mt_crowd *crowd,
                     const struct mt_cell *cell)
 {
     crowd->cell = *cell;
@@ -187,7 +189,7 @@ void mt_crowd_begin(const struct mt_flame_plan *plan, struct mt_crowd *crowd,
     crowd->same_function = crowd->same_file = frame_of(plan, cell) != NULL;
 }
 
-void mt_crowd_join(const struct mt_flame_plan *plan, struct mt_crowd *crowd,
+void mt_crowd_join(const struct mt_flame_layout *plan, struct mt_crowd *crowd,
                    const struct mt_cell *cell)
 {
     const struct mt_frame *a = frame_of(plan, &crowd->cell), *b = frame_of(plan, cell);
@@ -206,7 +208,7 @@ void mt_crowd_join(const struct mt_flame_plan *plan, struct mt_crowd *crowd,
     crowd->right = mt_flame_right(plan, cell);
 }
 
-static const char *plural_name(const struct mt_flame_plan *plan, const struct mt_cell *cell)
+static const char *plural_name(const struct mt_flame_layout *plan, const struct mt_cell *cell)
 {
     switch (cell->kind) {
     case MT_CELL_STEP: return "steps";
@@ -218,7 +220,7 @@ static const char *plural_name(const struct mt_flame_plan *plan, const struct mt
 }
 
 /* "150 × forward train.py", "50 × forward", "150 calls" */
-static const char *crowd_name(const struct mt_flame_plan *plan, const struct mt_crowd *crowd,
+static const char *crowd_name(const struct mt_flame_layout *plan, const struct mt_crowd *crowd,
                               bool with_file)
 {
     struct mt_arena *arena = &plan->drawing->arena;
@@ -235,7 +237,7 @@ static const char *crowd_name(const struct mt_flame_plan *plan, const struct mt_
 }
 
 /* As much of "150 × forward train.py" as fits, at least "150 calls". */
-static const char *crowd_text(const struct mt_flame_plan *plan, const struct mt_crowd *crowd,
+static const char *crowd_text(const struct mt_flame_layout *plan, const struct mt_crowd *crowd,
                               double room)
 {
     struct mt_arena *arena = &plan->drawing->arena;
@@ -257,7 +259,7 @@ static const char *crowd_text(const struct mt_flame_plan *plan, const struct mt_
     return "";
 }
 
-void mt_crowd_draw(struct mt_flame_plan *plan, struct mt_crowd *crowd, int32_t row)
+void mt_crowd_draw(struct mt_flame_layout *plan, struct mt_crowd *crowd, int32_t row)
 {
     struct mt_cell_box box, part;
     char net[MT_UNITS_TEXT];

@@ -1,18 +1,18 @@
 /* Allocated over the window, on the same x as the rows: a column of pixels
  * shows its fullest instant, then the level at which it leaves. */
-#include "flamechart_plan.h"
+#include "flamechart_layout.h"
 
 #include <math.h>
 
 #include "units.h"
 
-static double level_y(const struct mt_flame_plan *plan, uint64_t top, uint64_t level)
+static double level_y(const struct mt_flame_layout *plan, uint64_t top, uint64_t level)
 {
     return plan->plot.y + plan->plot.height * (1 - (double)level / (double)top);
 }
 
 /* Room above the highest point for the ring. */
-static uint64_t top_of(const struct mt_flame_plan *plan)
+static uint64_t top_of(const struct mt_flame_layout *plan)
 {
     uint64_t peak = plan->chart->peak_allocated;
 
@@ -45,13 +45,13 @@ static void step_to(struct outline *outline, double x, double y)
     add_point(outline, x, y);
 }
 
-static double bin_x(const struct mt_flame_plan *plan, const struct mt_curve_bin *bin)
+static double bin_x(const struct mt_flame_layout *plan, const struct mt_curve_bin *bin)
 {
     return mt_time_axis_x(&plan->axis, bin->t_ns, bin->event);
 }
 
 /* Bins of one column of pixels: the fullest, then the last level. */
-static void trace(const struct mt_flame_plan *plan, uint64_t top, struct outline *outline)
+static void trace(const struct mt_flame_layout *plan, uint64_t top, struct outline *outline)
 {
     const struct mt_flamechart *chart = plan->chart;
     const struct mt_curve_bin *bins = plan->axis.by_event ? chart->event_curve : chart->curve;
@@ -75,7 +75,7 @@ static void trace(const struct mt_flame_plan *plan, uint64_t top, struct outline
     add_point(outline, plan->plot.x + plan->plot.width, level_y(plan, top, chart->exit_allocated));
 }
 
-static void draw_peak(const struct mt_flame_plan *plan, uint64_t top)
+static void draw_peak(const struct mt_flame_layout *plan, uint64_t top)
 {
     const struct mt_flamechart *chart = plan->chart;
     const struct mt_paint ring = {
@@ -99,7 +99,7 @@ static void draw_peak(const struct mt_flame_plan *plan, uint64_t top)
                  &style, "label:peak");
 }
 
-void mt_flame_draw_curve(const struct mt_flame_plan *plan)
+void mt_flame_draw_curve(const struct mt_flame_layout *plan)
 {
     const struct mt_paint fill = {.fill = MT_COLOR_CURVE_FILL};
     const struct mt_paint line = {.stroke = MT_COLOR_CURVE, .stroke_width = 1.3};
@@ -117,7 +117,7 @@ void mt_flame_draw_curve(const struct mt_flame_plan *plan)
         return;
     }
     mt_byte_ticks(&ticks, chart->peak_allocated, top, 5);
-    mt_frame_byte_axis(plan->drawing, &plan->plot, &ticks, top);
+    mt_chart_frame_byte_axis(plan->drawing, &plan->plot, &ticks, top);
     trace(plan, top, &outline);
     drawn = outline.count;
     add_point(&outline, plan->plot.x + plan->plot.width, plan->plot.y + plan->plot.height);

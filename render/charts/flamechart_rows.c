@@ -2,7 +2,7 @@
  * without, if their colours are alike, are drawn as a crowd: one cell that says
  * how many calls of what it is. A crowd does not cross the edge of what is
  * drawn above it. */
-#include "flamechart_plan.h"
+#include "flamechart_layout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static uint32_t row_of(const struct mt_flamechart *chart, const struct mt_cell *
     return cell->kind == MT_CELL_NO_STACK ? chart->frame_row + chart->common_rows : cell->row;
 }
 
-enum mt_status mt_flame_plan_rows(struct mt_flame_plan *plan)
+enum mt_status mt_flame_layout_rows(struct mt_flame_layout *plan)
 {
     const struct mt_flamechart *chart = plan->chart;
     uint32_t rows = chart->row_count + chart->common_rows + 1;
@@ -87,7 +87,7 @@ struct row_rules {
     bool any_color;
 };
 
-static bool joins(const struct mt_flame_plan *plan, const struct mt_crowd *crowd,
+static bool joins(const struct mt_flame_layout *plan, const struct mt_crowd *crowd,
                   const struct mt_cell *cell, const struct edges *edges, size_t edge_count,
                   const struct row_rules *rules)
 {
@@ -101,7 +101,7 @@ static bool joins(const struct mt_flame_plan *plan, const struct mt_crowd *crowd
 }
 
 /* Draws the crowd, unless row is -1. */
-static uint32_t end_crowd(struct mt_flame_plan *plan, struct mt_crowd *crowd, struct edges *edges,
+static uint32_t end_crowd(struct mt_flame_layout *plan, struct mt_crowd *crowd, struct edges *edges,
                           int32_t row)
 {
     if (!crowd->cells)
@@ -129,7 +129,7 @@ static int compare_begins(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-static void find_row(const struct mt_flame_plan *plan, int32_t row, struct row_cells *found)
+static void find_row(const struct mt_flame_layout *plan, int32_t row, struct row_cells *found)
 {
     const struct mt_flamechart *chart = plan->chart;
 
@@ -154,7 +154,7 @@ static double least_width(const struct mt_cell *cell, const struct row_rules *ru
 }
 
 /* Draws (or only counts) the cells of one row of the picture. */
-static uint32_t pass_row(struct mt_flame_plan *plan, const struct row_cells *cells, int32_t row,
+static uint32_t pass_row(struct mt_flame_layout *plan, const struct row_cells *cells, int32_t row,
                          struct edges *edges, const struct row_rules *rules)
 {
     struct mt_crowd crowd = {.cells = 0};
@@ -190,7 +190,7 @@ static const struct row_rules stages[] = {{MIN_WORD, 3, 1.5, HUGE_VAL, false},
                                           {200, 26, 26, 220, true},
                                           {300, 80, 80, 320, true}};
 
-static bool make_room(const struct mt_flame_plan *plan, struct row_cells *cells,
+static bool make_room(const struct mt_flame_layout *plan, struct row_cells *cells,
                       struct edges *edges)
 {
     edges->count = 0;
@@ -204,7 +204,7 @@ static bool make_room(const struct mt_flame_plan *plan, struct row_cells *cells,
 }
 
 /* How many rows, from the outermost, hold at most MAX_CELLS cells. */
-static uint32_t rows_that_fit(struct mt_flame_plan *plan, struct row_cells *cells,
+static uint32_t rows_that_fit(struct mt_flame_layout *plan, struct row_cells *cells,
                               struct edges *edges, const struct row_rules *rules)
 {
     uint32_t count = 0, row;
@@ -219,7 +219,7 @@ static uint32_t rows_that_fit(struct mt_flame_plan *plan, struct row_cells *cell
     return row;
 }
 
-void mt_flame_plan_cells(struct mt_flame_plan *plan)
+void mt_flame_layout_cells(struct mt_flame_layout *plan)
 {
     struct row_cells cells;
     struct edges edges;
@@ -237,7 +237,7 @@ void mt_flame_plan_cells(struct mt_flame_plan *plan)
     plan->row_count = rows;
 }
 
-void mt_flame_draw_rows(struct mt_flame_plan *plan)
+void mt_flame_draw_rows(struct mt_flame_layout *plan)
 {
     struct row_cells cells;
     struct edges edges;

@@ -1,6 +1,6 @@
 /* What each phase of the window did to memory: net change and peak; then what
  * happened between them, so that the nets add up to that of the window. */
-#include "flamechart_plan.h"
+#include "flamechart_layout.h"
 
 #include <string.h>
 
@@ -49,7 +49,7 @@ static bool is_inside(const struct mt_flamechart *chart, const struct mt_phase *
     return phase->begin_event >= chart->begin_event && phase->end_event <= chart->end_event;
 }
 
-static bool is_listed(const struct mt_flame_plan *plan, const struct mt_phase *phase)
+static bool is_listed(const struct mt_flame_layout *plan, const struct mt_phase *phase)
 {
     const struct mt_flamechart *chart = plan->chart;
     bool surrounds =
@@ -80,7 +80,7 @@ static int64_t net_of(const struct mt_phase_use *use)
 
 /* Phases of other threads may overlap with those before; they are left out, or
  * nets would count twice. */
-static void collect(const struct mt_flame_plan *plan, struct table *table)
+static void collect(const struct mt_flame_layout *plan, struct table *table)
 {
     const struct mt_report *report = plan->report;
     uint64_t until = 0;
@@ -104,7 +104,7 @@ static void collect(const struct mt_flame_plan *plan, struct table *table)
 }
 
 /* Rightmost columns: what lies between phases, and the whole window. */
-static void add_totals(const struct mt_flame_plan *plan, struct table *table, uint32_t room)
+static void add_totals(const struct mt_flame_layout *plan, struct table *table, uint32_t room)
 {
     const struct mt_flamechart *chart = plan->chart;
     int64_t net = (int64_t)(chart->exit_allocated - chart->enter_allocated);
@@ -133,7 +133,7 @@ static void add_totals(const struct mt_flame_plan *plan, struct table *table, ui
                         .has_peak = true};
 }
 
-uint32_t mt_flame_table_columns(const struct mt_flame_plan *plan)
+uint32_t mt_flame_table_columns(const struct mt_flame_layout *plan)
 {
     struct table table;
 
@@ -141,7 +141,7 @@ uint32_t mt_flame_table_columns(const struct mt_flame_plan *plan)
     return table.count;
 }
 
-static void draw_column(const struct mt_flame_plan *plan, const struct column *column, double x,
+static void draw_column(const struct mt_flame_layout *plan, const struct column *column, double x,
                         double y, double width)
 {
     struct mt_drawing *drawing = plan->drawing;
@@ -152,18 +152,18 @@ static void draw_column(const struct mt_flame_plan *plan, const struct column *c
     if (column->count > 1)
         name = mt_arena_printf(&drawing->arena, "%s × %s", column->name,
                                mt_format_count(count, column->count));
-    mt_frame_text(drawing, x, y,
+    mt_chart_frame_text(drawing, x, y,
                   mt_text_fit(drawing, name ? name : "", 13, MT_SEMIBOLD, width - 8, false), 13,
                   MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "phase-name");
     mt_draw_rect(drawing, x, y + 10, 10, 10, &swatch, NULL, "swatch");
-    mt_frame_text(drawing, x + 15, y + 20, mt_format_change(text, column->net), 13, MT_SEMIBOLD,
+    mt_chart_frame_text(drawing, x + 15, y + 20, mt_format_change(text, column->net), 13, MT_SEMIBOLD,
                   MT_COLOR_TEXT, MT_ANCHOR_START, "phase-net");
     if (column->has_peak)
-        mt_frame_text(drawing, x, y + 40, mt_format_bytes(text, column->peak), 13, MT_REGULAR,
+        mt_chart_frame_text(drawing, x, y + 40, mt_format_bytes(text, column->peak), 13, MT_REGULAR,
                       MT_COLOR_TEXT, MT_ANCHOR_START, "phase-peak");
 }
 
-void mt_flame_draw_table(const struct mt_flame_plan *plan, double y)
+void mt_flame_draw_table(const struct mt_flame_layout *plan, double y)
 {
     static const char *const headings[] = {"phase", "net", "peak"};
     uint32_t room = (uint32_t)(plan->plot.width / MIN_COLUMN);
@@ -176,7 +176,7 @@ void mt_flame_draw_table(const struct mt_flame_plan *plan, double y)
     width = plan->plot.width / table.count;
     width = width < BEST_COLUMN ? width : BEST_COLUMN;
     for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
-        mt_frame_text(plan->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13, MT_REGULAR,
+        mt_chart_frame_text(plan->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13, MT_REGULAR,
                       MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
     for (uint32_t i = 0; i < table.count; i++)
         draw_column(plan, &table.columns[i], plan->plot.x + i * width, y, width);

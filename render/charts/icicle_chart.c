@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cell_label.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "icicle_view.h"
 #include "site.h"
 #include "theme.h"
@@ -258,7 +258,7 @@ static void draw_footnote(const struct mt_icicle_view *view)
     if (view->report->roles_inferred)
         mt_buf_printf(&text, "%sroles are inferred", text.length ? " · " : "");
     if (text.length)
-        mt_frame_footnote(view->drawing, text.data);
+        mt_chart_frame_footnote(view->drawing, text.data);
     mt_buf_release(&text);
 }
 
@@ -275,7 +275,7 @@ static double height_of(const struct mt_icicle_view *view, size_t holders)
 static size_t fit_height(struct mt_icicle_view *view, double wish)
 {
     size_t holders = view->holder_count < HOLDERS ? view->holder_count : HOLDERS;
-    double height = wish > 0 ? mt_frame_height(wish, wish) : 0;
+    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0;
 
     view->pitch = PITCH;
     if (wish > 0) {
@@ -286,14 +286,14 @@ static size_t fit_height(struct mt_icicle_view *view, double wish)
         while (view->rows > 2 && height_of(view, holders) > height)
             view->rows--;
     }
-    view->drawing->height = mt_frame_height(fmax(height, height_of(view, holders)), 0);
+    view->drawing->height = mt_chart_frame_height(fmax(height, height_of(view, holders)), 0);
     return holders;
 }
 
 static void draw_picture(struct mt_icicle_view *view, const char *title,
                          const struct mt_chart_options *options)
 {
-    double y = mt_frame_header(view->drawing, title, facts(view));
+    double y = mt_chart_frame_header(view->drawing, title, facts(view));
     size_t holders;
 
     y = mt_icicle_draw_legend(view, y) + 26;
@@ -327,13 +327,13 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
     const char *title;
     enum mt_status status = MT_OK;
 
-    mt_drawing_init(drawing, mt_frame_width(options->width), mt_frame_height(options->height, 700),
-                    "icicle");
+    mt_drawing_init(drawing, mt_chart_frame_width(options->width),
+                    mt_chart_frame_height(options->height, 700), "icicle");
     view.x = MT_MARGIN;
     view.width = drawing->width - 2 * MT_MARGIN;
     subject = mt_icicle_subject(drawing, report, device, options->weigh);
-    title = mt_frame_title(drawing, report, device, subject.title);
-    mt_frame_describe(drawing, report, device, title);
+    title = mt_chart_frame_title(drawing, report, device, subject.title);
+    mt_chart_frame_describe(drawing, report, device, title);
     if (subject.holdings)
         status =
             mt_icicle_build(&drawing->arena, subject.holdings, subject.holding_count,
@@ -344,7 +344,8 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
     if (icicle && icicle->nodes[0].weight)
         draw_picture(&view, title, options);
     else
-        mt_frame_empty(drawing, report, device, title, subject.why_nothing, subject.about_nothing);
+        mt_chart_frame_empty(drawing, report, device, title, subject.why_nothing,
+                             subject.about_nothing);
     return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the icicle")
                            : MT_OK;
 }

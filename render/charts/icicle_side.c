@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
+#include "chart_frame.h"
 #include "units.h"
 #include "util.h"
 
@@ -18,8 +18,8 @@ static void draw_tick(const struct mt_icicle_view *view, double y, uint64_t weig
     double x = view->x + mt_icicle_pixels(view, weight);
 
     mt_draw_line(view->drawing, x, y - 5, x, y + 4, &tick);
-    mt_frame_text(view->drawing, x - 5, y - 5, label, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_END, "tick-x");
+    mt_chart_frame_text(view->drawing, x - 5, y - 5, label, MT_SIZE_SMALL, MT_REGULAR,
+                        MT_COLOR_MUTED, MT_ANCHOR_END, "tick-x");
 }
 
 void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y)
@@ -101,15 +101,15 @@ static double draw_legend_part(const struct mt_icicle_view *view, double x, doub
 {
     double left = x + heading_width(heading), right = view->x + view->width;
 
-    mt_frame_text(view->drawing, x, *y, heading, 12.5, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START,
-                  "legend-heading");
+    mt_chart_frame_text(view->drawing, x, *y, heading, 12.5, MT_REGULAR, MT_COLOR_FAINT,
+                        MT_ANCHOR_START, "legend-heading");
     x = left;
     for (size_t i = 0; i < count; i++) {
         if (i && x + swatch_width(&swatches[i]) - 20 > right) {
             *y += LEGEND_PITCH;
             x = left;
         }
-        x = mt_frame_swatches(view->drawing, x, *y, right, &swatches[i], 1);
+        x = mt_chart_frame_swatches(view->drawing, x, *y, right, &swatches[i], 1);
     }
     return x;
 }
@@ -250,27 +250,27 @@ static void draw_holder(const struct mt_icicle_view *view, const struct mt_holde
     const char *label = mt_node_label(&drawing->arena, view->symbols, holder->node), *path;
 
     label = mt_text_fit(drawing, label ? label : "", 13, MT_SEMIBOLD, room, true);
-    used = 1.06 * mt_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
-                                MT_ANCHOR_START, "holder-name");
+    used = 1.06 * mt_chart_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
+                                      MT_ANCHOR_START, "holder-name");
     path = mt_text_fit(drawing, path_text(view, holder->node), MT_SIZE_SMALL, MT_REGULAR,
                        room - used - 12, true);
     if (*path)
-        mt_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");
+        mt_chart_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");
     if (view->icicle->weigh == MT_WEIGH_COUNT) /* the last column says so already */
         mt_format_bytes(text, view->reversed ? holder->node->bytes : holder->node->own_bytes);
     else
         mt_format_bytes(text, holder->weight);
-    mt_frame_text(drawing, columns.bytes, y, text, 13, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END,
-                  "holder-bytes");
+    mt_chart_frame_text(drawing, columns.bytes, y, text, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
+                        MT_ANCHOR_END, "holder-bytes");
     mt_format_percent(text, (double)holder->weight / (double)view->icicle->nodes[0].weight);
-    mt_frame_text(drawing, columns.share, y, text, 13, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END,
-                  "holder-share");
-    mt_frame_text(drawing, columns.blocks, y, mt_format_count(text, holder->blocks), 13, MT_REGULAR,
-                  MT_COLOR_MUTED, MT_ANCHOR_END, "holder-blocks");
+    mt_chart_frame_text(drawing, columns.share, y, text, 13, MT_REGULAR, MT_COLOR_MUTED,
+                        MT_ANCHOR_END, "holder-share");
+    mt_chart_frame_text(drawing, columns.blocks, y, mt_format_count(text, holder->blocks), 13,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "holder-blocks");
     mt_draw_rect(drawing, columns.role, y - 10, 11, 11, &swatch, NULL, "swatch");
-    mt_frame_text(drawing, columns.role + 17, y, mt_role_title(holder->role), MT_SIZE_SMALL,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "holder-role");
+    mt_chart_frame_text(drawing, columns.role + 17, y, mt_role_title(holder->role), MT_SIZE_SMALL,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "holder-role");
 }
 
 void mt_icicle_draw_table(const struct mt_icicle_view *view, double y, size_t most)
@@ -282,13 +282,13 @@ void mt_icicle_draw_table(const struct mt_icicle_view *view, double y, size_t mo
     struct columns columns = table_columns(view);
     const double ends[] = {columns.bytes, columns.share, columns.blocks};
 
-    mt_frame_text(view->drawing, view->x, y, view->subject->heading, 14, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(view->drawing, view->x, y, view->subject->heading, 14, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
-        mt_frame_text(view->drawing, ends[i], y, headings[i], MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_FAINT, MT_ANCHOR_END, "heading");
-    mt_frame_text(view->drawing, columns.role, y, "mostly", MT_SIZE_SMALL, MT_REGULAR,
-                  MT_COLOR_FAINT, MT_ANCHOR_START, "heading");
+        mt_chart_frame_text(view->drawing, ends[i], y, headings[i], MT_SIZE_SMALL, MT_REGULAR,
+                            MT_COLOR_FAINT, MT_ANCHOR_END, "heading");
+    mt_chart_frame_text(view->drawing, columns.role, y, "mostly", MT_SIZE_SMALL, MT_REGULAR,
+                        MT_COLOR_FAINT, MT_ANCHOR_START, "heading");
     for (size_t i = 0; i < most; i++) {
         double rule = y + 7;
 

@@ -1,5 +1,5 @@
 /* What an icicle is of: the blocks of an instant, or of a whole run. */
-#include "frame.h"
+#include "chart_frame.h"
 #include "icicle_view.h"
 #include "units.h"
 
@@ -11,11 +11,11 @@ static const char *said(const char *text)
 static const char *when(struct mt_drawing *drawing, const struct mt_report *report,
                         const struct mt_instant *instant)
 {
-    const char *where = mt_frame_where(drawing, report, instant->phase, instant->step);
+    const char *where = mt_chart_frame_where(drawing, report, instant->phase, instant->step);
 
     return said(mt_arena_printf(&drawing->arena, "at t = %s%s%s",
-                                mt_frame_when(drawing, report, instant->t_ns), *where ? ", " : "",
-                                where));
+                                mt_chart_frame_when(drawing, report, instant->t_ns),
+                                *where ? ", " : "", where));
 }
 
 static const char *instant_title(struct mt_drawing *drawing, const struct mt_report *report,

@@ -1,6 +1,6 @@
 #include "icicle_view.h"
 
-#include "frame.h"
+#include "chart_frame.h"
 #include "units.h"
 
 double mt_icicle_pixels(const struct mt_icicle_view *view, uint64_t weight)

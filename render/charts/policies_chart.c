@@ -2,7 +2,7 @@
  * same requests, and the smallest limit that it runs in. */
 #include "policies_chart.h"
 
-#include "policies_plan.h"
+#include "policies_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_policy_t
 {
     const char *title = mt_arena_printf(
         &drawing->arena, "%s \xE2\x80\x94 the same requests under %u allocator%s",
-        mt_frame_short(drawing, table->name && *table->name ? table->name : "trace", 120),
+        mt_chart_frame_short(drawing, table->name && *table->name ? table->name : "trace", 120),
         (unsigned)table->row_count, table->row_count == 1 ? "" : "s");
 
     return title ? title : "";
@@ -83,8 +83,8 @@ static double draw_sample(struct mt_drawing *drawing, double x, double y,
     if (x + 19 + width > drawing->width - MT_MARGIN)
         return x;
     mt_draw_rect(drawing, x, y - 11, 13, 13, paint, NULL, "swatch");
-    mt_frame_text(drawing, x + 19, y, text, 12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START,
-                  "legend");
+    mt_chart_frame_text(drawing, x + 19, y, text, 12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START,
+                        "legend");
     return x + 19 + width + 20;
 }
 
@@ -99,8 +99,8 @@ static void draw_diamond_sample(struct mt_drawing *drawing, double x, double y)
     if (x + 19 + 1.05 * mt_text_width(text, 12.5, MT_REGULAR) > drawing->width - MT_MARGIN)
         return;
     mt_draw_path(drawing, points, 4, true, false, &paint, NULL, "swatch");
-    mt_frame_text(drawing, x + 19, y, text, 12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START,
-                  "legend");
+    mt_chart_frame_text(drawing, x + 19, y, text, 12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START,
+                        "legend");
 }
 
 static double draw_legend(struct mt_drawing *drawing, double y)
@@ -140,13 +140,13 @@ static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_tabl
 {
     struct mt_paragraph paragraph = finding_words(drawing->width);
 
-    mt_frame_text(drawing, MT_MARGIN, y, "Finding", FINDING_SIZE, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(drawing, MT_MARGIN, y, "Finding", FINDING_SIZE, MT_SEMIBOLD, MT_COLOR_TEXT,
+                        MT_ANCHOR_START, "heading");
     y = mt_paragraph_draw(drawing, &paragraph, y, table->finding[0]);
     mt_paragraph_draw(drawing, &paragraph, y, table->finding[1]);
 }
 
-static void place_columns(struct mt_drawing *drawing, struct mt_policies_plan *plan)
+static void place_columns(struct mt_drawing *drawing, struct mt_policies_layout *plan)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     double pitch = narrow ? 76 : 104, right = drawing->width - MT_MARGIN;
@@ -159,7 +159,7 @@ static void place_columns(struct mt_drawing *drawing, struct mt_policies_plan *p
     plan->plot.width = plan->columns[0] - pitch - plan->plot.x;
 }
 
-static void set_top(struct mt_policies_plan *plan)
+static void set_top(struct mt_policies_layout *plan)
 {
     uint64_t most = 1;
     uint32_t i;
@@ -172,7 +172,7 @@ static void set_top(struct mt_policies_plan *plan)
 }
 
 /* Small print goes first, then the finding, then rows at the end of the list. */
-static void place(struct mt_drawing *drawing, struct mt_policies_plan *plan, double y)
+static void place(struct mt_drawing *drawing, struct mt_policies_layout *plan, double y)
 {
     const struct mt_policy_table *table = plan->table;
     double bottom = drawing->height - 10, least = HEAD + AXIS_HEIGHT + 2 * MIN_PITCH, finding;
@@ -180,7 +180,7 @@ static void place(struct mt_drawing *drawing, struct mt_policies_plan *plan, dou
     place_columns(drawing, plan);
     set_top(plan);
     if (bottom - y - 40 - least >= 0)
-        bottom = mt_frame_footnote(drawing, footnote) - 8;
+        bottom = mt_chart_frame_footnote(drawing, footnote) - 8;
     if (bottom - y - LEGEND_HEIGHT - least >= 0)
         y = draw_legend(drawing, y + 12);
     finding = finding_height(drawing, table, drawing->width) + 12;
@@ -208,17 +208,18 @@ enum mt_status mt_policies_draw(const struct mt_policy_table *table,
                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
                                 struct mt_error *error)
 {
-    struct mt_policies_plan plan = {.table = table};
-    double width = mt_frame_width(options->width);
+    struct mt_policies_layout plan = {.table = table};
+    double width = mt_chart_frame_width(options->width);
     const char *title;
 
-    mt_drawing_init(drawing, width, mt_frame_height(options->height, 600), "policies");
-    drawing->height = mt_frame_height(options->height, standard_height(drawing, table, width));
+    mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, 600), "policies");
+    drawing->height =
+        mt_chart_frame_height(options->height, standard_height(drawing, table, width));
     title = title_of(drawing, table);
     mt_drawing_describe(drawing, title, table->finding[0]);
     mt_drawing_metadata(drawing, "Software", "memtrace");
     mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
-    place(drawing, &plan, mt_frame_header(drawing, title, facts_of(drawing, table)));
+    place(drawing, &plan, mt_chart_frame_header(drawing, title, facts_of(drawing, table)));
     mt_policies_draw_axis(drawing, &plan);
     mt_policies_draw_rows(drawing, &plan);
     mt_policies_draw_marks(drawing, &plan);

@@ -1,5 +1,5 @@
 /* Rows, axis and lines of the chart of allocators. */
-#include "policies_plan.h"
+#include "policies_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define ENDS      16   /* of names above, that others may not cover */
 #define FAR_TIMES 2.0  /* of the bound: bad */
 
-void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_plan *plan)
+void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *plan)
 {
     static const char *const heads[3][2] = {{"peak reserved", "reserved"},
                                             {"\xC3\x97 bound", "\xC3\x97 bound"},
@@ -30,14 +30,14 @@ void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_
         mt_draw_line(drawing, x, plan->plot.y, x, bottom, &grid);
         if (x - half < free_from)
             continue;
-        mt_frame_text(drawing, x, bottom + 20, ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "tick-x");
+        mt_chart_frame_text(drawing, x, bottom + 20, ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "tick-x");
         free_from = x + half + 6;
     }
     for (i = 0; i < 3; i++)
-        mt_frame_text(drawing, plan->columns[i], plan->plot.y - 14,
-                      heads[i][drawing->width < MT_NARROW_WIDTH], MT_SIZE_SMALL, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_END, "column");
+        mt_chart_frame_text(drawing, plan->columns[i], plan->plot.y - 14,
+                            heads[i][drawing->width < MT_NARROW_WIDTH], MT_SIZE_SMALL, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_END, "column");
 }
 
 static const char *exact_words(struct mt_drawing *drawing, const struct mt_policy_row *row)
@@ -59,7 +59,8 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_polic
     return mt_arena_printf(
         &drawing->arena,
         "%s, %s: at their peaks requested %s B, allocated %s B, reserved %s B; %s%s%s%s",
-        mt_frame_short(drawing, row->policy, 200), row->is_measured ? "as the run did" : "replayed",
+        mt_chart_frame_short(drawing, row->policy, 200),
+        row->is_measured ? "as the run did" : "replayed",
         mt_format_count(n[0], row->requested_peak_bytes),
         mt_format_count(n[1], row->allocated_peak_bytes),
         mt_format_count(n[2], row->reserved_peak_bytes), limit, more, doubt,
@@ -85,29 +86,29 @@ static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_ro
     return note ? note : "";
 }
 
-static void draw_label(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                        const struct mt_policy_row *row, double middle)
 {
     double right = plan->plot.x - 12, width = plan->label_width;
 
-    mt_frame_text(drawing, right, middle - 2,
-                  mt_text_fit(drawing, mt_frame_short(drawing, label_of(row), 200), MT_SIZE_BODY,
-                              MT_SEMIBOLD, width, true),
-                  MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "policy");
-    mt_frame_text(
+    mt_chart_frame_text(drawing, right, middle - 2,
+                        mt_text_fit(drawing, mt_chart_frame_short(drawing, label_of(row), 200),
+                                    MT_SIZE_BODY, MT_SEMIBOLD, width, true),
+                        MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "policy");
+    mt_chart_frame_text(
         drawing, right, middle + 13.5,
         mt_text_fit(drawing, note_of(drawing, row), MT_SIZE_SMALL, MT_REGULAR, width, false),
         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "policy-note");
 }
 
-static void draw_value(struct mt_drawing *drawing, const struct mt_policies_plan *plan, int column,
-                       double middle, const char *text, enum mt_color color)
+static void draw_value(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+                       int column, double middle, const char *text, enum mt_color color)
 {
-    mt_frame_text(drawing, plan->columns[column], middle + 5, text, MT_SIZE_BODY,
-                  column == 1 ? MT_REGULAR : MT_SEMIBOLD, color, MT_ANCHOR_END, "value");
+    mt_chart_frame_text(drawing, plan->columns[column], middle + 5, text, MT_SIZE_BODY,
+                        column == 1 ? MT_REGULAR : MT_SEMIBOLD, color, MT_ANCHOR_END, "value");
 }
 
-static void draw_values(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_values(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                         const struct mt_policy_row *row, double middle)
 {
     const char *about = row->exact ? "" : "~";
@@ -134,7 +135,7 @@ static void draw_values(struct mt_drawing *drawing, const struct mt_policies_pla
     draw_value(drawing, plan, 2, middle, text, MT_COLOR_TEXT);
 }
 
-static void draw_part(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_part(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                       uint64_t from, uint64_t to, double y, double height,
                       const struct mt_paint *paint, const char *role)
 {
@@ -145,7 +146,7 @@ static void draw_part(struct mt_drawing *drawing, const struct mt_policies_plan 
 }
 
 /* In a long bar of what is cached, how much that is. */
-static void draw_cached_words(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_cached_words(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                               const struct mt_policy_row *row, double middle)
 {
     const struct mt_text_style style = {.size = 12.5,
@@ -167,7 +168,7 @@ static void draw_cached_words(struct mt_drawing *drawing, const struct mt_polici
         mt_draw_text(drawing, (left + right) / 2, middle + 4.5, text, &style, "cached-words");
 }
 
-static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                      const struct mt_policy_row *row, double middle)
 {
     const struct mt_paint requested = {.fill = MT_COLOR_LEVEL};
@@ -186,7 +187,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_plan *
                  NULL, "bar");
 }
 
-static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                          const struct mt_policy_row *row, double middle)
 {
     const struct mt_paint paint = {
@@ -202,7 +203,7 @@ static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_pl
         mt_draw_path(drawing, points, 4, true, false, &paint, title, "diamond");
 }
 
-static void draw_row(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_row(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                      uint32_t index)
 {
     const struct mt_policy_row *row = &plan->table->rows[index];
@@ -219,17 +220,17 @@ static void draw_row(struct mt_drawing *drawing, const struct mt_policies_plan *
     mt_draw_group_end(drawing);
 }
 
-void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_plan *plan)
+void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *plan)
 {
     uint32_t i;
 
     for (i = 0; i < plan->rows; i++)
         draw_row(drawing, plan, i);
     if (plan->rows < plan->table->row_count)
-        mt_frame_text(drawing, MT_MARGIN, plan->plot.y + plan->plot.height + 20,
-                      mt_arena_printf(&drawing->arena, "+ %u more",
-                                      (unsigned)(plan->table->row_count - plan->rows)),
-                      MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
+        mt_chart_frame_text(drawing, MT_MARGIN, plan->plot.y + plan->plot.height + 20,
+                            mt_arena_printf(&drawing->arena, "+ %u more",
+                                            (unsigned)(plan->table->row_count - plan->rows)),
+                            MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
 }
 
 /* Names above the plot, which may not cover each other. */
@@ -248,7 +249,7 @@ static bool has_room(const struct names *names, double left, double right)
     return names->count < ENDS;
 }
 
-static void draw_name(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_name(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                       struct names *names, double x, const char *text, bool is_bound)
 {
     enum mt_weight weight = is_bound ? MT_SEMIBOLD : MT_REGULAR;
@@ -261,12 +262,12 @@ static void draw_name(struct mt_drawing *drawing, const struct mt_policies_plan 
         return;
     names->left[names->count] = left - 6;
     names->right[names->count++] = left + width + 6;
-    mt_frame_text(drawing, left, plan->plot.y - 14, text, MT_SIZE_SMALL, weight,
-                  is_bound ? MT_COLOR_LIMIT : MT_COLOR_MUTED, MT_ANCHOR_START,
-                  is_bound ? "label:bound" : "label:size");
+    mt_chart_frame_text(drawing, left, plan->plot.y - 14, text, MT_SIZE_SMALL, weight,
+                        is_bound ? MT_COLOR_LIMIT : MT_COLOR_MUTED, MT_ANCHOR_START,
+                        is_bound ? "label:bound" : "label:size");
 }
 
-static void draw_mark(struct mt_drawing *drawing, const struct mt_policies_plan *plan, double x,
+static void draw_mark(struct mt_drawing *drawing, const struct mt_policies_layout *plan, double x,
                       const struct mt_paint *paint, const char *title, const char *role)
 {
     const struct mt_point points[2] = {{x, plan->plot.y - 8},
@@ -275,7 +276,7 @@ static void draw_mark(struct mt_drawing *drawing, const struct mt_policies_plan 
     mt_draw_path(drawing, points, 2, false, false, paint, title, role);
 }
 
-static void draw_sizes(struct mt_drawing *drawing, const struct mt_policies_plan *plan,
+static void draw_sizes(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
                        struct names *names)
 {
     const struct mt_paint dashes = {.stroke = MT_COLOR_AXIS, .stroke_width = 1.2, .dashed = true};
@@ -294,7 +295,7 @@ static void draw_sizes(struct mt_drawing *drawing, const struct mt_policies_plan
     }
 }
 
-void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_plan *plan)
+void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_layout *plan)
 {
     const struct mt_paint bound = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.8};
     const struct mt_policy_table *table = plan->table;

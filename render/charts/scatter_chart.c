@@ -1,6 +1,6 @@
 /* How large blocks are and how long they live: churn, and what the pools make of
  * it. */
-#include "scatter_plan.h"
+#include "scatter_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
     snprintf(notes[2], sizeof notes[2], "%s of churn",
              mt_format_bytes(n[6], lifetimes->brief.bytes));
     snprintf(notes[3], sizeof notes[3], "%s", mt_format_bytes(n[7], lifetimes->until_end.bytes));
-    return mt_frame_tiles(drawing, y, tiles, 4);
+    return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
 /* What is too small to be told apart in a useful way is one column, or row: most
@@ -64,7 +64,7 @@ static uint32_t row_of(const struct mt_lifetime_cell *cell)
 }
 
 /* What is used of the model's rows and columns, in coarse units. */
-static void set_ranges(struct mt_scatter_plan *plan, uint32_t coarse)
+static void set_ranges(struct mt_scatter_layout *plan, uint32_t coarse)
 {
     const struct mt_lifetimes *lifetimes = plan->lifetimes;
     uint32_t i, columns[2] = {UINT32_MAX, 0}, rows[2] = {UINT32_MAX, 0};
@@ -88,7 +88,7 @@ static void set_ranges(struct mt_scatter_plan *plan, uint32_t coarse)
     plan->rows = rows[1] / coarse - plan->first_row + 1;
 }
 
-static uint32_t fill_cells(struct mt_scatter_plan *plan)
+static uint32_t fill_cells(struct mt_scatter_layout *plan)
 {
     const struct mt_lifetimes *lifetimes = plan->lifetimes;
     uint32_t i, role, used = 0;
@@ -111,7 +111,7 @@ static uint32_t fill_cells(struct mt_scatter_plan *plan)
     return used;
 }
 
-enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_plan *plan,
+enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *plan,
                                uint32_t most_columns, uint32_t most_rows)
 {
     uint32_t coarse;
@@ -129,7 +129,7 @@ enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_pla
     }
 }
 
-static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     char blocks[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
@@ -149,14 +149,15 @@ struct room {
     double top, right, bottom;
 };
 
-static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_plan *plan, double y)
+static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_layout *plan,
+                                double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     struct room room = {y + 8, drawing->width - MT_MARGIN, drawing->height - 10};
     double least = MIN_PLOT + BAND + AXIS_HEIGHT;
 
     if (room.bottom - y - 34 - least >= 40)
-        room.bottom = mt_frame_footnote(drawing, footnote(drawing, plan)) - 6;
+        room.bottom = mt_chart_frame_footnote(drawing, footnote(drawing, plan)) - 6;
     if (room.bottom - y - 76 - least >= 0)
         room.top = draw_tiles(drawing, plan->lifetimes, y) + 24;
     plan->side_x = room.right - SIDE_WIDTH;
@@ -175,7 +176,7 @@ static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_pl
 }
 
 /* Cells are whole pixels, so that none is blurred. */
-static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_plan *plan, double y)
+static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout *plan, double y)
 {
     struct room room = place_around(drawing, plan, y);
     double left =
@@ -209,15 +210,16 @@ static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_plan *
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)
 {
-    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device));
+    double y = mt_chart_frame_header(drawing, title, mt_chart_frame_facts(drawing, report, device));
 
-    mt_frame_nothing(drawing, y + 8, "No allocations",
-                     "The trace holds no block of device memory.");
+    mt_chart_frame_nothing(drawing, y + 8, "No allocations",
+                           "The trace holds no block of device memory.");
 }
 
-static void draw(struct mt_drawing *drawing, struct mt_scatter_plan *plan, const char *title)
+static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *plan, const char *title)
 {
-    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, plan->report, plan->device));
+    double y = mt_chart_frame_header(drawing, title,
+                                     mt_chart_frame_facts(drawing, plan->report, plan->device));
 
     if (place(drawing, plan, y)) {
         drawing->failed = true;
@@ -239,13 +241,13 @@ enum mt_status mt_scatter_draw(const struct mt_report *report,
                                const struct mt_chart_options *options, struct mt_drawing *drawing,
                                struct mt_error *error)
 {
-    struct mt_scatter_plan plan = {.report = report, .device = device};
+    struct mt_scatter_layout plan = {.report = report, .device = device};
     const char *title;
 
-    mt_drawing_init(drawing, mt_frame_width(options->width),
-                    mt_frame_height(options->height, STANDARD_HEIGHT), "scatter");
-    title = mt_frame_title(drawing, report, device, "size and lifetime of every allocation");
-    mt_frame_describe(drawing, report, device, title);
+    mt_drawing_init(drawing, mt_chart_frame_width(options->width),
+                    mt_chart_frame_height(options->height, STANDARD_HEIGHT), "scatter");
+    title = mt_chart_frame_title(drawing, report, device, "size and lifetime of every allocation");
+    mt_chart_frame_describe(drawing, report, device, title);
     plan.lifetimes = device ? device->lifetimes : NULL;
     if (plan.lifetimes && plan.lifetimes->cell_count)
         draw(drawing, &plan, title);

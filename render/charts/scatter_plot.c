@@ -1,5 +1,5 @@
 /* Cells, axes and lines of the chart of sizes and lifetimes. */
-#include "scatter_plan.h"
+#include "scatter_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,28 +11,28 @@
 #define TEXT_SIZE MT_SIZE_AXIS
 
 /* Lower edge of the first cell of a coarse column, or row. */
-static double column_from(const struct mt_scatter_plan *plan, uint32_t column)
+static double column_from(const struct mt_scatter_layout *plan, uint32_t column)
 {
     uint32_t first = (plan->first_column + column) * plan->coarse;
 
     return first > MT_SCATTER_MIN_SIZE ? mt_size_edge(first - 1) : 0;
 }
 
-static double column_to(const struct mt_scatter_plan *plan, uint32_t column)
+static double column_to(const struct mt_scatter_layout *plan, uint32_t column)
 {
     uint32_t last = (plan->first_column + column + 1) * plan->coarse - 1;
 
     return mt_size_edge(last < MT_SIZE_COLUMNS ? last : MT_SIZE_COLUMNS - 1);
 }
 
-static uint64_t row_from(const struct mt_scatter_plan *plan, uint32_t row)
+static uint64_t row_from(const struct mt_scatter_layout *plan, uint32_t row)
 {
     uint32_t first = (plan->first_row + row) * plan->coarse;
 
     return first > MT_SCATTER_MIN_LIFE ? (uint64_t)ceil(mt_life_edge(first)) : 0;
 }
 
-static uint64_t row_to(const struct mt_scatter_plan *plan, uint32_t row)
+static uint64_t row_to(const struct mt_scatter_layout *plan, uint32_t row)
 {
     uint32_t next = (plan->first_row + row + 1) * plan->coarse;
 
@@ -40,21 +40,21 @@ static uint64_t row_to(const struct mt_scatter_plan *plan, uint32_t row)
 }
 
 /* x of a size: its logarithm. */
-static double x_of(const struct mt_scatter_plan *plan, double bytes)
+static double x_of(const struct mt_scatter_layout *plan, double bytes)
 {
     double column = MT_SIZES_PER_DOUBLING * log2(bytes) + 1;
 
     return plan->plot.x + (column / plan->coarse - plan->first_column) * plan->cell_width;
 }
 
-static double y_of(const struct mt_scatter_plan *plan, uint32_t model_row)
+static double y_of(const struct mt_scatter_layout *plan, uint32_t model_row)
 {
     double row = (double)model_row / plan->coarse - plan->first_row;
 
     return plan->plot.y + plan->plot.height - row * plan->cell_height;
 }
 
-static const char *life_words(struct mt_drawing *drawing, const struct mt_scatter_plan *plan,
+static const char *life_words(struct mt_drawing *drawing, const struct mt_scatter_layout *plan,
                               uint32_t row)
 {
     char from[MT_UNITS_TEXT], to[MT_UNITS_TEXT];
@@ -69,7 +69,7 @@ static const char *life_words(struct mt_drawing *drawing, const struct mt_scatte
                            mt_format_duration(to, row_to(plan, row)));
 }
 
-static const char *cell_title(struct mt_drawing *drawing, const struct mt_scatter_plan *plan,
+static const char *cell_title(struct mt_drawing *drawing, const struct mt_scatter_layout *plan,
                               uint32_t row, uint32_t column)
 {
     const struct mt_scatter_cell *cell = mt_scatter_at(plan, row, column);
@@ -88,7 +88,7 @@ static const char *cell_title(struct mt_drawing *drawing, const struct mt_scatte
 }
 
 /* Bytes of the emptiest and the fullest cell, as logarithms. */
-static void strength_range(const struct mt_scatter_plan *plan, double *low, double *high)
+static void strength_range(const struct mt_scatter_layout *plan, double *low, double *high)
 {
     size_t i, count = (size_t)(plan->rows + 1) * plan->columns;
 
@@ -102,7 +102,7 @@ static void strength_range(const struct mt_scatter_plan *plan, double *low, doub
     }
 }
 
-static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     double low, high;
     uint32_t row, column;
@@ -134,7 +134,7 @@ static void size_label(char text[MT_UNITS_TEXT], uint32_t exponent)
 }
 
 /* Powers of four: 512 B, 2 KiB, 8 KiB, ... */
-static void draw_size_axis(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+static void draw_size_axis(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     const struct mt_paint grid = {.stroke = MT_COLOR_GRID};
     double bottom = plan->plot.y + plan->plot.height, free_from = plan->plot.x - 40;
@@ -155,15 +155,15 @@ static void draw_size_axis(struct mt_drawing *drawing, const struct mt_scatter_p
         half = 0.525 * mt_text_width(text, TEXT_SIZE, MT_REGULAR);
         if ((exponent - 1) % every || x - half < free_from)
             continue;
-        mt_frame_text(drawing, x, bottom + 18, text, TEXT_SIZE, MT_REGULAR, MT_COLOR_MUTED,
-                      MT_ANCHOR_MIDDLE, "tick-x");
+        mt_chart_frame_text(drawing, x, bottom + 18, text, TEXT_SIZE, MT_REGULAR, MT_COLOR_MUTED,
+                            MT_ANCHOR_MIDDLE, "tick-x");
         free_from = x + half + 8;
     }
-    mt_frame_text(drawing, plan->plot.x + plan->plot.width / 2, bottom + 38, "size", TEXT_SIZE,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "axis-name");
+    mt_chart_frame_text(drawing, plan->plot.x + plan->plot.width / 2, bottom + 38, "size",
+                        TEXT_SIZE, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "axis-name");
 }
 
-static void draw_life_axis(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+static void draw_life_axis(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     static const char *const labels[] = {
         "1 ns",    "10 ns", "100 ns", "1 \xC2\xB5s", "10 \xC2\xB5s", "100 \xC2\xB5s",
@@ -184,18 +184,18 @@ static void draw_life_axis(struct mt_drawing *drawing, const struct mt_scatter_p
         if (last - y < 20 || y - plan->end_y < plan->cell_height / 2 + 16)
             continue;
         /* 10^4 s and more are not whole hours: those labels are rounded */
-        mt_frame_text(drawing, left - 9, y + 4.5, labels[i], TEXT_SIZE, MT_REGULAR, MT_COLOR_MUTED,
-                      MT_ANCHOR_END, "tick-y");
+        mt_chart_frame_text(drawing, left - 9, y + 4.5, labels[i], TEXT_SIZE, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_END, "tick-y");
         last = y;
     }
-    mt_frame_text(drawing, left - 9, plan->end_y + plan->cell_height / 2 + 4.5, "never freed",
-                  TEXT_SIZE, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_END, "tick-end");
+    mt_chart_frame_text(drawing, left - 9, plan->end_y + plan->cell_height / 2 + 4.5, "never freed",
+                        TEXT_SIZE, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_END, "tick-end");
     if (plan->plot.height > 70)
         mt_draw_text(drawing, MT_MARGIN + 10, plan->plot.y + plan->plot.height / 2, "lifetime",
                      &name, "axis-name");
 }
 
-static void draw_limit(struct mt_drawing *drawing, const struct mt_scatter_plan *plan,
+static void draw_limit(struct mt_drawing *drawing, const struct mt_scatter_layout *plan,
                        uint64_t bytes, const char *text, bool on_left)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.3, .dashed = true};
@@ -210,11 +210,12 @@ static void draw_limit(struct mt_drawing *drawing, const struct mt_scatter_plan 
     width = 1.05 * mt_text_width(text, MT_SIZE_SMALL, MT_REGULAR) + 6;
     if (on_left ? x - width < left - 20 : x + width > end)
         return;
-    mt_frame_text(drawing, x + (on_left ? -6 : 6), plan->end_y - 6, text, MT_SIZE_SMALL, MT_REGULAR,
-                  MT_COLOR_LIMIT, on_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:limit");
+    mt_chart_frame_text(drawing, x + (on_left ? -6 : 6), plan->end_y - 6, text, MT_SIZE_SMALL,
+                        MT_REGULAR, MT_COLOR_LIMIT, on_left ? MT_ANCHOR_END : MT_ANCHOR_START,
+                        "label:limit");
 }
 
-void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
     const struct mt_paint row = {.fill = MT_COLOR_PANEL};

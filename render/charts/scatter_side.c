@@ -1,5 +1,5 @@
 /* Sums of the chart of sizes and lifetimes by column and by row, and its legend. */
-#include "scatter_plan.h"
+#include "scatter_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define ROW 22.0
 
-static struct mt_lifetime_sum sum_of(const struct mt_scatter_plan *plan, uint32_t first_row,
+static struct mt_lifetime_sum sum_of(const struct mt_scatter_layout *plan, uint32_t first_row,
                                      uint32_t rows, uint32_t first_column, uint32_t columns)
 {
     struct mt_lifetime_sum sum = {0, 0};
@@ -25,12 +25,12 @@ static struct mt_lifetime_sum sum_of(const struct mt_scatter_plan *plan, uint32_
     return sum;
 }
 
-static struct mt_lifetime_sum sum_of_column(const struct mt_scatter_plan *plan, uint32_t column)
+static struct mt_lifetime_sum sum_of_column(const struct mt_scatter_layout *plan, uint32_t column)
 {
     return sum_of(plan, 0, plan->rows + 1, column, 1);
 }
 
-static struct mt_lifetime_sum sum_of_row(const struct mt_scatter_plan *plan, uint32_t row)
+static struct mt_lifetime_sum sum_of_row(const struct mt_scatter_layout *plan, uint32_t row)
 {
     return sum_of(plan, row, 1, 0, plan->columns);
 }
@@ -43,7 +43,7 @@ static const char *sum_title(struct mt_drawing *drawing, struct mt_lifetime_sum 
                            mt_format_count(n[1], sum.blocks), sum.blocks == 1 ? "" : "s");
 }
 
-static void draw_above(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+static void draw_above(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     const struct mt_box *box = &plan->above;
     const struct mt_paint paint = {.fill = MT_COLOR_LEVEL_RANGE};
@@ -62,12 +62,12 @@ static void draw_above(struct mt_drawing *drawing, const struct mt_scatter_plan 
                          plan->cell_width - 1, height, &paint, sum_title(drawing, sum), "by-size");
     }
     snprintf(text, sizeof text, "bytes by size, at most %s", mt_format_bytes(bytes, most));
-    mt_frame_text(drawing, box->x, box->y - 6,
-                  mt_text_fit(drawing, text, 12.5, MT_REGULAR, box->width, false), 12.5, MT_REGULAR,
-                  MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(drawing, box->x, box->y - 6,
+                        mt_text_fit(drawing, text, 12.5, MT_REGULAR, box->width, false), 12.5,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
 }
 
-static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     const struct mt_box *box = &plan->beside;
     const struct mt_paint paint = {.fill = MT_COLOR_LEVEL_RANGE};
@@ -84,13 +84,13 @@ static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_plan
             mt_draw_rect(drawing, box->x, mt_scatter_row_y(plan, i), width, plan->cell_height - 1,
                          &paint, sum_title(drawing, sum), "by-life");
     }
-    mt_frame_text(
+    mt_chart_frame_text(
         drawing, box->x, box->y + box->height + 38,
         mt_text_fit(drawing, "blocks by lifetime", 12.5, MT_REGULAR, fmax(box->width, 120), false),
         12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
 }
 
-void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     if (plan->above.height > 0)
         draw_above(drawing, plan);
@@ -104,7 +104,7 @@ struct total {
 };
 
 /* Roles by bytes, largest first; how many have any. */
-static size_t totals_of(const struct mt_scatter_plan *plan, struct total totals[MT_ROLE_COUNT])
+static size_t totals_of(const struct mt_scatter_layout *plan, struct total totals[MT_ROLE_COUNT])
 {
     size_t count = 0, at;
     uint32_t role, i;
@@ -132,35 +132,36 @@ static void draw_strengths(struct mt_drawing *drawing, double x, double y)
         paint.opacity = 0.28 + 0.72 * i / 4;
         mt_draw_rect(drawing, x + i * 15, y - 11, 13, 13, &paint, NULL, "swatch");
     }
-    mt_frame_text(drawing, x + 82, y, "more bytes", MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_START, "legend");
+    mt_chart_frame_text(drawing, x + 82, y, "more bytes", MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED,
+                        MT_ANCHOR_START, "legend");
 }
 
-static void draw_side(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+static void draw_side(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     struct total totals[MT_ROLE_COUNT];
     size_t count = totals_of(plan, totals), i;
     double x = plan->side_x, y = plan->side_y, right = x + plan->side_width;
     char bytes[MT_UNITS_TEXT];
 
-    mt_frame_text(drawing, x, y, "Main role", 14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START,
-                  "heading");
-    mt_frame_text(drawing, right, y, "all bytes", MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_END, "heading");
+    mt_chart_frame_text(drawing, x, y, "Main role", 14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START,
+                        "heading");
+    mt_chart_frame_text(drawing, right, y, "all bytes", MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+                        MT_ANCHOR_END, "heading");
     for (i = 0, y += ROW + 2; i < count; i++, y += ROW) {
         const struct mt_paint paint = {.fill = mt_role_color(totals[i].role), .radius = 2.5};
 
         mt_draw_rect(drawing, x, y - 11, 13, 13, &paint, NULL, "swatch");
-        mt_frame_text(drawing, x + 20, y, mt_role_title(totals[i].role), MT_SIZE_BODY, MT_REGULAR,
-                      MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
-        mt_frame_text(drawing, right, y, mt_format_bytes(bytes, totals[i].bytes), MT_SIZE_BODY,
-                      MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "legend-value");
+        mt_chart_frame_text(drawing, x + 20, y, mt_role_title(totals[i].role), MT_SIZE_BODY,
+                            MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
+        mt_chart_frame_text(drawing, right, y, mt_format_bytes(bytes, totals[i].bytes),
+                            MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END,
+                            "legend-value");
     }
     if (y + 14 < drawing->height - 60)
         draw_strengths(drawing, x, y + 8);
 }
 
-void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_plan *plan)
+void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
 {
     struct mt_swatch swatches[MT_ROLE_COUNT];
     struct total totals[MT_ROLE_COUNT];
@@ -175,6 +176,6 @@ void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_
     for (i = 0; i < count; i++)
         swatches[i] =
             (struct mt_swatch){mt_role_title(totals[i].role), mt_role_color(totals[i].role)};
-    mt_frame_swatches(drawing, MT_MARGIN, plan->legend_y, drawing->width - MT_MARGIN, swatches,
-                      count);
+    mt_chart_frame_swatches(drawing, MT_MARGIN, plan->legend_y, drawing->width - MT_MARGIN,
+                            swatches, count);
 }

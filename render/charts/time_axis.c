@@ -136,8 +136,8 @@ static void draw_tick(struct mt_drawing *drawing, const struct mt_time_axis *axi
     if (x - half < *free_from || x + half > axis->left + axis->width + 16)
         return;
     mt_draw_line(drawing, x, y, x, y + 4, &line);
-    mt_frame_text(drawing, x, y + 18, label, MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_MIDDLE, "tick-x");
+    mt_chart_frame_text(drawing, x, y + 18, label, MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
+                        MT_ANCHOR_MIDDLE, "tick-x");
     *free_from = x + half + 10;
 }
 

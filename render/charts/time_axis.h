@@ -4,7 +4,7 @@
 #ifndef MT_RENDER_TIME_AXIS_H
 #define MT_RENDER_TIME_AXIS_H
 
-#include "frame.h"
+#include "chart_frame.h"
 #include "timeline_model.h"
 
 #define MT_FOLD_WIDTH 34.0

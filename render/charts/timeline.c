@@ -1,5 +1,5 @@
 /* Memory over time: how much, when, why, how wasteful, in one look. */
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static double draw_driver_tiles(struct mt_drawing *drawing, const struct mt_devi
 
     strcat(mt_format_count(counts[0], device->allocated_peak.bytes), " B");
     strcat(mt_format_count(counts[1], device->end.allocated), " B");
-    return mt_frame_tiles(drawing, y, tiles, 2);
+    return mt_chart_frame_tiles(drawing, y, tiles, 2);
 }
 
 static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_report *device,
@@ -74,7 +74,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
     snprintf(unused, sizeof unused, "%s unused",
              mt_format_bytes(
                  part, then->reserved > then->allocated ? then->reserved - then->allocated : 0));
-    return mt_frame_tiles(drawing, y, tiles, 4);
+    return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
 /* Limit of the run that is near enough to be drawn. */
@@ -90,7 +90,7 @@ static uint64_t near_limit(const struct mt_device_report *device, uint64_t large
 }
 
 /* Steps, phases and ticks under the plot. */
-static double rows_height(const struct mt_timeline_plan *plan)
+static double rows_height(const struct mt_timeline_layout *plan)
 {
     return 6 + (plan->device->step_count ? 18 : 0) + (plan->axis.row_count ? 18 : 0) + 26;
 }
@@ -101,7 +101,7 @@ static bool is_of_driver(const struct mt_report *report)
     return report->is_driver_level && !report->what_if;
 }
 
-static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
 {
     const char *layers = mt_timeline_layers_text(drawing, plan);
     const char *text = mt_arena_printf(
@@ -117,12 +117,12 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
 /* Divides what is between the facts and the bottom edge. What a small picture
  * has no room for is left out: small print first, then tiles, then the legend
  * of a narrow one. */
-static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing, double y)
+static void place_plot(struct mt_timeline_layout *plan, struct mt_drawing *drawing, double y)
 {
     double rows = rows_height(plan), bottom = drawing->height - 10, side, top;
 
     if (bottom - y - 68 - rows - 24 >= MIN_PLOT + 60) {
-        bottom = mt_frame_footnote(drawing, footnote(drawing, plan)) - 2;
+        bottom = mt_chart_frame_footnote(drawing, footnote(drawing, plan)) - 2;
         plan->has_legend_row = true;
     }
     plan->side_bottom = bottom;
@@ -155,7 +155,7 @@ static void place_plot(struct mt_timeline_plan *plan, struct mt_drawing *drawing
 }
 
 /* The byte axis, and the room that its labels need left of the plot. */
-static void place_axes(struct mt_timeline_plan *plan)
+static void place_axes(struct mt_timeline_layout *plan)
 {
     uint64_t largest =
         mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
@@ -173,7 +173,7 @@ static void place_axes(struct mt_timeline_plan *plan)
 }
 
 /* Upper edge of the plot: some air above the highest that is drawn. */
-static void place_top(struct mt_timeline_plan *plan)
+static void place_top(struct mt_timeline_layout *plan)
 {
     uint64_t largest =
         mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
@@ -186,7 +186,7 @@ static void place_top(struct mt_timeline_plan *plan)
         plan->top = 1;
 }
 
-static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
+static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_layout *plan)
 {
     static const char lowest[] = "white line: lowest of each column";
     double y = plan->plot.y + plan->plot.height + 6;
@@ -203,21 +203,22 @@ static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
     }
     mt_time_axis_draw_ticks(drawing, &plan->axis, y + 2);
     if (plan->has_legend_row && plan->has_lowest)
-        legend_right -= 24 + mt_frame_text(drawing, legend_right, y + 46, lowest, 12.5, MT_REGULAR,
-                                           MT_COLOR_MUTED, MT_ANCHOR_END, "legend");
+        legend_right -=
+            24 + mt_chart_frame_text(drawing, legend_right, y + 46, lowest, 12.5, MT_REGULAR,
+                                     MT_COLOR_MUTED, MT_ANCHOR_END, "legend");
     if (plan->has_legend_row)
         mt_time_axis_draw_legend(drawing, &plan->axis, y + 46, legend_right);
     if (plan->has_role_row)
         mt_timeline_draw_role_row(drawing, plan, y + (plan->has_legend_row ? 68 : 44));
 }
 
-static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
 {
     const struct mt_box *plot = &plan->plot;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
 
     mt_time_axis_draw_step_tints(drawing, &plan->axis, plan->device, plot);
-    mt_frame_byte_axis(drawing, plot, &plan->ticks, plan->top);
+    mt_chart_frame_byte_axis(drawing, plot, &plan->ticks, plan->top);
     mt_timeline_draw_layers(drawing, plan);
     mt_time_axis_draw_step_starts(drawing, &plan->axis, plan->device, plot);
     mt_draw_line(drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
@@ -229,7 +230,7 @@ static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_plan 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *report,
                             const struct mt_device_report *device)
 {
-    const char *facts = mt_frame_facts(drawing, report, device), *longer;
+    const char *facts = mt_chart_frame_facts(drawing, report, device), *longer;
     bool is_allocators = mt_limit_is_known(&device->replay);
     uint64_t limit = mt_timeline_limit(device);
     uint64_t largest = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes);
@@ -244,7 +245,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
     return longer ? longer : facts;
 }
 
-static double standard_height(const struct mt_timeline_plan *plan, double width)
+static double standard_height(const struct mt_timeline_layout *plan, double width)
 {
     return width < MT_NARROW_WIDTH && plan ? 560 + 40 + mt_timeline_side_height(plan)
                                            : STANDARD_HEIGHT;
@@ -264,10 +265,10 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_timeli
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)
 {
-    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device));
+    double y = mt_chart_frame_header(drawing, title, mt_chart_frame_facts(drawing, report, device));
 
-    mt_frame_nothing(drawing, y + 8, "No allocator events",
-                     "The trace holds no allocation or release of device memory.");
+    mt_chart_frame_nothing(drawing, y + 8, "No allocator events",
+                           "The trace holds no allocation or release of device memory.");
 }
 
 static bool is_empty(const struct mt_device_report *device)
@@ -277,9 +278,9 @@ static bool is_empty(const struct mt_device_report *device)
 
 bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
-                         struct mt_timeline_plan *plan)
+                         struct mt_timeline_layout *plan)
 {
-    double width = mt_frame_width(options->width), y;
+    double width = mt_chart_frame_width(options->width), y;
     bool empty = is_empty(device);
     const char *title;
 
@@ -290,17 +291,18 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
         mt_time_axis_init(&plan->axis, report, device->timeline, options->event_axis);
         mt_timeline_make_layers(plan);
     }
-    mt_drawing_init(drawing, width,
-                    mt_frame_height(options->height, standard_height(empty ? NULL : plan, width)),
-                    "timeline");
-    title = mt_frame_title(drawing, report, device,
-                           chart_name(drawing, empty ? NULL : device->timeline));
-    mt_frame_describe(drawing, report, empty ? NULL : device, title);
+    mt_drawing_init(
+        drawing, width,
+        mt_chart_frame_height(options->height, standard_height(empty ? NULL : plan, width)),
+        "timeline");
+    title = mt_chart_frame_title(drawing, report, device,
+                                 chart_name(drawing, empty ? NULL : device->timeline));
+    mt_chart_frame_describe(drawing, report, empty ? NULL : device, title);
     if (empty) {
         draw_nothing(drawing, report, device, title);
         return false;
     }
-    y = mt_frame_header(drawing, title, facts_of(drawing, report, device));
+    y = mt_chart_frame_header(drawing, title, facts_of(drawing, report, device));
     place_plot(plan, drawing, y);
     place_top(plan);
     place_axes(plan);
@@ -312,7 +314,7 @@ enum mt_status mt_timeline_draw(const struct mt_report *report,
                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
                                 struct mt_error *error)
 {
-    struct mt_timeline_plan plan;
+    struct mt_timeline_layout plan;
 
     if (mt_timeline_lay_out(report, device, options, drawing, &plan)) {
         mt_timeline_make_columns(drawing, &plan);

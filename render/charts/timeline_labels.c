@@ -1,6 +1,6 @@
 /* Words in the plot of the timeline: peaks with their rings, unused memory.
  * Labels are placed where they cover least. */
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 #define LINE_HEIGHT 17.0
 #define MAX_COVERED 4000 /* cost of what the label of unused memory may cover */
 
-static double base_y(const struct mt_timeline_plan *plan)
+static double base_y(const struct mt_timeline_layout *plan)
 {
     return plan->plot.y + plan->plot.height;
 }
 
-static double right_x(const struct mt_timeline_plan *plan)
+static double right_x(const struct mt_timeline_layout *plan)
 {
     return plan->plot.x + plan->plot.width;
 }
@@ -30,7 +30,7 @@ struct chunk {
     double allocated_high, allocated_low; /* y of the stack's upper edge */
 };
 
-static struct chunk make_chunk(const struct mt_timeline_plan *plan, uint32_t first, uint32_t end)
+static struct chunk make_chunk(const struct mt_timeline_layout *plan, uint32_t first, uint32_t end)
 {
     struct chunk chunk = {plan->columns[first].x, 0, HUGE_VAL, 0, HUGE_VAL, 0};
     uint32_t i;
@@ -48,7 +48,7 @@ static struct chunk make_chunk(const struct mt_timeline_plan *plan, uint32_t fir
     return chunk;
 }
 
-static size_t make_chunks(const struct mt_timeline_plan *plan, struct chunk *chunks)
+static size_t make_chunks(const struct mt_timeline_layout *plan, struct chunk *chunks)
 {
     uint32_t first = 0, end;
     size_t count = 0;
@@ -63,7 +63,7 @@ static size_t make_chunks(const struct mt_timeline_plan *plan, struct chunk *chu
     return count;
 }
 
-static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_plan *plan,
+static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layout *plan,
                          const struct chunk *chunks, size_t count)
 {
     size_t i;
@@ -80,7 +80,7 @@ static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_plan
     }
 }
 
-static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_plan *plan)
+static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_layout *plan)
 {
     uint32_t i;
 
@@ -161,7 +161,7 @@ static void draw_peak(struct mt_drawing *drawing, struct mt_placer *placer,
         draw_ring(drawing, label);
 }
 
-static struct peak_label make_peak_label(const struct mt_timeline_plan *plan,
+static struct peak_label make_peak_label(const struct mt_timeline_layout *plan,
                                          const struct mt_peak *peak)
 {
     struct peak_label label = {.x = mt_time_axis_x(&plan->axis, peak->t_ns, peak->event),
@@ -172,12 +172,12 @@ static struct peak_label make_peak_label(const struct mt_timeline_plan *plan,
 }
 
 static struct peak_label allocated_label(struct mt_drawing *drawing,
-                                         const struct mt_timeline_plan *plan)
+                                         const struct mt_timeline_layout *plan)
 {
     const struct mt_peak *peak = &plan->device->allocated_peak;
     struct peak_label label = make_peak_label(plan, peak);
-    const char *where = mt_frame_where(drawing, plan->report, peak->phase, peak->step);
-    const char *when = mt_frame_when(drawing, plan->report, peak->t_ns);
+    const char *where = mt_chart_frame_where(drawing, plan->report, peak->phase, peak->step);
+    const char *when = mt_chart_frame_when(drawing, plan->report, peak->t_ns);
     char bytes[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
 
     label.role = "label:peak-allocated";
@@ -191,11 +191,11 @@ static struct peak_label allocated_label(struct mt_drawing *drawing,
 }
 
 static struct peak_label reserved_label(struct mt_drawing *drawing,
-                                        const struct mt_timeline_plan *plan)
+                                        const struct mt_timeline_layout *plan)
 {
     const struct mt_peak *peak = &plan->device->reserved_peak;
     struct peak_label label = make_peak_label(plan, peak);
-    const char *where = mt_frame_where(drawing, plan->report, peak->phase, peak->step);
+    const char *where = mt_chart_frame_where(drawing, plan->report, peak->phase, peak->step);
     char bytes[MT_UNITS_TEXT];
 
     label.role = "label:peak-reserved";
@@ -211,7 +211,7 @@ static void avoid_ring(struct mt_placer *placer, const struct peak_label *label)
     mt_placer_avoid(placer, (struct mt_box){label->x - 6, label->y - 6, 12, 12}, MT_PLACE_TEXT);
 }
 
-static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                        struct mt_placer *placer)
 {
     const struct mt_device_report *device = plan->device;
@@ -261,7 +261,7 @@ static bool find_unused_room(const struct mt_placer *placer, const struct chunk 
     return found;
 }
 
-static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                               struct mt_placer *placer, const struct chunk *chunks, size_t count)
 {
     struct mt_text_style head = {.size = MT_SIZE_AXIS,
@@ -286,7 +286,7 @@ static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeli
     mt_draw_text(drawing, box.x + width / 2, box.y + 2.4 * LINE_HEIGHT, worst, &line, "label-line");
 }
 
-void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
 {
     const struct mt_box frame = {plan->plot.x + 4, plan->plot.y + 2, plan->plot.width - 8,
                                  plan->plot.height - 4};

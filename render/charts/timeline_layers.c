@@ -1,7 +1,7 @@
 /* The filled part of the timeline. Each column shows one instant in full, so
  * layers add up to allocated. Layers are drawn from the top one down, each to
  * the base line: no seams between them. */
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const char *const role_tags[MT_ROLE_COUNT] = {
 static const char *const tags[MT_LAYERS_MAX] = {"layer:0", "layer:1", "layer:2", "layer:3",
                                                 "layer:4", "layer:5", "layer:6", "layer:7"};
 
-uint64_t mt_timeline_layer_bytes(const struct mt_timeline_plan *plan, const struct mt_bin *bin,
+uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *plan, const struct mt_bin *bin,
                                  int layer)
 {
     const struct mt_timeline *timeline = plan->device->timeline;
@@ -39,7 +39,7 @@ uint64_t mt_timeline_layer_bytes(const struct mt_timeline_plan *plan, const stru
         ->event_bytes[(size_t)(bin - timeline->event_bins) * layers->count + (size_t)layer];
 }
 
-static void make_roles(struct mt_timeline_plan *plan)
+static void make_roles(struct mt_timeline_layout *plan)
 {
     plan->layer_count = MT_ROLE_COUNT;
     for (int i = 0; i < MT_ROLE_COUNT; i++)
@@ -51,7 +51,7 @@ static void make_roles(struct mt_timeline_plan *plan)
 }
 
 /* As the row of phases below the plot has it. */
-static enum mt_color phase_color(struct mt_timeline_plan *plan, const char *name, unsigned *greys,
+static enum mt_color phase_color(struct mt_timeline_layout *plan, const char *name, unsigned *greys,
                                  uint8_t *shade)
 {
     const struct mt_report *report = plan->report;
@@ -69,7 +69,7 @@ static enum mt_color phase_color(struct mt_timeline_plan *plan, const char *name
 }
 
 /* Layers of one role differ in shade; neighbours always do. */
-static void paint_layers(struct mt_timeline_plan *plan, const struct mt_layers *layers)
+static void paint_layers(struct mt_timeline_layout *plan, const struct mt_layers *layers)
 {
     unsigned roles[MT_ROLE_COUNT] = {0}, greys = 0;
 
@@ -92,7 +92,7 @@ static void paint_layers(struct mt_timeline_plan *plan, const struct mt_layers *
     }
 }
 
-void mt_timeline_make_layers(struct mt_timeline_plan *plan)
+void mt_timeline_make_layers(struct mt_timeline_layout *plan)
 {
     const struct mt_layers *layers = plan->device->timeline->layers;
 
@@ -109,7 +109,8 @@ void mt_timeline_make_layers(struct mt_timeline_plan *plan)
     paint_layers(plan, layers);
 }
 
-const char *mt_timeline_layers_text(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+const char *mt_timeline_layers_text(struct mt_drawing *drawing,
+                                    const struct mt_timeline_layout *plan)
 {
     static const char *const words[MT_LAYER_BY_COUNT] = {
         [MT_LAYERS_BY_ROLE] = "layers: roles",
@@ -126,7 +127,7 @@ const char *mt_timeline_layers_text(struct mt_drawing *drawing, const struct mt_
                            layers->other_groups);
 }
 
-double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes)
+double mt_timeline_y(const struct mt_timeline_layout *plan, uint64_t bytes)
 {
     double height = plan->top ? (double)bytes / (double)plan->top * plan->plot.height : 0;
 
@@ -134,7 +135,7 @@ double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes)
 }
 
 /* Bytes below the upper edge of the first `layers` layers. */
-static uint64_t stacked(const struct mt_timeline_plan *plan, const struct mt_bin *bin, int layers)
+static uint64_t stacked(const struct mt_timeline_layout *plan, const struct mt_bin *bin, int layers)
 {
     uint64_t sum = 0;
     int i;
@@ -146,7 +147,7 @@ static uint64_t stacked(const struct mt_timeline_plan *plan, const struct mt_bin
 
 /* The fullest of the bins whose middle lies in [from, to), all 0..1; the bin
  * around the middle if there is none. */
-static struct mt_column summarize(const struct mt_timeline_plan *plan, double x, double from,
+static struct mt_column summarize(const struct mt_timeline_layout *plan, double x, double from,
                                   double to)
 {
     const struct mt_timeline *timeline = plan->axis.timeline;
@@ -172,7 +173,7 @@ static struct mt_column summarize(const struct mt_timeline_plan *plan, double x,
 }
 
 /* Position 0..1 on the axis of where a span begins (end: of the next). */
-static double span_position(const struct mt_timeline_plan *plan, uint32_t span)
+static double span_position(const struct mt_timeline_layout *plan, uint32_t span)
 {
     if (span >= mt_time_axis_spans(&plan->axis))
         return 1;
@@ -181,7 +182,7 @@ static double span_position(const struct mt_timeline_plan *plan, uint32_t span)
     return mt_timeline_position(plan->axis.timeline, plan->axis.timeline->spans[span].begin_t_ns);
 }
 
-static void fill_columns(struct mt_timeline_plan *plan)
+static void fill_columns(struct mt_timeline_layout *plan)
 {
     uint32_t span, i;
 
@@ -200,7 +201,7 @@ static void fill_columns(struct mt_timeline_plan *plan)
 }
 
 /* Corners that the outlines of all layers will have. */
-static uint32_t count_changes(const struct mt_timeline_plan *plan)
+static uint32_t count_changes(const struct mt_timeline_layout *plan)
 {
     uint32_t changes = 0, i;
     int layer;
@@ -224,7 +225,7 @@ static uint32_t count_changes(const struct mt_timeline_plan *plan)
 
 /* In a third of the columns allocated moved by more than an eighth of the plot:
  * many steps share a column, and the fullest instant is not all there is. */
-static bool hides_much(const struct mt_timeline_plan *plan)
+static bool hides_much(const struct mt_timeline_layout *plan)
 {
     double much = plan->plot.height / 8;
     uint32_t count = 0, i;
@@ -236,7 +237,7 @@ static bool hides_much(const struct mt_timeline_plan *plan)
     return count * 3 > plan->column_count;
 }
 
-void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_plan *plan)
+void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *plan)
 {
     size_t most = (size_t)(plan->plot.width * 2) + 2 * mt_time_axis_spans(&plan->axis) + 2;
 
@@ -279,13 +280,13 @@ static void end_line(struct outline *outline, double x)
     outline->count++;
 }
 
-static double right_edge(const struct mt_timeline_plan *plan)
+static double right_edge(const struct mt_timeline_layout *plan)
 {
     return plan->plot.x + plan->plot.width;
 }
 
 /* Closes the line down to the base and draws it filled, unless it is flat. */
-static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                       struct outline *outline, const struct mt_paint *paint, const char *title,
                       const char *role)
 {
@@ -299,7 +300,7 @@ static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_plan 
     mt_draw_path(drawing, outline->points, outline->count, true, true, paint, title, role);
 }
 
-static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                         struct outline *outline)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_UNUSED, .hatched = true};
@@ -314,7 +315,7 @@ static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_pla
 
 /* The layer's upper edge; where it is too thin to be seen, the base line: what
  * is below then shows itself. */
-static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_plan *plan, int layer,
+static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layout *plan, int layer,
                        struct outline *outline)
 {
     const struct mt_timeline_layer *of = &plan->layers[layer];
@@ -335,7 +336,7 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_plan
     draw_area(drawing, plan, outline, &of->paint, title, of->tag);
 }
 
-static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                        struct outline *outline, bool lowest)
 {
     const struct mt_paint reserved = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.6};
@@ -354,7 +355,7 @@ static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_plan
                  NULL, lowest ? "curve:lowest" : "curve:reserved");
 }
 
-void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
 {
     struct outline outline = {NULL, 0};
     int layer;

@@ -1,5 +1,5 @@
 /* What bounds the memory of the timeline: the limit as a line, OOMs as flags. */
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,17 +38,17 @@ const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_dev
     return text;
 }
 
-static double base_y(const struct mt_timeline_plan *plan)
+static double base_y(const struct mt_timeline_layout *plan)
 {
     return plan->plot.y + plan->plot.height;
 }
 
-static double right_x(const struct mt_timeline_plan *plan)
+static double right_x(const struct mt_timeline_layout *plan)
 {
     return plan->plot.x + plan->plot.width;
 }
 
-void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                             struct mt_placer *placer)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.5, .dashed = true};
@@ -93,11 +93,11 @@ struct flag {
     uint32_t first, count;
 };
 
-static const char *oom_title(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static const char *oom_title(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                              const struct flag *flag)
 {
     const struct mt_oom *oom = &plan->device->oom_list[flag->first];
-    const char *where = mt_frame_where(drawing, plan->report, oom->phase, oom->step);
+    const char *where = mt_chart_frame_where(drawing, plan->report, oom->phase, oom->step);
     char wanted[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], free_bytes[MT_UNITS_TEXT];
 
     mt_format_bytes(wanted, oom->request_bytes);
@@ -112,7 +112,7 @@ static const char *oom_title(struct mt_drawing *drawing, const struct mt_timelin
                            reserved, free_bytes);
 }
 
-static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                       const struct flag *flag)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_BAD, .stroke_width = 1.2};
@@ -122,8 +122,8 @@ static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_plan 
     mt_draw_line(drawing, flag->x, y - 4, flag->x, base_y(plan), &line);
     mt_draw_rect(drawing, flag->x - 7, y - 18, 14, 14, &box, oom_title(drawing, plan, flag),
                  "flag:oom");
-    mt_frame_text(drawing, flag->x, y - 6.5, "!", 12.5, MT_SEMIBOLD, MT_COLOR_BACKGROUND,
-                  MT_ANCHOR_MIDDLE, "flag-text");
+    mt_chart_frame_text(drawing, flag->x, y - 6.5, "!", 12.5, MT_SEMIBOLD, MT_COLOR_BACKGROUND,
+                        MT_ANCHOR_MIDDLE, "flag-text");
 }
 
 /* "4 × OOM, caught: wanted 2.00 GiB, reserved 948 MiB"; detail 0..2 says how
@@ -154,8 +154,8 @@ static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_
 
 /* Left edge of room for `width` beside the flags: before them, after them or
  * between two; -1 if there is none. */
-static double find_room(const struct mt_timeline_plan *plan, const struct flag *flags, size_t count,
-                        double width)
+static double find_room(const struct mt_timeline_layout *plan, const struct flag *flags,
+                        size_t count, double width)
 {
     size_t i;
 
@@ -170,7 +170,7 @@ static double find_room(const struct mt_timeline_plan *plan, const struct flag *
     return -1;
 }
 
-static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                            struct mt_placer *placer, const struct flag *flags, size_t count)
 {
     const struct mt_text_style style = {
@@ -191,7 +191,7 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
 }
 
 /* Flags from left to right; neighbours that would overlap become one. */
-static size_t gather_flags(const struct mt_timeline_plan *plan, struct flag *flags, size_t most)
+static size_t gather_flags(const struct mt_timeline_layout *plan, struct flag *flags, size_t most)
 {
     const struct mt_oom *ooms = plan->device->oom_list;
     size_t count = 0;
@@ -208,7 +208,7 @@ static size_t gather_flags(const struct mt_timeline_plan *plan, struct flag *fla
     return count;
 }
 
-void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                            struct mt_placer *placer)
 {
     size_t most = (size_t)(plan->plot.width / FLAG_GAP) + 2, count, i;

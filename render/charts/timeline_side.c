@@ -1,6 +1,6 @@
 /* The legend of the timeline: what the peak is made of, by role and by the
  * largest groups of live blocks. */
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #define HEAD       40.0 /* heading and bar */
 
 /* Is it to be seen anywhere in the plot? */
-static bool is_seen(const struct mt_timeline_plan *plan, int layer)
+static bool is_seen(const struct mt_timeline_layout *plan, int layer)
 {
     const struct mt_device_report *device = plan->device;
     const struct mt_timeline *timeline = device->timeline;
@@ -29,14 +29,14 @@ static bool is_seen(const struct mt_timeline_plan *plan, int layer)
 }
 
 /* Of equal ones the first by role, else from the base line up. */
-static int rank_of(const struct mt_timeline_plan *plan, int layer)
+static int rank_of(const struct mt_timeline_layout *plan, int layer)
 {
     const enum mt_color fill = plan->layers[layer].paint.fill;
 
     return plan->device->timeline->layers ? layer : (int)fill;
 }
 
-static bool goes_before(const struct mt_timeline_plan *plan, int layer, int other)
+static bool goes_before(const struct mt_timeline_layout *plan, int layer, int other)
 {
     uint64_t bytes = plan->layers[layer].peak_bytes, others = plan->layers[other].peak_bytes;
 
@@ -44,7 +44,7 @@ static bool goes_before(const struct mt_timeline_plan *plan, int layer, int othe
 }
 
 /* Layers alive at the peak, largest first, then those that are only seen elsewhere. */
-static size_t layers_by_size(const struct mt_timeline_plan *plan, int layers[MT_ROLE_COUNT])
+static size_t layers_by_size(const struct mt_timeline_layout *plan, int layers[MT_ROLE_COUNT])
 {
     size_t count = 0, i;
 
@@ -70,7 +70,7 @@ static void whole_percent(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whol
 }
 
 /* The peak as one bar, roles in the order of the stack of the plot. */
-static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_plan *plan, double x,
+static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout *plan, double x,
                      double y, double width)
 {
     const struct mt_device_report *device = plan->device;
@@ -106,18 +106,18 @@ static void draw_row(struct mt_drawing *drawing, double x, double y, double widt
         value_right - x - 20 - 1.05 * mt_text_width(row->value, MT_SIZE_BODY, MT_SEMIBOLD);
 
     mt_draw_rect(drawing, x, y - 11, 13, 13, &row->swatch, NULL, "swatch");
-    mt_frame_text(
+    mt_chart_frame_text(
         drawing, x + 20, y,
         mt_text_fit(drawing, row->name, MT_SIZE_BODY, MT_REGULAR, room - 6, row->is_place),
         MT_SIZE_BODY, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
-    mt_frame_text(drawing, value_right, y, row->value, MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_END, "legend-value");
-    mt_frame_text(drawing, x + width, y, row->note, MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED,
-                  MT_ANCHOR_END, "legend-note");
+    mt_chart_frame_text(drawing, value_right, y, row->value, MT_SIZE_BODY, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_END, "legend-value");
+    mt_chart_frame_text(drawing, x + width, y, row->note, MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED,
+                        MT_ANCHOR_END, "legend-note");
 }
 
 /* Returns the y below. */
-static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                              double x, double y, double width)
 {
     const struct mt_device_report *device = plan->device;
@@ -127,10 +127,11 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
     size_t count = layers_by_size(plan, layers), i;
     struct row row;
 
-    mt_frame_text(drawing, x, y + 10, "At peak allocated", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "heading");
-    mt_frame_text(drawing, x + width, y + 10, mt_format_bytes(value, device->allocated_peak.bytes),
-                  14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "heading-value");
+    mt_chart_frame_text(drawing, x, y + 10, "At peak allocated", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
+                        MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(drawing, x + width, y + 10,
+                        mt_format_bytes(value, device->allocated_peak.bytes), 14, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_END, "heading-value");
     draw_bar(drawing, plan, x, y + 20, width);
     y += HEAD + 12;
     for (i = 0; i < count; i++, y += ROW) {
@@ -162,20 +163,20 @@ static void draw_group(struct mt_drawing *drawing, double x, double y, double wi
     const struct mt_paint dot = {.fill = mt_role_color(site->role)};
     char bytes[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT], line[2 * MT_UNITS_TEXT];
     double value =
-        mt_frame_text(drawing, x + width, y, mt_format_bytes(bytes, site->bytes), MT_SIZE_AXIS,
-                      MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");
+        mt_chart_frame_text(drawing, x + width, y, mt_format_bytes(bytes, site->bytes),
+                            MT_SIZE_AXIS, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");
     double room = width - 16 - 1.05 * value - 10;
     const char *note;
 
     mt_draw_circle(drawing, x + 5, y - 4.5, 4, &dot, NULL, "swatch");
-    mt_frame_text(drawing, x + 16, y, mt_frame_fit_site(drawing, site->site, room), MT_SIZE_AXIS,
-                  MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
+    mt_chart_frame_text(drawing, x + 16, y, mt_chart_frame_fit_site(drawing, site->site, room),
+                        MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
     snprintf(line, sizeof line, "%s %s", mt_format_count(blocks, site->blocks),
              site->blocks == 1 ? "block" : "blocks");
     note = site->phase && *site->phase
                ? mt_arena_printf(&drawing->arena, "%s, born in %s", line, site->phase)
                : line;
-    mt_frame_text(
+    mt_chart_frame_text(
         drawing, x + 16, y + 14.5,
         mt_text_fit(drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR, width - 16, false),
         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
@@ -186,21 +187,21 @@ static size_t group_count(const struct mt_device_report *device)
     return device->peak_site_count < MAX_GROUPS ? device->peak_site_count : MAX_GROUPS;
 }
 
-static void draw_groups(struct mt_drawing *drawing, const struct mt_timeline_plan *plan, double x,
+static void draw_groups(struct mt_drawing *drawing, const struct mt_timeline_layout *plan, double x,
                         double y, double width)
 {
     size_t count = group_count(plan->device), i;
 
     if (!count || y + 10 + 22 + 20 > plan->side_bottom)
         return;
-    mt_frame_text(drawing, x, y + 10, "Largest live groups at peak", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(drawing, x, y + 10, "Largest live groups at peak", 14, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     y += 10 + 22;
     for (i = 0; i < count && y + 18 <= plan->side_bottom; i++, y += GROUP_ROW)
         draw_group(drawing, x, y, width, &plan->device->peak_sites[i]);
 }
 
-double mt_timeline_side_height(const struct mt_timeline_plan *plan)
+double mt_timeline_side_height(const struct mt_timeline_layout *plan)
 {
     int layers[MT_ROLE_COUNT];
     double left = HEAD + 12 + ROW * (double)(layers_by_size(plan, layers) + 1);
@@ -209,7 +210,7 @@ double mt_timeline_side_height(const struct mt_timeline_plan *plan)
     return fmax(left, right) + 4;
 }
 
-void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan)
+void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
 {
     const struct mt_paint rule = {.stroke = MT_COLOR_GRID};
     double x = plan->side_left, y = plan->side_top, width = plan->side_width;
@@ -228,7 +229,7 @@ void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_
     draw_groups(drawing, plan, x, y + 14, width);
 }
 
-void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                                double y)
 {
     int layers[MT_ROLE_COUNT];
@@ -239,5 +240,5 @@ void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timel
         swatches[i].text = plan->layers[layers[i]].name;
         swatches[i].color = plan->layers[layers[i]].paint.fill;
     }
-    mt_frame_swatches(drawing, plan->plot.x, y, drawing->width - MT_MARGIN, swatches, count);
+    mt_chart_frame_swatches(drawing, plan->plot.x, y, drawing->width - MT_MARGIN, swatches, count);
 }

@@ -1,6 +1,6 @@
 /* Memory from step to step: does it grow? Verdict and evidence
  * are those of the finding "growth", so that text and picture agree. */
-#include "trend_plan.h"
+#include "trend_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,13 +49,13 @@ static const char *verdict_note(struct mt_drawing *drawing, const struct mt_tren
     return mt_arena_printf(&drawing->arena, "%u of 5", (unsigned)trend->count);
 }
 
-static const char *step_text(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static const char *step_text(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                              const struct mt_step_use *step)
 {
-    return mt_frame_where(drawing, plan->report, MT_NO_PHASE, step->step);
+    return mt_chart_frame_where(drawing, plan->report, MT_NO_PHASE, step->step);
 }
 
-static const struct mt_step_use *highest_step(const struct mt_trend_plan *plan)
+static const struct mt_step_use *highest_step(const struct mt_trend_layout *plan)
 {
     const struct mt_step_use *highest = plan->steps;
     uint32_t i;
@@ -66,7 +66,7 @@ static const struct mt_step_use *highest_step(const struct mt_trend_plan *plan)
     return highest;
 }
 
-static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_plan *plan, double y)
+static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layout *plan, double y)
 {
     const struct mt_trend *trend = &plan->trend;
     const struct mt_step_use *highest = highest_step(plan);
@@ -95,10 +95,10 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_plan 
             return y;
         }
     }
-    return mt_frame_tiles(drawing, y, tiles, 4);
+    return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
-static struct mt_trend_column column_of(const struct mt_trend_plan *plan, uint32_t first,
+static struct mt_trend_column column_of(const struct mt_trend_layout *plan, uint32_t first,
                                         uint32_t count)
 {
     struct mt_trend_column column = {
@@ -117,7 +117,7 @@ static struct mt_trend_column column_of(const struct mt_trend_plan *plan, uint32
     return column;
 }
 
-static void make_columns(struct mt_drawing *drawing, struct mt_trend_plan *plan)
+static void make_columns(struct mt_drawing *drawing, struct mt_trend_layout *plan)
 {
     uint32_t steps = plan->trend.count, most = (uint32_t)fmax(plan->plot.width / 2, MAX_BARS);
     uint32_t count = steps, i;
@@ -141,7 +141,7 @@ static void make_columns(struct mt_drawing *drawing, struct mt_trend_plan *plan)
     }
 }
 
-static uint64_t largest(const struct mt_trend_plan *plan)
+static uint64_t largest(const struct mt_trend_layout *plan)
 {
     uint64_t most = 0;
     uint32_t i;
@@ -156,7 +156,7 @@ static uint64_t largest(const struct mt_trend_plan *plan)
 
 /* The panel of the level alone: where a slope that bars from 0 would hide can be
  * seen. */
-static bool wants_panel(struct mt_trend_plan *plan)
+static bool wants_panel(struct mt_trend_layout *plan)
 {
     const struct mt_trend *trend = &plan->trend;
     uint32_t i;
@@ -177,7 +177,7 @@ static bool wants_panel(struct mt_trend_plan *plan)
     return true;
 }
 
-static void place_axes(struct mt_trend_plan *plan)
+static void place_axes(struct mt_trend_layout *plan)
 {
     uint64_t most = largest(plan);
     double widest = 0;
@@ -203,13 +203,13 @@ static const char footnote[] =
 
 /* Small print goes first, then the enlarged panel, tiles, and what is below a narrow
  * picture. */
-static void place(struct mt_drawing *drawing, struct mt_trend_plan *plan, double y)
+static void place(struct mt_drawing *drawing, struct mt_trend_layout *plan, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     double bottom = drawing->height - 10, top = y, side;
 
     if (bottom - y - 70 - AXIS_HEIGHT - 30 >= MIN_PLOT + 50)
-        bottom = mt_frame_footnote(drawing, footnote) - 6;
+        bottom = mt_chart_frame_footnote(drawing, footnote) - 6;
     if (bottom - y - 78 - AXIS_HEIGHT >= MIN_PLOT)
         top = draw_tiles(drawing, plan, y);
     plan->side_bottom = bottom;
@@ -238,18 +238,20 @@ static void place(struct mt_drawing *drawing, struct mt_trend_plan *plan, double
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)
 {
-    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device));
+    double y = mt_chart_frame_header(drawing, title, mt_chart_frame_facts(drawing, report, device));
     bool has_steps = device && device->step_count;
 
-    mt_frame_nothing(drawing, y + 8, "No steps",
-                     has_steps ? "All steps were over before the recorded history began."
+    mt_chart_frame_nothing(drawing, y + 8, "No steps",
+                           has_steps
+                               ? "All steps were over before the recorded history began."
                                : "The trace names no steps, and none could be told from what it "
                                  "does.");
 }
 
-static void draw(struct mt_drawing *drawing, struct mt_trend_plan *plan, const char *title)
+static void draw(struct mt_drawing *drawing, struct mt_trend_layout *plan, const char *title)
 {
-    double y = mt_frame_header(drawing, title, mt_frame_facts(drawing, plan->report, plan->device));
+    double y = mt_chart_frame_header(drawing, title,
+                                     mt_chart_frame_facts(drawing, plan->report, plan->device));
 
     place(drawing, plan, y);
     make_columns(drawing, plan);
@@ -268,19 +270,20 @@ enum mt_status mt_trend_draw(const struct mt_report *report, const struct mt_dev
                              const struct mt_chart_options *options, struct mt_drawing *drawing,
                              struct mt_error *error)
 {
-    struct mt_trend_plan plan = {.report = report, .device = device};
-    double width = mt_frame_width(options->width), height = STANDARD_HEIGHT;
+    struct mt_trend_layout plan = {.report = report, .device = device};
+    double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT;
     enum mt_status status = device ? mt_trend_make(report, device, &plan.trend) : MT_OK;
     const char *title;
 
-    mt_drawing_init(drawing, width, mt_frame_height(options->height, STANDARD_HEIGHT), "trend");
+    mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, STANDARD_HEIGHT),
+                    "trend");
     if (plan.trend.count)
         plan.steps = device->steps + plan.trend.first;
     if (width < MT_NARROW_WIDTH && plan.trend.count)
         height = NARROW_HEIGHT + mt_trend_side_height(drawing, &plan, width - 2 * MT_MARGIN);
-    drawing->height = mt_frame_height(options->height, height);
-    title = mt_frame_title(drawing, report, device, "memory from step to step");
-    mt_frame_describe(drawing, report, device, title);
+    drawing->height = mt_chart_frame_height(options->height, height);
+    title = mt_chart_frame_title(drawing, report, device, "memory from step to step");
+    mt_chart_frame_describe(drawing, report, device, title);
     if (plan.trend.count)
         draw(drawing, &plan, title);
     else

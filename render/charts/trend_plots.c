@@ -1,6 +1,6 @@
 /* The two plots of the chart of steps: bars from zero, and the level alone,
  * enlarged. */
-#include "trend_plan.h"
+#include "trend_layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include "units.h"
 #include "util.h"
 
-static double y_of(const struct mt_trend_plan *plan, double bytes)
+static double y_of(const struct mt_trend_layout *plan, double bytes)
 {
     return plan->plot.y + plan->plot.height * (1 - bytes / (double)plan->top);
 }
 
-static double level_y(const struct mt_trend_plan *plan, double bytes)
+static double level_y(const struct mt_trend_layout *plan, double bytes)
 {
     double low = (double)plan->level_low, range = (double)(plan->level_high - plan->level_low);
 
@@ -22,12 +22,12 @@ static double level_y(const struct mt_trend_plan *plan, double bytes)
 }
 
 /* Middle of a step, counted from the first that is drawn. */
-static double x_of(const struct mt_trend_plan *plan, double step)
+static double x_of(const struct mt_trend_layout *plan, double step)
 {
     return plan->plot.x + plan->plot.width * (step + 0.5) / plan->trend.count;
 }
 
-static const char *one_step(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static const char *one_step(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                             const struct mt_trend_column *column)
 {
     const struct mt_step_use *step = &plan->steps[column->first];
@@ -37,13 +37,13 @@ static const char *one_step(struct mt_drawing *drawing, const struct mt_trend_pl
         &drawing->arena,
         "%s: %s (%s B) still allocated at its end, peak %s (%s B), reserved %s "
         "(%s B)",
-        mt_frame_where(drawing, plan->report, MT_NO_PHASE, step->step),
+        mt_chart_frame_where(drawing, plan->report, MT_NO_PHASE, step->step),
         mt_format_bytes(n[0], step->exit.allocated), mt_format_count(n[1], step->exit.allocated),
         mt_format_bytes(n[2], step->peak.allocated), mt_format_count(n[3], step->peak.allocated),
         mt_format_bytes(n[4], step->peak.reserved), mt_format_count(n[5], step->peak.reserved));
 }
 
-static const char *some_steps(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static const char *some_steps(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                               const struct mt_trend_column *column)
 {
     const struct mt_step_use *first = &plan->steps[column->first];
@@ -56,7 +56,7 @@ static const char *some_steps(struct mt_drawing *drawing, const struct mt_trend_
         mt_format_count(n[2], column->peak));
 }
 
-static void draw_part(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static void draw_part(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                       const struct mt_trend_column *column, uint64_t from, uint64_t to,
                       enum mt_color color, const char *role)
 {
@@ -69,7 +69,7 @@ static void draw_part(struct mt_drawing *drawing, const struct mt_trend_plan *pl
                      bottom - top, &paint, NULL, role);
 }
 
-static void draw_column(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static void draw_column(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                         const struct mt_trend_column *column)
 {
     const char *title =
@@ -83,7 +83,7 @@ static void draw_column(struct mt_drawing *drawing, const struct mt_trend_plan *
     mt_draw_group_end(drawing);
 }
 
-static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_plan *plan)
+static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.6};
     struct mt_text_style style = {
@@ -135,7 +135,8 @@ static void draw_clipped(struct mt_drawing *drawing, struct mt_point a, struct m
     mt_draw_path(drawing, ends, 2, false, false, paint, title, "trend");
 }
 
-static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_plan *plan, bool enlarged)
+static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+                       bool enlarged)
 {
     const struct mt_trend *trend = &plan->trend;
     const struct mt_paint paint = {
@@ -156,7 +157,7 @@ static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_plan *p
     draw_clipped(drawing, a, b, enlarged ? &plan->level : &plan->plot, &paint, title);
 }
 
-static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                          const struct mt_box *box, bool has_words)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_PANEL};
@@ -173,7 +174,7 @@ static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_plan 
 }
 
 /* Do the numbers of the steps follow one another? */
-static bool are_consecutive(const struct mt_trend_plan *plan)
+static bool are_consecutive(const struct mt_trend_layout *plan)
 {
     const struct mt_step_use *steps = plan->steps;
     uint32_t i;
@@ -184,7 +185,7 @@ static bool are_consecutive(const struct mt_trend_plan *plan)
     return true;
 }
 
-static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                               double y)
 {
     uint32_t count = plan->trend.count, i;
@@ -207,14 +208,14 @@ static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_
                  mt_format_count(number, size));
         half = 0.53 * mt_text_width(text, MT_SIZE_AXIS, MT_REGULAR);
         if (x + half < plan->plot.x + plan->plot.width + 20)
-            mt_frame_text(drawing, x, y + 18, text, MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
-                          MT_ANCHOR_MIDDLE, "tick-x");
+            mt_chart_frame_text(drawing, x, y + 18, text, MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
+                                MT_ANCHOR_MIDDLE, "tick-x");
     }
-    mt_frame_text(drawing, plan->plot.x + plan->plot.width / 2, y + 38, "step", MT_SIZE_AXIS,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "axis-name");
+    mt_chart_frame_text(drawing, plan->plot.x + plan->plot.width / 2, y + 38, "step", MT_SIZE_AXIS,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "axis-name");
 }
 
-static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_plan *plan)
+static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
 {
     const struct mt_box *box = &plan->level;
     struct mt_paint line = {.stroke = MT_COLOR_GRID};
@@ -230,18 +231,18 @@ static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_pl
         line.stroke = i ? MT_COLOR_GRID : MT_COLOR_AXIS;
         mt_draw_line(drawing, box->x, y, box->x + box->width, y, &line);
         snprintf(text, sizeof text, "+%s", ticks.ticks[i].label);
-        mt_frame_text(drawing, box->x - 9, y + 4.5, text, MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
-                      MT_ANCHOR_END, "tick-level");
+        mt_chart_frame_text(drawing, box->x - 9, y + 4.5, text, MT_SIZE_AXIS, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_END, "tick-level");
     }
     snprintf(head, sizeof head, "The same level, enlarged: this axis starts at %s (%s B)",
              mt_format_bytes(n[0], plan->level_low), mt_format_count(n[1], plan->level_low));
-    mt_frame_text(drawing, box->x, box->y - 10,
-                  mt_text_fit(drawing, head, 12.5, MT_SEMIBOLD, box->width, false), 12.5,
-                  MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    mt_chart_frame_text(drawing, box->x, box->y - 10,
+                        mt_text_fit(drawing, head, 12.5, MT_SEMIBOLD, box->width, false), 12.5,
+                        MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
 
 /* A column within the panel: a bar from its foot, cut at the panel's edges. */
-static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                             const struct mt_trend_column *column, uint64_t from, uint64_t to,
                             enum mt_color color)
 {
@@ -255,7 +256,7 @@ static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_pl
                      bottom - top, &paint, NULL, "level-enlarged");
 }
 
-static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_plan *plan)
+static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
 {
     uint32_t i;
 
@@ -278,13 +279,13 @@ static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_p
     draw_trend(drawing, plan, true);
 }
 
-void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_plan *plan)
+void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
 {
     const struct mt_box *lowest = plan->level.height > 0 ? &plan->level : &plan->plot;
     uint32_t i;
 
     draw_warm_up(drawing, plan, &plan->plot, true);
-    mt_frame_byte_axis(drawing, &plan->plot, &plan->ticks, plan->top);
+    mt_chart_frame_byte_axis(drawing, &plan->plot, &plan->ticks, plan->top);
     for (i = 0; i < plan->column_count; i++)
         draw_column(drawing, plan, &plan->columns[i]);
     draw_reserved(drawing, plan);

@@ -1,5 +1,5 @@
 /* What stands beside the plots of steps: legend, verdict, and what it stands on. */
-#include "trend_plan.h"
+#include "trend_layout.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,8 +104,8 @@ static void draw_swatch(struct mt_drawing *drawing, double x, double y, enum mt_
     const struct mt_paint paint = {.fill = color, .radius = 2.5};
 
     mt_draw_rect(drawing, x, y - 11, 13, 13, &paint, NULL, "swatch");
-    mt_frame_text(drawing, x + 21, y, text, MT_SIZE_BODY, MT_REGULAR, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "legend");
+    mt_chart_frame_text(drawing, x + 21, y, text, MT_SIZE_BODY, MT_REGULAR, MT_COLOR_TEXT,
+                        MT_ANCHOR_START, "legend");
 }
 
 static const char *trend_words(struct mt_drawing *drawing, const struct mt_trend *trend)
@@ -117,7 +117,7 @@ static const char *trend_words(struct mt_drawing *drawing, const struct mt_trend
 }
 
 /* In rows, or, below a narrow picture, in two columns. Returns the baseline below. */
-static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_plan *plan, double y)
+static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_layout *plan, double y)
 {
     const struct mt_paint dashes = {
         .stroke = mt_trend_color(&plan->trend), .stroke_width = 2.2, .dashed = true};
@@ -134,13 +134,13 @@ static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_plan
     }
     if (plan->trend.has_slope) {
         mt_draw_line(drawing, x, y - 4.5, x + 14, y - 4.5, &dashes);
-        mt_frame_text(drawing, x + 21, y, trend_words(drawing, &plan->trend), MT_SIZE_BODY,
-                      MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
+        mt_chart_frame_text(drawing, x + 21, y, trend_words(drawing, &plan->trend), MT_SIZE_BODY,
+                            MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
     }
     return y + (plan->trend.has_slope || (two && plan->is_grouped) ? ROW : 0);
 }
 
-double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                             double width)
 {
     struct words words = words_of(drawing, &plan->trend);
@@ -153,7 +153,7 @@ double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_pl
     return height;
 }
 
-void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_plan *plan)
+void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
 {
     struct words words = words_of(drawing, &plan->trend);
     struct mt_paragraph head = paragraph_of(plan->side_x, plan->side_width, true);

@@ -7,7 +7,7 @@
 #include "history_reduce.h"
 #include "site.h"
 #include "speaking_stack.h"
-#include "timeline_plan.h"
+#include "timeline_layout.h"
 #include "util.h"
 
 enum { NAME_COLUMNS = 160, TRIES = 12 };
@@ -17,7 +17,7 @@ struct writer {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_history *history;
-    struct mt_timeline_plan plan;
+    struct mt_timeline_layout plan;
     struct mt_drawing drawing; /* that the timeline is laid out in; owns words */
     struct mt_speaking_stack speaking;
     struct mt_strings strings;
@@ -213,7 +213,8 @@ static void add_columns(struct writer *writer, struct mt_buf *out)
         int32_t phase = history->columns[i].phase;
         int64_t step = phase >= 0 ? report->phases[phase].step : MT_NO_STEP;
 
-        add_list(out, string_of(writer, mt_frame_where(&writer->drawing, report, phase, step)));
+        add_list(out,
+                 string_of(writer, mt_chart_frame_where(&writer->drawing, report, phase, step)));
     }
     mt_buf_add_char(out, ']');
 }

@@ -1,7 +1,7 @@
 #include "page_head.h"
 
 #include "escape.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "page_assets.h"
 #include "html_table.h"
 #include "site.h"
@@ -87,7 +87,7 @@ void mt_add_page_title(struct mt_buf *out, const struct mt_report *report)
     mt_buf_add_text(out, "<header class=\"page-head\"><h1>");
     mt_add_page_name(out, report->name);
     mt_buf_add_text(out, "</h1>\n<p class=\"facts\">");
-    mt_add_page_name(out, mt_frame_facts(&words, report, device));
+    mt_add_page_name(out, mt_chart_frame_facts(&words, report, device));
     if (report->what_if) {
         mt_buf_add_text(out, " \xC2\xB7 simulated with ");
         mt_add_page_name(out, report->policy);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "frame.h"
+#include "chart_frame.h"
 #include "html_table.h"
 #include "report_query.h"
 #include "report_rows.h"
@@ -21,7 +21,7 @@ static void add_where(struct mt_table *table, const struct mt_report *report, in
     struct mt_drawing words;
 
     mt_drawing_init(&words, 1, 1, "words");
-    MT_CELLS(table, MT_TEXT(mt_frame_where(&words, report, phase, step)));
+    MT_CELLS(table, MT_TEXT(mt_chart_frame_where(&words, report, phase, step)));
     mt_drawing_release(&words);
 }
 

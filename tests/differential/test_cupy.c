@@ -125,7 +125,7 @@ static void every_row_is_equal_but_for_ties(void **unused)
     (void)unused;
     mt_device_init(&device, 0, 0, true);
     mt_heap_init(&heap, &device);
-    assert_int_equal(mt_heap_lane(&heap, 0, &lane), MT_OK);
+    assert_int_equal(mt_heap_free_list(&heap, 0, &lane), MT_OK);
     for (i = 0; i < ROWS; i++) {
         if (rows[i].is_free) {
             struct mt_policy *policy = (struct mt_policy *)(void *)&heap;

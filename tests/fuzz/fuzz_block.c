@@ -18,17 +18,17 @@ struct reading {
 
 static bool read_block(struct reading *reading, const uint8_t *data, size_t size)
 {
-    struct mt_block block;
+    struct mt_event_block block;
     const char *reason;
 
     memset(reading, 0, sizeof *reading);
     mt_ids_init(&reading->ids, size);
     reading->decoder = mt_decoder_new();
     return mt_symbols_init(&reading->symbols) == MT_OK && reading->decoder &&
-           mt_block_parse(data, size, &block, &reason) == MT_OK &&
+           mt_event_block_parse(data, size, &block, &reason) == MT_OK &&
            mt_ids_define(&reading->ids, &reading->symbols, block.definitions, &reason) == MT_OK &&
-           mt_block_decode(reading->decoder, &block, &reading->ids, &reading->symbols,
-                           &reading->decoded, &reason) == MT_OK;
+           mt_event_block_decode(reading->decoder, &block, &reading->ids, &reading->symbols,
+                                 &reading->decoded, &reason) == MT_OK;
 }
 
 static void end_reading(struct reading *reading)
@@ -48,8 +48,9 @@ static void check_round_trip(const struct reading *first)
     const char *reason;
 
     mt_definitions_write(&first->symbols, &written, SIZE_MAX, &definitions);
-    if (!encoder || mt_block_encode(encoder, &first->symbols, first->decoded.events,
-                                    first->decoded.count, &definitions, &out, &reason) != MT_OK)
+    if (!encoder ||
+        mt_event_block_encode(encoder, &first->symbols, first->decoded.events, first->decoded.count,
+                              &definitions, &out, &reason) != MT_OK)
         abort();
     if (!read_block(&second, (const uint8_t *)out.data, out.length) ||
         second.decoded.count != first->decoded.count || second.decoded.invalid ||

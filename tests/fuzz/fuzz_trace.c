@@ -26,7 +26,7 @@ static void read_some(struct mt_source *source, unsigned batches)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t targets[] = {0, 1, 1000, UINT64_MAX};
-    const struct mt_frame_info *frames;
+    const struct mt_zstd_frame_info *frames;
     struct mt_source *source = NULL;
     struct mt_error error;
     size_t count, i;

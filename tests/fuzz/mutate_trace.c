@@ -132,7 +132,7 @@ static struct mt_index_entry entry_of(const struct part *part, uint64_t offset)
  */
 static bool put_in_order(struct mt_index_entry *entry, const struct mt_index_entry *last)
 {
-    struct mt_frame_info *info = &entry->info;
+    struct mt_zstd_frame_info *info = &entry->info;
 
     info->event_count = mt_min_u64(info->event_count, MT_BLOCK_MAX_EVENTS);
     if (last && info->first_seq < last->info.first_seq + last->info.event_count)
@@ -206,7 +206,7 @@ struct events {
     struct mt_ids ids;
     struct mt_decoder *decoder;
     struct mt_decoded decoded;
-    struct mt_block block;
+    struct mt_event_block block;
 };
 
 static bool decode(struct events *events, const struct trace *trace, const struct part *wanted)
@@ -221,13 +221,13 @@ static bool decode(struct events *events, const struct trace *trace, const struc
     for (const struct part *part = trace->parts; part <= wanted; part++) {
         if (!part->is_block)
             continue;
-        if (mt_block_parse(part->bytes, part->size, &events->block, &reason) != MT_OK ||
+        if (mt_event_block_parse(part->bytes, part->size, &events->block, &reason) != MT_OK ||
             mt_ids_define(&events->ids, &events->symbols, events->block.definitions, &reason) !=
                 MT_OK)
             return false;
     }
-    return mt_block_decode(events->decoder, &events->block, &events->ids, &events->symbols,
-                           &events->decoded, &reason) == MT_OK &&
+    return mt_event_block_decode(events->decoder, &events->block, &events->ids, &events->symbols,
+                                 &events->decoded, &reason) == MT_OK &&
            events->decoded.count > 0;
 }
 
@@ -286,8 +286,8 @@ static void change_block(const struct trace *trace, struct part *part, struct mu
             change_events(events.decoded.events, events.decoded.count, dice);
         mt_buf_add(&definitions, events.block.definitions.at,
                    (size_t)(events.block.definitions.end - events.block.definitions.at));
-        if (mt_block_encode(encoder, &events.symbols, events.decoded.events, events.decoded.count,
-                            &definitions, &out, &reason) == MT_OK) {
+        if (mt_event_block_encode(encoder, &events.symbols, events.decoded.events,
+                                  events.decoded.count, &definitions, &out, &reason) == MT_OK) {
             free(part->bytes);
             part->bytes = malloc(out.length);
             FUZZ_CHECK(part->bytes);

@@ -30,7 +30,7 @@ static struct {
 
 static struct mt_inject_settings recorded_settings = {
     .asked = true, .output = "/nowhere", .phases_nvtx = true};
-const struct mt_inject_settings *const mt_settings = &recorded_settings;
+const struct mt_inject_settings *const mt_recorder_settings = &recorded_settings;
 
 static _Thread_local uint32_t recorded_thread;
 static _Thread_local int recorded_depth;

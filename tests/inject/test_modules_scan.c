@@ -22,7 +22,7 @@
 #define LIBRARY "libresolv.so.2"
 
 static struct mt_inject_settings settings = {.native_stacks = true};
-const struct mt_inject_settings *const mt_settings = &settings;
+const struct mt_inject_settings *const mt_recorder_settings = &settings;
 static struct mt_modules *modules;
 static unsigned defined, forgotten, depth;
 static bool tape_is_full;

@@ -27,9 +27,10 @@ static void expect(const char *environment, const char *wanted)
 static void show(void)
 {
     printf("%d python=%d native=%d nvtx=%d autograd=%d follow=%d hz=%u flush=%u\n",
-           mt_settings->asked, mt_settings->python_stacks, mt_settings->native_stacks,
-           mt_settings->phases_nvtx, mt_settings->phases_autograd, mt_settings->follow,
-           mt_settings->sample_hz, mt_settings->flush_ms);
+           mt_recorder_settings->asked, mt_recorder_settings->python_stacks,
+           mt_recorder_settings->native_stacks, mt_recorder_settings->phases_nvtx,
+           mt_recorder_settings->phases_autograd, mt_recorder_settings->follow,
+           mt_recorder_settings->sample_hz, mt_recorder_settings->flush_ms);
 }
 
 static void nobody_asked(void **state)

@@ -13,7 +13,7 @@
 #include "torch_parts.h"
 
 struct mt_inject_settings settings = {.asked = true, .follow = true, .phases_torch = true};
-const struct mt_inject_settings *const mt_settings = &settings;
+const struct mt_inject_settings *const mt_recorder_settings = &settings;
 
 struct collected collected = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -244,7 +244,7 @@ static void expect_same_but_stacks(const uint8_t *bytes, size_t length)
     struct mt_source *before, *after;
     struct mt_event_batch a = {0}, b = {0};
     struct mt_event x, y;
-    const struct mt_frame_info *frames;
+    const struct mt_zstd_frame_info *frames;
     struct mt_error error = {0};
     size_t count;
 

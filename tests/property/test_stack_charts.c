@@ -8,7 +8,7 @@
 
 #include "analyze.h"
 #include "flamechart_model.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "icicle.h"
 #include "import.h"
 #include "site.h"

@@ -10,13 +10,13 @@ struct sample {
     struct made_trace made;
     uint8_t *bytes;
     size_t length, frame_count;
-    struct mt_frame_info frames[MAX_FRAMES];
+    struct mt_zstd_frame_info frames[MAX_FRAMES];
 };
 
 static int make_sample(void **state)
 {
     static struct sample sample;
-    const struct mt_frame_info *frames;
+    const struct mt_zstd_frame_info *frames;
     struct mt_source *source;
     struct mt_error error;
     size_t count;
@@ -100,7 +100,7 @@ static void read_copy(const uint8_t *bytes, size_t length, struct reading *readi
  * there, or not as they were. */
 static bool has_frame(const struct sample *sample, size_t frame, const struct reading *reading)
 {
-    const struct mt_frame_info *info = &sample->frames[frame];
+    const struct mt_zstd_frame_info *info = &sample->frames[frame];
     const struct mt_event *made = sample->made.events, *end = made + sample->made.count;
     size_t i = 0;
 
@@ -135,7 +135,7 @@ static void test_cut(void **state)
         assert_int_equal(reading.integrity.cut_offset, length);
         assert_int_equal(reading.integrity.frames_damaged, 0);
         for (i = 0; i < sample->frame_count; i++) {
-            const struct mt_frame_info *info = &sample->frames[i];
+            const struct mt_zstd_frame_info *info = &sample->frames[i];
             if (info->offset + info->compressed_bytes <= length && !has_frame(sample, i, &reading))
                 fail_msg("cut at %zu: frame %zu is not read", length, i);
         }
@@ -154,7 +154,7 @@ static bool flip(const struct sample *sample, uint8_t *bytes, size_t at, uint8_t
     if (!reading.opened)
         fail_msg("byte %zu ^ %02x: does not open: %s", at, mask, reading.error.text);
     for (i = 0; i < sample->frame_count; i++) {
-        const struct mt_frame_info *info = &sample->frames[i];
+        const struct mt_zstd_frame_info *info = &sample->frames[i];
         bool inside = at >= info->offset && at < info->offset + info->compressed_bytes;
         if (has_frame(sample, i, &reading))
             continue;
@@ -193,7 +193,7 @@ static void test_flip(void **state)
 static void test_flip_unfinished(void **state)
 {
     struct sample sample = *(const struct sample *)*state;
-    const struct mt_frame_info *last = &sample.frames[sample.frame_count - 2];
+    const struct mt_zstd_frame_info *last = &sample.frames[sample.frame_count - 2];
     uint8_t *bytes;
     size_t at;
 

@@ -5,7 +5,7 @@
 #include "chart_scale.h"
 #include "dice.h"
 #include "diff_chart.h"
-#include "diff_plan.h"
+#include "diff_layout.h"
 #include "drawing_checks.h"
 #include "util.h"
 

@@ -8,7 +8,7 @@
 
 #include "german.h"
 #include "backends.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "glyphs.h"
 #include "paragraph.h"
 #include "place.h"
@@ -224,7 +224,7 @@ static void a_wider_font_does_not_touch_the_note_of_a_tile(void **state)
 
     (void)state;
     mt_drawing_init(&drawing, 600, 100, "t");
-    mt_frame_tiles(&drawing, 10, tiles, 2);
+    mt_chart_frame_tiles(&drawing, 10, tiles, 2);
     for (int i = 0; i < 2; i++) {
         value = next_of_role(&drawing, &at, "tile-value");
         note = next_of_role(&drawing, &at, "tile-note");

@@ -106,7 +106,7 @@ static void encode(const struct mt_symbols *symbols, const struct mt_event *even
 
     assert_non_null(encoder);
     assert_true(mt_definitions_write(symbols, &written, SIZE_MAX, &definitions));
-    if (mt_block_encode(encoder, symbols, events, count, &definitions, out, &reason) != MT_OK)
+    if (mt_event_block_encode(encoder, symbols, events, count, &definitions, out, &reason) != MT_OK)
         fail_msg("encode: %s", reason);
     mt_buf_release(&definitions);
     mt_encoder_free(encoder);
@@ -169,7 +169,7 @@ struct decoding {
 
 static enum mt_status decode(struct decoding *decoding, const uint8_t *raw, size_t length)
 {
-    struct mt_block block;
+    struct mt_event_block block;
     enum mt_status status;
 
     memset(decoding, 0, sizeof *decoding);
@@ -177,13 +177,13 @@ static enum mt_status decode(struct decoding *decoding, const uint8_t *raw, size
     mt_ids_init(&decoding->ids, length);
     decoding->decoder = mt_decoder_new();
     assert_non_null(decoding->decoder);
-    status = mt_block_parse(raw, length, &block, &decoding->reason);
+    status = mt_event_block_parse(raw, length, &block, &decoding->reason);
     if (status == MT_OK)
         status =
             mt_ids_define(&decoding->ids, &decoding->symbols, block.definitions, &decoding->reason);
     if (status == MT_OK)
-        status = mt_block_decode(decoding->decoder, &block, &decoding->ids, &decoding->symbols,
-                                 &decoding->decoded, &decoding->reason);
+        status = mt_event_block_decode(decoding->decoder, &block, &decoding->ids,
+                                       &decoding->symbols, &decoding->decoded, &decoding->reason);
     return status;
 }
 
@@ -350,12 +350,12 @@ static void test_encoder_refuses(void **state)
     (void)state;
     make_example(&symbols, events);
     events[3].stack = 1; /* there is only stack 0 */
-    assert_int_equal(mt_block_encode(encoder, &symbols, events, 4, &none, &out, &reason),
+    assert_int_equal(mt_event_block_encode(encoder, &symbols, events, 4, &none, &out, &reason),
                      MT_ERR_USAGE);
     assert_non_null(reason);
     events[3].stack = MT_NO_ID;
     events[3].t_ns = 0;
-    assert_int_equal(mt_block_encode(encoder, &symbols, events, 4, &none, &out, &reason),
+    assert_int_equal(mt_event_block_encode(encoder, &symbols, events, 4, &none, &out, &reason),
                      MT_ERR_USAGE);
     mt_encoder_free(encoder);
     mt_buf_release(&out);

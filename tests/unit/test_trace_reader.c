@@ -88,7 +88,7 @@ static struct mt_source *open_sample(const struct sample *sample)
 static size_t offset_of_frame(const struct sample *sample, size_t frame)
 {
     struct mt_source *source = open_sample(sample);
-    const struct mt_frame_info *frames;
+    const struct mt_zstd_frame_info *frames;
     struct mt_error error;
     size_t count, offset;
 
@@ -250,11 +250,11 @@ static void write_two(struct sample *sample, uint64_t first, uint64_t second)
     fclose(file);
 }
 
-static struct mt_frame_info only_frame(const struct sample *sample)
+static struct mt_zstd_frame_info only_frame(const struct sample *sample)
 {
     struct mt_source *source = open_sample(sample);
-    const struct mt_frame_info *frames;
-    struct mt_frame_info info;
+    const struct mt_zstd_frame_info *frames;
+    struct mt_zstd_frame_info info;
     struct mt_error error;
     size_t count;
 

@@ -219,7 +219,7 @@ static void test_symbols_grow(void **state)
 
 static uint64_t check_frames(struct mt_source *source, uint64_t raw_limit)
 {
-    const struct mt_frame_info *frames;
+    const struct mt_zstd_frame_info *frames;
     struct mt_error error;
     uint64_t events = 0;
     size_t count, i;

@@ -1,6 +1,6 @@
 /* Parts of the timeline chart, which share one plan of the picture. */
-#ifndef MT_RENDER_TIMELINE_PLAN_H
-#define MT_RENDER_TIMELINE_PLAN_H
+#ifndef MT_RENDER_TIMELINE_LAYOUT_H
+#define MT_RENDER_TIMELINE_LAYOUT_H
 
 #include "chart.h"
 #include "layers_model.h"
@@ -21,7 +21,7 @@ struct mt_timeline_layer {
     uint64_t peak_bytes; /* at the allocated peak */
 };
 
-struct mt_timeline_plan {
+struct mt_timeline_layout {
     const struct mt_report *report;
     const struct mt_device_report *device;
     struct mt_time_axis axis;
@@ -45,22 +45,22 @@ struct mt_timeline_plan {
 extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 
 /* Fills plan->layers; its report, device and axis are set. */
-void mt_timeline_make_layers(struct mt_timeline_plan *plan);
+void mt_timeline_make_layers(struct mt_timeline_layout *plan);
 /* What a layer holds in a bin of the axis. */
-uint64_t mt_timeline_layer_bytes(const struct mt_timeline_plan *plan, const struct mt_bin *bin,
+uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *plan, const struct mt_bin *bin,
                                  int layer);
 /* What the layers are, in words: "roles are inferred". NULL = nothing to be said. */
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
-                                    const struct mt_timeline_plan *plan);
+                                    const struct mt_timeline_layout *plan);
 
 /* Where everything of the chart lies; draws its header, and what stands above and
  * below the plot. False if there is nothing to show. */
 bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
-                         struct mt_timeline_plan *plan);
+                         struct mt_timeline_layout *plan);
 
 /* y of a number of bytes, snapped to half a pixel. */
-double mt_timeline_y(const struct mt_timeline_plan *plan, uint64_t bytes);
+double mt_timeline_y(const struct mt_timeline_layout *plan, uint64_t bytes);
 
 /* Limit of the allocator, or the memory of the device if no limit is known; 0 = neither is. */
 uint64_t mt_timeline_limit(const struct mt_device_report *device);
@@ -71,23 +71,23 @@ uint64_t mt_timeline_limit(const struct mt_device_report *device);
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
 
 /* Fills plan->columns; its axis and plot are set. */
-void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_plan *plan);
+void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *plan);
 /* Unused memory, layers of roles, the reserved line. */
-void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *plan);
 /* Limit line and OOM flags; their words keep clear of what the placer knows,
  * and are known to it afterwards. */
-void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                             struct mt_placer *placer);
-void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                            struct mt_placer *placer);
 /* All of these, rings and labels at the peaks, the label of unused memory. */
-void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *plan);
 /* What the peak is made of, and the largest groups of live blocks. */
-void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_plan *plan);
+void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *plan);
 /* Its height below a narrow plot. */
-double mt_timeline_side_height(const struct mt_timeline_plan *plan);
+double mt_timeline_side_height(const struct mt_timeline_layout *plan);
 /* Instead of it where there is no room: names and colours only, on baseline y. */
-void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_plan *plan,
+void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
                                double y);
 
 #endif

@@ -1,4 +1,4 @@
-#include "frames.h"
+#include "zstd_frames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { EFFORT_PER_BYTE = 32, CHECK_EFFORT = 8, MIN_FRAME_BYTES = 8 };
 /* Why bytes are no frame. */
 static const char cut_short[] = "cut short";
 
-enum mt_status mt_frames_init(struct mt_frames *frames, struct mt_input *input)
+enum mt_status mt_zstd_frames_init(struct mt_zstd_frames *frames, struct mt_input *input)
 {
     memset(frames, 0, sizeof *frames);
     frames->input = input;
@@ -30,7 +30,7 @@ enum mt_status mt_frames_init(struct mt_frames *frames, struct mt_input *input)
     return frames->zstd && frames->raw ? MT_OK : MT_ERR_MEMORY;
 }
 
-void mt_frames_release(struct mt_frames *frames)
+void mt_zstd_frames_release(struct mt_zstd_frames *frames)
 {
     ZSTD_freeDCtx(frames->zstd);
     free(frames->raw);
@@ -38,7 +38,7 @@ void mt_frames_release(struct mt_frames *frames)
     memset(frames, 0, sizeof *frames);
 }
 
-static enum mt_status add_found(struct mt_frames *frames, const struct mt_found *found,
+static enum mt_status add_found(struct mt_zstd_frames *frames, const struct mt_found *found,
                                 struct mt_error *error)
 {
     if (mt_grow(&frames->found, &frames->capacity, frames->count + 1, sizeof *frames->found))
@@ -48,7 +48,7 @@ static enum mt_status add_found(struct mt_frames *frames, const struct mt_found 
 }
 
 /* Once a place: the header may have been found damaged before the walk. */
-static enum mt_status add_damage(struct mt_frames *frames, uint64_t offset, const char *what,
+static enum mt_status add_damage(struct mt_zstd_frames *frames, uint64_t offset, const char *what,
                                  const char *damage, struct mt_error *error)
 {
     struct mt_found found = {.entry.info.offset = offset, .damage = damage, .what = what};
@@ -59,13 +59,13 @@ static enum mt_status add_damage(struct mt_frames *frames, uint64_t offset, cons
     return add_found(frames, &found, error);
 }
 
-static void spend(struct mt_frames *frames, uint64_t bytes)
+static void spend(struct mt_zstd_frames *frames, uint64_t bytes)
 {
     frames->effort_left -= mt_min_u64(frames->effort_left, bytes);
 }
 
 /* Decompresses the frame that is bytes[0..length) into frames->raw. */
-static const char *decompress(struct mt_frames *frames, const uint8_t *bytes, size_t length)
+static const char *decompress(struct mt_zstd_frames *frames, const uint8_t *bytes, size_t length)
 {
     size_t raw = ZSTD_decompressDCtx(frames->zstd, frames->raw, MT_BLOCK_MAX_BYTES, bytes, length);
 
@@ -84,11 +84,11 @@ static const char *decompress(struct mt_frames *frames, const uint8_t *bytes, si
 
 /* Is there a frame of events at bytes? Fills *entry but for its offset;
  * otherwise returns why not. */
-static const char *try_events(struct mt_frames *frames, const uint8_t *bytes, size_t got,
+static const char *try_events(struct mt_zstd_frames *frames, const uint8_t *bytes, size_t got,
                               struct mt_index_entry *entry)
 {
     size_t length = ZSTD_findFrameCompressedSize(bytes, got);
-    struct mt_block block;
+    struct mt_event_block block;
     const char *reason;
 
     if (ZSTD_isError(length)) {
@@ -98,7 +98,7 @@ static const char *try_events(struct mt_frames *frames, const uint8_t *bytes, si
                         : "compressed data is corrupt";
     }
     reason = decompress(frames, bytes, length);
-    if (reason || mt_block_parse(frames->raw, frames->raw_length, &block, &reason) != MT_OK) {
+    if (reason || mt_event_block_parse(frames->raw, frames->raw_length, &block, &reason) != MT_OK) {
         /* a content size that is not known is a huge number here */
         spend(frames,
               length + mt_min_u64(ZSTD_getFrameContentSize(bytes, got), MT_BLOCK_MAX_BYTES));
@@ -132,7 +132,8 @@ static const char *skippable_name(const uint8_t *bytes, size_t got)
 }
 
 /* What is wrong with a whole skippable frame of ours; NULL = nothing. */
-static const char *check_ours(const struct mt_frames *frames, const uint8_t *bytes, size_t length)
+static const char *check_ours(const struct mt_zstd_frames *frames, const uint8_t *bytes,
+                              size_t length)
 {
     const char *name = skippable_name(bytes, length), *reason = NULL;
     struct mt_index_entry *entries = NULL;
@@ -159,8 +160,8 @@ struct trouble {
     const char *what, *reason; /* reason NULL = it was whole and is walked over */
 };
 
-static enum mt_status step_over_events(struct mt_frames *frames, const uint8_t *bytes, size_t got,
-                                       struct trouble *trouble, struct mt_error *error)
+static enum mt_status step_over_events(struct mt_zstd_frames *frames, const uint8_t *bytes,
+                                       size_t got, struct trouble *trouble, struct mt_error *error)
 {
     struct mt_found found = {.what = "frame"};
     enum mt_status status;
@@ -187,7 +188,7 @@ static enum mt_status step_over_events(struct mt_frames *frames, const uint8_t *
     return MT_OK;
 }
 
-static enum mt_status step_over_skippable(struct mt_frames *frames, const uint8_t *bytes,
+static enum mt_status step_over_skippable(struct mt_zstd_frames *frames, const uint8_t *bytes,
                                           size_t got, struct trouble *trouble,
                                           struct mt_error *error)
 {
@@ -217,7 +218,7 @@ static enum mt_status step_over_skippable(struct mt_frames *frames, const uint8_
     return MT_OK;
 }
 
-static enum mt_status try_step(struct mt_frames *frames, struct trouble *trouble,
+static enum mt_status try_step(struct mt_zstd_frames *frames, struct trouble *trouble,
                                struct mt_error *error)
 {
     const uint8_t *bytes;
@@ -241,7 +242,7 @@ static bool is_candidate(const uint8_t *bytes)
 
 /* The next offset >= from where a frame could begin; the file's size if there
  * is none. */
-static enum mt_status next_candidate(struct mt_frames *frames, uint64_t from, uint64_t *offset,
+static enum mt_status next_candidate(struct mt_zstd_frames *frames, uint64_t from, uint64_t *offset,
                                      struct mt_error *error)
 {
     for (;;) {
@@ -266,7 +267,7 @@ static enum mt_status next_candidate(struct mt_frames *frames, uint64_t from, ui
 }
 
 /* Notes damage that begins at `start`, before what was found[first..) since. */
-static enum mt_status insert_damage(struct mt_frames *frames, size_t first, uint64_t start,
+static enum mt_status insert_damage(struct mt_zstd_frames *frames, size_t first, uint64_t start,
                                     const struct trouble *trouble, struct mt_error *error)
 {
     bool found_frame = frames->count > first;
@@ -284,7 +285,7 @@ static enum mt_status insert_damage(struct mt_frames *frames, size_t first, uint
 
 /* The walk stands before something that is no whole frame: goes on to the next
  * one, or to the end of the file. */
-static enum mt_status recover(struct mt_frames *frames, const struct trouble *trouble,
+static enum mt_status recover(struct mt_zstd_frames *frames, const struct trouble *trouble,
                               struct mt_error *error)
 {
     uint64_t start = frames->walked, size = frames->input->size, at = start;
@@ -310,7 +311,7 @@ static enum mt_status recover(struct mt_frames *frames, const struct trouble *tr
     return frames->cut ? MT_OK : add_damage(frames, start, trouble->what, trouble->reason, error);
 }
 
-static enum mt_status step(struct mt_frames *frames, struct mt_error *error)
+static enum mt_status step(struct mt_zstd_frames *frames, struct mt_error *error)
 {
     struct trouble trouble;
     enum mt_status status;
@@ -324,7 +325,7 @@ static enum mt_status step(struct mt_frames *frames, struct mt_error *error)
     return status == MT_OK && trouble.reason ? recover(frames, &trouble, error) : status;
 }
 
-enum mt_status mt_frames_get(struct mt_frames *frames, size_t i, struct mt_error *error)
+enum mt_status mt_zstd_frames_get(struct mt_zstd_frames *frames, size_t i, struct mt_error *error)
 {
     while (i >= frames->count && !frames->complete) {
         enum mt_status status = step(frames, error);
@@ -334,8 +335,9 @@ enum mt_status mt_frames_get(struct mt_frames *frames, size_t i, struct mt_error
     return i < frames->count ? MT_OK : MT_END;
 }
 
-enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_block *block,
-                              const char **reason, struct mt_error *error)
+enum mt_status mt_zstd_frames_load(struct mt_zstd_frames *frames, size_t i,
+                                   struct mt_event_block *block, const char **reason,
+                                   struct mt_error *error)
 {
     const struct mt_index_entry *entry = &frames->found[i].entry;
     const uint8_t *bytes;
@@ -355,7 +357,7 @@ enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_bloc
         frames->raw_of = i;
     }
     MT_ASSERT(frames->raw_length <= MT_BLOCK_MAX_BYTES);
-    status = mt_block_parse(frames->raw, frames->raw_length, block, reason);
+    status = mt_event_block_parse(frames->raw, frames->raw_length, block, reason);
     if (status != MT_OK)
         return MT_ERR_FORMAT;
     if (block->header.first_seq == entry->info.first_seq &&
@@ -365,8 +367,8 @@ enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_bloc
     return MT_ERR_FORMAT;
 }
 
-enum mt_status mt_frames_read_header(struct mt_frames *frames, struct mt_arena *arena,
-                                     struct mt_trace_header *header, struct mt_error *error)
+enum mt_status mt_zstd_frames_read_header(struct mt_zstd_frames *frames, struct mt_arena *arena,
+                                          struct mt_trace_header *header, struct mt_error *error)
 {
     const char *reason = "no header begins here";
     const uint8_t *bytes;
@@ -405,7 +407,7 @@ static bool tail_agrees(const struct mt_index_entry *entries, size_t count, cons
     return same;
 }
 
-static enum mt_status adopt(struct mt_frames *frames, const struct mt_index_entry *entries,
+static enum mt_status adopt(struct mt_zstd_frames *frames, const struct mt_index_entry *entries,
                             size_t count, struct mt_error *error)
 {
     enum mt_status status = MT_OK;
@@ -423,7 +425,7 @@ static enum mt_status adopt(struct mt_frames *frames, const struct mt_index_entr
 
 /* The seek table ends the file and the index lies before it. Whatever does
  * not fit: no index, and no word of it here. */
-enum mt_status mt_frames_use_index(struct mt_frames *frames, struct mt_error *error)
+enum mt_status mt_zstd_frames_use_index(struct mt_zstd_frames *frames, struct mt_error *error)
 {
     uint64_t size = frames->input->size, table_bytes;
     struct mt_index_entry *entries = NULL;

@@ -1,9 +1,9 @@
 /* Parts of the chart of steps, which share one plan of the picture. */
-#ifndef MT_RENDER_TREND_PLAN_H
-#define MT_RENDER_TREND_PLAN_H
+#ifndef MT_RENDER_TREND_LAYOUT_H
+#define MT_RENDER_TREND_LAYOUT_H
 
 #include "chart.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "trend.h"
 #include "units.h"
 
@@ -15,7 +15,7 @@ struct mt_trend_column {
     uint64_t level_min, level_max, level_last, peak, reserved;
 };
 
-struct mt_trend_plan {
+struct mt_trend_layout {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_step_use *steps; /* those that are drawn */
@@ -51,11 +51,11 @@ static inline const char *mt_trend_slope_text(struct mt_drawing *drawing,
     return mt_arena_printf(&drawing->arena, "%s", change);
 }
 
-void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_plan *plan);
+void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *plan);
 
 /* Legend, and what the verdict stands on. */
-double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_plan *plan,
+double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
                             double width);
-void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_plan *plan);
+void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *plan);
 
 #endif

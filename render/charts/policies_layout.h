@@ -1,12 +1,12 @@
 /* Parts of the picture of allocators, which share one plan. */
-#ifndef MT_RENDER_POLICIES_PLAN_H
-#define MT_RENDER_POLICIES_PLAN_H
+#ifndef MT_RENDER_POLICIES_LAYOUT_H
+#define MT_RENDER_POLICIES_LAYOUT_H
 
 #include "chart.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "policy_table.h"
 
-struct mt_policies_plan {
+struct mt_policies_layout {
     const struct mt_policy_table *table;
     struct mt_box plot; /* all rows */
     double pitch;       /* of rows */
@@ -16,14 +16,14 @@ struct mt_policies_plan {
     uint64_t top;       /* right edge of the plot */
 };
 
-static inline double mt_policies_x(const struct mt_policies_plan *plan, uint64_t bytes)
+static inline double mt_policies_x(const struct mt_policies_layout *plan, uint64_t bytes)
 {
     return plan->plot.x + plan->plot.width * ((double)bytes / (double)plan->top);
 }
 
-void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_plan *plan);
-void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_plan *plan);
+void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *plan);
+void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *plan);
 /* Lines through all rows, and their names above. */
-void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_plan *plan);
+void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_layout *plan);
 
 #endif

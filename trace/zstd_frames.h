@@ -15,7 +15,7 @@ struct mt_found {
     bool defined;                /* its definitions are in the symbols */
 };
 
-struct mt_frames {
+struct mt_zstd_frames {
     struct mt_input *input;
     struct mt_found *found; /* in order of the file */
     size_t count, capacity;
@@ -31,27 +31,30 @@ struct mt_frames {
     size_t raw_of; /* which found[] is in raw; SIZE_MAX = none */
 };
 
-enum mt_status mt_frames_init(struct mt_frames *frames, struct mt_input *input) MT_MUST_USE;
-void mt_frames_release(struct mt_frames *frames);
+enum mt_status mt_zstd_frames_init(struct mt_zstd_frames *frames,
+                                   struct mt_input *input) MT_MUST_USE;
+void mt_zstd_frames_release(struct mt_zstd_frames *frames);
 
 /* Reads the header frame; facts of a damaged one stay as they are. Call once,
  * first. */
-enum mt_status mt_frames_read_header(struct mt_frames *frames, struct mt_arena *arena,
-                                     struct mt_trace_header *header,
-                                     struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_zstd_frames_read_header(struct mt_zstd_frames *frames, struct mt_arena *arena,
+                                          struct mt_trace_header *header,
+                                          struct mt_error *error) MT_MUST_USE;
 
 /* Looks at the end of the file for an index and uses it if it is sound; if
  * not, the walk will say why. Call once, after the header. */
-enum mt_status mt_frames_use_index(struct mt_frames *frames, struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_zstd_frames_use_index(struct mt_zstd_frames *frames,
+                                        struct mt_error *error) MT_MUST_USE;
 
 /* Makes found[i] exist: MT_OK, MT_END if the file has no more, or an error of
  * the host. */
-enum mt_status mt_frames_get(struct mt_frames *frames, size_t i,
-                             struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_zstd_frames_get(struct mt_zstd_frames *frames, size_t i,
+                                  struct mt_error *error) MT_MUST_USE;
 
 /* Decompresses found[i] (not damage) and parses the block's layout. On
  * MT_ERR_FORMAT, *reason says what is damaged; found[i] is left as it was. */
-enum mt_status mt_frames_load(struct mt_frames *frames, size_t i, struct mt_block *block,
-                              const char **reason, struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_zstd_frames_load(struct mt_zstd_frames *frames, size_t i,
+                                   struct mt_event_block *block, const char **reason,
+                                   struct mt_error *error) MT_MUST_USE;
 
 #endif

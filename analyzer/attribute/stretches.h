@@ -5,21 +5,22 @@
  * stack) belong to the stretch before them.
  *
  *     learn: one reading; what it says decides if a second one is worth it
- *     mt_segments_prepare, then cut: the second reading
+ *     mt_stretches_prepare, then cut: the second reading
  */
-#ifndef MT_ANALYZER_SEGMENTS_H
-#define MT_ANALYZER_SEGMENTS_H
+#ifndef MT_ANALYZER_STRETCHES_H
+#define MT_ANALYZER_STRETCHES_H
 
-#include "segments_learn.h"
+#include "stretches_learn.h"
 
 /* `has_framework`: the events are those of an allocator above the driver; only
  * there who has no frames may be autograd. */
-void mt_segments_init(struct mt_segments *segments, struct mt_symbols *symbols, bool has_framework);
-void mt_segments_release(struct mt_segments *segments);
+void mt_stretches_init(struct mt_stretches *stretches, struct mt_symbols *symbols,
+                       bool has_framework);
+void mt_stretches_release(struct mt_stretches *stretches);
 
 /* Second reading, then the end. */
-enum mt_status mt_segments_cut(struct mt_segments *segments,
-                               const struct mt_event *event) MT_MUST_USE;
-enum mt_status mt_segments_finish(struct mt_segments *segments) MT_MUST_USE;
+enum mt_status mt_stretches_cut(struct mt_stretches *stretches,
+                                const struct mt_event *event) MT_MUST_USE;
+enum mt_status mt_stretches_finish(struct mt_stretches *stretches) MT_MUST_USE;
 
 #endif

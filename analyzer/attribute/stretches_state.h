@@ -1,14 +1,14 @@
-/* What is known of a trace while it is cut into stretches (segments.h). */
-#ifndef MT_ANALYZER_SEGMENTS_STATE_H
-#define MT_ANALYZER_SEGMENTS_STATE_H
+/* What is known of a trace while it is cut into stretches (stretches.h). */
+#ifndef MT_ANALYZER_STRETCHES_STATE_H
+#define MT_ANALYZER_STRETCHES_STATE_H
 
 #include "event.h"
 #include "phase.h"
 #include "places.h"
 
-#define MT_SEGMENTS_MAX (1u << 20) /* more are not told apart */
+#define MT_STRETCHES_MAX (1u << 20) /* more are not told apart */
 
-struct mt_segment {
+struct mt_stretch {
     uint64_t begin_seq, begin_t_ns, end_seq, end_t_ns; /* first and last event */
     uint64_t low_bytes, low_seq, low_t_ns; /* where least was allocated, after an event */
     uint32_t place;                        /* of its first event with one, MT_NO_ID;
@@ -24,18 +24,18 @@ struct mt_segment {
 };
 
 /* Ranges open on one thread, as far as they say something. */
-struct mt_segment_thread {
+struct mt_stretch_thread {
     uint32_t names[32]; /* of ranges, innermost last */
     uint8_t facts[32];  /* what the names say */
     uint32_t depth;
     bool is_engine; /* by its name */
 };
 
-struct mt_segments {
+struct mt_stretches {
     struct mt_symbols *symbols;
     struct mt_stack_kinds stacks;
     struct mt_places places;
-    struct mt_segment_thread *threads;
+    struct mt_stretch_thread *threads;
     size_t thread_count; /* room, all of it in use */
 
     /* what learning found */
@@ -51,9 +51,9 @@ struct mt_segments {
     uint32_t kinds_told; /* bits: by stacks and ranges */
 
     /* the cut */
-    struct mt_segment *list;
+    struct mt_stretch *list;
     size_t count, capacity;
-    struct mt_segment now; /* open one, if is_open */
+    struct mt_stretch now; /* open one, if is_open */
     bool is_open;
     bool named_turns;   /* ranges of the program tell the turns, not lines */
     bool step_begins;   /* a step of the program did, just now */
@@ -62,7 +62,7 @@ struct mt_segments {
     int32_t main_thread;                /* whose places count: the first that calls a model; -1 */
     uint32_t last_place;                /* of the last event that had one */
     uint32_t turn_place;                /* the same, without events of callers of its function */
-    uint64_t waiting_seq, waiting_t_ns; /* first event of segments since the last block */
+    uint64_t waiting_seq, waiting_t_ns; /* first event of stretches since the last block */
     bool waits, empties;                /* empties: the cache, so they serve no block */
     bool died;                          /* a request failed, and none came after it */
     uint64_t allocated, last_t_ns;
@@ -72,7 +72,7 @@ struct mt_segments {
 
     /* PRIVATE: names of ranges */
     struct mt_map name_ids;
-    struct mt_segment_name {
+    struct mt_stretch_name {
         uint64_t allocations; /* learned: directly in ranges of that name */
         uint32_t pushes;
         uint32_t facts;

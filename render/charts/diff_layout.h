@@ -1,13 +1,13 @@
 /* Parts of the picture of a diff, which share one plan. */
-#ifndef MT_RENDER_DIFF_PLAN_H
-#define MT_RENDER_DIFF_PLAN_H
+#ifndef MT_RENDER_DIFF_LAYOUT_H
+#define MT_RENDER_DIFF_LAYOUT_H
 
 #include "chart.h"
 #include "diff_view.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "units.h"
 
-struct mt_diff_plan {
+struct mt_diff_layout {
     const struct mt_diff_view *view;
     struct mt_box falls; /* the whole of the waterfall, words included */
     double table_x, table_y, table_width, table_bottom; /* width 0: no room */
@@ -53,8 +53,8 @@ static inline const char *mt_diff_exact(struct mt_drawing *drawing, const struct
                            mt_format_count(n[4], mt_diff_size(row)));
 }
 
-void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_plan *plan);
-double mt_diff_table_height(const struct mt_diff_plan *plan);
-void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_plan *plan);
+void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_layout *plan);
+double mt_diff_table_height(const struct mt_diff_layout *plan);
+void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_layout *plan);
 
 #endif

@@ -1,14 +1,14 @@
 /* The pass `plan`: which instants are worth a closer look, and which
  * changes need an explanation. Bounded, whatever the trace. */
-#ifndef MT_ANALYZER_PLAN_H
-#define MT_ANALYZER_PLAN_H
+#ifndef MT_ANALYZER_INSTANTS_H
+#define MT_ANALYZER_INSTANTS_H
 
 #include "survey.h"
 
-#define MT_PLAN_NOTHING UINT64_MAX /* from_event: an empty device */
+#define MT_INSTANT_NOTHING UINT64_MAX /* from_event: an empty device */
 
 /* One device's. */
-struct mt_plan {
+struct mt_instants {
     struct mt_instant instants[96];
     uint32_t instant_count;
     struct mt_explanation explanations[40];
@@ -19,10 +19,10 @@ struct mt_plan {
 /* `is_main`: for every phase, is it one of the parts that a step (or the
  * program) is made of: the outermost ranges that a user named, without steps
  * and what contains steps. */
-enum mt_status mt_plan_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
-                                   bool **is_main) MT_MUST_USE;
+enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
+                              bool **is_main) MT_MUST_USE;
 
-void mt_plan_make(struct mt_plan *plan, const struct mt_survey *survey,
-                  struct mt_survey_device *device, const bool *is_main);
+void mt_instants_choose(struct mt_instants *plan, const struct mt_survey *survey,
+                        struct mt_survey_device *device, const bool *is_main);
 
 #endif

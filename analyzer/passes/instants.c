@@ -1,4 +1,4 @@
-#include "plan.h"
+#include "instants.h"
 
 #include "util.h"
 
@@ -40,8 +40,8 @@ static void mark_main(const struct mt_phases *phases, const bool *container, boo
     }
 }
 
-enum mt_status mt_plan_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
-                                   bool **is_main)
+enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
+                              bool **is_main)
 {
     bool *container = mt_arena_array(arena, (size_t)phases->count + 1, sizeof *container);
     bool any = false;
@@ -58,7 +58,7 @@ enum mt_status mt_plan_main_phases(struct mt_arena *arena, const struct mt_phase
     return MT_OK;
 }
 
-static void add_instant(struct mt_plan *plan, const struct mt_survey *survey,
+static void add_instant(struct mt_instants *plan, const struct mt_survey *survey,
                         const struct mt_instant *instant)
 {
     struct mt_instant *added;
@@ -71,7 +71,7 @@ static void add_instant(struct mt_plan *plan, const struct mt_survey *survey,
         instant->phase == MT_NO_PHASE ? MT_NO_STEP : survey->phases.phases[instant->phase].step;
 }
 
-static void add_high(struct mt_plan *plan, const struct mt_survey *survey,
+static void add_high(struct mt_instants *plan, const struct mt_survey *survey,
                      struct mt_survey_device *device, int which, enum mt_instant_kind kind)
 {
     const struct mt_high *high = mt_highs_since(&device->high[which], 0);
@@ -84,7 +84,7 @@ static void add_high(struct mt_plan *plan, const struct mt_survey *survey,
     add_instant(plan, survey, &instant);
 }
 
-static void add_ooms(struct mt_plan *plan, const struct mt_survey *survey,
+static void add_ooms(struct mt_instants *plan, const struct mt_survey *survey,
                      const struct mt_survey_device *device)
 {
     for (uint32_t i = 0; i < device->oom_count; i++) {
@@ -100,7 +100,7 @@ static void add_ooms(struct mt_plan *plan, const struct mt_survey *survey,
     }
 }
 
-static void add_phase_peak(struct mt_plan *plan, const struct mt_survey *survey,
+static void add_phase_peak(struct mt_instants *plan, const struct mt_survey *survey,
                            const struct mt_survey_device *device, int32_t phase,
                            enum mt_instant_kind kind)
 {
@@ -117,7 +117,7 @@ static void add_phase_peak(struct mt_plan *plan, const struct mt_survey *survey,
         plan->instants[plan->instant_count - 1].step = survey->phases.phases[phase].step;
 }
 
-static void add_phase_end(struct mt_plan *plan, const struct mt_survey *survey,
+static void add_phase_end(struct mt_instants *plan, const struct mt_survey *survey,
                           const struct mt_survey_device *device, int32_t phase)
 {
     struct mt_instant instant = {.kind = MT_INSTANT_PHASE_END,
@@ -187,7 +187,7 @@ static void consider(struct choice *choice, const struct change *change)
     choice->kept[choice->count - 1] = *change;
 }
 
-static void explain_chosen(struct mt_plan *plan, const struct choice *choice)
+static void explain_chosen(struct mt_instants *plan, const struct choice *choice)
 {
     for (size_t i = 0; i < choice->count; i++) {
         const struct change *change = &choice->kept[i];
@@ -247,7 +247,7 @@ static void find_rises(struct choice *choice, const struct mt_survey *survey,
                        struct mt_survey_device *device, const bool *is_main)
 {
     const struct mt_high *peak = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0);
-    struct maximum running = {0, MT_PLAN_NOTHING};
+    struct maximum running = {0, MT_INSTANT_NOTHING};
 
     for (uint32_t i = 0; i < survey->phases.count; i++) {
         const struct mt_survey_before *before = &device->befores[i];
@@ -279,7 +279,7 @@ static uint64_t state_before(const struct mt_phase *phase)
 {
     bool is_found = phase->source > MT_PHASE_SCOPES;
 
-    return is_found && phase->begin_event == 0 ? MT_PLAN_NOTHING : mt_phase_eve(phase);
+    return is_found && phase->begin_event == 0 ? MT_INSTANT_NOTHING : mt_phase_eve(phase);
 }
 
 static void consider_left(struct choice *choice, const struct mt_survey *survey,
@@ -412,7 +412,7 @@ static void find_step_peaks(struct choice *choice, const struct mt_survey *surve
     }
 }
 
-static void add_step_peaks(struct mt_plan *plan, const struct mt_survey *survey,
+static void add_step_peaks(struct mt_instants *plan, const struct mt_survey *survey,
                            const struct mt_survey_device *device)
 {
     uint32_t added = 0;
@@ -425,7 +425,7 @@ static void add_step_peaks(struct mt_plan *plan, const struct mt_survey *survey,
     }
 }
 
-static void add_explained_instants(struct mt_plan *plan, const struct mt_survey *survey,
+static void add_explained_instants(struct mt_instants *plan, const struct mt_survey *survey,
                                    const struct mt_survey_device *device)
 {
     for (uint32_t i = 0; i < plan->explanation_count; i++) {
@@ -441,8 +441,8 @@ static void add_explained_instants(struct mt_plan *plan, const struct mt_survey 
     }
 }
 
-void mt_plan_make(struct mt_plan *plan, const struct mt_survey *survey,
-                  struct mt_survey_device *device, const bool *is_main)
+void mt_instants_choose(struct mt_instants *plan, const struct mt_survey *survey,
+                        struct mt_survey_device *device, const bool *is_main)
 {
     uint64_t least = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / MIN_SHARE;
     struct choice rises = {.most = MAX_RISES, .least_bytes = least};

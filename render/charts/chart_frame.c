@@ -1,4 +1,4 @@
-#include "frame.h"
+#include "chart_frame.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,19 +12,19 @@
 #define MAX_NAME  60  /* bytes of a phase's name in a label */
 #define MAX_TITLE 200 /* bytes of a trace's name */
 
-double mt_frame_width(double wish)
+double mt_chart_frame_width(double wish)
 {
     return wish > 0 ? fmin(fmax(round(wish), 480), 8192) : 1200;
 }
 
-double mt_frame_height(double wish, double standard)
+double mt_chart_frame_height(double wish, double standard)
 {
     return wish > 0 ? fmin(fmax(round(wish), 320), 8192) : standard;
 }
 
-double mt_frame_text(struct mt_drawing *drawing, double x, double y, const char *text, double size,
-                     enum mt_weight weight, enum mt_color color, enum mt_anchor anchor,
-                     const char *role)
+double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const char *text,
+                           double size, enum mt_weight weight, enum mt_color color,
+                           enum mt_anchor anchor, const char *role)
 {
     struct mt_text_style style = {.size = size, .weight = weight, .anchor = anchor, .color = color};
 
@@ -36,13 +36,13 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-const char *mt_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
-                           const struct mt_device_report *device, const char *chart)
+const char *mt_chart_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
+                                 const struct mt_device_report *device, const char *chart)
 {
     const char *name = report && report->name && *report->name ? report->name : "trace";
     const char *title;
 
-    name = mt_frame_short(drawing, name, MAX_TITLE);
+    name = mt_chart_frame_short(drawing, name, MAX_TITLE);
 
     if (report && device && report->device_count > 1)
         title = mt_arena_printf(&drawing->arena, "%s" DASH "%s, device %u", name, chart,
@@ -101,8 +101,8 @@ static void add_device_facts(struct mt_buf *facts, const struct mt_report *repor
               "retries after emptying the cache");
 }
 
-const char *mt_frame_facts(struct mt_drawing *drawing, const struct mt_report *report,
-                           const struct mt_device_report *device)
+const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_report *report,
+                                 const struct mt_device_report *device)
 {
     struct mt_buf facts = {0};
     const char *copy;
@@ -153,21 +153,21 @@ static size_t first_line(struct mt_drawing *drawing, const char *text, double si
 
 static void muted_line(struct mt_drawing *drawing, double y, const char *text, const char *role)
 {
-    mt_frame_text(
+    mt_chart_frame_text(
         drawing, MT_MARGIN, y,
         mt_text_fit(drawing, text, MT_SIZE_BODY, MT_REGULAR, drawing->width - 2 * MT_MARGIN, false),
         MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, role);
 }
 
-double mt_frame_header(struct mt_drawing *drawing, const char *title, const char *facts)
+double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, const char *facts)
 {
     double room = drawing->width - 2 * MT_MARGIN, y = 60;
     size_t first = first_line(drawing, facts, MT_SIZE_BODY);
     const char *line;
 
-    mt_frame_text(drawing, MT_MARGIN, 38,
-                  mt_text_fit(drawing, title, MT_SIZE_TITLE, MT_SEMIBOLD, room, true),
-                  MT_SIZE_TITLE, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "title");
+    mt_chart_frame_text(drawing, MT_MARGIN, 38,
+                        mt_text_fit(drawing, title, MT_SIZE_TITLE, MT_SEMIBOLD, room, true),
+                        MT_SIZE_TITLE, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "title");
     if (first) {
         line = mt_arena_text(&drawing->arena, facts, first);
         muted_line(drawing, y, or_empty(line), "facts");
@@ -217,23 +217,23 @@ static void draw_tile(struct mt_drawing *drawing, double x, double y, double wid
 
     mt_draw_rect(drawing, x, y, width, height, &panel, NULL, "tile");
     mt_draw_rect(drawing, x, y, 4, height, &edge, NULL, NULL);
-    mt_frame_text(drawing, x + TILE_PAD, y + 19, fit_label(drawing, tile, room), SIZE_LABEL,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-label");
+    mt_chart_frame_text(drawing, x + TILE_PAD, y + 19, fit_label(drawing, tile, room), SIZE_LABEL,
+                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-label");
     value = mt_text_fit(drawing, tile->value, SIZE_VALUE, MT_SEMIBOLD, room, false);
-    mt_frame_text(drawing, x + TILE_PAD, y + 41, value, SIZE_VALUE, MT_SEMIBOLD, MT_COLOR_TEXT,
-                  MT_ANCHOR_START, "tile-value");
+    mt_chart_frame_text(drawing, x + TILE_PAD, y + 41, value, SIZE_VALUE, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_START, "tile-value");
     if (note_beside)
-        mt_frame_text(
+        mt_chart_frame_text(
             drawing, x + TILE_PAD + mt_text_room(value, SIZE_VALUE, MT_SEMIBOLD) + NOTE_GAP, y + 41,
             tile->note, SIZE_LABEL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-note");
     else
-        mt_frame_text(drawing, x + TILE_PAD, y + 59,
-                      mt_text_fit(drawing, tile->note, SIZE_LABEL, MT_REGULAR, room, false),
-                      SIZE_LABEL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-note");
+        mt_chart_frame_text(drawing, x + TILE_PAD, y + 59,
+                            mt_text_fit(drawing, tile->note, SIZE_LABEL, MT_REGULAR, room, false),
+                            SIZE_LABEL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "tile-note");
 }
 
-double mt_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile *tiles,
-                      size_t count)
+double mt_chart_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile *tiles,
+                            size_t count)
 {
     double width =
         (drawing->width - 2 * MT_MARGIN - TILE_GAP * (double)(count - 1)) / (double)count;
@@ -247,8 +247,8 @@ double mt_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile
     return y + height;
 }
 
-void mt_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
-                        const struct mt_ticks *ticks, uint64_t top)
+void mt_chart_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
+                              const struct mt_ticks *ticks, uint64_t top)
 {
     struct mt_paint line = {.stroke = MT_COLOR_GRID};
     size_t i;
@@ -259,8 +259,8 @@ void mt_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
 
         line.stroke = i ? MT_COLOR_GRID : MT_COLOR_AXIS;
         mt_draw_line(drawing, plot->x, y, plot->x + plot->width, y, &line);
-        mt_frame_text(drawing, plot->x - 9, y + 4.5, ticks->ticks[i].label, MT_SIZE_AXIS,
-                      MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "tick-y");
+        mt_chart_frame_text(drawing, plot->x - 9, y + 4.5, ticks->ticks[i].label, MT_SIZE_AXIS,
+                            MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "tick-y");
     }
 }
 
@@ -272,7 +272,7 @@ static double swatch_width(const struct mt_swatch *swatch)
     return SWATCH + 5 + 1.05 * mt_text_width(swatch->text, 12.5, MT_REGULAR);
 }
 
-size_t mt_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width)
+size_t mt_chart_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width)
 {
     size_t i;
 
@@ -285,8 +285,8 @@ size_t mt_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, dou
     return i;
 }
 
-double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
-                         const struct mt_swatch *swatches, size_t count)
+double mt_chart_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
+                               const struct mt_swatch *swatches, size_t count)
 {
     const double gap = SWATCH_GAP, box = SWATCH, rest_width = 60;
     const char *rest;
@@ -300,27 +300,27 @@ double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double 
         if (box + 5 + width > room)
             break;
         mt_draw_rect(drawing, x, y - 10, box, box, &paint, NULL, "swatch");
-        mt_frame_text(drawing, x + box + 5, y, swatches[i].text, 12.5, MT_REGULAR, MT_COLOR_MUTED,
-                      MT_ANCHOR_START, "legend");
+        mt_chart_frame_text(drawing, x + box + 5, y, swatches[i].text, 12.5, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_START, "legend");
         x += box + 5 + width + gap;
     }
     if (i == count || x + rest_width > max_x + gap)
         return x;
     rest = or_empty(mt_arena_printf(&drawing->arena, "+ %u more", (unsigned)(count - i)));
     return x + gap +
-           mt_frame_text(drawing, x, y, rest, 12.5, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START,
-                         "legend");
+           mt_chart_frame_text(drawing, x, y, rest, 12.5, MT_REGULAR, MT_COLOR_FAINT,
+                               MT_ANCHOR_START, "legend");
 }
 
 static void footnote_line(struct mt_drawing *drawing, double y, const char *text)
 {
-    mt_frame_text(drawing, MT_MARGIN, y,
-                  mt_text_fit(drawing, text, MT_SIZE_SMALL, MT_REGULAR,
-                              drawing->width - 2 * MT_MARGIN, false),
-                  MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "footnote");
+    mt_chart_frame_text(drawing, MT_MARGIN, y,
+                        mt_text_fit(drawing, text, MT_SIZE_SMALL, MT_REGULAR,
+                                    drawing->width - 2 * MT_MARGIN, false),
+                        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "footnote");
 }
 
-double mt_frame_footnote(struct mt_drawing *drawing, const char *text)
+double mt_chart_frame_footnote(struct mt_drawing *drawing, const char *text)
 {
     size_t first = first_line(drawing, text, MT_SIZE_SMALL);
     double y = drawing->height - 12;
@@ -333,7 +333,8 @@ double mt_frame_footnote(struct mt_drawing *drawing, const char *text)
     return y - MT_SIZE_SMALL - (first ? 16 : 0);
 }
 
-void mt_frame_nothing(struct mt_drawing *drawing, double y, const char *text, const char *reason)
+void mt_chart_frame_nothing(struct mt_drawing *drawing, double y, const char *text,
+                            const char *reason)
 {
     const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
     double room = drawing->width - 4 * MT_MARGIN, bottom = drawing->height - MT_MARGIN;
@@ -341,22 +342,23 @@ void mt_frame_nothing(struct mt_drawing *drawing, double y, const char *text, co
 
     mt_draw_rect(drawing, MT_MARGIN, y, drawing->width - 2 * MT_MARGIN, bottom - y, &panel, NULL,
                  "nothing");
-    mt_frame_text(drawing, drawing->width / 2, middle - 4,
-                  mt_text_fit(drawing, text, 17, MT_SEMIBOLD, room, false), 17, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_MIDDLE, "nothing");
-    mt_frame_text(drawing, drawing->width / 2, middle + 20,
-                  mt_text_fit(drawing, reason, MT_SIZE_BODY, MT_REGULAR, room, false), MT_SIZE_BODY,
-                  MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "nothing");
+    mt_chart_frame_text(drawing, drawing->width / 2, middle - 4,
+                        mt_text_fit(drawing, text, 17, MT_SEMIBOLD, room, false), 17, MT_SEMIBOLD,
+                        MT_COLOR_TEXT, MT_ANCHOR_MIDDLE, "nothing");
+    mt_chart_frame_text(drawing, drawing->width / 2, middle + 20,
+                        mt_text_fit(drawing, reason, MT_SIZE_BODY, MT_REGULAR, room, false),
+                        MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "nothing");
 }
 
-void mt_frame_empty(struct mt_drawing *drawing, const struct mt_report *report,
-                    const struct mt_device_report *device, const char *title, const char *text,
-                    const char *reason)
+void mt_chart_frame_empty(struct mt_drawing *drawing, const struct mt_report *report,
+                          const struct mt_device_report *device, const char *title,
+                          const char *text, const char *reason)
 {
     drawing->height = 320;
-    mt_frame_nothing(drawing,
-                     mt_frame_header(drawing, title, mt_frame_facts(drawing, report, device)) + 10,
-                     text, reason);
+    mt_chart_frame_nothing(
+        drawing,
+        mt_chart_frame_header(drawing, title, mt_chart_frame_facts(drawing, report, device)) + 10,
+        text, reason);
 }
 
 enum mt_color mt_role_color(enum mt_role role)
@@ -429,7 +431,7 @@ const char *mt_phase_short_name(const char *name)
     return known >= 0 ? known_phases[known].short_name : NULL;
 }
 
-const char *mt_frame_short(struct mt_drawing *drawing, const char *text, size_t most)
+const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, size_t most)
 {
     size_t length = strnlen(text, most + 1);
 
@@ -441,7 +443,7 @@ const char *mt_frame_short(struct mt_drawing *drawing, const char *text, size_t 
     return or_empty(mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text));
 }
 
-const char *mt_frame_fit_site(struct mt_drawing *drawing, const char *site, double width)
+const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double width)
 {
     size_t length = strlen(site);
     bool has_line = length && site[length - 1] >= '0' && site[length - 1] <= '9';
@@ -449,8 +451,8 @@ const char *mt_frame_fit_site(struct mt_drawing *drawing, const char *site, doub
     return mt_text_fit(drawing, site, MT_SIZE_AXIS, MT_REGULAR, width, has_line);
 }
 
-const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
-                           int32_t phase, int64_t step)
+const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
+                                 int32_t phase, int64_t step)
 {
     const char *name = "", *text;
     char number[MT_UNITS_TEXT];
@@ -460,7 +462,7 @@ const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *r
     while (phase >= 0 && report->phases[phase].is_plumbing)
         phase = report->phases[phase].parent;
     if (phase >= 0 && !report->phases[phase].is_step)
-        name = mt_frame_short(drawing, report->phases[phase].name, MAX_NAME);
+        name = mt_chart_frame_short(drawing, report->phases[phase].name, MAX_NAME);
     if (step == MT_NO_STEP)
         return name;
     mt_format_count(number, mt_magnitude(step));
@@ -469,7 +471,8 @@ const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *r
     return or_empty(text);
 }
 
-const char *mt_frame_when(struct mt_drawing *drawing, const struct mt_report *report, uint64_t t_ns)
+const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
+                                uint64_t t_ns)
 {
     uint64_t since = t_ns > report->first_t_ns ? t_ns - report->first_t_ns : 0;
     uint64_t longest =
@@ -485,8 +488,8 @@ const char *mt_frame_when(struct mt_drawing *drawing, const struct mt_report *re
     return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
 }
 
-void mt_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
-                       const struct mt_device_report *device, const char *title)
+void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
+                             const struct mt_device_report *device, const char *title)
 {
     char reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], requested[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];

@@ -1,9 +1,9 @@
 /* Parts of the chart of sizes and lifetimes, which share one grid. */
-#ifndef MT_RENDER_SCATTER_PLAN_H
-#define MT_RENDER_SCATTER_PLAN_H
+#ifndef MT_RENDER_SCATTER_LAYOUT_H
+#define MT_RENDER_SCATTER_LAYOUT_H
 
 #include "chart.h"
-#include "frame.h"
+#include "chart_frame.h"
 #include "lifetimes_model.h"
 
 /* Column of sizes up to 512 B; row of lifetimes below 1 us. */
@@ -15,7 +15,7 @@ struct mt_scatter_cell {
     uint64_t blocks, bytes, role_bytes[MT_ROLE_COUNT];
 };
 
-struct mt_scatter_plan {
+struct mt_scatter_layout {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_lifetimes *lifetimes;
@@ -31,17 +31,17 @@ struct mt_scatter_plan {
 
 /* Sets coarse, the ranges and the cells. `most_columns` and `most_rows` is what there
  * is room for. */
-enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_plan *plan,
+enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *plan,
                                uint32_t most_columns, uint32_t most_rows) MT_MUST_USE;
 
-static inline const struct mt_scatter_cell *mt_scatter_at(const struct mt_scatter_plan *plan,
+static inline const struct mt_scatter_cell *mt_scatter_at(const struct mt_scatter_layout *plan,
                                                           uint32_t row, uint32_t column)
 {
     return &plan->cells[(size_t)row * plan->columns + column];
 }
 
 /* Upper edge of a row, from the lowest; row plan->rows is that of what was never freed. */
-static inline double mt_scatter_row_y(const struct mt_scatter_plan *plan, uint32_t row)
+static inline double mt_scatter_row_y(const struct mt_scatter_layout *plan, uint32_t row)
 {
     return row == plan->rows ? plan->end_y
                              : plan->plot.y + plan->plot.height - (row + 1) * plan->cell_height;
@@ -57,8 +57,8 @@ static inline enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *ce
     return most;
 }
 
-void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_plan *plan);
-void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_plan *plan);
-void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_plan *plan);
+void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_layout *plan);
+void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_layout *plan);
+void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_layout *plan);
 
 #endif

@@ -19,24 +19,24 @@
 
 /* Width and height to draw with: the wish, else the default, within what can be
  * drawn at all. */
-double mt_frame_width(double wish);
-double mt_frame_height(double wish, double standard);
+double mt_chart_frame_width(double wish);
+double mt_chart_frame_height(double wish, double standard);
 
 /* Text with the properties that most text has. Returns its width. */
-double mt_frame_text(struct mt_drawing *drawing, double x, double y, const char *text, double size,
-                     enum mt_weight weight, enum mt_color color, enum mt_anchor anchor,
-                     const char *role);
+double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const char *text,
+                           double size, enum mt_weight weight, enum mt_color color,
+                           enum mt_anchor anchor, const char *role);
 
 /* "<name> — <chart>" with ", device 1" if the report has several. */
-const char *mt_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
-                           const struct mt_device_report *device, const char *chart);
+const char *mt_chart_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
+                                 const struct mt_device_report *device, const char *chart);
 /* "NVIDIA H200 · PyTorch 2.11 · max_split_size_mb:64 · 8 steps · ..." with what
  * has to be known about a trace that is not whole. device may be NULL. */
-const char *mt_frame_facts(struct mt_drawing *drawing, const struct mt_report *report,
-                           const struct mt_device_report *device);
+const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_report *report,
+                                 const struct mt_device_report *device);
 
 /* Title line and facts, wrapped at " · " into at most two lines. */
-double mt_frame_header(struct mt_drawing *drawing, const char *title, const char *facts);
+double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, const char *facts);
 
 /* Tiles of equal width with one number each. */
 struct mt_tile {
@@ -44,35 +44,36 @@ struct mt_tile {
     enum mt_color edge;
     const char *short_label; /* where the label does not fit; NULL = none */
 };
-double mt_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile *tiles,
-                      size_t count);
+double mt_chart_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile *tiles,
+                            size_t count);
 
 /* Grid lines and labels left of the plot; `top` is the value at its upper edge. */
-void mt_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
-                        const struct mt_ticks *ticks, uint64_t top);
+void mt_chart_frame_byte_axis(struct mt_drawing *drawing, const struct mt_box *plot,
+                              const struct mt_ticks *ticks, uint64_t top);
 
 struct mt_swatch {
     const char *text;
     enum mt_color color;
 };
 /* How many of them fit into a row of `width`. */
-size_t mt_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width);
+size_t mt_chart_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width);
 /* Swatches with names in a row; leaves out what does not fit before max_x and
  * says how many. y is the baseline. Returns the x behind the last. */
-double mt_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
-                         const struct mt_swatch *swatches, size_t count);
+double mt_chart_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
+                               const struct mt_swatch *swatches, size_t count);
 
 /* Small print at the bottom edge, wrapped at " · " into at most two lines.
  * Returns the y above it. */
-double mt_frame_footnote(struct mt_drawing *drawing, const char *text);
+double mt_chart_frame_footnote(struct mt_drawing *drawing, const char *text);
 
 /* The middle of a picture that has nothing to show. */
-void mt_frame_nothing(struct mt_drawing *drawing, double y, const char *text, const char *reason);
+void mt_chart_frame_nothing(struct mt_drawing *drawing, double y, const char *text,
+                            const char *reason);
 
 /* The whole of such a picture, as low as it can be. */
-void mt_frame_empty(struct mt_drawing *drawing, const struct mt_report *report,
-                    const struct mt_device_report *device, const char *title, const char *text,
-                    const char *reason);
+void mt_chart_frame_empty(struct mt_drawing *drawing, const struct mt_report *report,
+                          const struct mt_device_report *device, const char *title,
+                          const char *text, const char *reason);
 
 /* Role colours, and names as legends write them: "Optimizer state". */
 enum mt_color mt_role_color(enum mt_role role);
@@ -86,22 +87,22 @@ const char *mt_phase_short_name(const char *name);
 
 /* Text of a trace that is not fitted into a width: cut with an ellipsis after
  * `most` bytes, so that no name can swell a picture. */
-const char *mt_frame_short(struct mt_drawing *drawing, const char *text, size_t most);
+const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, size_t most);
 
 /* A site in text of MT_SIZE_AXIS: "forward linear.py:134" keeps its end, other text
  * its beginning. */
-const char *mt_frame_fit_site(struct mt_drawing *drawing, const char *site, double width);
+const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double width);
 
 /* Where something happened: "backward, step 1"; "" outside of everything. */
-const char *mt_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
-                           int32_t phase, int64_t step);
+const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
+                                 int32_t phase, int64_t step);
 /* "3.760 s" since the first event of the report, to the millisecond, or in
  * smaller units if the report is shorter than a second. */
-const char *mt_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
-                          uint64_t t_ns);
+const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
+                                uint64_t t_ns);
 
 /* Accessible text and PNG metadata common to all charts. */
-void mt_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
-                       const struct mt_device_report *device, const char *title);
+void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,
+                             const struct mt_device_report *device, const char *title);
 
 #endif

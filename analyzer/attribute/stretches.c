@@ -1,0 +1,425 @@
+/* The second reading: the cut. */
+#include "stretches.h"
+
+#include "grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What an event says. */
+struct told {
+    uint8_t kind, source;
+    bool covered;
+    uint32_t place;
+};
+
+void mt_stretches_init(struct mt_stretches *stretches, struct mt_symbols *symbols,
+                       bool has_framework)
+{
+    memset(stretches, 0, sizeof *stretches);
+    stretches->symbols = symbols;
+    stretches->has_framework = has_framework;
+    stretches->last_place = stretches->turn_place = MT_NO_ID;
+    stretches->main_thread = -1;
+}
+
+void mt_stretches_release(struct mt_stretches *stretches)
+{
+    mt_stack_kinds_release(&stretches->stacks);
+    mt_places_release(&stretches->places);
+    free(stretches->threads);
+    free(stretches->list);
+    free(stretches->names);
+    mt_map_release(&stretches->name_ids);
+    mt_map_release(&stretches->gradients);
+    memset(stretches, 0, sizeof *stretches);
+}
+
+static void push_range(struct mt_stretch_thread *thread, uint32_t name, uint32_t facts)
+{
+    if (thread->depth < MT_SEGMENTS_RANGES) {
+        thread->names[thread->depth] = name;
+        thread->facts[thread->depth] = (uint8_t)facts;
+    }
+    thread->depth++;
+}
+
+/* Takes the innermost range of that name out; false = there is none. */
+static bool pop_range(struct mt_stretch_thread *thread, uint32_t name)
+{
+    uint32_t at = thread->depth;
+
+    if (thread->depth > MT_SEGMENTS_RANGES) {
+        thread->depth--;
+        return false;
+    }
+    while (at > 0 && thread->names[at - 1] != name)
+        at--;
+    if (at == 0)
+        return false;
+    memmove(&thread->names[at - 1], &thread->names[at],
+            (thread->depth - at) * sizeof thread->names[0]);
+    memmove(&thread->facts[at - 1], &thread->facts[at], thread->depth - at);
+    thread->depth--;
+    return true;
+}
+
+/* Ranges of the program on a thread that it named a part with, or all. */
+static uint32_t user_ranges(const struct mt_stretch_thread *thread, bool with_kind)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < thread->depth && i < MT_SEGMENTS_RANGES; i++)
+        count += !(thread->facts[i] & MT_NAME_PLUMBING) &&
+                 (!with_kind || (thread->facts[i] & MT_NAME_KIND));
+    return count;
+}
+
+static enum mt_status close(struct mt_stretches *stretches)
+{
+    if (!stretches->is_open)
+        return MT_OK;
+    stretches->is_open = false;
+    if (stretches->count == MT_STRETCHES_MAX)
+        return MT_OK;
+    if (mt_grow(&stretches->list, &stretches->capacity, stretches->count + 1,
+                sizeof *stretches->list))
+        return MT_ERR_MEMORY;
+    stretches->list[stretches->count++] = stretches->now;
+    return MT_OK;
+}
+
+static enum mt_status begin(struct mt_stretches *stretches, const struct mt_event *event,
+                            const struct told *told)
+{
+    uint64_t seq = stretches->waits ? stretches->waiting_seq : event->seq;
+    enum mt_status status = close(stretches);
+
+    stretches->is_open = true;
+    stretches->now =
+        (struct mt_stretch){.begin_seq = seq,
+                            .begin_t_ns = stretches->waits ? stretches->waiting_t_ns : event->t_ns,
+                            .low_bytes = stretches->allocated,
+                            .low_seq = seq ? seq - 1 : 0,
+                            .low_t_ns = stretches->last_t_ns,
+                            .place = told->place,
+                            .turn.body = MT_NO_ID,
+                            .thread = event->thread,
+                            .kind = told->kind,
+                            .source = told->source,
+                            .covered = told->covered,
+                            .callees = true};
+    return status;
+}
+
+static void attach(struct mt_stretches *stretches, const struct mt_event *event)
+{
+    struct mt_stretch *now = &stretches->now;
+
+    if (!stretches->is_open)
+        return;
+    now->end_seq = event->seq;
+    now->end_t_ns = event->t_ns;
+    if (stretches->allocated < now->low_bytes) {
+        now->low_bytes = stretches->allocated;
+        now->low_seq = event->seq;
+        now->low_t_ns = event->t_ns;
+    }
+}
+
+/* Does the program's own name for it cover what happens on this thread? A
+ * thread in no range inherits, as in phases.h. */
+static bool is_covered(const struct mt_stretches *stretches, const struct mt_stretch_thread *thread)
+{
+    return thread && user_ranges(thread, false) ? user_ranges(thread, true) > 0
+                                                : stretches->user_open > 0;
+}
+
+static struct told tell(const struct mt_stretches *stretches, const struct mt_event *event)
+{
+    const struct mt_stretch_thread *thread =
+        event->thread < stretches->thread_count ? &stretches->threads[event->thread] : NULL;
+    struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_STACKS, false,
+                        mt_place_of(&stretches->places, event->stack)};
+
+    told.covered = stretches->user_named && is_covered(stretches, thread);
+    for (uint32_t i = thread ? thread->depth : 0; i > 0; i--) {
+        uint8_t facts = i <= MT_SEGMENTS_RANGES ? thread->facts[i - 1] : 0;
+
+        if (!(facts & MT_NAME_KIND))
+            continue;
+        told.kind = facts & MT_NAME_KIND;
+        told.source = facts & MT_NAME_PLUMBING ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
+        return told;
+    }
+    if (thread && thread->is_engine) {
+        told.kind = MT_PHASE_BACKWARD;
+        told.source = MT_PHASE_THREADS;
+    } else if (event->stack != MT_NO_ID) {
+        told.kind = mt_stack_kind(&stretches->stacks, event->stack) & MT_STACK_KIND_MASK;
+    } else if (event->kind == MT_EVENT_ALLOC && stretches->has_stacks && stretches->is_training &&
+               stretches->has_framework && !stretches->has_engine) {
+        /* who has no frames among threads that have is autograd's */
+        told.kind = MT_PHASE_BACKWARD;
+        told.source = MT_PHASE_THREADS;
+    }
+    return told;
+}
+
+static bool turns(struct mt_stretches *stretches, const struct told *told, struct mt_turn *turn)
+{
+    uint32_t last = stretches->last_place, from = stretches->turn_place;
+
+    if (told->place == MT_NO_ID)
+        return false;
+    stretches->last_place = told->place;
+    if (from != MT_NO_ID && mt_places_encloses(&stretches->places, told->place, from))
+        from = MT_NO_ID; /* back in a caller: it may call the same again */
+    else
+        stretches->turn_place = told->place;
+    if (last == told->place && told->kind == MT_PHASE_FORWARD && stretches->is_open &&
+        (stretches->now.kind == MT_PHASE_BACKWARD || stretches->now.kind == MT_PHASE_OPTIMIZER)) {
+        *turn = mt_places_at(&stretches->places, last); /* all of it on one line */
+        return true;
+    }
+    return from != MT_NO_ID && from != told->place &&
+           mt_places_turn(&stretches->places, from, told->place, turn);
+}
+
+/* A loss within a model's forward: it goes on. */
+static bool returns_to_forward(const struct mt_stretches *stretches, const struct told *told,
+                               bool same_place)
+{
+    const struct mt_stretch *last =
+        stretches->count ? &stretches->list[stretches->count - 1] : NULL;
+
+    return last && same_place && told->kind == MT_PHASE_FORWARD && last->kind == MT_PHASE_FORWARD &&
+           stretches->now.kind == MT_PHASE_LOSS && last->covered == told->covered &&
+           last->place == stretches->now.place;
+}
+
+/* Known events name what the same statement began. */
+static bool goes_on(struct mt_stretches *stretches, const struct told *told, bool same_place)
+{
+    struct mt_stretch *now = &stretches->now;
+
+    if (!stretches->is_open || now->covered != told->covered)
+        return false;
+    if (told->kind == now->kind)
+        return told->kind != MT_PHASE_UNKNOWN || same_place;
+    if (told->kind == MT_PHASE_UNKNOWN)
+        return same_place && told->place != MT_NO_ID;
+    if (now->kind == MT_PHASE_UNKNOWN && same_place && told->place != MT_NO_ID) {
+        now->kind = told->kind;
+        now->source = told->source;
+        return true;
+    }
+    if (returns_to_forward(stretches, told, same_place)) {
+        uint64_t end_seq = now->end_seq, end_t_ns = now->end_t_ns;
+
+        *now = stretches->list[--stretches->count];
+        now->end_seq = end_seq;
+        now->end_t_ns = end_t_ns;
+        return true;
+    }
+    return false;
+}
+
+/* Where frees have no stacks: a block that an autograd thread allocated and
+ * another one frees was a gradient. */
+static enum mt_status follow_gradient(struct mt_stretches *stretches, const struct mt_event *event,
+                                      struct told *told)
+{
+    const struct mt_stretch_thread *thread =
+        event->thread < stretches->thread_count ? &stretches->threads[event->thread] : NULL;
+    bool is_engine = thread && thread->is_engine;
+    uint64_t key = event->addr ^ mt_hash_u64(event->device);
+
+    if (!stretches->has_engine || stretches->free_stacks || !stretches->has_stacks)
+        return MT_OK;
+    if (event->kind == MT_EVENT_ALLOC)
+        return is_engine ? mt_map_set(&stretches->gradients, key, 1) : MT_OK;
+    if (mt_map_take(&stretches->gradients, key) != MT_MAP_NONE && !is_engine &&
+        told->kind == MT_PHASE_UNKNOWN) {
+        told->kind = MT_PHASE_ZERO_GRAD;
+        told->source = MT_PHASE_THREADS;
+    }
+    return MT_OK;
+}
+
+static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_event *event)
+{
+    struct told told = tell(stretches, event);
+    bool is_alloc = event->kind == MT_EVENT_ALLOC;
+    uint32_t last_place = stretches->last_place;
+    struct mt_turn turn = {MT_NO_ID, 0};
+    bool speaks, same_place, goes_back;
+    enum mt_status status = follow_gradient(stretches, event, &told);
+
+    if (stretches->main_thread < 0 && told.kind > MT_PHASE_DATA && told.place != MT_NO_ID)
+        stretches->main_thread = event->thread;
+    if (stretches->main_thread >= 0 && event->thread != stretches->main_thread)
+        told.place = MT_NO_ID; /* lines of several threads make no loop */
+    speaks = told.kind != MT_PHASE_UNKNOWN ||
+             (is_alloc && (told.place != MT_NO_ID || !stretches->has_stacks));
+
+    if (!status && !speaks && told.place != MT_NO_ID && told.place != last_place)
+        status = close(stretches); /* a free by a later statement */
+    if (speaks && !status) {
+        goes_back = turns(stretches, &told, &turn);
+        same_place = !goes_back && told.place == last_place &&
+                     (told.place != MT_NO_ID || !stretches->has_stacks);
+        if (goes_back || !goes_on(stretches, &told, same_place)) {
+            status = begin(stretches, event, &told);
+            stretches->now.turns = goes_back || stretches->step_begins;
+            stretches->now.turn = turn;
+            stretches->step_begins = false;
+        }
+        if (stretches->now.place == MT_NO_ID)
+            stretches->now.place = told.place;
+    }
+    stretches->allocated += is_alloc ? event->size_bytes : 0 - event->size_bytes;
+    if (is_alloc && stretches->is_open) {
+        stretches->now.allocates = true;
+        stretches->now.callees &= event->stack != told.place;
+    }
+    stretches->waits = stretches->empties = false;
+    attach(stretches, event);
+    return status;
+}
+
+/* A top-level range whose name was there before begins another turn. */
+static bool turns_name(struct mt_stretches *stretches, uint32_t name)
+{
+    bool seen = false;
+
+    for (uint32_t i = 0; i < stretches->turn_name_count; i++)
+        seen |= stretches->turn_names[i] == name;
+    if (seen)
+        stretches->turn_name_count = 0;
+    if (stretches->turn_name_count < sizeof stretches->turn_names / sizeof *stretches->turn_names)
+        stretches->turn_names[stretches->turn_name_count++] = name;
+    return seen;
+}
+
+static enum mt_status on_user_push(struct mt_stretches *stretches, const struct mt_event *event,
+                                   uint32_t facts, bool outermost)
+{
+    struct told told = {(uint8_t)(facts & MT_NAME_KIND), MT_PHASE_ANNOTATED, true, MT_NO_ID};
+    enum mt_status status;
+
+    stretches->step_begins |= !!(facts & MT_NAME_STEP);
+    if (stretches->named_turns)
+        told.place = event->name;
+    if (stretches->named_turns && !outermost)
+        return MT_OK;
+    status = close(stretches);
+    if (!status && (stretches->named_turns || told.kind)) {
+        status = begin(stretches, event, &told);
+        stretches->now.turns = stretches->named_turns && turns_name(stretches, event->name);
+        attach(stretches, event);
+    }
+    return status;
+}
+
+static enum mt_status on_push(struct mt_stretches *stretches, const struct mt_event *event)
+{
+    struct mt_stretch_thread *thread = mt_stretches_thread(stretches, event->thread);
+    struct told told = {MT_PHASE_UNKNOWN, MT_PHASE_SCOPES, false, MT_NO_ID};
+    bool outermost = thread && user_ranges(thread, false) == 0;
+    enum mt_status status = MT_OK;
+    uint32_t id, facts;
+
+    if (!thread || mt_stretches_name(stretches, event->name, &id))
+        return MT_ERR_MEMORY;
+    facts = stretches->names[id].facts;
+    told.kind = facts & MT_NAME_KIND;
+    push_range(thread, event->name, facts);
+    if (!(facts & MT_NAME_PLUMBING)) {
+        stretches->user_open += !!(facts & MT_NAME_KIND);
+        return on_user_push(stretches, event, facts, outermost);
+    }
+    told.covered = is_covered(stretches, thread);
+    if (stretches->named_turns || told.kind == MT_PHASE_UNKNOWN || told.covered)
+        return MT_OK;
+    if (!goes_on(stretches, &told, false))
+        status = begin(stretches, event, &told);
+    attach(stretches, event);
+    return status;
+}
+
+static enum mt_status on_pop(struct mt_stretches *stretches, const struct mt_event *event)
+{
+    struct mt_stretch_thread *thread = mt_stretches_thread(stretches, event->thread);
+    uint32_t id, facts;
+
+    if (!thread || mt_stretches_name(stretches, event->name, &id))
+        return MT_ERR_MEMORY;
+    facts = stretches->names[id].facts;
+    if (!pop_range(thread, event->name))
+        return MT_OK;
+    if (!(facts & MT_NAME_PLUMBING)) {
+        if ((facts & MT_NAME_KIND) && stretches->user_open)
+            stretches->user_open--;
+        if (stretches->now.covered)
+            attach(stretches, event);
+        if (!stretches->named_turns || user_ranges(thread, false) == 0)
+            return close(stretches);
+    } else if (stretches->is_open && (facts & MT_NAME_KIND) == stretches->now.kind) {
+        attach(stretches, event);
+    }
+    return MT_OK;
+}
+
+/* What the allocator does before it serves a request is part of serving it. */
+static void wait_for_block(struct mt_stretches *stretches, const struct mt_event *event)
+{
+    stretches->empties |= event->kind == MT_EVENT_EMPTY_CACHE;
+    if (stretches->waits || stretches->empties || stretches->named_turns)
+        return;
+    stretches->waits = true;
+    stretches->waiting_seq = event->seq;
+    stretches->waiting_t_ns = event->t_ns;
+}
+
+enum mt_status mt_stretches_cut(struct mt_stretches *stretches, const struct mt_event *event)
+{
+    enum mt_status status = MT_OK;
+
+    if (event->flags & MT_EVENT_INITIAL)
+        return MT_OK;
+    switch (event->kind) {
+    case MT_EVENT_ALLOC:
+    case MT_EVENT_FREE_REQUESTED:
+        stretches->died = stretches->died && event->kind != MT_EVENT_ALLOC;
+        if (!stretches->named_turns)
+            status = on_block(stretches, event);
+        break;
+    case MT_EVENT_FREE_COMPLETED: attach(stretches, event); break;
+    case MT_EVENT_SEGMENT_ALLOC:
+    case MT_EVENT_SEGMENT_FREE:
+    case MT_EVENT_SEGMENT_MAP:
+    case MT_EVENT_SEGMENT_UNMAP:
+    case MT_EVENT_ALLOC_FAILED:
+    case MT_EVENT_EMPTY_CACHE: wait_for_block(stretches, event); break;
+    case MT_EVENT_OOM:
+        stretches->died = true;
+        attach(stretches, event);
+        break;
+    case MT_EVENT_PHASE_PUSH: status = on_push(stretches, event); break;
+    case MT_EVENT_PHASE_POP: status = on_pop(stretches, event); break;
+    default: break;
+    }
+    stretches->last_t_ns = event->t_ns;
+    return status;
+}
+
+enum mt_status mt_stretches_finish(struct mt_stretches *stretches)
+{
+    bool is_guess =
+        stretches->now.kind == MT_PHASE_ZERO_GRAD && stretches->now.source == MT_PHASE_THREADS;
+
+    if (is_guess) /* the end of the program frees gradients, too */
+        stretches->now.kind = MT_PHASE_UNKNOWN;
+    return close(stretches);
+}
