@@ -21,8 +21,9 @@ struct capture {
 static inline const char *capture_path(const char *folder, const char *name, const char *suffix)
 {
     static char path[600];
+    int length = snprintf(path, sizeof path, "%s/%s/%s%s", MEMTRACE_FIXTURES, folder, name, suffix);
 
-    snprintf(path, sizeof path, "%s/%s/%s%s", MEMTRACE_FIXTURES, folder, name, suffix);
+    assert_in_range(length, 1, sizeof path - 1);
     return path;
 }
 
