@@ -44,7 +44,7 @@ static uint64_t next_region(struct mt_bfc_arena *arena, uint64_t size_bytes, uin
 
 /* A new region, smaller by tenths if the device refuses. */
 static enum mt_status extend(struct mt_bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
-                             uint32_t lane, uint32_t *block)
+                             uint32_t free_list, uint32_t *block)
 {
     uint64_t most = available(arena), bytes;
     enum mt_status status;
@@ -55,12 +55,12 @@ static enum mt_status extend(struct mt_bfc_arena *arena, uint64_t size_bytes, ui
     }
     bytes = next_region(arena, size_bytes, most);
     MT_ASSERT(bytes >= size_bytes && bytes <= most);
-    status = mt_heap_grow(&arena->heap, bytes, stream, lane, block);
+    status = mt_heap_grow(&arena->heap, bytes, stream, free_list, block);
     while (status == MT_ERR_DEVICE_OOM) {
         bytes = mt_round_up((uint64_t)((float)bytes * 0.9f), MT_BFC_ALIGNMENT);
         if (bytes < size_bytes || bytes < MIN_TRY)
             break;
-        status = mt_heap_grow(&arena->heap, bytes, stream, lane, block);
+        status = mt_heap_grow(&arena->heap, bytes, stream, free_list, block);
     }
     return status;
 }
@@ -80,7 +80,7 @@ static uint64_t idle_bytes(const struct mt_heap *heap)
 
 /* Idle regions go back only if that makes the request possible. */
 static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t size_bytes,
-                                         uint32_t stream, uint32_t lane, uint32_t *block)
+                                         uint32_t stream, uint32_t free_list, uint32_t *block)
 {
     uint64_t idle = idle_bytes(&arena->heap);
     enum mt_status status;
@@ -89,18 +89,19 @@ static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t si
         return MT_ERR_DEVICE_OOM;
     arena->heap.counters.retries++;
     status = mt_heap_drop_idle(&arena->heap);
-    return status == MT_OK ? extend(arena, size_bytes, stream, lane, block) : status;
+    return status == MT_OK ? extend(arena, size_bytes, stream, free_list, block) : status;
 }
 
-/* The better fit of two lanes, taken out. */
+/* The better fit of two free lists, taken out. */
 static uint32_t take_best(struct mt_heap *heap, uint32_t own, uint32_t nobody, uint64_t size_bytes)
 {
-    struct mt_free_cursor mine = mt_free_set_find(&heap->lanes[own].free, size_bytes, 0), other;
+    struct mt_free_cursor mine = mt_free_set_find(&heap->free_lists[own].free, size_bytes, 0),
+                          other;
 
-    MT_ASSERT(own < heap->lane_count && nobody < heap->lane_count);
+    MT_ASSERT(own < heap->free_list_count && nobody < heap->free_list_count);
     if (own == nobody)
         return mt_heap_take_first(heap, own, size_bytes);
-    other = mt_free_set_find(&heap->lanes[nobody].free, size_bytes, 0);
+    other = mt_free_set_find(&heap->free_lists[nobody].free, size_bytes, 0);
     if (!mine.entry || !other.entry)
         return mt_heap_take_first(heap, mine.entry ? own : nobody, size_bytes);
     if (mine.entry->size_bytes != other.entry->size_bytes)
@@ -134,10 +135,10 @@ enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
                                  struct mt_heap_share *share)
 {
     uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), MT_BFC_ALIGNMENT), chunk;
-    enum mt_status status = mt_heap_free_list(&arena->heap, owner, &share->lane);
+    enum mt_status status = mt_heap_free_list(&arena->heap, owner, &share->free_list);
 
     if (status == MT_OK)
-        status = find(arena, size, request->stream, share->lane, &share->block);
+        status = find(arena, size, request->stream, share->free_list, &share->block);
     if (status != MT_OK)
         return status;
     chunk = arena->heap.store.blocks[share->block].size_bytes;

@@ -78,7 +78,7 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 
 static const struct mt_heap_rules rules = {
     .size_bytes = sizeof(struct mt_policy),
-    .has_one_lane = true,
+    .has_one_free_list = true,
     .may_touch = true,
     .own_addresses = true, /* aligned to their size: see buddy_of */
     .find = find,

@@ -67,13 +67,14 @@ static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t bin, uint64_t s
                                   uint32_t stream, uint32_t *block)
 {
     enum mt_status status;
-    uint32_t lane;
+    uint32_t free_list;
 
-    status = mt_heap_free_list(heap, (uint64_t)stream * BINS + bin, &lane);
+    status = mt_heap_free_list(heap, (uint64_t)stream * BINS + bin, &free_list);
     if (status != MT_OK)
         return status;
-    *block = mt_heap_take_first(heap, lane, 0);
-    return *block == MT_NO_BLOCK ? mt_heap_grow_or_flush(heap, size, stream, lane, block) : MT_OK;
+    *block = mt_heap_take_first(heap, free_list, 0);
+    return *block == MT_NO_BLOCK ? mt_heap_grow_or_flush(heap, size, stream, free_list, block)
+                                 : MT_OK;
 }
 
 static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,

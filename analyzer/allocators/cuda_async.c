@@ -4,10 +4,10 @@
  *
  * All blocks lie side by side in one range of addresses without end; physical
  * memory comes in pages of 32 MiB, mapped where blocks lie. What a stream freed
- * is its own until the free has completed, then everybody's: one lane of free
+ * is its own until the free has completed, then everybody's: one free list of free
  * blocks a stream, and one for all. A request takes the best fit of its stream's
- * lane; else of everybody's blocks with all their pages; else of other streams'
- * lanes; else what completed goes into the lane of all, and the best fit of
+ * free list; else of everybody's blocks with all their pages; else of other streams'
+ * free lists; else what completed goes into the free list of all, and the best fit of
  * that, or the end of the range, gets the pages it lacks: idle ones from the high
  * end, then new ones. */
 #include "async_pages.h"
@@ -64,14 +64,14 @@ static void destroy(struct mt_policy *self)
 
 static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
 {
-    uint32_t lane;
+    uint32_t free_list;
 
     (void)error;
     mt_heap_limit(&self->heap, values[MAX_SIZE]);
     self->threshold_bytes = values[THRESHOLD];
     self->gpu = values[GPU];
     self->last = MT_NO_BLOCK;
-    return mt_heap_free_list(&self->heap, UINT64_MAX, &lane); /* EVERYBODY: no stream's name */
+    return mt_heap_free_list(&self->heap, UINT64_MAX, &free_list); /* EVERYBODY: no stream's name */
 }
 
 /* Gives idle pages back to the device. */
@@ -118,7 +118,7 @@ static void settle(struct mt_policy *self)
     self->heap.loose_bytes = self->heap.counters.reserved.now - self->range_bytes;
 }
 
-/* The last block, free and in no lane, is the endless rest again. */
+/* The last block, free and in no free list, is the endless rest again. */
 static void shorten(struct mt_policy *self, uint32_t id)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
@@ -157,7 +157,7 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
     return MT_OK;
 }
 
-/* A free block, in no lane, becomes everybody's. */
+/* A free block, in no free list, becomes everybody's. */
 static enum mt_status give_to_all(struct mt_policy *self, uint32_t id)
 {
     struct mt_heap *heap = &self->heap;
@@ -185,18 +185,18 @@ static int latest_first(const void *a, const void *b)
 }
 
 /* All that one stream freed becomes everybody's, the latest first. */
-static enum mt_status complete_lane(struct mt_policy *self, uint32_t lane)
+static enum mt_status complete_free_list(struct mt_policy *self, uint32_t free_list)
 {
     struct mt_heap *heap = &self->heap;
-    size_t count = heap->lanes[lane].free.count, i = 0;
+    size_t count = heap->free_lists[free_list].free.count, i = 0;
     struct freed *freed = malloc((count + 1) * sizeof *freed);
     enum mt_status status = MT_OK;
     struct mt_free_cursor at;
 
     if (!freed)
         return MT_ERR_MEMORY;
-    at = mt_free_set_find(&heap->lanes[lane].free, 0, 0);
-    for (; at.entry; at = mt_free_set_next(&heap->lanes[lane].free, at), i++)
+    at = mt_free_set_find(&heap->free_lists[free_list].free, 0, 0);
+    for (; at.entry; at = mt_free_set_next(&heap->free_lists[free_list].free, at), i++)
         freed[i] =
             (struct freed){heap->store.blocks[at.entry->block].requested_bytes, at.entry->block};
     MT_ASSERT(i == count);
@@ -212,10 +212,11 @@ static enum mt_status complete_lane(struct mt_policy *self, uint32_t lane)
 static enum mt_status complete_all(struct mt_policy *self)
 {
     enum mt_status status = MT_OK;
-    uint32_t lane;
+    uint32_t free_list;
 
-    for (lane = EVERYBODY + 1; status == MT_OK && lane < self->heap.lane_count; lane++)
-        status = complete_lane(self, lane);
+    for (free_list = EVERYBODY + 1; status == MT_OK && free_list < self->heap.free_list_count;
+         free_list++)
+        status = complete_free_list(self, free_list);
     return status;
 }
 
@@ -228,7 +229,7 @@ static bool lacks_pages(const struct mt_policy *self, const struct mt_block *blo
 static uint32_t take_mapped(struct mt_policy *self, uint64_t size)
 {
     struct mt_heap *heap = &self->heap;
-    const struct mt_free_set *set = &heap->lanes[EVERYBODY].free;
+    const struct mt_free_set *set = &heap->free_lists[EVERYBODY].free;
     struct mt_free_cursor at = mt_free_set_find(set, size, 0);
 
     for (; at.entry; at = mt_free_set_next(set, at)) {
@@ -244,16 +245,17 @@ static uint32_t take_mapped(struct mt_policy *self, uint64_t size)
 
 static uint32_t take_from_others(struct mt_policy *self, uint32_t own, uint64_t size)
 {
-    uint32_t lane, id = MT_NO_BLOCK;
+    uint32_t free_list, id = MT_NO_BLOCK;
 
-    for (lane = EVERYBODY + 1; id == MT_NO_BLOCK && lane < self->heap.lane_count; lane++) {
-        if (lane != own)
-            id = mt_heap_take_first(&self->heap, lane, size);
+    for (free_list = EVERYBODY + 1; id == MT_NO_BLOCK && free_list < self->heap.free_list_count;
+         free_list++) {
+        if (free_list != own)
+            id = mt_heap_take_first(&self->heap, free_list, size);
     }
     return id;
 }
 
-/* A free block in no lane, or a longer range. */
+/* A free block in no free list, or a longer range. */
 static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t own, uint32_t *id)
 {
     struct mt_heap *heap = &self->heap;
@@ -305,9 +307,9 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     if (request->size_bytes > MAX_REQUEST)
         return MT_ERR_DEVICE_OOM;
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    status = mt_heap_free_list(heap, request->stream, &share->lane);
+    status = mt_heap_free_list(heap, request->stream, &share->free_list);
     if (status == MT_OK)
-        status = find_for(policy, share->size_bytes, share->lane, &share->block);
+        status = find_for(policy, share->size_bytes, share->free_list, &share->block);
     if (status == MT_OK && heap->store.blocks[share->block].reservation == EVERYBODY)
         status = back(policy, share->block, share->size_bytes);
     return status;

@@ -28,18 +28,18 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 {
     struct mt_heap *heap = &policy->heap;
     uint64_t size = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    uint32_t lane;
-    enum mt_status status = mt_heap_free_list(heap, request->stream, &lane);
+    uint32_t free_list;
+    enum mt_status status = mt_heap_free_list(heap, request->stream, &free_list);
 
     if (status != MT_OK)
         return status;
     share->size_bytes = size;
-    share->block = mt_heap_take_first(heap, lane, size);
+    share->block = mt_heap_take_first(heap, free_list, size);
     if (share->block != MT_NO_BLOCK)
         return MT_OK;
     if (policy->limit_bytes && size > policy->limit_bytes)
         return MT_ERR_DEVICE_OOM; /* refused before anything is given back */
-    return mt_heap_grow_or_flush(heap, size, request->stream, lane, &share->block);
+    return mt_heap_grow_or_flush(heap, size, request->stream, free_list, &share->block);
 }
 
 static const struct mt_heap_rules rules = {

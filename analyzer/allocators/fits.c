@@ -29,8 +29,8 @@ static uint32_t take_at(struct mt_heap *heap, struct mt_free_cursor at)
     uint32_t id = at.entry->block;
 
     MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
-    heap->device->address_ties += heap->lanes[0].free.count > 1;
-    mt_free_set_erase(&heap->lanes[0].free, at);
+    heap->device->address_ties += heap->free_lists[0].free.count > 1;
+    mt_free_set_erase(&heap->free_lists[0].free, at);
     return id;
 }
 
@@ -38,19 +38,20 @@ static uint32_t take_at(struct mt_heap *heap, struct mt_free_cursor at)
 static uint32_t first_from(struct mt_heap *heap, struct mt_free_cursor at, uint64_t size_bytes)
 {
     while (at.entry && at.entry->addr < size_bytes)
-        at = mt_free_set_next(&heap->lanes[0].free, at);
+        at = mt_free_set_next(&heap->free_lists[0].free, at);
     return at.entry ? take_at(heap, at) : MT_NO_BLOCK;
 }
 
 static uint32_t first_fit(struct mt_policy *self, uint64_t size_bytes)
 {
-    return first_from(&self->heap, mt_free_set_find(&self->heap.lanes[0].free, 0, 0), size_bytes);
+    return first_from(&self->heap, mt_free_set_find(&self->heap.free_lists[0].free, 0, 0),
+                      size_bytes);
 }
 
 /* Starts with the free block at the rover, or the one that swallowed it. */
 static uint32_t next_fit(struct mt_policy *self, uint64_t size_bytes)
 {
-    const struct mt_free_set *set = &self->heap.lanes[0].free;
+    const struct mt_free_set *set = &self->heap.free_lists[0].free;
     struct mt_free_cursor at = mt_free_set_find(set, self->rover, 0);
     struct mt_free_cursor before = mt_free_set_previous(set, at);
     uint32_t id;
@@ -69,7 +70,7 @@ static uint32_t best_fit(struct mt_policy *self, uint64_t size_bytes)
 
 static uint32_t worst_fit(struct mt_policy *self, uint64_t size_bytes)
 {
-    struct mt_free_set *set = &self->heap.lanes[0].free;
+    struct mt_free_set *set = &self->heap.free_lists[0].free;
     struct mt_free_cursor end = mt_free_set_find(set, UINT64_MAX, UINT64_MAX);
     struct mt_free_cursor last = mt_free_set_previous(set, end);
 
@@ -119,7 +120,7 @@ static enum mt_status find(struct mt_policy *self, choice choose,
         .size_bytes = sizeof(struct mt_policy),                                                    \
         .options = options,                                                                        \
         .option_count = MT_ARRAY_LEN(options),                                                     \
-        .has_one_lane = true,                                                                      \
+        .has_one_free_list = true,                                                                 \
         .key = order,                                                                              \
         .init = init,                                                                              \
         .find = find_##id,                                                                         \

@@ -33,31 +33,31 @@ void mt_heap_release(struct mt_heap *heap)
 {
     uint32_t i;
 
-    for (i = 0; i < heap->lane_count; i++)
-        mt_free_set_release(&heap->lanes[i].free);
-    free(heap->lanes);
+    for (i = 0; i < heap->free_list_count; i++)
+        mt_free_set_release(&heap->free_lists[i].free);
+    free(heap->free_lists);
     mt_block_store_release(&heap->store);
     memset(heap, 0, sizeof *heap);
 }
 
-enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *lane)
+enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *free_list)
 {
     enum mt_status status;
     uint32_t i;
 
-    for (i = 0; i < heap->lane_count; i++) {
-        if (heap->lanes[i].name == name) {
-            *lane = i;
+    for (i = 0; i < heap->free_list_count; i++) {
+        if (heap->free_lists[i].name == name) {
+            *free_list = i;
             return MT_OK;
         }
     }
-    status =
-        mt_grow(&heap->lanes, &heap->lane_capacity, heap->lane_count + 1u, sizeof *heap->lanes);
+    status = mt_grow(&heap->free_lists, &heap->free_list_capacity, heap->free_list_count + 1u,
+                     sizeof *heap->free_lists);
     if (status != MT_OK)
         return status;
-    memset(&heap->lanes[heap->lane_count], 0, sizeof *heap->lanes);
-    heap->lanes[heap->lane_count].name = name;
-    *lane = heap->lane_count++;
+    memset(&heap->free_lists[heap->free_list_count], 0, sizeof *heap->free_lists);
+    heap->free_lists[heap->free_list_count].name = name;
+    *free_list = heap->free_list_count++;
     return MT_OK;
 }
 
@@ -82,7 +82,7 @@ static uint64_t base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t st
 }
 
 enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
-                             uint32_t lane, uint32_t *block)
+                             uint32_t free_list, uint32_t *block)
 {
     struct mt_block fresh = {0};
 
@@ -90,13 +90,13 @@ enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t
     fresh.addr = base_addr(heap, size_bytes, stream);
     fresh.size_bytes = size_bytes;
     fresh.stream = stream;
-    fresh.reservation = lane;
+    fresh.reservation = free_list;
     fresh.state = MT_BLOCK_FREE;
     return mt_block_new(&heap->store, &fresh, block);
 }
 
 enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
-                            uint32_t lane, uint32_t *block)
+                            uint32_t free_list, uint32_t *block)
 {
     enum mt_status status;
 
@@ -104,7 +104,7 @@ enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t 
         heap->device->refusals++;
         return MT_ERR_DEVICE_OOM;
     }
-    status = mt_heap_place(heap, size_bytes, stream, lane, block);
+    status = mt_heap_place(heap, size_bytes, stream, free_list, block);
     if (status != MT_OK)
         return status;
     mt_level_add(&heap->counters.segments, 1);
@@ -116,15 +116,15 @@ enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t 
 }
 
 enum mt_status mt_heap_grow_or_flush(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
-                                     uint32_t lane, uint32_t *block)
+                                     uint32_t free_list, uint32_t *block)
 {
-    enum mt_status status = mt_heap_grow(heap, size_bytes, stream, lane, block);
+    enum mt_status status = mt_heap_grow(heap, size_bytes, stream, free_list, block);
 
     if (status != MT_ERR_DEVICE_OOM)
         return status;
     heap->counters.retries++;
     status = mt_heap_drop_idle(heap);
-    return status == MT_OK ? mt_heap_grow(heap, size_bytes, stream, lane, block) : status;
+    return status == MT_OK ? mt_heap_grow(heap, size_bytes, stream, free_list, block) : status;
 }
 
 enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t id)
@@ -185,8 +185,8 @@ enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t id)
 
     block->gc_base = ++heap->puts;
     key = key_of(heap, block);
-    MT_ASSERT(block->state == MT_BLOCK_FREE && block->reservation < heap->lane_count);
-    return mt_free_set_insert(&heap->lanes[block->reservation].free, key.major, key.minor, id);
+    MT_ASSERT(block->state == MT_BLOCK_FREE && block->reservation < heap->free_list_count);
+    return mt_free_set_insert(&heap->free_lists[block->reservation].free, key.major, key.minor, id);
 }
 
 void mt_heap_take(struct mt_heap *heap, uint32_t id)
@@ -195,15 +195,15 @@ void mt_heap_take(struct mt_heap *heap, uint32_t id)
     struct mt_heap_key key = key_of(heap, block);
 
     bool was_filed =
-        mt_free_set_remove(&heap->lanes[block->reservation].free, key.major, key.minor, id);
+        mt_free_set_remove(&heap->free_lists[block->reservation].free, key.major, key.minor, id);
 
     (void)was_filed;
     MT_ASSERT(was_filed);
 }
 
-uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t lane, uint64_t major)
+uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t free_list, uint64_t major)
 {
-    struct mt_free_set *set = &heap->lanes[lane].free;
+    struct mt_free_set *set = &heap->free_lists[free_list].free;
     struct mt_free_cursor at = mt_free_set_find(set, major, 0), twin;
     uint32_t id;
 
@@ -212,7 +212,7 @@ uint32_t mt_heap_take_first(struct mt_heap *heap, uint32_t lane, uint64_t major)
     id = at.entry->block;
     MT_ASSERT(at.entry->size_bytes >= major);
     MT_ASSERT(heap->store.blocks[id].state == MT_BLOCK_FREE);
-    MT_ASSERT(heap->store.blocks[id].reservation == lane);
+    MT_ASSERT(heap->store.blocks[id].reservation == free_list);
     twin = mt_free_set_next(set, at);
     if (!heap->key && twin.entry)
         heap->device->address_ties += twin.entry->size_bytes == at.entry->size_bytes;
@@ -287,14 +287,14 @@ static struct mt_heap *heap_of(struct mt_policy *policy)
 static enum mt_status set_up(struct mt_heap *heap, const struct mt_heap_rules *rules,
                              struct mt_device_model *device)
 {
-    uint32_t lane;
+    uint32_t free_list;
 
     mt_heap_init(heap, device);
     heap->key = rules->key;
     heap->own_addresses = rules->own_addresses;
     heap->may_touch = rules->may_touch;
     heap->find = rules->find;
-    return rules->has_one_lane ? mt_heap_free_list(heap, 0, &lane) : MT_OK;
+    return rules->has_one_free_list ? mt_heap_free_list(heap, 0, &free_list) : MT_OK;
 }
 
 enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_policy_setup *setup,
@@ -343,8 +343,8 @@ enum mt_status mt_heap_op_alloc(struct mt_policy *policy, const struct mt_policy
     heap->counters.ooms += status == MT_ERR_DEVICE_OOM;
     if (status == MT_OK)
         status = mt_heap_hand_out(heap, share.block, share.size_bytes, request->size_bytes, out);
-    if (status == MT_OK && share.lane != MT_NO_BLOCK)
-        heap->store.blocks[share.block].reservation = share.lane;
+    if (status == MT_OK && share.free_list != MT_NO_BLOCK)
+        heap->store.blocks[share.block].reservation = share.free_list;
     return status;
 }
 
@@ -395,14 +395,14 @@ const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy)
     return &((const struct mt_heap *)(const void *)policy)->counters;
 }
 
-/* Every entry names a free block of that lane under its own key. */
-static bool lanes_are_sound(const struct mt_heap *heap, uint64_t free_blocks, const char **why)
+/* Every entry names a free block of that free list under its own key. */
+static bool free_lists_are_sound(const struct mt_heap *heap, uint64_t free_blocks, const char **why)
 {
     uint64_t filed = 0;
-    uint32_t lane;
+    uint32_t free_list;
 
-    for (lane = 0; lane < heap->lane_count; lane++) {
-        const struct mt_free_set *set = &heap->lanes[lane].free;
+    for (free_list = 0; free_list < heap->free_list_count; free_list++) {
+        const struct mt_free_set *set = &heap->free_lists[free_list].free;
         struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
         if (!mt_free_set_is_sound(set, why))
             return false;
@@ -414,7 +414,7 @@ static bool lanes_are_sound(const struct mt_heap *heap, uint64_t free_blocks, co
             block = &heap->store.blocks[at.entry->block];
             key = key_of(heap, block);
             MT_SOUND(why, block->state == MT_BLOCK_FREE);
-            MT_SOUND(why, block->reservation == lane);
+            MT_SOUND(why, block->reservation == free_list);
             MT_SOUND(why, key.major == at.entry->size_bytes && key.minor == at.entry->addr);
         }
     }
@@ -443,5 +443,5 @@ bool mt_heap_op_is_sound(const struct mt_policy *policy, const char **why)
                       counters->reserved.now);
     MT_SOUND(why, mt_counters_agree(counters));
     MT_SOUND(why, counters->allocations >= counters->frees);
-    return lanes_are_sound(heap, free_blocks, why);
+    return free_lists_are_sound(heap, free_blocks, why);
 }

@@ -77,7 +77,7 @@ static enum mt_status empty_cache(struct mt_policy *policy)
 
 static const struct mt_heap_rules rules = {
     .size_bytes = sizeof(struct mt_policy),
-    .has_one_lane = true,
+    .has_one_free_list = true,
     .own_addresses = true,
     .find = find,
 };

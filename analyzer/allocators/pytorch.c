@@ -22,14 +22,14 @@ struct mt_policy {
 static void destroy(struct mt_policy *policy)
 {
     struct mt_pytorch *self = &policy->pytorch;
-    uint32_t i, lane;
+    uint32_t i, free_list;
 
     for (i = 0; i < self->pool_count; i++) {
-        for (lane = 0; lane < self->pools[i].lane_count; lane++) {
-            mt_free_set_release(&self->pools[i].lanes[lane].free);
-            mt_free_set_release(&self->pools[i].lanes[lane].unmapped);
+        for (free_list = 0; free_list < self->pools[i].free_list_count; free_list++) {
+            mt_free_set_release(&self->pools[i].free_lists[free_list].free);
+            mt_free_set_release(&self->pools[i].free_lists[free_list].unmapped);
         }
-        free(self->pools[i].lanes);
+        free(self->pools[i].free_lists);
     }
     free(self->pools);
     free(self->scratch);
@@ -129,10 +129,10 @@ static struct mt_free_cursor prefer_holes(const struct mt_pytorch *self,
 
 /* Place of the free block for a request, its entry NULL if none. */
 static struct mt_free_cursor find_free(const struct mt_pytorch *self,
-                                       const struct mt_pytorch_free_list *lane,
+                                       const struct mt_pytorch_free_list *free_list,
                                        const struct mt_pytorch_search *search)
 {
-    const struct mt_free_set *set = &lane->free;
+    const struct mt_free_set *set = &free_list->free;
     struct mt_free_cursor at = mt_free_set_find(set, search->size_bytes, 0);
     struct mt_free_cursor none = {0, 0, NULL};
     uint64_t max_split = self->config.max_split_bytes;
@@ -176,16 +176,17 @@ static bool garbage_is_collected(const struct mt_pytorch *self)
 static enum mt_status take_free(struct mt_pytorch *self, struct mt_pytorch_search *search,
                                 uint32_t *block)
 {
-    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(self, search->pool, search->stream);
+    struct mt_pytorch_free_list *free_list =
+        mt_pytorch_free_list(self, search->pool, search->stream);
 
-    if (!lane)
+    if (!free_list)
         return MT_ERR_MEMORY;
     if (garbage_is_collected(self))
         self->pools[search->pool].gc_clock++;
-    search->found = find_free(self, lane, search);
+    search->found = find_free(self, free_list, search);
     *block = search->found.entry ? search->found.entry->block : MT_NO_BLOCK;
     if (search->found.entry)
-        self->device->address_ties += has_twin(&lane->free, search->found);
+        self->device->address_ties += has_twin(&free_list->free, search->found);
     return MT_OK;
 }
 
@@ -262,21 +263,22 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
 static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_search *search,
                              uint32_t rest)
 {
-    struct mt_pytorch_free_list *lane;
+    struct mt_pytorch_free_list *free_list;
     struct mt_block *block;
 
     if (!search->found.entry)
         return rest == MT_NO_BLOCK ? MT_OK : mt_pytorch_insert(self, rest);
-    lane = mt_pytorch_free_list(self, search->pool, search->stream);
-    if (!lane)
+    free_list = mt_pytorch_free_list(self, search->pool, search->stream);
+    if (!free_list)
         return MT_ERR_MEMORY;
     if (rest != MT_NO_BLOCK) {
         block = &self->store.blocks[rest];
         block->gc_base = self->pools[search->pool].gc_clock;
-        return mt_free_set_move(&lane->free, search->found, block->size_bytes, block->addr, rest);
+        return mt_free_set_move(&free_list->free, search->found, block->size_bytes, block->addr,
+                                rest);
     }
     MT_ASSERT(search->found.entry->block < self->store.count);
-    mt_free_set_erase(&lane->free, search->found);
+    mt_free_set_erase(&free_list->free, search->found);
     return MT_OK;
 }
 
@@ -343,13 +345,13 @@ static bool would_release(struct mt_policy *policy, const struct mt_policy_reque
 {
     struct mt_pytorch *self = &policy->pytorch;
     struct mt_pytorch_search search;
-    struct mt_pytorch_free_list *lane;
+    struct mt_pytorch_free_list *free_list;
 
     if (request->size_bytes > MAX_REQUEST)
         return true;
     search = search_for(self, request);
-    lane = mt_pytorch_free_list(self, search.pool, search.stream);
-    if (lane && find_free(self, lane, &search).entry)
+    free_list = mt_pytorch_free_list(self, search.pool, search.stream);
+    if (free_list && find_free(self, free_list, &search).entry)
         return false;
     if (exceeds_limit(self, &search) &&
         (!search.is_private || self->config.max_split_bytes != MT_PYTORCH_UNLIMITED))

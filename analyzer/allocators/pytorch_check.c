@@ -3,10 +3,11 @@
 #include "pytorch_pools.h"
 
 static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
-                         const struct mt_pytorch_free_list *lane, enum mt_block_state state,
+                         const struct mt_pytorch_free_list *free_list, enum mt_block_state state,
                          const char **why)
 {
-    const struct mt_free_set *set = state == MT_BLOCK_FREE ? &lane->free : &lane->unmapped;
+    const struct mt_free_set *set =
+        state == MT_BLOCK_FREE ? &free_list->free : &free_list->unmapped;
     struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
 
     if (!mt_free_set_is_sound(set, why))
@@ -17,15 +18,15 @@ static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
         MT_SOUND(why, block->state == state);
         MT_SOUND(why, block->addr == at.entry->addr);
         MT_SOUND(why, at.entry->size_bytes == (state == MT_BLOCK_FREE ? block->size_bytes : 0));
-        MT_SOUND(why, block->pool == pool && block->stream == lane->stream);
+        MT_SOUND(why, block->pool == pool && block->stream == free_list->stream);
     }
     return true;
 }
 
-/* What can be used again is in exactly one set, under its own key; lanes ascend by stream. */
+/* What can be used again is in exactly one set, under its own key; free lists ascend by stream. */
 static bool pools_are_sound(const struct mt_pytorch *self, const char **why)
 {
-    uint32_t id, pool, lane;
+    uint32_t id, pool, free_list;
     size_t filed = 0, reusable = 0;
 
     for (id = 0; id < self->store.count; id++)
@@ -34,9 +35,9 @@ static bool pools_are_sound(const struct mt_pytorch *self, const char **why)
     for (pool = 0; pool < self->pool_count; pool++) {
         const struct mt_pytorch_pool *of = &self->pools[pool];
         MT_SOUND(why, of->owner == pool / 2 && of->is_small == (pool % 2 == 1));
-        for (lane = 0; lane < of->lane_count; lane++) {
-            const struct mt_pytorch_free_list *at = &of->lanes[lane];
-            MT_SOUND(why, !lane || at[-1].stream_handle <= at->stream_handle);
+        for (free_list = 0; free_list < of->free_list_count; free_list++) {
+            const struct mt_pytorch_free_list *at = &of->free_lists[free_list];
+            MT_SOUND(why, !free_list || at[-1].stream_handle <= at->stream_handle);
             if (!set_is_sound(self, pool, at, MT_BLOCK_FREE, why) ||
                 !set_is_sound(self, pool, at, MT_BLOCK_UNMAPPED, why))
                 return false;

@@ -64,13 +64,14 @@ static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch
 static enum mt_status find_space(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block)
 {
-    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, search->pool, search->stream);
+    struct mt_pytorch_free_list *free_list =
+        mt_pytorch_free_list(policy, search->pool, search->stream);
     struct mt_free_cursor at;
 
-    if (!lane)
+    if (!free_list)
         return MT_ERR_MEMORY;
-    for (at = mt_free_set_find(&lane->unmapped, 0, 0); at.entry;
-         at = mt_free_set_next(&lane->unmapped, at)) {
+    for (at = mt_free_set_find(&free_list->unmapped, 0, 0); at.entry;
+         at = mt_free_set_next(&free_list->unmapped, at)) {
         uint32_t id = at.entry->block, below = policy->store.blocks[id].previous;
         if (below != MT_NO_BLOCK && is_reusable(&policy->store.blocks[below]))
             id = below;

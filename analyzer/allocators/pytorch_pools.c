@@ -26,17 +26,17 @@ static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
     return MT_OK;
 }
 
-/* Place of a stream among the lanes, or where it would be. */
+/* Place of a stream among the free lists, or where it would be. */
 static uint32_t place_of_stream(const struct mt_pytorch_pool *pool, uint64_t handle,
                                 uint32_t stream)
 {
-    uint32_t low = 0, high = pool->lane_count;
+    uint32_t low = 0, high = pool->free_list_count;
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct mt_pytorch_free_list *lane = &pool->lanes[middle];
-        if (lane->stream_handle < handle ||
-            (lane->stream_handle == handle && lane->stream < stream))
+        const struct mt_pytorch_free_list *free_list = &pool->free_lists[middle];
+        if (free_list->stream_handle < handle ||
+            (free_list->stream_handle == handle && free_list->stream < stream))
             low = middle + 1;
         else
             high = middle;
@@ -57,45 +57,49 @@ struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy
     handle =
         stream < policy->symbols->stream_count ? policy->symbols->streams[stream].handle : stream;
     i = place_of_stream(pool, handle, stream);
-    if (i < pool->lane_count && pool->lanes[i].stream == stream)
-        return &pool->lanes[i];
-    if (mt_grow(&pool->lanes, &pool->lane_capacity, pool->lane_count + 1u, sizeof *pool->lanes))
+    if (i < pool->free_list_count && pool->free_lists[i].stream == stream)
+        return &pool->free_lists[i];
+    if (mt_grow(&pool->free_lists, &pool->free_list_capacity, pool->free_list_count + 1u,
+                sizeof *pool->free_lists))
         return NULL;
-    memmove(&pool->lanes[i + 1], &pool->lanes[i], (pool->lane_count - i) * sizeof *pool->lanes);
-    memset(&pool->lanes[i], 0, sizeof pool->lanes[i]);
-    pool->lanes[i].stream = stream;
-    pool->lanes[i].stream_handle = handle;
-    pool->lane_count++;
-    return &pool->lanes[i];
+    memmove(&pool->free_lists[i + 1], &pool->free_lists[i],
+            (pool->free_list_count - i) * sizeof *pool->free_lists);
+    memset(&pool->free_lists[i], 0, sizeof pool->free_lists[i]);
+    pool->free_lists[i].stream = stream;
+    pool->free_lists[i].stream_handle = handle;
+    pool->free_list_count++;
+    return &pool->free_lists[i];
 }
 
 enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block *block = &policy->store.blocks[id];
-    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, block->pool, block->stream);
+    struct mt_pytorch_free_list *free_list =
+        mt_pytorch_free_list(policy, block->pool, block->stream);
 
-    if (!lane)
+    if (!free_list)
         return MT_ERR_MEMORY;
     MT_ASSERT(block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED);
-    MT_ASSERT(lane->stream == block->stream);
+    MT_ASSERT(free_list->stream == block->stream);
     if (block->state == MT_BLOCK_UNMAPPED)
-        return mt_free_set_insert(&lane->unmapped, 0, block->addr, id);
+        return mt_free_set_insert(&free_list->unmapped, 0, block->addr, id);
     block->gc_base = policy->pools[block->pool].gc_clock;
-    return mt_free_set_insert(&lane->free, block->size_bytes, block->addr, id);
+    return mt_free_set_insert(&free_list->free, block->size_bytes, block->addr, id);
 }
 
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
 {
     const struct mt_block *block = &policy->store.blocks[id];
-    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, block->pool, block->stream);
+    struct mt_pytorch_free_list *free_list =
+        mt_pytorch_free_list(policy, block->pool, block->stream);
     bool was_filed;
 
-    if (!lane)
-        return; /* the lane exists: the block was inserted into it */
+    if (!free_list)
+        return; /* the free list exists: the block was inserted into it */
     if (block->state == MT_BLOCK_UNMAPPED)
-        was_filed = mt_free_set_remove(&lane->unmapped, 0, block->addr, id);
+        was_filed = mt_free_set_remove(&free_list->unmapped, 0, block->addr, id);
     else
-        was_filed = mt_free_set_remove(&lane->free, block->size_bytes, block->addr, id);
+        was_filed = mt_free_set_remove(&free_list->free, block->size_bytes, block->addr, id);
     (void)was_filed;
     MT_ASSERT(was_filed);
 }
@@ -124,7 +128,7 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
 {
     struct mt_block *blocks = policy->store.blocks, *block = &blocks[id];
     uint32_t kept = is_free(policy, block->previous) ? block->previous : block->next;
-    struct mt_pytorch_free_list *lane;
+    struct mt_pytorch_free_list *free_list;
     struct mt_free_cursor at;
 
     *merged_bytes = 0;
@@ -133,13 +137,13 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
         return mt_pytorch_insert(policy, id);
     if (kept == block->previous)
         *merged_bytes = mt_pytorch_try_merge(policy, id, block->next);
-    lane = mt_pytorch_free_list(policy, block->pool, block->stream);
-    if (!lane)
+    free_list = mt_pytorch_free_list(policy, block->pool, block->stream);
+    if (!free_list)
         return MT_ERR_MEMORY;
-    at = mt_free_set_find_block(&lane->free, blocks[kept].size_bytes, blocks[kept].addr, kept);
+    at = mt_free_set_find_block(&free_list->free, blocks[kept].size_bytes, blocks[kept].addr, kept);
     MT_ASSERT(at.entry && blocks[kept].pool == block->pool);
     *merged_bytes += blocks[kept].size_bytes;
     mt_block_merge(&policy->store, id, kept);
     block->gc_base = policy->pools[block->pool].gc_clock;
-    return mt_free_set_move(&lane->free, at, block->size_bytes, block->addr, id);
+    return mt_free_set_move(&free_list->free, at, block->size_bytes, block->addr, id);
 }

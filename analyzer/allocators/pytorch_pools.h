@@ -12,7 +12,7 @@
 /* Free blocks of one stream in one pool. */
 struct mt_pytorch_free_list {
     uint32_t stream;
-    uint64_t stream_handle; /* order of lanes: as the driver's pointers */
+    uint64_t stream_handle; /* order of free lists: as the driver's pointers */
     struct mt_free_set free;
     struct mt_free_set unmapped; /* keyed by (0, address) */
 };
@@ -20,10 +20,10 @@ struct mt_pytorch_free_list {
 /* small_blocks or large_blocks, of the default or of a private pool. */
 struct mt_pytorch_pool {
     bool is_small;
-    uint16_t owner;                     /* trace's pool id */
-    struct mt_pytorch_free_list *lanes; /* ascending by stream handle, then stream */
-    uint32_t lane_count;
-    size_t lane_capacity;
+    uint16_t owner;                          /* trace's pool id */
+    struct mt_pytorch_free_list *free_lists; /* ascending by stream handle, then stream */
+    uint32_t free_list_count;
+    size_t free_list_capacity;
     uint64_t gc_clock;
 };
 
@@ -54,7 +54,7 @@ struct mt_pytorch_search {
     bool is_private;
 };
 
-/* The lane of a stream in a pool, made if new; NULL without memory. */
+/* The free list of a stream in a pool, made if new; NULL without memory. */
 struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy, uint32_t pool,
                                                        uint32_t stream);
 
@@ -62,9 +62,9 @@ struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy
 static inline struct mt_pytorch_free_list *mt_pytorch_free_list(struct mt_pytorch *policy,
                                                                 uint32_t pool, uint32_t stream)
 {
-    if (pool < policy->pool_count && policy->pools[pool].lane_count &&
-        policy->pools[pool].lanes[0].stream == stream)
-        return &policy->pools[pool].lanes[0];
+    if (pool < policy->pool_count && policy->pools[pool].free_list_count &&
+        policy->pools[pool].free_lists[0].stream == stream)
+        return &policy->pools[pool].free_lists[0];
     return mt_pytorch_find_free_list(policy, pool, stream);
 }
 

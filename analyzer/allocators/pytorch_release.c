@@ -34,11 +34,11 @@ static enum mt_status release_segment(struct mt_pytorch *policy, uint32_t id)
 /* All free blocks of a pool, in the order of its set, into the scratch list. */
 static enum mt_status collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool *pool)
 {
-    uint32_t lane;
+    uint32_t free_list;
 
     policy->scratch_count = 0;
-    for (lane = 0; lane < pool->lane_count; lane++) {
-        const struct mt_free_set *set = &pool->lanes[lane].free;
+    for (free_list = 0; free_list < pool->free_list_count; free_list++) {
+        const struct mt_free_set *set = &pool->free_lists[free_list].free;
         struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
         for (; at.entry; at = mt_free_set_next(set, at)) {
             enum mt_status status = collect(policy, at.entry->block);
@@ -129,20 +129,21 @@ static bool is_whole_segment(const struct mt_pytorch *policy, uint32_t id)
     return !block->expandable && !mt_block_is_split(block);
 }
 
-/* Releases oversize blocks of the lane from the largest down until `wanted`
+/* Releases oversize blocks of the free list from the largest down until `wanted`
  * bytes are free; too few are released all the same, and the answer is no. */
-static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytorch_free_list *lane,
-                                      uint64_t wanted, bool *released)
+static enum mt_status release_largest(struct mt_pytorch *policy,
+                                      struct mt_pytorch_free_list *free_list, uint64_t wanted,
+                                      bool *released)
 {
-    struct mt_free_cursor end = {lane->free.leaf_count, 0, NULL};
-    struct mt_free_cursor at = mt_free_set_previous(&lane->free, end);
+    struct mt_free_cursor end = {free_list->free.leaf_count, 0, NULL};
+    struct mt_free_cursor at = mt_free_set_previous(&free_list->free, end);
     enum mt_status status = MT_OK;
     uint64_t total = 0;
     size_t i;
 
     policy->scratch_count = 0;
     for (; total < wanted && at.entry && at.entry->size_bytes >= policy->config.max_split_bytes;
-         at = mt_free_set_previous(&lane->free, at)) {
+         at = mt_free_set_previous(&free_list->free, at)) {
         if (!is_whole_segment(policy, at.entry->block))
             continue;
         total += at.entry->size_bytes;
@@ -159,20 +160,21 @@ static enum mt_status release_largest(struct mt_pytorch *policy, struct mt_pytor
 enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
                                             const struct mt_pytorch_search *search, bool *released)
 {
-    struct mt_pytorch_free_list *lane = mt_pytorch_free_list(policy, search->pool, search->stream);
+    struct mt_pytorch_free_list *free_list =
+        mt_pytorch_free_list(policy, search->pool, search->stream);
     uint64_t wanted = policy->config.max_split_bytes;
     struct mt_free_cursor at;
 
     *released = false;
     if (policy->config.max_split_bytes == MT_PYTORCH_UNLIMITED)
         return MT_OK;
-    if (!lane)
+    if (!free_list)
         return MT_ERR_MEMORY;
     if (search->size_bytes > wanted)
         wanted = search->size_bytes;
-    at = mt_free_set_find(&lane->free, wanted, 0);
+    at = mt_free_set_find(&free_list->free, wanted, 0);
     if (!at.entry || !is_whole_segment(policy, at.entry->block))
-        return release_largest(policy, lane, wanted, released);
+        return release_largest(policy, free_list, wanted, released);
     *released = true;
     return release_segment(policy, at.entry->block);
 }

@@ -1,7 +1,7 @@
 /* The policy `rmm-arena`: RMM's arena_memory_resource. All memory is taken at
  * construction. It is cut into superblocks of 1 MiB and more; those of the global
  * arena serve requests above 1 MiB, and each stream owns some for the rest.
- * Everything is first fit by address. A superblock is a lane of the heap. */
+ * Everything is first fit by address. A superblock is a free list of the heap. */
 #include "check.h"
 #include "grow.h"
 #include "heap.h"
@@ -25,11 +25,11 @@ struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
     uint64_t arena_bytes;
     bool started;
-    struct superblock *superblocks; /* by lane */
+    struct superblock *superblocks; /* by free list */
     size_t superblock_capacity;
-    uint32_t *order; /* lanes in use, ascending by address */
+    uint32_t *order; /* free lists in use, ascending by address */
     size_t order_count, order_capacity;
-    uint32_t *spare; /* lanes not in use */
+    uint32_t *spare; /* free lists not in use */
     size_t spare_count, spare_capacity;
 };
 
@@ -80,26 +80,26 @@ static size_t place_of(const struct mt_policy *self, uint64_t addr)
 
 /* A superblock, in order, without free blocks yet. */
 static enum mt_status add_superblock(struct mt_policy *self, const struct superblock *superblock,
-                                     uint32_t *lane)
+                                     uint32_t *free_list)
 {
     size_t at = place_of(self, superblock->addr);
     enum mt_status status = MT_OK;
 
     if (self->spare_count > 0)
-        *lane = self->spare[--self->spare_count];
+        *free_list = self->spare[--self->spare_count];
     else
-        status = mt_heap_free_list(&self->heap, self->heap.lane_count, lane);
+        status = mt_heap_free_list(&self->heap, self->heap.free_list_count, free_list);
     if (status == MT_OK)
-        status = mt_grow(&self->superblocks, &self->superblock_capacity, *lane + 1u,
+        status = mt_grow(&self->superblocks, &self->superblock_capacity, *free_list + 1u,
                          sizeof *self->superblocks);
     if (status == MT_OK)
         status = mt_grow(&self->order, &self->order_capacity, self->order_count + 1,
                          sizeof *self->order);
     if (status != MT_OK)
         return status;
-    self->superblocks[*lane] = *superblock;
+    self->superblocks[*free_list] = *superblock;
     memmove(&self->order[at + 1], &self->order[at], (self->order_count - at) * sizeof *self->order);
-    self->order[at] = *lane;
+    self->order[at] = *free_list;
     self->order_count++;
     return MT_OK;
 }
@@ -120,12 +120,12 @@ static enum mt_status put(struct mt_policy *self, uint32_t id)
 }
 
 /* First free block of a superblock with room, MT_NO_BLOCK if none. */
-static uint32_t first_fit_in(const struct mt_policy *self, uint32_t lane, uint64_t size)
+static uint32_t first_fit_in(const struct mt_policy *self, uint32_t free_list, uint64_t size)
 {
-    const struct mt_free_set *set = &self->heap.lanes[lane].free;
+    const struct mt_free_set *set = &self->heap.free_lists[free_list].free;
     struct mt_free_cursor at;
 
-    if (self->superblocks[lane].free_bytes < size)
+    if (self->superblocks[free_list].free_bytes < size)
         return MT_NO_BLOCK;
     at = mt_free_set_find(set, 0, 0);
     while (at.entry && at.entry->addr < size) /* keys are (address, size) */
@@ -149,8 +149,8 @@ static uint32_t first_fit(const struct mt_policy *self, uint64_t owner, uint64_t
 /* An empty superblock keeps as many bytes; the rest becomes another one. */
 static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64_t keep)
 {
-    uint32_t lane = self->heap.store.blocks[id].reservation, tail, rest;
-    struct superblock other = self->superblocks[lane];
+    uint32_t free_list = self->heap.store.blocks[id].reservation, tail, rest;
+    struct superblock other = self->superblocks[free_list];
     enum mt_status status;
 
     MT_ASSERT(is_empty(&other) && keep < other.size_bytes);
@@ -158,8 +158,8 @@ static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64
     other.addr += keep;
     other.size_bytes -= keep;
     other.free_bytes = 0;
-    self->superblocks[lane].size_bytes = keep;
-    self->superblocks[lane].free_bytes = 0;
+    self->superblocks[free_list].size_bytes = keep;
+    self->superblocks[free_list].free_bytes = 0;
     status = add_superblock(self, &other, &tail);
     if (status == MT_OK)
         status = mt_block_split(&self->heap.store, id, keep, &rest);
@@ -220,9 +220,9 @@ static enum mt_status join(struct mt_policy *self, size_t at, bool *joined)
 }
 
 /* Merges a superblock of the global arena with its neighbours. */
-static enum mt_status coalesce(struct mt_policy *self, uint32_t lane)
+static enum mt_status coalesce(struct mt_policy *self, uint32_t free_list)
 {
-    size_t at = place_of(self, self->superblocks[lane].addr);
+    size_t at = place_of(self, self->superblocks[free_list].addr);
     bool joined;
     enum mt_status status = join(self, at, &joined);
 
@@ -251,7 +251,7 @@ static enum mt_status start(struct mt_policy *self)
 {
     struct superblock all = {0, self->arena_bytes, 0, GLOBAL};
     enum mt_status status;
-    uint32_t lane, id;
+    uint32_t free_list, id;
 
     if (self->started)
         return MT_OK;
@@ -260,10 +260,10 @@ static enum mt_status start(struct mt_policy *self)
         return status;
     self->started = true;
     all.addr = self->heap.store.blocks[id].addr;
-    status = add_superblock(self, &all, &lane);
+    status = add_superblock(self, &all, &free_list);
     if (status != MT_OK)
         return status;
-    self->heap.store.blocks[id].reservation = lane;
+    self->heap.store.blocks[id].reservation = free_list;
     return put(self, id);
 }
 
@@ -313,8 +313,8 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
 {
     struct mt_heap *heap = &policy->heap;
-    uint32_t lane = heap->store.blocks[handle].reservation;
-    struct superblock *superblock = &policy->superblocks[lane];
+    uint32_t free_list = heap->store.blocks[handle].reservation;
+    struct superblock *superblock = &policy->superblocks[free_list];
     enum mt_status status;
 
     superblock->free_bytes += heap->store.blocks[handle].size_bytes;
@@ -322,15 +322,15 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     mt_heap_merge(heap, handle);
     status = mt_heap_put(heap, handle);
     if (status == MT_OK && superblock->owner == GLOBAL && is_empty(superblock))
-        status = coalesce(policy, lane);
+        status = coalesce(policy, free_list);
     return status;
 }
 
 /* The free blocks of a superblock lie in it, and it knows how many bytes they have. */
-static bool superblock_is_sound(const struct mt_policy *self, uint32_t lane, const char **why)
+static bool superblock_is_sound(const struct mt_policy *self, uint32_t free_list, const char **why)
 {
-    const struct superblock *superblock = &self->superblocks[lane];
-    const struct mt_free_set *set = &self->heap.lanes[lane].free;
+    const struct superblock *superblock = &self->superblocks[free_list];
+    const struct mt_free_set *set = &self->heap.free_lists[free_list].free;
     struct mt_free_cursor at = mt_free_set_find(set, 0, 0);
     uint64_t free_bytes = 0;
 
@@ -353,7 +353,7 @@ static bool is_sound(const struct mt_policy *self, const char **why)
 
     for (i = 0; i < self->order_count; i++) {
         const struct superblock *superblock = &self->superblocks[self->order[i]];
-        MT_SOUND(why, self->order[i] < self->heap.lane_count);
+        MT_SOUND(why, self->order[i] < self->heap.free_list_count);
         if (!superblock_is_sound(self, self->order[i], why))
             return false;
         MT_SOUND(why, superblock->addr == self->superblocks[self->order[0]].addr + held);

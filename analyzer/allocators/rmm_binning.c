@@ -38,10 +38,10 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
                    "min_size_exponent is more than max_size_exponent");
 }
 
-static enum mt_status lane_of(struct mt_heap *heap, uint32_t stream, uint64_t exponent,
-                              uint32_t *lane)
+static enum mt_status free_list_of(struct mt_heap *heap, uint32_t stream, uint64_t exponent,
+                                   uint32_t *free_list)
 {
-    return mt_heap_free_list(heap, (uint64_t)stream * LANES_PER_STREAM + exponent, lane);
+    return mt_heap_free_list(heap, (uint64_t)stream * LANES_PER_STREAM + exponent, free_list);
 }
 
 /* One more chunk, cut into its blocks, the lowest first in line. */
@@ -49,11 +49,11 @@ static enum mt_status add_chunk(struct mt_heap *heap, uint64_t exponent, uint32_
 {
     uint64_t size = (uint64_t)1 << exponent;
     enum mt_status status;
-    uint32_t lane, id, rest, i;
+    uint32_t free_list, id, rest, i;
 
-    status = lane_of(heap, stream, exponent, &lane);
+    status = free_list_of(heap, stream, exponent, &free_list);
     if (status == MT_OK)
-        status = mt_heap_grow(heap, BLOCKS_PER_CHUNK * size, stream, lane, &id);
+        status = mt_heap_grow(heap, BLOCKS_PER_CHUNK * size, stream, free_list, &id);
     for (i = 1; status == MT_OK && i < BLOCKS_PER_CHUNK; i++) {
         status = mt_block_split(&heap->store, id, size, &rest);
         if (status == MT_OK)
@@ -78,11 +78,11 @@ static enum mt_status start(struct mt_policy *self)
 /* From the stream's own list, else from another's of the same bin. */
 static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
 {
-    uint32_t id = mt_heap_take_first(heap, own, 0), lane;
+    uint32_t id = mt_heap_take_first(heap, own, 0), free_list;
 
-    for (lane = 0; id == MT_NO_BLOCK && lane < heap->lane_count; lane++) {
-        if (heap->lanes[lane].name % LANES_PER_STREAM == exponent)
-            id = mt_heap_take_first(heap, lane, 0);
+    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++) {
+        if (heap->free_lists[free_list].name % LANES_PER_STREAM == exponent)
+            id = mt_heap_take_first(heap, free_list, 0);
     }
     return id;
 }
@@ -90,17 +90,17 @@ static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
 static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t exponent, uint32_t stream,
                                   struct mt_heap_share *share)
 {
-    enum mt_status status = lane_of(heap, stream, exponent, &share->lane);
+    enum mt_status status = free_list_of(heap, stream, exponent, &share->free_list);
 
     if (status != MT_OK)
         return status;
     share->size_bytes = (uint64_t)1 << exponent;
-    share->block = take_free(heap, share->lane, exponent);
+    share->block = take_free(heap, share->free_list, exponent);
     if (share->block == MT_NO_BLOCK) {
         status = add_chunk(heap, exponent, stream);
         if (status != MT_OK)
             return status;
-        share->block = mt_heap_take_first(heap, share->lane, 0);
+        share->block = mt_heap_take_first(heap, share->free_list, 0);
     }
     MT_ASSERT(share->block != MT_NO_BLOCK);
     MT_ASSERT(heap->store.blocks[share->block].size_bytes == share->size_bytes);
@@ -121,7 +121,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
         return find_in_bin(&policy->heap, exponent, request->stream, share);
     share->size_bytes = mt_round_up(request->size_bytes, ALIGNMENT);
     return mt_heap_grow(&policy->heap, share->size_bytes, request->stream,
-                        MT_NO_BLOCK /* no lane */, &share->block);
+                        MT_NO_BLOCK /* no free list */, &share->block);
 }
 
 static const struct mt_heap_rules rules = {

@@ -39,13 +39,13 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 static enum mt_status start(struct mt_policy *self)
 {
     enum mt_status status;
-    uint32_t lane, id;
+    uint32_t free_list, id;
 
     if (self->started || !self->initial_bytes)
         return MT_OK;
-    status = mt_heap_free_list(&self->heap, 0, &lane);
+    status = mt_heap_free_list(&self->heap, 0, &free_list);
     if (status == MT_OK)
-        status = mt_heap_grow(&self->heap, self->initial_bytes, 0, lane, &id);
+        status = mt_heap_grow(&self->heap, self->initial_bytes, 0, free_list, &id);
     if (status != MT_OK)
         return status;
     self->started = true;
@@ -54,16 +54,16 @@ static enum mt_status start(struct mt_policy *self)
 
 static uint32_t take_from_others(struct mt_heap *heap, uint32_t own, uint64_t size_bytes)
 {
-    uint32_t lane, id = MT_NO_BLOCK;
+    uint32_t free_list, id = MT_NO_BLOCK;
 
-    for (lane = 0; id == MT_NO_BLOCK && lane < heap->lane_count; lane++) {
-        if (lane != own)
-            id = mt_heap_take_first(heap, lane, size_bytes);
+    for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++) {
+        if (free_list != own)
+            id = mt_heap_take_first(heap, free_list, size_bytes);
     }
     return id;
 }
 
-static enum mt_status move_lane(struct mt_heap *heap, uint32_t from, uint32_t to)
+static enum mt_status move_free_list(struct mt_heap *heap, uint32_t from, uint32_t to)
 {
     enum mt_status status = MT_OK;
     uint32_t id;
@@ -81,12 +81,14 @@ static enum mt_status merge_others(struct mt_heap *heap, uint32_t own, uint64_t 
                                    uint32_t *block)
 {
     enum mt_status status = MT_OK;
-    uint32_t lane;
+    uint32_t free_list;
 
-    for (lane = 0; status == MT_OK && *block == MT_NO_BLOCK && lane < heap->lane_count; lane++) {
-        if (lane == own || !heap->lanes[lane].free.count)
+    for (free_list = 0;
+         status == MT_OK && *block == MT_NO_BLOCK && free_list < heap->free_list_count;
+         free_list++) {
+        if (free_list == own || !heap->free_lists[free_list].free.count)
             continue;
-        status = move_lane(heap, lane, own);
+        status = move_free_list(heap, free_list, own);
         if (status == MT_OK)
             *block = mt_heap_take_first(heap, own, size_bytes);
     }
@@ -126,8 +128,8 @@ static enum mt_status reclaim(struct mt_policy *self, uint64_t size)
 
 /* With a maximum: half of what remains, or the request. Without: the pool's
  * size again, halved as long as the device refuses. */
-static enum mt_status expand(struct mt_policy *self, uint64_t size, uint32_t stream, uint32_t lane,
-                             uint32_t *block)
+static enum mt_status expand(struct mt_policy *self, uint64_t size, uint32_t stream,
+                             uint32_t free_list, uint32_t *block)
 {
     uint64_t pool = self->heap.counters.reserved.now, try_bytes, remaining;
     enum mt_status status;
@@ -143,30 +145,31 @@ static enum mt_status expand(struct mt_policy *self, uint64_t size, uint32_t str
     } else {
         try_bytes = mt_max_u64(size, pool);
     }
-    status = mt_heap_grow(&self->heap, mt_round_up(try_bytes, ALIGNMENT), stream, lane, block);
+    status = mt_heap_grow(&self->heap, mt_round_up(try_bytes, ALIGNMENT), stream, free_list, block);
     while (status == MT_ERR_DEVICE_OOM && try_bytes > size) {
         try_bytes = mt_max_u64(size, try_bytes / 2);
-        status = mt_heap_grow(&self->heap, mt_round_up(try_bytes, ALIGNMENT), stream, lane, block);
+        status =
+            mt_heap_grow(&self->heap, mt_round_up(try_bytes, ALIGNMENT), stream, free_list, block);
     }
     return status;
 }
 
 static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t stream,
-                               uint32_t lane, uint32_t *block)
+                               uint32_t free_list, uint32_t *block)
 {
     enum mt_status status = MT_OK;
 
-    *block = mt_heap_take_first(&self->heap, lane, size);
+    *block = mt_heap_take_first(&self->heap, free_list, size);
     if (*block == MT_NO_BLOCK)
-        *block = take_from_others(&self->heap, lane, size);
+        *block = take_from_others(&self->heap, free_list, size);
     if (*block == MT_NO_BLOCK)
-        status = merge_others(&self->heap, lane, size, block);
+        status = merge_others(&self->heap, free_list, size, block);
     if (status != MT_OK || *block != MT_NO_BLOCK)
         return status;
-    MT_ASSERT(size % ALIGNMENT == 0 && lane < self->heap.lane_count);
+    MT_ASSERT(size % ALIGNMENT == 0 && free_list < self->heap.free_list_count);
     status = reclaim(self, size);
     if (status == MT_OK)
-        status = expand(self, size, stream, lane, block);
+        status = expand(self, size, stream, free_list, block);
     return status;
 }
 
@@ -177,9 +180,10 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
     if (status == MT_OK) /* freed on this stream, wherever it came from */
-        status = mt_heap_free_list(&policy->heap, request->stream, &share->lane);
+        status = mt_heap_free_list(&policy->heap, request->stream, &share->free_list);
     if (status == MT_OK)
-        status = find_for(policy, share->size_bytes, request->stream, share->lane, &share->block);
+        status =
+            find_for(policy, share->size_bytes, request->stream, share->free_list, &share->block);
     return status;
 }
 

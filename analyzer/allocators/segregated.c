@@ -9,7 +9,7 @@ struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
 };
 
-enum { MIN_CLASS = 512, ALIGNMENT = 256, TAILS = 0 /* lane of the ends of slabs */ };
+enum { MIN_CLASS = 512, ALIGNMENT = 256, TAILS = 0 /* free list of the ends of slabs */ };
 
 static const uint64_t MAX_CLASS = MT_MIB;
 static const uint64_t SLAB = 2 * MT_MIB;
@@ -32,7 +32,7 @@ static uint64_t class_of(uint64_t size_bytes)
 
 /* A slab cut into its objects, the lowest on top of the list. */
 static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint32_t stream,
-                               uint32_t lane)
+                               uint32_t free_list)
 {
     uint64_t objects = SLAB / class_bytes;
     enum mt_status status;
@@ -41,7 +41,7 @@ static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint3
     MT_ASSERT(objects > 0 && class_bytes % ALIGNMENT == 0);
     status = mt_heap_free_list(heap, TAILS, &tails);
     if (status == MT_OK)
-        status = mt_heap_grow_or_flush(heap, SLAB, stream, lane, &id);
+        status = mt_heap_grow_or_flush(heap, SLAB, stream, free_list, &id);
     if (status == MT_OK && objects * class_bytes < SLAB) {
         status = mt_block_split(&heap->store, id, objects * class_bytes, &rest);
         if (status != MT_OK)
@@ -61,19 +61,19 @@ static enum mt_status find_object(struct mt_heap *heap, uint64_t size, uint32_t 
                                   uint32_t *block)
 {
     enum mt_status status;
-    uint32_t lane;
+    uint32_t free_list;
 
     if (size > MAX_CLASS)
-        return mt_heap_grow_or_flush(heap, size, stream, MT_NO_BLOCK /* no lane */, block);
-    status = mt_heap_free_list(heap, size, &lane);
+        return mt_heap_grow_or_flush(heap, size, stream, MT_NO_BLOCK /* no free list */, block);
+    status = mt_heap_free_list(heap, size, &free_list);
     if (status != MT_OK)
         return status;
-    *block = mt_heap_take_first(heap, lane, 0);
+    *block = mt_heap_take_first(heap, free_list, 0);
     if (*block != MT_NO_BLOCK)
         return MT_OK;
-    status = add_slab(heap, size, stream, lane);
+    status = add_slab(heap, size, stream, free_list);
     if (status == MT_OK)
-        *block = mt_heap_take_first(heap, lane, 0);
+        *block = mt_heap_take_first(heap, free_list, 0);
     return status;
 }
 

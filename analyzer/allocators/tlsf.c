@@ -53,7 +53,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
 
 static const struct mt_heap_rules rules = {
     .size_bytes = sizeof(struct mt_policy),
-    .has_one_lane = true,
+    .has_one_free_list = true,
     .key = newest_of_class,
     .find = find,
 };

@@ -77,7 +77,7 @@ static int load(void **unused)
 /* The free block at `addr`, which has to be among the smallest that fit. */
 static uint32_t take_recorded(struct mt_heap *heap, uint64_t size, uint64_t addr, uint64_t *ties)
 {
-    const struct mt_free_set *set = &heap->lanes[0].free;
+    const struct mt_free_set *set = &heap->free_lists[0].free;
     struct mt_free_cursor at = mt_free_set_find(set, size, 0), twin;
     uint64_t best = at.entry ? at.entry->size_bytes : 0;
     uint32_t id;

@@ -55,7 +55,7 @@ MUTATIONS = [
              "    uint64_t remaining = block_bytes - rounded_bytes + MT_PYTORCH_MIN_BLOCK;\n",
              [PYTORCH]),
     Mutation("the block that is handed out stays in its set", ALLOCATORS + "pytorch.c",
-             "    mt_free_set_erase(&lane->free, search->found);\n    return MT_OK;\n",
+             "    mt_free_set_erase(&free_list->free, search->found);\n    return MT_OK;\n",
              "    return MT_OK;\n", [PYTORCH]),
     Mutation("the rest of a split is not filed", ALLOCATORS + "heap.c",
              "            status = mt_heap_put(heap, rest);\n",
