@@ -45,12 +45,13 @@ static void tell_exactness(const struct mt_teller *teller)
 
 static void tell_frameless(const struct mt_teller *teller)
 {
-    static const char *const words[MT_TIE_COUNT] = {
-        [MT_TIE_PARAMETER] = "as gradients to parameters of their size",
-        [MT_TIE_FORWARD] = "to what forward made of their size",
-        [MT_TIE_LIBRARY] = "as workspaces to cuBLAS",
-        [MT_TIE_PHASE] = "to their phase alone",
-        [MT_TIE_BEFORE] = "to the time before the trace begins"};
+    static const char *const words[] = {[MT_TIE_PARAMETER] =
+                                            "as gradients to parameters of their size",
+                                        [MT_TIE_FORWARD] = "to what forward made of their size",
+                                        [MT_TIE_LIBRARY] = "as workspaces to cuBLAS",
+                                        [MT_TIE_PHASE] = "to their phase alone",
+                                        [MT_TIE_BEFORE] = "to the time before the trace begins"};
+    _Static_assert(sizeof words / sizeof *words == MT_TIE_COUNT, "one entry for each");
     const struct mt_device_report *device = teller->device;
     uint64_t nothing = device->tie_peak_bytes[MT_TIE_NONE];
     char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
@@ -89,11 +90,11 @@ static void tell_frameless(const struct mt_teller *teller)
 /* Steps and phases that the program did not name. */
 static void tell_found(const struct mt_teller *teller)
 {
-    static const char *const words[MT_PHASE_SOURCE_COUNT] = {
-        [MT_PHASE_STACKS] = "the functions and lines in stacks",
-        [MT_PHASE_THREADS] = "which thread allocates",
-        [MT_PHASE_PERIOD] = "what repeats",
-        [MT_PHASE_SCOPES] = "the framework's own ranges"};
+    static const char *const words[] = {[MT_PHASE_STACKS] = "the functions and lines in stacks",
+                                        [MT_PHASE_THREADS] = "which thread allocates",
+                                        [MT_PHASE_PERIOD] = "what repeats",
+                                        [MT_PHASE_SCOPES] = "the framework's own ranges"};
+    _Static_assert(sizeof words / sizeof *words == MT_PHASE_SOURCE_COUNT, "one entry for each");
     const struct mt_report *report = teller->report;
     uint8_t steps = MT_PHASE_ANNOTATED, parts = MT_PHASE_ANNOTATED;
     struct mt_buf line = {0};

@@ -57,11 +57,12 @@ static void tell_instant(const struct mt_teller *teller, const struct mt_questio
     mt_buf_release(&line);
 }
 
-static const char *const titles[MT_GROUP_BY_COUNT] = {
-    [MT_BY_SITE] = "#bytes|#share|#blocks|role|born in|~site",
-    [MT_BY_ROLE] = "#bytes|#share|#blocks|~role",
-    [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~born in",
-    [MT_BY_SIZE] = "#bytes|#share|#blocks|#each|role|~largest site"};
+static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|born in|~site",
+                                     [MT_BY_ROLE] = "#bytes|#share|#blocks|~role",
+                                     [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~born in",
+                                     [MT_BY_SIZE] =
+                                         "#bytes|#share|#blocks|#each|role|~largest site"};
+_Static_assert(sizeof titles / sizeof *titles == MT_GROUP_BY_COUNT, "one entry for each");
 
 static const char *birth(const struct mt_teller *teller, const struct mt_live_row *row,
                          int64_t spoken_of)

@@ -36,7 +36,7 @@ enum mt_event_kind {
                                     why */
     MT_EVENT_END = 17            /* the trace was closed in order */
 };
-#define MT_EVENT_KIND_COUNT 18
+enum { MT_EVENT_KIND_COUNT = MT_EVENT_END + 1 };
 
 enum mt_event_flags {
     /* State at the start of a trace that begins in the middle, not something

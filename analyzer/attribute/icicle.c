@@ -17,7 +17,8 @@
 
 const char *mt_weigh_name(enum mt_weigh weigh)
 {
-    static const char *const names[MT_WEIGH_KINDS] = {"allocated", "requested", "count"};
+    static const char *const names[] = {"allocated", "requested", "count"};
+    _Static_assert(sizeof names / sizeof *names == MT_WEIGH_KINDS, "one entry for each");
 
     return names[weigh];
 }

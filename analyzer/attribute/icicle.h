@@ -21,7 +21,7 @@ enum mt_node_kind {
 
 /* What width is. */
 enum mt_weigh { MT_WEIGH_ALLOCATED, MT_WEIGH_REQUESTED, MT_WEIGH_COUNT };
-#define MT_WEIGH_KINDS 3
+enum { MT_WEIGH_KINDS = MT_WEIGH_COUNT + 1 };
 
 /* "allocated", "requested", "count". */
 const char *mt_weigh_name(enum mt_weigh weigh);

@@ -262,8 +262,9 @@ bool mt_frame_is_plumbing(const struct mt_symbols *symbols, uint32_t frame)
 
 const char *mt_origin_name(enum mt_origin origin)
 {
-    static const char *const names[MT_ORIGIN_COUNT] = {
-        "your code", "torch.nn", "torch.optim", "libraries", "autograd engine", "native code"};
+    static const char *const names[] = {"your code", "torch.nn",        "torch.optim",
+                                        "libraries", "autograd engine", "native code"};
+    _Static_assert(sizeof names / sizeof *names == MT_ORIGIN_COUNT, "one entry for each");
 
     return (unsigned)origin < MT_ORIGIN_COUNT ? names[origin] : "?";
 }

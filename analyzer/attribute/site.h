@@ -16,7 +16,7 @@ enum mt_origin {
     MT_ORIGIN_ENGINE,    /* no stack: the autograd engine; its own C++ frames */
     MT_ORIGIN_NATIVE     /* C or C++ frames */
 };
-#define MT_ORIGIN_COUNT 6
+enum { MT_ORIGIN_COUNT = MT_ORIGIN_NATIVE + 1 };
 
 /* "your code", "torch.nn", ... */
 const char *mt_origin_name(enum mt_origin origin);

@@ -11,8 +11,9 @@ enum { MAX_LETTERS = 100 }; /* of a bound */
 
 const char *mt_gate_kind_name(enum mt_gate_kind kind)
 {
-    static const char *const names[MT_GATE_KIND_COUNT] = {
-        "max-peak", "max-growth", "max-fragmentation", "max-regression", "fits"};
+    static const char *const names[] = {"max-peak", "max-growth", "max-fragmentation",
+                                        "max-regression", "fits"};
+    _Static_assert(sizeof names / sizeof *names == MT_GATE_KIND_COUNT, "one entry for each");
 
     return names[kind];
 }

@@ -19,7 +19,7 @@ enum mt_gate_kind {
     MT_GATE_REGRESSION,
     MT_GATE_FITS
 };
-#define MT_GATE_KIND_COUNT 5
+enum { MT_GATE_KIND_COUNT = MT_GATE_FITS + 1 };
 
 /* "max-peak", ... */
 const char *mt_gate_kind_name(enum mt_gate_kind kind);

@@ -16,7 +16,7 @@ enum mt_tie {
     MT_TIE_PHASE,     /* only of the phase that it was born in */
     MT_TIE_BEFORE     /* born before the recorded history, which does not tell */
 };
-#define MT_TIE_COUNT 6
+enum { MT_TIE_COUNT = MT_TIE_BEFORE + 1 };
 
 /* "nothing", "parameter", "forward_site", "library", "phase", "before". */
 const char *mt_tie_name(enum mt_tie tie);

@@ -16,7 +16,7 @@ enum mt_phase_source {
     MT_PHASE_THREADS,   /* autograd's threads, and what is between their work */
     MT_PHASE_PERIOD     /* requests repeat */
 };
-#define MT_PHASE_SOURCE_COUNT 5
+enum { MT_PHASE_SOURCE_COUNT = MT_PHASE_PERIOD + 1 };
 
 /* "annotation", "scopes", "stacks", "threads", "period". */
 const char *mt_phase_source_name(enum mt_phase_source source);

@@ -18,7 +18,7 @@ enum mt_question_at {
 };
 
 enum mt_group_by { MT_BY_SITE, MT_BY_STACK, MT_BY_ROLE, MT_BY_PHASE, MT_BY_SIZE };
-#define MT_GROUP_BY_COUNT 5
+enum { MT_GROUP_BY_COUNT = MT_BY_SIZE + 1 };
 
 struct mt_question {
     enum mt_question_at at;
@@ -37,7 +37,7 @@ enum mt_population_of {
                                 still there when the last step begins */
     MT_POPULATION_KEPT       /* born in one step, and still there when the next begins */
 };
-#define MT_POPULATION_KINDS 3
+enum { MT_POPULATION_KINDS = MT_POPULATION_KEPT + 1 };
 
 /* "allocated-total", "grew", "kept". */
 const char *mt_population_name(enum mt_population_of of);
@@ -49,7 +49,7 @@ enum mt_layer_by {
     MT_LAYERS_BY_SITE,
     MT_LAYERS_BY_STREAM
 };
-#define MT_LAYER_BY_COUNT 4
+enum { MT_LAYER_BY_COUNT = MT_LAYERS_BY_STREAM + 1 };
 
 /* "role", "phase", "site", "stream". */
 const char *mt_layer_by_name(enum mt_layer_by by);

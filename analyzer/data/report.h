@@ -228,7 +228,7 @@ enum mt_tracked {
     MT_TRACKED_SEGMENTS, /* no calls of the driver were recorded: the framework's */
     MT_TRACKED_DRIVER
 };
-#define MT_TRACKED_COUNT 2
+enum { MT_TRACKED_COUNT = MT_TRACKED_DRIVER + 1 };
 
 /* What NVML saw of the process, and what no allocation explains: the context,
  * modules, what the driver rounds up. */

@@ -5,46 +5,51 @@
 
 const char *mt_role_name(enum mt_role role)
 {
-    static const char *const names[MT_ROLE_COUNT] = {"parameters",  "optimizer state", "gradients",
-                                                     "activations", "temporaries",     "workspace",
-                                                     "inputs",      "KV cache",        "other"};
+    static const char *const names[] = {"parameters",  "optimizer state", "gradients",
+                                        "activations", "temporaries",     "workspace",
+                                        "inputs",      "KV cache",        "other"};
+    _Static_assert(sizeof names / sizeof *names == MT_ROLE_COUNT, "one entry for each");
 
     return (unsigned)role < MT_ROLE_COUNT ? names[role] : "other";
 }
 
 const char *mt_phase_source_name(enum mt_phase_source source)
 {
-    static const char *const names[MT_PHASE_SOURCE_COUNT] = {"annotation", "scopes", "stacks",
-                                                             "threads", "period"};
+    static const char *const names[] = {"annotation", "scopes", "stacks", "threads", "period"};
+    _Static_assert(sizeof names / sizeof *names == MT_PHASE_SOURCE_COUNT, "one entry for each");
 
     return (unsigned)source < MT_PHASE_SOURCE_COUNT ? names[source] : names[0];
 }
 
 const char *mt_tie_name(enum mt_tie tie)
 {
-    static const char *const names[MT_TIE_COUNT] = {"nothing", "parameter", "forward_site",
-                                                    "library", "phase",     "before"};
+    static const char *const names[] = {"nothing", "parameter", "forward_site",
+                                        "library", "phase",     "before"};
+    _Static_assert(sizeof names / sizeof *names == MT_TIE_COUNT, "one entry for each");
 
     return (unsigned)tie < MT_TIE_COUNT ? names[tie] : names[0];
 }
 
 const char *mt_group_by_name(enum mt_group_by by)
 {
-    static const char *const names[MT_GROUP_BY_COUNT] = {"site", "stack", "role", "phase", "size"};
+    static const char *const names[] = {"site", "stack", "role", "phase", "size"};
+    _Static_assert(sizeof names / sizeof *names == MT_GROUP_BY_COUNT, "one entry for each");
 
     return names[by];
 }
 
 const char *mt_population_name(enum mt_population_of of)
 {
-    static const char *const names[MT_POPULATION_KINDS] = {"allocated-total", "grew", "kept"};
+    static const char *const names[] = {"allocated-total", "grew", "kept"};
+    _Static_assert(sizeof names / sizeof *names == MT_POPULATION_KINDS, "one entry for each");
 
     return names[of];
 }
 
 const char *mt_layer_by_name(enum mt_layer_by by)
 {
-    static const char *const names[MT_LAYER_BY_COUNT] = {"role", "phase", "site", "stream"};
+    static const char *const names[] = {"role", "phase", "site", "stream"};
+    _Static_assert(sizeof names / sizeof *names == MT_LAYER_BY_COUNT, "one entry for each");
 
     return names[by];
 }

@@ -13,7 +13,7 @@ enum mt_role {
     MT_ROLE_KV_CACHE,
     MT_ROLE_OTHER
 };
-#define MT_ROLE_COUNT 9
+enum { MT_ROLE_COUNT = MT_ROLE_OTHER + 1 };
 
 /* "parameters", "optimizer state", ... */
 const char *mt_role_name(enum mt_role role);

@@ -203,7 +203,8 @@ static uint32_t count_cells(const struct mt_icicle_view *view, uint32_t *rows)
 
 static const char *facts(const struct mt_icicle_view *view)
 {
-    static const char *const widths[MT_WEIGH_KINDS] = {"bytes", "requested bytes", "blocks"};
+    static const char *const widths[] = {"bytes", "requested bytes", "blocks"};
+    _Static_assert(sizeof widths / sizeof *widths == MT_WEIGH_KINDS, "one entry for each");
     const struct mt_node *root = &view->icicle->nodes[0];
     char blocks[MT_UNITS_TEXT];
     bool counts = view->icicle->weigh == MT_WEIGH_COUNT;

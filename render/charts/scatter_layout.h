@@ -49,12 +49,12 @@ static inline double mt_scatter_row_y(const struct mt_scatter_layout *plan, uint
 
 static inline enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *cell)
 {
-    enum mt_role role, most = MT_ROLE_OTHER;
+    uint32_t role, most = MT_ROLE_OTHER;
 
     for (role = 0; role < MT_ROLE_COUNT; role++)
         if (cell->role_bytes[role] > cell->role_bytes[most])
             most = role;
-    return most;
+    return (enum mt_role)most;
 }
 
 void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_layout *plan);

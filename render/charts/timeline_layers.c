@@ -11,16 +11,19 @@
 
 #define MANY_CHANGES 5000 /* corners of all outlines: about 9 bytes each in SVG */
 
-const enum mt_role mt_timeline_stack[MT_ROLE_COUNT] = {
+const enum mt_role mt_timeline_stack[] = {
     MT_ROLE_PARAMETERS, MT_ROLE_OPTIMIZER_STATE, MT_ROLE_WORKSPACE,
     MT_ROLE_KV_CACHE,   MT_ROLE_INPUTS,          MT_ROLE_OTHER,
     MT_ROLE_GRADIENTS,  MT_ROLE_ACTIVATIONS,     MT_ROLE_TEMPORARIES};
+_Static_assert(sizeof mt_timeline_stack / sizeof *mt_timeline_stack == MT_ROLE_COUNT,
+               "one entry for each");
 
 /* What tests look for, by role. */
-static const char *const role_tags[MT_ROLE_COUNT] = {
+static const char *const role_tags[] = {
     "layer:parameters",  "layer:optimizer state", "layer:gradients",
     "layer:activations", "layer:temporaries",     "layer:workspace",
     "layer:inputs",      "layer:KV cache",        "layer:other"};
+_Static_assert(sizeof role_tags / sizeof *role_tags == MT_ROLE_COUNT, "one entry for each");
 static const char *const tags[MT_LAYERS_MAX] = {"layer:0", "layer:1", "layer:2", "layer:3",
                                                 "layer:4", "layer:5", "layer:6", "layer:7"};
 
@@ -112,11 +115,12 @@ void mt_timeline_make_layers(struct mt_timeline_layout *plan)
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
                                     const struct mt_timeline_layout *plan)
 {
-    static const char *const words[MT_LAYER_BY_COUNT] = {
+    static const char *const words[] = {
         [MT_LAYERS_BY_ROLE] = "layers: roles",
         [MT_LAYERS_BY_PHASE] = "layers: the phase that blocks were born in",
         [MT_LAYERS_BY_SITE] = "layers: call sites, in the colour of their main role",
         [MT_LAYERS_BY_STREAM] = "layers: streams"};
+    _Static_assert(sizeof words / sizeof *words == MT_LAYER_BY_COUNT, "one entry for each");
     const struct mt_layers *layers = plan->device->timeline->layers;
 
     if (!layers)
