@@ -162,11 +162,11 @@ static enum mt_status grow_slots(struct mt_strings *strings)
 static enum mt_status grow_texts(struct mt_strings *strings)
 {
     size_t lengths_capacity = strings->capacity;
-    enum mt_status status = mt_grow(&strings->lengths, &lengths_capacity, strings->count + 1u,
-                                    sizeof *strings->lengths);
+    enum mt_status status = mt_grow(&strings->lengths, &lengths_capacity,
+                                    (size_t)strings->count + 1, sizeof *strings->lengths);
 
-    return status == MT_OK ? mt_grow(&strings->texts, &strings->capacity, strings->count + 1u,
-                                     sizeof *strings->texts)
+    return status == MT_OK ? mt_grow(&strings->texts, &strings->capacity,
+                                     (size_t)strings->count + 1, sizeof *strings->texts)
                            : status;
 }
 

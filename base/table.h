@@ -56,7 +56,7 @@ struct mt_table_cell {
 #define MT_CHANGE_OF(from, to) MT_CELL(MT_TABLE_CHANGE, NULL, (to) - (from), from)
 #define MT_SHARE(part, whole)  MT_CELL(MT_TABLE_SHARE, NULL, part, whole)
 /* 0 if the end is before the beginning, as in damaged traces. */
-#define MT_TIME(begin_ns, end_ns) MT_CELL(MT_TABLE_TIME, NULL, mt_less_u64(end_ns, begin_ns), 0)
+#define MT_TIME(begin_ns, end_ns) MT_CELL(MT_TABLE_TIME, NULL, mt_sub_or_0_u64(end_ns, begin_ns), 0)
 
 struct mt_table {
     struct mt_table_column columns[MT_TABLE_COLUMNS];

@@ -22,7 +22,7 @@ static inline uint64_t mt_max_u64(uint64_t a, uint64_t b)
 }
 
 /* a - b, and 0 where that would be negative. */
-static inline uint64_t mt_less_u64(uint64_t a, uint64_t b)
+static inline uint64_t mt_sub_or_0_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }

@@ -15,7 +15,7 @@ static enum mt_status make_room(struct mt_symbols *symbols, int table, void *arr
 {
     if (count >= MT_NO_ID / 2)
         return MT_ERR_MEMORY;
-    return mt_grow(array, &symbols->capacity[table], count + 1u, entry_bytes);
+    return mt_grow(array, &symbols->capacity[table], (size_t)count + 1, entry_bytes);
 }
 
 enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, size_t length,

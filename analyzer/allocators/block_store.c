@@ -31,7 +31,8 @@ enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block 
         store->has_unused = store->unused != MT_NO_BLOCK;
     } else {
         if (store->count >= MT_NO_BLOCK / 2 ||
-            mt_grow(&store->blocks, &store->capacity, store->count + 1u, sizeof *store->blocks))
+            mt_grow(&store->blocks, &store->capacity, (size_t)store->count + 1,
+                    sizeof *store->blocks))
             return MT_ERR_MEMORY;
         id = store->count++;
     }

@@ -73,6 +73,7 @@ static enum mt_status find_in_bin(struct mt_heap *heap, uint64_t bin, uint64_t s
     if (status != MT_OK)
         return status;
     *block = mt_heap_take_first(heap, free_list, 0);
+    MT_ASSERT(*block == MT_NO_BLOCK || heap->store.blocks[*block].size_bytes == size);
     return *block == MT_NO_BLOCK ? mt_heap_grow_or_flush(heap, size, stream, free_list, block)
                                  : MT_OK;
 }

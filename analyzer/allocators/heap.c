@@ -51,8 +51,8 @@ enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name, uint32_t *
             return MT_OK;
         }
     }
-    status = mt_grow(&heap->free_lists, &heap->free_list_capacity, heap->free_list_count + 1u,
-                     sizeof *heap->free_lists);
+    status = mt_grow(&heap->free_lists, &heap->free_list_capacity,
+                     (size_t)heap->free_list_count + 1, sizeof *heap->free_lists);
     if (status != MT_OK)
         return status;
     memset(&heap->free_lists[heap->free_list_count], 0, sizeof *heap->free_lists);
@@ -302,11 +302,12 @@ enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_p
 {
     const struct mt_heap_rules *rules = ops->heap;
     uint64_t values[MT_HEAP_MAX_OPTIONS];
-    enum mt_status status =
-        mt_policy_options_parse(setup->options, rules->options, rules->option_count, values, error);
     struct mt_policy *self;
+    enum mt_status status;
 
     MT_ASSERT(rules->option_count <= MT_HEAP_MAX_OPTIONS);
+    status =
+        mt_policy_options_parse(setup->options, rules->options, rules->option_count, values, error);
     if (status != MT_OK)
         return status;
     self = calloc(1, rules->size_bytes);

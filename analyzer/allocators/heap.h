@@ -30,7 +30,7 @@ struct mt_heap_key {
     uint64_t major, minor;
 };
 
-/* What a request gets: of a free block in no set, or all of it. */
+/* The part of a free block that a request gets; the block is in no free set. */
 struct mt_heap_share {
     uint32_t block;
     uint32_t free_list; /* that the share belongs to from now on; MT_NO_BLOCK = that of its block */

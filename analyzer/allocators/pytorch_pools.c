@@ -59,7 +59,7 @@ struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy
     i = place_of_stream(pool, handle, stream);
     if (i < pool->free_list_count && pool->free_lists[i].stream == stream)
         return &pool->free_lists[i];
-    if (mt_grow(&pool->free_lists, &pool->free_list_capacity, pool->free_list_count + 1u,
+    if (mt_grow(&pool->free_lists, &pool->free_list_capacity, (size_t)pool->free_list_count + 1,
                 sizeof *pool->free_lists))
         return NULL;
     memmove(&pool->free_lists[i + 1], &pool->free_lists[i],

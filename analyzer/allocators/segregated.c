@@ -69,11 +69,13 @@ static enum mt_status find_object(struct mt_heap *heap, uint64_t size, uint32_t 
     if (status != MT_OK)
         return status;
     *block = mt_heap_take_first(heap, free_list, 0);
+    MT_ASSERT(*block == MT_NO_BLOCK || heap->store.blocks[*block].size_bytes == size);
     if (*block != MT_NO_BLOCK)
         return MT_OK;
     status = add_slab(heap, size, stream, free_list);
     if (status == MT_OK)
         *block = mt_heap_take_first(heap, free_list, 0);
+    MT_ASSERT(status != MT_OK || heap->store.blocks[*block].size_bytes == size);
     return status;
 }
 

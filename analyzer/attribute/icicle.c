@@ -124,7 +124,8 @@ static enum mt_status add_node(struct tree *tree, const struct mt_node *node)
     enum mt_status status = MT_ERR_MEMORY;
 
     if (tree->count < UINT32_MAX / 4)
-        status = mt_grow(&tree->nodes, &tree->capacity, tree->count + 1u, sizeof *tree->nodes);
+        status =
+            mt_grow(&tree->nodes, &tree->capacity, (size_t)tree->count + 1, sizeof *tree->nodes);
     if (status == MT_OK)
         tree->nodes[tree->count++] = *node;
     return status;

@@ -45,7 +45,7 @@ static const struct mt_phase_name *name_facts(struct mt_phases *phases, uint32_t
 
     if (id != MT_MAP_NONE)
         return &phases->names[id];
-    if (mt_grow(&phases->names, &phases->name_capacity, phases->name_count + 1u,
+    if (mt_grow(&phases->names, &phases->name_capacity, (size_t)phases->name_count + 1,
                 sizeof *phases->names) ||
         mt_map_set(&phases->name_ids, name, phases->name_count))
         return NULL;
@@ -160,8 +160,10 @@ static enum mt_status record(struct mt_phases *phases, const struct mt_event *ev
     struct mt_phase_facts *facts;
 
     if (!name ||
-        mt_grow(&phases->facts, &facts_capacity, phases->count + 1u, sizeof *phases->facts) ||
-        mt_grow(&phases->phases, &phases->capacity, phases->count + 1u, sizeof *phases->phases))
+        mt_grow(&phases->facts, &facts_capacity, (size_t)phases->count + 1,
+                sizeof *phases->facts) ||
+        mt_grow(&phases->phases, &phases->capacity, (size_t)phases->count + 1,
+                sizeof *phases->phases))
         return MT_ERR_MEMORY;
     phase = &phases->phases[phases->count];
     facts = &phases->facts[phases->count];
@@ -194,7 +196,7 @@ static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *inde
         phases->open_free = phases->open[*index].outer;
         return &phases->open[*index];
     }
-    if (mt_grow(&phases->open, &phases->open_capacity, phases->open_count + 1u,
+    if (mt_grow(&phases->open, &phases->open_capacity, (size_t)phases->open_count + 1,
                 sizeof *phases->open))
         return NULL;
     *index = phases->open_count++;

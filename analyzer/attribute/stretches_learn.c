@@ -82,7 +82,7 @@ static void learn_alloc(struct mt_stretches *stretches)
         stretches->names[innermost].allocations++;
 }
 
-/* Do the program's own names tell what it does, but for its steps? */
+/* Do the program's own names say what it does, except for its steps? */
 static bool names_tell(const struct mt_stretches *stretches)
 {
     uint64_t within = 0, others = stretches->beside;

@@ -12,7 +12,8 @@ struct mt_pass_cost {
     const char *name;
     uint64_t readings, events; /* of the source, as mt_source counts them */
     uint64_t time_ns;
-    uint64_t memory_bytes; /* what it holds when it ends, which is its most; 0 = not known */
+    uint64_t
+        memory_bytes; /* what is left of it when it ends, as far as it is counted; 0 = not known */
 };
 
 /* In the order in which they began. */

@@ -239,7 +239,7 @@ static enum mt_status keep_block(struct mt_attempt *attempt, size_t *capacity,
                                  struct mt_map *stacks, const struct mt_life *block)
 {
     enum mt_status status =
-        mt_grow(&attempt->blocks, capacity, attempt->count + 1u, sizeof *attempt->blocks);
+        mt_grow(&attempt->blocks, capacity, (size_t)attempt->count + 1, sizeof *attempt->blocks);
 
     if (status != MT_OK)
         return status;

@@ -71,8 +71,8 @@ static enum mt_status add_block(struct look *look, uint32_t frame, const struct 
     struct line *line;
 
     if (id == MT_MAP_NONE) {
-        enum mt_status status =
-            mt_grow(&lines->items, &lines->capacity, lines->count + 1u, sizeof *lines->items);
+        enum mt_status status = mt_grow(&lines->items, &lines->capacity, (size_t)lines->count + 1,
+                                        sizeof *lines->items);
         if (status == MT_OK)
             status = mt_map_set(&lines->ids, frame, lines->count);
         if (status != MT_OK)

@@ -250,7 +250,7 @@ static enum mt_status hold(struct mt_address_builder *builder, uint64_t base, ui
 {
     uint32_t at = first_above(builder, base);
 
-    if (mt_grow(&builder->held, &builder->held_capacity, builder->held_count + 1u,
+    if (mt_grow(&builder->held, &builder->held_capacity, (size_t)builder->held_count + 1,
                 sizeof *builder->held))
         return MT_ERR_MEMORY;
     memmove(builder->held + at + 1, builder->held + at,
@@ -292,7 +292,7 @@ static enum mt_status give_free(struct mt_address_builder *builder, uint32_t pla
 static enum mt_status new_place(struct mt_address_builder *builder, const struct mt_event *event,
                                 bool expandable, uint32_t *place)
 {
-    if (mt_grow(&builder->places, &builder->place_capacity, builder->place_count + 1u,
+    if (mt_grow(&builder->places, &builder->place_capacity, (size_t)builder->place_count + 1,
                 sizeof *builder->places))
         return MT_ERR_MEMORY;
     *place = builder->place_count++;

@@ -131,7 +131,7 @@ static enum mt_status merge_one(struct mt_history_groups *groups, const struct m
 
 /* Those that were not put into others become 0, 1, ...; the rest get the number
  * of the one that they are in. */
-static void number_anew(const struct mt_history_groups *groups, uint32_t *into, uint32_t *numbers)
+static void renumber(const struct mt_history_groups *groups, uint32_t *into, uint32_t *numbers)
 {
     uint32_t next = 0;
 
@@ -185,7 +185,7 @@ enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
             groups->list[i].most_bytes < small_bytes)
             status = merge_one(groups, symbols, into, i);
     if (!status) {
-        number_anew(groups, into, *numbers);
+        renumber(groups, into, *numbers);
         status = rebuild(groups, into);
     }
     free(into);

@@ -9,7 +9,7 @@ struct mt_analysis;
 
 struct mt_model_ops {
     unsigned bit; /* enum mt_model_bit */
-    /* Begins the model of the survey's device `slot`, in the pass `plan`, when peaks,
+    /* Begins the model of the survey's device `slot`, in the pass `wanted`, when peaks,
      * steps and pauses are known. Leaves feed->builder NULL if the model has nothing to say
      * of this device. */
     enum mt_status (*begin)(struct mt_analysis *analysis, uint32_t slot,

@@ -46,7 +46,7 @@ struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint3
                                      .end_event = device->last_event,
                                      .step = MT_NO_STEP,
                                      .phase = MT_NO_PHASE};
-    int64_t step = wish->has_step ? wish->step : analysis->plans[slot].instants[0].step;
+    int64_t step = wish->has_step ? wish->step : analysis->instants[slot].instants[0].step;
     const struct mt_phase *phase;
 
     if (wish->phase)

@@ -1,4 +1,4 @@
-/* The models that charts read, one file each behind one table: begun by the pass `plan`,
+/* The models that charts read, one file each behind one table: begun by the pass `wanted`,
  * fed in the second, and part of the report after it. The size of a model is bounded,
  * whatever the trace. */
 #ifndef MT_ANALYZER_MODELS_H

@@ -34,9 +34,9 @@ struct mt_analysis {
     struct mt_attribution attribution;
     struct mt_driver_ledger ledger;
     struct mt_watch watch;
-    struct mt_answer *answers; /* parallel to the survey's devices, if there is a question */
-    struct mt_instants *plans; /* parallel to the survey's devices */
-    uint32_t *order;           /* report device -> survey device */
+    struct mt_answer *answers;    /* parallel to the survey's devices, if there is a question */
+    struct mt_instants *instants; /* parallel to the survey's devices */
+    uint32_t *order;              /* report device -> survey device */
     bool *is_main;
     struct mt_error *error;
 };

@@ -58,20 +58,20 @@ enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *ph
     return MT_OK;
 }
 
-static void add_instant(struct mt_instants *plan, const struct mt_survey *survey,
+static void add_instant(struct mt_instants *chosen, const struct mt_survey *survey,
                         const struct mt_instant *instant)
 {
     struct mt_instant *added;
 
-    if (plan->instant_count == MT_ARRAY_LEN(plan->instants))
+    if (chosen->instant_count == MT_ARRAY_LEN(chosen->instants))
         return;
-    added = &plan->instants[plan->instant_count++];
+    added = &chosen->instants[chosen->instant_count++];
     *added = *instant;
     added->step =
         instant->phase == MT_NO_PHASE ? MT_NO_STEP : survey->phases.phases[instant->phase].step;
 }
 
-static void add_high(struct mt_instants *plan, const struct mt_survey *survey,
+static void add_high(struct mt_instants *chosen, const struct mt_survey *survey,
                      struct mt_survey_device *device, int which, enum mt_instant_kind kind)
 {
     const struct mt_high *high = mt_highs_since(&device->high[which], 0);
@@ -81,10 +81,10 @@ static void add_high(struct mt_instants *plan, const struct mt_survey *survey,
                                  .phase = high->phase,
                                  .bytes = high->then};
 
-    add_instant(plan, survey, &instant);
+    add_instant(chosen, survey, &instant);
 }
 
-static void add_ooms(struct mt_instants *plan, const struct mt_survey *survey,
+static void add_ooms(struct mt_instants *chosen, const struct mt_survey *survey,
                      const struct mt_survey_device *device)
 {
     for (uint32_t i = 0; i < device->oom_count; i++) {
@@ -96,11 +96,11 @@ static void add_ooms(struct mt_instants *plan, const struct mt_survey *survey,
                                      .bytes = oom->then};
 
         if (i < MAX_OOMS - 1 || i == device->oom_count - 1)
-            add_instant(plan, survey, &instant);
+            add_instant(chosen, survey, &instant);
     }
 }
 
-static void add_phase_peak(struct mt_instants *plan, const struct mt_survey *survey,
+static void add_phase_peak(struct mt_instants *chosen, const struct mt_survey *survey,
                            const struct mt_survey_device *device, int32_t phase,
                            enum mt_instant_kind kind)
 {
@@ -112,12 +112,12 @@ static void add_phase_peak(struct mt_instants *plan, const struct mt_survey *sur
         .phase = kind == MT_INSTANT_STEP_PEAK ? device->befores[phase].then_phase : phase,
         .bytes = device->befores[phase].then};
 
-    add_instant(plan, survey, &instant);
+    add_instant(chosen, survey, &instant);
     if (kind == MT_INSTANT_STEP_PEAK)
-        plan->instants[plan->instant_count - 1].step = survey->phases.phases[phase].step;
+        chosen->instants[chosen->instant_count - 1].step = survey->phases.phases[phase].step;
 }
 
-static void add_phase_end(struct mt_instants *plan, const struct mt_survey *survey,
+static void add_phase_end(struct mt_instants *chosen, const struct mt_survey *survey,
                           const struct mt_survey_device *device, int32_t phase)
 {
     struct mt_instant instant = {.kind = MT_INSTANT_PHASE_END,
@@ -126,7 +126,7 @@ static void add_phase_end(struct mt_instants *plan, const struct mt_survey *surv
                                  .phase = phase,
                                  .bytes = device->uses[phase].exit};
 
-    add_instant(plan, survey, &instant);
+    add_instant(chosen, survey, &instant);
 }
 
 /* A change that may be explained. */
@@ -187,24 +187,24 @@ static void consider(struct choice *choice, const struct change *change)
     choice->kept[choice->count - 1] = *change;
 }
 
-static void explain_chosen(struct mt_instants *plan, const struct choice *choice)
+static void explain_chosen(struct mt_instants *chosen, const struct choice *choice)
 {
     for (size_t i = 0; i < choice->count; i++) {
         const struct change *change = &choice->kept[i];
-        uint32_t at = plan->explanation_count;
+        uint32_t at = chosen->explanation_count;
 
-        if (at == MT_ARRAY_LEN(plan->explanations))
+        if (at == MT_ARRAY_LEN(chosen->explanations))
             return;
-        plan->explanations[at] = (struct mt_explanation){.kind = change->kind,
-                                                         .phase = change->phase,
-                                                         .other_phase = change->other_phase,
-                                                         .step = change->step,
-                                                         .other_step = change->other_step,
-                                                         .from_bytes = change->from_bytes,
-                                                         .to_bytes = change->to_bytes};
-        plan->from_events[at] = change->from_event;
-        plan->to_events[at] = change->to_event;
-        plan->explanation_count++;
+        chosen->explanations[at] = (struct mt_explanation){.kind = change->kind,
+                                                           .phase = change->phase,
+                                                           .other_phase = change->other_phase,
+                                                           .step = change->step,
+                                                           .other_step = change->other_step,
+                                                           .from_bytes = change->from_bytes,
+                                                           .to_bytes = change->to_bytes};
+        chosen->from_events[at] = change->from_event;
+        chosen->to_events[at] = change->to_event;
+        chosen->explanation_count++;
     }
 }
 
@@ -412,36 +412,36 @@ static void find_step_peaks(struct choice *choice, const struct mt_survey *surve
     }
 }
 
-static void add_step_peaks(struct mt_instants *plan, const struct mt_survey *survey,
+static void add_step_peaks(struct mt_instants *chosen, const struct mt_survey *survey,
                            const struct mt_survey_device *device)
 {
     uint32_t added = 0;
 
     for (uint32_t i = 0; i < survey->phases.count && added < 16; i++) {
         if (survey->phases.phases[i].is_step && is_recorded(device, &survey->phases.phases[i])) {
-            add_phase_peak(plan, survey, device, (int32_t)i, MT_INSTANT_STEP_PEAK);
+            add_phase_peak(chosen, survey, device, (int32_t)i, MT_INSTANT_STEP_PEAK);
             added++;
         }
     }
 }
 
-static void add_explained_instants(struct mt_instants *plan, const struct mt_survey *survey,
+static void add_explained_instants(struct mt_instants *chosen, const struct mt_survey *survey,
                                    const struct mt_survey_device *device)
 {
-    for (uint32_t i = 0; i < plan->explanation_count; i++) {
-        const struct mt_explanation *why = &plan->explanations[i];
+    for (uint32_t i = 0; i < chosen->explanation_count; i++) {
+        const struct mt_explanation *why = &chosen->explanations[i];
 
         if (why->phase == MT_NO_PHASE)
             continue;
         if (why->kind == MT_WHY_PHASE_RAISED_PEAK &&
-            plan->to_events[i] == device->uses[why->phase].peak_allocated_event)
-            add_phase_peak(plan, survey, device, why->phase, MT_INSTANT_PHASE_PEAK);
+            chosen->to_events[i] == device->uses[why->phase].peak_allocated_event)
+            add_phase_peak(chosen, survey, device, why->phase, MT_INSTANT_PHASE_PEAK);
         if (why->kind == MT_WHY_PHASE_LEFT_MORE)
-            add_phase_end(plan, survey, device, why->phase);
+            add_phase_end(chosen, survey, device, why->phase);
     }
 }
 
-void mt_instants_choose(struct mt_instants *plan, const struct mt_survey *survey,
+void mt_instants_choose(struct mt_instants *chosen, const struct mt_survey *survey,
                         struct mt_survey_device *device, const bool *is_main)
 {
     uint64_t least = mt_highs_since(&device->high[MT_HIGH_ALLOCATED], 0)->value / MIN_SHARE;
@@ -450,20 +450,20 @@ void mt_instants_choose(struct mt_instants *plan, const struct mt_survey *survey
     struct choice ends = {.most = MAX_LEFT, .least_bytes = 10 * least};
     struct choice peaks = {.most = MAX_OF_A_NAME, .least_bytes = least};
 
-    plan->instant_count = 0;
-    plan->explanation_count = 0;
+    chosen->instant_count = 0;
+    chosen->explanation_count = 0;
     find_rises(&rises, survey, device, is_main);
     find_left(&left, survey, device, is_main,
               next_step(survey, device, MT_NO_PHASE) != MT_NO_PHASE);
     find_step_ends(&ends, survey, device);
     find_step_peaks(&peaks, survey, device);
-    explain_chosen(plan, &rises);
-    explain_chosen(plan, &left);
-    explain_chosen(plan, &ends);
-    explain_chosen(plan, &peaks);
-    add_high(plan, survey, device, MT_HIGH_ALLOCATED, MT_INSTANT_PEAK_ALLOCATED);
-    add_high(plan, survey, device, MT_HIGH_RESERVED, MT_INSTANT_PEAK_RESERVED);
-    add_ooms(plan, survey, device);
-    add_explained_instants(plan, survey, device);
-    add_step_peaks(plan, survey, device);
+    explain_chosen(chosen, &rises);
+    explain_chosen(chosen, &left);
+    explain_chosen(chosen, &ends);
+    explain_chosen(chosen, &peaks);
+    add_high(chosen, survey, device, MT_HIGH_ALLOCATED, MT_INSTANT_PEAK_ALLOCATED);
+    add_high(chosen, survey, device, MT_HIGH_RESERVED, MT_INSTANT_PEAK_RESERVED);
+    add_ooms(chosen, survey, device);
+    add_explained_instants(chosen, survey, device);
+    add_step_peaks(chosen, survey, device);
 }

@@ -1,4 +1,4 @@
-/* The pass `plan`: which instants are worth a closer look, and which
+/* the pass `wanted`: which instants are worth a closer look, and which
  * changes need an explanation. Bounded, whatever the trace. */
 #ifndef MT_ANALYZER_INSTANTS_H
 #define MT_ANALYZER_INSTANTS_H
@@ -22,7 +22,7 @@ struct mt_instants {
 enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
                               bool **is_main) MT_MUST_USE;
 
-void mt_instants_choose(struct mt_instants *plan, const struct mt_survey *survey,
+void mt_instants_choose(struct mt_instants *chosen, const struct mt_survey *survey,
                         struct mt_survey_device *device, const bool *is_main);
 
 #endif

@@ -48,7 +48,8 @@ enum mt_status mt_lives_add(struct mt_lives *lives, const struct mt_life *life)
     lives->too_many = lives->count == lives->most;
     if (lives->too_many)
         return MT_OK;
-    status = mt_grow(&lives->lives, &lives->capacity, lives->count + 1u, sizeof *lives->lives);
+    status =
+        mt_grow(&lives->lives, &lives->capacity, (size_t)lives->count + 1, sizeof *lives->lives);
     if (status != MT_OK)
         return status;
     kept = &lives->lives[lives->count++];

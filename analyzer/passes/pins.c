@@ -40,7 +40,7 @@ enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *even
                     (--pins->segment_count - (at - 1)) * sizeof *pins->segments);
         return MT_OK;
     }
-    status = mt_grow(&pins->segments, &pins->segment_capacity, pins->segment_count + 1u,
+    status = mt_grow(&pins->segments, &pins->segment_capacity, (size_t)pins->segment_count + 1,
                      sizeof *pins->segments);
     if (status != MT_OK)
         return status;
@@ -52,8 +52,8 @@ enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *even
 
 enum mt_status mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes, uint32_t stack)
 {
-    enum mt_status status =
-        mt_grow(&pins->blocks, &pins->block_capacity, pins->block_count + 1u, sizeof *pins->blocks);
+    enum mt_status status = mt_grow(&pins->blocks, &pins->block_capacity,
+                                    (size_t)pins->block_count + 1, sizeof *pins->blocks);
 
     if (status == MT_OK)
         pins->blocks[pins->block_count++] = (struct mt_pin_block){addr, bytes, stack, 0};

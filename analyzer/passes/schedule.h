@@ -3,8 +3,7 @@
  *
  *   - A pass begins when everything that it needs is known.
  *   - Passes that hear no events run as soon as they can, in the order of the table.
- *   - When only passes that hear events are left, all that can begin share one reading of the
- * source.
+ *   - When only passes that hear events are left, all that can begin share one reading.
  *
  * The table itself is report/analyze.c. */
 #ifndef MT_ANALYZER_SCHEDULE_H

@@ -1,5 +1,5 @@
 /* The live blocks of one device at one event, grouped: what the pass `blocks` copies at the events
- * that the plan asks for. */
+ * that the instants ask for. */
 #ifndef MT_ANALYZER_SNAPSHOT_H
 #define MT_ANALYZER_SNAPSHOT_H
 

@@ -77,7 +77,7 @@ void mt_survey_release(struct mt_survey *survey);
 enum mt_status mt_survey_event(void *context, const struct mt_event *event,
                                const struct mt_replay_view *view);
 
-/* The same, for a replay that begins anew. */
+/* The same, for a replay that starts again. */
 enum mt_status mt_survey_restart(void *context);
 
 /* Place of a device that has events in devices[]. */

@@ -23,7 +23,7 @@ static enum mt_status take_slot(struct mt_live_table *table, uint32_t *slot)
     }
     if (table->count >= MT_MAP_NONE / 2)
         return MT_ERR_MEMORY;
-    status = mt_grow(&table->slots, &table->capacity, table->count + 1u, sizeof *table->slots);
+    status = mt_grow(&table->slots, &table->capacity, (size_t)table->count + 1, sizeof *table->slots);
     if (status == MT_OK)
         *slot = table->count++;
     return status;
@@ -50,7 +50,7 @@ enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr)
 
     if (slot == MT_MAP_NONE)
         return MT_OK;
-    if (mt_grow(&table->unused, &table->unused_capacity, table->unused_count + 1u,
+    if (mt_grow(&table->unused, &table->unused_capacity, (size_t)table->unused_count + 1,
                 sizeof *table->unused))
         return MT_ERR_MEMORY;
     table->unused[table->unused_count++] = slot;

@@ -44,8 +44,8 @@ static enum mt_status new_instance(struct mt_pool_walk *walk, struct mt_pool_lan
     struct mt_pool_evidence *evidence = walk->evidence;
     struct mt_pool_instance fresh = {0};
     size_t place = mt_pool_place_above(walk, lane, event->addr);
-    enum mt_status status = mt_grow(&evidence->instances, &evidence->capacity, evidence->count + 1u,
-                                    sizeof *evidence->instances);
+    enum mt_status status = mt_grow(&evidence->instances, &evidence->capacity,
+                                    (size_t)evidence->count + 1, sizeof *evidence->instances);
 
     if (status == MT_OK)
         status = mt_pool_push(&lane->alive, &lane->alive_count, &lane->alive_capacity, 0);

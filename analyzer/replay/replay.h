@@ -39,7 +39,7 @@ struct mt_replay_observer {
     void *context;
     enum mt_status (*event)(void *context, const struct mt_event *event,
                             const struct mt_replay_view *view);
-    /* The replay begins anew: forget what you saw. May be NULL: then the first
+    /* The replay starts again: forget what you saw. May be NULL: then the first
      * try is the only one, and lost pools stay lost. */
     enum mt_status (*restart)(void *context);
 };
@@ -66,7 +66,7 @@ struct mt_replay_job {
     struct mt_replay_summary *summary;
 };
 
-/* Is told every event of a reading that replays share, after they were. */
+/* Receives every event of a shared reading, after the replays. */
 struct mt_replay_listener {
     void *context;
     enum mt_status (*event)(void *context, const struct mt_event *event);

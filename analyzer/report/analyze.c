@@ -7,7 +7,7 @@
 #include "check.h"
 #include "fill_report.h"
 #include "findings.h"
-#include "make_plans.h"
+#include "choose_wanted.h"
 #include "oom_answers.h"
 #include "read_blocks.h"
 #include "read_driver.h"
@@ -25,10 +25,10 @@ enum {
     RUN = 2,      /* what was when: peaks, phases, steps; block sizes and roles */
     FACTS = 4,    /* that, in the report */
     DRIVER = 8,   /* what lies beside the framework */
-    PLAN = 16,    /* which instants, models, lives, pins and trials are wanted */
+    WANTED = 16,  /* which instants, models, lives, pins and trials are wanted */
     TRIALS = 32,  /* the run under other settings */
     BLOCKS = 64,  /* who held the memory at those instants; models; lives; pins */
-    REPORT = 128, /* the report, but for what follows */
+    REPORT = 128, /* the report, except what follows */
     FINDINGS = 256,
     ANSWERS = 512 /* to fatal OOMs */
 };
@@ -66,14 +66,14 @@ static const struct mt_pass passes[] = {
      .hears_all_heaps = true,
      .end = mt_finish_driver,
      .memory_bytes = mt_driver_memory_bytes},
-    {.name = "plan", .needs = FACTS, .gives = PLAN, .begin = mt_make_plans},
+    {.name = "wanted", .needs = FACTS, .gives = WANTED, .begin = mt_choose_wanted},
     {.name = "trials",
-     .needs = PLAN,
+     .needs = WANTED,
      .gives = TRIALS,
      .is_wanted = mt_trials_are_wanted,
      .drive = mt_replay_trials},
     {.name = "blocks",
-     .needs = PLAN,
+     .needs = WANTED,
      .gives = BLOCKS,
      .begin = mt_begin_blocks,
      .batch = mt_hear_blocks,
@@ -120,7 +120,7 @@ enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_opti
     mt_driver_ledger_release(&analysis.ledger);
     mt_survey_release(&analysis.survey);
     mt_watch_release(&analysis.watch);
-    free(analysis.plans);
+    free(analysis.instants);
     free(analysis.summary);
     for (uint32_t i = 0; i < analysis.trial_count; i++)
         free(analysis.trials[i].summary);

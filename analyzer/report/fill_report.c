@@ -111,19 +111,19 @@ static enum mt_status fill_instant(struct mt_analysis *analysis, struct mt_insta
 }
 
 static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_device_report *out,
-                                    const struct mt_instants *plan)
+                                    const struct mt_instants *chosen)
 {
     const struct mt_snapshot *snapshot;
     const struct mt_instant *peak;
     enum mt_status status = MT_OK;
 
-    out->instants = mt_arena_array(&analysis->report->arena, (size_t)plan->instant_count + 1,
+    out->instants = mt_arena_array(&analysis->report->arena, (size_t)chosen->instant_count + 1,
                                    sizeof *out->instants);
     if (!out->instants)
         return MT_ERR_MEMORY;
-    out->instant_count = plan->instant_count;
-    for (uint32_t i = 0; i < plan->instant_count && !status; i++) {
-        out->instants[i] = plan->instants[i];
+    out->instant_count = chosen->instant_count;
+    for (uint32_t i = 0; i < chosen->instant_count && !status; i++) {
+        out->instants[i] = chosen->instants[i];
         status = fill_instant(analysis, &out->instants[i], out->device);
     }
     peak = &out->instants[0];
@@ -160,25 +160,26 @@ static enum mt_status fill_answer(struct mt_analysis *analysis, struct mt_device
 }
 
 static enum mt_status fill_explanations(struct mt_analysis *analysis, struct mt_device_report *out,
-                                        const struct mt_instants *plan)
+                                        const struct mt_instants *chosen)
 {
     enum mt_status status = MT_OK;
 
     out->explanations = mt_arena_array(
-        &analysis->report->arena, (size_t)plan->explanation_count + 1, sizeof *out->explanations);
+        &analysis->report->arena, (size_t)chosen->explanation_count + 1, sizeof *out->explanations);
     if (!out->explanations)
         return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < plan->explanation_count && !status; i++) {
-        const struct mt_snapshot *to = find_snapshot(analysis, plan->to_events[i], out->device);
+    for (uint32_t i = 0; i < chosen->explanation_count && !status; i++) {
+        const struct mt_snapshot *to = find_snapshot(analysis, chosen->to_events[i], out->device);
         struct mt_explanation *why = &out->explanations[i];
 
-        *why = plan->explanations[i];
+        *why = chosen->explanations[i];
         if (to)
             status = mt_attribute_change(
-                &analysis->attribution, find_snapshot(analysis, plan->from_events[i], out->device),
-                to, MAX_CONTRIBUTIONS, &why->contributions, &why->contribution_count);
+                &analysis->attribution,
+                find_snapshot(analysis, chosen->from_events[i], out->device), to, MAX_CONTRIBUTIONS,
+                &why->contributions, &why->contribution_count);
     }
-    out->explanation_count = plan->explanation_count;
+    out->explanation_count = chosen->explanation_count;
     return status;
 }
 
@@ -265,10 +266,10 @@ static enum mt_status fill_device_facts(struct mt_analysis *analysis, struct mt_
 static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device_report *out)
 {
     const uint32_t slot = mt_survey_slot(&analysis->survey, out->device);
-    enum mt_status status = fill_instants(analysis, out, &analysis->plans[slot]);
+    enum mt_status status = fill_instants(analysis, out, &analysis->instants[slot]);
 
     if (!status)
-        status = fill_explanations(analysis, out, &analysis->plans[slot]);
+        status = fill_explanations(analysis, out, &analysis->instants[slot]);
     if (!status)
         status = mt_idle_fill(&analysis->holders.devices[slot].idle, &analysis->report->arena,
                               analysis->report->saw_backward, out);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static void watch_anew(struct mt_analysis *analysis)
+static void restart_watch(struct mt_analysis *analysis)
 {
     mt_watch_release(&analysis->watch);
     analysis->watch.question = analysis->options->question;
@@ -26,7 +26,7 @@ static enum mt_status restart(void *context)
 {
     struct mt_analysis *analysis = context;
 
-    watch_anew(analysis);
+    restart_watch(analysis);
     return mt_survey_restart(&analysis->survey);
 }
 
@@ -59,7 +59,7 @@ enum mt_status mt_read_run(struct mt_analysis *analysis)
 
     mt_survey_init(&analysis->survey, &analysis->report->arena, analysis->source);
     analysis->survey.progress = analysis->options->progress;
-    watch_anew(analysis);
+    restart_watch(analysis);
     if (!options.policy)
         return replay_as_run(analysis, &observer);
     options.verify = true;

@@ -13,7 +13,7 @@ struct mt_analysis;
 enum mt_status mt_read_ranges(struct mt_analysis *analysis) MT_MUST_USE;
 
 /* Replays the run for the survey and the question. A replay that looks for a limit or for lost
- * pools begins anew, so that this reads the source as often as it has to. */
+ * pools starts again, so that this reads the source as often as it has to. */
 enum mt_status mt_read_run(struct mt_analysis *analysis) MT_MUST_USE;
 enum mt_status mt_finish_run(struct mt_analysis *analysis) MT_MUST_USE;
 uint64_t mt_run_memory_bytes(const struct mt_analysis *analysis);

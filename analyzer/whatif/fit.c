@@ -110,7 +110,7 @@ static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, boo
     return MT_OK;
 }
 
-/* Limits of which none depends on what another one shows: one reading for all of them. */
+/* Limits that do not depend on each other's results: one reading for all of them. */
 static enum mt_status try_limits(struct search *search, const uint64_t *limits, size_t count,
                                  bool *fits)
 {
@@ -146,7 +146,7 @@ static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fit
     return try_bytes(search, limit * MT_MIB, fits);
 }
 
-/* What the answer holds at its peak: the search ended with a replay of it, mostly. */
+/* What the answer holds at its peak: the search usually ended with a replay of it. */
 static enum mt_status measure(struct search *search)
 {
     const struct mt_replay_result *found;

@@ -460,7 +460,7 @@ static void all_callers_are_looked_at(void **state)
     expect_nothing("loss-peak");
 }
 
-/* A function of the program that is called so, and what calls it. */
+/* A function of the program that has the same name, and what calls it. */
 static void namesakes_are_no_loss(void **state)
 {
     (void)state;

@@ -109,26 +109,30 @@ static void broken_tables_are_found(void **unused)
 /* What happened: a capital begins a pass, a small letter ends it, digits count what it heard. */
 static char story[200];
 
-static void tell(const char *text)
+/* The step that fails, as the story names it; NULL = none. */
+static const char *failing;
+
+static enum mt_status tell(const char *text)
 {
     strcat(story, text);
+    return failing && !strcmp(text, failing) ? MT_ERR_MEMORY : MT_OK;
 }
 
-static enum mt_status hear(const char *who, size_t count)
+/* With a star: events of all heaps. */
+static enum mt_status hear(const struct mt_analysis *analysis, const char *who, size_t count)
 {
+    bool all = analysis->source->view.level == MT_VIEW_EVERYTHING;
     char text[16];
 
-    snprintf(text, sizeof text, "%s%zu", who, count);
-    tell(text);
-    return MT_OK;
+    snprintf(text, sizeof text, "%s%zu%s", who, count, all ? "*" : "");
+    return tell(text);
 }
 
 #define STEP(function, text)                                                                       \
     static enum mt_status function(struct mt_analysis *analysis)                                   \
     {                                                                                              \
         (void)analysis;                                                                            \
-        tell(text);                                                                                \
-        return MT_OK;                                                                              \
+        return tell(text);                                                                         \
     }
 STEP(begin_p, "P")
 STEP(begin_q, "Q")
@@ -140,17 +144,15 @@ STEP(begin_s, "S")
 static enum mt_status hear_q(struct mt_analysis *analysis, const struct mt_event *events,
                              size_t count)
 {
-    (void)analysis;
     (void)events;
-    return hear("q", count);
+    return hear(analysis, "q", count);
 }
 
 static enum mt_status hear_r(struct mt_analysis *analysis, const struct mt_event *events,
                              size_t count)
 {
-    (void)analysis;
     (void)events;
-    return hear("r", count);
+    return hear(analysis, "r", count);
 }
 
 /* As a replay does: one event after the other. */
@@ -195,6 +197,7 @@ static void begin_run(struct run *run)
     memory_source_init(&run->source, run->events, EVENTS, BATCH);
     run->analysis = (struct mt_analysis){
         .source = &run->source.source, .report = &run->report, .error = &run->error};
+    run->source.source.view.level = MT_VIEW_FRAMEWORK;
     mt_readings_begin(&run->analysis.readings, run->analysis.source, &run->report.passes);
     story[0] = '\0';
 }
@@ -216,6 +219,7 @@ static void assert_run(const struct mt_pass *passes, size_t count, uint64_t read
     begin_run(&run);
     assert_int_equal(mt_schedule_run(passes, count, &run.analysis), MT_OK);
     assert_string_equal(story, wanted);
+    assert_int_equal(run.source.source.view.level, MT_VIEW_FRAMEWORK);
     assert_int_equal(run.source.source.readings, readings);
     assert_int_equal(run.source.source.events_read, readings * EVENTS);
     end_run(&run);
@@ -236,9 +240,42 @@ static void what_can_share_a_reading_does(void **unused)
     assert_run(passes, MT_ARRAY_LEN(passes), 2, "PSQq4q4q2qRr4r4r2r");
     passes[2].needs = A;
     passes[2].hears_all_heaps = true; /* another view */
-    assert_run(passes, MT_ARRAY_LEN(passes), 2, "PSQq4q4q2qRr4r4r2r");
+    assert_run(passes, MT_ARRAY_LEN(passes), 2, "PSQq4q4q2qRr4*r4*r2*r");
     passes[1].is_wanted = is_not_wanted;
-    assert_run(passes, MT_ARRAY_LEN(passes), 1, "PSRr4r4r2r");
+    assert_run(passes, MT_ARRAY_LEN(passes), 1, "PSRr4*r4*r2*r");
+}
+
+static void assert_fails(const struct mt_pass *passes, size_t count, const char *step,
+                         const char *wanted)
+{
+    struct run run;
+
+    begin_run(&run);
+    failing = step;
+    assert_int_equal(mt_schedule_run(passes, count, &run.analysis), MT_ERR_MEMORY);
+    failing = NULL;
+    assert_string_equal(story, wanted);
+    assert_int_equal(run.source.source.view.level, MT_VIEW_FRAMEWORK);
+    end_run(&run);
+}
+
+static void a_failed_step_is_the_last(void **unused)
+{
+    struct mt_pass passes[] = {
+        {.name = "p", .gives = A, .begin = begin_p},
+        {.name = "q", .needs = A, .gives = B, .begin = begin_q, .batch = hear_q, .end = end_q},
+        {.name = "r", .needs = A, .gives = C, .begin = begin_r, .batch = hear_r, .end = end_r},
+        {.name = "s", .needs = B | C, .gives = D, .begin = begin_s},
+    };
+
+    (void)unused;
+    assert_fails(passes, MT_ARRAY_LEN(passes), "P", "P");
+    assert_fails(passes, MT_ARRAY_LEN(passes), "Q", "PQ");
+    assert_fails(passes, MT_ARRAY_LEN(passes), "q2", "PQRq4r4q4r4q2");
+    assert_fails(passes, MT_ARRAY_LEN(passes), "q", "PQRq4r4q4r4q2r2q");
+    assert_fails(passes, MT_ARRAY_LEN(passes), "S", "PQRq4r4q4r4q2r2qrS");
+    passes[1].hears_all_heaps = passes[2].hears_all_heaps = true;
+    assert_fails(passes, MT_ARRAY_LEN(passes), "r4*", "PQRq4*r4*");
 }
 
 static void one_pass_may_drive_a_reading(void **unused)
@@ -302,7 +339,7 @@ static void each_reading_is_charged_once(void **unused)
     log->costs[1].readings++; /* nobody made that one */
     assert_false(mt_readings_is_sound(&run.analysis.readings, &why));
     log->costs[1].readings--;
-    run.source.source.readings++; /* and this one went by uncharged */
+    run.source.source.readings++; /* nobody is charged for this one */
     assert_false(mt_readings_is_sound(&run.analysis.readings, &why));
     run.source.source.readings--;
     end_run(&run);
@@ -333,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_tables_are_found),
         cmocka_unit_test(what_can_share_a_reading_does),
+        cmocka_unit_test(a_failed_step_is_the_last),
         cmocka_unit_test(one_pass_may_drive_a_reading),
         cmocka_unit_test(each_reading_is_charged_once),
         cmocka_unit_test(a_look_ahead_is_part_of_the_reading),

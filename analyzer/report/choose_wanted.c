@@ -1,4 +1,4 @@
-#include "make_plans.h"
+#include "choose_wanted.h"
 
 #include "analysis.h"
 #include "findings.h"
@@ -41,27 +41,27 @@ static void drop_duplicates(struct mt_holders *holders)
 /* Of a question only the allocated peak, and the instant itself. */
 static void plan_answer(struct mt_analysis *analysis, uint32_t slot)
 {
-    struct mt_instants *plan = &analysis->plans[slot];
+    struct mt_instants *chosen = &analysis->instants[slot];
     struct mt_answer *answer = &analysis->answers[slot];
 
-    plan->instant_count = 1;
-    plan->explanation_count = 0;
+    chosen->instant_count = 1;
+    chosen->explanation_count = 0;
     mt_question_resolve(&analysis->watch, &analysis->survey, slot, answer);
     if (!answer->missing)
         want(&analysis->holders, answer->instant.event, analysis->survey.devices[slot].device);
 }
 
 /* Fewer instants and explanations of a device with very many live blocks. */
-static void shorten(struct mt_instants *plan, const struct mt_survey_device *device)
+static void shorten(struct mt_instants *chosen, const struct mt_survey_device *device)
 {
     uint64_t most = MAX_SNAPSHOT_ROWS / (device->live_blocks_peak + 1);
 
     if (most < 8)
         most = 8;
-    if (plan->instant_count > most)
-        plan->instant_count = (uint32_t)most;
-    if (plan->explanation_count > most / 2)
-        plan->explanation_count = (uint32_t)(most / 2);
+    if (chosen->instant_count > most)
+        chosen->instant_count = (uint32_t)most;
+    if (chosen->explanation_count > most / 2)
+        chosen->explanation_count = (uint32_t)(most / 2);
 }
 
 static void watch_idle(struct mt_analysis *analysis)
@@ -77,8 +77,8 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     struct mt_holders *holders = &analysis->holders;
     struct mt_arena *arena = &analysis->report->arena;
     size_t most = (size_t)survey->device_count *
-                  (MT_ARRAY_LEN(analysis->plans->instants) +
-                   2 * MT_ARRAY_LEN(analysis->plans->explanations) + MT_MODELS_MAX + 1);
+                  (MT_ARRAY_LEN(analysis->instants->instants) +
+                   2 * MT_ARRAY_LEN(analysis->instants->explanations) + MT_MODELS_MAX + 1);
 
     if (analysis->options->question) {
         analysis->answers =
@@ -86,26 +86,26 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
         if (!analysis->answers)
             return MT_ERR_MEMORY;
     }
-    analysis->plans = calloc((size_t)survey->device_count + 1, sizeof *analysis->plans);
+    analysis->instants = calloc((size_t)survey->device_count + 1, sizeof *analysis->instants);
     holders->snapshots = mt_arena_array(arena, most + 1, sizeof *holders->snapshots);
-    if (!analysis->plans || !holders->snapshots ||
+    if (!analysis->instants || !holders->snapshots ||
         mt_main_phases(arena, &survey->phases, &analysis->is_main))
         return MT_ERR_MEMORY;
     if (!analysis->options->question)
         watch_idle(analysis);
     for (uint32_t i = 0; i < survey->device_count; i++) {
-        struct mt_instants *plan = &analysis->plans[i];
+        struct mt_instants *chosen = &analysis->instants[i];
 
-        mt_instants_choose(plan, survey, &survey->devices[i], analysis->is_main);
-        shorten(plan, &survey->devices[i]);
+        mt_instants_choose(chosen, survey, &survey->devices[i], analysis->is_main);
+        shorten(chosen, &survey->devices[i]);
         if (analysis->answers)
             plan_answer(analysis, i);
         want_for_models(analysis, i);
-        for (uint32_t j = 0; j < plan->instant_count; j++)
-            want(holders, plan->instants[j].event, survey->devices[i].device);
-        for (uint32_t j = 0; j < plan->explanation_count; j++) {
-            want(holders, plan->from_events[j], survey->devices[i].device);
-            want(holders, plan->to_events[j], survey->devices[i].device);
+        for (uint32_t j = 0; j < chosen->instant_count; j++)
+            want(holders, chosen->instants[j].event, survey->devices[i].device);
+        for (uint32_t j = 0; j < chosen->explanation_count; j++) {
+            want(holders, chosen->from_events[j], survey->devices[i].device);
+            want(holders, chosen->to_events[j], survey->devices[i].device);
         }
         if (holders->devices[i].pins.wanted)
             want(holders, holders->devices[i].pins.event, survey->devices[i].device);
@@ -114,7 +114,7 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     return MT_OK;
 }
 
-enum mt_status mt_make_plans(struct mt_analysis *analysis)
+enum mt_status mt_choose_wanted(struct mt_analysis *analysis)
 {
     struct mt_holders *holders = &analysis->holders;
     enum mt_status status;
