@@ -130,7 +130,7 @@ static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
     if (chart->called_for && !chart->called_for(work->report, device))
         return MT_OK;
     for (is_png = 0; is_png <= !gallery->without_png; is_png++) {
-        struct mt_gallery_file *file = &gallery->files[gallery->count++];
+        struct mt_gallery_file *file = &gallery->files[gallery->count];
 
         file->path = file_path(work, chart, device, is_png ? "png" : "svg");
         if (!file->path)
@@ -138,6 +138,7 @@ static enum mt_status add_files(struct work *work, const struct mt_chart *chart,
         file->chart = chart->name;
         file->device = device ? device->device : 0;
         file->is_png = is_png;
+        gallery->count++;
     }
     work->pictures[work->picture_count++] = (struct picture){chart, device};
     return MT_OK;
@@ -171,8 +172,10 @@ static enum mt_status begin(struct work *work, struct mt_error *error)
 {
     memset(work->gallery, 0, sizeof *work->gallery);
     work->gallery->without_png = !mt_png_available();
-    if (list_files(work) != MT_OK)
+    if (list_files(work) != MT_OK) {
+        work->gallery->count = 0; /* a file with status 0 would count as written */
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
+    }
     return MT_OK;
 }
 

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include "backends.h"
+#include "capture.h"
 #include "cli.h"
+#include "failing_alloc.h"
+#include "gallery.h"
 #include "memory_failure.h"
 
 /* The linker sends raster.c's calls of cairo_status here. */
@@ -80,10 +83,45 @@ static void one_picture_without_memory(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* A list that is cut short names no file: its files, with the status 0, would count as written.
+ * Last: the failure stays for the rest of the process. */
+static void a_list_of_pictures_is_whole_or_empty(void **state)
+{
+    const struct mt_analyze_options models = {.models = mt_charts_models()};
+    struct capture capture = capture_analyze(trace, &models);
+    char directory[20000]; /* a chunk of the arena holds few of these paths */
+    const struct mt_gallery_options options = {.directory = directory};
+    size_t total = 0;
+
+    (void)state;
+    memset(directory, 'd', sizeof directory - 1);
+    directory[sizeof directory - 1] = '\0';
+    for (size_t n = 0; n <= total; n++) { /* 0: none fails, and all are counted */
+        struct mt_gallery gallery;
+        enum mt_status status;
+        size_t failed = 0, made;
+
+        fail_allocation(n, false);
+        status = mt_gallery_check(capture.report, &options, &gallery, NULL);
+        made = stop_failing();
+        total = n ? total : made;
+        for (size_t i = 0; i < gallery.count; i++) {
+            assert_non_null(gallery.files[i].path);
+            failed += gallery.files[i].status != MT_OK;
+        }
+        if (status != MT_OK && gallery.count && !failed)
+            fail_msg("allocation %zu: %zu files count as written", n, gallery.count);
+        mt_gallery_release(&gallery);
+    }
+    assert_true(total > 3);
+    capture_close(&capture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_report_without_memory_for_its_pictures),
-                                       cmocka_unit_test(one_picture_without_memory)};
+                                       cmocka_unit_test(one_picture_without_memory),
+                                       cmocka_unit_test(a_list_of_pictures_is_whole_or_empty)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
