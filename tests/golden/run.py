@@ -3,11 +3,11 @@
 
     run.py PROGRAM [--update] [CASE...]
 
-A case is CASE.cmd, a line or more of shell in which `memtrace` is the program and `drawing_list` the
-one of tests/golden/drawing_list.c beside it, which writes pictures as display lists. It is run in an empty folder that holds `captures`, `categories`, `findings` and
-`recorded` (of the fixtures). What it writes is compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its
-status with CASE.exit (missing = 0). --update writes what came out instead:
-read the difference before you commit it.
+A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `drawing_list` is
+tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
+that holds `captures`, `categories`, `findings` and `recorded` (of the fixtures). What it writes is
+compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its status with CASE.exit
+(missing = 0). --update writes what came out instead: read the difference before you commit it.
 """
 import difflib
 import os
@@ -21,6 +21,10 @@ FIXTURES = HERE.parent.parent / "fixtures"
 LIMIT_SECONDS = 120
 
 
+def drawing_list_beside(program):
+    return pathlib.Path(program).resolve().parent / "tests" / "drawing_list"
+
+
 def run(program, script):
     """(stdout, stderr, status) of one case."""
     with tempfile.TemporaryDirectory() as folder:
@@ -28,9 +32,8 @@ def run(program, script):
         for name in ("captures", "categories", "findings", "recorded"):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
-        program = pathlib.Path(program).resolve()
-        (work / "bin" / "memtrace").symlink_to(program)
-        (work / "bin" / "drawing_list").symlink_to(program.parent / "tests" / "drawing_list")
+        (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())
+        (work / "bin" / "drawing_list").symlink_to(drawing_list_beside(program))
         environment = {
             "PATH": f"{work / 'bin'}:{os.environ['PATH']}",
             "HOME": folder, "LC_ALL": "C.UTF-8", "TERM": "dumb",
@@ -80,6 +83,9 @@ def main(arguments):
     rewrite = "--update" in arguments
     words = [word for word in arguments if word != "--update"]
     program, names = words[0], words[1:]
+    lister = drawing_list_beside(program)
+    if not os.access(lister, os.X_OK):
+        sys.exit(f"run.py: no {lister}; build it: ninja tests/drawing_list")
     cases = sorted(HERE.glob("*.cmd"))
     if names:
         cases = [case for case in cases if case.stem in names]
