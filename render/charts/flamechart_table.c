@@ -10,8 +10,8 @@
 
 enum { MAX_NAMES = 32 };
 
-#define MIN_COLUMN 100.0
-#define BEST_COLUMN  150.0
+#define MIN_COLUMN  100.0
+#define BEST_COLUMN 150.0
 
 /* Phases of one name. */
 struct column {
@@ -153,14 +153,14 @@ static void draw_column(const struct mt_flame_layout *plan, const struct column 
         name = mt_arena_printf(&drawing->arena, "%s × %s", column->name,
                                mt_format_count(count, column->count));
     mt_chart_frame_text(drawing, x, y,
-                  mt_text_fit(drawing, name ? name : "", 13, MT_SEMIBOLD, width - 8, false), 13,
-                  MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "phase-name");
+                        mt_text_fit(drawing, name ? name : "", 13, MT_SEMIBOLD, width - 8, false),
+                        13, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "phase-name");
     mt_draw_rect(drawing, x, y + 10, 10, 10, &swatch, NULL, "swatch");
-    mt_chart_frame_text(drawing, x + 15, y + 20, mt_format_change(text, column->net), 13, MT_SEMIBOLD,
-                  MT_COLOR_TEXT, MT_ANCHOR_START, "phase-net");
+    mt_chart_frame_text(drawing, x + 15, y + 20, mt_format_change(text, column->net), 13,
+                        MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "phase-net");
     if (column->has_peak)
         mt_chart_frame_text(drawing, x, y + 40, mt_format_bytes(text, column->peak), 13, MT_REGULAR,
-                      MT_COLOR_TEXT, MT_ANCHOR_START, "phase-peak");
+                            MT_COLOR_TEXT, MT_ANCHOR_START, "phase-peak");
 }
 
 void mt_flame_draw_table(const struct mt_flame_layout *plan, double y)
@@ -176,8 +176,8 @@ void mt_flame_draw_table(const struct mt_flame_layout *plan, double y)
     width = plan->plot.width / table.count;
     width = width < BEST_COLUMN ? width : BEST_COLUMN;
     for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
-        mt_chart_frame_text(plan->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13, MT_REGULAR,
-                      MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
+        mt_chart_frame_text(plan->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13,
+                            MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
     for (uint32_t i = 0; i < table.count; i++)
         draw_column(plan, &table.columns[i], plan->plot.x + i * width, y, width);
 }
