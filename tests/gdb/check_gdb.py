@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 PROGRAM, CAPTURE = sys.argv[1:]
+ROW = r"^ +\d+ +([0-9a-f]{6,}) +(\d+) (?:ALLOCATED|FREE|PENDING)"  # address, size
 COMMANDS = pathlib.Path(__file__).with_name("memtrace.py")
 
 
@@ -24,10 +25,12 @@ def main():
     blocks = stop_at("mt_block_store_is_sound if store->live > 6", "mt-blocks *store")
     if "ptrace" in blocks and "not permitted" in blocks:
         return 77
-    table = re.findall(r"^ +\d+ +([0-9a-f]{6,}) +(\d+) (?:ALLOCATED|FREE|PENDING)", blocks, re.M)
+    table = re.findall(ROW, blocks, re.M)
     live = int(re.search(r"^(\d+) blocks$", blocks, re.M).group(1))
     assert live > 6 and len(table) == live, blocks[-2000:]
-    assert all(int(a[0], 16) + int(a[1]) <= int(b[0], 16) for a, b in zip(table, table[1:]) if a[0] < b[0]), table
+    for segment in re.split(r"^segment, .*$", blocks, flags=re.M)[1:]:
+        rows = [(int(a, 16), int(size)) for a, size in re.findall(ROW, segment, re.M)]
+        assert rows and all(a + size <= b for (a, size), (b, _) in zip(rows, rows[1:])), segment
     events = stop_at("plain_events if batch->count > 3", "mt-events *batch 1 3")
     rows = re.findall(r"^ +(\d+) ([A-Z_]+) +[0-9a-f]+ +\d+ ", events, re.M)
     assert len(rows) == 3 and all(int(a[0]) < int(b[0]) for a, b in zip(rows, rows[1:])), events[-2000:]
