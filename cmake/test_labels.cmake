@@ -2,8 +2,10 @@
 #
 #   family   the first part of the name: unit, property, golden, record, ...
 #   browser  draws in a browser
-#   slow     what `./dev test --quick` leaves out, with `browser`: more than about three seconds in a
-#            sanitized build on two cores (measured with ctest on 2026-11-23)
+#   slow     what `./dev test --quick` leaves out, with `browser`: what takes long, more than about
+#            three seconds in a sanitized build on two cores (measured on 2026-11-23), and whose
+#            faults quicker tests mostly find; `golden` takes 90 s under load
+#            and stays in
 set(slow_tests
   differential.accuracy differential.guest differential.test_block_pictures
   differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
