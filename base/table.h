@@ -66,12 +66,14 @@ struct mt_table {
     bool failed; /* the host had no memory: cells are missing */
 };
 
-/* Titles of columns, with a bar between them. */
+/* Titles of columns, with a bar between them: constants of the program, never foreign text, because
+ * writers do not escape them. */
 void mt_table_begin(struct mt_table *table, const char *titles);
 /* More of them. */
 void mt_table_columns(struct mt_table *table, const char *titles);
 
-/* Adds cells in order; texts are copied. A text that is NULL could not be made without memory. */
+/* Adds cells in order; texts are copied. NULL means that there was no memory for the
+ * text. */
 void mt_table_add(struct mt_table *table, const struct mt_table_cell *cells, size_t count);
 #define MT_CELLS(table, ...)                                                                       \
     mt_table_add(table, (const struct mt_table_cell[]){__VA_ARGS__},                               \

@@ -42,7 +42,7 @@ static void say_unknown(const char *word, size_t length)
 
     for (size_t i = 0; i < MT_DEBUG_TOPICS; i++)
         mt_buf_printf(&names, "%s%s", i ? ", " : "", topics[i]);
-    mt_say(VARIABLE ": '%.*s' is not a topic; there is: %s", (int)mt_min_u64(length, 80), word,
+    mt_say(VARIABLE ": unknown topic '%.*s' (known: %s)", (int)mt_min_u64(length, 80), word,
            names.failed ? "" : names.data);
     mt_buf_release(&names);
 }

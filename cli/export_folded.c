@@ -1,4 +1,4 @@
-/* A line for each call stack, with its bytes, as flamegraph.pl and its kin read it. */
+/* A line for each call stack, with its bytes, as flamegraph.pl and similar programs read it. */
 #include "export_format.h"
 
 #include <string.h>

@@ -11,8 +11,7 @@
 #define MIN_HEIGHT 320
 #define MAX_SIDE   8192
 
-/* "1200x680". Smaller than LEAST is no chart any more, and PNGs end at twice
- * MOST. */
+/* "1200x680". Below MIN_WIDTH x MIN_HEIGHT labels have no room, and PNGs end at twice MAX_SIDE. */
 static bool parse_size(const char *text, struct mt_picture *picture)
 {
     char *end;

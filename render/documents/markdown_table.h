@@ -1,5 +1,5 @@
-/* Tables of Markdown, a row at a time: who writes a page of limited size counts those that it
- * leaves out. Whatever texts say, they stay text. */
+/* Tables of Markdown, a row at a time: the caller, which limits the page, counts omitted rows.
+ * Whatever texts say, they stay text. */
 #ifndef MT_RENDER_MARKDOWN_TABLE_H
 #define MT_RENDER_MARKDOWN_TABLE_H
 
