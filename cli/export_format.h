@@ -16,7 +16,7 @@ struct mt_export {
 };
 
 struct mt_export_format {
-    const char *name, *summary;
+    const char *name;
     enum mt_file_kind kind;
     /* Appends the document; out->failed says that memory did not do. */
     void (*add)(struct mt_buf *out, const struct mt_export *what);

@@ -133,5 +133,5 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
     free(indices);
 }
 
-const struct mt_export_format mt_export_speedscope = {"speedscope", "a document for speedscope",
-                                                      MT_FILE_SPEEDSCOPE, add_speedscope};
+const struct mt_export_format mt_export_speedscope = {"speedscope", MT_FILE_SPEEDSCOPE,
+                                                      add_speedscope};
