@@ -9,6 +9,7 @@
 #include "failing_alloc.h"
 #include "file_hash.h"
 #include "html_table.h"
+#include "markdown_table.h"
 #include "memory_failure.h"
 #include "settings_text.h"
 #include "text_table.h"
@@ -31,6 +32,20 @@ static void a_missing_text_is_a_failed_output(void **state)
     }
 }
 
+static void add_markdown_table(struct mt_buf *out)
+{
+    struct mt_table table;
+
+    mt_table_begin(&table, "~site|#bytes");
+    for (size_t i = 0; i < 6000; i++)
+        MT_CELLS(&table, MT_SITE("train.py:12"), MT_BYTES(i));
+    out->failed |= table.failed;
+    mt_add_markdown_head(out, &table);
+    for (size_t row = 0; row < mt_table_rows(&table); row++)
+        mt_add_markdown_row(out, &table, row);
+    mt_table_release(&table);
+}
+
 static void add_table(struct mt_buf *out)
 {
     const struct mt_html_table html = {"sortable", "name", 0, 0};
@@ -44,6 +59,7 @@ static void add_table(struct mt_buf *out)
     for (size_t i = 0; i < 6000; i++)
         MT_CELLS(&table, MT_SITE("train.py:12"), MT_BYTES(i));
     mt_add_text_table(out, &table, 2, mt_plain_style());
+    add_markdown_table(out);
 }
 
 static void a_table_is_whole_or_failed(void **state)
