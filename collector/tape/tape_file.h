@@ -44,8 +44,10 @@ enum mt_status mt_tape_open(const char *path, struct mt_tape **tape,
 /* Is there a tape at `path` whose process runs, or may run? */
 bool mt_tape_is_in_use(const char *path);
 
-/* Removes a tape of this user's whose process has ended. False if something else lies at `path`: a
- * tape that is in use, or a file that is no tape. */
+/* Removes a tape of this user's whose process has ended, even before it wrote to the tape: then the
+ * file is empty, or begins with zeros. False if something else lies at `path`: a tape that is in
+ * use, or a file that is no tape. For the process that has just made the trace of that tape:
+ * nobody else is making the tape now. */
 bool mt_tape_make_way(const char *path);
 
 void mt_tape_unmap(struct mt_tape *tape); /* of either kind; NULL is fine */

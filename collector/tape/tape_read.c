@@ -133,15 +133,18 @@ bool mt_tape_is_in_use(const char *path)
     return in_use;
 }
 
-/* Also of a tape that is damaged or of another version. */
+/* Also of a tape that is damaged or of another version, and of a file that is empty or begins with
+ * zeros: its process died before the magic, which is written last, was there. */
 static bool is_abandoned(int fd)
 {
-    struct mt_tape header;
+    struct mt_tape header = {0};
+    ssize_t count = mt_io_pread_full(fd, &header, sizeof header, 0);
 
-    if (read_at(fd, &header, sizeof header, 0, NULL) != MT_OK || header.magic != MT_TAPE_MAGIC)
+    if (count < 0 || (header.magic && header.magic != MT_TAPE_MAGIC))
         return false;
-    return (header.version == MT_TAPE_VERSION ? check_unused(&header, fd, NULL)
-                                              : check_lock(fd, NULL)) == MT_OK;
+    if ((size_t)count == sizeof header && header.magic && header.version == MT_TAPE_VERSION)
+        return check_unused(&header, fd, NULL) == MT_OK;
+    return check_lock(fd, NULL) == MT_OK;
 }
 
 bool mt_tape_make_way(const char *path)

@@ -147,6 +147,24 @@ def names_of_tapes_that_are_taken(bench):
     check(not tape.exists(), "the tape of a dead process is in the way")
 
 
+def tapes_that_were_not_begun(bench):
+    """A process that died before it wrote the magic leaves a tape without it: that makes way. A
+    file that begins with anything else stays."""
+    tape = bench.work / "run.trace.zst.tape"
+    for content in (b"", b"\0", bytes(64), bytes(8192)):
+        tape.write_bytes(content)
+        for _ in range(2):
+            bench.record(bench.recorded, "exit", "0")
+            check(only(bench.traces()).name == "run.trace.zst",
+                  f"a tape of {len(content)} zeros is in the way: {bench.traces()}")
+            bench.check_whole(only(bench.traces()))
+        only(bench.traces()).unlink()
+        bench.check_left()
+    tape.write_bytes(b"mine")
+    bench.record(bench.recorded, "exit", "0")
+    check(tape.read_bytes() == b"mine", "a file that is no tape was removed")
+
+
 def folders(bench):
     """One file a process, with its rank."""
     script = f'RANK=0 "{bench.recorded}" exit 0 && RANK=1 WORLD_SIZE=2 "{bench.recorded}" exit 0'
@@ -309,6 +327,6 @@ def full_disk(bench):
 if __name__ == "__main__":
     sys.exit(main([names, folders, a_list_of_traces_with_a_cut_line,
                    a_list_of_traces_that_is_full, lists_that_are_none, a_tape_that_is_another_file,
-                   names_of_tapes_that_are_taken, more_than_one_process, follow_none,
-                   follow_none_leaves_no_environment, leftovers, replaced_files, unwritable,
-                   file_size_limit, full_disk]))
+                   names_of_tapes_that_are_taken, tapes_that_were_not_begun, more_than_one_process,
+                   follow_none, follow_none_leaves_no_environment, leftovers, replaced_files,
+                   unwritable, file_size_limit, full_disk]))
