@@ -10,6 +10,7 @@
 #include "collect.h"
 #include "core.h"
 #include "io.h"
+#include "manifest_file.h"
 #include "run_names.h"
 #include "settings.h"
 #include "tape_file.h"
@@ -61,25 +62,25 @@ static bool name_trace(unsigned attempt)
 
 /* `memtrace record` learns from the manifest which traces there are. The line begins with a newline
  * of its own, because the line before it may have been cut. A manifest that is gone has no reader:
- * `memtrace record` has ended. */
+ * `memtrace record` has ended. The name comes from the environment: another file stays as it is,
+ * and a pipe does not block. */
 static void tell_manifest(void)
 {
     bool said = false; /* a process lists its trace once; a forked child has one of its own */
+    const char *manifest = mt_recorder_settings->manifest;
     char line[sizeof mt_core.trace_path + 2];
     int fd, length;
-    bool is_written;
 
-    if (!mt_recorder_settings->manifest[0])
+    if (!manifest[0])
         return;
-    fd = mt_io_open(mt_recorder_settings->manifest, O_WRONLY | O_APPEND, 0);
+    fd = mt_io_open(manifest, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return;
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
-    is_written = mt_io_write(fd, line, (size_t)length);
-    if (!is_written)
+    if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length))
         mt_collect_say(
             &said, "cannot write '%s': %s; run 'memtrace recover %s' when the program has ended",
-            mt_recorder_settings->manifest, strerror(errno), mt_core.trace_path);
+            manifest, strerror(errno), mt_core.trace_path);
     (void)mt_io_close(fd);
 }
 

@@ -24,14 +24,21 @@ bool mt_manifest_probe(const char *bytes, size_t length)
     return length >= wanted && !memcmp(bytes, MT_MANIFEST_FIRST_LINE, wanted);
 }
 
-void mt_manifest_remove(int fd, int folder, const char *name)
+bool mt_manifest_is_mine(int fd, const char *name)
 {
     char bytes[sizeof MT_MANIFEST_FIRST_LINE];
+    struct stat facts;
     ssize_t count;
 
-    if (!mt_is_manifest_name(name + mt_folder_length(name)))
-        return;
+    if (!mt_is_manifest_name(name + mt_folder_length(name)) || fstat(fd, &facts) ||
+        !mt_own_file_is_mine(&facts))
+        return false;
     count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
-    if (count > 0 && mt_manifest_probe(bytes, (size_t)count))
+    return count > 0 && mt_manifest_probe(bytes, (size_t)count);
+}
+
+void mt_manifest_remove(int fd, int folder, const char *name)
+{
+    if (mt_manifest_is_mine(fd, name))
         mt_own_file_unlink(fd, folder, name);
 }

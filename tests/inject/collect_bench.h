@@ -26,6 +26,7 @@
 
 #include "collect.h"
 #include "core.h"
+#include "manifest_file.h"
 #include "recover.h"
 #include "inject_source.h"
 #include "tape_file.h"
@@ -170,6 +171,12 @@ static inline int set_up(void **state)
     return shared == MAP_FAILED;
 }
 
+/* Beside the folder, with its six letters. */
+static inline void name_manifest(char manifest[160])
+{
+    snprintf(manifest, 160, "/tmp/" MT_MANIFEST_PREFIX "%s", strrchr(folder, '.') + 1);
+}
+
 /* The settings are read before main: so this program runs itself again. */
 static inline void run_again(char **argv)
 {
@@ -180,9 +187,11 @@ static inline void run_again(char **argv)
     if (!mkdtemp(folder))
         exit(1);
     snprintf(trace, sizeof trace, "%s/run.trace.zst", folder);
-    snprintf(manifest, sizeof manifest, "%s.manifest", folder);
+    name_manifest(manifest);
     file = fopen(manifest, "w");
-    if (!file || flock(fileno(file), LOCK_EX)) /* as memtrace record does, until it ends */
+    /* as memtrace record does; it holds the lock until it ends */
+    if (!file || flock(fileno(file), LOCK_EX) || fputs(MT_MANIFEST_FIRST_LINE, file) < 0 ||
+        fflush(file))
         exit(1);
     setenv("MEMTRACE_OUTPUT", trace, 1);
     setenv("MEMTRACE_MANIFEST", manifest, 1);
@@ -205,9 +214,10 @@ static inline void bench_begin(int argc, char **argv)
 
 static inline int bench_end(int failed)
 {
-    char command[160];
+    char command[400], manifest[160];
 
-    snprintf(command, sizeof command, "rm -rf %s %s.manifest", folder, folder);
+    name_manifest(manifest);
+    snprintf(command, sizeof command, "rm -rf %s %s", folder, manifest);
     return system(command) || failed;
 }
 
