@@ -172,8 +172,10 @@ static void tell_device(uint32_t number)
         mt_collect_device(number, memory.total, name);
 }
 
+/* False if there is none, and no other reason why there can be no samples. */
 static bool find_devices(void)
 {
+    uint32_t found = 0;
     static struct mt_nvml_device devices[MT_NVML_DEVICES];
     static struct mt_nvml_place places[MT_NVML_DEVICES];
     void *handles[MT_NVML_DEVICES];
@@ -183,10 +185,12 @@ static bool find_devices(void)
                                environment.has_order ? environment.order : NULL, places, &nvml.why);
     for (uint32_t i = 0; i < nvml.count; i++) {
         nvml.devices[i].handle = handle_of(&places[i], handles);
-        if (nvml.devices[i].handle)
-            tell_device(i);
+        if (!nvml.devices[i].handle)
+            continue;
+        tell_device(i);
+        found++;
     }
-    return nvml.count > 0 || nvml.why;
+    return found || nvml.why;
 }
 
 /* Our share of a device, 0 if we are not listed. */
@@ -308,9 +312,10 @@ static void start_sampling(void)
     if (!registered)
         registered = atexit(process_ends) == 0;
     if (!registered || !load())
-        nvml.why = "NVML (libnvidia-ml.so.1) cannot be used; --sample-hz 0 does without";
+        nvml.why = "NVML (libnvidia-ml.so.1) cannot be used; use --sample-hz 0 to record without "
+                   "samples";
     else if (!find_devices())
-        nvml.why = "NVML lists no devices";
+        nvml.why = "NVML has none of the devices that the program sees";
     nvml.state = SAMPLING;
 }
 

@@ -183,15 +183,20 @@ static void a_library_that_does_not_start(void **state)
     unsetenv("MEMTRACE_STANDIN_NVML");
     poll_again();
     assert_int_equal(recorded.count, 0);
-    assert_string_equal(recorded.facts, ""); /* who does not use a device misses nothing */
+    assert_string_equal(recorded.facts, ""); /* a process without a device misses nothing */
     mt_nvml_sample_soon(0);
     poll_again();
     poll_again();
     assert_int_equal(recorded.count, 0);
     assert_string_equal(recorded.facts,
                         "not_recorded=what the process uses is not sampled: NVML "
-                        "(libnvidia-ml.so.1) cannot be used; --sample-hz 0 does without\n");
+                        "(libnvidia-ml.so.1) cannot be used; use --sample-hz 0 to record without "
+                        "samples\n");
 }
+
+#define NO_DEVICES                                                                                 \
+    "not_recorded=what the process uses is not sampled: "                                          \
+    "NVML has none of the devices that the program sees\n"
 
 static void a_library_without_devices(void **state)
 {
@@ -201,8 +206,20 @@ static void a_library_without_devices(void **state)
     mt_nvml_note_environment();
     mt_nvml_sample_soon(0);
     poll_again();
-    assert_string_equal(recorded.facts, "not_recorded=what the process uses is not sampled: NVML "
-                                        "lists no devices\n");
+    assert_string_equal(recorded.facts, NO_DEVICES);
+}
+
+static void an_instance_that_is_not_there(void **state)
+{
+    (void)state;
+    setenv("MEMTRACE_STANDIN_NVML", "split", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "MIG-2", 1);
+    mt_nvml_source.forked();
+    mt_nvml_note_environment();
+    mt_nvml_sample_soon(0);
+    poll_again();
+    assert_int_equal(recorded.count, 0);
+    assert_string_equal(recorded.facts, NO_DEVICES);
 }
 
 static void devices_as_the_program_counts(void **state)
@@ -341,6 +358,7 @@ int main(void)
         cmocka_unit_test_setup(an_order_that_is_not_known, fresh),
         cmocka_unit_test_setup(a_library_that_does_not_start, fresh),
         cmocka_unit_test_setup(a_library_without_devices, fresh),
+        cmocka_unit_test_setup(an_instance_that_is_not_there, fresh),
         cmocka_unit_test_setup(not_before_the_program_begins, fresh),
         cmocka_unit_test_setup(an_instance, fresh),
         cmocka_unit_test(visible_devices),
