@@ -338,13 +338,18 @@ static void note_contexts(uint64_t devices, int64_t now_ns)
         nvml.context_ns = now_ns;
 }
 
+static void look(void)
+{
+    if (nvml.state == LOOKING && has_begun() && has_driver())
+        start_sampling();
+}
+
 static void pass(void)
 {
     int64_t now_ns = clock_ns();
     uint64_t devices;
 
-    if (nvml.state == LOOKING && has_begun() && has_driver())
-        start_sampling();
+    look();
     if (nvml.state != SAMPLING)
         return;
     devices = atomic_exchange_explicit(&wanted, 0, memory_order_relaxed);
@@ -371,6 +376,19 @@ static void poll(void)
     mt_collect_leave();
 }
 
+/* A process may end before the first pass, or between its first context and the next pass: what is
+ * not recorded must not depend on that. */
+static void stop(void)
+{
+    if (!mt_recorder_settings->sample_hz || !mt_collect_enter())
+        return;
+    if (!atomic_load(&ending))
+        look();
+    if (nvml.state == SAMPLING && nvml.why && atomic_load_explicit(&wanted, memory_order_relaxed))
+        give_up();
+    mt_collect_leave();
+}
+
 /* The parent's library knows the parent's process. */
 static void forked(void)
 {
@@ -380,4 +398,5 @@ static void forked(void)
     atomic_store(&noted, false);
 }
 
-const struct mt_inject_source mt_nvml_source = {.name = "nvml", .poll = poll, .forked = forked};
+const struct mt_inject_source mt_nvml_source = {
+    .name = "nvml", .poll = poll, .stop = stop, .forked = forked};

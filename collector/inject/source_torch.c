@@ -12,6 +12,7 @@ static void poll(void)
 
 static void stop(void)
 {
+    mt_torch_allocator_tell(); /* the process may end before the next poll */
     mt_torch_limit_tell();
     if (mt_torch_mode() == MT_TORCH_TRACKED && mt_torch_tracker_never_refused())
         mt_collect_fact("never_refused", "1");

@@ -198,6 +198,16 @@ static void a_library_that_does_not_start(void **state)
     "not_recorded=what the process uses is not sampled: "                                          \
     "NVML has none of the devices that the program sees\n"
 
+static void a_process_that_ends_before_a_pass(void **state)
+{
+    (void)state;
+    setenv("MEMTRACE_STANDIN_NVML", "broken", 1);
+    mt_nvml_sample_soon(0);
+    mt_nvml_source.stop();
+    assert_int_equal(recorded.count, 0);
+    assert_non_null(strstr(recorded.facts, "not_recorded=what the process uses is not sampled"));
+}
+
 static void a_library_without_devices(void **state)
 {
     (void)state;
@@ -357,6 +367,7 @@ int main(void)
         cmocka_unit_test_setup(devices_as_the_program_counts, fresh),
         cmocka_unit_test_setup(an_order_that_is_not_known, fresh),
         cmocka_unit_test_setup(a_library_that_does_not_start, fresh),
+        cmocka_unit_test_setup(a_process_that_ends_before_a_pass, fresh),
         cmocka_unit_test_setup(a_library_without_devices, fresh),
         cmocka_unit_test_setup(an_instance_that_is_not_there, fresh),
         cmocka_unit_test_setup(not_before_the_program_begins, fresh),

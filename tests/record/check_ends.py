@@ -31,6 +31,16 @@ def every_way(bench):
         bench.check_left()
 
 
+def samples_that_cannot_be(bench):
+    """However short the process was: without NVML its trace says what it does not have."""
+    for _ in range(5):
+        done = bench.run(bench.memtrace, "record", "-o", "run.trace.zst", bench.recorded, "exit",
+                         "0", environment=bench.environment(MEMTRACE_STANDIN_NVML="broken"))
+        check(done.returncode == 0, f"{done}")
+        missing = bench.info(bench.work / "run.trace.zst")["header"].get("not_recorded", "")
+        check("is not sampled" in missing, f"not said: {missing}")
+
+
 def statuses_of_a_shell(bench):
     """What `$?` is behind it."""
     for way, status in ((("exit", "3"), 3), (("signal", "15"), 143), (("abort",), 134),
@@ -128,5 +138,9 @@ def json_at_the_end(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([every_way, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
-                   static_program, without_the_library, library_in_a_folder_with_a_blank, standard_input, json_at_the_end]))
+    cases = [every_way, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
+             static_program, without_the_library, library_in_a_folder_with_a_blank, standard_input,
+             json_at_the_end]
+    if not REAL: # a real NVML works
+        cases.append(samples_that_cannot_be)
+    sys.exit(main(cases))
