@@ -194,7 +194,7 @@ __attribute__((constructor)) static void begin(void)
 
 /* Will `memtrace record` complete this trace? It holds a lock on its list of
  * traces as long as it lives; whoever finds the list without it removes that. The
- * name comes from the environment: it may be that of anything. */
+ * name comes from the environment: it may name any file. */
 static bool launcher_waits(void)
 {
     const char *list = mt_recorder_settings->manifest;

@@ -177,7 +177,7 @@ static bool is_missed(void)
 
 /* As soon as there is both a trace and an answer: before the first event of the driver, so that a
  * process that is killed just after it has the facts on its tape. Threads that begin at the same
- * time all tell: none goes on before the facts are there, and none waits for another. A fact that
+ * time all tell: none goes on before the facts are there, and none waits long. A fact that
  * is told twice counts once (tape_facts.c). */
 static void tell_start(void)
 {

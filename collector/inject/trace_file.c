@@ -84,7 +84,8 @@ static void tell_manifest(void)
     (void)mt_io_close(fd);
 }
 
-/* A name is taken if there is a trace, or beside its place a file that is not ours to remove. */
+/* A name is taken if its trace exists, or if a file that we may not remove has the name of its
+ * tape. */
 static bool open_trace(void)
 {
     unsigned attempt;

@@ -113,7 +113,7 @@ void mt_own_file_unlink(int fd, int folder, const char *name)
     if (!fstat(fd, &opened) && mt_own_file_is_mine(&opened) &&
         !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) && named.st_dev == opened.st_dev &&
         named.st_ino == opened.st_ino)
-        (void)unlinkat(folder, name, 0); /* the same two calls as in remove_new */
+        (void)unlinkat(folder, name, 0); /* not atomic: see remove_new */
 }
 
 /* The name was made just now, but another program may have put its own file there, and no
@@ -133,7 +133,7 @@ void mt_own_file_remove(struct mt_own_file *file)
     struct stat facts;
 
     if (file->path && !lstat(file->path, &facts) && is_same(file, &facts))
-        (void)unlink(file->path); /* the same two calls as in remove_new */
+        (void)unlink(file->path); /* not atomic: see remove_new */
     mt_own_file_close(file);
 }
 

@@ -72,7 +72,7 @@ def a_list_of_traces_that_is_full(bench):
     check(len(line) == 511 and line.endswith(b"..."), f"a line that is too long: {line}")
 
 
-def lists_that_are_none(bench):
+def files_that_are_not_lists(bench):
     """A process writes to lists of traces only. At its end it removes one that nobody waits for,
     and nothing else that MEMTRACE_MANIFEST may name."""
     folder = bench.work / "lists"  # `record` removes those in the folder of the traces
@@ -129,7 +129,7 @@ def a_tape_that_is_another_file(bench):
     check(tape.exists() and tape.read_text() == "precious\n", "another file was removed")
 
 
-def names_of_tapes_that_are_taken(bench):
+def tape_names_in_use(bench):
     """A trace gets another name where a file that is no tape, or the tape of a process that runs,
     lies beside its place. A tape that a dead process left makes way."""
     tape = bench.work / "run.trace.zst.tape"
@@ -337,7 +337,7 @@ def full_disk(bench):
 
 if __name__ == "__main__":
     sys.exit(main([names, folders, a_list_of_traces_with_a_cut_line,
-                   a_list_of_traces_that_is_full, lists_that_are_none, a_tape_that_is_another_file,
-                   names_of_tapes_that_are_taken, tapes_that_were_not_begun, more_than_one_process,
+                   a_list_of_traces_that_is_full, files_that_are_not_lists, a_tape_that_is_another_file,
+                   tape_names_in_use, tapes_that_were_not_begun, more_than_one_process,
                    follow_none, follow_none_leaves_no_environment, leftovers, replaced_files,
                    unwritable, file_size_limit, full_disk]))
