@@ -1,4 +1,4 @@
-/* State of the collector in this process: the one global of the library, and
+/* State of the collector in this process, and
  * what its parts (collect.c, intern.c, lifecycle.c, writer_thread.c) do for each
  * other. Calls go one way:
  *

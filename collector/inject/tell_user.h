@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of lines and reasons, which end in "..." if they are cut. A line is on the stack of a thread of
+/* Limits of lines and reasons; what is longer ends in "...". A line is on the stack of a thread of
  * the program, perhaps in a signal handler: it is short. */
 enum { MT_COLLECT_LINE_BYTES = 512, MT_COLLECT_REASON_BYTES = 448 };
 

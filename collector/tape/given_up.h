@@ -16,8 +16,8 @@ struct mt_given_up {
 
 void mt_given_up_release(struct mt_given_up *self);
 
-/* Adds the numbers from `first` to before `end`. Without memory they are forgotten: their events
- * are lost; if such an event still comes, it is also counted as damage. */
+/* Adds the numbers from `first` to before `end`. Without memory they are forgotten: if such an
+ * event still comes, it is also counted as damage. */
 void mt_given_up_add(struct mt_given_up *self, uint64_t first, uint64_t end);
 
 /* Was the number given up? It counts once: its second event is another matter. */
