@@ -32,10 +32,11 @@ void mt_format_cut(char *out, size_t bytes, const char *format, va_list argument
     static const char cut[] = "...";
     int length = vsnprintf(out, bytes, format, arguments);
     size_t end = bytes - sizeof cut;
+    int steps = 3; /* a character has no more continuation bytes: other text is not UTF-8 */
 
     if (length < 0 || (size_t)length < bytes)
         return;
-    while (end > 0 && ((unsigned char)out[end] & 0xc0) == 0x80)
+    while (steps-- && end > 0 && ((unsigned char)out[end] & 0xc0) == 0x80)
         end--;
     memcpy(out + end, cut, sizeof cut);
 }
