@@ -4,6 +4,7 @@
  *
  * Long lists of points and cells are written as their number, both ends and a hash. */
 #include "backends.h"
+#include "check.h"
 #include "cli.h"
 #include "util.h"
 
@@ -48,15 +49,22 @@ static const struct {
 
 static void add_color(struct mt_buf *out, const char *key, enum mt_color color)
 {
+    bool is_known;
+
     if (!color)
         return;
+    MT_ASSERT(color < MT_COLOR_COUNT);
     mt_buf_printf(out, " %s=%s", key, colors[color] ? colors[color] : "");
+    is_known = colors[color] != NULL;
     for (size_t i = 0; i < MT_ARRAY_LEN(families); i++)
-        if (color >= families[i].first && color <= families[i].last)
+        if (color >= families[i].first && color <= families[i].last) {
             mt_buf_printf(out, "%s%u", families[i].name, (unsigned)(color - families[i].first));
+            is_known = true;
+        }
+    MT_ASSERT(is_known);
 }
 
-/* As fine as SVG and PNG show it. */
+/* As fine as SVG shows it. */
 static void add_number(struct mt_buf *out, const char *before, double value)
 {
     mt_buf_add_text(out, before);
@@ -139,6 +147,14 @@ static void add_points(struct mt_buf *out, const struct mt_op *op)
     add_flag(out, "stepped", op->stepped);
 }
 
+static void add_cell(struct mt_buf *out, const struct mt_grid_cell *cell)
+{
+    add_number(out, " ", cell->x);
+    add_number(out, ",", cell->y);
+    add_number(out, " ", cell->width);
+    add_number(out, "x", cell->height);
+}
+
 static void add_cells(struct mt_buf *out, const struct mt_op *op)
 {
     uint64_t sum = HASH_OF_NOTHING;
@@ -149,6 +165,12 @@ static void add_cells(struct mt_buf *out, const struct mt_op *op)
         sum = hash(hash(hash(hash(sum, cell->x), cell->y), cell->width), cell->height);
     }
     add_number(out, " unit=", op->unit);
+    for (uint32_t i = 0; i < op->cell_count; i++) {
+        if (op->cell_count <= MAX_POINTS || i < 2 || i + 2 >= op->cell_count)
+            add_cell(out, &op->cells[i]);
+        else if (i == 2)
+            mt_buf_add_text(out, " ...");
+    }
     mt_buf_printf(out, " (%u cells, %016llx)", op->cell_count, (unsigned long long)sum);
 }
 
