@@ -4,8 +4,7 @@
 #   browser  draws in a browser
 #   slow     what `./dev test --quick` leaves out, with `browser`: what takes long, more than about
 #            three seconds in a sanitized build on two cores (measured on 2026-11-23), and whose
-#            faults quicker tests mostly find; `golden` takes 90 s under load
-#            and stays in
+#            faults quicker tests mostly find; `golden` takes 90 s under load and stays in
 set(slow_tests
   differential.accuracy differential.guest differential.test_block_pictures
   differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
