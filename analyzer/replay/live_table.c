@@ -23,7 +23,8 @@ static enum mt_status take_slot(struct mt_live_table *table, uint32_t *slot)
     }
     if (table->count >= MT_MAP_NONE / 2)
         return MT_ERR_MEMORY;
-    status = mt_grow(&table->slots, &table->capacity, (size_t)table->count + 1, sizeof *table->slots);
+    status =
+        mt_grow(&table->slots, &table->capacity, (size_t)table->count + 1, sizeof *table->slots);
     if (status == MT_OK)
         *slot = table->count++;
     return status;
