@@ -1,5 +1,5 @@
-/* State of the collector in this process, and
- * what its parts (collect.c, intern.c, lifecycle.c, writer_thread.c) do for each
+/* State of the collector in this process (mt_core) and of the calling thread (mt_self),
+ * and what its parts (collect.c, intern.c, lifecycle.c, writer_thread.c) do for each
  * other. Calls go one way:
  *
  *     core <- intern <- collect <- {run_facts, trace_file, the sources}

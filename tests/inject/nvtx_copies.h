@@ -1,5 +1,5 @@
-/* Copies of NVTX, imitated: a table of slots each, and a function that shows it. What a program
- * does with them is here, too. */
+/* Copies of NVTX, imitated: a table of slots each, and a function that shows it. Also what a
+ * program does with them. */
 #ifndef MT_NVTX_COPIES_H
 #define MT_NVTX_COPIES_H
 
