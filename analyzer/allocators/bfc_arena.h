@@ -22,7 +22,7 @@ struct mt_bfc_arena {
 #define MT_BFC_NOBODY 0
 
 /* For mt_heap_rules.find: a chunk that belongs to `owner` or to nobody; from then on it is the
- * owner's. What is split off it stays whose it was, and a new region is nobody's. */
+ * owner's. A remainder that is split off keeps its owner; a new region has no owner. */
 enum mt_status mt_bfc_arena_find(struct mt_bfc_arena *arena,
                                  const struct mt_policy_request *request, uint64_t owner,
                                  struct mt_heap_share *share) MT_MUST_USE;

@@ -1,5 +1,5 @@
-/* Gates: whether a run keeps to its rules, by how much it fails, the responsible call site, and
- * what would help. Plain data in one arena; nothing is printed here. */
+/* Gates: whether a run meets its rules, by how much it misses them, which call site is responsible,
+ * and what would help. Plain data in one arena; nothing is printed here. */
 #ifndef MT_ANALYZER_GATE_CHECK_H
 #define MT_ANALYZER_GATE_CHECK_H
 

@@ -193,7 +193,7 @@ __attribute__((constructor)) static void begin(void)
 }
 
 /* Will `memtrace record` complete this trace? It holds a lock on its list of
- * traces as long as it lives; whoever finds the list without it removes that. The
+ * traces as long as it lives; a process that finds the list without this lock removes it. The
  * name comes from the environment: it may name any file. */
 static bool launcher_waits(void)
 {

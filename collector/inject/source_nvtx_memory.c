@@ -1,4 +1,4 @@
-/* See nvtx_parts.h: NVTX's memory extension, by which any pool can tell of
+/* See nvtx_parts.h: NVTX's memory extension, through which any pool reports
  * what it does. On heap MT_RAW_USER a heap of the program is a segment (and a
  * pool: its address), a region is a block. Stands for what the program said:
  * one live region at an address, the last one wins; a heap that goes or is

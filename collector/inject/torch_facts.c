@@ -41,8 +41,8 @@ const char *mt_torch_version_text(void)
     return version_text;
 }
 
-/* PyTorch reads it at that time, too, on the same thread: later the program may
- * be changing its environment. The first of these that is set counts. */
+/* PyTorch reads it at the same time on the same thread; later the program may change
+ * its environment. The first of these that is set counts. */
 void mt_torch_note_options(void)
 {
     static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
