@@ -198,7 +198,6 @@ __attribute__((constructor)) static void begin(void)
 static bool launcher_waits(void)
 {
     const char *list = mt_recorder_settings->manifest;
-    struct stat facts;
     bool waits = false;
     int fd;
 
@@ -207,7 +206,7 @@ static bool launcher_waits(void)
     fd = open(list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
-    if (!fstat(fd, &facts) && S_ISREG(facts.st_mode)) {
+    if (mt_manifest_is_mine(fd, list)) { /* else trace_file.c has not listed this trace there */
         waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         if (!waits)
             mt_manifest_remove(fd, AT_FDCWD, list);

@@ -380,11 +380,14 @@ static void poll(void)
  * not recorded must not depend on that. */
 static void stop(void)
 {
-    if (!mt_recorder_settings->sample_hz || !mt_collect_enter())
+    if (!mt_recorder_settings->sample_hz || nvml.state == GIVEN_UP ||
+        !atomic_load_explicit(&wanted, memory_order_relaxed) || !mt_collect_enter())
         return;
+    atomic_store(&busy, true);
     if (!atomic_load(&ending))
         look();
-    if (nvml.state == SAMPLING && nvml.why && atomic_load_explicit(&wanted, memory_order_relaxed))
+    atomic_store(&busy, false);
+    if (nvml.state == SAMPLING && nvml.why)
         give_up();
     mt_collect_leave();
 }
