@@ -4,14 +4,34 @@
 
 #include <string.h>
 
-const struct mt_policy_ops *const mt_policies[] = {
-    &mt_policy_pytorch,     &mt_policy_recorded,   &mt_policy_bfc,
-    &mt_policy_ort,         &mt_policy_cuda_async, &mt_policy_cupy,
-    &mt_policy_cub,         &mt_policy_rmm_pool,   &mt_policy_rmm_arena,
-    &mt_policy_rmm_binning, &mt_policy_first_fit,  &mt_policy_best_fit,
-    &mt_policy_next_fit,    &mt_policy_worst_fit,  &mt_policy_buddy,
-    &mt_policy_segregated,  &mt_policy_tlsf,       &mt_policy_paged,
-    &mt_policy_planned,     &mt_policy_none,       NULL};
+/* Every policy, in the order of the list that `replay --policies` prints. */
+#define POLICIES(ROW)                                                                              \
+    ROW(pytorch)                                                                                   \
+    ROW(recorded)                                                                                  \
+    ROW(bfc)                                                                                       \
+    ROW(ort)                                                                                       \
+    ROW(cuda_async)                                                                                \
+    ROW(cupy)                                                                                      \
+    ROW(cub)                                                                                       \
+    ROW(rmm_pool)                                                                                  \
+    ROW(rmm_arena)                                                                                 \
+    ROW(rmm_binning)                                                                               \
+    ROW(first_fit)                                                                                 \
+    ROW(best_fit)                                                                                  \
+    ROW(next_fit)                                                                                  \
+    ROW(worst_fit)                                                                                 \
+    ROW(buddy)                                                                                     \
+    ROW(segregated)                                                                                \
+    ROW(tlsf)                                                                                      \
+    ROW(paged)                                                                                     \
+    ROW(planned)                                                                                   \
+    ROW(none)
+
+#define DECLARE(name)  extern const struct mt_policy_ops mt_policy_##name;
+#define POINT_TO(name) &mt_policy_##name,
+
+POLICIES(DECLARE)
+const struct mt_policy_ops *const mt_policies[] = {POLICIES(POINT_TO) NULL};
 
 const struct mt_policy_ops *mt_policy_find(const char *name, size_t length)
 {

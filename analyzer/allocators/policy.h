@@ -1,5 +1,5 @@
-/* The door of every simulated allocator: one file each, one entry in
- * mt_policies[]. A policy sees requests only, and a device; it answers with
+/* The door of every simulated allocator: one file each, one line in the table of
+ * policies.c. A policy sees requests only, and a device; it answers with
  * blocks. It never sees recorded addresses (the device model hands out bases,
  * recorded or synthetic).
  *
@@ -88,26 +88,10 @@ struct mt_policy_ops {
     bool (*is_sound)(const struct mt_policy *policy, const char **why);
 };
 
-extern const struct mt_policy_ops mt_policy_best_fit;
-extern const struct mt_policy_ops mt_policy_bfc;
-extern const struct mt_policy_ops mt_policy_buddy;
-extern const struct mt_policy_ops mt_policy_cub;
-extern const struct mt_policy_ops mt_policy_cuda_async;
-extern const struct mt_policy_ops mt_policy_cupy;
-extern const struct mt_policy_ops mt_policy_first_fit;
-extern const struct mt_policy_ops mt_policy_next_fit;
-extern const struct mt_policy_ops mt_policy_none;
-extern const struct mt_policy_ops mt_policy_ort;
-extern const struct mt_policy_ops mt_policy_paged;
+/* Those that have a part in an analysis; the others are in mt_policies alone. */
 extern const struct mt_policy_ops mt_policy_planned;
 extern const struct mt_policy_ops mt_policy_pytorch;
 extern const struct mt_policy_ops mt_policy_recorded;
-extern const struct mt_policy_ops mt_policy_rmm_arena;
-extern const struct mt_policy_ops mt_policy_rmm_binning;
-extern const struct mt_policy_ops mt_policy_rmm_pool;
-extern const struct mt_policy_ops mt_policy_segregated;
-extern const struct mt_policy_ops mt_policy_tlsf;
-extern const struct mt_policy_ops mt_policy_worst_fit;
 
 /* All policies; ends with NULL. */
 extern const struct mt_policy_ops *const mt_policies[];

@@ -143,21 +143,22 @@ static void every_row_is_equal_but_for_ties(void **unused)
     mt_device_release(&device);
 }
 
-static void step(struct mt_policy *policy, size_t i)
+static void step(const struct mt_policy_ops *cupy, struct mt_policy *policy, size_t i)
 {
     const struct row *row = &rows[i];
     struct mt_policy_request request = {row->requested, 0, 0, 0, 0};
 
     if (!row->is_free) {
-        assert_int_equal(mt_policy_cupy.alloc(policy, &request, &blocks[i]), MT_OK);
+        assert_int_equal(cupy->alloc(policy, &request, &blocks[i]), MT_OK);
         return;
     }
-    assert_int_equal(mt_policy_cupy.free_requested(policy, blocks[row->taken_in].handle), MT_OK);
-    assert_int_equal(mt_policy_cupy.free_completed(policy, blocks[row->taken_in].handle), MT_OK);
+    assert_int_equal(cupy->free_requested(policy, blocks[row->taken_in].handle), MT_OK);
+    assert_int_equal(cupy->free_completed(policy, blocks[row->taken_in].handle), MT_OK);
 }
 
 static void ties_cost_little(void **unused)
 {
+    const struct mt_policy_ops *cupy = mt_policy_find("cupy", 4);
     struct mt_device_model device;
     struct mt_policy *policy;
     char spelling[160];
@@ -167,16 +168,16 @@ static void ties_cost_little(void **unused)
 
     (void)unused;
     mt_device_init(&device, 0, 0, false);
-    assert_int_equal(mt_policy_create(&mt_policy_cupy,
+    assert_int_equal(mt_policy_create(cupy,
                                       &(struct mt_policy_setup){NULL, NULL, NULL, &device, spelling,
                                                                 sizeof spelling},
                                       &policy, NULL),
                      MT_OK);
-    counters = mt_policy_cupy.counters(policy);
+    counters = cupy->counters(policy);
     for (i = 0; i < ROWS; i++) {
         uint64_t total, error;
         mt_device_clear(&device);
-        step(policy, i);
+        step(cupy, policy, i);
         total = counters->reserved.now;
         error = total > rows[i].total ? total - rows[i].total : rows[i].total - total;
         assert_int_equal(counters->active.now, rows[i].used);
@@ -195,7 +196,7 @@ static void ties_cost_little(void **unused)
     assert_int_equal(largest, 19200512);
     assert_int_equal(counters->reserved.peak, 309061120);
     assert_int_equal(peak, 304648192);
-    mt_policy_cupy.destroy(policy);
+    cupy->destroy(policy);
     mt_device_release(&device);
 }
 

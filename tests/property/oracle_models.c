@@ -2,16 +2,33 @@
 
 #include <string.h>
 
-extern const struct oracle_rules oracle_none, oracle_cupy, oracle_cub, oracle_first_fit,
-    oracle_next_fit, oracle_best_fit, oracle_worst_fit, oracle_buddy, oracle_tlsf,
-    oracle_segregated, oracle_paged, oracle_bfc, oracle_ort, oracle_rmm_pool, oracle_rmm_binning,
-    oracle_rmm_arena, oracle_cuda_async, oracle_pytorch, oracle_planned;
+/* A slow model of every policy; its place here chooses the seeds that it is tried with. */
+#define MODELS(ROW)                                                                                \
+    ROW(none)                                                                                      \
+    ROW(cupy)                                                                                      \
+    ROW(cub)                                                                                       \
+    ROW(first_fit)                                                                                 \
+    ROW(next_fit)                                                                                  \
+    ROW(best_fit)                                                                                  \
+    ROW(worst_fit)                                                                                 \
+    ROW(buddy)                                                                                     \
+    ROW(tlsf)                                                                                      \
+    ROW(segregated)                                                                                \
+    ROW(paged)                                                                                     \
+    ROW(bfc)                                                                                       \
+    ROW(ort)                                                                                       \
+    ROW(rmm_pool)                                                                                  \
+    ROW(rmm_binning)                                                                               \
+    ROW(rmm_arena)                                                                                 \
+    ROW(cuda_async)                                                                                \
+    ROW(pytorch)                                                                                   \
+    ROW(planned)
 
-const struct oracle_rules *const oracle_models[] = {
-    &oracle_none,      &oracle_cupy,       &oracle_cub,     &oracle_first_fit, &oracle_next_fit,
-    &oracle_best_fit,  &oracle_worst_fit,  &oracle_buddy,   &oracle_tlsf,      &oracle_segregated,
-    &oracle_paged,     &oracle_bfc,        &oracle_ort,     &oracle_rmm_pool,  &oracle_rmm_binning,
-    &oracle_rmm_arena, &oracle_cuda_async, &oracle_pytorch, &oracle_planned,   NULL};
+#define DECLARE(name)  extern const struct oracle_rules oracle_##name;
+#define POINT_TO(name) &oracle_##name,
+
+MODELS(DECLARE)
+const struct oracle_rules *const oracle_models[] = {MODELS(POINT_TO) NULL};
 
 const struct oracle_rules *oracle_find(const char *policy)
 {
