@@ -11,6 +11,7 @@
 #include "arena.h"
 #include "holding.h"
 #include "integrity.h"
+#include "model_list.h"
 #include "pass_log.h"
 #include "phase.h"
 #include "question.h"
@@ -285,12 +286,10 @@ struct mt_population {
     uint64_t bytes, requested_bytes, blocks;
 };
 
-struct mt_timeline;   /* timeline_model.h */
-struct mt_flamechart; /* flamechart_model.h */
-struct mt_blocks;     /* blocks_model.h */
-struct mt_lifetimes;  /* lifetimes_model.h */
-struct mt_history;    /* history_model.h */
-struct mt_address;    /* address_model.h */
+#define MT_MODEL_STRUCT(NAME, name) struct mt_##name;
+#define MT_MODEL_MEMBER(NAME, name) struct mt_##name *name;
+
+MT_MODELS(MT_MODEL_STRUCT)
 
 struct mt_device_report {
     uint16_t device;
@@ -335,15 +334,14 @@ struct mt_device_report {
     uint32_t finding_count;
     bool growth_judged; /* what steps leave behind was looked at: no finding of it is an answer */
 
-    struct mt_answer *answer;         /* NULL unless a question was asked */
-    struct mt_timeline *timeline;     /* NULL unless asked for */
-    struct mt_flamechart *flamechart; /* NULL unless asked for */
-    struct mt_blocks *blocks;         /* NULL unless asked for */
-    struct mt_lifetimes *lifetimes;   /* NULL unless asked for */
-    struct mt_history *history;       /* NULL unless asked for */
-    struct mt_population *population; /* NULL unless asked for */
-    struct mt_address *address;       /* NULL unless asked for and recorded */
+    struct mt_answer *answer; /* NULL unless a question was asked */
+    /* timeline, flamechart, ...: all that model_list.h has. NULL unless asked for, and where
+     * there is nothing to show: addresses that were not recorded. */
+    MT_MODELS(MT_MODEL_MEMBER)
 };
+
+#undef MT_MODEL_STRUCT
+#undef MT_MODEL_MEMBER
 
 struct mt_report {
     struct mt_arena arena;

@@ -71,5 +71,4 @@ static enum mt_status finish(struct mt_analysis *analysis, void *builder,
     return mt_address_builder_finish(builder, &out->address);
 }
 
-const struct mt_model_ops mt_model_address = {
-    .bit = MT_MODEL_ADDRESS, .begin = begin, .finish = finish};
+const struct mt_model_ops mt_model_address = {.begin = begin, .finish = finish};

@@ -184,4 +184,4 @@ static enum mt_status finish(struct mt_analysis *analysis, void *builder,
 }
 
 const struct mt_model_ops mt_model_blocks = {
-    .bit = MT_MODEL_BLOCKS, .begin = begin, .finish = finish, .snapshot_event = snapshot_event};
+    .begin = begin, .finish = finish, .snapshot_event = snapshot_event};

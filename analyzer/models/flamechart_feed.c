@@ -42,5 +42,4 @@ static enum mt_status finish(struct mt_analysis *analysis, void *builder,
     return mt_flamechart_builder_finish(builder, &out->flamechart);
 }
 
-const struct mt_model_ops mt_model_flamechart = {
-    .bit = MT_MODEL_FLAMECHART, .begin = begin, .finish = finish};
+const struct mt_model_ops mt_model_flamechart = {.begin = begin, .finish = finish};

@@ -255,5 +255,4 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
                                       MT_HISTORY_CHANGES / share);
 }
 
-const struct mt_model_ops mt_model_history = {
-    .bit = MT_MODEL_HISTORY, .begin = begin, .finish = finish};
+const struct mt_model_ops mt_model_history = {.begin = begin, .finish = finish};

@@ -57,5 +57,4 @@ static enum mt_status finish(struct mt_analysis *analysis, void *builder,
     return MT_OK;
 }
 
-const struct mt_model_ops mt_model_lifetimes = {
-    .bit = MT_MODEL_LIFETIMES, .begin = begin, .finish = finish};
+const struct mt_model_ops mt_model_lifetimes = {.begin = begin, .finish = finish};

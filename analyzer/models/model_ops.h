@@ -1,4 +1,4 @@
-/* A model of a chart as a plug-in: one file each, one line in the table of models.c. */
+/* A model of a chart as a plug-in: one file each, one line in model_list.h. */
 #ifndef MT_ANALYZER_MODEL_OPS_H
 #define MT_ANALYZER_MODEL_OPS_H
 
@@ -8,7 +8,6 @@
 struct mt_analysis;
 
 struct mt_model_ops {
-    unsigned bit; /* enum mt_model_bit */
     /* Begins the model of the survey's device `slot`, in the pass `wanted`, when peaks,
      * steps and pauses are known. Leaves feed->builder NULL if the model has nothing to say
      * of this device. */
@@ -20,8 +19,5 @@ struct mt_model_ops {
     /* The event after which the model needs a snapshot of all live blocks. NULL = none. */
     uint64_t (*snapshot_event)(const struct mt_analysis *analysis, uint32_t slot);
 };
-
-extern const struct mt_model_ops mt_model_timeline, mt_model_flamechart, mt_model_blocks,
-    mt_model_lifetimes, mt_model_history, mt_model_population, mt_model_address;
 
 #endif

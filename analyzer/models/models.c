@@ -4,12 +4,16 @@
 #include "model_ops.h"
 #include "util.h"
 
-static const struct mt_model_ops *const models[] = {
-    &mt_model_timeline, &mt_model_flamechart, &mt_model_blocks,  &mt_model_lifetimes,
-    &mt_model_history,  &mt_model_population, &mt_model_address,
-};
+#define DECLARE(NAME, name)  extern const struct mt_model_ops mt_model_##name;
+#define POINT_TO(NAME, name) &mt_model_##name,
 
-_Static_assert(MT_ARRAY_LEN(models) <= MT_MODELS_MAX, "a feed for each model");
+MT_MODELS(DECLARE)
+static const struct mt_model_ops *const models[] = {MT_MODELS(POINT_TO)};
+
+static bool is_wanted(const struct mt_analysis *analysis, size_t model)
+{
+    return analysis->options->models & 1u << model;
+}
 
 enum mt_status mt_models_begin(struct mt_analysis *analysis, uint32_t slot,
                                struct mt_model_feeds *feeds)
@@ -19,7 +23,7 @@ enum mt_status mt_models_begin(struct mt_analysis *analysis, uint32_t slot,
     for (size_t i = 0; i < MT_ARRAY_LEN(models) && !status; i++) {
         struct mt_model_feed *feed = &feeds->feeds[feeds->count];
 
-        if (!(analysis->options->models & models[i]->bit))
+        if (!is_wanted(analysis, i))
             continue;
         *feed = (struct mt_model_feed){0};
         status = models[i]->begin(analysis, slot, feed);
@@ -42,12 +46,12 @@ enum mt_status mt_models_finish(struct mt_analysis *analysis, struct mt_model_fe
 }
 
 uint32_t mt_models_snapshot_events(const struct mt_analysis *analysis, uint32_t slot,
-                                   uint64_t events[MT_MODELS_MAX])
+                                   uint64_t events[MT_MODEL_COUNT])
 {
     uint32_t count = 0;
 
     for (size_t i = 0; i < MT_ARRAY_LEN(models); i++)
-        if ((analysis->options->models & models[i]->bit) && models[i]->snapshot_event)
+        if (is_wanted(analysis, i) && models[i]->snapshot_event)
             events[count++] = models[i]->snapshot_event(analysis, slot);
     return count;
 }

@@ -1,6 +1,6 @@
-/* The models that charts read, one file each behind one table: begun by the pass `wanted`,
- * fed in the second, and part of the report after it. The size of a model is bounded,
- * whatever the trace. */
+/* The models that charts read, one file each behind the table of model_list.h: begun by the
+ * pass `wanted`, fed in the pass `blocks`, and part of the report after it. The size of a
+ * model is bounded, whatever the trace. */
 #ifndef MT_ANALYZER_MODELS_H
 #define MT_ANALYZER_MODELS_H
 
@@ -19,6 +19,6 @@ enum mt_status mt_models_finish(struct mt_analysis *analysis, struct mt_model_fe
 /* Events after which those models need a snapshot of the device's live blocks. Returns how
  * many it wrote. */
 uint32_t mt_models_snapshot_events(const struct mt_analysis *analysis, uint32_t slot,
-                                   uint64_t events[MT_MODELS_MAX]);
+                                   uint64_t events[MT_MODEL_COUNT]);
 
 #endif

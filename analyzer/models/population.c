@@ -282,5 +282,4 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
     return MT_OK;
 }
 
-const struct mt_model_ops mt_model_population = {
-    .bit = MT_MODEL_POPULATION, .begin = begin, .finish = finish};
+const struct mt_model_ops mt_model_population = {.begin = begin, .finish = finish};

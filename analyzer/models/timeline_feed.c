@@ -86,5 +86,4 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
     return status;
 }
 
-const struct mt_model_ops mt_model_timeline = {
-    .bit = MT_MODEL_TIMELINE, .begin = begin, .finish = finish};
+const struct mt_model_ops mt_model_timeline = {.begin = begin, .finish = finish};

@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_ANALYZE_OPTIONS_H
 #define MT_ANALYZER_ANALYZE_OPTIONS_H
 
+#include "model_list.h"
 #include "question.h"
 #include "replay.h"
 
@@ -11,23 +12,12 @@ struct mt_analyze_progress {
     void *context;
 };
 
-/* Models of a device that pictures need (models.h): built only if asked for. */
-enum mt_model_bit {
-    MT_MODEL_TIMELINE = 1,
-    MT_MODEL_FLAMECHART = 2,
-    MT_MODEL_HISTORY = 256,
-    MT_MODEL_BLOCKS = 4,
-    MT_MODEL_LIFETIMES = 32,
-    MT_MODEL_POPULATION = 512,
-    MT_MODEL_ADDRESS = 8
-};
-
 struct mt_analyze_options {
     struct mt_analyze_progress progress;
     const char *path;                /* of the input, for the report; may be NULL */
     struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
                                         that does not reproduce the trace */
-    unsigned models;                 /* that pictures need: enum mt_model_bit */
+    unsigned models;                 /* built only if asked for: enum mt_model_bit */
     uint32_t bins;                   /* resolution of the models, 0 = 4096 */
     struct mt_window_wish window;
     enum mt_population_of population; /* that its model is of */

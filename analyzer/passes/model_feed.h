@@ -8,6 +8,7 @@
 
 #include "counters.h"
 #include "event.h"
+#include "model_list.h"
 #include "status.h"
 
 /* A block that the program holds, or held, from the request to its free request. */
@@ -42,12 +43,10 @@ struct mt_model_feed {
     void (*release)(void *builder); /* in any case, last of all */
 };
 
-#define MT_MODELS_MAX 16
-
 /* Of one device. */
 struct mt_model_feeds {
-    struct mt_model_feed feeds[MT_MODELS_MAX];
-    uint8_t rows[MT_MODELS_MAX]; /* of the table, parallel */
+    struct mt_model_feed feeds[MT_MODEL_COUNT];
+    uint8_t rows[MT_MODEL_COUNT]; /* of the table, parallel */
     uint32_t count;
     bool wants_lives; /* any births or ends */
 };

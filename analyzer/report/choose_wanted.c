@@ -19,7 +19,7 @@ static void want(struct mt_holders *holders, uint64_t event, uint16_t device)
 
 static void want_for_models(struct mt_analysis *analysis, uint32_t slot)
 {
-    uint64_t events[MT_MODELS_MAX];
+    uint64_t events[MT_MODEL_COUNT];
     uint32_t count = mt_models_snapshot_events(analysis, slot, events);
 
     for (uint32_t i = 0; i < count; i++)
@@ -78,7 +78,7 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
     struct mt_arena *arena = &analysis->report->arena;
     size_t most = (size_t)survey->device_count *
                   (MT_ARRAY_LEN(analysis->instants->instants) +
-                   2 * MT_ARRAY_LEN(analysis->instants->explanations) + MT_MODELS_MAX + 1);
+                   2 * MT_ARRAY_LEN(analysis->instants->explanations) + MT_MODEL_COUNT + 1);
 
     if (analysis->options->question) {
         analysis->answers =

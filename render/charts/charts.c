@@ -1,4 +1,3 @@
-#include "analyze_options.h"
 #include "chart.h"
 
 #include <stddef.h>

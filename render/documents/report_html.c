@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze_options.h"
 #include "backends.h"
 #include "chart.h"
 #include "device_choice.h"
