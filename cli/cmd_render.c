@@ -91,16 +91,16 @@ static const struct other_chart *find_other(const char *name)
 
 static const struct mt_chart *find_chart(const char *name)
 {
+    const struct mt_chart *found = mt_chart_find(name);
     const char *names[MAX_CHARTS], *near;
     size_t count = 0, i;
 
+    if (found)
+        return found;
     for (i = 0; i < MT_ARRAY_LEN(others); i++)
         names[count++] = others[i].name;
-    for (i = 0; mt_charts[i].name && count < MAX_CHARTS; i++) {
-        if (!strcmp(mt_charts[i].name, name))
-            return &mt_charts[i];
-        names[count++] = mt_charts[i].name;
-    }
+    for (i = 0; mt_charts[i] && count < MAX_CHARTS; i++)
+        names[count++] = mt_charts[i]->name;
     near = mt_did_you_mean(name, names, count);
     if (near)
         mt_say("there is no chart '%s': did you mean '%s'?", name, near);
@@ -111,7 +111,7 @@ static const struct mt_chart *find_chart(const char *name)
 
 static bool is_icicle(const struct arguments *arguments)
 {
-    return arguments->chart->draw == mt_icicle_draw;
+    return !strcmp(arguments->chart->name, "icicle");
 }
 
 static bool read_by(struct arguments *arguments)
@@ -121,7 +121,7 @@ static bool read_by(struct arguments *arguments)
 
     for (int i = 0; i < MT_LAYER_BY_COUNT; i++)
         names[i] = mt_layer_by_name((enum mt_layer_by)i);
-    if (arguments->chart->draw != mt_timeline_draw) {
+    if (strcmp(arguments->chart->name, "timeline") != 0) {
         mt_say("--by is for the timeline");
         return false;
     }

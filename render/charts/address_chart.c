@@ -245,10 +245,19 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
                          device ? "No address map" : "No allocator events", reason);
 }
 
-enum mt_status mt_address_draw(const struct mt_report *report,
-                               const struct mt_device_report *device,
-                               const struct mt_chart_options *options, struct mt_drawing *drawing,
-                               struct mt_error *error)
+/* Enough to look where it lies: over 15%, or over 1 GiB. */
+static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
+{
+    (void)report;
+    return device && device->address &&
+           (device->fragmentation_at_reserved_peak > 0.15 ||
+            device->worst_unused_bytes > UINT64_C(1) << 30);
+}
+
+static enum mt_status draw_chart(const struct mt_report *report,
+                                 const struct mt_device_report *device,
+                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                 struct mt_error *error)
 {
     struct mt_address_plan plan = {.drawing = drawing,
                                    .report = report,
@@ -268,3 +277,11 @@ enum mt_status mt_address_draw(const struct mt_report *report,
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the address map");
     return MT_OK;
 }
+
+const struct mt_chart mt_chart_address = {
+    .name = "address",
+    .summary = "what lies in which segment, over time",
+    .models = MT_MODEL_TIMELINE | MT_MODEL_ADDRESS,
+    .called_for = wastes_memory,
+    .draw = draw_chart,
+};

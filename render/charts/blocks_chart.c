@@ -315,9 +315,16 @@ static enum mt_status draw_picture(struct plan *plan, const struct mt_report *re
     return MT_OK;
 }
 
-enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_device_report *device,
-                              const struct mt_chart_options *options, struct mt_drawing *drawing,
-                              struct mt_error *error)
+static bool has_steps(const struct mt_report *report, const struct mt_device_report *device)
+{
+    (void)report;
+    return device && device->step_count;
+}
+
+static enum mt_status draw_chart(const struct mt_report *report,
+                                 const struct mt_device_report *device,
+                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                 struct mt_error *error)
 {
     struct plan plan = {
         .drawing = drawing, .device = device, .blocks = device ? device->blocks : NULL};
@@ -339,3 +346,11 @@ enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_de
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart of blocks");
     return MT_OK;
 }
+
+const struct mt_chart mt_chart_blocks = {
+    .name = "blocks",
+    .summary = "every large block of one step",
+    .models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS,
+    .called_for = has_steps,
+    .draw = draw_chart,
+};

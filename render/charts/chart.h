@@ -1,4 +1,4 @@
-/* The charts, one file each behind one table. A chart turns a device's report
+/* The charts, one file each, one line in the table of charts.c. A chart turns a device's report
  * into a display list; it reads the report and nothing else. */
 #ifndef MT_RENDER_CHART_H
 #define MT_RENDER_CHART_H
@@ -31,48 +31,20 @@ struct mt_chart {
     unsigned models;     /* of the report that it reads: enum mt_model_bit */
     /* Does a trace call for it, where nobody asked for a certain chart? NULL = always. */
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
+    /* `device` may be NULL for an empty trace: the chart says so, sensibly. Initialises
+     * *drawing, whatever it returns; the caller releases it. */
     enum mt_status (*draw)(const struct mt_report *report, const struct mt_device_report *device,
                            const struct mt_chart_options *options, struct mt_drawing *drawing,
                            struct mt_error *error);
 };
 
-/* All charts; ends with a NULL name. */
-extern const struct mt_chart mt_charts[];
+/* All charts; ends with NULL. */
+extern const struct mt_chart *const mt_charts[];
+
+/* NULL if there is none of that name. */
+const struct mt_chart *mt_chart_find(const char *name);
 
 /* What all of them read: enum mt_model_bit. */
 unsigned mt_charts_models(void);
-
-/* The charts' draw functions. `device` may be NULL for an empty trace: the
- * chart says so, sensibly. Each initialises *drawing, whatever it returns; the
- * caller releases it. */
-enum mt_status mt_address_draw(const struct mt_report *report,
-                               const struct mt_device_report *device,
-                               const struct mt_chart_options *options, struct mt_drawing *drawing,
-                               struct mt_error *error);
-enum mt_status mt_blocks_draw(const struct mt_report *report, const struct mt_device_report *device,
-                              const struct mt_chart_options *options, struct mt_drawing *drawing,
-                              struct mt_error *error);
-enum mt_status mt_flamechart_draw(const struct mt_report *report,
-                                  const struct mt_device_report *device,
-                                  const struct mt_chart_options *options,
-                                  struct mt_drawing *drawing, struct mt_error *error);
-enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_device_report *device,
-                              const struct mt_chart_options *options, struct mt_drawing *drawing,
-                              struct mt_error *error);
-enum mt_status mt_timeline_draw(const struct mt_report *report,
-                                const struct mt_device_report *device,
-                                const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                struct mt_error *error);
-/* So many blocks that their crowd says more than each of them. */
-bool mt_scatter_called_for(const struct mt_report *report, const struct mt_device_report *device);
-enum mt_status mt_scatter_draw(const struct mt_report *report,
-                               const struct mt_device_report *device,
-                               const struct mt_chart_options *options, struct mt_drawing *drawing,
-                               struct mt_error *error);
-/* Five steps or more. */
-bool mt_trend_called_for(const struct mt_report *report, const struct mt_device_report *device);
-enum mt_status mt_trend_draw(const struct mt_report *report, const struct mt_device_report *device,
-                             const struct mt_chart_options *options, struct mt_drawing *drawing,
-                             struct mt_error *error);
 
 #endif

@@ -218,10 +218,10 @@ static enum mt_status draw_picture(struct mt_flame_layout *plan, const char *tit
     return MT_OK;
 }
 
-enum mt_status mt_flamechart_draw(const struct mt_report *report,
-                                  const struct mt_device_report *device,
-                                  const struct mt_chart_options *options,
-                                  struct mt_drawing *drawing, struct mt_error *error)
+static enum mt_status draw_chart(const struct mt_report *report,
+                                 const struct mt_device_report *device,
+                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                 struct mt_error *error)
 {
     struct mt_flame_layout plan = {.drawing = drawing,
                                    .report = report,
@@ -245,3 +245,10 @@ enum mt_status mt_flamechart_draw(const struct mt_report *report,
                        "no memory for the flame chart");
     return MT_OK;
 }
+
+const struct mt_chart mt_chart_flamechart = {
+    .name = "flamechart",
+    .summary = "which call grew or shrank it",
+    .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
+    .draw = draw_chart,
+};

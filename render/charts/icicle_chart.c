@@ -310,9 +310,10 @@ static void draw_picture(struct mt_icicle_view *view, const char *title,
     draw_footnote(view);
 }
 
-enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_device_report *device,
-                              const struct mt_chart_options *options, struct mt_drawing *drawing,
-                              struct mt_error *error)
+static enum mt_status draw_chart(const struct mt_report *report,
+                                 const struct mt_device_report *device,
+                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                 struct mt_error *error)
 {
     const struct mt_icicle_options shape = {.reversed = options->reversed,
                                             .weigh = options->weigh,
@@ -350,3 +351,9 @@ enum mt_status mt_icicle_draw(const struct mt_report *report, const struct mt_de
     return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the icicle")
                            : MT_OK;
 }
+
+const struct mt_chart mt_chart_icicle = {
+    .name = "icicle",
+    .summary = "who holds the memory at the peak or another instant, or who allocated it",
+    .draw = draw_chart,
+};

@@ -230,16 +230,17 @@ static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *plan, con
     mt_scatter_draw_legend(drawing, plan);
 }
 
-bool mt_scatter_called_for(const struct mt_report *report, const struct mt_device_report *device)
+/* So many blocks that their crowd says more than each of them. */
+static bool is_crowd(const struct mt_report *report, const struct mt_device_report *device)
 {
     (void)report;
     return device && device->allocations >= CROWD;
 }
 
-enum mt_status mt_scatter_draw(const struct mt_report *report,
-                               const struct mt_device_report *device,
-                               const struct mt_chart_options *options, struct mt_drawing *drawing,
-                               struct mt_error *error)
+static enum mt_status draw_chart(const struct mt_report *report,
+                                 const struct mt_device_report *device,
+                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                 struct mt_error *error)
 {
     struct mt_scatter_layout plan = {.report = report, .device = device};
     const char *title;
@@ -257,3 +258,11 @@ enum mt_status mt_scatter_draw(const struct mt_report *report,
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the lifetimes");
     return MT_OK;
 }
+
+const struct mt_chart mt_chart_scatter = {
+    .name = "scatter",
+    .summary = "size and lifetime of every allocation",
+    .models = MT_MODEL_LIFETIMES,
+    .called_for = is_crowd,
+    .draw = draw_chart,
+};

@@ -309,10 +309,10 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
     return true;
 }
 
-enum mt_status mt_timeline_draw(const struct mt_report *report,
-                                const struct mt_device_report *device,
-                                const struct mt_chart_options *options, struct mt_drawing *drawing,
-                                struct mt_error *error)
+static enum mt_status draw_chart(const struct mt_report *report,
+                                 const struct mt_device_report *device,
+                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                 struct mt_error *error)
 {
     struct mt_timeline_layout plan;
 
@@ -328,3 +328,10 @@ enum mt_status mt_timeline_draw(const struct mt_report *report,
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the timeline");
     return MT_OK;
 }
+
+const struct mt_chart mt_chart_timeline = {
+    .name = "timeline",
+    .summary = "memory over time by role, phase, site or stream",
+    .models = MT_MODEL_TIMELINE,
+    .draw = draw_chart,
+};

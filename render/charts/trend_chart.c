@@ -261,14 +261,16 @@ static void draw(struct mt_drawing *drawing, struct mt_trend_layout *plan, const
     mt_trend_draw_side(drawing, plan);
 }
 
-bool mt_trend_called_for(const struct mt_report *report, const struct mt_device_report *device)
+/* Five steps or more. */
+static bool has_trend(const struct mt_report *report, const struct mt_device_report *device)
 {
     return device && device->step_count - mt_first_step(report, device) >= MT_TREND_MIN_STEPS;
 }
 
-enum mt_status mt_trend_draw(const struct mt_report *report, const struct mt_device_report *device,
-                             const struct mt_chart_options *options, struct mt_drawing *drawing,
-                             struct mt_error *error)
+static enum mt_status draw_chart(const struct mt_report *report,
+                                 const struct mt_device_report *device,
+                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
+                                 struct mt_error *error)
 {
     struct mt_trend_layout plan = {.report = report, .device = device};
     double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT;
@@ -292,3 +294,10 @@ enum mt_status mt_trend_draw(const struct mt_report *report, const struct mt_dev
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the steps");
     return MT_OK;
 }
+
+const struct mt_chart mt_chart_trend = {
+    .name = "trend",
+    .summary = "memory from step to step: does it grow?",
+    .called_for = has_trend,
+    .draw = draw_chart,
+};

@@ -151,7 +151,7 @@ static enum mt_status list_files(struct work *work)
     const struct mt_device_choice choice = mt_devices_in_order(report);
     size_t devices = choice.count ? choice.count : 1, charts = 0, i, c;
 
-    while (mt_charts[charts].name)
+    while (mt_charts[charts])
         charts++;
     gallery->devices = choice.count;
     gallery->devices_omitted = choice.omitted;
@@ -161,7 +161,7 @@ static enum mt_status list_files(struct work *work)
         return MT_ERR_MEMORY;
     for (i = 0; i < devices; i++) {
         for (c = 0; c < charts; c++) {
-            if (add_files(work, &mt_charts[c], choice.count ? choice.devices[i] : NULL))
+            if (add_files(work, mt_charts[c], choice.count ? choice.devices[i] : NULL))
                 return MT_ERR_MEMORY;
         }
     }

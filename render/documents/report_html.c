@@ -233,23 +233,15 @@ static bool is_called_for(const struct writer *writer, const struct mt_chart *ch
     return !chart->called_for || chart->called_for(writer->report, device);
 }
 
-static const struct mt_chart *chart_named(const char *name)
-{
-    const struct mt_chart *chart = mt_charts;
-
-    while (chart->name && strcmp(chart->name, name) != 0)
-        chart++;
-    return chart->name ? chart : NULL;
-}
-
 /* All but those that stand with the history. */
 static void add_other_charts(struct writer *writer, const struct mt_device_report *device,
                              struct mt_buf *out)
 {
-    for (const struct mt_chart *chart = mt_charts; chart->name; chart++)
-        if (strcmp(chart->name, "timeline") != 0 && strcmp(chart->name, "icicle") != 0 &&
-            is_called_for(writer, chart, device))
-            add_chart(writer, chart, device, out);
+    for (size_t i = 0; mt_charts[i]; i++)
+        if (strcmp(mt_charts[i]->name, "timeline") != 0 &&
+            strcmp(mt_charts[i]->name, "icicle") != 0 &&
+            is_called_for(writer, mt_charts[i], device))
+            add_chart(writer, mt_charts[i], device, out);
 }
 
 static void add_history(struct writer *writer, const struct mt_device_report *device,
@@ -314,9 +306,9 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
         mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
         if (writer->report->device_count > 1)
             mt_buf_printf(out, "<h2>Device %u</h2>\n", number);
-        add_chart(writer, chart_named("timeline"), device, &charts);
+        add_chart(writer, mt_chart_find("timeline"), device, &charts);
         add_history(writer, device, &charts);
-        add_chart(writer, chart_named("icicle"), device, &charts);
+        add_chart(writer, mt_chart_find("icicle"), device, &charts);
         add_buf(out, &charts);
         mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
                       number);
@@ -349,7 +341,7 @@ static void add_devices(struct writer *writer)
         add_device(writer, choice.devices[i]);
     }
     if (!choice.count)
-        add_chart(writer, chart_named("timeline"), NULL, &writer->main);
+        add_chart(writer, mt_chart_find("timeline"), NULL, &writer->main);
 }
 
 static void add_answer(struct writer *writer)

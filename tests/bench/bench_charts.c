@@ -56,7 +56,8 @@ int main(int argc, char **argv)
         return 1;
     }
     printf("| chart | SVG | | PNG | |\n|---|---|---|---|---|\n");
-    for (const struct mt_chart *chart = mt_charts; chart->name; chart++) {
+    for (size_t c = 0; mt_charts[c]; c++) {
+        const struct mt_chart *chart = mt_charts[c];
         size_t svg_bytes = 0, png_bytes = 0;
         double svg = draw(chart, report, false, &svg_bytes);
         double png = draw(chart, report, true, &png_bytes);

@@ -66,8 +66,8 @@ static void pictures_of_captures_are_in_order(void **state)
         struct capture loaded = load(found.gl_pathv[i]);
 
         for (d = 0; d < loaded.report->device_count; d++) {
-            for (chart = 0; mt_charts[chart].name; chart++)
-                check_chart(&mt_charts[chart], &loaded, &loaded.report->devices[d],
+            for (chart = 0; mt_charts[chart]; chart++)
+                check_chart(mt_charts[chart], &loaded, &loaded.report->devices[d],
                             found.gl_pathv[i]);
         }
         capture_close(&loaded);
@@ -117,7 +117,8 @@ static void check_peaks(const struct capture *loaded, const char *capture)
     struct mt_drawing drawing;
 
     assert_int_equal(
-        mt_timeline_draw(loaded->report, &loaded->report->devices[0], &standard, &drawing, NULL),
+        mt_chart_find("timeline")
+            ->draw(loaded->report, &loaded->report->devices[0], &standard, &drawing, NULL),
         MT_OK);
     check_says_bytes(&drawing, "", capture_true_peak(capture, "reserved_peak"));
     check_says_bytes(&drawing, "", allocated);

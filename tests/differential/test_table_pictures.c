@@ -81,13 +81,15 @@ static void charts_of_every_capture_are_in_order(void **unused)
 
         for (d = 0; d < loaded.report->device_count; d++) {
             for (s = 0; s < MT_ARRAY_LEN(sizes); s++) {
-                assert_int_equal(mt_trend_draw(loaded.report, &loaded.report->devices[d], &sizes[s],
-                                               &drawing, NULL),
+                assert_int_equal(mt_chart_find("trend")->draw(loaded.report,
+                                                              &loaded.report->devices[d], &sizes[s],
+                                                              &drawing, NULL),
                                  MT_OK);
                 check_drawing(&drawing, names[i]);
                 mt_drawing_release(&drawing);
-                assert_int_equal(mt_scatter_draw(loaded.report, &loaded.report->devices[d],
-                                                 &sizes[s], &drawing, NULL),
+                assert_int_equal(mt_chart_find("scatter")->draw(loaded.report,
+                                                                &loaded.report->devices[d],
+                                                                &sizes[s], &drawing, NULL),
                                  MT_OK);
                 check_drawing(&drawing, names[i]);
                 mt_drawing_release(&drawing);
@@ -156,9 +158,9 @@ static void levels_are_those_that_pytorch_counted(void **unused)
     for (i = 0; i < MT_ARRAY_LEN(whole); i++) {
         struct capture loaded = load(whole[i], NULL);
 
-        assert_int_equal(
-            mt_trend_draw(loaded.report, &loaded.report->devices[0], &sizes[0], &drawing, NULL),
-            MT_OK);
+        assert_int_equal(mt_chart_find("trend")->draw(loaded.report, &loaded.report->devices[0],
+                                                      &sizes[0], &drawing, NULL),
+                         MT_OK);
         check_levels(whole[i], &drawing);
         mt_drawing_release(&drawing);
         capture_close(&loaded);
@@ -180,8 +182,9 @@ static void expect(const char *name, const char *verdict, const char *words)
     struct capture loaded = load(name, NULL);
     struct mt_drawing drawing;
 
-    assert_int_equal(
-        mt_trend_draw(loaded.report, &loaded.report->devices[0], &sizes[0], &drawing, NULL), MT_OK);
+    assert_int_equal(mt_chart_find("trend")->draw(loaded.report, &loaded.report->devices[0],
+                                                  &sizes[0], &drawing, NULL),
+                     MT_OK);
     if (!says(&drawing, verdict) || !says(&drawing, words))
         fail_msg("%s: not \"%s\", \"%s\"", name, verdict, words);
     mt_drawing_release(&drawing);

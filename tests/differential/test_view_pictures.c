@@ -119,15 +119,6 @@ static void check_zoom(const struct mt_report *report, const struct mt_flamechar
                         report->phases[chart->phase].begin_event);
 }
 
-static const struct mt_chart *find(const char *name)
-{
-    const struct mt_chart *chart = mt_charts;
-
-    while (strcmp(chart->name, name) != 0)
-        chart++;
-    return chart;
-}
-
 static void check_device(const struct mt_report *report, const struct mt_device_report *device,
                          const struct view *view, const char *capture)
 {
@@ -138,15 +129,15 @@ static void check_device(const struct mt_report *report, const struct mt_device_
     check_zoom(report, device->flamechart);
     instant.population = NULL;
     for (int narrow = 0; narrow < 2; narrow++) {
-        draw(find("timeline"), report, device, view, narrow, capture, &drawing);
+        draw(mt_chart_find("timeline"), report, device, view, narrow, capture, &drawing);
         mt_drawing_release(&drawing);
-        draw(find("flamechart"), report, device, view, narrow, capture, &drawing);
+        draw(mt_chart_find("flamechart"), report, device, view, narrow, capture, &drawing);
         mt_drawing_release(&drawing);
-        draw(find("icicle"), report, device, view, narrow, capture, &drawing);
+        draw(mt_chart_find("icicle"), report, device, view, narrow, capture, &drawing);
         check_root(&drawing, device->population->holdings, device->population->holding_count,
                    view->weigh);
         mt_drawing_release(&drawing);
-        draw(find("icicle"), report, &instant, view, narrow, capture, &drawing);
+        draw(mt_chart_find("icicle"), report, &instant, view, narrow, capture, &drawing);
         if (!device->answer->missing)
             check_root(&drawing, device->answer->instant.holdings,
                        device->answer->instant.holding_count, view->weigh);

@@ -246,7 +246,8 @@ static void draw(struct mt_blocks *blocks, const struct mt_chart_options *option
     phase.end_event = blocks->time.end_event;
     phase.begin_t_ns = blocks->time.begin_t_ns;
     phase.end_t_ns = blocks->time.end_t_ns;
-    assert_int_equal(mt_blocks_draw(&report, &device, options, &drawing, NULL), MT_OK);
+    assert_int_equal(mt_chart_find("blocks")->draw(&report, &device, options, &drawing, NULL),
+                     MT_OK);
     fault = drawing_fault(&drawing);
     if (fault)
         fail_msg("%s", fault);

@@ -14,11 +14,13 @@ static void draw_both(const struct mt_report *report, const struct mt_device_rep
     for (size_t i = 0; i < MT_ARRAY_LEN(all_options); i++) {
         struct mt_drawing drawing;
 
-        assert_int_equal(mt_icicle_draw(report, device, &all_options[i], &drawing, NULL), MT_OK);
+        assert_int_equal(
+            mt_chart_find("icicle")->draw(report, device, &all_options[i], &drawing, NULL), MT_OK);
         check_picture("little", &drawing);
         mt_drawing_release(&drawing);
-        assert_int_equal(mt_flamechart_draw(report, device, &all_options[i], &drawing, NULL),
-                         MT_OK);
+        assert_int_equal(
+            mt_chart_find("flamechart")->draw(report, device, &all_options[i], &drawing, NULL),
+            MT_OK);
         check_picture("little", &drawing);
         mt_drawing_release(&drawing);
     }

@@ -279,7 +279,7 @@ static void draw(struct mt_address *address, const struct mt_chart_options *opti
     report = (struct mt_report){
         .name = "made by hand", .first_t_ns = 1000, .last_t_ns = 1000 * LAST, .device_count = 1};
     of.reserved_peak.bytes = address->reserved_end;
-    assert_int_equal(mt_address_draw(&report, &of, options, drawing, NULL), MT_OK);
+    assert_int_equal(mt_chart_find("address")->draw(&report, &of, options, drawing, NULL), MT_OK);
     fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s", fault);

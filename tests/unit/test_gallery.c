@@ -40,8 +40,9 @@ static void write_png(const struct mt_report *report, enum mt_theme theme, struc
     const struct mt_chart_options options = {.width = 830};
     struct mt_drawing drawing;
 
-    assert_int_equal(mt_timeline_draw(report, &report->devices[0], &options, &drawing, NULL),
-                     MT_OK);
+    assert_int_equal(
+        mt_chart_find("timeline")->draw(report, &report->devices[0], &options, &drawing, NULL),
+        MT_OK);
     assert_int_equal(mt_drawing_write(&drawing, theme, true, out, NULL), MT_OK);
     mt_drawing_release(&drawing);
 }
@@ -154,11 +155,12 @@ static void files_are_named_by_chart_and_device(void **state)
 
     (void)state;
     synthetic_report(&report, &options);
-    for (i = 0; mt_charts[i].name; i++)
-        charts += !mt_charts[i].called_for || mt_charts[i].called_for(&report, &report.devices[0]);
+    for (i = 0; mt_charts[i]; i++)
+        charts +=
+            !mt_charts[i]->called_for || mt_charts[i]->called_for(&report, &report.devices[0]);
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
     assert_int_equal(gallery.count, 2 * charts * (mt_png_available() ? 2 : 1));
-    snprintf(want, sizeof want, "%s/%s.device0.svg", directory, mt_charts[0].name);
+    snprintf(want, sizeof want, "%s/%s.device0.svg", directory, mt_charts[0]->name);
     assert_string_equal(gallery.files[0].path, want);
     for (i = 0; i < gallery.count; i++) {
         struct stat info;
@@ -210,7 +212,7 @@ static void one_device_needs_no_number(void **state)
     (void)state;
     memset(&report, 0, sizeof report); /* an empty trace */
     assert_int_equal(mt_gallery_write(&report, &where, &gallery, NULL), MT_OK);
-    snprintf(want, sizeof want, "%s/%s.svg", directory, mt_charts[0].name);
+    snprintf(want, sizeof want, "%s/%s.svg", directory, mt_charts[0]->name);
     assert_string_equal(gallery.files[0].path, want);
     remove_files(&gallery);
     mt_gallery_release(&gallery);

@@ -134,8 +134,9 @@ static void draw_all_sizes(const struct made *made)
     for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
         struct mt_buf svg = {0};
 
-        assert_int_equal(mt_scatter_draw(&made->report, &made->device, &sizes[i], &drawing, NULL),
-                         MT_OK);
+        assert_int_equal(
+            mt_chart_find("scatter")->draw(&made->report, &made->device, &sizes[i], &drawing, NULL),
+            MT_OK);
         fault = drawing_fault(&drawing);
         if (fault)
             fail_msg("%s (%dx%d)", fault, (int)drawing.width, (int)drawing.height);
@@ -213,11 +214,15 @@ static void limits_are_where_they_belong(void **unused)
     add(&made, MT_MIB, 1000000, true);
     add(&made, MT_MIB + 1, 1000000, true);
     add(&made, 64 * MT_MIB, 1000000, true);
-    assert_int_equal(mt_scatter_draw(&made.report, &made.device, &sizes[0], &drawing, NULL), MT_OK);
+    assert_int_equal(
+        mt_chart_find("scatter")->draw(&made.report, &made.device, &sizes[0], &drawing, NULL),
+        MT_OK);
     assert_null(drawing_find(&drawing, "limit"));
     mt_drawing_release(&drawing);
     made.device.lifetimes->small_pool_bytes = MT_MIB;
-    assert_int_equal(mt_scatter_draw(&made.report, &made.device, &sizes[0], &drawing, NULL), MT_OK);
+    assert_int_equal(
+        mt_chart_find("scatter")->draw(&made.report, &made.device, &sizes[0], &drawing, NULL),
+        MT_OK);
     limit = drawing_find(&drawing, "limit");
     for (i = 0; i < drawing.op_count; i++)
         if (drawing_is(&drawing.ops[i], "cell") && strstr(drawing.ops[i].title, "to 1.00 MiB"))
@@ -238,7 +243,8 @@ static void nothing_says_so(void **unused)
     (void)unused;
     begin(&made);
     for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
-        assert_int_equal(mt_scatter_draw(&made.report, NULL, &sizes[i], &drawing, NULL), MT_OK);
+        assert_int_equal(
+            mt_chart_find("scatter")->draw(&made.report, NULL, &sizes[i], &drawing, NULL), MT_OK);
         assert_null(drawing_fault(&drawing));
         assert_non_null(drawing_find(&drawing, "nothing"));
         mt_drawing_release(&drawing);

@@ -25,7 +25,8 @@ static void draw(struct mt_drawing *drawing, const struct mt_report *report,
         report->device_count ? &report->devices[report->device_count - 1] : NULL;
     const char *fault;
 
-    assert_int_equal(mt_timeline_draw(report, device, options, drawing, NULL), MT_OK);
+    assert_int_equal(mt_chart_find("timeline")->draw(report, device, options, drawing, NULL),
+                     MT_OK);
     fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s (%dx%d%s)", fault, (int)drawing->width, (int)drawing->height,

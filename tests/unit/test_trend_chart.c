@@ -105,7 +105,8 @@ static void draw(struct mt_drawing *drawing, const struct made *made,
     const char *fault;
     struct mt_buf svg = {0};
 
-    assert_int_equal(mt_trend_draw(&made->report, &made->device, options, drawing, NULL), MT_OK);
+    assert_int_equal(
+        mt_chart_find("trend")->draw(&made->report, &made->device, options, drawing, NULL), MT_OK);
     fault = drawing_fault(drawing);
     if (fault)
         fail_msg("%s (%u steps, %dx%d)", fault, made->device.step_count, (int)drawing->width,
@@ -378,7 +379,8 @@ static void no_steps_say_so(void **unused)
         draw(&drawing, &made, &sizes[j]);
         assert_non_null(strstr(words_of(&drawing, "nothing"), "No steps"));
         mt_drawing_release(&drawing);
-        assert_int_equal(mt_trend_draw(&made.report, NULL, &sizes[j], &drawing, NULL), MT_OK);
+        assert_int_equal(
+            mt_chart_find("trend")->draw(&made.report, NULL, &sizes[j], &drawing, NULL), MT_OK);
         assert_null(drawing_fault(&drawing));
         mt_drawing_release(&drawing);
     }
