@@ -69,14 +69,15 @@ static int render_policies(const struct arguments *arguments, char **paths)
 
 /* Charts that are not made of the report of one trace. */
 struct other_chart {
-    const char *name;
+    const char *name, *summary;
+    const char *after; /* the chart that it follows in the help */
     int traces;
     int (*render)(const struct arguments *arguments, char **paths);
 };
 
 static const struct other_chart others[] = {
-    {"diff", 2, render_diff},
-    {"policies", 1, render_policies},
+    {"diff", "what changed from one run to another: two traces", "scatter", 2, render_diff},
+    {"policies", "the same requests under several allocators", "address", 1, render_policies},
 };
 
 static const struct other_chart *find_other(const char *name)
@@ -302,7 +303,29 @@ static int render(struct mt_source *source, const struct arguments *arguments)
     return mt_answer_verdict(exit_code, source, arguments->path, &arguments->common);
 }
 
-int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
+static void add_chart_line(struct mt_buf *out, const char *name, const char *summary)
+{
+    mt_buf_printf(out, "  %-11s %s\n", name, summary);
+}
+
+/* The details of the help, with the list of charts behind their first line. */
+static void add_details(struct mt_buf *out, const char *details)
+{
+    const char *rest = details ? strchr(details, '\n') : NULL;
+
+    if (!rest)
+        return;
+    mt_buf_add(out, details, (size_t)(rest - details) + 1);
+    for (size_t i = 0; mt_charts[i]; i++) {
+        add_chart_line(out, mt_charts[i]->name, mt_charts[i]->summary);
+        for (size_t j = 0; j < MT_ARRAY_LEN(others); j++)
+            if (!strcmp(others[j].after, mt_charts[i]->name))
+                add_chart_line(out, others[j].name, others[j].summary);
+    }
+    mt_buf_add_text(out, rest + 1);
+}
+
+static int run(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.device = MT_EVERY_DEVICE, .blocks.step = UINT64_MAX};
     const struct mt_option options[] = {
@@ -363,5 +386,18 @@ int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
         return exit_code;
     exit_code = render(source, &arguments);
     mt_source_close(source);
+    return exit_code;
+}
+
+int mt_cmd_render(const struct mt_command *command, int argc, char **argv)
+{
+    struct mt_command with_charts = *command;
+    struct mt_buf details = {0};
+    int exit_code;
+
+    add_details(&details, command->details);
+    with_charts.details = details.data;
+    exit_code = run(&with_charts, argc, argv);
+    mt_buf_release(&details);
     return exit_code;
 }

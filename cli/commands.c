@@ -110,16 +110,7 @@ const struct mt_command mt_commands[] = {
      "left a tape (TRACE.tape) beside the trace.",
      mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
-     "CHART is\n"
-     "  timeline    memory over time by role, phase, site or stream\n"
-     "  icicle      who holds the memory at the peak or another instant, or who allocated it\n"
-     "  flamechart  which call grew or shrank it\n"
-     "  blocks      every large block of one step\n"
-     "  trend       memory from step to step: does it grow?\n"
-     "  scatter     size and lifetime of every allocation\n"
-     "  diff        what changed from one run to another: two traces\n"
-     "  address     what lies in which segment, over time\n"
-     "  policies    the same requests under several allocators\n"
+     "CHART is\n" /* cmd_render.c adds the charts here */
      "\n"
      "Examples:\n"
      "  memtrace render timeline run.pickle -o timeline.svg\n"
