@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent.parent / "fixtures"
+GOLDEN = FIXTURES.parent / "tests" / "golden"
 
 # Each runs in an empty folder that holds the fixtures, made/ (below) and what the run writes.
 MADE = {
@@ -78,9 +79,11 @@ COMMANDS = {
     "wrong command": "analize captures/leak.pickle.zst",
 }
 
-POLICIES = ("pytorch recorded bfc ort cuda-async cupy cub rmm-pool rmm-arena rmm-binning first-fit "
-            "best-fit next-fit worst-fit buddy segregated tlsf paged planned none").split()
-CHARTS = "timeline icicle flamechart blocks trend scatter address policies".split()
+# As `replay --policies` and `render --help` list them.
+POLICIES = re.findall(r"^(\S+)", (GOLDEN / "replay_policy_list.stdout").read_text(encoding="utf-8"), re.MULTILINE)
+RENDER_HELP = (GOLDEN / "help_render.stdout").read_text(encoding="utf-8").split("\n\n")
+CHARTS = re.findall(r"^  (\w+)", RENDER_HELP[2], re.MULTILINE)
+CHARTS.remove("diff")
 
 for policy in POLICIES:
     COMMANDS[f"replay {policy}"] = f"replay captures/churn_noctx.pickle.zst -j 1 -p {policy}"
