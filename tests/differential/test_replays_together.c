@@ -1,13 +1,9 @@
 /* Replays side by side, in one reading of real traces, against the same replays one by one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "../unit/memory_source.h"
 #include "grow.h"

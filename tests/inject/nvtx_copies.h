@@ -3,12 +3,9 @@
 #ifndef MT_NVTX_COPIES_H
 #define MT_NVTX_COPIES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,12 +3,7 @@
 #ifndef MT_TESTS_STACK_CHART_CHECKS_H
 #define MT_TESTS_STACK_CHART_CHECKS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include "../unit/drawing_checks.h"
 #include "chart.h"

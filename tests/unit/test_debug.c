@@ -1,11 +1,7 @@
 /* Which topics MEMTRACE_DEBUG names. What is printed: tests/golden/debug_passes.cmd. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "cmocka_all.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "debug.h"
 

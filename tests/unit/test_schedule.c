@@ -1,13 +1,9 @@
 /* The schedule of passes: tables that cannot run, who shares a reading, and who is charged for it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cmocka_all.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "analysis.h"
 #include "heap_choice.h"

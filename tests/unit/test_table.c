@@ -1,8 +1,5 @@
 /* One table, as each writer writes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "cmocka_all.h"
 
 #include <string.h>
 
