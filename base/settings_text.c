@@ -76,7 +76,7 @@ static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
     if (id < settings->count)
         return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.80s' comes twice",
                        cursor->line, cursor->path.data);
-    if (settings->count == MT_SETTINGS_MAX)
+    if (settings->count == MT_MAX_SETTINGS)
         return fail(cursor, "too many values");
     if (settings->count == settings->capacity &&
         mt_grow(&settings->entries, &settings->capacity, settings->count + 1,

@@ -33,7 +33,7 @@ struct mt_settings {
 /* Documents larger than this, nested deeper, with more entries or with longer paths are refused. */
 #define MT_SETTINGS_BYTES      1048576
 #define MT_SETTINGS_DEPTH      8
-#define MT_SETTINGS_MAX        16384
+#define MT_MAX_SETTINGS        16384
 #define MT_SETTINGS_PATH_BYTES 4096
 
 /* JSON if the first thing in it is '{', else TOML. MT_ERR_FORMAT names the line.

@@ -6,7 +6,7 @@
 
 void mt_unfinished_add(struct mt_unfinished *list, char *path)
 {
-    for (int i = 0; i < MT_UNFINISHED_MAX; i++) {
+    for (int i = 0; i < MT_MAX_UNFINISHED; i++) {
         char *expected = NULL;
 
         if (atomic_compare_exchange_strong(&list->paths[i], &expected, path))
@@ -18,7 +18,7 @@ void mt_unfinished_add(struct mt_unfinished *list, char *path)
  * told apart by `handled`. */
 bool mt_unfinished_take(struct mt_unfinished *list, char *path)
 {
-    for (int i = 0; i < MT_UNFINISHED_MAX; i++) {
+    for (int i = 0; i < MT_MAX_UNFINISHED; i++) {
         char *expected = path;
 
         if (atomic_compare_exchange_strong(&list->paths[i], &expected, NULL))
@@ -30,7 +30,7 @@ bool mt_unfinished_take(struct mt_unfinished *list, char *path)
 void mt_unfinished_unlink(struct mt_unfinished *list)
 {
     atomic_store(&list->handled, true);
-    for (int i = 0; i < MT_UNFINISHED_MAX; i++) {
+    for (int i = 0; i < MT_MAX_UNFINISHED; i++) {
         char *path = atomic_exchange(&list->paths[i], NULL);
 
         if (path)

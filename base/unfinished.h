@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
-enum { MT_UNFINISHED_MAX = 32 };
+enum { MT_MAX_UNFINISHED = 32 };
 
 /* Zeroed memory is an empty list. */
 struct mt_unfinished {
-    _Atomic(char *) paths[MT_UNFINISHED_MAX];
+    _Atomic(char *) paths[MT_MAX_UNFINISHED];
     _Atomic(bool) handled; /* mt_unfinished_unlink was called */
 };
 

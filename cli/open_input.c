@@ -77,7 +77,7 @@ static void say_frames_cut(bool aloud, const char *path, uint64_t count)
     if (count && aloud)
         mt_say("'%s': %s %s left out of stacks deeper than %s frames", path,
                mt_format_count(digits, count), count == 1 ? "frame was" : "frames were",
-               mt_format_count(depth, MT_STACK_DEPTH_MAX));
+               mt_format_count(depth, MT_MAX_STACK_DEPTH));
 }
 
 /* Frames or events that cannot be what was written. That makes the command

@@ -24,7 +24,7 @@ struct work {
     const struct mt_common *common;
     struct mt_source *source;
     struct mt_text_list policies;
-    const char *whats[MT_POLICY_ROWS_MAX]; /* parallel: what a person calls it */
+    const char *whats[MT_MAX_POLICY_ROWS]; /* parallel: what a person calls it */
     char best[BEST_TEXT];
     struct mt_known_size sizes[32];
     struct mt_policy_table *table;
@@ -32,7 +32,7 @@ struct work {
 
 static void add(struct work *work, const char *policy, const char *what)
 {
-    if (work->policies.count == MT_POLICY_ROWS_MAX)
+    if (work->policies.count == MT_MAX_POLICY_ROWS)
         return;
     work->whats[work->policies.count] = what;
     work->policies.items[work->policies.count++] = policy;
@@ -74,8 +74,8 @@ static bool choose(struct work *work)
     const struct mt_text_list *asked = work->wish->policies;
     size_t i;
 
-    if (asked->count >= MT_POLICY_ROWS_MAX) {
-        mt_say("at most %d policies", MT_POLICY_ROWS_MAX - 1);
+    if (asked->count >= MT_MAX_POLICY_ROWS) {
+        mt_say("at most %d policies", MT_MAX_POLICY_ROWS - 1);
         return false;
     }
     for (i = 0; i < asked->count; i++)

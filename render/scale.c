@@ -70,7 +70,7 @@ void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top,
     double unit = 1, step;
     size_t index = 0;
 
-    most = most < 2 ? 2 : most > MT_TICKS_MAX ? MT_TICKS_MAX : most;
+    most = most < 2 ? 2 : most > MT_MAX_TICKS ? MT_MAX_TICKS : most;
     while (index + 1 < MT_ARRAY_LEN(units) && (double)largest_value >= 2 * 1024 * unit) {
         unit *= 1024;
         index++;

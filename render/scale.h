@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MT_TICKS_MAX 16
+#define MT_MAX_TICKS 16
 #define MT_TICK_TEXT 64
 
 struct mt_tick {
@@ -16,7 +16,7 @@ struct mt_tick {
 };
 
 struct mt_ticks {
-    struct mt_tick ticks[MT_TICKS_MAX]; /* ascending, the first is 0 */
+    struct mt_tick ticks[MT_MAX_TICKS]; /* ascending, the first is 0 */
     size_t count;
 };
 

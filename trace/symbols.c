@@ -65,7 +65,7 @@ enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uin
 
     MT_ASSERT(parent == MT_NO_ID || parent < symbols->stack_count);
     MT_ASSERT(frame < symbols->frame_count);
-    if (parent != MT_NO_ID && symbols->stacks[parent].depth == MT_STACK_DEPTH_MAX) {
+    if (parent != MT_NO_ID && symbols->stacks[parent].depth == MT_MAX_STACK_DEPTH) {
         symbols->frames_cut++;
         *id = parent;
         return MT_OK;

@@ -18,14 +18,14 @@ struct mt_frame {
 /* Frames of the deepest stack. Deeper ones are cut where they are read, so that a step that walks
  * a stack has a bound that no file moves. The recorder keeps 512 frames of Python and 512 native
  * ones; PyTorch keeps all, and Python stops at 1,000 calls unless a program asks for more. */
-#define MT_STACK_DEPTH_MAX 4096
+#define MT_MAX_STACK_DEPTH 4096
 
 /* Node of the tree of stacks; a stack is the path from a root to a node. The
  * node holds its innermost frame. parent < own id, or MT_NO_ID at a root. */
 struct mt_stack {
     uint32_t parent;
     uint32_t frame;
-    uint32_t depth; /* 1 at a root, at most MT_STACK_DEPTH_MAX */
+    uint32_t depth; /* 1 at a root, at most MT_MAX_STACK_DEPTH */
 };
 
 struct mt_stream_info {
@@ -64,7 +64,7 @@ struct mt_symbols {
     struct mt_thread_info *threads;
     uint32_t frame_count, stack_count, stream_count, pool_count;
     uint32_t device_count, heap_count, thread_count;
-    uint64_t frames_cut; /* left out of stacks deeper than MT_STACK_DEPTH_MAX */
+    uint64_t frames_cut; /* left out of stacks deeper than MT_MAX_STACK_DEPTH */
     /* PRIVATE: capacities and lookup tables */
     size_t capacity[7];
     struct mt_map frame_ids, stack_ids, stream_ids;

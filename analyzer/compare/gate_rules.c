@@ -126,7 +126,7 @@ static struct mt_gate_rule *rule_of(struct mt_gate_rules *rules, enum mt_gate_ki
     for (size_t i = 0; i < rules->count; i++)
         if (rules->rules[i].kind == kind && rules->rules[i].metric == metric)
             return &rules->rules[i];
-    if (rules->count == MT_GATE_RULES_MAX)
+    if (rules->count == MT_MAX_GATE_RULES)
         return NULL;
     rules->rules[rules->count] = (struct mt_gate_rule){.kind = kind, .metric = metric};
     return &rules->rules[rules->count++];
@@ -176,7 +176,7 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
                        "--%s: warn is not below the limit: '%.60s'", name, text);
     rule = rule_of(rules, kind, made.metric);
     if (!rule)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %d rules", MT_GATE_RULES_MAX);
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %d rules", MT_MAX_GATE_RULES);
     made.optional = rule->optional;
     *rule = made;
     return MT_OK;
@@ -270,7 +270,7 @@ static enum mt_status read_rule(struct mt_gate_rules *rules, const struct mt_set
                        entry->line, entry->path);
     rule = rule_of(rules, kind, metric);
     if (!rule)
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "more than %d rules", MT_GATE_RULES_MAX);
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "more than %d rules", MT_MAX_GATE_RULES);
     if (field != FIELD_OPTIONAL)
         return read_bound(rules, entry, kind, field == FIELD_WARN ? &rule->warn : &rule->limit,
                           error);

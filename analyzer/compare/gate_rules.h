@@ -50,11 +50,11 @@ struct mt_gate_rule {
     bool optional;                    /* not evaluated is no failure */
 };
 
-#define MT_GATE_RULES_MAX 32
+#define MT_MAX_GATE_RULES 32
 
 struct mt_gate_rules {
     struct mt_arena arena;
-    struct mt_gate_rule rules[MT_GATE_RULES_MAX];
+    struct mt_gate_rule rules[MT_MAX_GATE_RULES];
     size_t count;
     const char *base; /* of a budget: a path beside it, NULL = none */
 };

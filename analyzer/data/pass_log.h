@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define MT_PASS_COSTS_MAX 48
+#define MT_MAX_PASS_COSTS 48
 
 /* Readings, events and time are its own: what a part with an entry of its own takes is counted
  * there alone. */
@@ -18,7 +18,7 @@ struct mt_pass_cost {
 
 /* In the order in which they began. */
 struct mt_pass_log {
-    struct mt_pass_cost costs[MT_PASS_COSTS_MAX];
+    struct mt_pass_cost costs[MT_MAX_PASS_COSTS];
     uint32_t count;
 };
 

@@ -11,7 +11,7 @@
 #define MT_MAX_DEVICES 64
 
 /* A policy has at most this many pools that the run did not have (pool_routes.h). */
-#define MT_POOLS_MAX 16
+#define MT_MAX_POLICY_POOLS 16
 
 /* Longest text of a policy, its end included. */
 #define MT_POLICY_TEXT 640
@@ -57,9 +57,9 @@ struct mt_replay_result {
     bool limit_inferred;      /* see limit_low/high: any limit in [low, high)
                                  gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
-    uint32_t pools_inferred;                  /* segments whose pool the trace does not name, and
-                                                 which were found to be in a private one */
-    struct mt_pool_share pools[MT_POOLS_MAX]; /* in order of the policy's text */
+    uint32_t pools_inferred; /* segments whose pool the trace does not name, and
+                                which were found to be in a private one */
+    struct mt_pool_share pools[MT_MAX_POLICY_POOLS]; /* in order of the policy's text */
     uint32_t pool_count;
     struct mt_plan_share plan;
     struct mt_counters counters; /* final, with peaks */

@@ -175,7 +175,7 @@ static bool is_kept_anyway(const struct held *held, uint32_t stack)
     return before != MT_MAP_NONE && before >= (now + 1) / 2;
 }
 
-/* One that is over and showed nothing makes room. MT_ATTEMPTS_MAX = there is none. */
+/* One that is over and showed nothing makes room. MT_MAX_ATTEMPTS = there is none. */
 static uint32_t free_place(struct reading *reading)
 {
     struct mt_attempts *attempts = reading->attempts;
@@ -214,7 +214,7 @@ static enum mt_status follow_oom(struct reading *reading, const struct mt_event 
     enum mt_status status = MT_OK;
     uint32_t place = free_place(reading);
 
-    if (place < MT_ATTEMPTS_MAX) {
+    if (place < MT_MAX_ATTEMPTS) {
         status = count_held(reading, &held);
         if (status == MT_OK)
             begin_watch(reading, place, event, &held);
@@ -433,7 +433,7 @@ enum mt_status mt_attempts_read(struct mt_analysis *analysis, const struct mt_de
     struct reading reading = {.analysis = analysis,
                               .device = device,
                               .attempts = attempts,
-                              .watches = calloc(MT_ATTEMPTS_MAX, sizeof *reading.watches),
+                              .watches = calloc(MT_MAX_ATTEMPTS, sizeof *reading.watches),
                               .next_step = mt_first_step(analysis->report, device)};
     enum mt_status status = MT_ERR_MEMORY;
 

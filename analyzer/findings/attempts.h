@@ -15,7 +15,7 @@
 #include "analysis.h"
 #include "lives.h"
 
-#define MT_ATTEMPTS_MAX 8 /* failures that are looked at */
+#define MT_MAX_ATTEMPTS 8 /* failures that are looked at */
 
 struct mt_attempt {
     uint64_t oom_event, oom_t_ns;
@@ -31,7 +31,7 @@ struct mt_attempt {
 };
 
 struct mt_attempts {
-    struct mt_attempt attempts[MT_ATTEMPTS_MAX];
+    struct mt_attempt attempts[MT_MAX_ATTEMPTS];
     uint32_t count;
 };
 

@@ -84,7 +84,7 @@ static void ask(struct mt_finding_search *search)
     for (size_t i = 0; i < MT_ARRAY_LEN(settings); i++) {
         struct mt_trial *trial = find_trial(analysis, &settings[i], limit_bytes);
 
-        if (is_own(search, &settings[i]) || (!trial && analysis->trial_count == MT_TRIALS_MAX))
+        if (is_own(search, &settings[i]) || (!trial && analysis->trial_count == MT_MAX_TRIALS))
             continue;
         if (!trial) {
             trial = &analysis->trials[analysis->trial_count++];

@@ -214,7 +214,7 @@ static enum mt_status add_replaced(struct look *look)
                                                   .begin = look->begin,
                                                   .end = look->end,
                                                   .least_bytes = MIN_BYTES};
-    struct mt_replaced found[MT_REPLACED_MAX];
+    struct mt_replaced found[MT_MAX_REPLACED];
     uint32_t i, count;
     enum mt_status status = mt_replaced_find(look->search->analysis, &question, found, &count);
 

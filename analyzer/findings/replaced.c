@@ -26,7 +26,7 @@ struct look {
     const struct mt_replaced_question *question;
     struct mt_life *lives; /* that end in the step after their own, by line and step */
     uint32_t life_count;
-    struct chain chains[MT_REPLACED_MAX];
+    struct chain chains[MT_MAX_REPLACED];
     uint32_t chain_count;
 };
 
@@ -105,12 +105,12 @@ static void add_chain(struct look *look, const struct chain *chain)
     uint64_t bytes = growth_of(look, chain);
     uint32_t at = look->chain_count;
 
-    if (at == MT_REPLACED_MAX && growth_of(look, &look->chains[--at]) >= bytes)
+    if (at == MT_MAX_REPLACED && growth_of(look, &look->chains[--at]) >= bytes)
         return;
     for (; at > 0 && growth_of(look, &look->chains[at - 1]) < bytes; at--)
         look->chains[at] = look->chains[at - 1];
     look->chains[at] = *chain;
-    look->chain_count += look->chain_count < MT_REPLACED_MAX;
+    look->chain_count += look->chain_count < MT_MAX_REPLACED;
 }
 
 static void find_chains(struct look *look)
@@ -140,8 +140,8 @@ struct reading {
     struct live *live;   /* in no order */
     size_t live_count, live_capacity;
     struct mt_map sizes; /* requested bytes -> live blocks of the step that goes on */
-    struct mt_map line_sizes[MT_REPLACED_MAX]; /* ... of each line */
-    uint32_t next[MT_REPLACED_MAX];            /* link of each chain that is born next */
+    struct mt_map line_sizes[MT_MAX_REPLACED]; /* ... of each line */
+    uint32_t next[MT_MAX_REPLACED];            /* link of each chain that is born next */
     uint32_t step;                             /* that begins next */
 };
 
@@ -270,7 +270,7 @@ static enum mt_status see_how_they_are_made(struct look *look)
 
     mt_map_release(&reading.slots);
     mt_map_release(&reading.sizes);
-    for (i = 0; i < MT_REPLACED_MAX; i++)
+    for (i = 0; i < MT_MAX_REPLACED; i++)
         mt_map_release(&reading.line_sizes[i]);
     free(reading.live);
     return status;

@@ -10,7 +10,7 @@
 #include "analysis.h"
 #include "lives.h"
 
-#define MT_REPLACED_MAX 8 /* lines; the largest */
+#define MT_MAX_REPLACED 8 /* lines; the largest */
 
 struct mt_replaced {
     uint32_t frame, stack;         /* the line, and one stack of it */
@@ -22,7 +22,7 @@ struct mt_replaced {
 
 /* Those of the steps [begin, end) of the lives, begin > 0. Reads the source, from its start to its
  * end, if there is a line that leaves more in each step, `least` bytes in all of them. `lines` has
- * room for MT_REPLACED_MAX. */
+ * room for MT_MAX_REPLACED. */
 struct mt_replaced_question {
     const struct mt_device_report *device;
     const struct mt_lives *lives;

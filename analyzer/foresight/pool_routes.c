@@ -19,11 +19,12 @@ enum { MAX_POOL = UINT16_MAX / 2 };
 struct builder {
     struct mt_source *source;
     struct mt_pool_routes *routes;
-    struct mt_request_selector *selectors[MT_POOLS_MAX];
-    uint64_t meant[MT_POOLS_MAX];     /* requests that go to the pool */
-    uint64_t elsewhere[MT_POOLS_MAX]; /* meant, too: private already, or another selector's */
-    struct mt_buf texts;              /* one behind the other, with their ends */
-    size_t text_at[MT_POOLS_MAX];
+    struct mt_request_selector *selectors[MT_MAX_POLICY_POOLS];
+    uint64_t meant[MT_MAX_POLICY_POOLS]; /* requests that go to the pool */
+    uint64_t
+        elsewhere[MT_MAX_POLICY_POOLS]; /* meant, too: private already, or another selector's */
+    struct mt_buf texts;                /* one behind the other, with their ends */
+    size_t text_at[MT_MAX_POLICY_POOLS];
     struct mt_phases phases;
     struct mt_arena arena;
     bool wants_phases;
@@ -55,8 +56,9 @@ static enum mt_status add_selector(struct builder *builder, const char *text, si
     struct mt_error why;
     enum mt_status status;
 
-    if (pool == MT_POOLS_MAX)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %d pools", MT_POOLS_MAX);
+    if (pool == MT_MAX_POLICY_POOLS)
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %d pools",
+                       MT_MAX_POLICY_POOLS);
     builder->text_at[pool] = builder->texts.length;
     mt_buf_add(&builder->texts, text, length);
     mt_buf_add(&builder->texts, "", 1);
@@ -180,7 +182,7 @@ static enum mt_status make(struct builder *builder, const char *text, struct mt_
         status = read_source(builder, error);
     if (status == MT_OK)
         status = check(builder, error);
-    if (status == MT_OK && builder->source->symbols.pool_count + MT_POOLS_MAX > MAX_POOL)
+    if (status == MT_OK && builder->source->symbols.pool_count + MT_MAX_POLICY_POOLS > MAX_POOL)
         status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "too many private pools");
     builder->routes->first_pool = (uint16_t)builder->source->symbols.pool_count;
     return status;
@@ -198,7 +200,7 @@ enum mt_status mt_pool_routes_make(struct mt_source *source, const char *text,
         return MT_OK;
     mt_phases_init(&builder.phases, &builder.arena, &source->symbols);
     status = make(&builder, text, error);
-    for (i = 0; i < MT_POOLS_MAX; i++)
+    for (i = 0; i < MT_MAX_POLICY_POOLS; i++)
         mt_request_selector_free(builder.selectors[i]);
     mt_buf_release(&builder.texts);
     mt_phases_release(&builder.phases);

@@ -38,7 +38,7 @@ static enum mt_status set_init(struct set_builder *builder, struct mt_arena *are
     builder->set.begin_event = window->begin_event;
     builder->set.end_event = mt_max_u64(window->begin_event, window->end_event);
     builder->by_event = by_event;
-    builder->heap = mt_arena_array(arena, MT_BLOCKS_MAX, sizeof *builder->heap);
+    builder->heap = mt_arena_array(arena, MT_MAX_KEPT_BLOCKS, sizeof *builder->heap);
     if (!builder->heap)
         return MT_ERR_MEMORY;
     return by_event ? mt_level_curve_init(&builder->curve, arena, builder->set.begin_event,
@@ -202,10 +202,10 @@ static void set_end(struct set_builder *builder, const struct mt_block_life *lif
             : shared_length(life->birth_t_ns, life->end_t_ns, set->begin_t_ns, set->end_t_ns);
     entry.score = (double)life->block_bytes * (double)length;
     entry.shape.birth_event = life->birth_event;
-    if (builder->count == MT_BLOCKS_MAX && is_less(&entry, &builder->heap[0]))
+    if (builder->count == MT_MAX_KEPT_BLOCKS && is_less(&entry, &builder->heap[0]))
         return;
     entry.shape = shape_of(life);
-    if (builder->count < MT_BLOCKS_MAX) {
+    if (builder->count < MT_MAX_KEPT_BLOCKS) {
         builder->heap[builder->count] = entry;
         sift_up(builder->heap, builder->count++);
     } else {

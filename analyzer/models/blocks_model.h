@@ -1,7 +1,7 @@
 /* Single blocks of one part of a run, each from its birth to its end, for a picture
  * in which every block is a shape of its own.
  *
- * Bounded: of all blocks that live in the window the MT_BLOCKS_MAX with the most
+ * Bounded: of all blocks that live in the window the MT_MAX_KEPT_BLOCKS with the most
  * bytes x length are kept by name; the length is what lies in the window, in
  * nanoseconds for the axis of time and in events for that of events. Of the others
  * nothing is lost: at the fullest instant of every bin allocated is known, and so
@@ -13,9 +13,9 @@
 #include "model_feed.h"
 #include "model_window.h"
 
-#define MT_BLOCKS_MAX    400
-#define MT_BLOCKS_GROUPS 8
-#define MT_BLOCKS_AROUND 48 /* events on either side of the peak */
+#define MT_MAX_KEPT_BLOCKS 400
+#define MT_BLOCKS_GROUPS   8
+#define MT_BLOCKS_AROUND   48 /* events on either side of the peak */
 
 /* After event e a block is allocated if birth_event <= e < end_event. */
 struct mt_block_shape {

@@ -254,8 +254,8 @@ static uint32_t choose(struct mt_layers_builder *builder, uint32_t bins, uint32_
         builder->groups[i].layer = NO_LAYER;
         with_bytes += builder->groups[i].most > 0;
     }
-    while (count < (with_bytes > MT_LAYERS_MAX || builder->groups_of.late ? MT_LAYERS_MAX - 1u
-                                                                          : MT_LAYERS_MAX)) {
+    while (count < (with_bytes > MT_MAX_LAYERS || builder->groups_of.late ? MT_MAX_LAYERS - 1u
+                                                                          : MT_MAX_LAYERS)) {
         uint32_t best = 0;
 
         for (uint32_t i = 1; i < builder->groups_of.count; i++)
@@ -304,7 +304,7 @@ static uint64_t *fill(const struct mt_layers_builder *builder, const struct axis
 {
     uint64_t *bytes =
         mt_arena_array(builder->arena, (size_t)bins * layers->count + 1, sizeof *bytes);
-    uint64_t now[MT_LAYERS_MAX] = {0};
+    uint64_t now[MT_MAX_LAYERS] = {0};
     size_t next = 0;
 
     memset(held, 0, builder->groups_of.count * sizeof *held);
@@ -340,7 +340,7 @@ enum mt_status mt_layers_finish(struct mt_layers_builder *builder,
 {
     struct mt_layers *layers = mt_arena_alloc(builder->arena, sizeof *layers);
     uint64_t *held = calloc(builder->groups_of.count, sizeof *held);
-    uint32_t chosen[MT_LAYERS_MAX], bins = timeline->bin_count;
+    uint32_t chosen[MT_MAX_LAYERS], bins = timeline->bin_count;
     enum mt_status status = layers && held && !builder->failed ? MT_OK : MT_ERR_MEMORY;
 
     for (int a = 0; a < MT_LAYERS_AXES && !status; a++) {

@@ -12,7 +12,7 @@
 struct mt_analysis;
 struct mt_timeline;
 
-#define MT_LAYERS_MAX 8 /* the one of all others included */
+#define MT_MAX_LAYERS 8 /* the one of all others included */
 
 struct mt_layer {
     const char *name;
@@ -22,7 +22,7 @@ struct mt_layer {
 
 struct mt_layers {
     enum mt_layer_by by;
-    struct mt_layer layers[MT_LAYERS_MAX]; /* what lies most still first, the others last */
+    struct mt_layer layers[MT_MAX_LAYERS]; /* what lies most still first, the others last */
     uint32_t count;
     uint32_t other_groups; /* that the last layer is of; 0 = it is one like the rest */
     /* of bin i and layer j at [i * count + j]; sum over j = the bin's allocated */

@@ -10,7 +10,7 @@
 #include "question_watch.h"
 #include "readings.h"
 
-#define MT_TRIALS_MAX 4
+#define MT_MAX_TRIALS 4
 
 /* A replay under other settings that shares the reading of the live blocks. Not of the recorded
  * policy: see mt_replay_run_together. */
@@ -28,7 +28,7 @@ struct mt_analysis {
     struct mt_replay_summary *summary;
     struct mt_survey survey;
     struct mt_holders holders;
-    struct mt_trial trials[MT_TRIALS_MAX];
+    struct mt_trial trials[MT_MAX_TRIALS];
     uint32_t trial_count;
     struct mt_readings readings;
     struct mt_attribution attribution;

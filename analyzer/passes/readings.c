@@ -45,8 +45,8 @@ static uint32_t entry_of(struct mt_pass_log *log, const char *name)
     for (uint32_t i = 0; i < log->count; i++)
         if (strcmp(log->costs[i].name, name) == 0)
             return i;
-    MT_ASSERT(log->count < MT_PASS_COSTS_MAX);
-    if (log->count == MT_PASS_COSTS_MAX)
+    MT_ASSERT(log->count < MT_MAX_PASS_COSTS);
+    if (log->count == MT_MAX_PASS_COSTS)
         return log->count - 1;
     log->costs[log->count] = (struct mt_pass_cost){.name = name};
     return log->count++;

@@ -27,7 +27,7 @@ bool mt_schedule_is_sound(const struct mt_pass *passes, size_t count, const char
 {
     unsigned known = 0;
 
-    MT_SOUND(why, count > 0 && count <= MT_PASSES_MAX);
+    MT_SOUND(why, count > 0 && count <= MT_MAX_PASSES);
     for (size_t i = 0; i < count; i++) {
         if (!pass_is_sound(&passes[i], why))
             return false;
@@ -45,8 +45,8 @@ struct schedule {
     size_t count;
     struct mt_analysis *analysis;
     unsigned known;
-    bool done[MT_PASSES_MAX];
-    const struct mt_pass *group[MT_PASSES_MAX]; /* that share the next reading */
+    bool done[MT_MAX_PASSES];
+    const struct mt_pass *group[MT_MAX_PASSES]; /* that share the next reading */
     size_t group_count;
 };
 

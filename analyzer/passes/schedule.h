@@ -19,7 +19,7 @@
 
 struct mt_analysis;
 
-#define MT_PASSES_MAX 32
+#define MT_MAX_PASSES 32
 
 struct mt_pass {
     const char *name;

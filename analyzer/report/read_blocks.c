@@ -12,8 +12,8 @@ bool mt_trials_are_wanted(const struct mt_analysis *analysis)
 enum mt_status mt_replay_trials(struct mt_analysis *analysis,
                                 const struct mt_replay_listener *listener)
 {
-    struct mt_replay_options options[MT_TRIALS_MAX];
-    struct mt_replay_job jobs[MT_TRIALS_MAX];
+    struct mt_replay_options options[MT_MAX_TRIALS];
+    struct mt_replay_job jobs[MT_MAX_TRIALS];
 
     for (uint32_t i = 0; i < analysis->trial_count; i++) {
         struct mt_trial *trial = &analysis->trials[i];

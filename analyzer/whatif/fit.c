@@ -15,9 +15,9 @@ static const uint64_t distances[] = {2, 4, 6, 8, 16, 32};
 enum {
     FIRST_STEP = 64,   /* upwards, if the peak without a limit does not do */
     MAX_ROUNDS = 16,   /* searches for one answer, if limits contradict each other */
-    LIMIT_MAX_LOG = 40 /* no limit above 2^40 MiB is tried */
+    MAX_LIMIT_LOG = 40 /* no limit above 2^40 MiB is tried */
 };
-#define LIMIT_MAX ((uint64_t)1 << LIMIT_MAX_LOG)
+#define MAX_LIMIT ((uint64_t)1 << MAX_LIMIT_LOG)
 
 struct search {
     struct mt_source *source;
@@ -168,9 +168,9 @@ static enum mt_status ascend(struct search *search, uint64_t *low, uint64_t *hig
     enum mt_status status;
     uint64_t step = FIRST_STEP;
 
-    while ((status = try_limit(search, *high, fits)) == MT_OK && !*fits && *high < LIMIT_MAX) {
+    while ((status = try_limit(search, *high, fits)) == MT_OK && !*fits && *high < MAX_LIMIT) {
         *low = *high;
-        *high = mt_min_u64(*high + step, LIMIT_MAX);
+        *high = mt_min_u64(*high + step, MAX_LIMIT);
         step *= 2;
     }
     return status;
@@ -252,7 +252,7 @@ static enum mt_status enclose(struct search *search, uint64_t *low, uint64_t *hi
     const struct mt_fit_result *result = search->result;
     enum mt_status status;
 
-    *high = mt_round_up(mt_min_u64(result->reserved_peak_bytes, LIMIT_MAX), MT_MIB) / MT_MIB;
+    *high = mt_round_up(mt_min_u64(result->reserved_peak_bytes, MAX_LIMIT), MT_MIB) / MT_MIB;
     *high = mt_max_u64(*high, 1);
     *low = mt_min_u64(result->requested_peak_bytes / MT_MIB, *high - 1);
     status = ascend(search, low, high, &search->result->fits);
@@ -310,7 +310,7 @@ static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
     }
     status = search_fit(search);
     if (status == MT_OK)
-        status = explain(search, result->fits ? result->fails_at_bytes : LIMIT_MAX * MT_MIB,
+        status = explain(search, result->fits ? result->fails_at_bytes : MAX_LIMIT * MT_MIB,
                          &result->first_failure);
     if (status == MT_OK && asked_bytes) {
         status = try_bytes(search, asked_bytes, &result->limit_fits);

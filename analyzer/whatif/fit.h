@@ -42,7 +42,7 @@ struct mt_fit_result {
     uint64_t lost_segments; /* of private pools that the trace does not name: here they count as
                                the default pool's */
 
-    struct mt_pool_share pools[MT_POOLS_MAX]; /* see replay.h */
+    struct mt_pool_share pools[MT_MAX_POLICY_POOLS]; /* see replay.h */
 
     bool limit_fits; /* if asked */
     struct mt_fit_failure limit_failure;

@@ -29,14 +29,14 @@ struct mt_known_size {
     uint64_t bytes;
 };
 
-#define MT_POLICY_ROWS_MAX 32
+#define MT_MAX_POLICY_ROWS 32
 
 struct mt_policy_table {
     struct mt_arena arena;
     const char *name; /* of the trace */
     uint16_t device;
     bool starts_in_middle;
-    struct mt_policy_row rows[MT_POLICY_ROWS_MAX]; /* smallest reserved peak first */
+    struct mt_policy_row rows[MT_MAX_POLICY_ROWS]; /* smallest reserved peak first */
     uint32_t row_count;
     uint64_t bound_bytes;              /* peak of requested bytes: no allocator does with less */
     const struct mt_known_size *sizes; /* borrowed, ascending; ends with a NULL name */

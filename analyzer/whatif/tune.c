@@ -14,8 +14,8 @@
 #include "util.h"
 
 enum {
-    ROWS_MAX = 1024,
-    FIT_ROWS_MAX = 6,         /* of the front: each costs some thirty replays */
+    MAX_ROWS = 1024,
+    MAX_FIT_ROWS = 6,         /* of the front: each costs some thirty replays */
     LARGE_SEGMENT_SINCE = 211 /* PyTorch 2.11 */
 };
 
@@ -108,7 +108,7 @@ static enum mt_status try_config(struct search *search, const struct mt_pytorch_
     uint64_t failed;
     enum mt_status status;
 
-    if (search->count == ROWS_MAX)
+    if (search->count == MAX_ROWS)
         return MT_OK;
     *row = (struct row){.config = *config};
     status = mt_pytorch_config_spell(config, row->result.conf, sizeof row->result.conf);
@@ -242,8 +242,8 @@ static size_t find_front(struct search *search, struct row *front[], size_t room
 
 static enum mt_status try_around_front(struct search *search)
 {
-    struct row *front[MT_TUNE_FRONT_MAX];
-    size_t count = find_front(search, front, MT_TUNE_FRONT_MAX), i;
+    struct row *front[MT_MAX_TUNE_FRONT];
+    size_t count = find_front(search, front, MT_MAX_TUNE_FRONT), i;
     enum mt_status status = MT_OK;
 
     for (i = 0; status == MT_OK && i < count; i++) {
@@ -293,14 +293,14 @@ static bool is_better(const struct search *search, const struct mt_tune_row *a,
 
 static enum mt_status answer(struct search *search, struct mt_tune_summary *summary)
 {
-    struct row *front[MT_TUNE_FRONT_MAX];
+    struct row *front[MT_MAX_TUNE_FRONT];
     const struct mt_tune_row *best = &summary->current;
     enum mt_status status = MT_OK;
     char policy[MT_TUNE_CONF_BYTES + 16];
     size_t i;
 
     summary->tried = search->count;
-    summary->front_count = find_front(search, front, MT_TUNE_FRONT_MAX);
+    summary->front_count = find_front(search, front, MT_MAX_TUNE_FRONT);
     summary->best = MT_TUNE_CURRENT;
     for (i = 0; i < summary->front_count; i++) {
         summary->front[i] = front[i]->result;
@@ -313,7 +313,7 @@ static enum mt_status answer(struct search *search, struct mt_tune_summary *summ
         return MT_OK;
     status = find_fit(search, NULL, &summary->current);
     for (i = 0; status == MT_OK && i < summary->front_count; i++) {
-        if (i >= FIT_ROWS_MAX && i != summary->best)
+        if (i >= MAX_FIT_ROWS && i != summary->best)
             continue;
         (void)snprintf(policy, sizeof policy, "pytorch:%s", summary->front[i].conf);
         status = find_fit(search, policy, &summary->front[i]);
@@ -367,7 +367,7 @@ enum mt_status mt_tune_run(struct mt_source *source, const struct mt_tune_option
 
     memset(summary, 0, sizeof *summary);
     search.expected = 2 * MT_ARRAY_LEN(split_mib) * MT_ARRAY_LEN(divisions) + 20;
-    search.rows = calloc(ROWS_MAX, sizeof *search.rows);
+    search.rows = calloc(MAX_ROWS, sizeof *search.rows);
     search.replay = malloc(sizeof *search.replay);
     if (search.rows && search.replay)
         status = run(&search, summary);

@@ -9,7 +9,7 @@
 #include "source.h"
 
 #define MT_TUNE_CONF_BYTES 160
-#define MT_TUNE_FRONT_MAX  24
+#define MT_MAX_TUNE_FRONT  24
 
 struct mt_tune_options {
     uint64_t limit_bytes; /* what the allocator may hold, 0 = no limit */
@@ -34,7 +34,7 @@ struct mt_tune_summary {
     struct mt_tune_row current; /* what the run had */
     /* No other setting has both a smaller peak and fewer calls of the driver;
      * by peak. With a limit: of those that serve, and fewer calls count first. */
-    struct mt_tune_row front[MT_TUNE_FRONT_MAX];
+    struct mt_tune_row front[MT_MAX_TUNE_FRONT];
     size_t front_count;
     size_t best;  /* of the front: smallest peak (with a limit: fewest calls), then
                      the fewest options; MT_TUNE_CURRENT if nothing beats the run's own */

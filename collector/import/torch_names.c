@@ -121,8 +121,8 @@ static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
 {
     size_t i;
 
-    if (count > MT_STACK_DEPTH_MAX)
-        count = MT_STACK_DEPTH_MAX;
+    if (count > MT_MAX_STACK_DEPTH)
+        count = MT_MAX_STACK_DEPTH;
     if (symbols->stacks[stack].depth != count)
         return false;
     for (i = 0; i < count; i++, stack = symbols->stacks[stack].parent) {
@@ -138,9 +138,9 @@ static enum mt_status intern_stack(struct mt_torch_records *r, const struct mt_p
 {
     enum mt_status status = MT_OK;
 
-    if (count > MT_STACK_DEPTH_MAX) {
-        r->symbols->frames_cut += count - MT_STACK_DEPTH_MAX;
-        count = MT_STACK_DEPTH_MAX;
+    if (count > MT_MAX_STACK_DEPTH) {
+        r->symbols->frames_cut += count - MT_MAX_STACK_DEPTH;
+        count = MT_MAX_STACK_DEPTH;
     }
     *stack = MT_NO_ID;
     while (count-- && status == MT_OK)

@@ -4,7 +4,7 @@
 #include "cfi.h"
 
 enum { FRAME_POINTER = 6, STACK_POINTER = 7, RETURN_ADDRESS = 16 };
-enum { REMEMBERED_MAX = 8, RETURN_OFFSET = -8 };
+enum { MAX_REMEMBERED = 8, RETURN_OFFSET = -8 };
 
 enum { OP_BREG0 = 0x70, OP_DEREF = 0x06 };
 
@@ -20,7 +20,7 @@ struct machine {
     struct mt_cursor in;
     const struct mt_cfi_program *program;
     uint64_t location, pc;
-    struct row row, initial, remembered[REMEMBERED_MAX];
+    struct row row, initial, remembered[MAX_REMEMBERED];
     unsigned remembered_count;
     bool passed; /* the row of pc is complete */
 };
@@ -143,7 +143,7 @@ static void set_register_expression(struct machine *m, bool is_place)
 
 static void remember(struct machine *m)
 {
-    if (m->remembered_count == REMEMBERED_MAX)
+    if (m->remembered_count == MAX_REMEMBERED)
         m->in.bad = true;
     else
         m->remembered[m->remembered_count++] = m->row;

@@ -13,7 +13,7 @@
 #include "source_nvml.h"
 #include "util.h"
 
-enum { CONTEXTS_MAX = 128, DEVICES_MAX = 64 };
+enum { MAX_CONTEXTS = 128, MAX_DEVICES = 64 };
 
 struct row {
     _Atomic uint64_t context; /* 0: free */
@@ -21,7 +21,7 @@ struct row {
     _Atomic bool broken;
 };
 
-static struct row rows[CONTEXTS_MAX];
+static struct row rows[MAX_CONTEXTS];
 static _Atomic unsigned row_count; /* rows behind it were never used */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int creating_on = -1; /* device of the call that the thread is in */
@@ -30,7 +30,7 @@ static struct {
     uint64_t total_bytes;
     char name[64];
     bool told;
-} devices[DEVICES_MAX]; /* what the program was told of them */
+} devices[MAX_DEVICES]; /* what the program was told of them */
 
 static int (*ask_device)(const void *context, uint32_t *device);
 
@@ -65,7 +65,7 @@ static struct row *free_row(void)
     for (unsigned i = 0; i < row_count; i++)
         if (rows[i].context == 0)
             return &rows[i];
-    return row_count < CONTEXTS_MAX ? &rows[row_count] : NULL;
+    return row_count < MAX_CONTEXTS ? &rows[row_count] : NULL;
 }
 
 static void learn(uint64_t context, int device)
@@ -206,7 +206,7 @@ static void tell_device(int device)
 void mt_cupti_contexts_tell_devices(void)
 {
     pthread_mutex_lock(&lock);
-    for (int device = 0; device < DEVICES_MAX; device++)
+    for (int device = 0; device < MAX_DEVICES; device++)
         tell_device(device);
     pthread_mutex_unlock(&lock);
 }
@@ -220,7 +220,7 @@ bool mt_cupti_asks_device(const struct mt_cupti_entry *entry)
 void mt_cupti_exit_device_total(const struct mt_cupti_call *call)
 {
     const struct mt_cu_device_total *params = call->params;
-    if (call->result || !params->bytes || params->dev < 0 || params->dev >= DEVICES_MAX)
+    if (call->result || !params->bytes || params->dev < 0 || params->dev >= MAX_DEVICES)
         return;
     pthread_mutex_lock(&lock);
     devices[params->dev].total_bytes = *params->bytes;
@@ -232,7 +232,7 @@ void mt_cupti_exit_device_name(const struct mt_cupti_call *call)
 {
     const struct mt_cu_device_name *params = call->params;
     if (call->result || !params->name || params->len <= 0 || params->dev < 0 ||
-        params->dev >= DEVICES_MAX)
+        params->dev >= MAX_DEVICES)
         return;
     pthread_mutex_lock(&lock);
     char *name = devices[params->dev].name;

@@ -11,7 +11,7 @@
 #include "cupti_contexts.h"
 #include "cupti_tell.h"
 
-enum { POOLS_MAX = 256, DEVICES_MAX = 64 };
+enum { MAX_POOLS = 256, MAX_DEVICES = 64 };
 
 struct pool {
     uint64_t handle; /* 0: free */
@@ -19,10 +19,10 @@ struct pool {
     bool on_host, is_default;
 };
 
-static struct pool pools[POOLS_MAX];
+static struct pool pools[MAX_POOLS];
 static unsigned pool_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t current[DEVICES_MAX]; /* 0: the default one, or not known */
+static _Atomic uint64_t current[MAX_DEVICES]; /* 0: the default one, or not known */
 
 void mt_cupti_pools_forget(void)
 {
@@ -47,7 +47,7 @@ static void learn(const struct pool *pool)
     struct pool *row = find(pool->handle);
     if (!row)
         row = find(0);
-    if (!row && pool_count < POOLS_MAX)
+    if (!row && pool_count < MAX_POOLS)
         row = &pools[pool_count++];
     if (row)
         *row = *pool;
@@ -70,7 +70,7 @@ static struct pool pool_at(uint64_t handle, const struct mt_cu_location *locatio
 {
     struct pool pool = {.handle = handle, .device = MT_CU_UNKNOWN_DEVICE};
     if (location && location->type == MT_CU_LOCATION_DEVICE && location->id >= 0 &&
-        location->id < DEVICES_MAX)
+        location->id < MAX_DEVICES)
         pool.device = (uint8_t)location->id;
     else if (location)
         pool.on_host = true;
@@ -85,7 +85,7 @@ static struct pool pool_of_device(uint64_t handle, int32_t device)
 
 static void make_current(const struct pool *pool)
 {
-    if (pool->device < DEVICES_MAX)
+    if (pool->device < MAX_DEVICES)
         current[pool->device] = look_up(pool->handle).is_default ? 0 : pool->handle;
 }
 
@@ -120,7 +120,7 @@ void mt_cupti_exit_alloc_async(const struct mt_cupti_call *call)
     const struct mt_cu_alloc_stream *params = call->params;
     uint8_t device = mt_cupti_device_of(call->context);
     struct pool pool = {.device = device};
-    if (device < DEVICES_MAX && current[device])
+    if (device < MAX_DEVICES && current[device])
         pool = look_up(current[device]);
     tell_from(call, &pool, params->hStream);
 }
@@ -181,7 +181,7 @@ void mt_cupti_exit_pool_destroy(const struct mt_cupti_call *call)
     if (row)
         row->handle = 0;
     pthread_mutex_unlock(&lock);
-    for (int i = 0; i < DEVICES_MAX; i++)
+    for (int i = 0; i < MAX_DEVICES; i++)
         if (current[i] == handle) /* the driver goes back to the default pool */
             current[i] = 0;
 }
@@ -210,7 +210,7 @@ void mt_cupti_exit_pool_default_at(const struct mt_cupti_call *call)
 static void see_current(const struct pool *pool)
 {
     struct pool known = look_up(pool->handle);
-    if (known.device != MT_CU_UNKNOWN_DEVICE || pool->device >= DEVICES_MAX)
+    if (known.device != MT_CU_UNKNOWN_DEVICE || pool->device >= MAX_DEVICES)
         return;
     struct pool seen = *pool;
     seen.is_default = current[pool->device] == 0;

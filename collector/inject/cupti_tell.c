@@ -11,11 +11,11 @@ struct change {
     bool gone;                /* and its end was told */
 };
 
-enum { CHANGES_MAX = 4 };
+enum { MAX_CHANGES = 4 };
 
 /* Of the call that the thread is in; calls do not nest. */
 static __thread struct {
-    struct change changes[CHANGES_MAX];
+    struct change changes[MAX_CHANGES];
     unsigned count;
     bool unknown;
 } doing;
@@ -92,7 +92,7 @@ void mt_cupti_tell_failed(const struct mt_cupti_call *call, enum mt_raw_heap hea
 
 static void remember(const struct change *change)
 {
-    if (doing.count < CHANGES_MAX)
+    if (doing.count < MAX_CHANGES)
         doing.changes[doing.count++] = *change;
 }
 

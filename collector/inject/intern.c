@@ -200,9 +200,9 @@ uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t pay
 
 uint32_t mt_intern_stack(enum mt_definition_kind kind, const uint64_t *words, size_t count)
 {
-    if (count > MT_STACK_MAX) {
-        words += count - MT_STACK_MAX;
-        count = MT_STACK_MAX;
+    if (count > MT_MAX_STACK_FRAMES) {
+        words += count - MT_MAX_STACK_FRAMES;
+        count = MT_MAX_STACK_FRAMES;
     }
     return count ? mt_intern(kind, words, count * sizeof *words) : 0;
 }

@@ -14,8 +14,8 @@
  * leave. */
 uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t payload_bytes);
 
-/* A stack of u64 words, outermost first (innermost MT_STACK_MAX kept). */
-#define MT_STACK_MAX 512u
+/* A stack of u64 words, outermost first (innermost MT_MAX_STACK_FRAMES kept). */
+#define MT_MAX_STACK_FRAMES 512u
 uint32_t mt_intern_stack(enum mt_definition_kind kind, const uint64_t *words, size_t count);
 
 /* A new definition without comparing: its id, 0 if the tape is full. */

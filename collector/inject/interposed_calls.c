@@ -16,13 +16,13 @@
 /* Entry points that are no decoder's: numbers from here on. */
 enum { CONTEXT_DESTROY = 1 << 16, PRIMARY_RESET, PRIMARY_RELEASE };
 
-enum { DEVICES_MAX = 64 };
+enum { MAX_DEVICES = 64 };
 
 /* The primary context of each device, and how often it was retained. */
 static struct {
     _Atomic uint64_t context;
     _Atomic int retained;
-} primary[DEVICES_MAX];
+} primary[MAX_DEVICES];
 
 static _Atomic bool told; /* the trace knows of this source */
 
@@ -51,7 +51,7 @@ static int find(const char *name)
 
 static bool is_device(int device)
 {
-    return device >= 0 && device < DEVICES_MAX;
+    return device >= 0 && device < MAX_DEVICES;
 }
 
 static void destroy(uint64_t context)

@@ -72,7 +72,7 @@ static const uint8_t *id_in_notes(struct mt_cursor notes, uint32_t *bytes)
             return NULL;
         *bytes = mt_get_u32(head + 4);
         if (mt_get_u32(head + 8) == NT_GNU_BUILD_ID && owner_bytes == sizeof ELF_NOTE_GNU &&
-            !memcmp(owner, ELF_NOTE_GNU, owner_bytes) && *bytes <= MT_BUILD_ID_MAX)
+            !memcmp(owner, ELF_NOTE_GNU, owner_bytes) && *bytes <= MT_MAX_BUILD_ID_BYTES)
             return contents;
     }
 }

@@ -103,7 +103,7 @@ enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
 
 struct thread_room {
     uintptr_t low, high; /* of the stack that the thread began on */
-    uint64_t words[MT_STACK_MAX];
+    uint64_t words[MT_MAX_STACK_FRAMES];
     _Alignas(8) uint8_t copy[COPY_BYTES]; /* of another one: a coroutine's, a signal handler's */
     struct mt_stack_memos memos;          /* most of it is never touched */
 };
@@ -249,19 +249,19 @@ static bool step(struct walk *walk, struct mt_cfi_rule rule)
 
 /* Fills `words` from its end, innermost first, so that they read outermost
  * first; returns their number. */
-static size_t walk_stack(struct walk *walk, uint64_t words[MT_STACK_MAX])
+static size_t walk_stack(struct walk *walk, uint64_t words[MT_MAX_STACK_FRAMES])
 {
     struct mt_cfi_rule rule = find_rule(walk->pc);
     size_t count = 0;
 
-    while (count < MT_STACK_MAX) {
+    while (count < MT_MAX_STACK_FRAMES) {
         bool guessed = rule.base == MT_CFI_GUESS;
         if (!step(walk, rule))
             break;
         rule = find_rule(walk->pc - 1);
         if (guessed && rule.base == MT_CFI_NOWHERE)
             break;
-        words[MT_STACK_MAX - ++count] = walk->pc;
+        words[MT_MAX_STACK_FRAMES - ++count] = walk->pc;
     }
     return count;
 }
@@ -275,7 +275,7 @@ static uint32_t walk_and_intern(struct walk *walk, struct thread_room *room, uns
         count = walk_stack(walk, room->words);
     if (count <= skip)
         return 0;
-    return mt_intern_stack(MT_DEFINE_NATIVE_STACK, room->words + MT_STACK_MAX - count,
+    return mt_intern_stack(MT_DEFINE_NATIVE_STACK, room->words + MT_MAX_STACK_FRAMES - count,
                            count - skip);
 }
 

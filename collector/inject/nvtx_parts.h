@@ -35,7 +35,7 @@ extern mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
 
 /* --- text --- */
 
-#define MT_NVTX_TEXT_MAX 1024u /* bytes of a name; longer ones are cut */
+#define MT_MAX_NVTX_TEXT_BYTES 1024u /* bytes of a name; longer ones are cut */
 
 /* Id of the event's name for mt_collect_emit; 0 if it could not be kept. Only
  * between mt_collect_enter and leave. */

@@ -13,7 +13,7 @@ bool mt_python_walk(const struct mt_python_view *view, const char *state,
     *count = 0;
     if (!mt_python_top(&view->layout, state, true, &frame))
         return false;
-    for (unsigned steps = 0; frame && *count < MT_STACK_MAX; steps++) {
+    for (unsigned steps = 0; frame && *count < MT_MAX_STACK_FRAMES; steps++) {
         struct mt_python_frame *out = &thread->frames[*count];
         enum mt_python_step step = mt_python_step(&view->layout, true, &frame, out);
 
@@ -159,7 +159,7 @@ static bool same_frames(const struct mt_python_view *view, const struct mt_pytho
     if (!frame)
         return same;
     api->decrease(frame);
-    return same && count == MT_STACK_MAX;
+    return same && count == MT_MAX_STACK_FRAMES;
 }
 
 static bool compare(const struct mt_python_view *view, const struct mt_python_api *api,

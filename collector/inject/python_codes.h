@@ -35,8 +35,8 @@ enum {
 struct mt_python_thread {
     struct mt_python_code codes[MT_PYTHON_SETS][MT_PYTHON_WAYS];
     struct mt_python_stack stacks[MT_PYTHON_STACKS];
-    uint64_t words[MT_STACK_MAX];
-    struct mt_python_frame frames[MT_STACK_MAX];
+    uint64_t words[MT_MAX_STACK_FRAMES];
+    struct mt_python_frame frames[MT_MAX_STACK_FRAMES];
     char payload[MT_PYTHON_PAYLOAD_BYTES];
 };
 

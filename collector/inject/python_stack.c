@@ -146,7 +146,7 @@ static int pending_check(void *argument)
 
 static size_t read_guarded(const char *state, struct mt_python_thread *thread)
 {
-    size_t free_words = MT_STACK_MAX, count;
+    size_t free_words = MT_MAX_STACK_FRAMES, count;
 
     if (!mt_python_walk(&python.view, state, thread, &count))
         return 0;
@@ -180,7 +180,7 @@ static __attribute__((noinline)) size_t read_checked(const char *state,
 {
     const struct mt_python_layout *l = &python.view.layout;
     struct mt_python_frame frame;
-    size_t free_words = MT_STACK_MAX;
+    size_t free_words = MT_MAX_STACK_FRAMES;
     uintptr_t at;
 
     if (!mt_python_top(l, state, false, &at))
@@ -197,7 +197,7 @@ static __attribute__((noinline)) size_t read_checked(const char *state,
         thread->words[free_words - 1] = word;
         free_words -= word != 0;
     }
-    return MT_STACK_MAX - free_words;
+    return MT_MAX_STACK_FRAMES - free_words;
 }
 
 /* Both halves of a product. */
@@ -221,7 +221,7 @@ static inline bool hash_stack(const char *state, struct mt_python_stack *stack)
 
     if (!mt_python_top(l, state, false, &at))
         return false;
-    for (unsigned steps = 0; at && count < MT_STACK_MAX; steps++) {
+    for (unsigned steps = 0; at && count < MT_MAX_STACK_FRAMES; steps++) {
         enum mt_python_step step = mt_python_step(l, false, &at, &frame);
         const char *code = (const char *)frame.code;
         uint64_t mark;
@@ -243,8 +243,8 @@ static inline bool hash_stack(const char *state, struct mt_python_stack *stack)
 
 static uint32_t intern(struct mt_python_thread *thread, size_t count)
 {
-    return count ? mt_intern_stack(MT_DEFINE_PYTHON_STACK, thread->words + MT_STACK_MAX - count,
-                                   count)
+    return count ? mt_intern_stack(MT_DEFINE_PYTHON_STACK,
+                                   thread->words + MT_MAX_STACK_FRAMES - count, count)
                  : 0;
 }
 

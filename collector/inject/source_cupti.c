@@ -25,12 +25,12 @@
 #include "settings.h"
 #include "source_nvml.h"
 
-enum { CBIDS_MAX = 1024 };
+enum { MAX_CBIDS = 1024 };
 
 static _Atomic bool active;
 static _Atomic bool begun, initialised; /* by the driver: with its cuInit, and done */
 static _Atomic bool told;               /* the trace knows of the subscription */
-static uint8_t place_of[CBIDS_MAX];     /* in the table, + 1; not written while active */
+static uint8_t place_of[MAX_CBIDS];     /* in the table, + 1; not written while active */
 static struct mt_cupti_subscription subscription;
 
 /* Of the call that the thread is in. */
@@ -58,7 +58,7 @@ void mt_cupti_on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_
 
 static void on_call(uint32_t cbid, const struct mt_cupti_callback_data *data)
 {
-    unsigned place = cbid < CBIDS_MAX ? place_of[cbid] : 0;
+    unsigned place = cbid < MAX_CBIDS ? place_of[cbid] : 0;
     if (!place || !data->functionParams)
         return;
     const struct mt_cupti_entry *entry = &mt_cupti_entries[place - 1];
@@ -108,7 +108,7 @@ static void dispatch(uint32_t domain, uint32_t cbid, const void *data)
  * launchers of several processes ask, too, and never allocate. */
 static bool is_question(uint32_t domain, uint32_t cbid)
 {
-    unsigned place = domain == MT_CUPTI_DRIVER && cbid < CBIDS_MAX ? place_of[cbid] : 0;
+    unsigned place = domain == MT_CUPTI_DRIVER && cbid < MAX_CBIDS ? place_of[cbid] : 0;
     return place && mt_cupti_asks_device(&mt_cupti_entries[place - 1]);
 }
 
@@ -208,7 +208,7 @@ static void subscribe(void)
 {
     mt_cupti_capture_find();
     /* CUPTI may call back from now on; the table is written before. */
-    active = mt_cupti_subscribe(callback, place_of, CBIDS_MAX, &subscription);
+    active = mt_cupti_subscribe(callback, place_of, MAX_CBIDS, &subscription);
 }
 
 /* The library that had our place before us starts as if we were not there. */

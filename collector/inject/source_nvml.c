@@ -20,7 +20,7 @@
 #include "nvml_order.h"
 #include "settings.h"
 
-enum { PROCESSES_MAX = 1024, ENVIRONMENT_MAX = 1024, END_WAIT_MS = 200 };
+enum { MAX_PROCESSES = 1024, MAX_ENVIRONMENT_BYTES = 1024, END_WAIT_MS = 200 };
 
 #define SECOND_NS  INT64_C(1000000000)
 #define TIMEOUT_NS (2 * SECOND_NS) /* for a process that has a context to be listed */
@@ -53,7 +53,7 @@ static _Atomic bool busy, ending;
 static _Atomic bool noted; /* the environment is that of cuInit */
 
 static struct {
-    char visible[ENVIRONMENT_MAX], order[ENVIRONMENT_MAX];
+    char visible[MAX_ENVIRONMENT_BYTES], order[MAX_ENVIRONMENT_BYTES];
     bool has_visible, has_order;
 } environment;
 
@@ -69,7 +69,7 @@ static bool read_variable(const char *name, char *out)
     const char *value = getenv(name);
 
     if (value)
-        snprintf(out, ENVIRONMENT_MAX, "%s", value);
+        snprintf(out, MAX_ENVIRONMENT_BYTES, "%s", value);
     return value != NULL;
 }
 
@@ -196,12 +196,12 @@ static bool find_devices(void)
 /* Our share of a device, 0 if we are not listed. */
 static uint64_t used_by_us(void *handle)
 {
-    static struct nvml_process processes[PROCESSES_MAX];
-    uint32_t count = PROCESSES_MAX;
+    static struct nvml_process processes[MAX_PROCESSES];
+    uint32_t count = MAX_PROCESSES;
 
     if (!nvml.call.processes || nvml.call.processes(handle, &count, processes) != NVML_OK)
         return 0;
-    for (uint32_t i = 0; i < count && i < PROCESSES_MAX; i++)
+    for (uint32_t i = 0; i < count && i < MAX_PROCESSES; i++)
         if (processes[i].pid == nvml.pid && processes[i].used_bytes != NVML_NOT_AVAILABLE)
             return processes[i].used_bytes;
     return 0;

@@ -10,15 +10,15 @@
 #include "source_nvtx_handles.h"
 
 enum {
-    DOMAIN_NAME_MAX = 256, /* bytes; leaves room for messages */
-    DOMAIN_MAX = 4096,
+    MAX_DOMAIN_NAME_BYTES = 256, /* bytes; leaves room for messages */
+    MAX_DOMAINS = 4096,
     CHUNK = 1024,
-    CHUNK_MAX = 1024 /* 1 Mi strings of each kind */
+    MAX_CHUNKS = 1024 /* 1 Mi strings of each kind */
 };
 
 /* An append-only list of texts; numbers count from 1. */
 struct texts {
-    struct mt_nvtx_text *_Atomic chunks[CHUNK_MAX];
+    struct mt_nvtx_text *_Atomic chunks[MAX_CHUNKS];
     _Atomic uint32_t count;
     uint32_t limit;
     struct mt_map known; /* hash of text -> number */
@@ -30,9 +30,9 @@ static struct {
     struct mt_handles domain_handles, string_handles;
     struct mt_map category_names; /* domain, category -> number in categories */
 } nvtx = {.lock = PTHREAD_MUTEX_INITIALIZER,
-          .domains.limit = DOMAIN_MAX,
-          .strings.limit = CHUNK * CHUNK_MAX,
-          .categories.limit = CHUNK * CHUNK_MAX};
+          .domains.limit = MAX_DOMAINS,
+          .strings.limit = CHUNK * MAX_CHUNKS,
+          .categories.limit = CHUNK * MAX_CHUNKS};
 
 static struct mt_nvtx_text texts_get(struct texts *texts, uint32_t number)
 {
@@ -140,7 +140,7 @@ void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next)
     uint32_t number;
     void *handle;
 
-    name = shorten(name, DOMAIN_NAME_MAX);
+    name = shorten(name, MAX_DOMAIN_NAME_BYTES);
     before = mt_lock(&nvtx.lock);
     number = name.length ? texts_add(&nvtx.domains, name, colon) : 0;
     handle = hand_out(&nvtx.domain_handles, MT_HANDLE_DOMAIN, number, next);
@@ -155,7 +155,7 @@ void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *n
     uint32_t number;
     void *handle;
 
-    text = shorten(text, MT_NVTX_TEXT_MAX - prefix.length);
+    text = shorten(text, MT_MAX_NVTX_TEXT_BYTES - prefix.length);
     before = mt_lock(&nvtx.lock);
     number = text.length ? texts_add(&nvtx.strings, prefix, text) : 0;
     handle = hand_out(&nvtx.string_handles, MT_HANDLE_STRING, number, next);
@@ -195,7 +195,7 @@ void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_tex
     struct mt_signals before;
     uint32_t number;
 
-    name = shorten(name, MT_NVTX_TEXT_MAX - prefix.length);
+    name = shorten(name, MT_MAX_NVTX_TEXT_BYTES - prefix.length);
     before = mt_lock(&nvtx.lock);
     number = name.length ? texts_add(&nvtx.categories, prefix, name) : 0;
     if (number && mt_map_set(&nvtx.category_names, (uint64_t)domain << 32 | category, number))

@@ -161,7 +161,7 @@ void mt_nvtx_mark(uint32_t domain, const struct nvtx_attributes *attributes)
     record(MT_EVENT_MARK, domain, attributes, NULL);
 }
 
-enum { STARTED_MAX = 1 << 15, STARTED_WINDOW = 64 };
+enum { MAX_STARTED = 1 << 15, STARTED_WINDOW = 64 };
 
 #define BUSY UINT64_MAX
 
@@ -169,14 +169,14 @@ struct started {
     uint32_t name, thread;
 };
 
-static _Atomic uint64_t started_ids[STARTED_MAX]; /* 0 = free */
-static struct started started[STARTED_MAX];
+static _Atomic uint64_t started_ids[MAX_STARTED]; /* 0 = free */
+static struct started started[MAX_STARTED];
 static _Atomic uint64_t last_id;
 static _Atomic bool any_started;
 
 static size_t first_slot(uint64_t id)
 {
-    return (size_t)mt_hash_u64(id) & (STARTED_MAX - STARTED_WINDOW);
+    return (size_t)mt_hash_u64(id) & (MAX_STARTED - STARTED_WINDOW);
 }
 
 /* Takes the slot that holds `id` for this thread, SIZE_MAX if there is none. */
@@ -236,6 +236,6 @@ void mt_nvtx_ranges_forked(void)
         pushed_ranges.ranges[i].name = 0;
     if (!atomic_exchange_explicit(&any_started, false, memory_order_relaxed))
         return;
-    for (size_t i = 0; i < STARTED_MAX; i++)
+    for (size_t i = 0; i < MAX_STARTED; i++)
         atomic_store_explicit(&started_ids[i], 0, memory_order_relaxed);
 }

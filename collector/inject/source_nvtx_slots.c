@@ -39,11 +39,11 @@ static struct nvtx_attributes wide(const wchar_t *message)
 
 static struct mt_nvtx_text ascii_text(const char *text)
 {
-    return (struct mt_nvtx_text){text, mt_nvtx_length(text, MT_NVTX_TEXT_MAX)};
+    return (struct mt_nvtx_text){text, mt_nvtx_length(text, MT_MAX_NVTX_TEXT_BYTES)};
 }
 
 struct buffer {
-    char bytes[MT_NVTX_TEXT_MAX];
+    char bytes[MT_MAX_NVTX_TEXT_BYTES];
 };
 
 static struct mt_nvtx_text wide_text(const wchar_t *text, struct buffer *buffer)

@@ -59,7 +59,7 @@ static uint32_t intern(struct mt_nvtx_text text)
 static uint32_t compose(uint32_t domain, const struct nvtx_attributes *attributes)
 {
     struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);
-    char text[MT_NVTX_TEXT_MAX];
+    char text[MT_MAX_NVTX_TEXT_BYTES];
     size_t room = sizeof text - prefix.length, length;
 
     memcpy(text, prefix.bytes, prefix.length);
@@ -107,6 +107,6 @@ uint32_t mt_nvtx_name(uint32_t domain, const struct nvtx_attributes *attributes)
     if (domain || attributes->message_type == NVTX_MESSAGE_IS_WIDE)
         return compose(domain, attributes);
     text.bytes = attributes->message.ascii;
-    text.length = mt_nvtx_length(text.bytes, MT_NVTX_TEXT_MAX);
+    text.length = mt_nvtx_length(text.bytes, MT_MAX_NVTX_TEXT_BYTES);
     return intern(text);
 }

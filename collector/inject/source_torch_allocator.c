@@ -29,7 +29,7 @@
 #define ASYNC_TYPE "N3c104cuda20CUDACachingAllocator15CudaMallocAsync"
 #define ALLOCATOR  "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
 
-enum { FUNCTIONS_MAX = 128 };
+enum { MAX_FUNCTIONS = 128 };
 
 typedef void (*code)(void);
 typedef void (*init_function)(void *self, int device_count);
@@ -40,7 +40,7 @@ typedef void (*attach_function)(void *self, struct mt_torch_functor *functor);
 struct table {
     intptr_t offset_to_top;
     const void *type;
-    code functions[FUNCTIONS_MAX];
+    code functions[MAX_FUNCTIONS];
 };
 
 static struct {
@@ -133,7 +133,7 @@ static size_t count_functions(const code *functions)
 {
     size_t count = 0;
 
-    while (count < FUNCTIONS_MAX && is_memory(&functions[count], sizeof(code), MEMORY_READ) &&
+    while (count < MAX_FUNCTIONS && is_memory(&functions[count], sizeof(code), MEMORY_READ) &&
            is_memory((const void *)(uintptr_t)functions[count], 1, MEMORY_CODE))
         count++;
     return count;
@@ -188,7 +188,7 @@ static bool find_places(const struct table *table, const struct place *library)
                                    &hooked.version))
             return false;
     }
-    return count < FUNCTIONS_MAX && places_are_code(table, library);
+    return count < MAX_FUNCTIONS && places_are_code(table, library);
 }
 
 static void our_init(void *self, int device_count)

@@ -12,13 +12,13 @@
 #include "collect.h"
 #include "torch_parts.h"
 
-enum { DEVICES_MAX = 128 };
+enum { MAX_DEVICES = 128 };
 
 static struct {
     _Atomic uint64_t limit_bytes;                         /* 0: none */
     _Atomic uint64_t reserved_bytes, reserved_peak_bytes; /* 0: not used */
     atomic_bool spoiled;
-} devices[DEVICES_MAX];
+} devices[MAX_DEVICES];
 
 static atomic_bool any_set;
 static uint64_t told_bytes; /* writer thread */
@@ -46,7 +46,7 @@ void mt_torch_limit_set(double fraction, int device)
     int saved = errno;
     uint64_t total, limit, before, peak;
 
-    if (device < 0 || device >= DEVICES_MAX || !(fraction >= 0 && fraction <= 1))
+    if (device < 0 || device >= MAX_DEVICES || !(fraction >= 0 && fraction <= 1))
         return;
     total = total_bytes(device);
     limit = fraction < 1 ? (uint64_t)(fraction * (double)total) : 0;
@@ -64,7 +64,7 @@ void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back)
 {
     uint64_t reserved;
 
-    if (device < 0 || device >= DEVICES_MAX)
+    if (device < 0 || device >= MAX_DEVICES)
         return;
     reserved = atomic_load_explicit(&devices[device].reserved_bytes, memory_order_relaxed);
     reserved = gives_back ? reserved - bytes : reserved + bytes;
@@ -80,7 +80,7 @@ static uint64_t common_limit(void)
     bool first = true;
     int i;
 
-    for (i = 0; i < DEVICES_MAX; i++) {
+    for (i = 0; i < MAX_DEVICES; i++) {
         uint64_t own = atomic_load(&devices[i].limit_bytes);
         if (!atomic_load(&devices[i].reserved_peak_bytes))
             continue;

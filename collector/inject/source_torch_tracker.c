@@ -8,7 +8,7 @@
 #include "torch_parts.h"
 
 enum {
-    HELD_MAX = 64,
+    MAX_HELD = 64,
     OPERATION_CLONE = 2 /* of std::_Manager_operation */
 };
 
@@ -37,7 +37,7 @@ static atomic_bool refused; /* or given back */
 static struct {
     atomic_flag lock;
     unsigned count;
-    struct mt_raw_event events[HELD_MAX];
+    struct mt_raw_event events[MAX_HELD];
 } held = {.lock = ATOMIC_FLAG_INIT};
 
 /* The last allocation or OOM that an entry told of on this thread, while
@@ -86,7 +86,7 @@ static void decide(enum mt_torch_mode verdict)
 static void hold(const struct mt_raw_event *event)
 {
     lock_held();
-    if (mt_torch_mode() == MT_TORCH_CHECKING && held.count == HELD_MAX)
+    if (mt_torch_mode() == MT_TORCH_CHECKING && held.count == MAX_HELD)
         decide(MT_TORCH_TRACKED);
     if (mt_torch_mode() == MT_TORCH_CHECKING)
         held.events[held.count++] = *event;

@@ -22,7 +22,7 @@
 enum {
     COMM_BYTES = 16,   /* of the kernel */
     NAME_BYTES = 256,  /* of a name given on purpose */
-    THREADS_MAX = 4096 /* looked at, or waiting to be told, in one pass */
+    MAX_THREADS = 4096 /* looked at, or waiting to be told, in one pass */
 };
 
 #define PASS_NS INT64_C(2000000000) /* between two looks at all threads: about 5 us each */
@@ -84,7 +84,7 @@ void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
     if (length > NAME_BYTES)
         length = NAME_BYTES;
     before = mt_lock(&names.lock);
-    if (length && names.given_count < THREADS_MAX &&
+    if (length && names.given_count < MAX_THREADS &&
         (names.given_count < names.given_capacity ||
          !mt_grow(&names.given, &names.given_capacity, names.given_count + 1,
                   sizeof *names.given))) {
@@ -163,7 +163,7 @@ static void look_at_all(bool only_new)
     DIR *folder = opendir("/proc/self/task");
     struct dirent *entry;
 
-    for (int i = 0; folder && i < THREADS_MAX && (entry = readdir(folder)); i++)
+    for (int i = 0; folder && i < MAX_THREADS && (entry = readdir(folder)); i++)
         look_at(entry->d_name, only_new);
     if (folder)
         closedir(folder);

@@ -10,7 +10,7 @@
 
 #include "driver_hooks.h"
 
-enum { CUDA_ERROR_NOT_INITIALIZED = 3, ARGUMENTS_MAX = 6 };
+enum { CUDA_ERROR_NOT_INITIALIZED = 3, MAX_ARGUMENTS = 6 };
 
 typedef uint32_t driver_fn(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -130,7 +130,7 @@ static uint32_t end(struct call *call, uint32_t result)
 
 static uint32_t pass(struct mt_interposed *to, const uint64_t *a)
 {
-    unsigned char params[ARGUMENTS_MAX * 8] = {0};
+    unsigned char params[MAX_ARGUMENTS * 8] = {0};
     struct call call = {.to = to, .arguments = a, .told = {.params = params}};
     driver_fn *real = (driver_fn *)real_of(to);
 
@@ -154,7 +154,7 @@ enum {
                             uint64_t f);                                                           \
     uint32_t name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)          \
     {                                                                                              \
-        const uint64_t all[ARGUMENTS_MAX] = {a, b, c, d, e, f};                                    \
+        const uint64_t all[MAX_ARGUMENTS] = {a, b, c, d, e, f};                                    \
         return pass(&mt_interposed[PLACE_##name], all);                                            \
     }
 #include "interposed_list.h"

@@ -43,8 +43,8 @@ const char *mt_demangle(struct mt_demangler *demangler, const char *name)
     demangler->result = demangler->demangle(name, NULL, NULL, &status);
     if (!demangler->result || status != 0)
         return name;
-    if (strnlen(demangler->result, MT_DEMANGLED_MAX) == MT_DEMANGLED_MAX)
-        demangler->result[MT_DEMANGLED_MAX - 1] = '\0';
+    if (strnlen(demangler->result, MT_MAX_DEMANGLED_BYTES) == MT_MAX_DEMANGLED_BYTES)
+        demangler->result[MT_MAX_DEMANGLED_BYTES - 1] = '\0';
     return demangler->result;
 }
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Longer results are cut. */
-#define MT_DEMANGLED_MAX 2048u
+#define MT_MAX_DEMANGLED_BYTES 2048u
 
 /* Zeroed memory is ready. */
 struct mt_demangler {

@@ -31,7 +31,7 @@ struct mt_stack_finalizer {
     size_t frame_capacity, frame_count, stack_capacity, stack_count;
     size_t expanded_capacity, expanded_count;
     uint32_t native, named;
-    uint32_t path[MT_STACK_DEPTH_MAX]; /* old frames of the stack at hand, outermost first */
+    uint32_t path[MT_MAX_STACK_DEPTH]; /* old frames of the stack at hand, outermost first */
 };
 
 struct mt_stack_finalizer *mt_stack_finalizer_new(const struct mt_symbols *from,

@@ -17,7 +17,7 @@ enum mt_native_role {
 };
 
 struct mt_native_name {
-    struct mt_code_place places[MT_CODE_PLACES_MAX]; /* outermost first; file never NULL */
+    struct mt_code_place places[MT_MAX_CODE_PLACES]; /* outermost first; file never NULL */
     size_t count;                                    /* 0 = no name, the address stays */
     enum mt_native_role role;
 };

@@ -197,7 +197,7 @@ static const char *symbol_at(struct mt_code_file *file, uint64_t address)
 /* Scopes around an address, outermost first: one function, and what is inlined
  * in it. */
 struct scopes {
-    Dwarf_Die dies[MT_CODE_PLACES_MAX];
+    Dwarf_Die dies[MT_MAX_CODE_PLACES];
     size_t count;
 };
 
@@ -218,7 +218,7 @@ static void enter_scope(struct scopes *scopes, const Dwarf_Die *die, int tag)
     if (tag == DW_TAG_subprogram)
         scopes->count = 0; /* a function in a function: a call of its own */
     if ((tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) &&
-        scopes->count < MT_CODE_PLACES_MAX)
+        scopes->count < MT_MAX_CODE_PLACES)
         scopes->dies[scopes->count++] = *die;
 }
 
@@ -347,7 +347,7 @@ static struct mt_code_unit unit_at(struct mt_code_file *file, Dwarf_Addr address
 }
 
 static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
-                           struct mt_code_place places[MT_CODE_PLACES_MAX])
+                           struct mt_code_place places[MT_MAX_CODE_PLACES])
 {
     struct scopes scopes = {.count = 0};
     const struct mt_code_unit unit = unit_at(file, address);
@@ -366,7 +366,7 @@ static size_t dwarf_places(struct mt_code_file *file, Dwarf_Addr address,
 }
 
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
-                           struct mt_code_place places[MT_CODE_PLACES_MAX])
+                           struct mt_code_place places[MT_MAX_CODE_PLACES])
 {
     const struct mt_code_unit no_unit = {NULL, 0};
     size_t count, i;

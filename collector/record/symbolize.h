@@ -39,7 +39,7 @@ struct mt_code_place {
     uint32_t line;        /* 0 = unknown */
 };
 
-#define MT_CODE_PLACES_MAX 32u
+#define MT_MAX_CODE_PLACES 32u
 
 bool mt_symbolize_available(void);
 
@@ -53,6 +53,6 @@ void mt_code_file_close(struct mt_code_file *file); /* NULL is fine */
  * first; 0 if it is in nothing that has a name. Strings live until the next
  * call. The first call for a file costs its symbol table. */
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
-                           struct mt_code_place places[MT_CODE_PLACES_MAX]);
+                           struct mt_code_place places[MT_MAX_CODE_PLACES]);
 
 #endif

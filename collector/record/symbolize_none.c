@@ -22,7 +22,7 @@ void mt_code_file_close(struct mt_code_file *file)
 }
 
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
-                           struct mt_code_place places[MT_CODE_PLACES_MAX])
+                           struct mt_code_place places[MT_MAX_CODE_PLACES])
 {
     (void)file;
     (void)address;

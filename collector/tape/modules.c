@@ -72,7 +72,7 @@ static enum mt_status read_definition(const uint8_t *payload, size_t payload_byt
         return MT_ERR_FORMAT;
     memcpy(&definition, payload, sizeof definition);
     payload_bytes -= sizeof definition;
-    if (definition.begin >= definition.end || definition.build_id_bytes > MT_BUILD_ID_MAX ||
+    if (definition.begin >= definition.end || definition.build_id_bytes > MT_MAX_BUILD_ID_BYTES ||
         definition.path_bytes == 0 || definition.path_bytes > MAX_PATH_BYTES ||
         payload_bytes != (size_t)definition.build_id_bytes + definition.path_bytes)
         return MT_ERR_FORMAT;
@@ -187,7 +187,7 @@ static void parse_file(const char *file, size_t length, struct mt_native_place *
     while (at > 0 && digit_value(file[at - 1]) >= 0)
         at--;
     id = length - 1 - at;
-    if (id == 0 || id % 2 || id / 2 > MT_BUILD_ID_MAX || at < begins ||
+    if (id == 0 || id % 2 || id / 2 > MT_MAX_BUILD_ID_BYTES || at < begins ||
         memcmp(file + at - begins, build_id_begins, begins) != 0)
         return;
     place->path_length = at - begins;

@@ -16,7 +16,7 @@ struct mt_module_definition {
     uint32_t build_id_bytes, path_bytes;
 };
 
-#define MT_BUILD_ID_MAX 64u
+#define MT_MAX_BUILD_ID_BYTES 64u
 
 struct mt_modules; /* sorted by address */
 
@@ -45,7 +45,7 @@ void mt_modules_frame(struct mt_modules *modules, uint64_t return_address,
 struct mt_native_place {
     uint64_t address;   /* in the module's file; without a module in the process */
     size_t path_length; /* of the module in `file`, 0 = none */
-    uint8_t build_id[MT_BUILD_ID_MAX];
+    uint8_t build_id[MT_MAX_BUILD_ID_BYTES];
     size_t build_id_bytes;
 };
 

@@ -350,8 +350,8 @@ static enum mt_status add_frames(struct mt_tape_symbols *self, enum mt_definitio
     size_t count = entry ? entry->bytes / sizeof(uint64_t) : 0, i = 0;
     enum mt_status status = MT_OK;
 
-    if (count > MT_STACK_DEPTH_MAX) { /* no recorder of ours wrote that */
-        i = count - MT_STACK_DEPTH_MAX;
+    if (count > MT_MAX_STACK_DEPTH) { /* no recorder of ours wrote that */
+        i = count - MT_MAX_STACK_DEPTH;
         self->symbols->frames_cut += i;
     }
     for (; i < count && status == MT_OK; i++) {

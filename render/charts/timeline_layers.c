@@ -24,7 +24,7 @@ static const char *const role_tags[] = {
     "layer:activations", "layer:temporaries",     "layer:workspace",
     "layer:inputs",      "layer:KV cache",        "layer:other"};
 _Static_assert(sizeof role_tags / sizeof *role_tags == MT_ROLE_COUNT, "one entry for each");
-static const char *const tags[MT_LAYERS_MAX] = {"layer:0", "layer:1", "layer:2", "layer:3",
+static const char *const tags[MT_MAX_LAYERS] = {"layer:0", "layer:1", "layer:2", "layer:3",
                                                 "layer:4", "layer:5", "layer:6", "layer:7"};
 
 uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *plan, const struct mt_bin *bin,

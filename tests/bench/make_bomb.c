@@ -197,7 +197,7 @@ static void deep_leaves(struct bomb *bomb, uint64_t i)
     uint32_t name = text_id(bomb, "f", 0);
     struct mt_event event = block(i);
 
-    for (uint32_t k = 1; !i && k < MT_STACK_DEPTH_MAX; k++)
+    for (uint32_t k = 1; !i && k < MT_MAX_STACK_DEPTH; k++)
         bomb->stack = stack_id(bomb, k > 1 ? bomb->stack : MT_NO_ID, frame_id(bomb, name, name, 1));
     event.stack = stack_id(bomb, bomb->stack, frame_id(bomb, name, name, (uint32_t)i + 2));
     add(bomb, event);

@@ -12,7 +12,7 @@
 #include "util.h"
 
 enum {
-    EVENT_INPUT_MAX = 1024,
+    MAX_EVENT_INPUT = 1024,
     EVENT_INPUT_STREAMS = 3,
     EVENT_INPUT_POOLS = 4,
     EVENT_INPUT_NAMES = 8,
@@ -21,7 +21,7 @@ enum {
 
 struct event_input {
     struct memory_source memory;
-    struct mt_event events[EVENT_INPUT_MAX];
+    struct mt_event events[MAX_EVENT_INPUT];
     size_t count;
     uint64_t t_ns;
     uint32_t names[EVENT_INPUT_NAMES], stacks[EVENT_INPUT_STACKS];
@@ -152,7 +152,7 @@ static inline void event_input_make(struct event_input *self, struct fuzz_input 
     memory_source_init(&self->memory, self->events, 0, 1 + (more & 63));
     event_input_symbols(self, input, 1 + (facts & 1));
     self->t_ns = 1000000;
-    while (input->left && self->count < EVENT_INPUT_MAX)
+    while (input->left && self->count < MAX_EVENT_INPUT)
         event_input_event(self, input);
     for (size_t i = 0; i < self->count; i++)
         self->events[i].seq = i;

@@ -4,7 +4,7 @@
 
 static void check_rules(const struct mt_gate_rules *rules)
 {
-    FUZZ_CHECK(rules->count <= MT_GATE_RULES_MAX);
+    FUZZ_CHECK(rules->count <= MT_MAX_GATE_RULES);
     for (size_t i = 0; i < rules->count; i++) {
         const struct mt_gate_rule *rule = &rules->rules[i];
         FUZZ_CHECK((unsigned)rule->kind < MT_GATE_KIND_COUNT);

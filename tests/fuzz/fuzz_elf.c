@@ -10,13 +10,13 @@
 
 static void look_around(struct mt_code_file *file)
 {
-    struct mt_code_place places[MT_CODE_PLACES_MAX];
+    struct mt_code_place places[MT_MAX_CODE_PLACES];
 
     for (uint64_t address = 0x1000; address < 0x1400; address += 37) {
         size_t count = mt_code_file_places(file, address, places);
-        FUZZ_CHECK(count <= MT_CODE_PLACES_MAX);
+        FUZZ_CHECK(count <= MT_MAX_CODE_PLACES);
         for (size_t i = 0; i < count; i++)
-            FUZZ_CHECK(places[i].function && strlen(places[i].function) <= MT_DEMANGLED_MAX);
+            FUZZ_CHECK(places[i].function && strlen(places[i].function) <= MT_MAX_DEMANGLED_BYTES);
     }
 }
 

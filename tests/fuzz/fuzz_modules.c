@@ -12,7 +12,7 @@ static void check_frame(struct mt_modules *modules, uint64_t address)
     FUZZ_CHECK(mt_native_frame_parse(&frame, &place));
     FUZZ_CHECK(frame.file_length || place.address == address - 1);
     FUZZ_CHECK(place.path_length <= frame.file_length);
-    FUZZ_CHECK(place.build_id_bytes <= MT_BUILD_ID_MAX);
+    FUZZ_CHECK(place.build_id_bytes <= MT_MAX_BUILD_ID_BYTES);
 }
 
 /* A definition whose lengths agree unless the input says otherwise. */

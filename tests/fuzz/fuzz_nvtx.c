@@ -11,7 +11,7 @@ uint32_t mt_collect_name(const char *text, size_t length)
 {
     uint32_t hash = 1;
 
-    FUZZ_CHECK(length <= MT_NVTX_TEXT_MAX);
+    FUZZ_CHECK(length <= MT_MAX_NVTX_TEXT_BYTES);
     for (size_t i = 0; i < length; i++) /* touches every byte */
         hash = hash * 31 + (unsigned char)text[i];
     return hash | 1;
@@ -44,7 +44,7 @@ static wchar_t *wide_of(const char *text, size_t length)
 
 static bool is_utf8_cut_well(const char *text, size_t length)
 {
-    return length == 0 || length > MT_NVTX_TEXT_MAX ||
+    return length == 0 || length > MT_MAX_NVTX_TEXT_BYTES ||
            ((unsigned char)text[length - 1] & 0xC0) != 0xC0;
 }
 

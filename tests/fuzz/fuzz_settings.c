@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mt_error error;
 
     if (mt_settings_parse(text, size, &settings, &error) == MT_OK) {
-        FUZZ_CHECK(settings.count <= MT_SETTINGS_MAX);
+        FUZZ_CHECK(settings.count <= MT_MAX_SETTINGS);
         for (size_t i = 0; i < settings.count; i++)
             check_entry(&settings, &settings.entries[i]);
     } else {

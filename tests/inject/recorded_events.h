@@ -12,11 +12,11 @@
 #include "intern.h"
 #include "settings.h"
 
-enum { RECORDED_MAX = 1 << 18, RECORDED_NAMES = 1 << 14 };
+enum { MAX_RECORDED = 1 << 18, RECORDED_NAMES = 1 << 14 };
 
 static struct {
     pthread_mutex_t lock;
-    struct mt_raw_event events[RECORDED_MAX];
+    struct mt_raw_event events[MAX_RECORDED];
     size_t count;
     char *names[RECORDED_NAMES];
     uint32_t name_count;
@@ -67,7 +67,7 @@ void mt_collect_emit(const struct mt_raw_event *event)
     uint32_t thread = mt_collect_thread();
 
     pthread_mutex_lock(&recorded.lock);
-    if (recorded_depth && recorded.count < RECORDED_MAX) {
+    if (recorded_depth && recorded.count < MAX_RECORDED) {
         recorded.events[recorded.count] = *event;
         recorded.events[recorded.count].ticks = thread; /* who emitted it */
         recorded.events[recorded.count].seq = recorded.count;

@@ -98,7 +98,7 @@ static void test_what_is_loaded_at_first(void **state)
     expect_path(&data, self);
     place_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &place, path);
     assert_non_null(strstr(path, "/libc.so.6"));
-    assert_in_range(place.build_id_bytes, 8, MT_BUILD_ID_MAX);
+    assert_in_range(place.build_id_bytes, 8, MT_MAX_BUILD_ID_BYTES);
 }
 
 static void test_what_comes_and_goes(void **state)

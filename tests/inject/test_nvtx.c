@@ -143,24 +143,24 @@ static void events_without_a_message(void **state)
 /* Names longer than the limit are cut where a character ends. */
 static void long_names(void **state)
 {
-    static char text[3 * MT_NVTX_TEXT_MAX];
+    static char text[3 * MT_MAX_NVTX_TEXT_BYTES];
     void *one;
 
     (void)state;
     memset(text, 'x', sizeof text - 1);
     push(text);
-    assert_int_equal(strlen(recorded.names[recorded.name_count - 1]), MT_NVTX_TEXT_MAX);
-    text[MT_NVTX_TEXT_MAX - 2] = '\xe2';
-    text[MT_NVTX_TEXT_MAX - 1] = '\x82';
-    text[MT_NVTX_TEXT_MAX] = '\xac';
+    assert_int_equal(strlen(recorded.names[recorded.name_count - 1]), MT_MAX_NVTX_TEXT_BYTES);
+    text[MT_MAX_NVTX_TEXT_BYTES - 2] = '\xe2';
+    text[MT_MAX_NVTX_TEXT_BYTES - 1] = '\x82';
+    text[MT_MAX_NVTX_TEXT_BYTES] = '\xac';
     push(text);
-    assert_int_equal(strlen(recorded.names[recorded.name_count - 1]), MT_NVTX_TEXT_MAX - 2);
+    assert_int_equal(strlen(recorded.names[recorded.name_count - 1]), MT_MAX_NVTX_TEXT_BYTES - 2);
     one = domain(text);
     push_in(one, &(struct nvtx_attributes){.size = sizeof(struct nvtx_attributes),
                                            .message_type = NVTX_MESSAGE_IS_REGISTERED,
                                            .message = {.registered = string(one, text)}});
-    assert_in_range(strlen(recorded.names[recorded.name_count - 1]), MT_NVTX_TEXT_MAX - 2,
-                    MT_NVTX_TEXT_MAX);
+    assert_in_range(strlen(recorded.names[recorded.name_count - 1]), MT_MAX_NVTX_TEXT_BYTES - 2,
+                    MT_MAX_NVTX_TEXT_BYTES);
     while (pop() >= 0)
         ;
     pop_in(one);

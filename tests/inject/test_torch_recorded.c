@@ -11,7 +11,7 @@
 #include "map.h"
 #include "trace.h"
 
-enum { BLOCKS_MAX = 65536 };
+enum { MAX_BLOCKS = 65536 };
 
 struct block {
     uint64_t addr, bytes, stream;
@@ -21,7 +21,7 @@ struct block {
 static char folder[] = "/tmp/memtrace-torch-XXXXXX", trace[64], truth[64];
 
 static struct {
-    struct block blocks[BLOCKS_MAX];
+    struct block blocks[MAX_BLOCKS];
     struct mt_map index; /* address -> index */
     unsigned count, freed;
 } told;
@@ -54,7 +54,7 @@ static void read_truth(void)
     while (fgets(line, sizeof line, file)) {
         unsigned long long addr, bytes, stream;
         if (sscanf(line, "alloc 0x%llx %llu %llu", &addr, &bytes, &stream) == 3) {
-            assert_true(told.count < BLOCKS_MAX);
+            assert_true(told.count < MAX_BLOCKS);
             assert_int_equal(mt_map_set(&told.index, addr, told.count), MT_OK);
             told.blocks[told.count++] =
                 (struct block){.addr = addr, .bytes = bytes, .stream = stream};

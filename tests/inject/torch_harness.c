@@ -35,7 +35,7 @@ void mt_collect_leave(void)
 void mt_collect_emit(const struct mt_raw_event *event)
 {
     pthread_mutex_lock(&collected.lock);
-    CHECK(inside && collected.count < EVENTS_MAX);
+    CHECK(inside && collected.count < MAX_EVENTS);
     collected.events[collected.count++] = *event;
     pthread_mutex_unlock(&collected.lock);
 }
@@ -49,14 +49,14 @@ void mt_collect_stacks(struct mt_raw_event *event)
 
 uint32_t mt_collect_name(const char *text, size_t length)
 {
-    CHECK(collected.name_count + 1 < NAMES_MAX);
+    CHECK(collected.name_count + 1 < MAX_NAMES);
     snprintf(collected.names[++collected.name_count], 64, "%.*s", (int)length, text);
     return collected.name_count;
 }
 
 uint32_t mt_collect_pool(uint64_t a, uint64_t b)
 {
-    CHECK(collected.pool_count + 1 < NAMES_MAX);
+    CHECK(collected.pool_count + 1 < MAX_NAMES);
     collected.pools[++collected.pool_count][0] = a;
     collected.pools[collected.pool_count][1] = b;
     return collected.pool_count;
@@ -83,7 +83,7 @@ void mt_collect_say(bool *once, const char *format, ...)
     if (*once)
         return;
     *once = true;
-    CHECK(collected.said_count < SAID_MAX);
+    CHECK(collected.said_count < MAX_SAID);
     va_start(arguments, format);
     vsnprintf(collected.said[collected.said_count++], sizeof collected.said[0], format, arguments);
     va_end(arguments);

@@ -21,15 +21,15 @@
         }                                                                                          \
     } while (0)
 
-enum { EVENTS_MAX = 4096, NAMES_MAX = 64, SAID_MAX = 8, STACK = 7 };
+enum { MAX_EVENTS = 4096, MAX_NAMES = 64, MAX_SAID = 8, STACK = 7 };
 
 /* What was emitted and told. */
 extern struct collected {
     pthread_mutex_t lock;
-    struct mt_raw_event events[EVENTS_MAX];
+    struct mt_raw_event events[MAX_EVENTS];
     unsigned count, name_count, pool_count, said_count, thread_count, stack_count;
-    char names[NAMES_MAX][64], said[SAID_MAX][160], facts[1024];
-    uint64_t pools[NAMES_MAX][2];
+    char names[MAX_NAMES][64], said[MAX_SAID][160], facts[1024];
+    uint64_t pools[MAX_NAMES][2];
 } collected;
 
 extern struct mt_inject_settings settings;

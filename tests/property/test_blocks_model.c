@@ -141,7 +141,7 @@ static void check_kept(struct history *history, const struct mt_block_set *set, 
     }
     assert_int_equal(kept, set->block_count);
     assert_int_equal(there - kept, set->others);
-    assert_int_equal(kept, mt_min_u64(there, MT_BLOCKS_MAX));
+    assert_int_equal(kept, mt_min_u64(there, MT_MAX_KEPT_BLOCKS));
     assert_true(most_left <= least_kept);
     for (uint32_t i = 1; i < set->block_count; i++)
         assert_true(set->blocks[i - 1].birth_event < set->blocks[i].birth_event);

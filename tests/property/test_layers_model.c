@@ -73,7 +73,7 @@ static void check_device(const struct fake *fake, const struct mt_device_report 
     uint64_t peak = 0;
 
     assert_non_null(layers);
-    assert_in_range(layers->count, 0, MT_LAYERS_MAX);
+    assert_in_range(layers->count, 0, MT_MAX_LAYERS);
     for (uint32_t i = 0; i < layers->count; i++) {
         assert_non_null(layers->layers[i].name);
         peak += layers->layers[i].peak_bytes;

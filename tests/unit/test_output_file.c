@@ -463,7 +463,7 @@ static void a_signal_handler_removes_what_is_unfinished(void **state)
 static void more_files_than_the_list_holds(void **state)
 {
     struct mt_unfinished list = {.handled = false};
-    struct mt_output outputs[MT_UNFINISHED_MAX + 2];
+    struct mt_output outputs[MT_MAX_UNFINISHED + 2];
     struct mt_output_rules rules = rules_of(false);
     struct mt_error error = {.text = ""};
 

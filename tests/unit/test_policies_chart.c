@@ -56,7 +56,7 @@ static void begin(struct mt_policy_table *table)
 static void fill_random(struct mt_policy_table *table)
 {
     uint64_t requested = UINT64_C(1) << dice(44), allocated, reserved;
-    uint32_t count = 1 + (uint32_t)dice(dice(4) ? 8 : MT_POLICY_ROWS_MAX), i;
+    uint32_t count = 1 + (uint32_t)dice(dice(4) ? 8 : MT_MAX_POLICY_ROWS), i;
     char name[80];
 
     begin(table);

@@ -154,7 +154,7 @@ static void no_document_is_too_much(void **unused)
     mt_settings_release(&settings);
     mt_buf_reset(&text);
     mt_buf_add_text(&text, "{\"a\": [1");
-    for (size_t i = 0; i < MT_SETTINGS_MAX; i++)
+    for (size_t i = 0; i < MT_MAX_SETTINGS; i++)
         mt_buf_add_text(&text, ",1");
     mt_buf_add_text(&text, "]}");
     assert_int_equal(parse(text.data), MT_ERR_FORMAT);

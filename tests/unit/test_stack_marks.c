@@ -54,7 +54,7 @@ static void each_frame_is_judged_once(void **state)
 
     (void)state;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
-    for (uint32_t i = 0; i < MT_STACK_DEPTH_MAX; i++)
+    for (uint32_t i = 0; i < MT_MAX_STACK_DEPTH; i++)
         stack = add(&symbols, stack, i % 2 * 1024);
     judged = 0;
     assert_int_equal(mt_stack_marks_make(&marks, &symbols, line_is_mark), MT_OK);

@@ -121,7 +121,7 @@ static bool ends_with(const char *text, const char *end)
 
 static void expect_all(struct mt_code_file *file)
 {
-    struct mt_code_place places[MT_CODE_PLACES_MAX];
+    struct mt_code_place places[MT_MAX_CODE_PLACES];
     static const char *const functions[] = {"calls_inlined", "inlined_outer", "inlined_inner"};
     struct place place;
     size_t i;
@@ -191,7 +191,7 @@ static void test_without_the_table_of_addresses(void **state)
 
 static void test_without_lines_there_are_names(void **state)
 {
-    struct mt_code_place places[MT_CODE_PLACES_MAX];
+    struct mt_code_place places[MT_MAX_CODE_PLACES];
     struct mt_code_file *file;
     struct place place;
 
@@ -210,7 +210,7 @@ static void test_without_lines_there_are_names(void **state)
 
 static void test_without_names_there_is_nothing(void **state)
 {
-    struct mt_code_place places[MT_CODE_PLACES_MAX];
+    struct mt_code_place places[MT_MAX_CODE_PLACES];
     struct mt_code_file *file;
     struct place place;
 

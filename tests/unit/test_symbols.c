@@ -60,9 +60,9 @@ static void stacks_are_cut_at_a_depth(void **state)
     uint32_t frame, stack = MT_NO_ID, cut, i;
 
     assert_int_equal(mt_symbols_frame(symbols, 7, 7, 7, &frame), MT_OK);
-    for (i = 0; i < MT_STACK_DEPTH_MAX; i++)
+    for (i = 0; i < MT_MAX_STACK_DEPTH; i++)
         assert_int_equal(mt_symbols_stack(symbols, stack, frame, &stack), MT_OK);
-    assert_int_equal(symbols->stacks[stack].depth, MT_STACK_DEPTH_MAX);
+    assert_int_equal(symbols->stacks[stack].depth, MT_MAX_STACK_DEPTH);
     assert_int_equal(symbols->frames_cut, 0);
     for (i = 0; i < 10; i++) {
         assert_int_equal(mt_symbols_stack(symbols, stack, frame, &cut), MT_OK);
