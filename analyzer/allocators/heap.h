@@ -92,7 +92,7 @@ enum mt_status mt_heap_free_list(struct mt_heap *heap, uint64_t name,
 /* Would this many more bytes pass a limit? */
 bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes);
 
-/* A new segment: one free block of `free list` in no set. MT_ERR_DEVICE_OOM beyond
+/* A new segment: one free block of `free_list`, in no set. MT_ERR_DEVICE_OOM beyond
  * the limit; counted in device->refusals, not in counters.ooms. */
 enum mt_status mt_heap_grow(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                             uint32_t free_list, uint32_t *block) MT_MUST_USE;

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "util.h"
 
-enum { ALIGNMENT = 256, BLOCKS_PER_CHUNK = 128, LANES_PER_STREAM = 64 };
+enum { ALIGNMENT = 256, BLOCKS_PER_CHUNK = 128, FREE_LISTS_PER_STREAM = 64 };
 
 struct mt_policy {
     struct mt_heap heap; /* first: see heap.h */
@@ -41,7 +41,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 static enum mt_status free_list_of(struct mt_heap *heap, uint32_t stream, uint64_t exponent,
                                    uint32_t *free_list)
 {
-    return mt_heap_free_list(heap, (uint64_t)stream * LANES_PER_STREAM + exponent, free_list);
+    return mt_heap_free_list(heap, (uint64_t)stream * FREE_LISTS_PER_STREAM + exponent, free_list);
 }
 
 /* One more chunk, cut into its blocks, the lowest first in line. */
@@ -81,7 +81,7 @@ static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
     uint32_t id = mt_heap_take_first(heap, own, 0), free_list;
 
     for (free_list = 0; id == MT_NO_BLOCK && free_list < heap->free_list_count; free_list++) {
-        if (heap->free_lists[free_list].name % LANES_PER_STREAM == exponent)
+        if (heap->free_lists[free_list].name % FREE_LISTS_PER_STREAM == exponent)
             id = mt_heap_take_first(heap, free_list, 0);
     }
     return id;

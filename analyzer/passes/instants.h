@@ -1,4 +1,4 @@
-/* the pass `wanted`: which instants are worth a closer look, and which
+/* The pass `wanted`: which instants are worth a closer look, and which
  * changes need an explanation. Bounded, whatever the trace. */
 #ifndef MT_ANALYZER_INSTANTS_H
 #define MT_ANALYZER_INSTANTS_H

@@ -39,7 +39,7 @@ static void drop_duplicates(struct mt_holders *holders)
 }
 
 /* Of a question only the allocated peak, and the instant itself. */
-static void plan_answer(struct mt_analysis *analysis, uint32_t slot)
+static void want_answer(struct mt_analysis *analysis, uint32_t slot)
 {
     struct mt_instants *chosen = &analysis->instants[slot];
     struct mt_answer *answer = &analysis->answers[slot];
@@ -71,7 +71,7 @@ static void watch_idle(struct mt_analysis *analysis)
                        &analysis->survey.devices[i], analysis->is_main);
 }
 
-static enum mt_status make_plans(struct mt_analysis *analysis)
+static enum mt_status choose_instants(struct mt_analysis *analysis)
 {
     struct mt_survey *survey = &analysis->survey;
     struct mt_holders *holders = &analysis->holders;
@@ -99,7 +99,7 @@ static enum mt_status make_plans(struct mt_analysis *analysis)
         mt_instants_choose(chosen, survey, &survey->devices[i], analysis->is_main);
         shorten(chosen, &survey->devices[i]);
         if (analysis->answers)
-            plan_answer(analysis, i);
+            want_answer(analysis, i);
         want_for_models(analysis, i);
         for (uint32_t j = 0; j < chosen->instant_count; j++)
             want(holders, chosen->instants[j].event, survey->devices[i].device);
@@ -126,7 +126,7 @@ enum mt_status mt_choose_wanted(struct mt_analysis *analysis)
         return MT_ERR_MEMORY;
     status = analysis->options->question ? MT_OK : mt_findings_begin(analysis);
     if (!status)
-        status = make_plans(analysis);
+        status = choose_instants(analysis);
     for (uint32_t i = 0; i < analysis->survey.device_count && !status; i++)
         status = mt_models_begin(analysis, i, &holders->devices[i].models);
     return status;
