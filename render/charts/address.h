@@ -1,4 +1,4 @@
-/* Parts of the address map, which share one plan of the picture. */
+/* Parts of the address map, which share one layout of the picture. */
 #ifndef MT_RENDER_ADDRESS_H
 #define MT_RENDER_ADDRESS_H
 
@@ -14,7 +14,7 @@ struct mt_address_slot {
     uint64_t begin; /* bytes below it */
 };
 
-struct mt_address_plan {
+struct mt_address_layout {
     struct mt_drawing *drawing;
     const struct mt_report *report;
     const struct mt_device_report *device;
@@ -35,19 +35,19 @@ struct mt_address_plan {
 };
 
 /* Sorts places as the options wish. The drawing says if there was no memory. */
-void mt_address_plan_slots(struct mt_address_plan *plan, enum mt_address_order order);
+void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_order order);
 
-double mt_address_y(const struct mt_address_plan *plan, uint64_t bytes);
+double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 
 /* What is in memory, lines between segments, what to point at. */
-void mt_address_draw_map(struct mt_address_plan *plan);
-void mt_address_draw_borders(const struct mt_address_plan *plan);
-void mt_address_draw_titles(const struct mt_address_plan *plan);
+void mt_address_draw_map(struct mt_address_layout *layout);
+void mt_address_draw_borders(const struct mt_address_layout *layout);
+void mt_address_draw_titles(const struct mt_address_layout *layout);
 
 /* How full each segment was. */
-void mt_address_draw_bars(const struct mt_address_plan *plan);
+void mt_address_draw_bars(const struct mt_address_layout *layout);
 /* Colours and how to read them: beside the map, or as a row on baseline y. */
-void mt_address_draw_legend(const struct mt_address_plan *plan);
-void mt_address_draw_legend_row(const struct mt_address_plan *plan, double y);
+void mt_address_draw_legend(const struct mt_address_layout *layout);
+void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y);
 
 #endif

@@ -35,12 +35,12 @@ static void count_segments(char text[MT_UNITS_TEXT + 16], uint64_t count)
              count == 1 ? "segment" : "segments");
 }
 
-static double draw_tiles(const struct mt_address_plan *plan, double y)
+static double draw_tiles(const struct mt_address_layout *layout, double y)
 {
-    const struct mt_address *address = plan->address;
+    const struct mt_address *address = layout->address;
     char values[4][MT_UNITS_TEXT], notes[3][MT_UNITS_TEXT + 16], bytes[MT_UNITS_TEXT];
     double occupancy = address->held > 0 ? fmin(address->used / address->held, 1) : 0;
-    uint64_t peak = plan->device->reserved_peak.bytes;
+    uint64_t peak = layout->device->reserved_peak.bytes;
     struct mt_tile tiles[4] = {
         {"Reserved at the end", mt_format_bytes(values[0], address->reserved_end), notes[0],
          MT_COLOR_RESERVED, "Reserved at end"},
@@ -59,55 +59,55 @@ static double draw_tiles(const struct mt_address_plan *plan, double y)
     count_segments(notes[2], address->idle_segments);
     if (!address->has_steps)
         tiles[3].short_label = NULL;
-    return mt_chart_frame_tiles(plan->drawing, y, tiles, 4);
+    return mt_chart_frame_tiles(layout->drawing, y, tiles, 4);
 }
 
 static const char *const order_names[MT_ADDRESS_ORDERS] = {
     "in order of creation", "in order of address", "by size", "by pool", "by stream"};
 
-static const char *facts_of(const struct mt_address_plan *plan, enum mt_address_order order)
+static const char *facts_of(const struct mt_address_layout *layout, enum mt_address_order order)
 {
     char row[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-    const char *options = plan->report->options;
+    const char *options = layout->report->options;
     const char *text =
-        mt_arena_printf(&plan->drawing->arena,
+        mt_arena_printf(&layout->drawing->arena,
                         "a row of pixels is %s of device memory · segments stacked %s · %s · %s %s",
-                        mt_format_bytes(row, (uint64_t)((double)plan->top / plan->plot.height)),
+                        mt_format_bytes(row, (uint64_t)((double)layout->top / layout->plot.height)),
                         order_names[order], options && *options ? options : "default allocator",
-                        mt_format_count(count, plan->address->place_count),
-                        plan->address->place_count == 1 ? "place" : "places");
+                        mt_format_count(count, layout->address->place_count),
+                        layout->address->place_count == 1 ? "place" : "places");
 
     return text ? text : "";
 }
 
-static const char *small_print(const struct mt_address_plan *plan)
+static const char *small_print(const struct mt_address_layout *layout)
 {
-    const struct mt_address *address = plan->address;
+    const struct mt_address *address = layout->address;
     char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT], outside[MT_UNITS_TEXT], unit[MT_UNITS_TEXT];
     const char *homeless = "", *beside = "", *coarse = "", *text;
 
     if (address->homeless_segments)
-        homeless = mt_arena_printf(&plan->drawing->arena, " · %s segments (%s) had no room here",
+        homeless = mt_arena_printf(&layout->drawing->arena, " · %s segments (%s) had no room here",
                                    mt_format_count(count, address->homeless_segments),
                                    mt_format_bytes(bytes, address->homeless_bytes));
     if (address->outside_bytes)
-        beside = mt_arena_printf(&plan->drawing->arena, " · %s of blocks lie in no known segment",
+        beside = mt_arena_printf(&layout->drawing->arena, " · %s of blocks lie in no known segment",
                                  mt_format_bytes(outside, address->outside_bytes));
-    if (plan->unit > 1)
-        coarse = mt_arena_printf(&plan->drawing->arena, " · cells of %s pixels: very many",
-                                 mt_format_count(unit, (uint64_t)plan->unit));
+    if (layout->unit > 1)
+        coarse = mt_arena_printf(&layout->drawing->arena, " · cells of %s pixels: very many",
+                                 mt_format_count(unit, (uint64_t)layout->unit));
     text = mt_arena_printf(
-        &plan->drawing->arena,
+        &layout->drawing->arena,
         "every column shows its fullest instant · a segment that is given back leaves a white "
         "place, which the next one of its size takes%s%s%s%s",
-        plan->report->roles_inferred ? " · roles are inferred" : "", homeless ? homeless : "",
+        layout->report->roles_inferred ? " · roles are inferred" : "", homeless ? homeless : "",
         beside ? beside : "", coarse ? coarse : "");
     return text ? text : "";
 }
 
-static double rows_height(const struct mt_address_plan *plan)
+static double rows_height(const struct mt_address_layout *layout)
 {
-    return 6 + (plan->device->step_count ? 18 : 0) + (plan->axis.row_count ? 18 : 0) + 26;
+    return 6 + (layout->device->step_count ? 18 : 0) + (layout->axis.row_count ? 18 : 0) + 26;
 }
 
 static double down_to_grid(double pixels)
@@ -116,122 +116,124 @@ static double down_to_grid(double pixels)
 }
 
 /* Room for labels left of the plot, bars and legend right of it. */
-static void place_width(struct mt_address_plan *plan)
+static void place_width(struct mt_address_layout *layout)
 {
-    double right = plan->drawing->width - MT_MARGIN, widest = 0;
+    double right = layout->drawing->width - MT_MARGIN, widest = 0;
 
-    if (!plan->narrow) {
-        plan->legend_left = right - LEGEND_WIDTH;
-        right = plan->legend_left - 20;
+    if (!layout->narrow) {
+        layout->legend_left = right - LEGEND_WIDTH;
+        right = layout->legend_left - 20;
     }
-    plan->bar_width = plan->narrow ? NARROW_BARS : BAR_WIDTH;
-    plan->bar_left = right - plan->bar_width - 14;
-    mt_byte_ticks(&plan->ticks, plan->bytes, plan->bytes ? plan->top : 0,
-                  (size_t)fmin(fmax(plan->plot.height / 36, 2), 7));
-    for (size_t i = 0; i < plan->ticks.count; i++)
-        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
-    plan->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
-    plan->plot.width = down_to_grid(plan->bar_left - 16 - plan->plot.x);
-    plan->axis.left = plan->plot.x;
-    plan->axis.width = plan->plot.width;
+    layout->bar_width = layout->narrow ? NARROW_BARS : BAR_WIDTH;
+    layout->bar_left = right - layout->bar_width - 14;
+    mt_byte_ticks(&layout->ticks, layout->bytes, layout->bytes ? layout->top : 0,
+                  (size_t)fmin(fmax(layout->plot.height / 36, 2), 7));
+    for (size_t i = 0; i < layout->ticks.count; i++)
+        widest =
+            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    layout->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    layout->plot.width = down_to_grid(layout->bar_left - 16 - layout->plot.x);
+    layout->axis.left = layout->plot.x;
+    layout->axis.width = layout->plot.width;
 }
 
 /* What lies below the map, from the bottom edge up; returns its upper edge. */
-static double place_tail(struct mt_address_plan *plan, double y)
+static double place_tail(struct mt_address_layout *layout, double y)
 {
-    double below = rows_height(plan), bottom = plan->drawing->height - 10;
-    double tail = 26 + 36 + (plan->narrow ? 44 : 0);
+    double below = rows_height(layout), bottom = layout->drawing->height - 10;
+    double tail = 26 + 36 + (layout->narrow ? 44 : 0);
 
-    plan->has_tail = bottom - y - TILES - below - tail - ABOVE >= MIN_PLOT;
-    return bottom - below - (plan->has_tail ? tail : 0);
+    layout->has_tail = bottom - y - TILES - below - tail - ABOVE >= MIN_PLOT;
+    return bottom - below - (layout->has_tail ? tail : 0);
 }
 
-static void draw_rows(struct mt_address_plan *plan)
+static void draw_rows(struct mt_address_layout *layout)
 {
-    double y = plan->plot.y + plan->plot.height + 6;
+    double y = layout->plot.y + layout->plot.height + 6;
 
-    if (plan->device->step_count) {
-        mt_time_axis_draw_steps(plan->drawing, &plan->axis, plan->device, y);
+    if (layout->device->step_count) {
+        mt_time_axis_draw_steps(layout->drawing, &layout->axis, layout->device, y);
         y += 18;
     }
-    if (plan->axis.row_count) {
-        mt_time_axis_draw_phases(plan->drawing, &plan->axis, y);
+    if (layout->axis.row_count) {
+        mt_time_axis_draw_phases(layout->drawing, &layout->axis, y);
         y += 18;
     }
-    mt_time_axis_draw_ticks(plan->drawing, &plan->axis, y + 2);
-    if (!plan->has_tail)
+    mt_time_axis_draw_ticks(layout->drawing, &layout->axis, y + 2);
+    if (!layout->has_tail)
         return;
-    mt_time_axis_draw_legend(plan->drawing, &plan->axis, y + 44, plan->drawing->width - MT_MARGIN);
-    if (plan->narrow)
-        mt_address_draw_legend_row(plan, y + 66);
+    mt_time_axis_draw_legend(layout->drawing, &layout->axis, y + 44,
+                             layout->drawing->width - MT_MARGIN);
+    if (layout->narrow)
+        mt_address_draw_legend_row(layout, y + 66);
 }
 
 /* When most was reserved, above the plot: a peak of a moment is one column wide. */
-static void draw_peak(const struct mt_address_plan *plan)
+static void draw_peak(const struct mt_address_layout *layout)
 {
-    const struct mt_peak *peak = &plan->device->reserved_peak;
-    const struct mt_box *plot = &plan->plot;
-    double x = fmin(mt_time_axis_x(&plan->axis, peak->t_ns, peak->event), plot->x + plot->width);
+    const struct mt_peak *peak = &layout->device->reserved_peak;
+    const struct mt_box *plot = &layout->plot;
+    double x = fmin(mt_time_axis_x(&layout->axis, peak->t_ns, peak->event), plot->x + plot->width);
     const struct mt_paint mark = {.fill = MT_COLOR_TEXT};
     struct mt_point corners[] = {{x - 4, plot->y - 8}, {x + 4, plot->y - 8}, {x, plot->y - 2}};
     char size[MT_UNITS_TEXT];
-    const char *label = mt_arena_printf(&plan->drawing->arena, "peak reserved %s",
+    const char *label = mt_arena_printf(&layout->drawing->arena, "peak reserved %s",
                                         mt_format_bytes(size, peak->bytes));
     double width = label ? 1.06 * mt_text_width(label, MT_SIZE_SMALL, MT_SEMIBOLD) + 8 : 0;
     bool is_left = x + width > plot->x + plot->width;
 
-    mt_draw_path(plan->drawing, corners, 3, true, false, &mark, label, "mark:peak");
-    mt_chart_frame_text(plan->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label ? label : "",
+    mt_draw_path(layout->drawing, corners, 3, true, false, &mark, label, "mark:peak");
+    mt_chart_frame_text(layout->drawing, is_left ? x - 8 : x + 8, plot->y - 3, label ? label : "",
                         MT_SIZE_SMALL, MT_SEMIBOLD, MT_COLOR_TEXT,
                         is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
 }
 
-static void draw_plot(struct mt_address_plan *plan)
+static void draw_plot(struct mt_address_layout *layout)
 {
-    const struct mt_box *plot = &plan->plot;
+    const struct mt_box *plot = &layout->plot;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
 
-    mt_chart_frame_byte_axis(plan->drawing, plot, &plan->ticks, plan->top);
-    mt_address_draw_map(plan);
-    mt_address_draw_borders(plan);
-    mt_time_axis_draw_step_starts(plan->drawing, &plan->axis, plan->device, plot);
-    mt_draw_line(plan->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
+    mt_chart_frame_byte_axis(layout->drawing, plot, &layout->ticks, layout->top);
+    mt_address_draw_map(layout);
+    mt_address_draw_borders(layout);
+    mt_time_axis_draw_step_starts(layout->drawing, &layout->axis, layout->device, plot);
+    mt_draw_line(layout->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
                  plot->y + plot->height, &base);
-    mt_time_axis_draw_folds(plan->drawing, &plan->axis, plot->y, plot->height);
-    draw_peak(plan);
-    mt_address_draw_bars(plan);
-    mt_address_draw_titles(plan);
+    mt_time_axis_draw_folds(layout->drawing, &layout->axis, plot->y, plot->height);
+    draw_peak(layout);
+    mt_address_draw_bars(layout);
+    mt_address_draw_titles(layout);
 }
 
-static void draw_picture(struct mt_address_plan *plan, const char *title,
+static void draw_picture(struct mt_address_layout *layout, const char *title,
                          const struct mt_chart_options *options)
 {
-    struct mt_drawing *drawing = plan->drawing;
+    struct mt_drawing *drawing = layout->drawing;
     double y, bottom;
 
-    plan->model = options->event_axis ? &plan->address->event : &plan->address->time;
-    mt_address_plan_slots(plan, options->address_order);
+    layout->model = options->event_axis ? &layout->address->event : &layout->address->time;
+    mt_address_plan_slots(layout, options->address_order);
     if (drawing->failed)
         return;
-    plan->top = mt_max_u64((uint64_t)((double)plan->bytes * 1.04), 1);
-    mt_time_axis_init(&plan->axis, plan->report, plan->device->timeline, options->event_axis);
-    plan->narrow = drawing->width < MT_NARROW_WIDTH;
-    y = plan->narrow ? 97 : 78;
-    bottom = place_tail(plan, y);
+    layout->top = mt_max_u64((uint64_t)((double)layout->bytes * 1.04), 1);
+    mt_time_axis_init(&layout->axis, layout->report, layout->device->timeline, options->event_axis);
+    layout->narrow = drawing->width < MT_NARROW_WIDTH;
+    y = layout->narrow ? 97 : 78;
+    bottom = place_tail(layout, y);
     if (bottom - y - TILES - ABOVE >= MIN_PLOT)
-        y = draw_tiles(plan, y);
-    plan->plot.height = down_to_grid(bottom - y - ABOVE);
-    plan->plot.y = bottom - plan->plot.height;
-    place_width(plan);
-    mt_chart_frame_header(drawing, title, facts_of(plan, options->address_order));
-    draw_plot(plan);
+        y = draw_tiles(layout, y);
+    layout->plot.height = down_to_grid(bottom - y - ABOVE);
+    layout->plot.y = bottom - layout->plot.height;
+    place_width(layout);
+    mt_chart_frame_header(drawing, title, facts_of(layout, options->address_order));
+    draw_plot(layout);
     if (drawing->failed)
         return;
-    draw_rows(plan);
-    if (!plan->narrow)
-        mt_address_draw_legend(plan);
-    if (plan->has_tail)
-        mt_chart_frame_footnote(drawing, small_print(plan));
+    draw_rows(layout);
+    if (!layout->narrow)
+        mt_address_draw_legend(layout);
+    if (layout->has_tail)
+        mt_chart_frame_footnote(drawing, small_print(layout));
 }
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
@@ -259,18 +261,18 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                  const struct mt_chart_options *options, struct mt_drawing *drawing,
                                  struct mt_error *error)
 {
-    struct mt_address_plan plan = {.drawing = drawing,
-                                   .report = report,
-                                   .device = device,
-                                   .address = device ? device->address : NULL};
+    struct mt_address_layout layout = {.drawing = drawing,
+                                       .report = report,
+                                       .device = device,
+                                       .address = device ? device->address : NULL};
     const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, STANDARD_HEIGHT), "address");
     title = mt_chart_frame_title(drawing, report, device, "address space over time");
     mt_chart_frame_describe(drawing, report, device, title);
-    if (plan.address && plan.address->place_count && device->timeline)
-        draw_picture(&plan, title, options);
+    if (layout.address && layout.address->place_count && device->timeline)
+        draw_picture(&layout, title, options);
     else
         draw_nothing(drawing, report, device, title);
     if (drawing->failed)

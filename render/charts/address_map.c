@@ -18,9 +18,9 @@
 #define MAX_CELLS    400000
 #define MIN_BORDER   3.0 /* pixels of a segment that gets a line */
 
-double mt_address_y(const struct mt_address_plan *plan, uint64_t bytes)
+double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes)
 {
-    return plan->plot.y + plan->plot.height * (1 - (double)bytes / (double)plan->top);
+    return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
 }
 
 static int by_creation(const void *a, const void *b)
@@ -63,7 +63,7 @@ static int by_stream(const void *a, const void *b)
     return x->stream != y->stream ? (x->stream > y->stream ? 1 : -1) : by_creation(a, b);
 }
 
-void mt_address_plan_slots(struct mt_address_plan *plan, enum mt_address_order order)
+void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_order order)
 {
     static int (*const orders[])(const void *,
                                  const void *) = {[MT_ADDRESS_BY_CREATION] = by_creation,
@@ -71,21 +71,21 @@ void mt_address_plan_slots(struct mt_address_plan *plan, enum mt_address_order o
                                                   [MT_ADDRESS_BY_SIZE] = by_size,
                                                   [MT_ADDRESS_BY_POOL] = by_pool,
                                                   [MT_ADDRESS_BY_STREAM] = by_stream};
-    const struct mt_address *address = plan->address;
+    const struct mt_address *address = layout->address;
 
-    plan->slots = mt_arena_array(&plan->drawing->arena, (size_t)address->place_count + 1,
-                                 sizeof *plan->slots);
-    if (!plan->slots) {
-        plan->drawing->failed = true;
+    layout->slots = mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1,
+                                   sizeof *layout->slots);
+    if (!layout->slots) {
+        layout->drawing->failed = true;
         return;
     }
     for (uint32_t i = 0; i < address->place_count; i++)
-        plan->slots[i].place = &address->places[i];
-    plan->slot_count = address->place_count;
-    qsort(plan->slots, plan->slot_count, sizeof *plan->slots, orders[order]);
-    for (uint32_t i = 0; i < plan->slot_count; i++) {
-        plan->slots[i].begin = plan->bytes;
-        plan->bytes += plan->slots[i].place->bytes;
+        layout->slots[i].place = &address->places[i];
+    layout->slot_count = address->place_count;
+    qsort(layout->slots, layout->slot_count, sizeof *layout->slots, orders[order]);
+    for (uint32_t i = 0; i < layout->slot_count; i++) {
+        layout->slots[i].begin = layout->bytes;
+        layout->bytes += layout->slots[i].place->bytes;
     }
 }
 
@@ -111,16 +111,16 @@ static uint32_t fullest(const struct mt_address_axis *model, double from, double
 }
 
 /* Position 0..1 on the axis of a pixel; folds are the edge of what follows. */
-static double position(const struct mt_address_plan *plan, double x)
+static double position(const struct mt_address_layout *layout, double x)
 {
-    const struct mt_timeline *timeline = plan->axis.timeline;
-    uint32_t spans = mt_time_axis_spans(&plan->axis);
+    const struct mt_timeline *timeline = layout->axis.timeline;
+    uint32_t spans = mt_time_axis_spans(&layout->axis);
 
-    if (plan->axis.by_event)
-        return (x - plan->axis.left) / plan->axis.width;
+    if (layout->axis.by_event)
+        return (x - layout->axis.left) / layout->axis.width;
     for (uint32_t i = spans; i > 0; i--) {
-        double left = mt_time_axis_span_left(&plan->axis, i - 1);
-        double right = mt_time_axis_span_right(&plan->axis, i - 1), from, to;
+        double left = mt_time_axis_span_left(&layout->axis, i - 1);
+        double right = mt_time_axis_span_right(&layout->axis, i - 1), from, to;
 
         if (x < left && i > 1)
             continue;
@@ -138,7 +138,7 @@ struct sum {
 };
 
 struct painter {
-    struct mt_address_plan *plan;
+    struct mt_address_layout *layout;
     uint32_t width, height; /* of the grid */
     uint32_t *columns;      /* of the model, by column of the grid */
     struct sum *sums;       /* by column of the model */
@@ -152,8 +152,8 @@ struct painter {
 
 static void add_row(struct painter *painter, uint32_t row, double share)
 {
-    const struct mt_address_axis *model = painter->plan->model;
-    double bytes = share * (double)painter->plan->address->bytes_per_row / FULL;
+    const struct mt_address_axis *model = painter->layout->model;
+    double bytes = share * (double)painter->layout->address->bytes_per_row / FULL;
 
     for (uint32_t i = model->first_run[row]; i < model->first_run[row + 1]; i++) {
         const struct mt_mosaic_run *run = &model->runs[i];
@@ -173,7 +173,7 @@ static void add_slot(struct painter *painter, const struct mt_address_slot *slot
                      double high)
 {
     const struct mt_address_place *place = slot->place;
-    double per_row = (double)painter->plan->address->bytes_per_row;
+    double per_row = (double)painter->layout->address->bytes_per_row;
     double from = fmax(low - (double)slot->begin, 0);
     double to = fmin(high - (double)slot->begin, (double)place->bytes);
 
@@ -205,17 +205,17 @@ static uint8_t value_of(const struct sum *sum, double bytes)
 /* Row `y` of the grid, counted from its upper edge. */
 static void fill_row(struct painter *painter, uint32_t y)
 {
-    struct mt_address_plan *plan = painter->plan;
-    double per_pixel = (double)plan->top / painter->height;
+    struct mt_address_layout *layout = painter->layout;
+    double per_pixel = (double)layout->top / painter->height;
     double low = per_pixel * (painter->height - 1 - y), high = low + per_pixel;
     uint32_t i = painter->slot;
 
-    memset(painter->sums, 0, plan->model->column_count * sizeof *painter->sums);
-    while (i > 0 && (double)plan->slots[i].begin > low)
+    memset(painter->sums, 0, layout->model->column_count * sizeof *painter->sums);
+    while (i > 0 && (double)layout->slots[i].begin > low)
         i--;
     painter->slot = i;
-    for (; i < plan->slot_count && (double)plan->slots[i].begin < high; i++)
-        add_slot(painter, &plan->slots[i], low, high);
+    for (; i < layout->slot_count && (double)layout->slots[i].begin < high; i++)
+        add_slot(painter, &layout->slots[i], low, high);
     for (uint32_t x = 0; x < painter->width; x++)
         painter->row[x] = value_of(&painter->sums[painter->columns[x]], per_pixel);
 }
@@ -245,7 +245,7 @@ static void add_cell(struct painter *painter, uint32_t x, uint32_t width, uint32
 static bool paint(struct painter *painter)
 {
     painter->count = 0;
-    painter->slot = painter->plan->slot_count ? painter->plan->slot_count - 1 : 0;
+    painter->slot = painter->layout->slot_count ? painter->layout->slot_count - 1 : 0;
     memset(painter->open, 0, painter->width * sizeof *painter->open);
     for (uint32_t y = 0; y < painter->height; y++) {
         fill_row(painter, y);
@@ -261,47 +261,47 @@ static bool paint(struct painter *painter)
     return true;
 }
 
-static bool make_painter(struct mt_address_plan *plan, struct painter *painter)
+static bool make_painter(struct mt_address_layout *layout, struct painter *painter)
 {
-    struct mt_arena *arena = &plan->drawing->arena;
-    size_t width = (size_t)ceil(plan->plot.width * 2) + 1;
-    double area = plan->plot.width * plan->plot.height;
+    struct mt_arena *arena = &layout->drawing->arena;
+    size_t width = (size_t)ceil(layout->plot.width * 2) + 1;
+    double area = layout->plot.width * layout->plot.height;
 
-    painter->plan = plan;
+    painter->layout = layout;
     painter->capacity = (uint32_t)fmin(fmax(CELLS, CELLS * area / DEFAULT_AREA), MAX_CELLS);
     painter->columns = mt_arena_array(arena, width, sizeof *painter->columns);
     painter->row = mt_arena_array(arena, width, sizeof *painter->row);
     painter->open = mt_arena_array(arena, width, sizeof *painter->open);
-    painter->sums = mt_arena_array(arena, plan->model->column_count, sizeof *painter->sums);
+    painter->sums = mt_arena_array(arena, layout->model->column_count, sizeof *painter->sums);
     painter->cells = mt_arena_array(arena, painter->capacity, sizeof *painter->cells);
     painter->values = mt_arena_array(arena, painter->capacity, sizeof *painter->values);
     if (painter->columns && painter->row && painter->open && painter->sums && painter->cells &&
         painter->values)
         return true;
-    plan->drawing->failed = true;
+    layout->drawing->failed = true;
     return false;
 }
 
 static void set_grid(struct painter *painter)
 {
-    struct mt_address_plan *plan = painter->plan;
+    struct mt_address_layout *layout = painter->layout;
 
-    painter->width = (uint32_t)fmax(1, floor(plan->plot.width / plan->unit));
-    painter->height = (uint32_t)fmax(1, floor(plan->plot.height / plan->unit));
+    painter->width = (uint32_t)fmax(1, floor(layout->plot.width / layout->unit));
+    painter->height = (uint32_t)fmax(1, floor(layout->plot.height / layout->unit));
     for (uint32_t x = 0; x < painter->width; x++) {
-        double left = plan->plot.x + plan->plot.width * x / painter->width;
+        double left = layout->plot.x + layout->plot.width * x / painter->width;
 
-        painter->columns[x] = fullest(plan->model, position(plan, left),
-                                      position(plan, left + plan->plot.width / painter->width));
+        painter->columns[x] = fullest(layout->model, position(layout, left),
+                                      position(layout, left + layout->plot.width / painter->width));
     }
 }
 
 /* The cells of one value, in their order, as one operation. */
 static void draw_value(const struct painter *painter, uint8_t value, struct mt_grid_cell *cells)
 {
-    const struct mt_address_plan *plan = painter->plan;
-    struct mt_grid grid = {plan->plot.x, plan->plot.y, painter->width * plan->unit,
-                           painter->height * plan->unit, plan->unit};
+    const struct mt_address_layout *layout = painter->layout;
+    struct mt_grid grid = {layout->plot.x, layout->plot.y, painter->width * layout->unit,
+                           painter->height * layout->unit, layout->unit};
     struct mt_paint paint = {.fill = mt_role_color((enum mt_role)(value / MT_TINTS)),
                              .tint = (uint8_t)(value % MT_TINTS + 1)};
     size_t count = 0;
@@ -312,13 +312,13 @@ static void draw_value(const struct painter *painter, uint8_t value, struct mt_g
         if (painter->values[i] == value)
             cells[count++] = painter->cells[i];
     if (count)
-        mt_draw_cells(plan->drawing, &grid, cells, count, &paint,
+        mt_draw_cells(layout->drawing, &grid, cells, count, &paint,
                       value == FREE ? "map:free" : "map");
 }
 
 static void draw_values(const struct painter *painter)
 {
-    struct mt_arena *arena = &painter->plan->drawing->arena;
+    struct mt_arena *arena = &painter->layout->drawing->arena;
     uint32_t counts[256] = {0};
 
     for (uint32_t i = 0; i < painter->count; i++)
@@ -330,24 +330,24 @@ static void draw_values(const struct painter *painter)
             continue;
         cells = mt_arena_array(arena, counts[value], sizeof *cells);
         if (!cells) {
-            painter->plan->drawing->failed = true;
+            painter->layout->drawing->failed = true;
             return;
         }
         if (value != FREE)
-            painter->plan->roles[value / MT_TINTS] = true;
+            painter->layout->roles[value / MT_TINTS] = true;
         draw_value(painter, (uint8_t)value, cells);
     }
 }
 
-void mt_address_draw_map(struct mt_address_plan *plan)
+void mt_address_draw_map(struct mt_address_layout *layout)
 {
     struct painter painter = {0};
 
-    if (!make_painter(plan, &painter))
+    if (!make_painter(layout, &painter))
         return;
     /* Device pixels of a picture at scale 2; coarser only if there were too many cells.
      * The coarsest has fewer cells than there is room for. */
-    for (plan->unit = 0.5; plan->unit <= MT_ADDRESS_GRID; plan->unit *= 2) {
+    for (layout->unit = 0.5; layout->unit <= MT_ADDRESS_GRID; layout->unit *= 2) {
         set_grid(&painter);
         if (paint(&painter))
             break;
@@ -355,16 +355,18 @@ void mt_address_draw_map(struct mt_address_plan *plan)
     draw_values(&painter);
 }
 
-void mt_address_draw_borders(const struct mt_address_plan *plan)
+void mt_address_draw_borders(const struct mt_address_layout *layout)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 0.5};
 
-    for (uint32_t i = 1; i < plan->slot_count; i++) {
-        double y = mt_address_y(plan, plan->slots[i].begin);
-        double below = mt_address_y(plan, plan->slots[i - 1].begin) - y;
-        double above = y - mt_address_y(plan, plan->slots[i].begin + plan->slots[i].place->bytes);
+    for (uint32_t i = 1; i < layout->slot_count; i++) {
+        double y = mt_address_y(layout, layout->slots[i].begin);
+        double below = mt_address_y(layout, layout->slots[i - 1].begin) - y;
+        double above =
+            y - mt_address_y(layout, layout->slots[i].begin + layout->slots[i].place->bytes);
 
         if (fmin(below, above) >= MIN_BORDER)
-            mt_draw_line(plan->drawing, plan->plot.x, y, plan->plot.x + plan->plot.width, y, &line);
+            mt_draw_line(layout->drawing, layout->plot.x, y, layout->plot.x + layout->plot.width, y,
+                         &line);
     }
 }

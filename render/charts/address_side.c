@@ -19,61 +19,61 @@ struct crowd {
 };
 
 /* The next places that are together at least `least` pixels high; false at the end. */
-static bool next_crowd(const struct mt_address_plan *plan, double least, struct crowd *crowd)
+static bool next_crowd(const struct mt_address_layout *layout, double least, struct crowd *crowd)
 {
     uint32_t first = crowd->first + crowd->count;
 
     *crowd = (struct crowd){.first = first};
-    for (uint32_t i = first; i < plan->slot_count; i++) {
-        const struct mt_address_place *place = plan->slots[i].place;
+    for (uint32_t i = first; i < layout->slot_count; i++) {
+        const struct mt_address_place *place = layout->slots[i].place;
 
         crowd->count++;
         crowd->used += place->used;
         crowd->held += place->held;
         crowd->bytes += place->bytes;
         crowd->blocks += place->blocks;
-        crowd->bottom = mt_address_y(plan, plan->slots[first].begin);
-        crowd->top = mt_address_y(plan, plan->slots[i].begin + place->bytes);
+        crowd->bottom = mt_address_y(layout, layout->slots[first].begin);
+        crowd->top = mt_address_y(layout, layout->slots[i].begin + place->bytes);
         if (crowd->bottom - crowd->top >= least)
             break;
     }
     return crowd->count > 0;
 }
 
-static void draw_axis(const struct mt_address_plan *plan)
+static void draw_axis(const struct mt_address_layout *layout)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_GRID};
     static const char *const labels[] = {"0", "50", "100 %"};
-    double bottom = plan->plot.y + plan->plot.height;
+    double bottom = layout->plot.y + layout->plot.height;
 
     for (int i = 0; i < 3; i++) {
-        double x = plan->bar_left + plan->bar_width * i / 2;
+        double x = layout->bar_left + layout->bar_width * i / 2;
 
-        mt_draw_line(plan->drawing, x, plan->plot.y, x, bottom, &line);
-        mt_chart_frame_text(plan->drawing, x, bottom + 18, labels[i], MT_SIZE_SMALL, MT_REGULAR,
+        mt_draw_line(layout->drawing, x, layout->plot.y, x, bottom, &line);
+        mt_chart_frame_text(layout->drawing, x, bottom + 18, labels[i], MT_SIZE_SMALL, MT_REGULAR,
                             MT_COLOR_MUTED, i ? MT_ANCHOR_MIDDLE : MT_ANCHOR_START, "tick-bar");
     }
-    mt_chart_frame_text(plan->drawing, plan->bar_left, plan->plot.y - 7, "occupancy", MT_SIZE_SMALL,
-                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "bar-name");
-    if (plan->has_tail)
-        mt_chart_frame_text(plan->drawing, plan->bar_left, bottom + 34, "bytes × time",
+    mt_chart_frame_text(layout->drawing, layout->bar_left, layout->plot.y - 7, "occupancy",
+                        MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "bar-name");
+    if (layout->has_tail)
+        mt_chart_frame_text(layout->drawing, layout->bar_left, bottom + 34, "bytes × time",
                             MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "bar-name");
 }
 
-void mt_address_draw_bars(const struct mt_address_plan *plan)
+void mt_address_draw_bars(const struct mt_address_layout *layout)
 {
     struct crowd crowd = {0};
 
-    draw_axis(plan);
-    while (next_crowd(plan, MIN_BAR, &crowd)) {
+    draw_axis(layout);
+    while (next_crowd(layout, MIN_BAR, &crowd)) {
         double share = crowd.held > 0 ? fmin(crowd.used / crowd.held, 1) : 0;
         struct mt_paint paint = {.fill = share < POOR ? MT_COLOR_BAD : MT_COLOR_FAINT};
         double height = fmax(crowd.bottom - crowd.top, 0.5);
 
         if (crowd.held > 0)
-            mt_draw_rect(plan->drawing, plan->bar_left, crowd.bottom - height,
-                         fmax(plan->bar_width * share, 0.5), fmax(height - 0.25, 0.5), &paint, NULL,
-                         "bar");
+            mt_draw_rect(layout->drawing, layout->bar_left, crowd.bottom - height,
+                         fmax(layout->bar_width * share, 0.5), fmax(height - 0.25, 0.5), &paint,
+                         NULL, "bar");
     }
 }
 
@@ -83,56 +83,57 @@ static const char *occupancy(const struct crowd *crowd, char text[MT_UNITS_TEXT]
                            : "unknown";
 }
 
-static const char *one_title(const struct mt_address_plan *plan, const struct crowd *crowd)
+static const char *one_title(const struct mt_address_layout *layout, const struct crowd *crowd)
 {
-    const struct mt_address_place *place = plan->slots[crowd->first].place;
+    const struct mt_address_place *place = layout->slots[crowd->first].place;
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
     char more[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
     const char *born = "before the recorded history";
     const char *again = "", *end = place->reserved_end ? "" : ", given back";
 
     if (!place->initial)
-        born =
-            mt_arena_printf(&plan->drawing->arena, "at %s (event %s)",
-                            mt_chart_frame_when(plan->drawing, plan->report, place->created_t_ns),
-                            mt_format_count(event, place->created_event));
+        born = mt_arena_printf(
+            &layout->drawing->arena, "at %s (event %s)",
+            mt_chart_frame_when(layout->drawing, layout->report, place->created_t_ns),
+            mt_format_count(event, place->created_event));
     if (place->segments > 1)
-        again = mt_arena_printf(&plan->drawing->arena, ", %s segments one after the other",
+        again = mt_arena_printf(&layout->drawing->arena, ", %s segments one after the other",
                                 mt_format_count(more, place->segments));
     return mt_arena_printf(
-        &plan->drawing->arena, "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s blocks, occupancy %s%s",
+        &layout->drawing->arena,
+        "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s blocks, occupancy %s%s",
         place->is_expandable ? "expandable segment, at most" : "segment of",
         mt_format_bytes(size, place->bytes), mt_format_count(exact, place->bytes),
         (unsigned long long)place->base, born ? born : "", again ? again : "", end,
         mt_format_count(blocks, place->blocks), occupancy(crowd, share),
         place->was_idle
-            ? plan->address->has_steps ? "\nidle during the last step" : "\nempty at the end"
+            ? layout->address->has_steps ? "\nidle during the last step" : "\nempty at the end"
             : "");
 }
 
-static const char *title_of(const struct mt_address_plan *plan, const struct crowd *crowd)
+static const char *title_of(const struct mt_address_layout *layout, const struct crowd *crowd)
 {
     char count[MT_UNITS_TEXT], size[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     char exact[MT_UNITS_TEXT];
 
     if (crowd->count == 1)
-        return one_title(plan, crowd);
-    return mt_arena_printf(&plan->drawing->arena, "%s segments, %s (%s B)\n%s blocks, occupancy %s",
-                           mt_format_count(count, crowd->count),
-                           mt_format_bytes(size, crowd->bytes),
-                           mt_format_count(exact, crowd->bytes),
-                           mt_format_count(blocks, crowd->blocks), occupancy(crowd, share));
+        return one_title(layout, crowd);
+    return mt_arena_printf(
+        &layout->drawing->arena, "%s segments, %s (%s B)\n%s blocks, occupancy %s",
+        mt_format_count(count, crowd->count), mt_format_bytes(size, crowd->bytes),
+        mt_format_count(exact, crowd->bytes), mt_format_count(blocks, crowd->blocks),
+        occupancy(crowd, share));
 }
 
-void mt_address_draw_titles(const struct mt_address_plan *plan)
+void mt_address_draw_titles(const struct mt_address_layout *layout)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .unseen = true};
-    double right = plan->bar_left + plan->bar_width;
+    double right = layout->bar_left + layout->bar_width;
     struct crowd crowd = {0};
 
-    while (next_crowd(plan, fmax(MIN_TITLE, plan->plot.height / 300), &crowd))
-        mt_draw_rect(plan->drawing, plan->plot.x, crowd.top, right - plan->plot.x,
-                     fmax(crowd.bottom - crowd.top, 0.5), &paint, title_of(plan, &crowd),
+    while (next_crowd(layout, fmax(MIN_TITLE, layout->plot.height / 300), &crowd))
+        mt_draw_rect(layout->drawing, layout->plot.x, crowd.top, right - layout->plot.x,
+                     fmax(crowd.bottom - crowd.top, 0.5), &paint, title_of(layout, &crowd),
                      "segment");
 }
 
@@ -141,14 +142,14 @@ struct entry {
     struct mt_paint paint;
 };
 
-static size_t entries_of(const struct mt_address_plan *plan, struct entry *entries)
+static size_t entries_of(const struct mt_address_layout *layout, struct entry *entries)
 {
     size_t count = 0;
 
     for (int i = 0; i < MT_ROLE_COUNT; i++) {
         enum mt_role role = mt_timeline_stack[i];
 
-        if (plan->roles[role])
+        if (layout->roles[role])
             entries[count++] = (struct entry){mt_role_title(role), {.fill = mt_role_color(role)}};
     }
     entries[count++] = (struct entry){"reserved, free", {.fill = MT_COLOR_UNUSED, .tint = 1}};
@@ -159,61 +160,61 @@ static size_t entries_of(const struct mt_address_plan *plan, struct entry *entri
     return count;
 }
 
-static double draw_words(const struct mt_address_plan *plan, double y, const char *const *lines,
+static double draw_words(const struct mt_address_layout *layout, double y, const char *const *lines,
                          size_t count)
 {
-    double room = plan->drawing->width - MT_MARGIN - plan->legend_left;
+    double room = layout->drawing->width - MT_MARGIN - layout->legend_left;
 
     for (size_t i = 0; i < count; i++, y += 17)
         mt_chart_frame_text(
-            plan->drawing, plan->legend_left, y,
-            mt_text_fit(plan->drawing, lines[i], MT_SIZE_SMALL, MT_REGULAR, room, false),
+            layout->drawing, layout->legend_left, y,
+            mt_text_fit(layout->drawing, lines[i], MT_SIZE_SMALL, MT_REGULAR, room, false),
             MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "how-to-read");
     return y;
 }
 
-void mt_address_draw_legend(const struct mt_address_plan *plan)
+void mt_address_draw_legend(const struct mt_address_layout *layout)
 {
     static const char *const words[] = {"Grey is kept by the",    "allocator and of no use",
                                         "to anything that does",  "not fit into it. A paler",
                                         "colour: rows of pixels", "that are partly covered."};
     struct entry entries[MT_ROLE_COUNT + 2];
-    size_t count = entries_of(plan, entries);
-    double y = plan->plot.y + 6;
+    size_t count = entries_of(layout, entries);
+    double y = layout->plot.y + 6;
 
-    mt_chart_frame_text(plan->drawing, plan->legend_left, y, "Colour", 14, MT_SEMIBOLD,
+    mt_chart_frame_text(layout->drawing, layout->legend_left, y, "Colour", 14, MT_SEMIBOLD,
                         MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     y += 24;
     for (size_t i = 0; i < count; i++, y += 22) {
-        mt_draw_rect(plan->drawing, plan->legend_left, y - 11, 13, 13, &entries[i].paint, NULL,
+        mt_draw_rect(layout->drawing, layout->legend_left, y - 11, 13, 13, &entries[i].paint, NULL,
                      "swatch");
-        mt_chart_frame_text(plan->drawing, plan->legend_left + 20, y, entries[i].text, MT_SIZE_AXIS,
-                            MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
+        mt_chart_frame_text(layout->drawing, layout->legend_left + 20, y, entries[i].text,
+                            MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
     }
-    if (y + 24 + 6 * 17 > plan->plot.y + plan->plot.height)
+    if (y + 24 + 6 * 17 > layout->plot.y + layout->plot.height)
         return;
-    mt_chart_frame_text(plan->drawing, plan->legend_left, y + 14, "How to read", 14, MT_SEMIBOLD,
-                        MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
-    draw_words(plan, y + 36, words, sizeof words / sizeof words[0]);
+    mt_chart_frame_text(layout->drawing, layout->legend_left, y + 14, "How to read", 14,
+                        MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
+    draw_words(layout, y + 36, words, sizeof words / sizeof words[0]);
 }
 
-void mt_address_draw_legend_row(const struct mt_address_plan *plan, double y)
+void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y)
 {
     struct entry entries[MT_ROLE_COUNT + 2];
     struct mt_swatch swatches[MT_ROLE_COUNT + 1];
-    size_t count = entries_of(plan, entries), kept = 0, fit;
-    double x = MT_MARGIN, right = plan->drawing->width - MT_MARGIN;
+    size_t count = entries_of(layout, entries), kept = 0, fit;
+    double x = MT_MARGIN, right = layout->drawing->width - MT_MARGIN;
 
     /* Rows of swatches know no tint: what is free comes first, by itself. */
-    mt_draw_rect(plan->drawing, MT_MARGIN, y - 10, 12, 12, &entries[count - 2].paint, NULL,
+    mt_draw_rect(layout->drawing, MT_MARGIN, y - 10, 12, 12, &entries[count - 2].paint, NULL,
                  "swatch");
-    x += 37 + 1.05 * mt_chart_frame_text(plan->drawing, x + 17, y, "reserved, free", 12.5,
+    x += 37 + 1.05 * mt_chart_frame_text(layout->drawing, x + 17, y, "reserved, free", 12.5,
                                          MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "legend");
     for (size_t i = 0; i + 2 < count; i++)
         swatches[kept++] = (struct mt_swatch){entries[i].text, entries[i].paint.fill};
     fit = mt_chart_frame_swatches_fit(swatches, kept, right - x);
-    mt_chart_frame_swatches(plan->drawing, x, y, right, swatches, fit);
+    mt_chart_frame_swatches(layout->drawing, x, y, right, swatches, fit);
     if (fit < kept)
-        mt_chart_frame_swatches(plan->drawing, MT_MARGIN, y + 20, right, swatches + fit,
+        mt_chart_frame_swatches(layout->drawing, MT_MARGIN, y + 20, right, swatches + fit,
                                 kept - fit);
 }

@@ -1,4 +1,4 @@
-/* Parts of the chart of single blocks, which share one plan of the picture. */
+/* Parts of the chart of single blocks, which share one layout of the picture. */
 #ifndef MT_RENDER_BLOCKS_H
 #define MT_RENDER_BLOCKS_H
 

@@ -16,7 +16,7 @@
 #define SPIKE           7.0    /* pixels: a narrower peak gets an inset */
 #define MAX_CORNERS     14000
 
-struct plan {
+struct layout {
     struct mt_drawing *drawing;
     const struct mt_report *report; /* times count from the begin of the window, and only
                                        its phases are there */
@@ -34,11 +34,11 @@ static const struct mt_block_set *set_of(const struct mt_blocks *blocks, bool by
 }
 
 /* The report as of the window. */
-static enum mt_status cut_report(const struct plan *plan, const struct mt_report *report,
+static enum mt_status cut_report(const struct layout *layout, const struct mt_report *report,
                                  struct mt_report *out)
 {
-    const struct mt_block_set *set = &plan->blocks->time;
-    struct mt_arena *arena = &plan->drawing->arena;
+    const struct mt_block_set *set = &layout->blocks->time;
+    struct mt_arena *arena = &layout->drawing->arena;
     bool *main_phase = mt_arena_array(arena, (size_t)report->phase_count + 1, sizeof *main_phase);
 
     *out = *report;
@@ -48,7 +48,7 @@ static enum mt_status cut_report(const struct plan *plan, const struct mt_report
         main_phase[i] = report->main_phase[i] && report->phases[i].end_event > set->begin_event &&
                         report->phases[i].begin_event < set->end_event;
     out->main_phase = main_phase;
-    if (plan->blocks->phase != MT_NO_PHASE)
+    if (layout->blocks->phase != MT_NO_PHASE)
         out->first_t_ns = set->begin_t_ns;
     return MT_OK;
 }
@@ -59,12 +59,12 @@ static bool is_whole(const struct mt_blocks *blocks)
 }
 
 /* "step " for the peak of a step. */
-static const char *kind_of_peak(const struct plan *plan)
+static const char *kind_of_peak(const struct layout *layout)
 {
-    int32_t phase = plan->blocks->phase;
+    int32_t phase = layout->blocks->phase;
 
-    return phase >= 0 && (uint32_t)phase < plan->report->phase_count &&
-                   plan->report->phases[phase].is_step
+    return phase >= 0 && (uint32_t)phase < layout->report->phase_count &&
+                   layout->report->phases[phase].is_step
                ? "step "
                : "";
 }
@@ -81,34 +81,34 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
     return name ? name : "";
 }
 
-static const char *facts_of(const struct plan *plan)
+static const char *facts_of(const struct layout *layout)
 {
-    const struct mt_block_stack *stack = &plan->stack;
+    const struct mt_block_stack *stack = &layout->stack;
     char drawn[MT_UNITS_TEXT], rest[MT_UNITS_TEXT], most[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
     char exact[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
-        &plan->drawing->arena,
+        &layout->drawing->arena,
         "%s blocks drawn one by one · %s smaller ones (by bytes × %s) summed, at most %s · %speak "
         "%s (%s B)",
         mt_format_count(drawn, stack->band_count), mt_format_count(rest, stack->rest_count),
         stack->axis.by_event ? "events" : "time", mt_format_bytes(most, stack->rest_most),
-        kind_of_peak(plan), mt_format_bytes(peak, plan->blocks->peak_allocated),
-        mt_format_count(exact, plan->blocks->peak_allocated));
+        kind_of_peak(layout), mt_format_bytes(peak, layout->blocks->peak_allocated),
+        mt_format_count(exact, layout->blocks->peak_allocated));
 
     return text ? text : "";
 }
 
-static const char *small_print(const struct plan *plan)
+static const char *small_print(const struct layout *layout)
 {
-    const struct mt_block_stack *stack = &plan->stack;
+    const struct mt_block_stack *stack = &layout->stack;
     char thin[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
-        &plan->drawing->arena,
+        &layout->drawing->arena,
         "every column shows its fullest instant · a block slides down when one below it is "
         "freed%s · colour = role, shade = block%s%s",
-        plan->report->roles_inferred ? " · roles are inferred" : "",
+        layout->report->roles_inferred ? " · roles are inferred" : "",
         stack->thin
-            ? mt_arena_printf(&plan->drawing->arena, " · %s more have less than half a pixel",
+            ? mt_arena_printf(&layout->drawing->arena, " · %s more have less than half a pixel",
                               mt_format_count(thin, stack->thin))
             : "",
         stack->column_width > 0.5 ? " · columns are wider than a pixel: very many corners" : "");
@@ -116,26 +116,27 @@ static const char *small_print(const struct plan *plan)
     return text ? text : "";
 }
 
-static double rows_height(const struct plan *plan)
+static double rows_height(const struct layout *layout)
 {
-    bool steps = is_whole(plan->blocks) && plan->device->step_count;
+    bool steps = is_whole(layout->blocks) && layout->device->step_count;
 
-    return 6 + (steps ? 18 : 0) + (plan->stack.axis.row_count ? 18 : 0) + 26;
+    return 6 + (steps ? 18 : 0) + (layout->stack.axis.row_count ? 18 : 0) + 26;
 }
 
 /* Room for the labels of the byte axis left of the plot. */
-static void place_axes(struct plan *plan)
+static void place_axes(struct layout *layout)
 {
-    struct mt_block_stack *stack = &plan->stack;
-    uint64_t largest = plan->blocks->peak_allocated;
+    struct mt_block_stack *stack = &layout->stack;
+    uint64_t largest = layout->blocks->peak_allocated;
     double widest = 0;
 
     stack->top = (uint64_t)fmin((double)largest * 1.1, 1.8e19);
     stack->top = mt_max_u64(stack->top, 1);
-    mt_byte_ticks(&plan->ticks, largest, largest ? stack->top : 0,
+    mt_byte_ticks(&layout->ticks, largest, largest ? stack->top : 0,
                   (size_t)fmin(fmax(stack->plot.height / 36, 2), 7));
-    for (size_t i = 0; i < plan->ticks.count; i++)
-        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    for (size_t i = 0; i < layout->ticks.count; i++)
+        widest =
+            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
     stack->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
     stack->plot.width -= stack->plot.x;
     stack->axis.left = stack->plot.x;
@@ -143,37 +144,37 @@ static void place_axes(struct plan *plan)
 }
 
 /* What is between `y` and the bottom edge. */
-static void place_plot(struct plan *plan, double y)
+static void place_plot(struct layout *layout, double y)
 {
-    struct mt_drawing *drawing = plan->drawing;
+    struct mt_drawing *drawing = layout->drawing;
     bool narrow = drawing->width < MT_NARROW_WIDTH;
-    double bottom = drawing->height - 10, below = rows_height(plan);
-    double side = fmax(mt_blocks_groups_height(plan->blocks), MT_BLOCKS_INSET_HEIGHT) + 14;
+    double bottom = drawing->height - 10, below = rows_height(layout);
+    double side = fmax(mt_blocks_groups_height(layout->blocks), MT_BLOCKS_INSET_HEIGHT) + 14;
 
-    plan->has_tail = bottom - y - below - 26 - 34 >= MIN_PLOT;
-    if (plan->has_tail)
+    layout->has_tail = bottom - y - below - 26 - 34 >= MIN_PLOT;
+    if (layout->has_tail)
         bottom -= 36;
-    plan->side = (struct mt_blocks_side){.drawing = drawing,
-                                         .report = plan->report,
-                                         .blocks = plan->blocks,
-                                         .x = drawing->width - MT_MARGIN - SIDE_WIDTH,
-                                         .y = y,
-                                         .width = SIDE_WIDTH,
-                                         .bottom = bottom};
-    plan->stack.plot = (struct mt_box){0, y, plan->side.x - 26, 0};
-    plan->has_side = true;
+    layout->side = (struct mt_blocks_side){.drawing = drawing,
+                                           .report = layout->report,
+                                           .blocks = layout->blocks,
+                                           .x = drawing->width - MT_MARGIN - SIDE_WIDTH,
+                                           .y = y,
+                                           .width = SIDE_WIDTH,
+                                           .bottom = bottom};
+    layout->stack.plot = (struct mt_box){0, y, layout->side.x - 26, 0};
+    layout->has_side = true;
     if (narrow) {
-        plan->stack.plot.width = drawing->width - MT_MARGIN - 8;
-        plan->has_side = bottom - y - below - (plan->has_tail ? 26 : 0) - side >= MIN_PLOT;
-        plan->side.x = MT_MARGIN;
-        plan->side.width = drawing->width - 2 * MT_MARGIN;
-        plan->side.beside = true;
-        if (plan->has_side) {
+        layout->stack.plot.width = drawing->width - MT_MARGIN - 8;
+        layout->has_side = bottom - y - below - (layout->has_tail ? 26 : 0) - side >= MIN_PLOT;
+        layout->side.x = MT_MARGIN;
+        layout->side.width = drawing->width - 2 * MT_MARGIN;
+        layout->side.beside = true;
+        if (layout->has_side) {
             bottom -= side;
-            plan->side.y = bottom + 14;
+            layout->side.y = bottom + 14;
         }
     }
-    plan->stack.plot.height = bottom - y - below - (plan->has_tail ? 26 : 0);
+    layout->stack.plot.height = bottom - y - below - (layout->has_tail ? 26 : 0);
 }
 
 /* In two rows, if they do not fit into one and there is room for two. */
@@ -190,62 +191,63 @@ static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_
         mt_chart_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
 }
 
-static void draw_legend(const struct plan *plan, double y)
+static void draw_legend(const struct layout *layout, double y)
 {
     struct mt_swatch swatches[MT_ROLE_COUNT + 1];
     bool present[MT_ROLE_COUNT] = {false};
     size_t count = 0;
 
-    for (uint32_t i = 0; i < set_of(plan->blocks, plan->stack.axis.by_event)->block_count; i++)
-        present[set_of(plan->blocks, plan->stack.axis.by_event)->blocks[i].role] = true;
+    for (uint32_t i = 0; i < set_of(layout->blocks, layout->stack.axis.by_event)->block_count; i++)
+        present[set_of(layout->blocks, layout->stack.axis.by_event)->blocks[i].role] = true;
     swatches[count++] = (struct mt_swatch){"small blocks, summed", MT_COLOR_UNUSED};
     for (int i = 0; i < MT_ROLE_COUNT; i++)
         if (present[mt_timeline_stack[i]])
             swatches[count++] = (struct mt_swatch){mt_role_title(mt_timeline_stack[i]),
                                                    mt_role_color(mt_timeline_stack[i])};
-    draw_swatches(plan->drawing, y + 12, swatches, count);
+    draw_swatches(layout->drawing, y + 12, swatches, count);
 }
 
-static void draw_peak(const struct plan *plan)
+static void draw_peak(const struct layout *layout)
 {
-    const struct mt_block_stack *stack = &plan->stack;
+    const struct mt_block_stack *stack = &layout->stack;
     const struct mt_paint ring = {
         .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
     struct mt_text_style style = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
-    double x = fmin(mt_time_axis_x(&stack->axis, plan->blocks->peak_t_ns, plan->blocks->peak_event),
-                    stack->plot.x + stack->plot.width);
-    double y = mt_block_stack_y(stack, plan->blocks->peak_allocated), width;
+    double x =
+        fmin(mt_time_axis_x(&stack->axis, layout->blocks->peak_t_ns, layout->blocks->peak_event),
+             stack->plot.x + stack->plot.width);
+    double y = mt_block_stack_y(stack, layout->blocks->peak_allocated), width;
     char size[MT_UNITS_TEXT];
-    const char *label = mt_arena_printf(&plan->drawing->arena, "%speak %s", kind_of_peak(plan),
-                                        mt_format_bytes(size, plan->blocks->peak_allocated));
+    const char *label = mt_arena_printf(&layout->drawing->arena, "%speak %s", kind_of_peak(layout),
+                                        mt_format_bytes(size, layout->blocks->peak_allocated));
 
-    mt_draw_circle(plan->drawing, x, y, 4.4, &ring, label, "ring:peak");
+    mt_draw_circle(layout->drawing, x, y, 4.4, &ring, label, "ring:peak");
     if (!label)
         return;
     width = 1.06 * mt_text_width(label, style.size, style.weight) + 10;
     style.anchor = x + width > stack->plot.x + stack->plot.width ? MT_ANCHOR_END : MT_ANCHOR_START;
-    mt_draw_text(plan->drawing, style.anchor == MT_ANCHOR_END ? x - 9 : x + 9, y - 5, label, &style,
-                 "label:peak");
+    mt_draw_text(layout->drawing, style.anchor == MT_ANCHOR_END ? x - 9 : x + 9, y - 5, label,
+                 &style, "label:peak");
 }
 
-static void draw_rows(const struct plan *plan)
+static void draw_rows(const struct layout *layout)
 {
-    const struct mt_box *plot = &plan->stack.plot;
-    struct mt_time_axis axis = plan->stack.axis;
+    const struct mt_box *plot = &layout->stack.plot;
+    struct mt_time_axis axis = layout->stack.axis;
     double y = plot->y + plot->height + 6;
 
-    if (is_whole(plan->blocks) && plan->device->step_count) {
-        mt_time_axis_draw_steps(plan->drawing, &axis, plan->device, y);
+    if (is_whole(layout->blocks) && layout->device->step_count) {
+        mt_time_axis_draw_steps(layout->drawing, &axis, layout->device, y);
         y += 18;
     }
     if (axis.row_count) {
-        mt_time_axis_draw_phases(plan->drawing, &axis, y);
+        mt_time_axis_draw_phases(layout->drawing, &axis, y);
         y += 18;
     }
-    mt_time_axis_draw_ticks(plan->drawing, &axis, y + 2);
-    if (plan->has_tail)
-        mt_time_axis_draw_legend(plan->drawing, &axis, y + 44, plot->x + plot->width);
+    mt_time_axis_draw_ticks(layout->drawing, &axis, y + 2);
+    if (layout->has_tail)
+        mt_time_axis_draw_legend(layout->drawing, &axis, y + 44, plot->x + plot->width);
 }
 
 /* Pixels in which the stack is as high as nine tenths of what rises above its
@@ -260,58 +262,58 @@ static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks 
     return columns * stack->column_width < SPIKE;
 }
 
-static void draw_plot(struct plan *plan)
+static void draw_plot(struct layout *layout)
 {
-    struct mt_block_stack *stack = &plan->stack;
+    struct mt_block_stack *stack = &layout->stack;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
     const struct mt_box *plot = &stack->plot;
 
-    mt_chart_frame_byte_axis(plan->drawing, plot, &plan->ticks, stack->top);
+    mt_chart_frame_byte_axis(layout->drawing, plot, &layout->ticks, stack->top);
     mt_block_stack_draw(stack);
     mt_block_stack_outline(stack);
-    mt_draw_line(plan->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
+    mt_draw_line(layout->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
                  plot->y + plot->height, &base);
     mt_block_labels(stack);
-    mt_time_axis_draw_folds(plan->drawing, &stack->axis, plot->y, plot->height);
-    draw_peak(plan);
+    mt_time_axis_draw_folds(layout->drawing, &stack->axis, plot->y, plot->height);
+    draw_peak(layout);
 }
 
-static enum mt_status draw_picture(struct plan *plan, const struct mt_report *report,
+static enum mt_status draw_picture(struct layout *layout, const struct mt_report *report,
                                    const char *title, const struct mt_chart_options *options)
 {
-    const struct mt_block_set *set = set_of(plan->blocks, options->event_axis);
+    const struct mt_block_set *set = set_of(layout->blocks, options->event_axis);
     const struct mt_axis_window window = {set->begin_t_ns, set->end_t_ns, set->begin_event,
-                                          set->end_event, is_whole(plan->blocks)};
+                                          set->end_event, is_whole(layout->blocks)};
     struct mt_report cut;
     struct mt_timeline timeline;
     double y;
 
-    if (cut_report(plan, report, &cut) ||
-        mt_time_axis_window(plan->drawing, plan->device, &window, &timeline))
+    if (cut_report(layout, report, &cut) ||
+        mt_time_axis_window(layout->drawing, layout->device, &window, &timeline))
         return MT_ERR_MEMORY;
-    plan->report = &cut;
-    plan->stack = (struct mt_block_stack){
-        .drawing = plan->drawing, .report = &cut, .set = set, .most_corners = MAX_CORNERS};
-    mt_time_axis_init(&plan->stack.axis, &cut, &timeline, options->event_axis);
-    plan->stack.axis.name = window.is_whole       ? NULL
-                            : *kind_of_peak(plan) ? "time since the step began"
-                                                  : "time since the phase began";
+    layout->report = &cut;
+    layout->stack = (struct mt_block_stack){
+        .drawing = layout->drawing, .report = &cut, .set = set, .most_corners = MAX_CORNERS};
+    mt_time_axis_init(&layout->stack.axis, &cut, &timeline, options->event_axis);
+    layout->stack.axis.name = window.is_whole         ? NULL
+                              : *kind_of_peak(layout) ? "time since the step began"
+                                                      : "time since the phase began";
     /* The facts need the stack, which needs the plot. */
-    y = plan->drawing->width < ONE_LINE ? 97 : 78;
-    place_plot(plan, y + 18 + (plan->drawing->width < ONE_LINE ? 38 : 18));
-    place_axes(plan);
-    mt_block_stack_build(&plan->stack);
-    if (plan->drawing->failed)
+    y = layout->drawing->width < ONE_LINE ? 97 : 78;
+    place_plot(layout, y + 18 + (layout->drawing->width < ONE_LINE ? 38 : 18));
+    place_axes(layout);
+    mt_block_stack_build(&layout->stack);
+    if (layout->drawing->failed)
         return MT_ERR_MEMORY;
-    mt_chart_frame_header(plan->drawing, title, facts_of(plan));
-    draw_legend(plan, y);
-    draw_plot(plan);
-    draw_rows(plan);
-    plan->side.has_inset = is_spike(&plan->stack, plan->blocks);
-    if (plan->has_side)
-        mt_blocks_side(&plan->side);
-    if (plan->has_tail)
-        mt_chart_frame_footnote(plan->drawing, small_print(plan));
+    mt_chart_frame_header(layout->drawing, title, facts_of(layout));
+    draw_legend(layout, y);
+    draw_plot(layout);
+    draw_rows(layout);
+    layout->side.has_inset = is_spike(&layout->stack, layout->blocks);
+    if (layout->has_side)
+        mt_blocks_side(&layout->side);
+    if (layout->has_tail)
+        mt_chart_frame_footnote(layout->drawing, small_print(layout));
     return MT_OK;
 }
 
@@ -326,7 +328,7 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                  const struct mt_chart_options *options, struct mt_drawing *drawing,
                                  struct mt_error *error)
 {
-    struct plan plan = {
+    struct layout layout = {
         .drawing = drawing, .device = device, .blocks = device ? device->blocks : NULL};
     double width = mt_chart_frame_width(options->width);
     double standard = STANDARD_HEIGHT + (width < MT_NARROW_WIDTH ? 140 : 0);
@@ -334,10 +336,11 @@ static enum mt_status draw_chart(const struct mt_report *report,
     const char *title;
 
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, standard), "blocks");
-    title = mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, plan.blocks));
+    title =
+        mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, layout.blocks));
     mt_chart_frame_describe(drawing, report, device, title);
-    if (plan.blocks && plan.blocks->peak_allocated)
-        status = draw_picture(&plan, report, title, options);
+    if (layout.blocks && layout.blocks->peak_allocated)
+        status = draw_picture(&layout, report, title, options);
     else
         mt_chart_frame_empty(drawing, report, device, title,
                              device ? "Nothing was allocated or freed" : "No allocator events",

@@ -156,10 +156,10 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *
     return mt_chart_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
 }
 
-static void place(struct mt_drawing *drawing, struct mt_diff_layout *plan, double y)
+static void place(struct mt_drawing *drawing, struct mt_diff_layout *layout, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
-    const struct mt_report *b = plan->view->diff->b;
+    const struct mt_report *b = layout->view->diff->b;
     double bottom = drawing->height - 10, top = y, table;
 
     if (bottom - y - 40 >= MIN_FALLS + 60)
@@ -170,44 +170,44 @@ static void place(struct mt_drawing *drawing, struct mt_diff_layout *plan, doubl
                                                   "after lines moved") -
                  6;
     if (bottom - y - 78 >= MIN_FALLS)
-        top = draw_tiles(drawing, plan->view, y) + 24;
-    plan->falls = (struct mt_box){MT_MARGIN, top, drawing->width - 2 * MT_MARGIN, bottom - top};
-    plan->table_x = MT_MARGIN + FALLS_WIDTH + 30;
-    plan->table_y = top;
-    plan->table_width = drawing->width - MT_MARGIN - plan->table_x;
-    plan->table_bottom = bottom;
+        top = draw_tiles(drawing, layout->view, y) + 24;
+    layout->falls = (struct mt_box){MT_MARGIN, top, drawing->width - 2 * MT_MARGIN, bottom - top};
+    layout->table_x = MT_MARGIN + FALLS_WIDTH + 30;
+    layout->table_y = top;
+    layout->table_width = drawing->width - MT_MARGIN - layout->table_x;
+    layout->table_bottom = bottom;
     if (!narrow) {
-        plan->falls.width = FALLS_WIDTH;
+        layout->falls.width = FALLS_WIDTH;
         return;
     }
-    table = fmin(mt_diff_table_height(plan), bottom - top - MIN_FALLS - 20);
-    plan->table_x = MT_MARGIN;
-    plan->table_width = table >= 60 ? drawing->width - 2 * MT_MARGIN : 0;
+    table = fmin(mt_diff_table_height(layout), bottom - top - MIN_FALLS - 20);
+    layout->table_x = MT_MARGIN;
+    layout->table_width = table >= 60 ? drawing->width - 2 * MT_MARGIN : 0;
     if (table >= 60) {
-        plan->table_y = bottom - table;
-        plan->falls.height = plan->table_y - 20 - top;
+        layout->table_y = bottom - table;
+        layout->falls.height = layout->table_y - 20 - top;
     }
 }
 
-static void draw(struct mt_drawing *drawing, struct mt_diff_layout *plan, double y)
+static void draw(struct mt_drawing *drawing, struct mt_diff_layout *layout, double y)
 {
-    place(drawing, plan, y);
-    mt_diff_draw_falls(drawing, plan);
-    mt_diff_draw_table(drawing, plan);
+    place(drawing, layout, y);
+    mt_diff_draw_falls(drawing, layout);
+    mt_diff_draw_table(drawing, layout);
 }
 
 enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_chart_options *options,
                             struct mt_drawing *drawing, struct mt_error *error)
 {
-    struct mt_diff_layout plan = {.view = view};
+    struct mt_diff_layout layout = {.view = view};
     double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT, y;
     const char *title;
 
     if (view->device)
-        plan.changed_sites = mt_diff_changed_rows(&view->device->sites);
+        layout.changed_sites = mt_diff_changed_rows(&view->device->sites);
     if (width < MT_NARROW_WIDTH && view->device)
         height = 200 + view->diff->run_count * WARNING_PITCH + NARROW_FALLS +
-                 mt_diff_table_height(&plan);
+                 mt_diff_table_height(&layout);
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, height), "diff");
     title = title_of(drawing, view);
     mt_chart_frame_describe(drawing, view->diff->b, view->device ? view->device->b : NULL, title);
@@ -215,7 +215,7 @@ enum mt_status mt_diff_draw(const struct mt_diff_view *view, const struct mt_cha
     if (drawing->height - y > MIN_FALLS + 100)
         y = draw_warnings(drawing, view->diff, y);
     if (view->device)
-        draw(drawing, &plan, y);
+        draw(drawing, &layout, y);
     else
         mt_chart_frame_nothing(drawing, y + 8, "Nothing to compare",
                                "No device has memory events in both runs.");

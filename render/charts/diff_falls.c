@@ -231,9 +231,9 @@ static void draw_link(struct mt_drawing *drawing, const struct falls *falls, uin
                  x_of(falls, index + 1) + falls->column * 0.12, y, &dots);
 }
 
-void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_layout *plan)
+void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_layout *layout)
 {
-    const struct mt_box *box = &plan->falls;
+    const struct mt_box *box = &layout->falls;
     const double left = MT_MARGIN + 1.05 * mt_text_width("+750 MiB", MT_SIZE_AXIS, MT_REGULAR) + 9;
     struct falls falls = {
         .plot = {round(left), box->y + TOP_ROOM, 0, box->height - TOP_ROOM - NAME_HEIGHT}};
@@ -241,7 +241,7 @@ void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_layout 
 
     falls.plot.width = box->x + box->width - falls.plot.x;
     most = (uint32_t)fmax(falls.plot.width / MIN_COLUMN - 2, 2);
-    make_steps(&falls, plan->view->device, most < MT_ROLE_COUNT ? most : MT_ROLE_COUNT);
+    make_steps(&falls, layout->view->device, most < MT_ROLE_COUNT ? most : MT_ROLE_COUNT);
     set_range(&falls);
     falls.column = fmin(floor(falls.plot.width / falls.count), 120);
     falls.plot.width = falls.column * falls.count;

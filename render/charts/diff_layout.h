@@ -1,4 +1,4 @@
-/* Parts of the picture of a diff, which share one plan. */
+/* Parts of the picture of a diff, which share one layout. */
 #ifndef MT_RENDER_DIFF_LAYOUT_H
 #define MT_RENDER_DIFF_LAYOUT_H
 
@@ -53,8 +53,8 @@ static inline const char *mt_diff_exact(struct mt_drawing *drawing, const struct
                            mt_format_count(n[4], mt_diff_size(row)));
 }
 
-void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_layout *plan);
-double mt_diff_table_height(const struct mt_diff_layout *plan);
-void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_layout *plan);
+void mt_diff_draw_falls(struct mt_drawing *drawing, const struct mt_diff_layout *layout);
+double mt_diff_table_height(const struct mt_diff_layout *layout);
+void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_layout *layout);
 
 #endif

@@ -38,13 +38,13 @@ struct columns {
     double change_right, new_right;
 };
 
-static struct columns columns_of(const struct mt_diff_layout *plan)
+static struct columns columns_of(const struct mt_diff_layout *layout)
 {
-    struct columns columns = {.label_x = plan->table_x + 17,
-                              .new_right = plan->table_x + plan->table_width};
-    const struct mt_diff_rows *rows = &plan->view->device->sites;
+    struct columns columns = {.label_x = layout->table_x + 17,
+                              .new_right = layout->table_x + layout->table_width};
+    const struct mt_diff_rows *rows = &layout->view->device->sites;
     uint64_t up = 0, down = 0;
-    double bars = plan->table_width > 600 ? 130 : 90, whole;
+    double bars = layout->table_width > 600 ? 130 : 90, whole;
     uint32_t i;
 
     for (i = 0; i < rows->count; i++) {
@@ -96,15 +96,15 @@ static void draw_row(struct mt_drawing *drawing, const struct columns *columns,
     mt_draw_group_end(drawing);
 }
 
-static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_layout *plan,
+static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_layout *layout,
                          const struct columns *columns)
 {
-    double y = plan->table_y + 12;
+    double y = layout->table_y + 12;
 
-    mt_chart_frame_text(drawing, plan->table_x, y,
-                        plan->changed_sites ? "Call sites that changed" : "No call site changed",
+    mt_chart_frame_text(drawing, layout->table_x, y,
+                        layout->changed_sites ? "Call sites that changed" : "No call site changed",
                         14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
-    if (!plan->changed_sites)
+    if (!layout->changed_sites)
         return;
     mt_chart_frame_text(drawing, columns->change_right, y, "change", MT_SIZE_AXIS, MT_REGULAR,
                         MT_COLOR_MUTED, MT_ANCHOR_END, "heading");
@@ -113,54 +113,54 @@ static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_layout
 }
 
 /* What is not in a row of its own: its sum, and how many did not change. */
-static void draw_rest(struct mt_drawing *drawing, const struct mt_diff_layout *plan, uint32_t shown,
-                      double y)
+static void draw_rest(struct mt_drawing *drawing, const struct mt_diff_layout *layout,
+                      uint32_t shown, double y)
 {
-    const struct mt_diff_rows *rows = &plan->view->device->sites;
-    uint32_t same = rows->count - plan->changed_sites, i;
+    const struct mt_diff_rows *rows = &layout->view->device->sites;
+    uint32_t same = rows->count - layout->changed_sites, i;
     char change[MT_UNITS_TEXT], n[2][MT_UNITS_TEXT], text[240] = "";
     int64_t sum = 0;
     size_t length;
 
-    for (i = shown; i < plan->changed_sites; i++)
+    for (i = shown; i < layout->changed_sites; i++)
         sum += mt_diff_change(&rows->rows[i]);
-    if (shown < plan->changed_sites)
+    if (shown < layout->changed_sites)
         snprintf(text, sizeof text, "%s other%s: %s together",
-                 mt_format_count(n[0], plan->changed_sites - shown),
-                 plan->changed_sites - shown == 1 ? "" : "s", mt_format_change(change, sum));
+                 mt_format_count(n[0], layout->changed_sites - shown),
+                 layout->changed_sites - shown == 1 ? "" : "s", mt_format_change(change, sum));
     length = strlen(text);
     if (same)
         snprintf(text + length, sizeof text - length, "%s%s call site%s unchanged, not listed",
                  length ? " \xC2\xB7 " : "", mt_format_count(n[1], same), same == 1 ? "" : "s");
-    mt_chart_frame_text(drawing, plan->table_x, y,
-                        mt_text_fit(drawing, text, 12.5, MT_REGULAR, plan->table_width, false),
+    mt_chart_frame_text(drawing, layout->table_x, y,
+                        mt_text_fit(drawing, text, 12.5, MT_REGULAR, layout->table_width, false),
                         12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "sites-rest");
 }
 
-double mt_diff_table_height(const struct mt_diff_layout *plan)
+double mt_diff_table_height(const struct mt_diff_layout *layout)
 {
-    return HEAD + FOOT + ROW * fmin(plan->changed_sites, 14);
+    return HEAD + FOOT + ROW * fmin(layout->changed_sites, 14);
 }
 
-void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_layout *plan)
+void mt_diff_draw_table(struct mt_drawing *drawing, const struct mt_diff_layout *layout)
 {
     const struct mt_paint rule = {.stroke = MT_COLOR_GRID}, zero = {.stroke = MT_COLOR_AXIS};
-    double y = plan->table_y + HEAD, room = plan->table_bottom - FOOT - y;
+    double y = layout->table_y + HEAD, room = layout->table_bottom - FOOT - y;
     uint32_t most = room > 0 ? (uint32_t)(room / ROW) : 0, i;
-    uint32_t shown = plan->changed_sites < most ? plan->changed_sites : most;
+    uint32_t shown = layout->changed_sites < most ? layout->changed_sites : most;
     struct columns columns;
 
-    if (plan->table_width <= 0)
+    if (layout->table_width <= 0)
         return;
-    columns = columns_of(plan);
-    draw_heading(drawing, plan, &columns);
+    columns = columns_of(layout);
+    draw_heading(drawing, layout, &columns);
     for (i = 0; i < shown; i++, y += ROW) {
-        mt_draw_line(drawing, plan->table_x, y - 8, plan->table_x + plan->table_width, y - 8,
+        mt_draw_line(drawing, layout->table_x, y - 8, layout->table_x + layout->table_width, y - 8,
                      &rule);
-        draw_row(drawing, &columns, &plan->view->device->sites.rows[i], y + 11);
+        draw_row(drawing, &columns, &layout->view->device->sites.rows[i], y + 11);
     }
     if (shown)
-        mt_draw_line(drawing, columns.zero_x, plan->table_y + HEAD - 4, columns.zero_x, y - 12,
+        mt_draw_line(drawing, columns.zero_x, layout->table_y + HEAD - 4, columns.zero_x, y - 12,
                      &zero);
-    draw_rest(drawing, plan, shown, y + 12);
+    draw_rest(drawing, layout, shown, y + 12);
 }

@@ -16,18 +16,18 @@
 #define MIN_CURVE    64.0
 #define GUTTER       70.0 /* left of the plot */
 
-static enum mt_status make_timeline(const struct mt_flame_layout *plan, struct mt_timeline *axis)
+static enum mt_status make_timeline(const struct mt_flame_layout *layout, struct mt_timeline *axis)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
     const struct mt_axis_window window = {chart->begin_t_ns, chart->end_t_ns, chart->begin_event,
                                           chart->end_event,
                                           chart->step == MT_NO_STEP && chart->phase == MT_NO_PHASE};
 
-    return mt_time_axis_window(plan->drawing, plan->device, &window, axis);
+    return mt_time_axis_window(layout->drawing, layout->device, &window, axis);
 }
 
 /* The scale of colours with its numbers. */
-static double draw_key(const struct mt_flame_layout *plan, double y)
+static double draw_key(const struct mt_flame_layout *layout, double y)
 {
     const double cell = 13, height = 12;
     double width = cell * 17, x = MT_MARGIN;
@@ -36,51 +36,51 @@ static double draw_key(const struct mt_flame_layout *plan, double y)
     for (int i = 0; i < 17; i++) {
         struct mt_paint paint = {.fill = (enum mt_color)((int)MT_COLOR_CHANGE_0 + i)};
 
-        mt_draw_rect(plan->drawing, x + cell * i, y, cell, height, &paint, NULL, "key");
+        mt_draw_rect(layout->drawing, x + cell * i, y, cell, height, &paint, NULL, "key");
     }
     y += height + 15;
-    mt_format_change(text, -(int64_t)plan->largest_net);
-    mt_chart_frame_text(plan->drawing, x, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
+    mt_format_change(text, -(int64_t)layout->largest_net);
+    mt_chart_frame_text(layout->drawing, x, y, text, MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED,
                         MT_ANCHOR_START, "key-text");
-    mt_chart_frame_text(plan->drawing, x + width / 2, y, "0", MT_SIZE_SMALL, MT_REGULAR,
+    mt_chart_frame_text(layout->drawing, x + width / 2, y, "0", MT_SIZE_SMALL, MT_REGULAR,
                         MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "key-text");
-    mt_format_change(text, (int64_t)plan->largest_net);
-    mt_chart_frame_text(plan->drawing, x + width, y, text, MT_SIZE_SMALL, MT_REGULAR,
+    mt_format_change(text, (int64_t)layout->largest_net);
+    mt_chart_frame_text(layout->drawing, x + width, y, text, MT_SIZE_SMALL, MT_REGULAR,
                         MT_COLOR_MUTED, MT_ANCHOR_END, "key-text");
     return y;
 }
 
-static void draw_row_name(const struct mt_flame_layout *plan, int32_t row, const char *name)
+static void draw_row_name(const struct mt_flame_layout *layout, int32_t row, const char *name)
 {
-    double y = plan->rows_top + MT_FLAME_PITCH * row + MT_FLAME_PITCH / 2 + 3.5;
+    double y = layout->rows_top + MT_FLAME_PITCH * row + MT_FLAME_PITCH / 2 + 3.5;
 
-    mt_chart_frame_text(plan->drawing, plan->plot.x - 9, y, name, MT_SIZE_SMALL, MT_REGULAR,
+    mt_chart_frame_text(layout->drawing, layout->plot.x - 9, y, name, MT_SIZE_SMALL, MT_REGULAR,
                         MT_COLOR_MUTED, MT_ANCHOR_END, "row-name");
 }
 
-static void draw_row_names(const struct mt_flame_layout *plan)
+static void draw_row_names(const struct mt_flame_layout *layout)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
     bool has_phase_name = false;
 
-    if (plan->rows[0] >= 0)
-        draw_row_name(plan, plan->rows[0], "step");
+    if (layout->rows[0] >= 0)
+        draw_row_name(layout, layout->rows[0], "step");
     for (uint32_t row = 1; row + 1 < chart->frame_row && !has_phase_name; row++)
-        if (plan->rows[row] >= 0 && (uint32_t)plan->rows[row] < plan->row_count) {
-            draw_row_name(plan, plan->rows[row], "phase");
+        if (layout->rows[row] >= 0 && (uint32_t)layout->rows[row] < layout->row_count) {
+            draw_row_name(layout, layout->rows[row], "phase");
             has_phase_name = true;
         }
     for (uint32_t row = chart->frame_row; row < chart->row_count + chart->common_rows; row++)
-        if (plan->rows[row] >= 0 && (uint32_t)plan->rows[row] < plan->row_count) {
-            draw_row_name(plan, plan->rows[row], "stack");
+        if (layout->rows[row] >= 0 && (uint32_t)layout->rows[row] < layout->row_count) {
+            draw_row_name(layout, layout->rows[row], "stack");
             break;
         }
 }
 
 /* "<module> › main › train": the rows that are the same everywhere. */
-static void add_common(const struct mt_flame_layout *plan, struct mt_buf *out)
+static void add_common(const struct mt_flame_layout *layout, struct mt_buf *out)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
 
     for (uint32_t i = 0, row = 0; i < chart->cell_count && row < chart->common_rows; i++) {
         const struct mt_cell *cell = &chart->cells[i];
@@ -89,34 +89,34 @@ static void add_common(const struct mt_flame_layout *plan, struct mt_buf *out)
         if (cell->row != chart->frame_row + row || cell->kind != MT_CELL_FRAME ||
             cell->frame == MT_NO_ID)
             continue;
-        name = mt_frame_function(&plan->drawing->arena, plan->report->symbols, cell->frame);
+        name = mt_frame_function(&layout->drawing->arena, layout->report->symbols, cell->frame);
         mt_buf_printf(out, "%s%s", row ? " › " : "", name ? name : "?");
         row++;
     }
 }
 
-static void draw_footnote(const struct mt_flame_layout *plan)
+static void draw_footnote(const struct mt_flame_layout *layout)
 {
     static const char last[] = " · a cell lasts until the first event outside of it";
     struct mt_buf text = {0};
     char count[MT_UNITS_TEXT];
 
-    if (plan->chart->common_rows) {
+    if (layout->chart->common_rows) {
         mt_buf_add_text(&text, "stacks below ");
-        add_common(plan, &text);
+        add_common(layout, &text);
     }
-    if (plan->rows_cut)
+    if (layout->rows_cut)
         mt_buf_printf(&text, "%s%u rows further in not drawn", text.length ? " · " : "",
-                      plan->rows_cut);
-    if (plan->merged_calls)
+                      layout->rows_cut);
+    if (layout->merged_calls)
         mt_buf_printf(&text, "%s%s calls without room for a word drawn together",
-                      text.length ? " · " : "", mt_format_count(count, plan->merged_calls));
+                      text.length ? " · " : "", mt_format_count(count, layout->merged_calls));
     if (!text.length)
         mt_buf_add_text(&text, last + strlen(" · "));
-    else if (1.1 * mt_text_width(text.data, MT_SIZE_SMALL, MT_REGULAR) + 310 < plan->axis.width)
+    else if (1.1 * mt_text_width(text.data, MT_SIZE_SMALL, MT_REGULAR) + 310 < layout->axis.width)
         mt_buf_add_text(&text, last);
     if (!text.failed)
-        mt_chart_frame_footnote(plan->drawing, text.data);
+        mt_chart_frame_footnote(layout->drawing, text.data);
     mt_buf_release(&text);
 }
 
@@ -136,15 +136,15 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
     return name ? name : "";
 }
 
-static const char *facts(const struct mt_flame_layout *plan)
+static const char *facts(const struct mt_flame_layout *layout)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
     char events[MT_UNITS_TEXT], length[MT_UNITS_TEXT], enter[MT_UNITS_TEXT], leave[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
-        &plan->drawing->arena,
+        &layout->drawing->arena,
         "x = %s · colour = net change of allocated bytes while the frame was on the stack · "
         "%s allocations and frees in %s · from %s to %s",
-        plan->axis.by_event ? "events" : "time", mt_format_count(events, chart->events),
+        layout->axis.by_event ? "events" : "time", mt_format_count(events, chart->events),
         mt_format_duration(length, chart->end_t_ns - chart->begin_t_ns),
         mt_format_bytes(enter, chart->enter_allocated),
         mt_format_bytes(leave, chart->exit_allocated));
@@ -152,69 +152,70 @@ static const char *facts(const struct mt_flame_layout *plan)
     return text ? text : "";
 }
 
-static double height_below_curve(const struct mt_flame_layout *plan)
+static double height_below_curve(const struct mt_flame_layout *layout)
 {
-    double small_print = plan->drawing->width < MT_NARROW_WIDTH ? 56 : 40; /* two lines or one */
+    double small_print = layout->drawing->width < MT_NARROW_WIDTH ? 56 : 40; /* two lines or one */
 
-    return 16 + MT_FLAME_PITCH * plan->row_count + 30 +
-           (plan->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + small_print;
+    return 16 + MT_FLAME_PITCH * layout->row_count + 30 +
+           (layout->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + small_print;
 }
 
 /* Height of the curve. A low picture gives up the table first, then the
  * innermost rows; a high one has a higher curve. */
-static double fit_height(struct mt_flame_layout *plan, double wish)
+static double fit_height(struct mt_flame_layout *layout, double wish)
 {
     double room;
 
-    plan->has_table = mt_flame_table_columns(plan) > 0;
+    layout->has_table = mt_flame_table_columns(layout) > 0;
     if (wish <= 0)
         return CURVE_HEIGHT;
-    room = mt_chart_frame_height(wish, 0) - plan->plot.y;
-    if (room - height_below_curve(plan) < MIN_CURVE)
-        plan->has_table = false;
-    while (plan->row_count > 3 && room - height_below_curve(plan) < MIN_CURVE) {
-        plan->row_count--;
-        plan->rows_cut++;
+    room = mt_chart_frame_height(wish, 0) - layout->plot.y;
+    if (room - height_below_curve(layout) < MIN_CURVE)
+        layout->has_table = false;
+    while (layout->row_count > 3 && room - height_below_curve(layout) < MIN_CURVE) {
+        layout->row_count--;
+        layout->rows_cut++;
     }
-    return fmax(MIN_CURVE, room - height_below_curve(plan));
+    return fmax(MIN_CURVE, room - height_below_curve(layout));
 }
 
-static enum mt_status draw_picture(struct mt_flame_layout *plan, const char *title,
+static enum mt_status draw_picture(struct mt_flame_layout *layout, const char *title,
                                    const struct mt_chart_options *options)
 {
-    struct mt_report since_zero = *plan->report;
+    struct mt_report since_zero = *layout->report;
     struct mt_timeline timeline;
     double y;
-    enum mt_status status = make_timeline(plan, &timeline);
+    enum mt_status status = make_timeline(layout, &timeline);
 
     if (!status)
-        status = mt_flame_layout_rows(plan);
+        status = mt_flame_layout_rows(layout);
     if (status)
         return status;
-    plan->zero_t_ns = plan->chart->step == MT_NO_STEP && plan->chart->phase == MT_NO_PHASE
-                          ? mt_min_u64(plan->report->first_t_ns, plan->chart->begin_t_ns)
-                          : plan->chart->begin_t_ns;
-    since_zero.first_t_ns = plan->zero_t_ns;
-    mt_time_axis_init(&plan->axis, &since_zero, &timeline, options->event_axis);
-    plan->axis.left = plan->plot.x = MT_MARGIN + GUTTER;
-    plan->axis.width = plan->plot.width = plan->drawing->width - plan->plot.x - MT_MARGIN;
-    mt_flame_layout_cells(plan);
-    y = draw_key(plan, mt_chart_frame_header(plan->drawing, title, facts(plan)));
-    plan->plot.y = y + 14;
-    plan->plot.height = fit_height(plan, options->height);
-    plan->rows_top = plan->plot.y + plan->plot.height + 16;
-    plan->drawing->height = ceil(plan->plot.y + plan->plot.height + height_below_curve(plan));
-    mt_flame_draw_curve(plan);
-    mt_flame_draw_rows(plan);
-    draw_row_names(plan);
-    y = plan->rows_top + MT_FLAME_PITCH * plan->row_count;
-    mt_time_axis_draw_folds(plan->drawing, &plan->axis, plan->plot.y, y - plan->plot.y);
-    mt_time_axis_draw_ticks(plan->drawing, &plan->axis, y + 2);
-    if (plan->has_table)
-        mt_flame_draw_table(plan, y + 50);
-    draw_footnote(plan);
-    plan->axis.report = plan->report;
-    plan->axis.timeline = NULL; /* both were local */
+    layout->zero_t_ns = layout->chart->step == MT_NO_STEP && layout->chart->phase == MT_NO_PHASE
+                            ? mt_min_u64(layout->report->first_t_ns, layout->chart->begin_t_ns)
+                            : layout->chart->begin_t_ns;
+    since_zero.first_t_ns = layout->zero_t_ns;
+    mt_time_axis_init(&layout->axis, &since_zero, &timeline, options->event_axis);
+    layout->axis.left = layout->plot.x = MT_MARGIN + GUTTER;
+    layout->axis.width = layout->plot.width = layout->drawing->width - layout->plot.x - MT_MARGIN;
+    mt_flame_layout_cells(layout);
+    y = draw_key(layout, mt_chart_frame_header(layout->drawing, title, facts(layout)));
+    layout->plot.y = y + 14;
+    layout->plot.height = fit_height(layout, options->height);
+    layout->rows_top = layout->plot.y + layout->plot.height + 16;
+    layout->drawing->height =
+        ceil(layout->plot.y + layout->plot.height + height_below_curve(layout));
+    mt_flame_draw_curve(layout);
+    mt_flame_draw_rows(layout);
+    draw_row_names(layout);
+    y = layout->rows_top + MT_FLAME_PITCH * layout->row_count;
+    mt_time_axis_draw_folds(layout->drawing, &layout->axis, layout->plot.y, y - layout->plot.y);
+    mt_time_axis_draw_ticks(layout->drawing, &layout->axis, y + 2);
+    if (layout->has_table)
+        mt_flame_draw_table(layout, y + 50);
+    draw_footnote(layout);
+    layout->axis.report = layout->report;
+    layout->axis.timeline = NULL; /* both were local */
     return MT_OK;
 }
 
@@ -223,19 +224,20 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                  const struct mt_chart_options *options, struct mt_drawing *drawing,
                                  struct mt_error *error)
 {
-    struct mt_flame_layout plan = {.drawing = drawing,
-                                   .report = report,
-                                   .device = device,
-                                   .chart = device ? device->flamechart : NULL};
+    struct mt_flame_layout layout = {.drawing = drawing,
+                                     .report = report,
+                                     .device = device,
+                                     .chart = device ? device->flamechart : NULL};
     enum mt_status status = MT_OK;
     const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, 640), "flamechart");
-    title = mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, plan.chart));
+    title =
+        mt_chart_frame_title(drawing, report, device, chart_name(drawing, report, layout.chart));
     mt_chart_frame_describe(drawing, report, device, title);
-    if (plan.chart && plan.chart->events)
-        status = draw_picture(&plan, title, options);
+    if (layout.chart && layout.chart->events)
+        status = draw_picture(&layout, title, options);
     else
         mt_chart_frame_empty(drawing, report, device, title,
                              device ? "Nothing was allocated or freed" : "No allocator events",

@@ -6,15 +6,15 @@
 
 #include "units.h"
 
-static double level_y(const struct mt_flame_layout *plan, uint64_t top, uint64_t level)
+static double level_y(const struct mt_flame_layout *layout, uint64_t top, uint64_t level)
 {
-    return plan->plot.y + plan->plot.height * (1 - (double)level / (double)top);
+    return layout->plot.y + layout->plot.height * (1 - (double)level / (double)top);
 }
 
 /* Room above the highest point for the ring. */
-static uint64_t top_of(const struct mt_flame_layout *plan)
+static uint64_t top_of(const struct mt_flame_layout *layout)
 {
-    uint64_t peak = plan->chart->peak_allocated;
+    uint64_t peak = layout->chart->peak_allocated;
 
     return peak + peak / 12 + 1;
 }
@@ -45,85 +45,87 @@ static void step_to(struct outline *outline, double x, double y)
     add_point(outline, x, y);
 }
 
-static double bin_x(const struct mt_flame_layout *plan, const struct mt_curve_bin *bin)
+static double bin_x(const struct mt_flame_layout *layout, const struct mt_curve_bin *bin)
 {
-    return mt_time_axis_x(&plan->axis, bin->t_ns, bin->event);
+    return mt_time_axis_x(&layout->axis, bin->t_ns, bin->event);
 }
 
 /* Bins of one column of pixels: the fullest, then the last level. */
-static void trace(const struct mt_flame_layout *plan, uint64_t top, struct outline *outline)
+static void trace(const struct mt_flame_layout *layout, uint64_t top, struct outline *outline)
 {
-    const struct mt_flamechart *chart = plan->chart;
-    const struct mt_curve_bin *bins = plan->axis.by_event ? chart->event_curve : chart->curve;
-    uint32_t count = plan->axis.by_event ? chart->event_curve_count : chart->curve_count;
+    const struct mt_flamechart *chart = layout->chart;
+    const struct mt_curve_bin *bins = layout->axis.by_event ? chart->event_curve : chart->curve;
+    uint32_t count = layout->axis.by_event ? chart->event_curve_count : chart->curve_count;
     uint32_t i = 0;
 
-    add_point(outline, plan->plot.x, level_y(plan, top, chart->enter_allocated));
+    add_point(outline, layout->plot.x, level_y(layout, top, chart->enter_allocated));
     while (i < count) {
         const struct mt_curve_bin *fullest = &bins[i], *last = &bins[i];
-        double column = floor(bin_x(plan, &bins[i]));
+        double column = floor(bin_x(layout, &bins[i]));
 
-        for (; i < count && floor(bin_x(plan, &bins[i])) <= column; i++) {
+        for (; i < count && floor(bin_x(layout, &bins[i])) <= column; i++) {
             if (bins[i].max > fullest->max)
                 fullest = &bins[i];
             last = &bins[i];
         }
-        step_to(outline, bin_x(plan, fullest), level_y(plan, top, fullest->max));
-        step_to(outline, mt_time_axis_x(&plan->axis, last->last_t_ns, last->last_event),
-                level_y(plan, top, last->last));
+        step_to(outline, bin_x(layout, fullest), level_y(layout, top, fullest->max));
+        step_to(outline, mt_time_axis_x(&layout->axis, last->last_t_ns, last->last_event),
+                level_y(layout, top, last->last));
     }
-    add_point(outline, plan->plot.x + plan->plot.width, level_y(plan, top, chart->exit_allocated));
+    add_point(outline, layout->plot.x + layout->plot.width,
+              level_y(layout, top, chart->exit_allocated));
 }
 
-static void draw_peak(const struct mt_flame_layout *plan, uint64_t top)
+static void draw_peak(const struct mt_flame_layout *layout, uint64_t top)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
     const struct mt_paint ring = {
         .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_CURVE, .stroke_width = 2};
     struct mt_text_style style = {
         .size = 13, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
-    double x = mt_time_axis_x(&plan->axis, chart->peak_t_ns, chart->peak_event);
-    double y = level_y(plan, top, chart->peak_allocated);
+    double x = mt_time_axis_x(&layout->axis, chart->peak_t_ns, chart->peak_event);
+    double y = level_y(layout, top, chart->peak_allocated);
     char size[MT_UNITS_TEXT];
-    const char *label = mt_arena_printf(&plan->drawing->arena, "peak %s",
+    const char *label = mt_arena_printf(&layout->drawing->arena, "peak %s",
                                         mt_format_bytes(size, chart->peak_allocated));
 
-    mt_draw_circle(plan->drawing, x, y, 4, &ring, NULL, "ring:peak");
+    mt_draw_circle(layout->drawing, x, y, 4, &ring, NULL, "ring:peak");
     if (!label)
         return;
     style.anchor =
-        x + 20 + 1.06 * mt_text_width(label, 13, MT_SEMIBOLD) > plan->plot.x + plan->plot.width
+        x + 20 + 1.06 * mt_text_width(label, 13, MT_SEMIBOLD) > layout->plot.x + layout->plot.width
             ? MT_ANCHOR_END
             : MT_ANCHOR_START;
-    mt_draw_text(plan->drawing, style.anchor == MT_ANCHOR_END ? x - 10 : x + 10, y - 6, label,
+    mt_draw_text(layout->drawing, style.anchor == MT_ANCHOR_END ? x - 10 : x + 10, y - 6, label,
                  &style, "label:peak");
 }
 
-void mt_flame_draw_curve(const struct mt_flame_layout *plan)
+void mt_flame_draw_curve(const struct mt_flame_layout *layout)
 {
     const struct mt_paint fill = {.fill = MT_COLOR_CURVE_FILL};
     const struct mt_paint line = {.stroke = MT_COLOR_CURVE, .stroke_width = 1.3};
-    const struct mt_flamechart *chart = plan->chart;
-    uint64_t top = top_of(plan);
+    const struct mt_flamechart *chart = layout->chart;
+    uint64_t top = top_of(layout);
     struct outline outline = {.capacity =
                                   4 * ((size_t)chart->curve_count + chart->event_curve_count) + 8};
     struct mt_ticks ticks;
     size_t drawn;
 
     outline.points =
-        mt_arena_array(&plan->drawing->arena, outline.capacity, sizeof *outline.points);
+        mt_arena_array(&layout->drawing->arena, outline.capacity, sizeof *outline.points);
     if (!outline.points) {
-        plan->drawing->failed = true;
+        layout->drawing->failed = true;
         return;
     }
     mt_byte_ticks(&ticks, chart->peak_allocated, top, 5);
-    mt_chart_frame_byte_axis(plan->drawing, &plan->plot, &ticks, top);
-    trace(plan, top, &outline);
+    mt_chart_frame_byte_axis(layout->drawing, &layout->plot, &ticks, top);
+    trace(layout, top, &outline);
     drawn = outline.count;
-    add_point(&outline, plan->plot.x + plan->plot.width, plan->plot.y + plan->plot.height);
-    add_point(&outline, plan->plot.x, plan->plot.y + plan->plot.height);
-    mt_draw_path(plan->drawing, outline.points, outline.count, true, true, &fill, NULL,
+    add_point(&outline, layout->plot.x + layout->plot.width, layout->plot.y + layout->plot.height);
+    add_point(&outline, layout->plot.x, layout->plot.y + layout->plot.height);
+    mt_draw_path(layout->drawing, outline.points, outline.count, true, true, &fill, NULL,
                  "area:allocated");
-    mt_draw_path(plan->drawing, outline.points, drawn, false, true, &line, NULL, "curve:allocated");
-    draw_peak(plan, top);
+    mt_draw_path(layout->drawing, outline.points, drawn, false, true, &line, NULL,
+                 "curve:allocated");
+    draw_peak(layout, top);
 }

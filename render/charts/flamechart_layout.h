@@ -1,4 +1,4 @@
-/* Parts of the flame chart, which share one plan of the picture. */
+/* Parts of the flame chart, which share one layout of the picture. */
 #ifndef MT_RENDER_FLAMECHART_LAYOUT_H
 #define MT_RENDER_FLAMECHART_LAYOUT_H
 
@@ -28,18 +28,18 @@ struct mt_flame_layout {
 };
 
 /* Fills rows, row_count and largest_net. */
-enum mt_status mt_flame_layout_rows(struct mt_flame_layout *plan) MT_MUST_USE;
+enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout) MT_MUST_USE;
 
 /* Decides what is drawn by itself: sets stage, and cuts rows where even the
  * coarsest picture would have too many cells. The axis is set. */
-void mt_flame_layout_cells(struct mt_flame_layout *plan);
+void mt_flame_layout_cells(struct mt_flame_layout *layout);
 
 /* Colour of a change: diverging around 0, power 0.6. */
-enum mt_color mt_flame_color(const struct mt_flame_layout *plan, int64_t net);
+enum mt_color mt_flame_color(const struct mt_flame_layout *layout, int64_t net);
 
 /* Edges of a cell in the picture. */
-double mt_flame_left(const struct mt_flame_layout *plan, const struct mt_cell *cell);
-double mt_flame_right(const struct mt_flame_layout *plan, const struct mt_cell *cell);
+double mt_flame_left(const struct mt_flame_layout *layout, const struct mt_cell *cell);
+double mt_flame_right(const struct mt_flame_layout *layout, const struct mt_cell *cell);
 
 /* Several cells as one; `cell` is their sum. */
 struct mt_crowd {
@@ -50,19 +50,19 @@ struct mt_crowd {
     bool same_function, same_file; /* of all frames */
 };
 
-void mt_crowd_begin(const struct mt_flame_layout *plan, struct mt_crowd *crowd,
+void mt_crowd_begin(const struct mt_flame_layout *layout, struct mt_crowd *crowd,
                     const struct mt_cell *cell);
-void mt_crowd_join(const struct mt_flame_layout *plan, struct mt_crowd *crowd,
+void mt_crowd_join(const struct mt_flame_layout *layout, struct mt_crowd *crowd,
                    const struct mt_cell *cell);
 /* As a cell if it is one alone; then the crowd is empty. */
-void mt_crowd_draw(struct mt_flame_layout *plan, struct mt_crowd *crowd, int32_t row);
+void mt_crowd_draw(struct mt_flame_layout *layout, struct mt_crowd *crowd, int32_t row);
 
-void mt_flame_draw_rows(struct mt_flame_layout *plan);
-void mt_flame_draw_curve(const struct mt_flame_layout *plan);
+void mt_flame_draw_rows(struct mt_flame_layout *layout);
+void mt_flame_draw_curve(const struct mt_flame_layout *layout);
 
 /* What each phase did, below the axis; 0 columns: nothing to say. */
-uint32_t mt_flame_table_columns(const struct mt_flame_layout *plan);
-void mt_flame_draw_table(const struct mt_flame_layout *plan, double y);
+uint32_t mt_flame_table_columns(const struct mt_flame_layout *layout);
+void mt_flame_draw_table(const struct mt_flame_layout *layout, double y);
 #define MT_FLAME_TABLE_HEIGHT 66.0
 
 #endif

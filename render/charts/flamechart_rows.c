@@ -24,22 +24,22 @@ static uint32_t row_of(const struct mt_flamechart *chart, const struct mt_cell *
     return cell->kind == MT_CELL_NO_STACK ? chart->frame_row + chart->common_rows : cell->row;
 }
 
-enum mt_status mt_flame_layout_rows(struct mt_flame_layout *plan)
+enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
     uint32_t rows = chart->row_count + chart->common_rows + 1;
 
-    plan->rows = mt_arena_array(&plan->drawing->arena, rows, sizeof *plan->rows);
-    if (!plan->rows)
+    layout->rows = mt_arena_array(&layout->drawing->arena, rows, sizeof *layout->rows);
+    if (!layout->rows)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < chart->cell_count; i++)
         if (!is_left_out(chart, &chart->cells[i])) {
-            plan->rows[row_of(chart, &chart->cells[i])] = 1;
-            plan->largest_net =
-                mt_max_u64(plan->largest_net, mt_magnitude(chart->cells[i].net_bytes));
+            layout->rows[row_of(chart, &chart->cells[i])] = 1;
+            layout->largest_net =
+                mt_max_u64(layout->largest_net, mt_magnitude(chart->cells[i].net_bytes));
         }
     for (uint32_t row = 0; row < rows; row++)
-        plan->rows[row] = plan->rows[row] ? (int32_t)plan->row_count++ : -1;
+        layout->rows[row] = layout->rows[row] ? (int32_t)layout->row_count++ : -1;
     return MT_OK;
 }
 
@@ -87,29 +87,29 @@ struct row_rules {
     bool any_color;
 };
 
-static bool joins(const struct mt_flame_layout *plan, const struct mt_crowd *crowd,
+static bool joins(const struct mt_flame_layout *layout, const struct mt_crowd *crowd,
                   const struct mt_cell *cell, const struct edges *edges, size_t edge_count,
                   const struct row_rules *rules)
 {
-    double left = mt_flame_left(plan, cell), right = mt_flame_right(plan, cell);
-    int apart = (int)mt_flame_color(plan, cell->net_bytes) - (int)crowd->color;
+    double left = mt_flame_left(layout, cell), right = mt_flame_right(layout, cell);
+    int apart = (int)mt_flame_color(layout, cell->net_bytes) - (int)crowd->color;
 
     return crowd->cells && left - crowd->right < rules->gap &&
-           right - mt_flame_left(plan, &crowd->cell) <= rules->most &&
+           right - mt_flame_left(layout, &crowd->cell) <= rules->most &&
            (rules->any_color || abs(apart) <= 1) &&
            !edge_between(edges, edge_count, crowd->right, left);
 }
 
 /* Draws the crowd, unless row is -1. */
-static uint32_t end_crowd(struct mt_flame_layout *plan, struct mt_crowd *crowd, struct edges *edges,
-                          int32_t row)
+static uint32_t end_crowd(struct mt_flame_layout *layout, struct mt_crowd *crowd,
+                          struct edges *edges, int32_t row)
 {
     if (!crowd->cells)
         return 0;
-    add_edge(edges, mt_flame_left(plan, &crowd->cell));
+    add_edge(edges, mt_flame_left(layout, &crowd->cell));
     add_edge(edges, crowd->right);
     if (row >= 0)
-        mt_crowd_draw(plan, crowd, row);
+        mt_crowd_draw(layout, crowd, row);
     crowd->cells = 0;
     return 1;
 }
@@ -129,14 +129,14 @@ static int compare_begins(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-static void find_row(const struct mt_flame_layout *plan, int32_t row, struct row_cells *found)
+static void find_row(const struct mt_flame_layout *layout, int32_t row, struct row_cells *found)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
 
     found->count = 0;
     for (uint32_t i = 0; i < chart->cell_count; i++)
         if (!is_left_out(chart, &chart->cells[i]) &&
-            plan->rows[row_of(chart, &chart->cells[i])] == row)
+            layout->rows[row_of(chart, &chart->cells[i])] == row)
             found->cells[found->count++] = &chart->cells[i];
     if (found->count)
         qsort(found->cells, found->count, sizeof *found->cells, compare_begins);
@@ -154,7 +154,7 @@ static double least_width(const struct mt_cell *cell, const struct row_rules *ru
 }
 
 /* Draws (or only counts) the cells of one row of the picture. */
-static uint32_t pass_row(struct mt_flame_layout *plan, const struct row_cells *cells, int32_t row,
+static uint32_t pass_row(struct mt_flame_layout *layout, const struct row_cells *cells, int32_t row,
                          struct edges *edges, const struct row_rules *rules)
 {
     struct mt_crowd crowd = {.cells = 0};
@@ -164,18 +164,18 @@ static uint32_t pass_row(struct mt_flame_layout *plan, const struct row_cells *c
     for (uint32_t i = 0; i < cells->count; i++) {
         const struct mt_cell *cell = cells->cells[i];
         bool alone =
-            mt_flame_right(plan, cell) - mt_flame_left(plan, cell) >= least_width(cell, rules);
+            mt_flame_right(layout, cell) - mt_flame_left(layout, cell) >= least_width(cell, rules);
 
-        if (!alone && joins(plan, &crowd, cell, edges, above, rules)) {
-            mt_crowd_join(plan, &crowd, cell);
+        if (!alone && joins(layout, &crowd, cell, edges, above, rules)) {
+            mt_crowd_join(layout, &crowd, cell);
             continue;
         }
-        count += end_crowd(plan, &crowd, edges, row);
-        mt_crowd_begin(plan, &crowd, cell);
+        count += end_crowd(layout, &crowd, edges, row);
+        mt_crowd_begin(layout, &crowd, cell);
         if (alone)
-            count += end_crowd(plan, &crowd, edges, row);
+            count += end_crowd(layout, &crowd, edges, row);
     }
-    count += end_crowd(plan, &crowd, edges, row);
+    count += end_crowd(layout, &crowd, edges, row);
     if (edges->count)
         qsort(edges->x, edges->count, sizeof *edges->x, compare_doubles);
     return count;
@@ -190,62 +190,62 @@ static const struct row_rules stages[] = {{MIN_WORD, 3, 1.5, HUGE_VAL, false},
                                           {200, 26, 26, 220, true},
                                           {300, 80, 80, 320, true}};
 
-static bool make_room(const struct mt_flame_layout *plan, struct row_cells *cells,
+static bool make_room(const struct mt_flame_layout *layout, struct row_cells *cells,
                       struct edges *edges)
 {
     edges->count = 0;
-    edges->capacity = 2 * (size_t)plan->chart->cell_count;
-    edges->x = mt_arena_array(&plan->drawing->arena, edges->capacity, sizeof *edges->x);
+    edges->capacity = 2 * (size_t)layout->chart->cell_count;
+    edges->x = mt_arena_array(&layout->drawing->arena, edges->capacity, sizeof *edges->x);
     cells->cells =
-        mt_arena_array(&plan->drawing->arena, plan->chart->cell_count, sizeof *cells->cells);
+        mt_arena_array(&layout->drawing->arena, layout->chart->cell_count, sizeof *cells->cells);
     if (!edges->x || !cells->cells)
-        plan->drawing->failed = true;
+        layout->drawing->failed = true;
     return edges->x && cells->cells;
 }
 
 /* How many rows, from the outermost, hold at most MAX_CELLS cells. */
-static uint32_t rows_that_fit(struct mt_flame_layout *plan, struct row_cells *cells,
+static uint32_t rows_that_fit(struct mt_flame_layout *layout, struct row_cells *cells,
                               struct edges *edges, const struct row_rules *rules)
 {
     uint32_t count = 0, row;
 
     edges->count = 0;
-    for (row = 0; row < plan->row_count; row++) {
-        find_row(plan, (int32_t)row, cells);
-        count += pass_row(plan, cells, -1, edges, rules);
+    for (row = 0; row < layout->row_count; row++) {
+        find_row(layout, (int32_t)row, cells);
+        count += pass_row(layout, cells, -1, edges, rules);
         if (count > MAX_CELLS)
             break;
     }
     return row;
 }
 
-void mt_flame_layout_cells(struct mt_flame_layout *plan)
+void mt_flame_layout_cells(struct mt_flame_layout *layout)
 {
     struct row_cells cells;
     struct edges edges;
     uint32_t rows = 0;
 
-    if (!make_room(plan, &cells, &edges))
+    if (!make_room(layout, &cells, &edges))
         return;
-    for (plan->stage = 0; plan->stage < MT_ARRAY_LEN(stages); plan->stage++) {
-        rows = rows_that_fit(plan, &cells, &edges, &stages[plan->stage]);
-        if (rows == plan->row_count)
+    for (layout->stage = 0; layout->stage < MT_ARRAY_LEN(stages); layout->stage++) {
+        rows = rows_that_fit(layout, &cells, &edges, &stages[layout->stage]);
+        if (rows == layout->row_count)
             return;
     }
-    plan->stage--;
-    plan->rows_cut += plan->row_count - rows;
-    plan->row_count = rows;
+    layout->stage--;
+    layout->rows_cut += layout->row_count - rows;
+    layout->row_count = rows;
 }
 
-void mt_flame_draw_rows(struct mt_flame_layout *plan)
+void mt_flame_draw_rows(struct mt_flame_layout *layout)
 {
     struct row_cells cells;
     struct edges edges;
 
-    if (!make_room(plan, &cells, &edges))
+    if (!make_room(layout, &cells, &edges))
         return;
-    for (uint32_t row = 0; row < plan->row_count; row++) {
-        find_row(plan, (int32_t)row, &cells);
-        pass_row(plan, &cells, (int32_t)row, &edges, &stages[plan->stage]);
+    for (uint32_t row = 0; row < layout->row_count; row++) {
+        find_row(layout, (int32_t)row, &cells);
+        pass_row(layout, &cells, (int32_t)row, &edges, &stages[layout->stage]);
     }
 }

@@ -49,14 +49,14 @@ static bool is_inside(const struct mt_flamechart *chart, const struct mt_phase *
     return phase->begin_event >= chart->begin_event && phase->end_event <= chart->end_event;
 }
 
-static bool is_listed(const struct mt_flame_layout *plan, const struct mt_phase *phase)
+static bool is_listed(const struct mt_flame_layout *layout, const struct mt_phase *phase)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
     bool surrounds =
         phase->begin_event <= chart->begin_event && phase->end_event >= chart->end_event;
 
     return !phase->is_step && !phase->is_plumbing && !surrounds && is_inside(chart, phase) &&
-           is_outermost(plan->report, chart, phase);
+           is_outermost(layout->report, chart, phase);
 }
 
 /* The column of that name; the last one takes all names that come too late. */
@@ -80,18 +80,18 @@ static int64_t net_of(const struct mt_phase_use *use)
 
 /* Phases of other threads may overlap with those before; they are left out, or
  * nets would count twice. */
-static void collect(const struct mt_flame_layout *plan, struct table *table)
+static void collect(const struct mt_flame_layout *layout, struct table *table)
 {
-    const struct mt_report *report = plan->report;
+    const struct mt_report *report = layout->report;
     uint64_t until = 0;
 
     memset(table, 0, sizeof *table);
-    for (uint32_t i = 0; plan->device->phase_uses && i < report->phase_count; i++) {
+    for (uint32_t i = 0; layout->device->phase_uses && i < report->phase_count; i++) {
         const struct mt_phase *phase = &report->phases[i];
-        const struct mt_phase_use *use = &plan->device->phase_uses[i];
+        const struct mt_phase_use *use = &layout->device->phase_uses[i];
         struct column *column;
 
-        if (!is_listed(plan, phase) || phase->begin_event < until)
+        if (!is_listed(layout, phase) || phase->begin_event < until)
             continue;
         until = phase->end_event;
         column = column_of(table, phase->name);
@@ -104,9 +104,9 @@ static void collect(const struct mt_flame_layout *plan, struct table *table)
 }
 
 /* Rightmost columns: what lies between phases, and the whole window. */
-static void add_totals(const struct mt_flame_layout *plan, struct table *table, uint32_t room)
+static void add_totals(const struct mt_flame_layout *layout, struct table *table, uint32_t room)
 {
-    const struct mt_flamechart *chart = plan->chart;
+    const struct mt_flamechart *chart = layout->chart;
     int64_t net = (int64_t)(chart->exit_allocated - chart->enter_allocated);
     bool has_rest = net != table->net;
     uint32_t wanted = room - 1 - has_rest;
@@ -133,19 +133,19 @@ static void add_totals(const struct mt_flame_layout *plan, struct table *table, 
                         .has_peak = true};
 }
 
-uint32_t mt_flame_table_columns(const struct mt_flame_layout *plan)
+uint32_t mt_flame_table_columns(const struct mt_flame_layout *layout)
 {
     struct table table;
 
-    collect(plan, &table);
+    collect(layout, &table);
     return table.count;
 }
 
-static void draw_column(const struct mt_flame_layout *plan, const struct column *column, double x,
+static void draw_column(const struct mt_flame_layout *layout, const struct column *column, double x,
                         double y, double width)
 {
-    struct mt_drawing *drawing = plan->drawing;
-    const struct mt_paint swatch = {.fill = mt_flame_color(plan, column->net), .radius = 2};
+    struct mt_drawing *drawing = layout->drawing;
+    const struct mt_paint swatch = {.fill = mt_flame_color(layout, column->net), .radius = 2};
     char text[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     const char *name = column->name;
 
@@ -163,21 +163,21 @@ static void draw_column(const struct mt_flame_layout *plan, const struct column 
                             MT_COLOR_TEXT, MT_ANCHOR_START, "phase-peak");
 }
 
-void mt_flame_draw_table(const struct mt_flame_layout *plan, double y)
+void mt_flame_draw_table(const struct mt_flame_layout *layout, double y)
 {
     static const char *const headings[] = {"phase", "net", "peak"};
-    uint32_t room = (uint32_t)(plan->plot.width / MIN_COLUMN);
+    uint32_t room = (uint32_t)(layout->plot.width / MIN_COLUMN);
     struct table table;
     double width;
 
     room = room < 3 ? 3 : room > MAX_NAMES ? MAX_NAMES : room;
-    collect(plan, &table);
-    add_totals(plan, &table, room);
-    width = plan->plot.width / table.count;
+    collect(layout, &table);
+    add_totals(layout, &table, room);
+    width = layout->plot.width / table.count;
     width = width < BEST_COLUMN ? width : BEST_COLUMN;
     for (size_t i = 0; i < MT_ARRAY_LEN(headings); i++)
-        mt_chart_frame_text(plan->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13,
+        mt_chart_frame_text(layout->drawing, MT_MARGIN, y + 20 * (double)i, headings[i], 13,
                             MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
     for (uint32_t i = 0; i < table.count; i++)
-        draw_column(plan, &table.columns[i], plan->plot.x + i * width, y, width);
+        draw_column(layout, &table.columns[i], layout->plot.x + i * width, y, width);
 }

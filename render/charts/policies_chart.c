@@ -146,39 +146,39 @@ static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_tabl
     mt_paragraph_draw(drawing, &paragraph, y, table->finding[1]);
 }
 
-static void place_columns(struct mt_drawing *drawing, struct mt_policies_layout *plan)
+static void place_columns(struct mt_drawing *drawing, struct mt_policies_layout *layout)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     double pitch = narrow ? 76 : 104, right = drawing->width - MT_MARGIN;
 
-    plan->columns[2] = right;
-    plan->columns[1] = right - pitch;
-    plan->columns[0] = plan->columns[1] - (narrow ? 62 : 82);
-    plan->label_width = drawing->width < 700 ? 120 : round(fmax(drawing->width * 0.2, 188));
-    plan->plot.x = MT_MARGIN + plan->label_width + 12;
-    plan->plot.width = plan->columns[0] - pitch - plan->plot.x;
+    layout->columns[2] = right;
+    layout->columns[1] = right - pitch;
+    layout->columns[0] = layout->columns[1] - (narrow ? 62 : 82);
+    layout->label_width = drawing->width < 700 ? 120 : round(fmax(drawing->width * 0.2, 188));
+    layout->plot.x = MT_MARGIN + layout->label_width + 12;
+    layout->plot.width = layout->columns[0] - pitch - layout->plot.x;
 }
 
-static void set_top(struct mt_policies_layout *plan)
+static void set_top(struct mt_policies_layout *layout)
 {
     uint64_t most = 1;
     uint32_t i;
 
-    for (i = 0; i < plan->table->row_count; i++) {
-        most = mt_max_u64(most, plan->table->rows[i].reserved_peak_bytes);
-        most = mt_max_u64(most, plan->table->rows[i].fit_bytes);
+    for (i = 0; i < layout->table->row_count; i++) {
+        most = mt_max_u64(most, layout->table->rows[i].reserved_peak_bytes);
+        most = mt_max_u64(most, layout->table->rows[i].fit_bytes);
     }
-    plan->top = (uint64_t)fmin((double)most * 1.06, 1.8e19);
+    layout->top = (uint64_t)fmin((double)most * 1.06, 1.8e19);
 }
 
 /* Small print goes first, then the finding, then rows at the end of the list. */
-static void place(struct mt_drawing *drawing, struct mt_policies_layout *plan, double y)
+static void place(struct mt_drawing *drawing, struct mt_policies_layout *layout, double y)
 {
-    const struct mt_policy_table *table = plan->table;
+    const struct mt_policy_table *table = layout->table;
     double bottom = drawing->height - 10, least = HEAD + AXIS_HEIGHT + 2 * MIN_PITCH, finding;
 
-    place_columns(drawing, plan);
-    set_top(plan);
+    place_columns(drawing, layout);
+    set_top(layout);
     if (bottom - y - 40 - least >= 0)
         bottom = mt_chart_frame_footnote(drawing, footnote) - 8;
     if (bottom - y - LEGEND_HEIGHT - least >= 0)
@@ -188,13 +188,13 @@ static void place(struct mt_drawing *drawing, struct mt_policies_layout *plan, d
         draw_finding(drawing, table, bottom - finding + FINDING_PITCH);
         bottom -= finding;
     }
-    plan->plot.y = y + HEAD;
-    plan->plot.height = bottom - AXIS_HEIGHT - plan->plot.y;
-    plan->rows = table->row_count;
-    if (plan->plot.height / plan->rows < MIN_PITCH)
-        plan->rows = (uint32_t)fmax(floor(plan->plot.height / MIN_PITCH), 1);
-    plan->pitch = fmin(floor(plan->plot.height / plan->rows), MAX_PITCH);
-    plan->plot.height = plan->pitch * plan->rows;
+    layout->plot.y = y + HEAD;
+    layout->plot.height = bottom - AXIS_HEIGHT - layout->plot.y;
+    layout->rows = table->row_count;
+    if (layout->plot.height / layout->rows < MIN_PITCH)
+        layout->rows = (uint32_t)fmax(floor(layout->plot.height / MIN_PITCH), 1);
+    layout->pitch = fmin(floor(layout->plot.height / layout->rows), MAX_PITCH);
+    layout->plot.height = layout->pitch * layout->rows;
 }
 
 static double standard_height(struct mt_drawing *drawing, const struct mt_policy_table *table,
@@ -208,7 +208,7 @@ enum mt_status mt_policies_draw(const struct mt_policy_table *table,
                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
                                 struct mt_error *error)
 {
-    struct mt_policies_layout plan = {.table = table};
+    struct mt_policies_layout layout = {.table = table};
     double width = mt_chart_frame_width(options->width);
     const char *title;
 
@@ -219,10 +219,10 @@ enum mt_status mt_policies_draw(const struct mt_policy_table *table,
     mt_drawing_describe(drawing, title, table->finding[0]);
     mt_drawing_metadata(drawing, "Software", "memtrace");
     mt_drawing_metadata(drawing, "memtrace:schema", "memtrace.picture/1");
-    place(drawing, &plan, mt_chart_frame_header(drawing, title, facts_of(drawing, table)));
-    mt_policies_draw_axis(drawing, &plan);
-    mt_policies_draw_rows(drawing, &plan);
-    mt_policies_draw_marks(drawing, &plan);
+    place(drawing, &layout, mt_chart_frame_header(drawing, title, facts_of(drawing, table)));
+    mt_policies_draw_axis(drawing, &layout);
+    mt_policies_draw_rows(drawing, &layout);
+    mt_policies_draw_marks(drawing, &layout);
     if (drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the policies");
     return MT_OK;

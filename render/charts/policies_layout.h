@@ -1,4 +1,4 @@
-/* Parts of the picture of allocators, which share one plan. */
+/* Parts of the picture of allocators, which share one layout. */
 #ifndef MT_RENDER_POLICIES_LAYOUT_H
 #define MT_RENDER_POLICIES_LAYOUT_H
 
@@ -16,14 +16,14 @@ struct mt_policies_layout {
     uint64_t top;       /* right edge of the plot */
 };
 
-static inline double mt_policies_x(const struct mt_policies_layout *plan, uint64_t bytes)
+static inline double mt_policies_x(const struct mt_policies_layout *layout, uint64_t bytes)
 {
-    return plan->plot.x + plan->plot.width * ((double)bytes / (double)plan->top);
+    return layout->plot.x + layout->plot.width * ((double)bytes / (double)layout->top);
 }
 
-void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *plan);
-void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *plan);
+void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout);
+void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *layout);
 /* Lines through all rows, and their names above. */
-void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_layout *plan);
+void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_layout *layout);
 
 #endif

@@ -12,22 +12,23 @@
 #define ENDS      16   /* of names above, that others may not cover */
 #define FAR_TIMES 2.0  /* of the bound: bad */
 
-void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *plan)
+void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout)
 {
     static const char *const heads[3][2] = {{"peak reserved", "reserved"},
                                             {"\xC3\x97 bound", "\xC3\x97 bound"},
                                             {"smallest limit", "limit"}};
     const struct mt_paint grid = {.stroke = MT_COLOR_GRID};
-    double bottom = plan->plot.y + plan->plot.height, free_from = 0;
+    double bottom = layout->plot.y + layout->plot.height, free_from = 0;
     struct mt_ticks ticks;
     size_t i;
 
-    mt_byte_ticks(&ticks, plan->top, plan->top, (size_t)fmin(fmax(plan->plot.width / 90, 2), 7));
+    mt_byte_ticks(&ticks, layout->top, layout->top,
+                  (size_t)fmin(fmax(layout->plot.width / 90, 2), 7));
     for (i = 0; i < ticks.count; i++) {
-        double x = mt_policies_x(plan, ticks.ticks[i].value);
+        double x = mt_policies_x(layout, ticks.ticks[i].value);
         double half = 0.525 * mt_text_width(ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR);
 
-        mt_draw_line(drawing, x, plan->plot.y, x, bottom, &grid);
+        mt_draw_line(drawing, x, layout->plot.y, x, bottom, &grid);
         if (x - half < free_from)
             continue;
         mt_chart_frame_text(drawing, x, bottom + 20, ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR,
@@ -35,7 +36,7 @@ void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_
         free_from = x + half + 6;
     }
     for (i = 0; i < 3; i++)
-        mt_chart_frame_text(drawing, plan->columns[i], plan->plot.y - 14,
+        mt_chart_frame_text(drawing, layout->columns[i], layout->plot.y - 14,
                             heads[i][drawing->width < MT_NARROW_WIDTH], MT_SIZE_SMALL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_END, "column");
 }
@@ -86,10 +87,10 @@ static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_ro
     return note ? note : "";
 }
 
-static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                        const struct mt_policy_row *row, double middle)
 {
-    double right = plan->plot.x - 12, width = plan->label_width;
+    double right = layout->plot.x - 12, width = layout->label_width;
 
     mt_chart_frame_text(drawing, right, middle - 2,
                         mt_text_fit(drawing, mt_chart_frame_short(drawing, label_of(row), 200),
@@ -101,30 +102,30 @@ static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layo
         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_END, "policy-note");
 }
 
-static void draw_value(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_value(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                        int column, double middle, const char *text, enum mt_color color)
 {
-    mt_chart_frame_text(drawing, plan->columns[column], middle + 5, text, MT_SIZE_BODY,
+    mt_chart_frame_text(drawing, layout->columns[column], middle + 5, text, MT_SIZE_BODY,
                         column == 1 ? MT_REGULAR : MT_SEMIBOLD, color, MT_ANCHOR_END, "value");
 }
 
-static void draw_values(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_values(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                         const struct mt_policy_row *row, double middle)
 {
     const char *about = row->exact ? "" : "~";
-    uint64_t bound = plan->table->bound_bytes;
+    uint64_t bound = layout->table->bound_bytes;
     double times = bound ? (double)row->reserved_peak_bytes / (double)bound : 0;
-    bool is_best = row->reserved_peak_bytes == plan->table->rows[0].reserved_peak_bytes;
+    bool is_best = row->reserved_peak_bytes == layout->table->rows[0].reserved_peak_bytes;
     char n[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 8];
 
     snprintf(text, sizeof text, "%s%s", about, mt_format_bytes(n, row->reserved_peak_bytes));
-    draw_value(drawing, plan, 0, middle, text, is_best ? MT_COLOR_GOOD : MT_COLOR_TEXT);
+    draw_value(drawing, layout, 0, middle, text, is_best ? MT_COLOR_GOOD : MT_COLOR_TEXT);
     if (bound) {
         uint64_t hundredths = (uint64_t)fmin(times * 100 + 0.5, 1e15);
 
         snprintf(text, sizeof text, "%s.%02u", mt_format_count(n, hundredths / 100),
                  (unsigned)(hundredths % 100));
-        draw_value(drawing, plan, 1, middle, text,
+        draw_value(drawing, layout, 1, middle, text,
                    times >= FAR_TIMES ? MT_COLOR_BAD : MT_COLOR_TEXT);
     }
     if (row->fits)
@@ -132,21 +133,21 @@ static void draw_values(struct mt_drawing *drawing, const struct mt_policies_lay
                  row->smaller_fit_bytes || row->larger_fail_bytes ? "*" : "");
     else
         snprintf(text, sizeof text, "none");
-    draw_value(drawing, plan, 2, middle, text, MT_COLOR_TEXT);
+    draw_value(drawing, layout, 2, middle, text, MT_COLOR_TEXT);
 }
 
-static void draw_part(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_part(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                       uint64_t from, uint64_t to, double y, double height,
                       const struct mt_paint *paint, const char *role)
 {
-    double left = mt_policies_x(plan, from), right = mt_policies_x(plan, to);
+    double left = mt_policies_x(layout, from), right = mt_policies_x(layout, to);
 
     if (to > from)
         mt_draw_rect(drawing, left, y, right - left, height, paint, NULL, role);
 }
 
 /* In a long bar of what is cached, how much that is. */
-static void draw_cached_words(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_cached_words(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                               const struct mt_policy_row *row, double middle)
 {
     const struct mt_text_style style = {.size = 12.5,
@@ -154,12 +155,12 @@ static void draw_cached_words(struct mt_drawing *drawing, const struct mt_polici
                                         .anchor = MT_ANCHOR_MIDDLE,
                                         .color = MT_COLOR_TEXT,
                                         .halo = true};
-    double left = mt_policies_x(plan, row->allocated_peak_bytes);
-    double right = mt_policies_x(plan, row->reserved_peak_bytes);
+    double left = mt_policies_x(layout, row->allocated_peak_bytes);
+    double right = mt_policies_x(layout, row->reserved_peak_bytes);
     char n[MT_UNITS_TEXT], text[MT_UNITS_TEXT + 16];
 
     if (row->fits)
-        left = fmax(left, fmin(mt_policies_x(plan, row->fit_bytes) + 10, right));
+        left = fmax(left, fmin(mt_policies_x(layout, row->fit_bytes) + 10, right));
     if (row->reserved_peak_bytes <= row->allocated_peak_bytes)
         return;
     snprintf(text, sizeof text, "%s cached",
@@ -168,31 +169,31 @@ static void draw_cached_words(struct mt_drawing *drawing, const struct mt_polici
         mt_draw_text(drawing, (left + right) / 2, middle + 4.5, text, &style, "cached-words");
 }
 
-static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                      const struct mt_policy_row *row, double middle)
 {
     const struct mt_paint requested = {.fill = MT_COLOR_LEVEL};
     const struct mt_paint rounding = {.fill = MT_COLOR_LEVEL_RANGE};
     const struct mt_paint cached = {.fill = MT_COLOR_UNUSED, .hatched = true};
     const struct mt_paint outline = {.stroke = MT_COLOR_TEXT, .stroke_width = 1};
-    double height = fmin(BAR, plan->pitch - 10), y = middle - height / 2;
+    double height = fmin(BAR, layout->pitch - 10), y = middle - height / 2;
     uint64_t allocated = mt_min_u64(row->allocated_peak_bytes, row->reserved_peak_bytes);
     uint64_t asked = mt_min_u64(row->requested_peak_bytes, allocated);
 
-    draw_part(drawing, plan, 0, asked, y, height, &requested, "requested");
-    draw_part(drawing, plan, asked, allocated, y, height, &rounding, "rounding");
-    draw_part(drawing, plan, allocated, row->reserved_peak_bytes, y, height, &cached, "cached");
-    mt_draw_rect(drawing, plan->plot.x, y,
-                 mt_policies_x(plan, row->reserved_peak_bytes) - plan->plot.x, height, &outline,
+    draw_part(drawing, layout, 0, asked, y, height, &requested, "requested");
+    draw_part(drawing, layout, asked, allocated, y, height, &rounding, "rounding");
+    draw_part(drawing, layout, allocated, row->reserved_peak_bytes, y, height, &cached, "cached");
+    mt_draw_rect(drawing, layout->plot.x, y,
+                 mt_policies_x(layout, row->reserved_peak_bytes) - layout->plot.x, height, &outline,
                  NULL, "bar");
 }
 
-static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                          const struct mt_policy_row *row, double middle)
 {
     const struct mt_paint paint = {
         .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
-    double x = mt_policies_x(plan, row->fit_bytes);
+    double x = mt_policies_x(layout, row->fit_bytes);
     const struct mt_point points[4] = {
         {x, middle - 9.5}, {x + 7, middle}, {x, middle + 9.5}, {x - 7, middle}};
     char n[MT_UNITS_TEXT];
@@ -203,33 +204,34 @@ static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_la
         mt_draw_path(drawing, points, 4, true, false, &paint, title, "diamond");
 }
 
-static void draw_row(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_row(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                      uint32_t index)
 {
-    const struct mt_policy_row *row = &plan->table->rows[index];
+    const struct mt_policy_row *row = &layout->table->rows[index];
     const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};
-    double y = plan->plot.y + index * plan->pitch, middle = y + plan->pitch / 2;
+    double y = layout->plot.y + index * layout->pitch, middle = y + layout->pitch / 2;
 
     mt_draw_group_begin(drawing, exact_words(drawing, row), "row");
     if (index % 2 == 0)
-        mt_draw_rect(drawing, 12, y + 1, drawing->width - 24, plan->pitch - 2, &panel, NULL, NULL);
-    draw_bar(drawing, plan, row, middle);
-    draw_cached_words(drawing, plan, row, middle);
-    draw_label(drawing, plan, row, middle);
-    draw_values(drawing, plan, row, middle);
+        mt_draw_rect(drawing, 12, y + 1, drawing->width - 24, layout->pitch - 2, &panel, NULL,
+                     NULL);
+    draw_bar(drawing, layout, row, middle);
+    draw_cached_words(drawing, layout, row, middle);
+    draw_label(drawing, layout, row, middle);
+    draw_values(drawing, layout, row, middle);
     mt_draw_group_end(drawing);
 }
 
-void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *plan)
+void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *layout)
 {
     uint32_t i;
 
-    for (i = 0; i < plan->rows; i++)
-        draw_row(drawing, plan, i);
-    if (plan->rows < plan->table->row_count)
-        mt_chart_frame_text(drawing, MT_MARGIN, plan->plot.y + plan->plot.height + 20,
+    for (i = 0; i < layout->rows; i++)
+        draw_row(drawing, layout, i);
+    if (layout->rows < layout->table->row_count)
+        mt_chart_frame_text(drawing, MT_MARGIN, layout->plot.y + layout->plot.height + 20,
                             mt_arena_printf(&drawing->arena, "+ %u more",
-                                            (unsigned)(plan->table->row_count - plan->rows)),
+                                            (unsigned)(layout->table->row_count - layout->rows)),
                             MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
 }
 
@@ -249,67 +251,67 @@ static bool has_room(const struct names *names, double left, double right)
     return names->count < ENDS;
 }
 
-static void draw_name(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_name(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                       struct names *names, double x, const char *text, bool is_bound)
 {
     enum mt_weight weight = is_bound ? MT_SEMIBOLD : MT_REGULAR;
     double width = 1.05 * mt_text_width(text, MT_SIZE_SMALL, weight);
     double left = x - width / 2,
-           most = plan->columns[0] - (drawing->width < MT_NARROW_WIDTH ? 56 : 90);
+           most = layout->columns[0] - (drawing->width < MT_NARROW_WIDTH ? 56 : 90);
 
     left = fmin(fmax(left, MT_MARGIN), most - width);
     if (!has_room(names, left - 6, left + width + 6))
         return;
     names->left[names->count] = left - 6;
     names->right[names->count++] = left + width + 6;
-    mt_chart_frame_text(drawing, left, plan->plot.y - 14, text, MT_SIZE_SMALL, weight,
+    mt_chart_frame_text(drawing, left, layout->plot.y - 14, text, MT_SIZE_SMALL, weight,
                         is_bound ? MT_COLOR_LIMIT : MT_COLOR_MUTED, MT_ANCHOR_START,
                         is_bound ? "label:bound" : "label:size");
 }
 
-static void draw_mark(struct mt_drawing *drawing, const struct mt_policies_layout *plan, double x,
+static void draw_mark(struct mt_drawing *drawing, const struct mt_policies_layout *layout, double x,
                       const struct mt_paint *paint, const char *title, const char *role)
 {
-    const struct mt_point points[2] = {{x, plan->plot.y - 8},
-                                       {x, plan->plot.y + plan->plot.height + 2}};
+    const struct mt_point points[2] = {{x, layout->plot.y - 8},
+                                       {x, layout->plot.y + layout->plot.height + 2}};
 
     mt_draw_path(drawing, points, 2, false, false, paint, title, role);
 }
 
-static void draw_sizes(struct mt_drawing *drawing, const struct mt_policies_layout *plan,
+static void draw_sizes(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                        struct names *names)
 {
     const struct mt_paint dashes = {.stroke = MT_COLOR_AXIS, .stroke_width = 1.2, .dashed = true};
-    const struct mt_known_size *size = plan->table->sizes;
+    const struct mt_known_size *size = layout->table->sizes;
     char n[MT_UNITS_TEXT];
 
     for (; size && size->name; size++) {
-        double x = mt_policies_x(plan, size->bytes);
+        double x = mt_policies_x(layout, size->bytes);
         const char *title = mt_arena_printf(&drawing->arena, "%s: %s B", size->name,
                                             mt_format_count(n, size->bytes));
 
-        if (size->bytes > plan->top)
+        if (size->bytes > layout->top)
             continue;
-        draw_mark(drawing, plan, x, &dashes, title, "size");
-        draw_name(drawing, plan, names, x, size->name, false);
+        draw_mark(drawing, layout, x, &dashes, title, "size");
+        draw_name(drawing, layout, names, x, size->name, false);
     }
 }
 
-void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_layout *plan)
+void mt_policies_draw_marks(struct mt_drawing *drawing, const struct mt_policies_layout *layout)
 {
     const struct mt_paint bound = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.8};
-    const struct mt_policy_table *table = plan->table;
+    const struct mt_policy_table *table = layout->table;
     struct names names = {.count = 0};
     char n[2][MT_UNITS_TEXT], text[MT_UNITS_TEXT + 20];
     uint32_t i;
 
     snprintf(text, sizeof text, "lower bound %s", mt_format_bytes(n[0], table->bound_bytes));
-    draw_name(drawing, plan, &names, mt_policies_x(plan, table->bound_bytes), text, true);
-    draw_sizes(drawing, plan, &names);
-    draw_mark(drawing, plan, mt_policies_x(plan, table->bound_bytes), &bound,
+    draw_name(drawing, layout, &names, mt_policies_x(layout, table->bound_bytes), text, true);
+    draw_sizes(drawing, layout, &names);
+    draw_mark(drawing, layout, mt_policies_x(layout, table->bound_bytes), &bound,
               mt_arena_printf(&drawing->arena, "lower bound: %s B",
                               mt_format_count(n[1], table->bound_bytes)),
               "bound");
-    for (i = 0; i < plan->rows; i++)
-        draw_diamond(drawing, plan, &table->rows[i], plan->plot.y + (i + 0.5) * plan->pitch);
+    for (i = 0; i < layout->rows; i++)
+        draw_diamond(drawing, layout, &table->rows[i], layout->plot.y + (i + 0.5) * layout->pitch);
 }

@@ -64,9 +64,9 @@ static uint32_t row_of(const struct mt_lifetime_cell *cell)
 }
 
 /* What is used of the model's rows and columns, in coarse units. */
-static void set_ranges(struct mt_scatter_layout *plan, uint32_t coarse)
+static void set_ranges(struct mt_scatter_layout *layout, uint32_t coarse)
 {
-    const struct mt_lifetimes *lifetimes = plan->lifetimes;
+    const struct mt_lifetimes *lifetimes = layout->lifetimes;
     uint32_t i, columns[2] = {UINT32_MAX, 0}, rows[2] = {UINT32_MAX, 0};
 
     for (i = 0; i < lifetimes->cell_count; i++) {
@@ -81,26 +81,26 @@ static void set_ranges(struct mt_scatter_layout *plan, uint32_t coarse)
     }
     if (rows[0] > rows[1]) /* nothing was freed */
         rows[0] = rows[1] = MT_LIVES_PER_DECADE * 6;
-    plan->coarse = coarse;
-    plan->first_column = columns[0] / coarse;
-    plan->columns = columns[1] / coarse - plan->first_column + 1;
-    plan->first_row = rows[0] / coarse;
-    plan->rows = rows[1] / coarse - plan->first_row + 1;
+    layout->coarse = coarse;
+    layout->first_column = columns[0] / coarse;
+    layout->columns = columns[1] / coarse - layout->first_column + 1;
+    layout->first_row = rows[0] / coarse;
+    layout->rows = rows[1] / coarse - layout->first_row + 1;
 }
 
-static uint32_t fill_cells(struct mt_scatter_layout *plan)
+static uint32_t fill_cells(struct mt_scatter_layout *layout)
 {
-    const struct mt_lifetimes *lifetimes = plan->lifetimes;
+    const struct mt_lifetimes *lifetimes = layout->lifetimes;
     uint32_t i, role, used = 0;
 
-    memset(plan->cells, 0, (size_t)(plan->rows + 1) * plan->columns * sizeof *plan->cells);
+    memset(layout->cells, 0, (size_t)(layout->rows + 1) * layout->columns * sizeof *layout->cells);
     for (i = 0; i < lifetimes->cell_count; i++) {
         const struct mt_lifetime_cell *from = &lifetimes->cells[i];
-        uint32_t column = column_of(from) / plan->coarse - plan->first_column;
+        uint32_t column = column_of(from) / layout->coarse - layout->first_column;
         uint32_t row = from->life == MT_LIFE_UNTIL_END
-                           ? plan->rows
-                           : row_of(from) / plan->coarse - plan->first_row;
-        struct mt_scatter_cell *cell = &plan->cells[(size_t)row * plan->columns + column];
+                           ? layout->rows
+                           : row_of(from) / layout->coarse - layout->first_row;
+        struct mt_scatter_cell *cell = &layout->cells[(size_t)row * layout->columns + column];
 
         used += !cell->blocks;
         cell->blocks += from->blocks;
@@ -111,33 +111,34 @@ static uint32_t fill_cells(struct mt_scatter_layout *plan)
     return used;
 }
 
-enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *plan,
+enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
                                uint32_t most_columns, uint32_t most_rows)
 {
     uint32_t coarse;
 
-    set_ranges(plan, 1);
-    plan->cells = mt_arena_array(&drawing->arena, (size_t)(plan->rows + 1) * plan->columns,
-                                 sizeof *plan->cells);
-    if (!plan->cells)
+    set_ranges(layout, 1);
+    layout->cells = mt_arena_array(&drawing->arena, (size_t)(layout->rows + 1) * layout->columns,
+                                   sizeof *layout->cells);
+    if (!layout->cells)
         return MT_ERR_MEMORY;
     for (coarse = 1;; coarse++) {
-        set_ranges(plan, coarse);
-        if (fill_cells(plan) <= MAX_CELLS && plan->columns <= most_columns &&
-            plan->rows <= most_rows)
+        set_ranges(layout, coarse);
+        if (fill_cells(layout) <= MAX_CELLS && layout->columns <= most_columns &&
+            layout->rows <= most_rows)
             return MT_OK;
     }
 }
 
-static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
+static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_layout *layout)
 {
     char blocks[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
         &drawing->arena, "bytes = what was asked for, each time that it was asked for%s%s%s%s",
-        plan->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "",
-        plan->lifetimes->older.blocks ? " \xC2\xB7 " : "",
-        plan->lifetimes->older.blocks ? mt_format_count(blocks, plan->lifetimes->older.blocks) : "",
-        plan->lifetimes->older.blocks
+        layout->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "",
+        layout->lifetimes->older.blocks ? " \xC2\xB7 " : "",
+        layout->lifetimes->older.blocks ? mt_format_count(blocks, layout->lifetimes->older.blocks)
+                                        : "",
+        layout->lifetimes->older.blocks
             ? " blocks are older than the recorded history: they lived longer than shown"
             : "");
 
@@ -149,7 +150,7 @@ struct room {
     double top, right, bottom;
 };
 
-static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_layout *plan,
+static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
                                 double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
@@ -157,53 +158,53 @@ static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_la
     double least = MIN_PLOT + BAND + AXIS_HEIGHT;
 
     if (room.bottom - y - 34 - least >= 40)
-        room.bottom = mt_chart_frame_footnote(drawing, footnote(drawing, plan)) - 6;
+        room.bottom = mt_chart_frame_footnote(drawing, footnote(drawing, layout)) - 6;
     if (room.bottom - y - 76 - least >= 0)
-        room.top = draw_tiles(drawing, plan->lifetimes, y) + 24;
-    plan->side_x = room.right - SIDE_WIDTH;
-    plan->side_y = room.top + 10;
-    plan->side_width = narrow ? 0 : SIDE_WIDTH;
+        room.top = draw_tiles(drawing, layout->lifetimes, y) + 24;
+    layout->side_x = room.right - SIDE_WIDTH;
+    layout->side_y = room.top + 10;
+    layout->side_width = narrow ? 0 : SIDE_WIDTH;
     room.right -= narrow ? 0 : SIDE_WIDTH + 30;
     if (narrow && room.bottom - room.top - least - LEGEND_HEIGHT >= 0) {
-        plan->legend_y = room.bottom - 6;
+        layout->legend_y = room.bottom - 6;
         room.bottom -= LEGEND_HEIGHT;
     }
     if (room.bottom - room.top - least - ABOVE_HEIGHT - 18 >= 60)
-        plan->above.height = ABOVE_HEIGHT;
+        layout->above.height = ABOVE_HEIGHT;
     if (room.right - MT_MARGIN > 600)
-        plan->beside.width = BESIDE_WIDTH;
+        layout->beside.width = BESIDE_WIDTH;
     return room;
 }
 
 /* Cells are whole pixels, so that none is blurred. */
-static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout *plan, double y)
+static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout *layout, double y)
 {
-    struct room room = place_around(drawing, plan, y);
+    struct room room = place_around(drawing, layout, y);
     double left =
         round(MT_MARGIN + 22 + 1.05 * mt_text_width("never freed", MT_SIZE_AXIS, MT_REGULAR) + 9);
-    double top = room.top + (plan->above.height > 0 ? plan->above.height + 18 : 0) + BAND;
-    double width = room.right - left - (plan->beside.width > 0 ? plan->beside.width + 12 : 0);
+    double top = room.top + (layout->above.height > 0 ? layout->above.height + 18 : 0) + BAND;
+    double width = room.right - left - (layout->beside.width > 0 ? layout->beside.width + 12 : 0);
     double height = room.bottom - AXIS_HEIGHT - top;
     double rows_height;
 
-    if (mt_scatter_fill(drawing, plan, (uint32_t)(width / MIN_CELL),
+    if (mt_scatter_fill(drawing, layout, (uint32_t)(width / MIN_CELL),
                         (uint32_t)((height - END_GAP) / MIN_CELL) - 1))
         return MT_ERR_MEMORY;
-    plan->cell_width = fmin(floor(width / plan->columns), MAX_CELL_WIDE);
-    plan->cell_height = fmin(floor((height - END_GAP) / (plan->rows + 1)), MAX_CELL_HIGH);
-    rows_height = plan->rows * plan->cell_height;
-    plan->end_y = round(room.bottom - AXIS_HEIGHT - rows_height - END_GAP - plan->cell_height);
-    plan->plot = (struct mt_box){left, plan->end_y + plan->cell_height + END_GAP,
-                                 plan->columns * plan->cell_width, rows_height};
-    plan->above.x = left;
-    if (plan->above.height > 0) {
-        plan->above.y = room.top + 18;
-        plan->above.height = plan->end_y - BAND - plan->above.y;
+    layout->cell_width = fmin(floor(width / layout->columns), MAX_CELL_WIDE);
+    layout->cell_height = fmin(floor((height - END_GAP) / (layout->rows + 1)), MAX_CELL_HIGH);
+    rows_height = layout->rows * layout->cell_height;
+    layout->end_y = round(room.bottom - AXIS_HEIGHT - rows_height - END_GAP - layout->cell_height);
+    layout->plot = (struct mt_box){left, layout->end_y + layout->cell_height + END_GAP,
+                                   layout->columns * layout->cell_width, rows_height};
+    layout->above.x = left;
+    if (layout->above.height > 0) {
+        layout->above.y = room.top + 18;
+        layout->above.height = layout->end_y - BAND - layout->above.y;
     }
-    plan->above.width = plan->plot.width;
-    plan->beside.x = left + plan->plot.width + 12;
-    plan->beside.y = plan->end_y;
-    plan->beside.height = plan->plot.y + plan->plot.height - plan->end_y;
+    layout->above.width = layout->plot.width;
+    layout->beside.x = left + layout->plot.width + 12;
+    layout->beside.y = layout->end_y;
+    layout->beside.height = layout->plot.y + layout->plot.height - layout->end_y;
     return MT_OK;
 }
 
@@ -216,18 +217,18 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
                            "The trace holds no block of device memory.");
 }
 
-static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *plan, const char *title)
+static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *layout, const char *title)
 {
     double y = mt_chart_frame_header(drawing, title,
-                                     mt_chart_frame_facts(drawing, plan->report, plan->device));
+                                     mt_chart_frame_facts(drawing, layout->report, layout->device));
 
-    if (place(drawing, plan, y)) {
+    if (place(drawing, layout, y)) {
         drawing->failed = true;
         return;
     }
-    mt_scatter_draw_plot(drawing, plan);
-    mt_scatter_draw_sums(drawing, plan);
-    mt_scatter_draw_legend(drawing, plan);
+    mt_scatter_draw_plot(drawing, layout);
+    mt_scatter_draw_sums(drawing, layout);
+    mt_scatter_draw_legend(drawing, layout);
 }
 
 /* So many blocks that their crowd says more than each of them. */
@@ -242,16 +243,16 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                  const struct mt_chart_options *options, struct mt_drawing *drawing,
                                  struct mt_error *error)
 {
-    struct mt_scatter_layout plan = {.report = report, .device = device};
+    struct mt_scatter_layout layout = {.report = report, .device = device};
     const char *title;
 
     mt_drawing_init(drawing, mt_chart_frame_width(options->width),
                     mt_chart_frame_height(options->height, STANDARD_HEIGHT), "scatter");
     title = mt_chart_frame_title(drawing, report, device, "size and lifetime of every allocation");
     mt_chart_frame_describe(drawing, report, device, title);
-    plan.lifetimes = device ? device->lifetimes : NULL;
-    if (plan.lifetimes && plan.lifetimes->cell_count)
-        draw(drawing, &plan, title);
+    layout.lifetimes = device ? device->lifetimes : NULL;
+    if (layout.lifetimes && layout.lifetimes->cell_count)
+        draw(drawing, &layout, title);
     else
         draw_nothing(drawing, report, device, title);
     if (drawing->failed)

@@ -31,20 +31,21 @@ struct mt_scatter_layout {
 
 /* Sets coarse, the ranges and the cells. `most_columns` and `most_rows` is what there
  * is room for. */
-enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *plan,
+enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
                                uint32_t most_columns, uint32_t most_rows) MT_MUST_USE;
 
-static inline const struct mt_scatter_cell *mt_scatter_at(const struct mt_scatter_layout *plan,
+static inline const struct mt_scatter_cell *mt_scatter_at(const struct mt_scatter_layout *layout,
                                                           uint32_t row, uint32_t column)
 {
-    return &plan->cells[(size_t)row * plan->columns + column];
+    return &layout->cells[(size_t)row * layout->columns + column];
 }
 
-/* Upper edge of a row, from the lowest; row plan->rows is that of what was never freed. */
-static inline double mt_scatter_row_y(const struct mt_scatter_layout *plan, uint32_t row)
+/* Upper edge of a row, from the lowest; row layout->rows is that of what was never freed. */
+static inline double mt_scatter_row_y(const struct mt_scatter_layout *layout, uint32_t row)
 {
-    return row == plan->rows ? plan->end_y
-                             : plan->plot.y + plan->plot.height - (row + 1) * plan->cell_height;
+    return row == layout->rows
+               ? layout->end_y
+               : layout->plot.y + layout->plot.height - (row + 1) * layout->cell_height;
 }
 
 static inline enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *cell)
@@ -57,8 +58,8 @@ static inline enum mt_role mt_scatter_main_role(const struct mt_scatter_cell *ce
     return (enum mt_role)most;
 }
 
-void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_layout *plan);
-void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_layout *plan);
-void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_layout *plan);
+void mt_scatter_draw_plot(struct mt_drawing *drawing, const struct mt_scatter_layout *layout);
+void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_layout *layout);
+void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_layout *layout);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define ROW 22.0
 
-static struct mt_lifetime_sum sum_of(const struct mt_scatter_layout *plan, uint32_t first_row,
+static struct mt_lifetime_sum sum_of(const struct mt_scatter_layout *layout, uint32_t first_row,
                                      uint32_t rows, uint32_t first_column, uint32_t columns)
 {
     struct mt_lifetime_sum sum = {0, 0};
@@ -18,21 +18,21 @@ static struct mt_lifetime_sum sum_of(const struct mt_scatter_layout *plan, uint3
 
     for (row = first_row; row < first_row + rows; row++) {
         for (column = first_column; column < first_column + columns; column++) {
-            sum.blocks += mt_scatter_at(plan, row, column)->blocks;
-            sum.bytes += mt_scatter_at(plan, row, column)->bytes;
+            sum.blocks += mt_scatter_at(layout, row, column)->blocks;
+            sum.bytes += mt_scatter_at(layout, row, column)->bytes;
         }
     }
     return sum;
 }
 
-static struct mt_lifetime_sum sum_of_column(const struct mt_scatter_layout *plan, uint32_t column)
+static struct mt_lifetime_sum sum_of_column(const struct mt_scatter_layout *layout, uint32_t column)
 {
-    return sum_of(plan, 0, plan->rows + 1, column, 1);
+    return sum_of(layout, 0, layout->rows + 1, column, 1);
 }
 
-static struct mt_lifetime_sum sum_of_row(const struct mt_scatter_layout *plan, uint32_t row)
+static struct mt_lifetime_sum sum_of_row(const struct mt_scatter_layout *layout, uint32_t row)
 {
-    return sum_of(plan, row, 1, 0, plan->columns);
+    return sum_of(layout, row, 1, 0, layout->columns);
 }
 
 static const char *sum_title(struct mt_drawing *drawing, struct mt_lifetime_sum sum)
@@ -43,23 +43,24 @@ static const char *sum_title(struct mt_drawing *drawing, struct mt_lifetime_sum 
                            mt_format_count(n[1], sum.blocks), sum.blocks == 1 ? "" : "s");
 }
 
-static void draw_above(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
+static void draw_above(struct mt_drawing *drawing, const struct mt_scatter_layout *layout)
 {
-    const struct mt_box *box = &plan->above;
+    const struct mt_box *box = &layout->above;
     const struct mt_paint paint = {.fill = MT_COLOR_LEVEL_RANGE};
     char text[MT_UNITS_TEXT + 40], bytes[MT_UNITS_TEXT];
     uint64_t most = 1;
     uint32_t i;
 
-    for (i = 0; i < plan->columns; i++)
-        most = mt_max_u64(most, sum_of_column(plan, i).bytes);
-    for (i = 0; i < plan->columns; i++) {
-        struct mt_lifetime_sum sum = sum_of_column(plan, i);
+    for (i = 0; i < layout->columns; i++)
+        most = mt_max_u64(most, sum_of_column(layout, i).bytes);
+    for (i = 0; i < layout->columns; i++) {
+        struct mt_lifetime_sum sum = sum_of_column(layout, i);
         double height = box->height * ((double)sum.bytes / (double)most);
 
         if (sum.blocks)
-            mt_draw_rect(drawing, box->x + i * plan->cell_width, box->y + box->height - height,
-                         plan->cell_width - 1, height, &paint, sum_title(drawing, sum), "by-size");
+            mt_draw_rect(drawing, box->x + i * layout->cell_width, box->y + box->height - height,
+                         layout->cell_width - 1, height, &paint, sum_title(drawing, sum),
+                         "by-size");
     }
     snprintf(text, sizeof text, "bytes by size, at most %s", mt_format_bytes(bytes, most));
     mt_chart_frame_text(drawing, box->x, box->y - 6,
@@ -67,22 +68,22 @@ static void draw_above(struct mt_drawing *drawing, const struct mt_scatter_layou
                         MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
 }
 
-static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
+static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_layout *layout)
 {
-    const struct mt_box *box = &plan->beside;
+    const struct mt_box *box = &layout->beside;
     const struct mt_paint paint = {.fill = MT_COLOR_LEVEL_RANGE};
     uint64_t most = 1;
     uint32_t i;
 
-    for (i = 0; i <= plan->rows; i++)
-        most = mt_max_u64(most, sum_of_row(plan, i).blocks);
-    for (i = 0; i <= plan->rows; i++) {
-        struct mt_lifetime_sum sum = sum_of_row(plan, i);
+    for (i = 0; i <= layout->rows; i++)
+        most = mt_max_u64(most, sum_of_row(layout, i).blocks);
+    for (i = 0; i <= layout->rows; i++) {
+        struct mt_lifetime_sum sum = sum_of_row(layout, i);
         double width = box->width * ((double)sum.blocks / (double)most);
 
         if (sum.blocks)
-            mt_draw_rect(drawing, box->x, mt_scatter_row_y(plan, i), width, plan->cell_height - 1,
-                         &paint, sum_title(drawing, sum), "by-life");
+            mt_draw_rect(drawing, box->x, mt_scatter_row_y(layout, i), width,
+                         layout->cell_height - 1, &paint, sum_title(drawing, sum), "by-life");
     }
     mt_chart_frame_text(
         drawing, box->x, box->y + box->height + 38,
@@ -90,12 +91,12 @@ static void draw_beside(struct mt_drawing *drawing, const struct mt_scatter_layo
         12.5, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "heading");
 }
 
-void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
+void mt_scatter_draw_sums(struct mt_drawing *drawing, const struct mt_scatter_layout *layout)
 {
-    if (plan->above.height > 0)
-        draw_above(drawing, plan);
-    if (plan->beside.width > 0)
-        draw_beside(drawing, plan);
+    if (layout->above.height > 0)
+        draw_above(drawing, layout);
+    if (layout->beside.width > 0)
+        draw_beside(drawing, layout);
 }
 
 struct total {
@@ -104,7 +105,7 @@ struct total {
 };
 
 /* Roles by bytes, largest first; how many have any. */
-static size_t totals_of(const struct mt_scatter_layout *plan, struct total totals[MT_ROLE_COUNT])
+static size_t totals_of(const struct mt_scatter_layout *layout, struct total totals[MT_ROLE_COUNT])
 {
     size_t count = 0, at;
     uint32_t role, i;
@@ -112,8 +113,8 @@ static size_t totals_of(const struct mt_scatter_layout *plan, struct total total
     for (role = 0; role < MT_ROLE_COUNT; role++) {
         struct total total = {(enum mt_role)role, 0};
 
-        for (i = 0; i < plan->lifetimes->cell_count; i++)
-            total.bytes += plan->lifetimes->cells[i].role_bytes[role];
+        for (i = 0; i < layout->lifetimes->cell_count; i++)
+            total.bytes += layout->lifetimes->cells[i].role_bytes[role];
         if (!total.bytes)
             continue;
         for (at = count++; at && totals[at - 1].bytes < total.bytes; at--)
@@ -136,11 +137,11 @@ static void draw_strengths(struct mt_drawing *drawing, double x, double y)
                         MT_ANCHOR_START, "legend");
 }
 
-static void draw_side(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
+static void draw_side(struct mt_drawing *drawing, const struct mt_scatter_layout *layout)
 {
     struct total totals[MT_ROLE_COUNT];
-    size_t count = totals_of(plan, totals), i;
-    double x = plan->side_x, y = plan->side_y, right = x + plan->side_width;
+    size_t count = totals_of(layout, totals), i;
+    double x = layout->side_x, y = layout->side_y, right = x + layout->side_width;
     char bytes[MT_UNITS_TEXT];
 
     mt_chart_frame_text(drawing, x, y, "Main role", 14, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START,
@@ -161,21 +162,21 @@ static void draw_side(struct mt_drawing *drawing, const struct mt_scatter_layout
         draw_strengths(drawing, x, y + 8);
 }
 
-void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_layout *plan)
+void mt_scatter_draw_legend(struct mt_drawing *drawing, const struct mt_scatter_layout *layout)
 {
     struct mt_swatch swatches[MT_ROLE_COUNT];
     struct total totals[MT_ROLE_COUNT];
-    size_t count = totals_of(plan, totals), i;
+    size_t count = totals_of(layout, totals), i;
 
-    if (plan->side_width > 0) {
-        draw_side(drawing, plan);
+    if (layout->side_width > 0) {
+        draw_side(drawing, layout);
         return;
     }
-    if (plan->legend_y <= 0)
+    if (layout->legend_y <= 0)
         return;
     for (i = 0; i < count; i++)
         swatches[i] =
             (struct mt_swatch){mt_role_title(totals[i].role), mt_role_color(totals[i].role)};
-    mt_chart_frame_swatches(drawing, MT_MARGIN, plan->legend_y, drawing->width - MT_MARGIN,
+    mt_chart_frame_swatches(drawing, MT_MARGIN, layout->legend_y, drawing->width - MT_MARGIN,
                             swatches, count);
 }

@@ -90,9 +90,9 @@ static uint64_t near_limit(const struct mt_device_report *device, uint64_t large
 }
 
 /* Steps, phases and ticks under the plot. */
-static double rows_height(const struct mt_timeline_layout *plan)
+static double rows_height(const struct mt_timeline_layout *layout)
 {
-    return 6 + (plan->device->step_count ? 18 : 0) + (plan->axis.row_count ? 18 : 0) + 26;
+    return 6 + (layout->device->step_count ? 18 : 0) + (layout->axis.row_count ? 18 : 0) + 26;
 }
 
 /* Another policy that was asked for does reserve. */
@@ -101,15 +101,16 @@ static bool is_of_driver(const struct mt_report *report)
     return report->is_driver_level && !report->what_if;
 }
 
-static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
+static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
-    const char *layers = mt_timeline_layers_text(drawing, plan);
-    const char *text = mt_arena_printf(
-        &drawing->arena, "%s%s%s \xC2\xB7 every column shows its fullest instant",
-        is_of_driver(plan->report) ? "allocated = what the driver was asked for, all heaps together"
-                                   : "fragmentation = 1 \xE2\x88\x92 allocated \xC3\xB7 "
-                                     "reserved, both at the instant of the reserved peak",
-        layers ? " \xC2\xB7 " : "", layers ? layers : "");
+    const char *layers = mt_timeline_layers_text(drawing, layout);
+    const char *text =
+        mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 every column shows its fullest instant",
+                        is_of_driver(layout->report)
+                            ? "allocated = what the driver was asked for, all heaps together"
+                            : "fragmentation = 1 \xE2\x88\x92 allocated \xC3\xB7 "
+                              "reserved, both at the instant of the reserved peak",
+                        layers ? " \xC2\xB7 " : "", layers ? layers : "");
 
     return text ? text : "";
 }
@@ -117,114 +118,115 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
 /* Divides what is between the facts and the bottom edge. What a small picture
  * has no room for is left out: small print first, then tiles, then the legend
  * of a narrow one. */
-static void place_plot(struct mt_timeline_layout *plan, struct mt_drawing *drawing, double y)
+static void place_plot(struct mt_timeline_layout *layout, struct mt_drawing *drawing, double y)
 {
-    double rows = rows_height(plan), bottom = drawing->height - 10, side, top;
+    double rows = rows_height(layout), bottom = drawing->height - 10, side, top;
 
     if (bottom - y - 68 - rows - 24 >= MIN_PLOT + 60) {
-        bottom = mt_chart_frame_footnote(drawing, footnote(drawing, plan)) - 2;
-        plan->has_legend_row = true;
+        bottom = mt_chart_frame_footnote(drawing, footnote(drawing, layout)) - 2;
+        layout->has_legend_row = true;
     }
-    plan->side_bottom = bottom;
-    bottom -= rows + (plan->has_legend_row ? 26 : 0);
+    layout->side_bottom = bottom;
+    bottom -= rows + (layout->has_legend_row ? 26 : 0);
     top = y;
     if (bottom - y - 78 >= MIN_PLOT)
-        top = is_of_driver(plan->report) ? draw_driver_tiles(drawing, plan->device, y)
-                                         : draw_tiles(drawing, plan->device, y);
-    plan->narrow = drawing->width < MT_NARROW_WIDTH;
-    plan->side_top = top + 24;
-    plan->side_width = SIDE_WIDTH;
-    plan->side_left = drawing->width - MT_MARGIN - SIDE_WIDTH;
+        top = is_of_driver(layout->report) ? draw_driver_tiles(drawing, layout->device, y)
+                                           : draw_tiles(drawing, layout->device, y);
+    layout->narrow = drawing->width < MT_NARROW_WIDTH;
+    layout->side_top = top + 24;
+    layout->side_width = SIDE_WIDTH;
+    layout->side_left = drawing->width - MT_MARGIN - SIDE_WIDTH;
     top += top > y ? 28 : 10;
-    top += plan->device->oom_count ? 14 : 0;
-    plan->plot = (struct mt_box){0, top, plan->side_left - 26, bottom - top};
-    if (plan->narrow) {
-        side = mt_timeline_side_height(plan);
-        plan->plot.width = drawing->width - MT_MARGIN - 8;
-        plan->side_left = MT_MARGIN;
-        plan->side_width = drawing->width - 2 * MT_MARGIN;
-        if (plan->plot.height - side - 12 >= MIN_PLOT) {
-            plan->plot.height -= side + 12;
+    top += layout->device->oom_count ? 14 : 0;
+    layout->plot = (struct mt_box){0, top, layout->side_left - 26, bottom - top};
+    if (layout->narrow) {
+        side = mt_timeline_side_height(layout);
+        layout->plot.width = drawing->width - MT_MARGIN - 8;
+        layout->side_left = MT_MARGIN;
+        layout->side_width = drawing->width - 2 * MT_MARGIN;
+        if (layout->plot.height - side - 12 >= MIN_PLOT) {
+            layout->plot.height -= side + 12;
         } else {
-            plan->side_width = 0;
-            plan->has_role_row = plan->plot.height >= MIN_PLOT;
-            plan->plot.height -= plan->has_role_row ? 22 : 0;
+            layout->side_width = 0;
+            layout->has_role_row = layout->plot.height >= MIN_PLOT;
+            layout->plot.height -= layout->has_role_row ? 22 : 0;
         }
-        plan->side_top = plan->side_bottom - side;
+        layout->side_top = layout->side_bottom - side;
     }
 }
 
 /* The byte axis, and the room that its labels need left of the plot. */
-static void place_axes(struct mt_timeline_layout *plan)
+static void place_axes(struct mt_timeline_layout *layout)
 {
     uint64_t largest =
-        mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
+        mt_max_u64(layout->device->reserved_peak.bytes, layout->device->allocated_peak.bytes);
     double widest = 0;
     size_t i;
 
-    mt_byte_ticks(&plan->ticks, largest, largest ? plan->top : 0,
-                  (size_t)fmin(fmax(plan->plot.height / 36, 2), 7));
-    for (i = 0; i < plan->ticks.count; i++)
-        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
-    plan->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
-    plan->plot.width -= plan->plot.x;
-    plan->axis.left = plan->plot.x;
-    plan->axis.width = plan->plot.width;
+    mt_byte_ticks(&layout->ticks, largest, largest ? layout->top : 0,
+                  (size_t)fmin(fmax(layout->plot.height / 36, 2), 7));
+    for (i = 0; i < layout->ticks.count; i++)
+        widest =
+            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    layout->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    layout->plot.width -= layout->plot.x;
+    layout->axis.left = layout->plot.x;
+    layout->axis.width = layout->plot.width;
 }
 
 /* Upper edge of the plot: some air above the highest that is drawn. */
-static void place_top(struct mt_timeline_layout *plan)
+static void place_top(struct mt_timeline_layout *layout)
 {
     uint64_t largest =
-        mt_max_u64(plan->device->reserved_peak.bytes, plan->device->allocated_peak.bytes);
+        mt_max_u64(layout->device->reserved_peak.bytes, layout->device->allocated_peak.bytes);
     double top;
 
-    plan->limit_bytes = near_limit(plan->device, largest);
-    top = fmax((double)largest * 1.16, (double)plan->limit_bytes * 1.07);
-    plan->top = (uint64_t)fmin(top, 1.8e19);
-    if (!plan->top)
-        plan->top = 1;
+    layout->limit_bytes = near_limit(layout->device, largest);
+    top = fmax((double)largest * 1.16, (double)layout->limit_bytes * 1.07);
+    layout->top = (uint64_t)fmin(top, 1.8e19);
+    if (!layout->top)
+        layout->top = 1;
 }
 
-static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_layout *plan)
+static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_layout *layout)
 {
     static const char lowest[] = "white line: lowest of each column";
-    double y = plan->plot.y + plan->plot.height + 6;
+    double y = layout->plot.y + layout->plot.height + 6;
     double legend_right =
-        plan->narrow ? drawing->width - MT_MARGIN : plan->plot.x + plan->plot.width;
+        layout->narrow ? drawing->width - MT_MARGIN : layout->plot.x + layout->plot.width;
 
-    if (plan->device->step_count) {
-        mt_time_axis_draw_steps(drawing, &plan->axis, plan->device, y);
+    if (layout->device->step_count) {
+        mt_time_axis_draw_steps(drawing, &layout->axis, layout->device, y);
         y += 18;
     }
-    if (plan->axis.row_count) {
-        mt_time_axis_draw_phases(drawing, &plan->axis, y);
+    if (layout->axis.row_count) {
+        mt_time_axis_draw_phases(drawing, &layout->axis, y);
         y += 18;
     }
-    mt_time_axis_draw_ticks(drawing, &plan->axis, y + 2);
-    if (plan->has_legend_row && plan->has_lowest)
+    mt_time_axis_draw_ticks(drawing, &layout->axis, y + 2);
+    if (layout->has_legend_row && layout->has_lowest)
         legend_right -=
             24 + mt_chart_frame_text(drawing, legend_right, y + 46, lowest, 12.5, MT_REGULAR,
                                      MT_COLOR_MUTED, MT_ANCHOR_END, "legend");
-    if (plan->has_legend_row)
-        mt_time_axis_draw_legend(drawing, &plan->axis, y + 46, legend_right);
-    if (plan->has_role_row)
-        mt_timeline_draw_role_row(drawing, plan, y + (plan->has_legend_row ? 68 : 44));
+    if (layout->has_legend_row)
+        mt_time_axis_draw_legend(drawing, &layout->axis, y + 46, legend_right);
+    if (layout->has_role_row)
+        mt_timeline_draw_role_row(drawing, layout, y + (layout->has_legend_row ? 68 : 44));
 }
 
-static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
+static void draw_plot(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
-    const struct mt_box *plot = &plan->plot;
+    const struct mt_box *plot = &layout->plot;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
 
-    mt_time_axis_draw_step_tints(drawing, &plan->axis, plan->device, plot);
-    mt_chart_frame_byte_axis(drawing, plot, &plan->ticks, plan->top);
-    mt_timeline_draw_layers(drawing, plan);
-    mt_time_axis_draw_step_starts(drawing, &plan->axis, plan->device, plot);
+    mt_time_axis_draw_step_tints(drawing, &layout->axis, layout->device, plot);
+    mt_chart_frame_byte_axis(drawing, plot, &layout->ticks, layout->top);
+    mt_timeline_draw_layers(drawing, layout);
+    mt_time_axis_draw_step_starts(drawing, &layout->axis, layout->device, plot);
     mt_draw_line(drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
                  plot->y + plot->height, &base);
-    mt_time_axis_draw_folds(drawing, &plan->axis, plot->y, plot->height);
-    mt_timeline_draw_labels(drawing, plan);
+    mt_time_axis_draw_folds(drawing, &layout->axis, plot->y, plot->height);
+    mt_timeline_draw_labels(drawing, layout);
 }
 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *report,
@@ -245,10 +247,10 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_report *
     return longer ? longer : facts;
 }
 
-static double standard_height(const struct mt_timeline_layout *plan, double width)
+static double standard_height(const struct mt_timeline_layout *layout, double width)
 {
-    return width < MT_NARROW_WIDTH && plan ? 560 + 40 + mt_timeline_side_height(plan)
-                                           : STANDARD_HEIGHT;
+    return width < MT_NARROW_WIDTH && layout ? 560 + 40 + mt_timeline_side_height(layout)
+                                             : STANDARD_HEIGHT;
 }
 
 static const char *chart_name(struct mt_drawing *drawing, const struct mt_timeline *timeline)
@@ -278,22 +280,22 @@ static bool is_empty(const struct mt_device_report *device)
 
 bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
-                         struct mt_timeline_layout *plan)
+                         struct mt_timeline_layout *layout)
 {
     double width = mt_chart_frame_width(options->width), y;
     bool empty = is_empty(device);
     const char *title;
 
-    memset(plan, 0, sizeof *plan);
-    plan->report = report;
-    plan->device = device;
+    memset(layout, 0, sizeof *layout);
+    layout->report = report;
+    layout->device = device;
     if (!empty) {
-        mt_time_axis_init(&plan->axis, report, device->timeline, options->event_axis);
-        mt_timeline_make_layers(plan);
+        mt_time_axis_init(&layout->axis, report, device->timeline, options->event_axis);
+        mt_timeline_make_layers(layout);
     }
     mt_drawing_init(
         drawing, width,
-        mt_chart_frame_height(options->height, standard_height(empty ? NULL : plan, width)),
+        mt_chart_frame_height(options->height, standard_height(empty ? NULL : layout, width)),
         "timeline");
     title = mt_chart_frame_title(drawing, report, device,
                                  chart_name(drawing, empty ? NULL : device->timeline));
@@ -303,9 +305,9 @@ bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_
         return false;
     }
     y = mt_chart_frame_header(drawing, title, facts_of(drawing, report, device));
-    place_plot(plan, drawing, y);
-    place_top(plan);
-    place_axes(plan);
+    place_plot(layout, drawing, y);
+    place_top(layout);
+    place_axes(layout);
     return true;
 }
 
@@ -314,14 +316,14 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                  const struct mt_chart_options *options, struct mt_drawing *drawing,
                                  struct mt_error *error)
 {
-    struct mt_timeline_layout plan;
+    struct mt_timeline_layout layout;
 
-    if (mt_timeline_lay_out(report, device, options, drawing, &plan)) {
-        mt_timeline_make_columns(drawing, &plan);
+    if (mt_timeline_lay_out(report, device, options, drawing, &layout)) {
+        mt_timeline_make_columns(drawing, &layout);
         if (!drawing->failed) {
-            draw_plot(drawing, &plan);
-            draw_rows(drawing, &plan);
-            mt_timeline_draw_side(drawing, &plan);
+            draw_plot(drawing, &layout);
+            draw_rows(drawing, &layout);
+            mt_timeline_draw_side(drawing, &layout);
         }
     }
     if (drawing->failed)

@@ -13,14 +13,14 @@
 #define LINE_HEIGHT 17.0
 #define MAX_COVERED 4000 /* cost of what the label of unused memory may cover */
 
-static double base_y(const struct mt_timeline_layout *plan)
+static double base_y(const struct mt_timeline_layout *layout)
 {
-    return plan->plot.y + plan->plot.height;
+    return layout->plot.y + layout->plot.height;
 }
 
-static double right_x(const struct mt_timeline_layout *plan)
+static double right_x(const struct mt_timeline_layout *layout)
 {
-    return plan->plot.x + plan->plot.width;
+    return layout->plot.x + layout->plot.width;
 }
 
 /* Extremes of the curves over CHUNK pixels. */
@@ -30,40 +30,41 @@ struct chunk {
     double allocated_high, allocated_low; /* y of the stack's upper edge */
 };
 
-static struct chunk make_chunk(const struct mt_timeline_layout *plan, uint32_t first, uint32_t end)
+static struct chunk make_chunk(const struct mt_timeline_layout *layout, uint32_t first,
+                               uint32_t end)
 {
-    struct chunk chunk = {plan->columns[first].x, 0, HUGE_VAL, 0, HUGE_VAL, 0};
+    struct chunk chunk = {layout->columns[first].x, 0, HUGE_VAL, 0, HUGE_VAL, 0};
     uint32_t i;
 
     for (i = first; i < end; i++) {
-        double reserved = mt_timeline_y(plan, plan->columns[i].reserved);
-        double allocated = mt_timeline_y(plan, plan->columns[i].bin->allocated);
+        double reserved = mt_timeline_y(layout, layout->columns[i].reserved);
+        double allocated = mt_timeline_y(layout, layout->columns[i].bin->allocated);
 
         chunk.reserved_high = fmin(chunk.reserved_high, reserved);
         chunk.reserved_low = fmax(chunk.reserved_low, reserved);
         chunk.allocated_high = fmin(chunk.allocated_high, allocated);
         chunk.allocated_low = fmax(chunk.allocated_low, allocated);
     }
-    chunk.width = plan->columns[end - 1].x + plan->column_width - chunk.x;
+    chunk.width = layout->columns[end - 1].x + layout->column_width - chunk.x;
     return chunk;
 }
 
-static size_t make_chunks(const struct mt_timeline_layout *plan, struct chunk *chunks)
+static size_t make_chunks(const struct mt_timeline_layout *layout, struct chunk *chunks)
 {
     uint32_t first = 0, end;
     size_t count = 0;
 
-    for (; first < plan->column_count; first = end) {
-        for (end = first + 1;
-             end < plan->column_count && plan->columns[end].x - plan->columns[first].x < CHUNK;
+    for (; first < layout->column_count; first = end) {
+        for (end = first + 1; end < layout->column_count &&
+                              layout->columns[end].x - layout->columns[first].x < CHUNK;
              end++)
             ;
-        chunks[count++] = make_chunk(plan, first, end);
+        chunks[count++] = make_chunk(layout, first, end);
     }
     return count;
 }
 
-static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layout *plan,
+static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layout *layout,
                          const struct chunk *chunks, size_t count)
 {
     size_t i;
@@ -72,21 +73,22 @@ static void avoid_curves(struct mt_placer *placer, const struct mt_timeline_layo
         const struct chunk *c = &chunks[i];
         struct mt_box line = {c->x, c->reserved_high - 3, c->width,
                               c->reserved_low - c->reserved_high + 6};
-        struct mt_box stack = {c->x, c->allocated_high, c->width, base_y(plan) - c->allocated_high};
+        struct mt_box stack = {c->x, c->allocated_high, c->width,
+                               base_y(layout) - c->allocated_high};
 
-        if (plan->device->reserved_peak.bytes)
+        if (layout->device->reserved_peak.bytes)
             mt_placer_avoid(placer, line, MT_PLACE_LINE);
         mt_placer_avoid(placer, stack, 0.5);
     }
 }
 
-static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_layout *plan)
+static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_layout *layout)
 {
     uint32_t i;
 
-    for (i = 0; i + 1 < mt_time_axis_spans(&plan->axis); i++) {
-        double left = mt_time_axis_span_right(&plan->axis, i);
-        struct mt_box box = {left, plan->plot.y, MT_FOLD_WIDTH, plan->plot.height};
+    for (i = 0; i + 1 < mt_time_axis_spans(&layout->axis); i++) {
+        double left = mt_time_axis_span_right(&layout->axis, i);
+        struct mt_box box = {left, layout->plot.y, MT_FOLD_WIDTH, layout->plot.height};
 
         mt_placer_avoid(placer, box, MT_PLACE_TEXT);
     }
@@ -161,23 +163,23 @@ static void draw_peak(struct mt_drawing *drawing, struct mt_placer *placer,
         draw_ring(drawing, label);
 }
 
-static struct peak_label make_peak_label(const struct mt_timeline_layout *plan,
+static struct peak_label make_peak_label(const struct mt_timeline_layout *layout,
                                          const struct mt_peak *peak)
 {
-    struct peak_label label = {.x = mt_time_axis_x(&plan->axis, peak->t_ns, peak->event),
-                               .y = mt_timeline_y(plan, peak->bytes)};
+    struct peak_label label = {.x = mt_time_axis_x(&layout->axis, peak->t_ns, peak->event),
+                               .y = mt_timeline_y(layout, peak->bytes)};
 
-    label.x = fmin(label.x, right_x(plan));
+    label.x = fmin(label.x, right_x(layout));
     return label;
 }
 
 static struct peak_label allocated_label(struct mt_drawing *drawing,
-                                         const struct mt_timeline_layout *plan)
+                                         const struct mt_timeline_layout *layout)
 {
-    const struct mt_peak *peak = &plan->device->allocated_peak;
-    struct peak_label label = make_peak_label(plan, peak);
-    const char *where = mt_chart_frame_where(drawing, plan->report, peak->phase, peak->step);
-    const char *when = mt_chart_frame_when(drawing, plan->report, peak->t_ns);
+    const struct mt_peak *peak = &layout->device->allocated_peak;
+    struct peak_label label = make_peak_label(layout, peak);
+    const char *where = mt_chart_frame_where(drawing, layout->report, peak->phase, peak->step);
+    const char *when = mt_chart_frame_when(drawing, layout->report, peak->t_ns);
     char bytes[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
 
     label.role = "label:peak-allocated";
@@ -186,16 +188,16 @@ static struct peak_label allocated_label(struct mt_drawing *drawing,
     mt_format_count(event, peak->event);
     label.line = mt_arena_printf(
         &drawing->arena, "%s%s%s%s", where, *where ? ", " : "",
-        plan->axis.by_event ? "event " : "t = ", plan->axis.by_event ? event : when);
+        layout->axis.by_event ? "event " : "t = ", layout->axis.by_event ? event : when);
     return label;
 }
 
 static struct peak_label reserved_label(struct mt_drawing *drawing,
-                                        const struct mt_timeline_layout *plan)
+                                        const struct mt_timeline_layout *layout)
 {
-    const struct mt_peak *peak = &plan->device->reserved_peak;
-    struct peak_label label = make_peak_label(plan, peak);
-    const char *where = mt_chart_frame_where(drawing, plan->report, peak->phase, peak->step);
+    const struct mt_peak *peak = &layout->device->reserved_peak;
+    struct peak_label label = make_peak_label(layout, peak);
+    const char *where = mt_chart_frame_where(drawing, layout->report, peak->phase, peak->step);
     char bytes[MT_UNITS_TEXT];
 
     label.role = "label:peak-reserved";
@@ -211,21 +213,21 @@ static void avoid_ring(struct mt_placer *placer, const struct peak_label *label)
     mt_placer_avoid(placer, (struct mt_box){label->x - 6, label->y - 6, 12, 12}, MT_PLACE_TEXT);
 }
 
-static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                        struct mt_placer *placer)
 {
-    const struct mt_device_report *device = plan->device;
+    const struct mt_device_report *device = layout->device;
     const struct mt_peak *most = &device->reserved_peak;
     struct peak_label allocated = {0}, reserved = {0};
 
     if (device->allocated_peak.bytes) {
-        allocated = allocated_label(drawing, plan);
+        allocated = allocated_label(drawing, layout);
         avoid_ring(placer, &allocated);
     }
     /* Worth a label if much of what is reserved then is not in use. */
     if (most->bytes > most->then.allocated &&
         most->bytes - most->then.allocated > most->bytes / 10) {
-        reserved = reserved_label(drawing, plan);
+        reserved = reserved_label(drawing, layout);
         avoid_ring(placer, &reserved);
     }
     /* The upper one first: leaders then do not cross. */
@@ -261,7 +263,7 @@ static bool find_unused_room(const struct mt_placer *placer, const struct chunk 
     return found;
 }
 
-static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                               struct mt_placer *placer, const struct chunk *chunks, size_t count)
 {
     struct mt_text_style head = {.size = MT_SIZE_AXIS,
@@ -280,30 +282,31 @@ static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeli
         return;
     mt_placer_avoid(placer, box, MT_PLACE_TEXT);
     snprintf(worst, sizeof worst, "worst moment: %s unused",
-             mt_format_bytes(bytes, plan->device->worst_unused_bytes));
+             mt_format_bytes(bytes, layout->device->worst_unused_bytes));
     mt_draw_text(drawing, box.x + width / 2, box.y + 1.4 * LINE_HEIGHT, text, &head,
                  "label:unused");
     mt_draw_text(drawing, box.x + width / 2, box.y + 2.4 * LINE_HEIGHT, worst, &line, "label-line");
 }
 
-void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
+void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
-    const struct mt_box frame = {plan->plot.x + 4, plan->plot.y + 2, plan->plot.width - 8,
-                                 plan->plot.height - 4};
+    const struct mt_box frame = {layout->plot.x + 4, layout->plot.y + 2, layout->plot.width - 8,
+                                 layout->plot.height - 4};
     struct mt_placer placer;
-    struct chunk *chunks = mt_arena_array(&drawing->arena, plan->column_count + 1, sizeof *chunks);
+    struct chunk *chunks =
+        mt_arena_array(&drawing->arena, layout->column_count + 1, sizeof *chunks);
     size_t count;
 
     if (!chunks) {
         drawing->failed = true;
         return;
     }
-    count = make_chunks(plan, chunks);
+    count = make_chunks(layout, chunks);
     mt_placer_init(&placer, &drawing->arena, frame);
-    avoid_curves(&placer, plan, chunks, count);
-    avoid_folds(&placer, plan);
-    mt_timeline_draw_ooms(drawing, plan, &placer);
-    mt_timeline_draw_limit(drawing, plan, &placer);
-    draw_peaks(drawing, plan, &placer);
-    draw_unused_label(drawing, plan, &placer, chunks, count);
+    avoid_curves(&placer, layout, chunks, count);
+    avoid_folds(&placer, layout);
+    mt_timeline_draw_ooms(drawing, layout, &placer);
+    mt_timeline_draw_limit(drawing, layout, &placer);
+    draw_peaks(drawing, layout, &placer);
+    draw_unused_label(drawing, layout, &placer, chunks, count);
 }

@@ -27,10 +27,10 @@ _Static_assert(sizeof role_tags / sizeof *role_tags == MT_ROLE_COUNT, "one entry
 static const char *const tags[MT_MAX_LAYERS] = {"layer:0", "layer:1", "layer:2", "layer:3",
                                                 "layer:4", "layer:5", "layer:6", "layer:7"};
 
-uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *plan, const struct mt_bin *bin,
+uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
                                  int layer)
 {
-    const struct mt_timeline *timeline = plan->device->timeline;
+    const struct mt_timeline *timeline = layout->device->timeline;
     const struct mt_layers *layers = timeline->layers;
 
     if (!layers)
@@ -42,29 +42,29 @@ uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *plan, const st
         ->event_bytes[(size_t)(bin - timeline->event_bins) * layers->count + (size_t)layer];
 }
 
-static void make_roles(struct mt_timeline_layout *plan)
+static void make_roles(struct mt_timeline_layout *layout)
 {
-    plan->layer_count = MT_ROLE_COUNT;
+    layout->layer_count = MT_ROLE_COUNT;
     for (int i = 0; i < MT_ROLE_COUNT; i++)
-        plan->layers[i] =
+        layout->layers[i] =
             (struct mt_timeline_layer){mt_role_title(mt_timeline_stack[i]),
                                        role_tags[mt_timeline_stack[i]],
                                        {.fill = mt_role_color(mt_timeline_stack[i])},
-                                       plan->device->peak_role_bytes[mt_timeline_stack[i]]};
+                                       layout->device->peak_role_bytes[mt_timeline_stack[i]]};
 }
 
 /* As the row of phases below the plot has it. */
-static enum mt_color phase_color(struct mt_timeline_layout *plan, const char *name, unsigned *greys,
-                                 uint8_t *shade)
+static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *name,
+                                 unsigned *greys, uint8_t *shade)
 {
-    const struct mt_report *report = plan->report;
+    const struct mt_report *report = layout->report;
 
     for (uint32_t i = 0; i < report->phase_count; i++) {
         const struct mt_axis_name *known;
 
         if (!report->main_phase[i] || strcmp(report->phases[i].name, name) != 0)
             continue;
-        known = mt_time_axis_name(&plan->axis, name);
+        known = mt_time_axis_name(&layout->axis, name);
         return known ? known->color : mt_phase_color(name, 0);
     }
     *shade = (uint8_t)((*greys)++ % 4);
@@ -72,48 +72,48 @@ static enum mt_color phase_color(struct mt_timeline_layout *plan, const char *na
 }
 
 /* Layers of one role differ in shade; neighbours always do. */
-static void paint_layers(struct mt_timeline_layout *plan, const struct mt_layers *layers)
+static void paint_layers(struct mt_timeline_layout *layout, const struct mt_layers *layers)
 {
     unsigned roles[MT_ROLE_COUNT] = {0}, greys = 0;
 
-    for (uint32_t i = 0; i < plan->report->phase_count; i++)
-        if (plan->report->main_phase[i]) /* colours in order of first sight, as in the row */
-            (void)mt_time_axis_name(&plan->axis, plan->report->phases[i].name);
+    for (uint32_t i = 0; i < layout->report->phase_count; i++)
+        if (layout->report->main_phase[i]) /* colours in order of first sight, as in the row */
+            (void)mt_time_axis_name(&layout->axis, layout->report->phases[i].name);
     for (uint32_t i = 0; i < layers->count; i++) {
         const struct mt_layer *layer = &layers->layers[i];
-        struct mt_paint *paint = &plan->layers[i].paint;
+        struct mt_paint *paint = &layout->layers[i].paint;
         bool is_rest = layers->other_groups && i + 1 == layers->count;
 
         if (is_rest || layers->by == MT_LAYERS_BY_ROLE || layers->by == MT_LAYERS_BY_SITE) {
             paint->fill = mt_role_color(layer->role);
             paint->shade = (uint8_t)(roles[layer->role]++ % 4);
         } else if (layers->by == MT_LAYERS_BY_PHASE) {
-            paint->fill = phase_color(plan, layer->name, &greys, &paint->shade);
+            paint->fill = phase_color(layout, layer->name, &greys, &paint->shade);
         } else {
             paint->fill = MT_COLOR_STREAM_0 + i % 7;
         }
     }
 }
 
-void mt_timeline_make_layers(struct mt_timeline_layout *plan)
+void mt_timeline_make_layers(struct mt_timeline_layout *layout)
 {
-    const struct mt_layers *layers = plan->device->timeline->layers;
+    const struct mt_layers *layers = layout->device->timeline->layers;
 
     if (!layers) {
-        make_roles(plan);
+        make_roles(layout);
         return;
     }
-    plan->layer_count = (int)layers->count;
+    layout->layer_count = (int)layers->count;
     for (uint32_t i = 0; i < layers->count; i++) {
-        plan->layers[i].name = layers->layers[i].name;
-        plan->layers[i].tag = tags[i];
-        plan->layers[i].peak_bytes = layers->layers[i].peak_bytes;
+        layout->layers[i].name = layers->layers[i].name;
+        layout->layers[i].tag = tags[i];
+        layout->layers[i].peak_bytes = layers->layers[i].peak_bytes;
     }
-    paint_layers(plan, layers);
+    paint_layers(layout, layers);
 }
 
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
-                                    const struct mt_timeline_layout *plan)
+                                    const struct mt_timeline_layout *layout)
 {
     static const char *const words[] = {
         [MT_LAYERS_BY_ROLE] = "layers: roles",
@@ -121,41 +121,42 @@ const char *mt_timeline_layers_text(struct mt_drawing *drawing,
         [MT_LAYERS_BY_SITE] = "layers: call sites, in the colour of their main role",
         [MT_LAYERS_BY_STREAM] = "layers: streams"};
     _Static_assert(sizeof words / sizeof *words == MT_LAYER_BY_COUNT, "one entry for each");
-    const struct mt_layers *layers = plan->device->timeline->layers;
+    const struct mt_layers *layers = layout->device->timeline->layers;
 
     if (!layers)
-        return plan->report->roles_inferred ? "roles are inferred" : NULL;
+        return layout->report->roles_inferred ? "roles are inferred" : NULL;
     if (!layers->other_groups)
         return words[layers->by];
     return mt_arena_printf(&drawing->arena, "%s, %u more together", words[layers->by],
                            layers->other_groups);
 }
 
-double mt_timeline_y(const struct mt_timeline_layout *plan, uint64_t bytes)
+double mt_timeline_y(const struct mt_timeline_layout *layout, uint64_t bytes)
 {
-    double height = plan->top ? (double)bytes / (double)plan->top * plan->plot.height : 0;
+    double height = layout->top ? (double)bytes / (double)layout->top * layout->plot.height : 0;
 
-    return plan->plot.y + plan->plot.height - round(fmin(height, plan->plot.height) * 2) / 2;
+    return layout->plot.y + layout->plot.height - round(fmin(height, layout->plot.height) * 2) / 2;
 }
 
 /* Bytes below the upper edge of the first `layers` layers. */
-static uint64_t stacked(const struct mt_timeline_layout *plan, const struct mt_bin *bin, int layers)
+static uint64_t stacked(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
+                        int layers)
 {
     uint64_t sum = 0;
     int i;
 
     for (i = 0; i < layers; i++)
-        sum += mt_timeline_layer_bytes(plan, bin, i);
+        sum += mt_timeline_layer_bytes(layout, bin, i);
     return sum;
 }
 
 /* The fullest of the bins whose middle lies in [from, to), all 0..1; the bin
  * around the middle if there is none. */
-static struct mt_column summarize(const struct mt_timeline_layout *plan, double x, double from,
+static struct mt_column summarize(const struct mt_timeline_layout *layout, double x, double from,
                                   double to)
 {
-    const struct mt_timeline *timeline = plan->axis.timeline;
-    const struct mt_bin *bins = plan->axis.by_event ? timeline->event_bins : timeline->time_bins;
+    const struct mt_timeline *timeline = layout->axis.timeline;
+    const struct mt_bin *bins = layout->axis.by_event ? timeline->event_bins : timeline->time_bins;
     double count = timeline->bin_count;
     double first = ceil(from * count - 0.5), end = ceil(to * count - 0.5);
     struct mt_column column = {x, NULL, 0, UINT64_MAX};
@@ -177,51 +178,52 @@ static struct mt_column summarize(const struct mt_timeline_layout *plan, double 
 }
 
 /* Position 0..1 on the axis of where a span begins (end: of the next). */
-static double span_position(const struct mt_timeline_layout *plan, uint32_t span)
+static double span_position(const struct mt_timeline_layout *layout, uint32_t span)
 {
-    if (span >= mt_time_axis_spans(&plan->axis))
+    if (span >= mt_time_axis_spans(&layout->axis))
         return 1;
     if (span == 0)
         return 0;
-    return mt_timeline_position(plan->axis.timeline, plan->axis.timeline->spans[span].begin_t_ns);
+    return mt_timeline_position(layout->axis.timeline,
+                                layout->axis.timeline->spans[span].begin_t_ns);
 }
 
-static void fill_columns(struct mt_timeline_layout *plan)
+static void fill_columns(struct mt_timeline_layout *layout)
 {
     uint32_t span, i;
 
-    plan->column_count = 0;
-    for (span = 0; span < mt_time_axis_spans(&plan->axis); span++) {
-        double left = round(mt_time_axis_span_left(&plan->axis, span) * 2) / 2;
-        double right = mt_time_axis_span_right(&plan->axis, span);
-        double from = span_position(plan, span), to = span_position(plan, span + 1);
-        uint32_t count = (uint32_t)fmax(1, round((right - left) / plan->column_width));
+    layout->column_count = 0;
+    for (span = 0; span < mt_time_axis_spans(&layout->axis); span++) {
+        double left = round(mt_time_axis_span_left(&layout->axis, span) * 2) / 2;
+        double right = mt_time_axis_span_right(&layout->axis, span);
+        double from = span_position(layout, span), to = span_position(layout, span + 1);
+        uint32_t count = (uint32_t)fmax(1, round((right - left) / layout->column_width));
 
         for (i = 0; i < count; i++)
-            plan->columns[plan->column_count++] =
-                summarize(plan, left + i * plan->column_width, from + (to - from) * i / count,
+            layout->columns[layout->column_count++] =
+                summarize(layout, left + i * layout->column_width, from + (to - from) * i / count,
                           from + (to - from) * (i + 1) / count);
     }
 }
 
 /* Corners that the outlines of all layers will have. */
-static uint32_t count_changes(const struct mt_timeline_layout *plan)
+static uint32_t count_changes(const struct mt_timeline_layout *layout)
 {
     uint32_t changes = 0, i;
     int layer;
 
-    for (i = 1; i < plan->column_count; i++) {
-        const struct mt_column *a = &plan->columns[i - 1], *b = &plan->columns[i];
+    for (i = 1; i < layout->column_count; i++) {
+        const struct mt_column *a = &layout->columns[i - 1], *b = &layout->columns[i];
 
         if (a->bin == b->bin && a->reserved == b->reserved)
             continue;
-        for (layer = 1; layer <= plan->layer_count; layer++) {
-            if (!mt_timeline_layer_bytes(plan, b->bin, layer - 1))
+        for (layer = 1; layer <= layout->layer_count; layer++) {
+            if (!mt_timeline_layer_bytes(layout, b->bin, layer - 1))
                 continue;
-            changes += mt_timeline_y(plan, stacked(plan, a->bin, layer)) !=
-                       mt_timeline_y(plan, stacked(plan, b->bin, layer));
+            changes += mt_timeline_y(layout, stacked(layout, a->bin, layer)) !=
+                       mt_timeline_y(layout, stacked(layout, b->bin, layer));
         }
-        if (mt_timeline_y(plan, a->reserved) != mt_timeline_y(plan, b->reserved))
+        if (mt_timeline_y(layout, a->reserved) != mt_timeline_y(layout, b->reserved))
             changes += 2; /* the line and the area below it */
     }
     return changes;
@@ -229,35 +231,35 @@ static uint32_t count_changes(const struct mt_timeline_layout *plan)
 
 /* In a third of the columns allocated moved by more than an eighth of the plot:
  * many steps share a column, and the fullest instant is not all there is. */
-static bool hides_much(const struct mt_timeline_layout *plan)
+static bool hides_much(const struct mt_timeline_layout *layout)
 {
-    double much = plan->plot.height / 8;
+    double much = layout->plot.height / 8;
     uint32_t count = 0, i;
 
-    for (i = 0; i < plan->column_count; i++)
-        count += mt_timeline_y(plan, plan->columns[i].lowest) -
-                     mt_timeline_y(plan, plan->columns[i].bin->allocated) >
+    for (i = 0; i < layout->column_count; i++)
+        count += mt_timeline_y(layout, layout->columns[i].lowest) -
+                     mt_timeline_y(layout, layout->columns[i].bin->allocated) >
                  much;
-    return count * 3 > plan->column_count;
+    return count * 3 > layout->column_count;
 }
 
-void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *plan)
+void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *layout)
 {
-    size_t most = (size_t)(plan->plot.width * 2) + 2 * mt_time_axis_spans(&plan->axis) + 2;
+    size_t most = (size_t)(layout->plot.width * 2) + 2 * mt_time_axis_spans(&layout->axis) + 2;
 
-    plan->columns = mt_arena_array(&drawing->arena, most, sizeof *plan->columns);
-    if (!plan->columns) {
+    layout->columns = mt_arena_array(&drawing->arena, most, sizeof *layout->columns);
+    if (!layout->columns) {
         drawing->failed = true;
         return;
     }
     /* Device pixels of a picture at scale 2; wider only if the outlines would
      * make a large SVG. */
-    for (plan->column_width = 0.5; plan->column_width < 8; plan->column_width *= 2) {
-        fill_columns(plan);
-        if (count_changes(plan) <= MANY_CHANGES)
+    for (layout->column_width = 0.5; layout->column_width < 8; layout->column_width *= 2) {
+        fill_columns(layout);
+        if (count_changes(layout) <= MANY_CHANGES)
             break;
     }
-    plan->has_lowest = hides_much(plan);
+    layout->has_lowest = hides_much(layout);
 }
 
 /* A stepped line through the columns, growing point by point. */
@@ -284,63 +286,63 @@ static void end_line(struct outline *outline, double x)
     outline->count++;
 }
 
-static double right_edge(const struct mt_timeline_layout *plan)
+static double right_edge(const struct mt_timeline_layout *layout)
 {
-    return plan->plot.x + plan->plot.width;
+    return layout->plot.x + layout->plot.width;
 }
 
 /* Closes the line down to the base and draws it filled, unless it is flat. */
-static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                       struct outline *outline, const struct mt_paint *paint, const char *title,
                       const char *role)
 {
-    double base = plan->plot.y + plan->plot.height;
+    double base = layout->plot.y + layout->plot.height;
 
     if (outline->count == 1 && outline->points[0].y == base)
         return;
-    end_line(outline, right_edge(plan));
-    outline->points[outline->count++] = (struct mt_point){right_edge(plan), base};
-    outline->points[outline->count++] = (struct mt_point){plan->columns[0].x, base};
+    end_line(outline, right_edge(layout));
+    outline->points[outline->count++] = (struct mt_point){right_edge(layout), base};
+    outline->points[outline->count++] = (struct mt_point){layout->columns[0].x, base};
     mt_draw_path(drawing, outline->points, outline->count, true, true, paint, title, role);
 }
 
-static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                         struct outline *outline)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_UNUSED, .hatched = true};
     uint32_t i;
 
     outline->count = 0;
-    for (i = 0; i < plan->column_count; i++)
-        step_to(outline, plan->columns[i].x, mt_timeline_y(plan, plan->columns[i].reserved));
-    draw_area(drawing, plan, outline, &paint, "reserved by the allocator but not in use",
+    for (i = 0; i < layout->column_count; i++)
+        step_to(outline, layout->columns[i].x, mt_timeline_y(layout, layout->columns[i].reserved));
+    draw_area(drawing, layout, outline, &paint, "reserved by the allocator but not in use",
               "area:unused");
 }
 
 /* The layer's upper edge; where it is too thin to be seen, the base line: what
  * is below then shows itself. */
-static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layout *plan, int layer,
-                       struct outline *outline)
+static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
+                       int layer, struct outline *outline)
 {
-    const struct mt_timeline_layer *of = &plan->layers[layer];
-    double base = plan->plot.y + plan->plot.height;
+    const struct mt_timeline_layer *of = &layout->layers[layer];
+    double base = layout->plot.y + layout->plot.height;
     char bytes[MT_UNITS_TEXT];
     const char *title;
     uint32_t i;
 
     outline->count = 0;
-    for (i = 0; i < plan->column_count; i++) {
-        double upper = mt_timeline_y(plan, stacked(plan, plan->columns[i].bin, layer + 1));
-        double lower = mt_timeline_y(plan, stacked(plan, plan->columns[i].bin, layer));
+    for (i = 0; i < layout->column_count; i++) {
+        double upper = mt_timeline_y(layout, stacked(layout, layout->columns[i].bin, layer + 1));
+        double lower = mt_timeline_y(layout, stacked(layout, layout->columns[i].bin, layer));
 
-        step_to(outline, plan->columns[i].x, upper < lower ? upper : base);
+        step_to(outline, layout->columns[i].x, upper < lower ? upper : base);
     }
     mt_format_bytes(bytes, of->peak_bytes);
     title = mt_arena_printf(&drawing->arena, "%s: %s at the peak", of->name, bytes);
-    draw_area(drawing, plan, outline, &of->paint, title, of->tag);
+    draw_area(drawing, layout, outline, &of->paint, title, of->tag);
 }
 
-static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                        struct outline *outline, bool lowest)
 {
     const struct mt_paint reserved = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.6};
@@ -348,36 +350,36 @@ static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_layo
     uint32_t i;
 
     outline->count = 0;
-    for (i = 0; i < plan->column_count; i++) {
-        const struct mt_column *column = &plan->columns[i];
+    for (i = 0; i < layout->column_count; i++) {
+        const struct mt_column *column = &layout->columns[i];
 
         step_to(outline, column->x,
-                mt_timeline_y(plan, lowest ? column->lowest : column->reserved));
+                mt_timeline_y(layout, lowest ? column->lowest : column->reserved));
     }
-    end_line(outline, right_edge(plan));
+    end_line(outline, right_edge(layout));
     mt_draw_path(drawing, outline->points, outline->count, false, true, lowest ? &white : &reserved,
                  NULL, lowest ? "curve:lowest" : "curve:reserved");
 }
 
-void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
+void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
     struct outline outline = {NULL, 0};
     int layer;
 
-    if (!plan->column_count)
+    if (!layout->column_count)
         return;
-    outline.points =
-        mt_arena_array(&drawing->arena, 2 * (size_t)plan->column_count + 4, sizeof *outline.points);
+    outline.points = mt_arena_array(&drawing->arena, 2 * (size_t)layout->column_count + 4,
+                                    sizeof *outline.points);
     if (!outline.points) {
         drawing->failed = true;
         return;
     }
-    if (plan->device->reserved_peak.bytes)
-        draw_unused(drawing, plan, &outline);
-    for (layer = plan->layer_count - 1; layer >= 0; layer--)
-        draw_layer(drawing, plan, layer, &outline);
-    if (plan->has_lowest)
-        draw_curve(drawing, plan, &outline, true);
-    if (plan->device->reserved_peak.bytes)
-        draw_curve(drawing, plan, &outline, false);
+    if (layout->device->reserved_peak.bytes)
+        draw_unused(drawing, layout, &outline);
+    for (layer = layout->layer_count - 1; layer >= 0; layer--)
+        draw_layer(drawing, layout, layer, &outline);
+    if (layout->has_lowest)
+        draw_curve(drawing, layout, &outline, true);
+    if (layout->device->reserved_peak.bytes)
+        draw_curve(drawing, layout, &outline, false);
 }

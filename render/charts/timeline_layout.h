@@ -1,4 +1,4 @@
-/* Parts of the timeline chart, which share one plan of the picture. */
+/* Parts of the timeline chart, which share one layout of the picture. */
 #ifndef MT_RENDER_TIMELINE_LAYOUT_H
 #define MT_RENDER_TIMELINE_LAYOUT_H
 
@@ -44,23 +44,23 @@ struct mt_timeline_layout {
 /* Roles from the base line up: what lives long first, so that it lies still. */
 extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 
-/* Fills plan->layers; its report, device and axis are set. */
-void mt_timeline_make_layers(struct mt_timeline_layout *plan);
+/* Fills layout->layers; its report, device and axis are set. */
+void mt_timeline_make_layers(struct mt_timeline_layout *layout);
 /* What a layer holds in a bin of the axis. */
-uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *plan, const struct mt_bin *bin,
+uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
                                  int layer);
 /* What the layers are, in words: "roles are inferred". NULL = nothing to be said. */
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
-                                    const struct mt_timeline_layout *plan);
+                                    const struct mt_timeline_layout *layout);
 
 /* Where everything of the chart lies; draws its header, and what stands above and
  * below the plot. False if there is nothing to show. */
 bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
-                         struct mt_timeline_layout *plan);
+                         struct mt_timeline_layout *layout);
 
 /* y of a number of bytes, snapped to half a pixel. */
-double mt_timeline_y(const struct mt_timeline_layout *plan, uint64_t bytes);
+double mt_timeline_y(const struct mt_timeline_layout *layout, uint64_t bytes);
 
 /* Limit of the allocator, or the memory of the device if no limit is known; 0 = neither is. */
 uint64_t mt_timeline_limit(const struct mt_device_report *device);
@@ -70,24 +70,24 @@ uint64_t mt_timeline_limit(const struct mt_device_report *device);
 #define MT_LIMIT_TEXT 120
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
 
-/* Fills plan->columns; its axis and plot are set. */
-void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *plan);
+/* Fills layout->columns; its axis and plot are set. */
+void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *layout);
 /* Unused memory, layers of roles, the reserved line. */
-void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *plan);
+void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* Limit line and OOM flags; their words keep clear of what the placer knows,
  * and are known to it afterwards. */
-void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                             struct mt_placer *placer);
-void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                            struct mt_placer *placer);
 /* All of these, rings and labels at the peaks, the label of unused memory. */
-void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *plan);
+void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* What the peak is made of, and the largest groups of live blocks. */
-void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *plan);
+void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* Its height below a narrow plot. */
-double mt_timeline_side_height(const struct mt_timeline_layout *plan);
+double mt_timeline_side_height(const struct mt_timeline_layout *layout);
 /* Instead of it where there is no room: names and colours only, on baseline y. */
-void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                                double y);
 
 #endif

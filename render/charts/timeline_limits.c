@@ -38,44 +38,44 @@ const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_dev
     return text;
 }
 
-static double base_y(const struct mt_timeline_layout *plan)
+static double base_y(const struct mt_timeline_layout *layout)
 {
-    return plan->plot.y + plan->plot.height;
+    return layout->plot.y + layout->plot.height;
 }
 
-static double right_x(const struct mt_timeline_layout *plan)
+static double right_x(const struct mt_timeline_layout *layout)
 {
-    return plan->plot.x + plan->plot.width;
+    return layout->plot.x + layout->plot.width;
 }
 
-void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                             struct mt_placer *placer)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.5, .dashed = true};
     const struct mt_text_style style = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_LIMIT, .halo = true};
-    double y = mt_timeline_y(plan, plan->limit_bytes), width, least = MT_PLACE_LIMIT;
+    double y = mt_timeline_y(layout, layout->limit_bytes), width, least = MT_PLACE_LIMIT;
     char bytes[MT_LIMIT_TEXT];
     const char *text;
     struct mt_box box, best;
     int i;
 
-    if (!plan->limit_bytes)
+    if (!layout->limit_bytes)
         return;
-    mt_draw_line(drawing, plan->plot.x, y, right_x(plan), y, &line);
-    mt_placer_avoid(placer, (struct mt_box){plan->plot.x, y - 3, plan->plot.width, 6},
+    mt_draw_line(drawing, layout->plot.x, y, right_x(layout), y, &line);
+    mt_placer_avoid(placer, (struct mt_box){layout->plot.x, y - 3, layout->plot.width, 6},
                     MT_PLACE_LINE);
     text = mt_arena_printf(&drawing->arena, "memory limit %s",
-                           mt_timeline_limit_text(bytes, plan->device));
+                           mt_timeline_limit_text(bytes, layout->device));
     if (!text)
         return;
     width = 1.05 * mt_text_width(text, style.size, style.weight);
     for (i = 0; i < 2; i++) { /* above the line, below */
-        box = (struct mt_box){plan->plot.x + 8, i ? y + 5 : y - 19, width, 15};
-        for (; box.x + width + 8 < right_x(plan); box.x += 10) {
-            double cost = mt_placer_cost(placer, &box) + 0.1 * (box.x - plan->plot.x) + 20 * i;
+        box = (struct mt_box){layout->plot.x + 8, i ? y + 5 : y - 19, width, 15};
+        for (; box.x + width + 8 < right_x(layout); box.x += 10) {
+            double cost = mt_placer_cost(placer, &box) + 0.1 * (box.x - layout->plot.x) + 20 * i;
 
-            if (cost < least && box.y + box.height < base_y(plan)) {
+            if (cost < least && box.y + box.height < base_y(layout)) {
                 least = cost;
                 best = box;
             }
@@ -93,11 +93,11 @@ struct flag {
     uint32_t first, count;
 };
 
-static const char *oom_title(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static const char *oom_title(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                              const struct flag *flag)
 {
-    const struct mt_oom *oom = &plan->device->oom_list[flag->first];
-    const char *where = mt_chart_frame_where(drawing, plan->report, oom->phase, oom->step);
+    const struct mt_oom *oom = &layout->device->oom_list[flag->first];
+    const char *where = mt_chart_frame_where(drawing, layout->report, oom->phase, oom->step);
     char wanted[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], free_bytes[MT_UNITS_TEXT];
 
     mt_format_bytes(wanted, oom->request_bytes);
@@ -112,15 +112,15 @@ static const char *oom_title(struct mt_drawing *drawing, const struct mt_timelin
                            reserved, free_bytes);
 }
 
-static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                       const struct flag *flag)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_BAD, .stroke_width = 1.2};
     const struct mt_paint box = {.fill = MT_COLOR_BAD, .radius = 2.5};
-    double y = plan->plot.y;
+    double y = layout->plot.y;
 
-    mt_draw_line(drawing, flag->x, y - 4, flag->x, base_y(plan), &line);
-    mt_draw_rect(drawing, flag->x - 7, y - 18, 14, 14, &box, oom_title(drawing, plan, flag),
+    mt_draw_line(drawing, flag->x, y - 4, flag->x, base_y(layout), &line);
+    mt_draw_rect(drawing, flag->x - 7, y - 18, 14, 14, &box, oom_title(drawing, layout, flag),
                  "flag:oom");
     mt_chart_frame_text(drawing, flag->x, y - 6.5, "!", 12.5, MT_SEMIBOLD, MT_COLOR_BACKGROUND,
                         MT_ANCHOR_MIDDLE, "flag-text");
@@ -154,14 +154,14 @@ static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_
 
 /* Left edge of room for `width` beside the flags: before them, after them or
  * between two; -1 if there is none. */
-static double find_room(const struct mt_timeline_layout *plan, const struct flag *flags,
+static double find_room(const struct mt_timeline_layout *layout, const struct flag *flags,
                         size_t count, double width)
 {
     size_t i;
 
-    if (flags[0].x - 12 - width >= plan->plot.x)
+    if (flags[0].x - 12 - width >= layout->plot.x)
         return flags[0].x - 12 - width;
-    if (flags[count - 1].x + 12 + width <= right_x(plan))
+    if (flags[count - 1].x + 12 + width <= right_x(layout))
         return flags[count - 1].x + 12;
     for (i = 1; i < count; i++) {
         if (flags[i].x - flags[i - 1].x >= width + 24)
@@ -170,7 +170,7 @@ static double find_room(const struct mt_timeline_layout *plan, const struct flag
     return -1;
 }
 
-static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                            struct mt_placer *placer, const struct flag *flags, size_t count)
 {
     const struct mt_text_style style = {
@@ -178,27 +178,27 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
     int detail;
 
     for (detail = 2; detail >= 0; detail--) {
-        const char *text = oom_label(drawing, plan->device, detail);
+        const char *text = oom_label(drawing, layout->device, detail);
         double width = text ? 1.05 * mt_text_width(text, style.size, style.weight) : 0;
-        double x = find_room(plan, flags, count, width);
+        double x = find_room(layout, flags, count, width);
 
         if (!text || x < 0)
             continue;
-        mt_draw_text(drawing, x, plan->plot.y - 6.5, text, &style, "label:oom");
-        mt_placer_avoid(placer, (struct mt_box){x, plan->plot.y - 19, width, 16}, MT_PLACE_TEXT);
+        mt_draw_text(drawing, x, layout->plot.y - 6.5, text, &style, "label:oom");
+        mt_placer_avoid(placer, (struct mt_box){x, layout->plot.y - 19, width, 16}, MT_PLACE_TEXT);
         return;
     }
 }
 
 /* Flags from left to right; neighbours that would overlap become one. */
-static size_t gather_flags(const struct mt_timeline_layout *plan, struct flag *flags, size_t most)
+static size_t gather_flags(const struct mt_timeline_layout *layout, struct flag *flags, size_t most)
 {
-    const struct mt_oom *ooms = plan->device->oom_list;
+    const struct mt_oom *ooms = layout->device->oom_list;
     size_t count = 0;
     uint32_t i;
 
-    for (i = 0; i < plan->device->oom_count; i++) {
-        double x = mt_time_axis_x(&plan->axis, ooms[i].t_ns, ooms[i].event);
+    for (i = 0; i < layout->device->oom_count; i++) {
+        double x = mt_time_axis_x(&layout->axis, ooms[i].t_ns, ooms[i].event);
 
         if (count && (x - flags[count - 1].x < FLAG_GAP || count == most))
             flags[count - 1].count++;
@@ -208,23 +208,24 @@ static size_t gather_flags(const struct mt_timeline_layout *plan, struct flag *f
     return count;
 }
 
-void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                            struct mt_placer *placer)
 {
-    size_t most = (size_t)(plan->plot.width / FLAG_GAP) + 2, count, i;
+    size_t most = (size_t)(layout->plot.width / FLAG_GAP) + 2, count, i;
     struct flag *flags = mt_arena_array(&drawing->arena, most, sizeof *flags);
 
     if (!flags)
         drawing->failed = true;
-    if (!flags || !plan->device->oom_count)
+    if (!flags || !layout->device->oom_count)
         return;
-    count = gather_flags(plan, flags, most);
+    count = gather_flags(layout, flags, most);
     for (i = 0; i < count; i++) {
-        draw_flag(drawing, plan, &flags[i]);
-        mt_placer_avoid(placer, (struct mt_box){flags[i].x - 2, plan->plot.y, 4, plan->plot.height},
+        draw_flag(drawing, layout, &flags[i]);
+        mt_placer_avoid(placer,
+                        (struct mt_box){flags[i].x - 2, layout->plot.y, 4, layout->plot.height},
                         4 * MT_PLACE_LINE);
-        mt_placer_avoid(placer, (struct mt_box){flags[i].x - 9, plan->plot.y - 20, 18, 18},
+        mt_placer_avoid(placer, (struct mt_box){flags[i].x - 9, layout->plot.y - 20, 18, 18},
                         MT_PLACE_TEXT);
     }
-    draw_oom_label(drawing, plan, placer, flags, count);
+    draw_oom_label(drawing, layout, placer, flags, count);
 }

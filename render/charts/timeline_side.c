@@ -15,43 +15,43 @@
 #define HEAD       40.0 /* heading and bar */
 
 /* Is it to be seen anywhere in the plot? */
-static bool is_seen(const struct mt_timeline_layout *plan, int layer)
+static bool is_seen(const struct mt_timeline_layout *layout, int layer)
 {
-    const struct mt_device_report *device = plan->device;
+    const struct mt_device_report *device = layout->device;
     const struct mt_timeline *timeline = device->timeline;
     uint64_t least = mt_max_u64(device->reserved_peak.bytes, device->allocated_peak.bytes) / 400;
 
     for (uint32_t i = 0; i < timeline->bin_count; i++)
-        if (mt_timeline_layer_bytes(plan, &timeline->time_bins[i], layer) > least ||
-            mt_timeline_layer_bytes(plan, &timeline->event_bins[i], layer) > least)
+        if (mt_timeline_layer_bytes(layout, &timeline->time_bins[i], layer) > least ||
+            mt_timeline_layer_bytes(layout, &timeline->event_bins[i], layer) > least)
             return true;
     return false;
 }
 
 /* Of equal ones the first by role, else from the base line up. */
-static int rank_of(const struct mt_timeline_layout *plan, int layer)
+static int rank_of(const struct mt_timeline_layout *layout, int layer)
 {
-    const enum mt_color fill = plan->layers[layer].paint.fill;
+    const enum mt_color fill = layout->layers[layer].paint.fill;
 
-    return plan->device->timeline->layers ? layer : (int)fill;
+    return layout->device->timeline->layers ? layer : (int)fill;
 }
 
-static bool goes_before(const struct mt_timeline_layout *plan, int layer, int other)
+static bool goes_before(const struct mt_timeline_layout *layout, int layer, int other)
 {
-    uint64_t bytes = plan->layers[layer].peak_bytes, others = plan->layers[other].peak_bytes;
+    uint64_t bytes = layout->layers[layer].peak_bytes, others = layout->layers[other].peak_bytes;
 
-    return bytes != others ? bytes > others : rank_of(plan, layer) < rank_of(plan, other);
+    return bytes != others ? bytes > others : rank_of(layout, layer) < rank_of(layout, other);
 }
 
 /* Layers alive at the peak, largest first, then those that are only seen elsewhere. */
-static size_t layers_by_size(const struct mt_timeline_layout *plan, int layers[MT_ROLE_COUNT])
+static size_t layers_by_size(const struct mt_timeline_layout *layout, int layers[MT_ROLE_COUNT])
 {
     size_t count = 0, i;
 
-    for (int layer = 0; layer < plan->layer_count; layer++) {
-        if (!plan->layers[layer].peak_bytes && !is_seen(plan, layer))
+    for (int layer = 0; layer < layout->layer_count; layer++) {
+        if (!layout->layers[layer].peak_bytes && !is_seen(layout, layer))
             continue;
-        for (i = count++; i > 0 && goes_before(plan, layer, layers[i - 1]); i--)
+        for (i = count++; i > 0 && goes_before(layout, layer, layers[i - 1]); i--)
             layers[i] = layers[i - 1];
         layers[i] = layer;
     }
@@ -70,16 +70,16 @@ static void whole_percent(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whol
 }
 
 /* The peak as one bar, roles in the order of the stack of the plot. */
-static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout *plan, double x,
+static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout *layout, double x,
                      double y, double width)
 {
-    const struct mt_device_report *device = plan->device;
+    const struct mt_device_report *device = layout->device;
     double whole = (double)device->allocated_peak.bytes;
     char bytes[MT_UNITS_TEXT];
     int i;
 
-    for (i = 0; i < plan->layer_count; i++) {
-        const struct mt_timeline_layer *layer = &plan->layers[i];
+    for (i = 0; i < layout->layer_count; i++) {
+        const struct mt_timeline_layer *layer = &layout->layers[i];
         double part = (double)layer->peak_bytes / fmax(whole, 1) * width;
 
         if (part <= 0)
@@ -117,14 +117,14 @@ static void draw_row(struct mt_drawing *drawing, double x, double y, double widt
 }
 
 /* Returns the y below. */
-static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                              double x, double y, double width)
 {
-    const struct mt_device_report *device = plan->device;
+    const struct mt_device_report *device = layout->device;
     const struct mt_bytes *then = &device->allocated_peak.then;
     char value[MT_UNITS_TEXT], note[MT_UNITS_TEXT];
     int layers[MT_ROLE_COUNT];
-    size_t count = layers_by_size(plan, layers), i;
+    size_t count = layers_by_size(layout, layers), i;
     struct row row;
 
     mt_chart_frame_text(drawing, x, y + 10, "At peak allocated", 14, MT_SEMIBOLD, MT_COLOR_TEXT,
@@ -132,16 +132,16 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
     mt_chart_frame_text(drawing, x + width, y + 10,
                         mt_format_bytes(value, device->allocated_peak.bytes), 14, MT_SEMIBOLD,
                         MT_COLOR_TEXT, MT_ANCHOR_END, "heading-value");
-    draw_bar(drawing, plan, x, y + 20, width);
+    draw_bar(drawing, layout, x, y + 20, width);
     y += HEAD + 12;
     for (i = 0; i < count; i++, y += ROW) {
-        const struct mt_timeline_layer *layer = &plan->layers[layers[i]];
+        const struct mt_timeline_layer *layer = &layout->layers[layers[i]];
 
         whole_percent(note, layer->peak_bytes, device->allocated_peak.bytes);
         row =
             (struct row){layer->name, mt_format_bytes(value, layer->peak_bytes), note, layer->paint,
-                         plan->device->timeline->layers &&
-                             plan->device->timeline->layers->by == MT_LAYERS_BY_SITE};
+                         layout->device->timeline->layers &&
+                             layout->device->timeline->layers->by == MT_LAYERS_BY_SITE};
         row.swatch.radius = 2.5;
         draw_row(drawing, x, y, width, &row);
     }
@@ -187,58 +187,59 @@ static size_t group_count(const struct mt_device_report *device)
     return device->peak_site_count < MAX_GROUPS ? device->peak_site_count : MAX_GROUPS;
 }
 
-static void draw_groups(struct mt_drawing *drawing, const struct mt_timeline_layout *plan, double x,
-                        double y, double width)
+static void draw_groups(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
+                        double x, double y, double width)
 {
-    size_t count = group_count(plan->device), i;
+    size_t count = group_count(layout->device), i;
 
-    if (!count || y + 10 + 22 + 20 > plan->side_bottom)
+    if (!count || y + 10 + 22 + 20 > layout->side_bottom)
         return;
     mt_chart_frame_text(drawing, x, y + 10, "Largest live groups at peak", 14, MT_SEMIBOLD,
                         MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     y += 10 + 22;
-    for (i = 0; i < count && y + 18 <= plan->side_bottom; i++, y += GROUP_ROW)
-        draw_group(drawing, x, y, width, &plan->device->peak_sites[i]);
+    for (i = 0; i < count && y + 18 <= layout->side_bottom; i++, y += GROUP_ROW)
+        draw_group(drawing, x, y, width, &layout->device->peak_sites[i]);
 }
 
-double mt_timeline_side_height(const struct mt_timeline_layout *plan)
+double mt_timeline_side_height(const struct mt_timeline_layout *layout)
 {
     int layers[MT_ROLE_COUNT];
-    double left = HEAD + 12 + ROW * (double)(layers_by_size(plan, layers) + 1);
-    double right = 32 + GROUP_ROW * (double)group_count(plan->device);
+    double left = HEAD + 12 + ROW * (double)(layers_by_size(layout, layers) + 1);
+    double right = 32 + GROUP_ROW * (double)group_count(layout->device);
 
     return fmax(left, right) + 4;
 }
 
-void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *plan)
+void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
     const struct mt_paint rule = {.stroke = MT_COLOR_GRID};
-    double x = plan->side_left, y = plan->side_top, width = plan->side_width;
+    double x = layout->side_left, y = layout->side_top, width = layout->side_width;
 
-    if (width <= 0 || !plan->device->allocated_peak.bytes)
+    if (width <= 0 || !layout->device->allocated_peak.bytes)
         return;
-    if (plan->narrow) {
+    if (layout->narrow) {
         width = (width - 36) / 2;
-        draw_breakdown(drawing, plan, x, y, width);
-        draw_groups(drawing, plan, x + width + 36, y, width);
+        draw_breakdown(drawing, layout, x, y, width);
+        draw_groups(drawing, layout, x + width + 36, y, width);
         return;
     }
-    y = draw_breakdown(drawing, plan, x, y, width);
-    if (group_count(plan->device) && y + 60 < plan->side_bottom)
+    y = draw_breakdown(drawing, layout, x, y, width);
+    if (group_count(layout->device) && y + 60 < layout->side_bottom)
         mt_draw_line(drawing, x, y, x + width, y, &rule);
-    draw_groups(drawing, plan, x, y + 14, width);
+    draw_groups(drawing, layout, x, y + 14, width);
 }
 
-void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *plan,
+void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                                double y)
 {
     int layers[MT_ROLE_COUNT];
     struct mt_swatch swatches[MT_ROLE_COUNT];
-    size_t count = layers_by_size(plan, layers), i;
+    size_t count = layers_by_size(layout, layers), i;
 
     for (i = 0; i < count; i++) {
-        swatches[i].text = plan->layers[layers[i]].name;
-        swatches[i].color = plan->layers[layers[i]].paint.fill;
+        swatches[i].text = layout->layers[layers[i]].name;
+        swatches[i].color = layout->layers[layers[i]].paint.fill;
     }
-    mt_chart_frame_swatches(drawing, plan->plot.x, y, drawing->width - MT_MARGIN, swatches, count);
+    mt_chart_frame_swatches(drawing, layout->plot.x, y, drawing->width - MT_MARGIN, swatches,
+                            count);
 }

@@ -49,30 +49,30 @@ static const char *verdict_note(struct mt_drawing *drawing, const struct mt_tren
     return mt_arena_printf(&drawing->arena, "%u of 5", (unsigned)trend->count);
 }
 
-static const char *step_text(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static const char *step_text(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                              const struct mt_step_use *step)
 {
-    return mt_chart_frame_where(drawing, plan->report, MT_NO_PHASE, step->step);
+    return mt_chart_frame_where(drawing, layout->report, MT_NO_PHASE, step->step);
 }
 
-static const struct mt_step_use *highest_step(const struct mt_trend_layout *plan)
+static const struct mt_step_use *highest_step(const struct mt_trend_layout *layout)
 {
-    const struct mt_step_use *highest = plan->steps;
+    const struct mt_step_use *highest = layout->steps;
     uint32_t i;
 
-    for (i = 1; i < plan->trend.count; i++)
-        if (plan->steps[i].peak.allocated > highest->peak.allocated)
-            highest = &plan->steps[i];
+    for (i = 1; i < layout->trend.count; i++)
+        if (layout->steps[i].peak.allocated > highest->peak.allocated)
+            highest = &layout->steps[i];
     return highest;
 }
 
-static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layout *plan, double y)
+static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layout *layout, double y)
 {
-    const struct mt_trend *trend = &plan->trend;
-    const struct mt_step_use *highest = highest_step(plan);
+    const struct mt_trend *trend = &layout->trend;
+    const struct mt_step_use *highest = highest_step(layout);
     const struct mt_step_use *last =
-        &plan->steps[(trend->has_slope ? trend->end : trend->count) - 1];
-    const struct mt_step_use *from = &plan->steps[trend->has_slope ? trend->begin : 0];
+        &layout->steps[(trend->has_slope ? trend->end : trend->count) - 1];
+    const struct mt_step_use *from = &layout->steps[trend->has_slope ? trend->begin : 0];
     char values[2][MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
     struct mt_tile tiles[4] = {
         {"Trend of the level at step end",
@@ -81,10 +81,10 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layou
         {"Level at the last step's end", mt_format_bytes(values[0], last->exit.allocated),
          mt_arena_printf(&drawing->arena, "%s at that of %s",
                          mt_format_bytes(bytes, from->exit.allocated),
-                         step_text(drawing, plan, from)),
+                         step_text(drawing, layout, from)),
          MT_COLOR_LEVEL, "Level at the end"},
         {"Highest peak", mt_format_bytes(values[1], highest->peak.allocated),
-         step_text(drawing, plan, highest), MT_COLOR_LEVEL_PEAK, NULL},
+         step_text(drawing, layout, highest), MT_COLOR_LEVEL_PEAK, NULL},
         {"Verdict", verdict_text(trend), verdict_note(drawing, trend), mt_trend_color(trend),
          NULL}};
     size_t i;
@@ -98,15 +98,15 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layou
     return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
-static struct mt_trend_column column_of(const struct mt_trend_layout *plan, uint32_t first,
+static struct mt_trend_column column_of(const struct mt_trend_layout *layout, uint32_t first,
                                         uint32_t count)
 {
     struct mt_trend_column column = {
-        .first = first, .count = count, .level_min = plan->steps[first].exit.allocated};
+        .first = first, .count = count, .level_min = layout->steps[first].exit.allocated};
     uint32_t i;
 
     for (i = first; i < first + count; i++) {
-        const struct mt_step_use *step = &plan->steps[i];
+        const struct mt_step_use *step = &layout->steps[i];
         column.level_last = step->exit.allocated;
         column.level_min = mt_min_u64(column.level_min, step->exit.allocated);
         column.level_max = mt_max_u64(column.level_max, step->exit.allocated);
@@ -117,83 +117,85 @@ static struct mt_trend_column column_of(const struct mt_trend_layout *plan, uint
     return column;
 }
 
-static void make_columns(struct mt_drawing *drawing, struct mt_trend_layout *plan)
+static void make_columns(struct mt_drawing *drawing, struct mt_trend_layout *layout)
 {
-    uint32_t steps = plan->trend.count, most = (uint32_t)fmax(plan->plot.width / 2, MAX_BARS);
+    uint32_t steps = layout->trend.count, most = (uint32_t)fmax(layout->plot.width / 2, MAX_BARS);
     uint32_t count = steps, i;
 
-    plan->is_grouped = steps > MAX_BARS;
-    if (plan->is_grouped)
+    layout->is_grouped = steps > MAX_BARS;
+    if (layout->is_grouped)
         count = (uint32_t)mt_min_u64(steps, mt_min_u64(most, MAX_COLUMNS));
-    plan->columns = mt_arena_array(&drawing->arena, (size_t)count + 1, sizeof *plan->columns);
-    if (!plan->columns) {
+    layout->columns = mt_arena_array(&drawing->arena, (size_t)count + 1, sizeof *layout->columns);
+    if (!layout->columns) {
         drawing->failed = true;
         return;
     }
-    plan->column_count = count;
+    layout->column_count = count;
     for (i = 0; i < count; i++) {
         uint32_t first = (uint32_t)((uint64_t)i * steps / count);
         uint32_t end = (uint32_t)((uint64_t)(i + 1) * steps / count);
 
-        plan->columns[i] = column_of(plan, first, end - first);
-        plan->columns[i].left = plan->plot.x + round(plan->plot.width * first / steps);
-        plan->columns[i].right = plan->plot.x + round(plan->plot.width * end / steps);
+        layout->columns[i] = column_of(layout, first, end - first);
+        layout->columns[i].left = layout->plot.x + round(layout->plot.width * first / steps);
+        layout->columns[i].right = layout->plot.x + round(layout->plot.width * end / steps);
     }
 }
 
-static uint64_t largest(const struct mt_trend_layout *plan)
+static uint64_t largest(const struct mt_trend_layout *layout)
 {
     uint64_t most = 0;
     uint32_t i;
 
-    for (i = 0; i < plan->trend.count; i++) {
-        most = mt_max_u64(most, plan->steps[i].peak.allocated);
-        most = mt_max_u64(most, plan->steps[i].exit.allocated);
-        most = mt_max_u64(most, plan->steps[i].peak.reserved);
+    for (i = 0; i < layout->trend.count; i++) {
+        most = mt_max_u64(most, layout->steps[i].peak.allocated);
+        most = mt_max_u64(most, layout->steps[i].exit.allocated);
+        most = mt_max_u64(most, layout->steps[i].peak.reserved);
     }
     return most;
 }
 
 /* The panel of the level alone: where a slope that bars from 0 would hide can be
  * seen. */
-static bool wants_panel(struct mt_trend_layout *plan)
+static bool wants_panel(struct mt_trend_layout *layout)
 {
-    const struct mt_trend *trend = &plan->trend;
+    const struct mt_trend *trend = &layout->trend;
     uint32_t i;
 
     if (!trend->has_slope)
         return false;
-    plan->level_low = UINT64_MAX;
-    plan->level_high = 0;
+    layout->level_low = UINT64_MAX;
+    layout->level_high = 0;
     for (i = trend->begin; i < trend->end; i++) {
-        plan->level_low = mt_min_u64(plan->level_low, plan->steps[i].exit.allocated);
-        plan->level_high = mt_max_u64(plan->level_high, plan->steps[i].exit.allocated);
+        layout->level_low = mt_min_u64(layout->level_low, layout->steps[i].exit.allocated);
+        layout->level_high = mt_max_u64(layout->level_high, layout->steps[i].exit.allocated);
     }
-    if (plan->level_high <= plan->level_low ||
-        plan->level_high - plan->level_low >= largest(plan) / 4)
+    if (layout->level_high <= layout->level_low ||
+        layout->level_high - layout->level_low >= largest(layout) / 4)
         return false;
     /* the lowest bar is to be seen, too */
-    plan->level_low -= mt_min_u64(plan->level_low, (plan->level_high - plan->level_low) / 8);
+    layout->level_low -=
+        mt_min_u64(layout->level_low, (layout->level_high - layout->level_low) / 8);
     return true;
 }
 
-static void place_axes(struct mt_trend_layout *plan)
+static void place_axes(struct mt_trend_layout *layout)
 {
-    uint64_t most = largest(plan);
+    uint64_t most = largest(layout);
     double widest = 0;
     size_t i;
 
-    plan->top = (uint64_t)fmin(fmax((double)most * 1.16, 1), 1.8e19);
-    mt_byte_ticks(&plan->ticks, most, most ? plan->top : 0,
-                  (size_t)fmin(fmax(plan->plot.height / 40, 2), 6));
-    for (i = 0; i < plan->ticks.count; i++)
-        widest = fmax(widest, mt_text_width(plan->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
-    if (plan->level.height > 0)
+    layout->top = (uint64_t)fmin(fmax((double)most * 1.16, 1), 1.8e19);
+    mt_byte_ticks(&layout->ticks, most, most ? layout->top : 0,
+                  (size_t)fmin(fmax(layout->plot.height / 40, 2), 6));
+    for (i = 0; i < layout->ticks.count; i++)
+        widest =
+            fmax(widest, mt_text_width(layout->ticks.ticks[i].label, MT_SIZE_AXIS, MT_REGULAR));
+    if (layout->level.height > 0)
         widest = fmax(widest, mt_text_width("+750 MiB", MT_SIZE_AXIS, MT_REGULAR));
-    plan->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
-    plan->plot.width -= plan->plot.x;
-    plan->level.x = plan->plot.x;
-    plan->level.width = plan->plot.width;
+    layout->plot.x = round(MT_MARGIN + 1.05 * widest + 9);
+    layout->plot.width -= layout->plot.x;
+    layout->level.x = layout->plot.x;
+    layout->level.width = layout->plot.width;
 }
 
 static const char footnote[] =
@@ -203,7 +205,7 @@ static const char footnote[] =
 
 /* Small print goes first, then the enlarged panel, tiles, and what is below a narrow
  * picture. */
-static void place(struct mt_drawing *drawing, struct mt_trend_layout *plan, double y)
+static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
     double bottom = drawing->height - 10, top = y, side;
@@ -211,28 +213,28 @@ static void place(struct mt_drawing *drawing, struct mt_trend_layout *plan, doub
     if (bottom - y - 70 - AXIS_HEIGHT - 30 >= MIN_PLOT + 50)
         bottom = mt_chart_frame_footnote(drawing, footnote) - 6;
     if (bottom - y - 78 - AXIS_HEIGHT >= MIN_PLOT)
-        top = draw_tiles(drawing, plan, y);
-    plan->side_bottom = bottom;
-    plan->side_width = narrow ? drawing->width - 2 * MT_MARGIN : SIDE_WIDTH;
-    plan->side_x = drawing->width - MT_MARGIN - plan->side_width;
-    plan->side_y = top + 34;
+        top = draw_tiles(drawing, layout, y);
+    layout->side_bottom = bottom;
+    layout->side_width = narrow ? drawing->width - 2 * MT_MARGIN : SIDE_WIDTH;
+    layout->side_x = drawing->width - MT_MARGIN - layout->side_width;
+    layout->side_y = top + 34;
     if (narrow) {
-        side = mt_trend_side_height(drawing, plan, plan->side_width);
-        plan->side_y = bottom - side + 18;
-        if (plan->side_y - 34 - top - 24 - AXIS_HEIGHT >= MIN_PLOT)
-            bottom = plan->side_y - 34;
+        side = mt_trend_side_height(drawing, layout, layout->side_width);
+        layout->side_y = bottom - side + 18;
+        if (layout->side_y - 34 - top - 24 - AXIS_HEIGHT >= MIN_PLOT)
+            bottom = layout->side_y - 34;
         else
-            plan->side_width = 0;
+            layout->side_width = 0;
     }
     top += 22;
-    plan->plot = (struct mt_box){0, top, 0, bottom - AXIS_HEIGHT - top};
-    plan->plot.width = narrow ? drawing->width - MT_MARGIN : plan->side_x - SIDE_GAP;
-    if (wants_panel(plan) && plan->plot.height - PANEL_HEIGHT - PANEL_GAP >= MIN_PLOT) {
-        plan->plot.height -= PANEL_HEIGHT + PANEL_GAP;
-        plan->level =
-            (struct mt_box){0, plan->plot.y + plan->plot.height + PANEL_GAP, 0, PANEL_HEIGHT};
+    layout->plot = (struct mt_box){0, top, 0, bottom - AXIS_HEIGHT - top};
+    layout->plot.width = narrow ? drawing->width - MT_MARGIN : layout->side_x - SIDE_GAP;
+    if (wants_panel(layout) && layout->plot.height - PANEL_HEIGHT - PANEL_GAP >= MIN_PLOT) {
+        layout->plot.height -= PANEL_HEIGHT + PANEL_GAP;
+        layout->level =
+            (struct mt_box){0, layout->plot.y + layout->plot.height + PANEL_GAP, 0, PANEL_HEIGHT};
     }
-    place_axes(plan);
+    place_axes(layout);
 }
 
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
@@ -248,17 +250,17 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
                                  "does.");
 }
 
-static void draw(struct mt_drawing *drawing, struct mt_trend_layout *plan, const char *title)
+static void draw(struct mt_drawing *drawing, struct mt_trend_layout *layout, const char *title)
 {
     double y = mt_chart_frame_header(drawing, title,
-                                     mt_chart_frame_facts(drawing, plan->report, plan->device));
+                                     mt_chart_frame_facts(drawing, layout->report, layout->device));
 
-    place(drawing, plan, y);
-    make_columns(drawing, plan);
+    place(drawing, layout, y);
+    make_columns(drawing, layout);
     if (drawing->failed)
         return;
-    mt_trend_draw_plots(drawing, plan);
-    mt_trend_draw_side(drawing, plan);
+    mt_trend_draw_plots(drawing, layout);
+    mt_trend_draw_side(drawing, layout);
 }
 
 /* Five steps or more. */
@@ -272,22 +274,22 @@ static enum mt_status draw_chart(const struct mt_report *report,
                                  const struct mt_chart_options *options, struct mt_drawing *drawing,
                                  struct mt_error *error)
 {
-    struct mt_trend_layout plan = {.report = report, .device = device};
+    struct mt_trend_layout layout = {.report = report, .device = device};
     double width = mt_chart_frame_width(options->width), height = STANDARD_HEIGHT;
-    enum mt_status status = device ? mt_trend_make(report, device, &plan.trend) : MT_OK;
+    enum mt_status status = device ? mt_trend_make(report, device, &layout.trend) : MT_OK;
     const char *title;
 
     mt_drawing_init(drawing, width, mt_chart_frame_height(options->height, STANDARD_HEIGHT),
                     "trend");
-    if (plan.trend.count)
-        plan.steps = device->steps + plan.trend.first;
-    if (width < MT_NARROW_WIDTH && plan.trend.count)
-        height = NARROW_HEIGHT + mt_trend_side_height(drawing, &plan, width - 2 * MT_MARGIN);
+    if (layout.trend.count)
+        layout.steps = device->steps + layout.trend.first;
+    if (width < MT_NARROW_WIDTH && layout.trend.count)
+        height = NARROW_HEIGHT + mt_trend_side_height(drawing, &layout, width - 2 * MT_MARGIN);
     drawing->height = mt_chart_frame_height(options->height, height);
     title = mt_chart_frame_title(drawing, report, device, "memory from step to step");
     mt_chart_frame_describe(drawing, report, device, title);
-    if (plan.trend.count)
-        draw(drawing, &plan, title);
+    if (layout.trend.count)
+        draw(drawing, &layout, title);
     else
         draw_nothing(drawing, report, device, title);
     if (status != MT_OK || drawing->failed)

@@ -1,4 +1,4 @@
-/* Parts of the chart of steps, which share one plan of the picture. */
+/* Parts of the chart of steps, which share one layout of the picture. */
 #ifndef MT_RENDER_TREND_LAYOUT_H
 #define MT_RENDER_TREND_LAYOUT_H
 
@@ -51,11 +51,11 @@ static inline const char *mt_trend_slope_text(struct mt_drawing *drawing,
     return mt_arena_printf(&drawing->arena, "%s", change);
 }
 
-void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *plan);
+void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
 
 /* Legend, and what the verdict stands on. */
-double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             double width);
-void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *plan);
+void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
 
 #endif

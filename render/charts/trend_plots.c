@@ -9,44 +9,45 @@
 #include "units.h"
 #include "util.h"
 
-static double y_of(const struct mt_trend_layout *plan, double bytes)
+static double y_of(const struct mt_trend_layout *layout, double bytes)
 {
-    return plan->plot.y + plan->plot.height * (1 - bytes / (double)plan->top);
+    return layout->plot.y + layout->plot.height * (1 - bytes / (double)layout->top);
 }
 
-static double level_y(const struct mt_trend_layout *plan, double bytes)
+static double level_y(const struct mt_trend_layout *layout, double bytes)
 {
-    double low = (double)plan->level_low, range = (double)(plan->level_high - plan->level_low);
+    double low = (double)layout->level_low,
+           range = (double)(layout->level_high - layout->level_low);
 
-    return plan->level.y + plan->level.height * (1 - (bytes - low) / (range * 1.12));
+    return layout->level.y + layout->level.height * (1 - (bytes - low) / (range * 1.12));
 }
 
 /* Middle of a step, counted from the first that is drawn. */
-static double x_of(const struct mt_trend_layout *plan, double step)
+static double x_of(const struct mt_trend_layout *layout, double step)
 {
-    return plan->plot.x + plan->plot.width * (step + 0.5) / plan->trend.count;
+    return layout->plot.x + layout->plot.width * (step + 0.5) / layout->trend.count;
 }
 
-static const char *one_step(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static const char *one_step(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             const struct mt_trend_column *column)
 {
-    const struct mt_step_use *step = &plan->steps[column->first];
+    const struct mt_step_use *step = &layout->steps[column->first];
     char n[6][MT_UNITS_TEXT];
 
     return mt_arena_printf(
         &drawing->arena,
         "%s: %s (%s B) still allocated at its end, peak %s (%s B), reserved %s "
         "(%s B)",
-        mt_chart_frame_where(drawing, plan->report, MT_NO_PHASE, step->step),
+        mt_chart_frame_where(drawing, layout->report, MT_NO_PHASE, step->step),
         mt_format_bytes(n[0], step->exit.allocated), mt_format_count(n[1], step->exit.allocated),
         mt_format_bytes(n[2], step->peak.allocated), mt_format_count(n[3], step->peak.allocated),
         mt_format_bytes(n[4], step->peak.reserved), mt_format_count(n[5], step->peak.reserved));
 }
 
-static const char *some_steps(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static const char *some_steps(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                               const struct mt_trend_column *column)
 {
-    const struct mt_step_use *first = &plan->steps[column->first];
+    const struct mt_step_use *first = &layout->steps[column->first];
     char n[3][MT_UNITS_TEXT];
 
     return mt_arena_printf(
@@ -56,40 +57,41 @@ static const char *some_steps(struct mt_drawing *drawing, const struct mt_trend_
         mt_format_count(n[2], column->peak));
 }
 
-static void draw_part(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static void draw_part(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                       const struct mt_trend_column *column, uint64_t from, uint64_t to,
                       enum mt_color color, const char *role)
 {
     const struct mt_paint paint = {.fill = color};
-    double gap = plan->is_grouped ? 0 : round((column->right - column->left) * 0.2);
-    double top = y_of(plan, (double)to), bottom = y_of(plan, (double)from);
+    double gap = layout->is_grouped ? 0 : round((column->right - column->left) * 0.2);
+    double top = y_of(layout, (double)to), bottom = y_of(layout, (double)from);
 
     if (to > from)
         mt_draw_rect(drawing, column->left + gap, top, column->right - column->left - 2 * gap,
                      bottom - top, &paint, NULL, role);
 }
 
-static void draw_column(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static void draw_column(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                         const struct mt_trend_column *column)
 {
-    const char *title =
-        column->count == 1 ? one_step(drawing, plan, column) : some_steps(drawing, plan, column);
+    const char *title = column->count == 1 ? one_step(drawing, layout, column)
+                                           : some_steps(drawing, layout, column);
 
     mt_draw_group_begin(drawing, title, "column");
-    draw_part(drawing, plan, column, column->level_max, column->peak, MT_COLOR_LEVEL_PEAK, "peak");
-    draw_part(drawing, plan, column, column->level_min, column->level_max, MT_COLOR_LEVEL_RANGE,
+    draw_part(drawing, layout, column, column->level_max, column->peak, MT_COLOR_LEVEL_PEAK,
+              "peak");
+    draw_part(drawing, layout, column, column->level_min, column->level_max, MT_COLOR_LEVEL_RANGE,
               "range");
-    draw_part(drawing, plan, column, 0, column->level_min, MT_COLOR_LEVEL, "level");
+    draw_part(drawing, layout, column, 0, column->level_min, MT_COLOR_LEVEL, "level");
     mt_draw_group_end(drawing);
 }
 
-static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
+static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.6};
     struct mt_text_style style = {
         .size = 12.5, .color = MT_COLOR_TEXT, .anchor = MT_ANCHOR_END, .halo = true};
     struct mt_point *points =
-        mt_arena_array(&drawing->arena, 2 * (size_t)plan->column_count, sizeof *points);
+        mt_arena_array(&drawing->arena, 2 * (size_t)layout->column_count, sizeof *points);
     uint32_t i, count = 0;
     uint64_t most = 0;
 
@@ -97,9 +99,9 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
         drawing->failed = true;
         return;
     }
-    for (i = 0; i < plan->column_count; i++) {
-        const struct mt_trend_column *column = &plan->columns[i];
-        double y = y_of(plan, (double)column->reserved);
+    for (i = 0; i < layout->column_count; i++) {
+        const struct mt_trend_column *column = &layout->columns[i];
+        double y = y_of(layout, (double)column->reserved);
         most = mt_max_u64(most, column->reserved);
         points[count++] = (struct mt_point){column->left, y};
         points[count++] = (struct mt_point){column->right, y};
@@ -108,9 +110,9 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
         return;
     mt_draw_path(drawing, points, count, false, true, &paint, "reserved: most in each step",
                  "curve:reserved");
-    mt_draw_text(drawing, plan->plot.x + plan->plot.width - 4,
-                 y_of(plan, (double)plan->columns[plan->column_count - 1].reserved) - 6, "reserved",
-                 &style, "label:reserved");
+    mt_draw_text(drawing, layout->plot.x + layout->plot.width - 4,
+                 y_of(layout, (double)layout->columns[layout->column_count - 1].reserved) - 6,
+                 "reserved", &style, "label:reserved");
 }
 
 /* From one step to another, as far as it lies between two heights of the plot. */
@@ -135,37 +137,37 @@ static void draw_clipped(struct mt_drawing *drawing, struct mt_point a, struct m
     mt_draw_path(drawing, ends, 2, false, false, paint, title, "trend");
 }
 
-static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                        bool enlarged)
 {
-    const struct mt_trend *trend = &plan->trend;
+    const struct mt_trend *trend = &layout->trend;
     const struct mt_paint paint = {
         .stroke = mt_trend_color(trend), .stroke_width = 2.2, .dashed = true};
     double first = (double)trend->level_bytes;
     double last = first + (double)trend->bytes_per_step * (trend->end - 1 - trend->begin);
-    struct mt_point a = {x_of(plan, trend->begin), 0}, b = {x_of(plan, trend->end - 1), 0};
+    struct mt_point a = {x_of(layout, trend->begin), 0}, b = {x_of(layout, trend->end - 1), 0};
     const char *title;
     char n[MT_UNITS_TEXT];
 
     if (!trend->has_slope)
         return;
-    a.y = enlarged ? level_y(plan, first) : y_of(plan, first);
-    b.y = enlarged ? level_y(plan, last) : y_of(plan, last);
+    a.y = enlarged ? level_y(layout, first) : y_of(layout, first);
+    b.y = enlarged ? level_y(layout, last) : y_of(layout, last);
     title = mt_arena_printf(&drawing->arena, "robust trend: %s%s B per step",
                             trend->bytes_per_step < 0 ? "\xE2\x88\x92" : "+",
                             mt_format_count(n, mt_magnitude(trend->bytes_per_step)));
-    draw_clipped(drawing, a, b, enlarged ? &plan->level : &plan->plot, &paint, title);
+    draw_clipped(drawing, a, b, enlarged ? &layout->level : &layout->plot, &paint, title);
 }
 
-static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                          const struct mt_box *box, bool has_words)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_PANEL};
-    double width = plan->plot.width * plan->trend.begin / fmax(plan->trend.count, 1);
+    double width = layout->plot.width * layout->trend.begin / fmax(layout->trend.count, 1);
     struct mt_text_style style = {
         .size = MT_SIZE_SMALL, .color = MT_COLOR_FAINT, .anchor = MT_ANCHOR_MIDDLE, .halo = true};
 
-    if (!plan->trend.has_slope)
+    if (!layout->trend.has_slope)
         return;
     mt_draw_rect(drawing, box->x, box->y, width, box->height, &paint,
                  "warm-up: counts neither for nor against growth", "warm-up");
@@ -174,59 +176,59 @@ static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layou
 }
 
 /* Do the numbers of the steps follow one another? */
-static bool are_consecutive(const struct mt_trend_layout *plan)
+static bool are_consecutive(const struct mt_trend_layout *layout)
 {
-    const struct mt_step_use *steps = plan->steps;
+    const struct mt_step_use *steps = layout->steps;
     uint32_t i;
 
-    for (i = 1; i < plan->trend.count; i++)
+    for (i = 1; i < layout->trend.count; i++)
         if (steps[i].step != steps[i - 1].step + 1)
             return false;
     return true;
 }
 
-static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static void draw_step_numbers(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                               double y)
 {
-    uint32_t count = plan->trend.count, i;
+    uint32_t count = layout->trend.count, i;
     char text[MT_UNITS_TEXT + 4], number[MT_UNITS_TEXT];
-    int64_t last = plan->steps[count - 1].step;
-    bool by_number = are_consecutive(plan);
+    int64_t last = layout->steps[count - 1].step;
+    bool by_number = are_consecutive(layout);
     uint64_t each;
 
     mt_format_count(number, (uint64_t)(last < 0 ? -(last + 1) : last));
     each = mt_count_step((1.05 * mt_text_width(number, MT_SIZE_AXIS, MT_REGULAR) + 14) /
-                         (plan->plot.width / count));
+                         (layout->plot.width / count));
     for (i = 0; i < count; i++) {
-        int64_t step = plan->steps[i].step;
+        int64_t step = layout->steps[i].step;
         uint64_t size = mt_magnitude(step);
-        double x = x_of(plan, i), half;
+        double x = x_of(layout, i), half;
 
         if ((by_number ? size : i) % each != 0)
             continue;
         snprintf(text, sizeof text, "%s%s", step < 0 ? "\xE2\x88\x92" : "",
                  mt_format_count(number, size));
         half = 0.53 * mt_text_width(text, MT_SIZE_AXIS, MT_REGULAR);
-        if (x + half < plan->plot.x + plan->plot.width + 20)
+        if (x + half < layout->plot.x + layout->plot.width + 20)
             mt_chart_frame_text(drawing, x, y + 18, text, MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED,
                                 MT_ANCHOR_MIDDLE, "tick-x");
     }
-    mt_chart_frame_text(drawing, plan->plot.x + plan->plot.width / 2, y + 38, "step", MT_SIZE_AXIS,
-                        MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "axis-name");
+    mt_chart_frame_text(drawing, layout->plot.x + layout->plot.width / 2, y + 38, "step",
+                        MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "axis-name");
 }
 
-static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
+static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
-    const struct mt_box *box = &plan->level;
+    const struct mt_box *box = &layout->level;
     struct mt_paint line = {.stroke = MT_COLOR_GRID};
-    uint64_t range = plan->level_high - plan->level_low, top = range + range / 10;
+    uint64_t range = layout->level_high - layout->level_low, top = range + range / 10;
     char head[2 * MT_UNITS_TEXT + 80], text[MT_TICK_TEXT + 1], n[2][MT_UNITS_TEXT];
     struct mt_ticks ticks;
     size_t i;
 
     mt_byte_ticks(&ticks, range, top, 4);
     for (i = 0; i < ticks.count; i++) {
-        double y = level_y(plan, (double)plan->level_low + (double)ticks.ticks[i].value);
+        double y = level_y(layout, (double)layout->level_low + (double)ticks.ticks[i].value);
 
         line.stroke = i ? MT_COLOR_GRID : MT_COLOR_AXIS;
         mt_draw_line(drawing, box->x, y, box->x + box->width, y, &line);
@@ -235,61 +237,61 @@ static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_la
                             MT_COLOR_MUTED, MT_ANCHOR_END, "tick-level");
     }
     snprintf(head, sizeof head, "The same level, enlarged: this axis starts at %s (%s B)",
-             mt_format_bytes(n[0], plan->level_low), mt_format_count(n[1], plan->level_low));
+             mt_format_bytes(n[0], layout->level_low), mt_format_count(n[1], layout->level_low));
     mt_chart_frame_text(drawing, box->x, box->y - 10,
                         mt_text_fit(drawing, head, 12.5, MT_SEMIBOLD, box->width, false), 12.5,
                         MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
 
 /* A column within the panel: a bar from its foot, cut at the panel's edges. */
-static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             const struct mt_trend_column *column, uint64_t from, uint64_t to,
                             enum mt_color color)
 {
     const struct mt_paint paint = {.fill = color};
-    double gap = plan->is_grouped ? 0 : round((column->right - column->left) * 0.2);
-    double top = fmax(level_y(plan, (double)to), plan->level.y);
-    double bottom = fmin(level_y(plan, (double)from), plan->level.y + plan->level.height);
+    double gap = layout->is_grouped ? 0 : round((column->right - column->left) * 0.2);
+    double top = fmax(level_y(layout, (double)to), layout->level.y);
+    double bottom = fmin(level_y(layout, (double)from), layout->level.y + layout->level.height);
 
     if (bottom > top)
         mt_draw_rect(drawing, column->left + gap, top, column->right - column->left - 2 * gap,
                      bottom - top, &paint, NULL, "level-enlarged");
 }
 
-static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
+static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
     uint32_t i;
 
-    if (!(plan->level.height > 0))
+    if (!(layout->level.height > 0))
         return;
-    draw_warm_up(drawing, plan, &plan->level, false);
-    draw_level_axis(drawing, plan);
-    for (i = 0; i < plan->column_count; i++) {
-        const struct mt_trend_column *column = &plan->columns[i];
+    draw_warm_up(drawing, layout, &layout->level, false);
+    draw_level_axis(drawing, layout);
+    for (i = 0; i < layout->column_count; i++) {
+        const struct mt_trend_column *column = &layout->columns[i];
 
         mt_draw_group_begin(drawing,
-                            column->count == 1 ? one_step(drawing, plan, column)
-                                               : some_steps(drawing, plan, column),
+                            column->count == 1 ? one_step(drawing, layout, column)
+                                               : some_steps(drawing, layout, column),
                             "column-enlarged");
-        draw_level_part(drawing, plan, column, column->level_min, column->level_max,
+        draw_level_part(drawing, layout, column, column->level_min, column->level_max,
                         MT_COLOR_LEVEL_RANGE);
-        draw_level_part(drawing, plan, column, 0, column->level_min, MT_COLOR_LEVEL);
+        draw_level_part(drawing, layout, column, 0, column->level_min, MT_COLOR_LEVEL);
         mt_draw_group_end(drawing);
     }
-    draw_trend(drawing, plan, true);
+    draw_trend(drawing, layout, true);
 }
 
-void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
+void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
-    const struct mt_box *lowest = plan->level.height > 0 ? &plan->level : &plan->plot;
+    const struct mt_box *lowest = layout->level.height > 0 ? &layout->level : &layout->plot;
     uint32_t i;
 
-    draw_warm_up(drawing, plan, &plan->plot, true);
-    mt_chart_frame_byte_axis(drawing, &plan->plot, &plan->ticks, plan->top);
-    for (i = 0; i < plan->column_count; i++)
-        draw_column(drawing, plan, &plan->columns[i]);
-    draw_reserved(drawing, plan);
-    draw_trend(drawing, plan, false);
-    draw_level_panel(drawing, plan);
-    draw_step_numbers(drawing, plan, lowest->y + lowest->height);
+    draw_warm_up(drawing, layout, &layout->plot, true);
+    mt_chart_frame_byte_axis(drawing, &layout->plot, &layout->ticks, layout->top);
+    for (i = 0; i < layout->column_count; i++)
+        draw_column(drawing, layout, &layout->columns[i]);
+    draw_reserved(drawing, layout);
+    draw_trend(drawing, layout, false);
+    draw_level_panel(drawing, layout);
+    draw_step_numbers(drawing, layout, lowest->y + lowest->height);
 }

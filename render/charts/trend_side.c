@@ -117,33 +117,34 @@ static const char *trend_words(struct mt_drawing *drawing, const struct mt_trend
 }
 
 /* In rows, or, below a narrow picture, in two columns. Returns the baseline below. */
-static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_layout *plan, double y)
+static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
+                          double y)
 {
     const struct mt_paint dashes = {
-        .stroke = mt_trend_color(&plan->trend), .stroke_width = 2.2, .dashed = true};
+        .stroke = mt_trend_color(&layout->trend), .stroke_width = 2.2, .dashed = true};
     bool two = drawing->width < MT_NARROW_WIDTH;
-    double x = plan->side_x, right = two ? x + plan->side_width / 2 : x;
+    double x = layout->side_x, right = two ? x + layout->side_width / 2 : x;
 
     draw_swatch(drawing, x, y, MT_COLOR_LEVEL_PEAK, "peak within the step");
     draw_swatch(drawing, right, y + (two ? 0 : ROW), MT_COLOR_LEVEL,
                 "still allocated when the step ends");
     y += two ? ROW : 2 * ROW;
-    if (plan->is_grouped) {
+    if (layout->is_grouped) {
         draw_swatch(drawing, right, y, MT_COLOR_LEVEL_RANGE, "some steps of the column end here");
         y += two ? 0 : ROW;
     }
-    if (plan->trend.has_slope) {
+    if (layout->trend.has_slope) {
         mt_draw_line(drawing, x, y - 4.5, x + 14, y - 4.5, &dashes);
-        mt_chart_frame_text(drawing, x + 21, y, trend_words(drawing, &plan->trend), MT_SIZE_BODY,
+        mt_chart_frame_text(drawing, x + 21, y, trend_words(drawing, &layout->trend), MT_SIZE_BODY,
                             MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
     }
-    return y + (plan->trend.has_slope || (two && plan->is_grouped) ? ROW : 0);
+    return y + (layout->trend.has_slope || (two && layout->is_grouped) ? ROW : 0);
 }
 
-double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *plan,
+double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             double width)
 {
-    struct words words = words_of(drawing, &plan->trend);
+    struct words words = words_of(drawing, &layout->trend);
     struct mt_paragraph head = paragraph_of(0, width, true), text = paragraph_of(0, width, false);
     double height = 3 * ROW + HEAD_PITCH * mt_paragraph_lines(drawing, &head, words.head);
     uint32_t i;
@@ -153,20 +154,20 @@ double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_la
     return height;
 }
 
-void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *plan)
+void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
-    struct words words = words_of(drawing, &plan->trend);
-    struct mt_paragraph head = paragraph_of(plan->side_x, plan->side_width, true);
-    struct mt_paragraph text = paragraph_of(plan->side_x, plan->side_width, false);
+    struct words words = words_of(drawing, &layout->trend);
+    struct mt_paragraph head = paragraph_of(layout->side_x, layout->side_width, true);
+    struct mt_paragraph text = paragraph_of(layout->side_x, layout->side_width, false);
     double y;
     uint32_t i;
 
-    if (plan->side_width <= 0)
+    if (layout->side_width <= 0)
         return;
-    y = draw_legend(drawing, plan, plan->side_y) + 10;
+    y = draw_legend(drawing, layout, layout->side_y) + 10;
     y = mt_paragraph_draw(drawing, &head, y, words.head);
     for (i = 0; i < words.count; i++) {
-        double room = plan->side_bottom - (y + PART_GAP) + TEXT_PITCH - 4;
+        double room = layout->side_bottom - (y + PART_GAP) + TEXT_PITCH - 4;
 
         if (room < TEXT_PITCH)
             return;

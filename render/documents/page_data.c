@@ -17,7 +17,7 @@ struct writer {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_history *history;
-    struct mt_timeline_layout plan;
+    struct mt_timeline_layout layout;
     struct mt_drawing drawing; /* that the timeline is laid out in; owns words */
     struct mt_speaking_stack speaking;
     struct mt_strings strings;
@@ -178,8 +178,8 @@ static void add_decimal(struct mt_buf *out, double value)
 static void add_plot(struct writer *writer, struct mt_buf *out)
 {
     const struct mt_history *history = writer->history;
-    const struct mt_time_axis *axis = &writer->plan.axis;
-    const struct mt_box *plot = &writer->plan.plot;
+    const struct mt_time_axis *axis = &writer->layout.axis;
+    const struct mt_box *plot = &writer->layout.plot;
 
     mt_buf_add_text(out, ",\"plot\":[");
     add_decimal(out, plot->x);
@@ -258,7 +258,7 @@ static enum mt_status write_history(struct mt_buf *out, const struct mt_report *
 
     memset(&writer.drawing, 0, sizeof writer.drawing);
     writer.unit = unit_of(history);
-    if (!mt_timeline_lay_out(report, device, &options, &writer.drawing, &writer.plan)) {
+    if (!mt_timeline_lay_out(report, device, &options, &writer.drawing, &writer.layout)) {
         release(&writer);
         return MT_OK;
     }
