@@ -5,13 +5,22 @@
 
 #include <string.h>
 
+static bool lacks_device(const struct mt_asked_report *asked, uint64_t device)
+{
+    return device != MT_EVERY_DEVICE && !mt_asked_device(asked->report, device);
+}
+
 static int compare(const struct mt_diff_wish *wish, struct mt_diff_run *run)
 {
     bool are_single = run->a.report->device_count == 1 && run->b.report->device_count == 1;
+    uint64_t device_of_b = are_single ? MT_EVERY_DEVICE : wish->device;
     int code = mt_asked_check(&run->a, wish->question, wish->device);
 
-    if (code < 0)
-        code = mt_asked_check(&run->b, wish->question, are_single ? MT_EVERY_DEVICE : wish->device);
+    run->lacks_device = lacks_device(&run->a, wish->device);
+    if (code < 0) {
+        code = mt_asked_check(&run->b, wish->question, device_of_b);
+        run->lacks_device = lacks_device(&run->b, device_of_b);
+    }
     if (code >= 0 || mt_diff_reports(&run->arena, run->a.report, run->b.report, wish->device,
                                      &run->diff) == MT_OK)
         return code;
@@ -95,6 +104,8 @@ int mt_diff_render(const struct mt_diff_wish *wish, const struct mt_picture *pic
     if (code < 0) {
         code = mt_diff_picture(&run, wish->question, picture, common);
         code = mt_diff_run_verdict(&run, common, code);
+    } else if (run.lacks_device) {
+        code = MT_EXIT_INPUT; /* as of every other chart */
     }
     mt_diff_run_close(&run);
     return code;

@@ -17,6 +17,7 @@ struct mt_diff_run {
     struct mt_asked_report a, b;
     struct mt_arena arena;
     struct mt_diff diff;
+    bool lacks_device; /* a trace has no events of the wish's device */
 };
 
 /* -1, or the exit code of having said what is wrong. Closed with mt_diff_run_close

@@ -53,7 +53,8 @@ class LeftOut(unittest.TestCase):
     def test_a_device_that_is_too_high_is_not_said_to_have_no_events(self):
         for line, status in (("render timeline devices -o x.svg", 3), ("export folded devices", 3),
                              ("live devices", 2), ("lines devices", 2), ("diff devices devices", 2),
-                             ("render policies devices -o x.svg", 3)):
+                             ("render policies devices -o x.svg", 3),
+                             ("render diff devices devices -o x.svg", 3)):
             with self.subTest(line):
                 done = self.run_command(f"{line} --device 70", status)
                 self.assertIn(f"device 70 is not analyzed: {NUMBER}\n", done.stderr)

@@ -1,0 +1,1 @@
+memtrace render policies captures/leak.pickle.zst --device 7 -o x.svg; echo $?; memtrace render diff captures/leak.pickle.zst captures/leak.pickle.zst --device 7 -o x.svg; echo $?; memtrace render icicle captures/leak.pickle.zst --device 7 -o x.svg; echo $?
