@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory_failure.h"
+#include "process_memory.h"
 
 enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory_failure.h"
+#include "process_memory.h"
 
 char *mt_buf_reserve(struct mt_buf *buf, size_t length)
 {

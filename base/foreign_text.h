@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arena.h"
 #include "buf.h"
 
 #define MT_NOT_UTF8 UINT32_MAX
@@ -57,5 +58,10 @@ void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
  * is not one: overlong and cut sequences, surrogates, codes above 0x10ffff. Reads no
  * byte behind one that does not fit. */
 size_t mt_utf8_read(const char *at, size_t left, uint32_t *code);
+
+/* A path as one word of a command line that a person may copy, which is never read as an
+ * option. NULL if quotes are not enough, if a character of it is not shown as it is, so that
+ * the line could not be copied, or without memory. */
+const char *mt_shell_word(struct mt_arena *arena, const char *text);
 
 #endif

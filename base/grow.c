@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory_failure.h"
+#include "process_memory.h"
 
 enum { FIRST_CAPACITY = 16 };
 

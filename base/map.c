@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "grow.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 
 enum { SMALL_SLOTS = 1 << 14 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "io.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 
 enum { FLUSH_BYTES = 256 * 1024 };
 

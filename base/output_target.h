@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #include "status.h"
-#include "unfinished.h"
+#include "temporary_file.h"
 
 /* `is_own` sees at most this much of the start of a file. */
 #define MT_OUTPUT_START_BYTES ((size_t)64 * 1024)

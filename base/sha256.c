@@ -1,10 +1,23 @@
 #include "sha256.h"
 
-#include "sha256_blocks.h"
-
 #include <string.h>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 #define BLOCK_BYTES 64
+
+static const uint32_t constants[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 static uint32_t turn(uint32_t x, unsigned by)
 {
@@ -32,7 +45,7 @@ static void portable_block(uint32_t state[8], const unsigned char *bytes)
     }
     for (int t = 0; t < 64; t++) {
         uint32_t sum1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
-        uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + mt_sha256_constants[t] + w[t];
+        uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + constants[t] + w[t];
         uint32_t sum0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
 
         h = g;
@@ -54,10 +67,78 @@ static void portable_block(uint32_t state[8], const unsigned char *bytes)
     state[7] += h;
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
+
+static bool x86_available(void)
+{
+    unsigned a, b, c, d;
+
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1))
+        return false;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 29));
+}
+
+/* Four rounds an instruction pair. The state lives in two registers in the order that the
+ * instructions want, ABEF and CDGH; message words in four, used in turn. */
+__attribute__((target("sha,sse4.1,ssse3"))) static void x86_blocks(uint32_t state[8],
+                                                                   const unsigned char *bytes,
+                                                                   size_t blocks)
+{
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+    const __m128i *round_constants = (const __m128i *)constants;
+    __m128i dcba = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xB1);
+    __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1B);
+    __m128i abef = _mm_alignr_epi8(dcba, efgh, 8), cdgh = _mm_blend_epi16(efgh, dcba, 0xF0);
+
+    for (; blocks; blocks--, bytes += 64) {
+        __m128i abef_before = abef, cdgh_before = cdgh, words[4];
+
+        for (int i = 0; i < 4; i++)
+            words[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(bytes + 16 * i)), swap);
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++) {
+            __m128i now = words[i & 3];
+            __m128i sum = _mm_add_epi32(now, _mm_loadu_si128(round_constants + i));
+
+            cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+            abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
+            if (i < 12) { /* the words of four rounds, sixteen rounds on */
+                __m128i last = words[(i + 3) & 3], before_last = words[(i + 2) & 3];
+                __m128i next = _mm_sha256msg1_epu32(now, words[(i + 1) & 3]);
+
+                next = _mm_add_epi32(next, _mm_alignr_epi8(last, before_last, 4));
+                words[i & 3] = _mm_sha256msg2_epu32(next, last);
+            }
+        }
+        abef = _mm_add_epi32(abef, abef_before);
+        cdgh = _mm_add_epi32(cdgh, cdgh_before);
+    }
+    dcba = _mm_shuffle_epi32(abef, 0x1B);
+    efgh = _mm_shuffle_epi32(cdgh, 0xB1);
+    _mm_storeu_si128((__m128i *)state, _mm_blend_epi16(dcba, efgh, 0xF0));
+    _mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(efgh, dcba, 8));
+}
+
+#else
+
+static bool x86_available(void)
+{
+    return false;
+}
+
+static void x86_blocks(uint32_t state[8], const unsigned char *bytes, size_t blocks)
+{
+    (void)state;
+    (void)bytes;
+    (void)blocks;
+}
+
+#endif
+
 static void add_blocks(struct mt_sha256 *sha, const unsigned char *bytes, size_t blocks)
 {
     if (!sha->portable) {
-        mt_sha256_x86_blocks(sha->state, bytes, blocks);
+        x86_blocks(sha->state, bytes, blocks);
         return;
     }
     for (; blocks; blocks--, bytes += BLOCK_BYTES)
@@ -71,7 +152,7 @@ void mt_sha256_init(struct mt_sha256 *sha)
 
     memset(sha, 0, sizeof *sha);
     memcpy(sha->state, start, sizeof start);
-    sha->portable = !mt_sha256_x86_available();
+    sha->portable = !x86_available();
 }
 
 void mt_sha256_add(struct mt_sha256 *sha, const void *data, size_t length)

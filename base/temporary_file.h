@@ -1,6 +1,7 @@
 /* A new file that lies under a hidden name beside its target until it is complete; then a rename
  * puts it in place. The name is `.memtrace-`, 16 hexadecimal digits, `.tmp`. As long as the file is
- * open it is locked (flock), so that a cleaner can tell it from one that a killed process left.
+ * open it is locked (flock), so that a cleaner can tell it from one that a killed process left. A
+ * list of such files lets a signal handler remove them before the program dies.
  *
  *     struct mt_temporary file;
  *     if (mt_temporary_open(&file, target, 0600, list, &error) == MT_OK) {
@@ -18,7 +19,27 @@
 #include <sys/types.h>
 
 #include "status.h"
-#include "unfinished.h"
+
+/* The temporary files that exist right now, for a signal handler that removes them before the
+ * program dies. Lock-free: threads may add and take while a handler runs. */
+enum { MT_MAX_UNFINISHED = 32 };
+
+/* Zeroed memory is an empty list. */
+struct mt_unfinished {
+    _Atomic(char *) paths[MT_MAX_UNFINISHED];
+    _Atomic(bool) handled; /* mt_unfinished_unlink was called */
+};
+
+/* Lends `path` (from malloc) to the list until it is taken back. A full list ignores it: the file
+ * then survives a fatal signal, nothing else changes. */
+void mt_unfinished_add(struct mt_unfinished *list, char *path);
+
+/* true: the path is the caller's again, to be freed. false: a signal handler removes the file and
+ * the process is about to end; do not free the path. */
+bool mt_unfinished_take(struct mt_unfinished *list, char *path);
+
+/* Unlinks every file of the list. Async-signal-safe. */
+void mt_unfinished_unlink(struct mt_unfinished *list);
 
 struct mt_temporary {
     int fd;     /* to write to, not to close; -1: closed */

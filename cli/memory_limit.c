@@ -8,8 +8,7 @@
 
 #include "cli.h"
 #include "io.h"
-#include "memory_budget.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 #include "units.h"
 #include "util.h"
 

@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "memory_budget.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);

@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "foreign_text.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 #include "place.h"
 #include "theme.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shell_word.h"
+#include "foreign_text.h"
 
 bool mt_finding_replayable(const struct mt_finding_search *search)
 {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "status.h"
-#include "unfinished.h"
+#include "temporary_file.h"
 
 struct mt_finalize_options {
     /* Called now and then with how much of the file is done; may be NULL. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "apart.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 
 const struct mt_probe mt_probes[] = {
     {"collector", "the library that goes into programs", mt_probe_library, 10},

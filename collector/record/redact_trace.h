@@ -4,7 +4,7 @@
 
 #include "redaction.h"
 #include "status.h"
-#include "unfinished.h"
+#include "temporary_file.h"
 
 /* Replaces the trace at `path` by a redacted one in one step; its mode stays. On failure
  * the file stays as it was: it still holds everything. A damaged trace is refused, and

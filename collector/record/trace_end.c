@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "apart.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 #include "redact_trace.h"
-#include "unfinished.h"
+#include "temporary_file.h"
 
 enum { LOOK_AGAIN_MS = 20, NAMES_LIMIT_S = 24 * 60 * 60 };
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "status.h"
-#include "unfinished.h"
+#include "temporary_file.h"
 
 struct mt_recovery {
     uint64_t events_written;   /* were in the file already, as the tape says */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "io.h"
-#include "memory_budget.h"
+#include "process_memory.h"
 #include "random.h"
 
 static bool lock_all(int fd)

@@ -35,7 +35,7 @@ bool mt_tape_reserve_definitions(struct mt_own_file *file, const struct mt_tape 
 /* Reads somebody else's tape into memory of its own (tape_read.c): what the file
  * becomes later does not matter. Everything that a reader relies on is checked.
  * Costs time and memory for what is used of the tape, at most 2.1 GiB; the memory
- * counts in the budget (memory_budget.h). MT_ERR_FORMAT if it is no regular file, no
+ * counts in the budget (process_memory.h). MT_ERR_FORMAT if it is no regular file, no
  * tape or damaged, MT_ERR_USAGE if its process is still running, MT_ERR_IO if the
  * system cannot say whether it is. Symbolic links are not followed. */
 enum mt_status mt_tape_open(const char *path, struct mt_tape **tape,

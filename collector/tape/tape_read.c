@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "io.h"
-#include "memory_budget.h"
+#include "process_memory.h"
 #include "tape_file.h"
 #include "util.h"
 

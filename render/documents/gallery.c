@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "device_choice.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 
 #define MAX_THREADS 8
 

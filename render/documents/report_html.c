@@ -15,7 +15,7 @@
 #include "page_policy.h"
 #include "html_table.h"
 #include "page_tables.h"
-#include "shell_word.h"
+#include "foreign_text.h"
 #include "util.h"
 #include "verdict.h"
 

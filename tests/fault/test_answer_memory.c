@@ -10,7 +10,7 @@
 #include "file_hash.h"
 #include "html_table.h"
 #include "markdown_table.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 #include "settings_text.h"
 #include "text_table.h"
 

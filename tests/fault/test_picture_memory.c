@@ -12,7 +12,7 @@
 #include "cli.h"
 #include "failing_alloc.h"
 #include "gallery.h"
-#include "memory_failure.h"
+#include "process_memory.h"
 
 /* The linker sends raster.c's calls of cairo_status here. */
 int __wrap_cairo_status(void *cairo);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "memory_budget.h"
+#include "process_memory.h"
 #include "tape_file.h"
 
 /* In place of libc's: a system that cannot say who holds a lock. */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
-#include "memory_budget.h"
+#include "process_memory.h"
 #include "memory_limit.h"
 #include "outputs.h"
 
