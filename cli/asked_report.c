@@ -1,7 +1,7 @@
 #include "asked_report.h"
 
 #include "analyze.h"
-#include "debug_passes.h"
+#include "debug.h"
 #include "file_hash.h"
 
 #include <stdlib.h>

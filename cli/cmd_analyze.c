@@ -1,7 +1,7 @@
 /* memtrace analyze: the whole report of one trace. */
 #include "analyze.h"
 #include "analyze_output.h"
-#include "debug_passes.h"
+#include "debug.h"
 #include "extra_pictures.h"
 #include "file_hash.h"
 #include "gallery.h"

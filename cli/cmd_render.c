@@ -8,7 +8,7 @@
 #include "blocks_option.h"
 #include "chart.h"
 #include "cli.h"
-#include "debug_passes.h"
+#include "debug.h"
 #include "diff_run.h"
 #include "flamechart_model.h"
 #include "instant_option.h"

@@ -5,8 +5,10 @@
 
 #include <stdbool.h>
 
+#include "report.h"
+
 enum mt_debug_topic {
-    MT_DEBUG_PASSES, /* debug_passes.h */
+    MT_DEBUG_PASSES, /* mt_debug_passes */
     MT_DEBUG_TOPICS
 };
 
@@ -15,5 +17,9 @@ bool mt_debug_has(enum mt_debug_topic topic);
 
 /* Says, a line each, which words of MEMTRACE_DEBUG are no topic. */
 void mt_debug_check(void);
+
+/* How often an analysis read its input, and what each of its passes cost. Nothing unless
+ * MT_DEBUG_PASSES is named. */
+void mt_debug_passes(const struct mt_report *report);
 
 #endif

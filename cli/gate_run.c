@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analyze.h"
-#include "debug_passes.h"
+#include "debug.h"
 #include "io.h"
 #include "memory_limit.h"
 

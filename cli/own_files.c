@@ -1,8 +1,8 @@
 #include "own_files.h"
 
+#include <stdint.h>
 #include <string.h>
 
-#include "own_picture.h"
 #include "trace.h"
 
 static bool is_space(char c)
@@ -125,10 +125,59 @@ static bool is_folded(const void *start, size_t length)
     return any;
 }
 
+/* The attributes that mt_svg_write puts on its root element, in this order. Other programs write
+ * none of "-title NAME-desc" there, and an editor that saves the picture writes its own. */
+static bool is_svg(const void *start, size_t length)
+{
+    static const char head[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ";
+    static const char attributes[] = " role=\"img\" aria-labelledby=\"";
+    const char *line_end, *text = start;
+    char line[512];
+    size_t bytes;
+
+    if (length < sizeof head - 1 || memcmp(text, head, sizeof head - 1) != 0)
+        return false;
+    line_end = memchr(text, '\n', length);
+    bytes = line_end ? (size_t)(line_end - text) : length;
+    if (bytes >= sizeof line)
+        return false;
+    memcpy(line, text, bytes);
+    line[bytes] = '\0';
+    return strstr(line, attributes) && strstr(line, "-desc\" font-family=\"Inter,system-ui,");
+}
+
+static uint32_t big_endian(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* A tEXt chunk before the pixels: "Software", NUL, "memtrace". */
+static bool is_png(const void *start, size_t length)
+{
+    static const uint8_t magic[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    static const char software[] = "tEXtSoftware\0memtrace";
+    const uint8_t *bytes = start;
+    size_t at = sizeof magic;
+
+    if (length < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
+        return false;
+    while (length - at >= 12 && memcmp(bytes + at + 4, "IDAT", 4) != 0) {
+        uint32_t size = big_endian(bytes + at);
+
+        if (size > length - at - 12)
+            return false;
+        if (size == sizeof software - 1 - 4 &&
+            memcmp(bytes + at + 4, software, sizeof software - 1) == 0)
+            return true;
+        at += size + 12;
+    }
+    return false;
+}
+
 const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
     [MT_FILE_TRACE] = {"a trace that 'memtrace import' wrote", mt_trace_is_imported},
-    [MT_FILE_SVG] = {"an SVG picture by memtrace", mt_svg_is_own},
-    [MT_FILE_PNG] = {"a PNG picture by memtrace", mt_png_is_own},
+    [MT_FILE_SVG] = {"an SVG picture by memtrace", is_svg},
+    [MT_FILE_PNG] = {"a PNG picture by memtrace", is_png},
     [MT_FILE_PAGE] = {"a report by memtrace", is_page},
     [MT_FILE_REPORT] = {"a report by memtrace", is_report},
     [MT_FILE_SUMMARY] = {"a summary by memtrace", is_summary},

@@ -1,7 +1,6 @@
-/* What a command says on standard error: messages and progress; and colours. */
+/* What a command says on standard error: messages and progress. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,26 +65,4 @@ void mt_progress_end(struct mt_progress *progress)
     if (progress->shown)
         (void)!mt_io_write(STDERR_FILENO, clear_line, sizeof clear_line - 1);
     progress->shown = false;
-}
-
-static bool wants_colour(void)
-{
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
-}
-
-const struct mt_style *mt_plain_style(void)
-{
-    static const struct mt_style plain = {"", "", "", "", "", "", ""};
-
-    return &plain;
-}
-
-const struct mt_style *mt_stdout_style(void)
-{
-    static const struct mt_style colours = {"\033[1m",  "\033[2m",  "\033[31m", "\033[32m",
-                                            "\033[33m", "\033[36m", "\033[0m"};
-
-    return wants_colour() ? &colours : mt_plain_style();
 }

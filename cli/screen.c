@@ -1,4 +1,4 @@
-/* What standard output can show. */
+/* What standard output can show: its width, characters, colours. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -47,4 +47,26 @@ struct mt_screen mt_stdout_screen(void)
                          : columns > MAX_COLUMNS ? MAX_COLUMNS
                                                  : columns;
     return screen;
+}
+
+static bool wants_colour(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+const struct mt_style *mt_plain_style(void)
+{
+    static const struct mt_style plain = {"", "", "", "", "", "", ""};
+
+    return &plain;
+}
+
+const struct mt_style *mt_stdout_style(void)
+{
+    static const struct mt_style colours = {"\033[1m",  "\033[2m",  "\033[31m", "\033[32m",
+                                            "\033[33m", "\033[36m", "\033[0m"};
+
+    return wants_colour() ? &colours : mt_plain_style();
 }

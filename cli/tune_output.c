@@ -1,11 +1,13 @@
 /* tune for people: the line to paste and what it saves, then the settings that
- * no other beats. */
+ * no other beats; and as memtrace.tune/1. */
+#include "tune_output.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
+#include "json.h"
 #include "text_table.h"
-#include "tune_output.h"
 #include "units.h"
 #include "util.h"
 
@@ -137,4 +139,40 @@ void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer)
     mt_buf_add_char(out, '\n');
     add_table(out, answer, style);
     add_notes(out, answer);
+}
+
+static void add_json_row(struct mt_json *json, const char *key, const struct mt_tune_answer *answer,
+                         const struct mt_tune_row *row)
+{
+    mt_json_object_begin(json, key);
+    mt_json_text(json, "conf", row->conf);
+    mt_json_bool(json, "serves", row->serves);
+    mt_json_u64(json, "reserved_peak_bytes", row->reserved_peak_bytes);
+    mt_json_u64_or_null(json, "fit_bytes", answer->has_fits && row->fit_bytes, row->fit_bytes);
+    mt_json_u64(json, "device_allocs", row->device_allocs);
+    mt_json_u64(json, "device_frees", row->device_frees);
+    mt_json_u64(json, "retries", row->retries);
+    mt_json_u64(json, "address_ties", row->address_ties);
+    mt_json_object_end(json);
+}
+
+void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer)
+{
+    const struct mt_tune_summary *summary = answer->summary;
+    struct mt_json json;
+    size_t i;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_json_text(&json, "schema", "memtrace.tune/1");
+    mt_json_u64(&json, "settings_tried", summary->tried);
+    mt_json_u64_or_null(&json, "limit_bytes", answer->limit_bytes, answer->limit_bytes);
+    add_json_row(&json, "current", answer, &summary->current);
+    mt_json_bool(&json, "current_is_best", summary->best == MT_TUNE_CURRENT);
+    add_json_row(&json, "best", answer, mt_tune_best(summary));
+    mt_json_array_begin(&json, "front");
+    for (i = 0; i < summary->front_count; i++)
+        add_json_row(&json, NULL, answer, &summary->front[i]);
+    mt_json_array_end(&json);
+    mt_json_object_end(&json);
 }
