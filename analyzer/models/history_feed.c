@@ -3,7 +3,7 @@
 #include "attributed.h"
 #include "analysis.h"
 #include "history_model.h"
-#include "history_reduce.h"
+#include "history_groups.h"
 #include "model_ops.h"
 #include "timeline_model.h"
 

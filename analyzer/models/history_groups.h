@@ -1,4 +1,4 @@
-/* A set of groups that can be found by what they have in common. */
+/* A set of groups that can be found by what they have in common, and what makes fewer of them. */
 #ifndef MT_ANALYZER_HISTORY_GROUPS_H
 #define MT_ANALYZER_HISTORY_GROUPS_H
 
@@ -29,5 +29,10 @@ enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
 enum mt_status mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
                                    struct mt_history_change *changes, uint32_t *change_count,
                                    const uint32_t *into, uint32_t group_count) MT_MUST_USE;
+
+/* Makes a history small enough for a page: merges groups, the smallest first, until at most these
+ * numbers of groups and changes are left. */
+enum mt_status mt_history_reduce(struct mt_history *history, uint32_t most_groups,
+                                 uint32_t most_changes) MT_MUST_USE;
 
 #endif

@@ -52,6 +52,12 @@ struct mt_model_feeds {
 };
 
 /* Releases every listener, finished or not. */
-void mt_model_feeds_release(struct mt_model_feeds *feeds);
+static inline void mt_model_feeds_release(struct mt_model_feeds *feeds)
+{
+    for (uint32_t i = 0; i < feeds->count; i++)
+        if (feeds->feeds[i].release)
+            feeds->feeds[i].release(feeds->feeds[i].builder);
+    feeds->count = 0;
+}
 
 #endif

@@ -16,6 +16,13 @@ struct mt_snapshot {
 };
 
 /* Snapshots in the order of `snapshots`: by event, then device. For qsort and bsearch. */
-int mt_snapshot_order(const void *a, const void *b);
+static inline int mt_snapshot_order(const void *a, const void *b)
+{
+    const struct mt_snapshot *x = a, *y = b;
+
+    if (x->event != y->event)
+        return x->event < y->event ? -1 : 1;
+    return (int)x->device - (int)y->device;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* One row for each device and frame: a frame is a line of a function. */
 #include "line_table.h"
 
-#include "replay_as_run.h"
+#include "replay.h"
 #include "stack_kinds.h"
 #include "util.h"
 

@@ -52,7 +52,7 @@ struct mt_line_table {
     struct mt_arena arena;
 };
 
-/* Reads the source once or twice (replay_as_run.h). Released whatever is
+/* Reads the source once or twice (mt_replay_as_run). Released whatever is
  * returned. Costs the depth of its stack for each event, and memory for each
  * frame and device. */
 enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table *table,

@@ -3,7 +3,7 @@
 #include "analysis.h"
 #include "found_phases.h"
 #include "heap_choice.h"
-#include "replay_as_run.h"
+#include "replay.h"
 
 #include <string.h>
 

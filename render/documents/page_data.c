@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "escape.h"
-#include "history_reduce.h"
+#include "history_groups.h"
 #include "site.h"
 #include "speaking_stack.h"
 #include "timeline_layout.h"

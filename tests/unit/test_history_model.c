@@ -7,7 +7,7 @@
 
 #include "dice.h"
 #include "history_model.h"
-#include "history_reduce.h"
+#include "history_groups.h"
 #include "phase.h"
 #include "util.h"
 
