@@ -52,9 +52,6 @@ void mt_block_stack_outline(const struct mt_block_stack *stack);
 /* y of a number of bytes, snapped to half a pixel. */
 double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes);
 
-/* Bytes and origin in bands that have room for them. */
-void mt_block_labels(const struct mt_block_stack *stack);
-
 /* Who is there at the peak, and the peak event by event if it is too narrow to be
  * seen in the plot. */
 struct mt_blocks_side {

@@ -5,16 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "theme.h"
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
 
-#define SIDE_WIDTH      258.0
-#define STANDARD_HEIGHT 700.0
-#define MIN_PLOT        120.0
-#define ONE_LINE        1150.0 /* from this width on the facts need no second line */
-#define SPIKE           7.0    /* pixels: a narrower peak gets an inset */
-#define MAX_CORNERS     14000
+#define SIDE_WIDTH       258.0
+#define STANDARD_HEIGHT  700.0
+#define MIN_PLOT         120.0
+#define ONE_LINE         1150.0 /* from this width on the facts need no second line */
+#define SPIKE            7.0    /* pixels: a narrower peak gets an inset */
+#define MAX_CORNERS      14000
+#define MIN_LABEL_HEIGHT 14.0
+#define LABEL_SLACK      1.06 /* other fonts may be wider than ours */
 
 struct layout {
     struct mt_drawing *drawing;
@@ -262,6 +265,35 @@ static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks 
     return columns * stack->column_width < SPIKE;
 }
 
+/* Words in a band: size and origin where both fit, else the size, else nothing. */
+static void write_label(const struct mt_block_stack *stack, const struct mt_block_band *band)
+{
+    struct mt_drawing *drawing = stack->drawing;
+    const struct mt_box *flat = &band->flat;
+    enum mt_color ink = mt_theme_text_on(mt_role_color(band->shape->role));
+    const char *site =
+        mt_chart_frame_short(drawing, band->shape->inner ? band->shape->inner : "", 80);
+    double room = flat->width - 12, y = flat->y + flat->height / 2 + 4.2, size, whole;
+    char bytes[MT_UNITS_TEXT];
+
+    mt_format_bytes(bytes, band->shape->block_bytes);
+    size = LABEL_SLACK * mt_text_width(bytes, MT_SIZE_CELL, MT_SEMIBOLD);
+    whole = size + 8 + LABEL_SLACK * mt_text_width(site, MT_SIZE_CELL, MT_REGULAR);
+    if (flat->height < MIN_LABEL_HEIGHT || size > room)
+        return;
+    mt_chart_frame_text(drawing, flat->x + 6, y, bytes, MT_SIZE_CELL, MT_SEMIBOLD, ink,
+                        MT_ANCHOR_START, "block-label");
+    if (*site && whole <= room)
+        mt_chart_frame_text(drawing, flat->x + 14 + size, y, site, MT_SIZE_CELL, MT_REGULAR, ink,
+                            MT_ANCHOR_START, "block-label");
+}
+
+static void draw_labels(const struct mt_block_stack *stack)
+{
+    for (uint32_t i = 0; i < stack->band_count; i++)
+        write_label(stack, &stack->bands[i]);
+}
+
 static void draw_plot(struct layout *layout)
 {
     struct mt_block_stack *stack = &layout->stack;
@@ -273,7 +305,7 @@ static void draw_plot(struct layout *layout)
     mt_block_stack_outline(stack);
     mt_draw_line(layout->drawing, plot->x, plot->y + plot->height, plot->x + plot->width,
                  plot->y + plot->height, &base);
-    mt_block_labels(stack);
+    draw_labels(stack);
     mt_time_axis_draw_folds(layout->drawing, &stack->axis, plot->y, plot->height);
     draw_peak(layout);
 }
