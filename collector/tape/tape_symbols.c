@@ -10,7 +10,6 @@
 #include "map.h"
 #include "modules.h"
 #include "python_code.h"
-#include "raw_heaps.h"
 #include "tape_facts.h"
 #include "util.h"
 
@@ -276,6 +275,29 @@ enum mt_status mt_tape_symbols_pool(struct mt_tape_symbols *self, uint32_t id, u
     if (status == MT_OK)
         *pool = (uint16_t)entry->symbol;
     return status;
+}
+
+/* In the order of enum mt_raw_heap. */
+static const char *const heap_names[] = {
+    [MT_RAW_DRIVER] = "driver",
+    [MT_RAW_PYTORCH] = "pytorch",
+    [MT_RAW_MANAGED] = "driver:managed",
+    [MT_RAW_ARRAY] = "driver:array",
+    [MT_RAW_ASYNC] = "driver:async",
+    [MT_RAW_VIRTUAL] = "driver:virtual",
+    [MT_RAW_GRAPH] = "driver:graph",
+    [MT_RAW_HOST] = "driver:host",
+    [MT_RAW_RESERVED] = "driver:reserved",
+    [MT_RAW_MAPPED] = "driver:mapped",
+    [MT_RAW_IMPORTED] = "driver:imported",
+    [MT_RAW_USER] = "user",
+};
+
+_Static_assert(MT_ARRAY_LEN(heap_names) == MT_RAW_HEAP_COUNT, "every heap has a name");
+
+const char *mt_raw_heap_name(unsigned heap)
+{
+    return heap < MT_ARRAY_LEN(heap_names) ? heap_names[heap] : NULL;
 }
 
 enum mt_status mt_tape_symbols_heap(struct mt_tape_symbols *self, uint8_t raw_heap, uint16_t *heap)

@@ -36,4 +36,8 @@ enum mt_status mt_tape_symbols_pool(struct mt_tape_symbols *self, uint32_t id,
 enum mt_status mt_tape_symbols_heap(struct mt_tape_symbols *self, uint8_t raw_heap,
                                     uint16_t *heap) MT_MUST_USE;
 
+/* How an allocator stands in a trace's table of heaps: "driver", "pytorch", "driver:managed", ...
+ * by enum mt_raw_heap; NULL for other numbers. */
+const char *mt_raw_heap_name(unsigned heap);
+
 #endif

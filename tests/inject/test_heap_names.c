@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "heaps.h"
-#include "raw_heaps.h"
+#include "tape_symbols.h"
 #include "tape.h"
 
 static void every_name_is_known(void **state)
