@@ -161,7 +161,7 @@ static enum mt_status list_files(struct work *work)
         return MT_ERR_MEMORY;
     for (i = 0; i < devices; i++) {
         for (c = 0; c < charts; c++) {
-            if (add_files(work, mt_charts[c], choice.count ? choice.devices[i] : NULL))
+            if (add_files(work, mt_charts[c], choice.devices[i])) /* NULL without a device */
                 return MT_ERR_MEMORY;
         }
     }
