@@ -6,6 +6,7 @@
 #include "event.h"
 #include "grow.h"
 #include "map.h"
+#include "sorted.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ struct place {
 
 /* Where memory is reserved now. */
 struct held {
-    uint64_t base, end;
+    uint64_t base, end; /* base first: sorted.h */
     uint32_t place;
 };
 
@@ -225,17 +226,8 @@ static enum mt_status reserve(struct mt_address_builder *builder, const struct p
 /* Number of the first that begins above `addr`. */
 static uint32_t first_above(const struct mt_address_builder *builder, uint64_t addr)
 {
-    uint32_t low = 0, high = builder->held_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (builder->held[middle].base <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)mt_sorted_count_to(builder->held, builder->held_count, sizeof *builder->held,
+                                        addr);
 }
 
 static struct held *held_at(const struct mt_address_builder *builder, uint64_t addr)

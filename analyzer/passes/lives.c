@@ -5,6 +5,7 @@
 
 #include "grow.h"
 #include "report_query.h"
+#include "sorted.h"
 
 enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
                               const struct mt_device_report *device, uint32_t first_step,
@@ -25,16 +26,7 @@ enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_report *re
 /* Steps that have begun when the event comes. */
 static uint32_t steps_until(const struct mt_lives *lives, uint64_t event)
 {
-    uint32_t low = 0, high = lives->now;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (lives->begins[middle] <= event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)mt_sorted_count_to(lives->begins, lives->now, sizeof *lives->begins, event);
 }
 
 enum mt_status mt_lives_add(struct mt_lives *lives, const struct mt_life *life)

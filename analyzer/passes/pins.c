@@ -4,20 +4,13 @@
 #include <string.h>
 
 #include "grow.h"
+#include "sorted.h"
 
 /* Number of the first segment that begins above `addr`. */
 static uint32_t first_above(const struct mt_pins *pins, uint64_t addr)
 {
-    uint32_t low = 0, high = pins->segment_count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (pins->segments[middle].base <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)mt_sorted_count_to(pins->segments, pins->segment_count, sizeof *pins->segments,
+                                        addr);
 }
 
 static bool is_ordinary(const struct mt_event *event)

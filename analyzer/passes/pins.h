@@ -20,7 +20,7 @@ struct mt_pin_block {
 };
 
 struct mt_pin_segment {
-    uint64_t base, bytes;
+    uint64_t base, bytes; /* base first: sorted.h */
     uint64_t free_bytes;
 };
 

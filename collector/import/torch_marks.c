@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sorted.h"
 #include "torch.h"
 
 /* Open STARTs of one name form a chain, innermost first: `open` has its head
@@ -207,7 +208,7 @@ void mt_torch_find_empty_cache(struct mt_torch *torch)
 /* A segment of a private pool that is there at the end: addresses in it belong
  * to the pool from entry `since` of its device on. */
 struct pool_range {
-    uint64_t addr, size_bytes;
+    uint64_t addr, size_bytes; /* addr first: sorted.h */
     size_t since;
     uint32_t stream;
     uint16_t pool;
@@ -216,18 +217,11 @@ struct pool_range {
 
 static struct pool_range *find_range(struct pool_range *ranges, size_t count, uint64_t addr)
 {
-    size_t low = 0, high = count;
+    size_t above = mt_sorted_count_to(ranges, count, sizeof *ranges, addr);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges[middle].addr <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low || addr - ranges[low - 1].addr >= ranges[low - 1].size_bytes)
+    if (!above || addr - ranges[above - 1].addr >= ranges[above - 1].size_bytes)
         return NULL;
-    return &ranges[low - 1];
+    return &ranges[above - 1];
 }
 
 /* The driver reuses addresses: what is there at the end is the last segment

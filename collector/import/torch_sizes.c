@@ -5,27 +5,18 @@
  * up to 1 MiB: as free blocks of that size do not exist there, a gap of at
  * most 1 MiB to the next block or to the end of the segment is the tail, and so
  * is one to a block that is allocated in the window while this one lives. */
-#include <string.h>
-
 #include "torch_sizes.h"
+
+#include "sorted.h"
 #include "util.h"
 
 /* The last of `count` things of `size` bytes, sorted by the address that they
  * begin with, that begins at or before addr; NULL if none does. */
 static void *last_not_after(void *things, size_t count, size_t size, uint64_t addr)
 {
-    size_t low = 0, high = count;
+    size_t above = mt_sorted_count_to(things, count, size, addr);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint64_t begin;
-        memcpy(&begin, (unsigned char *)things + middle * size, sizeof begin);
-        if (begin <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? (unsigned char *)things + (low - 1) * size : NULL;
+    return above ? (unsigned char *)things + (above - 1) * size : NULL;
 }
 
 static struct mt_start_segment *segment_of(const struct mt_torch_start *start, uint64_t addr)

@@ -7,14 +7,14 @@
 
 /* Both begin with their address: torch_sizes.c searches them by it. */
 struct mt_start_block {
-    uint64_t addr, requested_bytes, size_bytes; /* size 0: not known yet */
+    uint64_t addr, requested_bytes, size_bytes; /* addr first: sorted.h; size 0: not known yet */
     uint32_t stack, stream;
     uint16_t pool;
     bool pending, freed, expandable, derived;
 };
 
 struct mt_start_segment {
-    uint64_t addr, size_bytes;
+    uint64_t addr, size_bytes; /* addr first: sorted.h */
     uint32_t stack, stream;
     uint16_t pool;
     bool expandable;

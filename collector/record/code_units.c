@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 #include "grow.h"
+#include "sorted.h"
 #include "util.h"
 
 struct mt_unit_range {
-    Dwarf_Addr begin, end;
-    Dwarf_Addr reach; /* the largest end so far */
+    Dwarf_Addr begin, end; /* begin first: sorted.h */
+    Dwarf_Addr reach;      /* the largest end so far */
     struct mt_code_unit unit;
 };
 
@@ -66,21 +67,6 @@ static void read_all(struct mt_code_units *self, Dwfl_Module *module)
         self->ranges[i].reach = reach = mt_max_u64(reach, self->ranges[i].end);
 }
 
-/* How many ranges begin at the address or before it. */
-static size_t count_before(const struct mt_code_units *self, Dwarf_Addr address)
-{
-    size_t low = 0, high = self->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->ranges[middle].begin <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 struct mt_code_unit mt_code_units_find(struct mt_code_units *self, Dwfl_Module *module,
                                        Dwarf_Addr address)
 {
@@ -88,7 +74,8 @@ struct mt_code_unit mt_code_units_find(struct mt_code_units *self, Dwfl_Module *
 
     if (!self->are_read)
         read_all(self, module);
-    for (i = count_before(self, address); i > 0 && self->ranges[i - 1].reach > address; i--)
+    i = mt_sorted_count_to(self->ranges, self->count, sizeof *self->ranges, address);
+    for (; i > 0 && self->ranges[i - 1].reach > address; i--)
         if (self->ranges[i - 1].end > address)
             return self->ranges[i - 1].unit;
     return (struct mt_code_unit){NULL, 0};

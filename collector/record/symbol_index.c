@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "sorted.h"
 
 /* A symbol around an address begins at most that many symbols before it: they
  * are nested in assembly only. */
@@ -38,18 +39,12 @@ void mt_symbol_index_sort(struct mt_symbol_index *index)
 
 const char *mt_symbol_index_find(const struct mt_symbol_index *index, uint64_t address)
 {
-    size_t low = 0, high = index->count, i;
+    size_t above =
+        mt_sorted_count_to(index->symbols, index->count, sizeof *index->symbols, address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (index->symbols[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (i = low; i > 0 && low - i < LOOK_BACK; i--) {
+    for (size_t i = above; i > 0 && above - i < LOOK_BACK; i--) {
         const struct mt_symbol *symbol = &index->symbols[i - 1];
-        bool is_nearest = symbol->address == index->symbols[low - 1].address;
+        bool is_nearest = symbol->address == index->symbols[above - 1].address;
         if (address - symbol->address < symbol->size_bytes && (is_nearest || !symbol->is_open))
             return symbol->name;
     }

@@ -10,10 +10,10 @@
 #include "symbols.h"
 
 struct mt_symbol {
-    uint64_t address, size_bytes;
-    const char *name; /* borrowed */
-    uint32_t rank;    /* of names for one address the highest is taken */
-    bool is_open;     /* the size is not known (assembly), but at most that */
+    uint64_t address, size_bytes; /* address first: sorted.h */
+    const char *name;             /* borrowed */
+    uint32_t rank;                /* of names for one address the highest is taken */
+    bool is_open;                 /* the size is not known (assembly), but at most that */
 };
 
 /* Zeroed memory is empty. */
