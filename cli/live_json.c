@@ -59,6 +59,7 @@ static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct 
         mt_json_row_begin(json);
         mt_json_text(json, "group", row->label);
         mt_json_text(json, "site", row->site);
+        mt_json_text(json, "operation", row->operation);
         mt_json_text(json, "phase", row->phase && *row->phase ? row->phase : NULL);
         mt_json_step(json, "step", row->step);
         mt_json_text(json, "role", row->several_roles ? NULL : mt_role_name(row->role));

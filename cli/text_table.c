@@ -1,5 +1,7 @@
 #include "text_table.h"
 
+#include "site.h"
+
 #include <string.h>
 
 static bool begins_character(char c)
@@ -7,13 +9,18 @@ static bool begins_character(char c)
     return ((unsigned char)c & 0xC0) != 0x80;
 }
 
-static size_t columns_of(const char *text)
+static size_t columns_in(const char *text, size_t length)
 {
     size_t columns = 0;
 
-    for (; *text; text++)
-        columns += begins_character(*text);
+    for (size_t i = 0; i < length; i++)
+        columns += begins_character(text[i]);
     return columns;
+}
+
+static size_t columns_of(const char *text)
+{
+    return columns_in(text, strlen(text));
 }
 
 /* Byte offset of character number `column`. */
@@ -35,37 +42,43 @@ static void pad(struct mt_buf *out, size_t count)
         mt_buf_add_char(out, ' ');
 }
 
-/* "forward linear.py:134 < train.py:58" without the function, where that is
- * enough: two places say more than one with a name. NULL if it is not. */
-static const char *places_only(const char *text, size_t columns)
+/* Bytes at the end of `text` that say where: " modeling_llama.py:175"; 0 if it ends
+ * otherwise, or if they leave no room for what is before them. */
+static size_t place_length(const char *text, size_t end, size_t columns)
 {
-    const char *outer = strstr(text, " < "), *at = outer;
+    size_t at = end;
 
-    while (at && at > text && at[-1] != ' ')
+    while (at && text[at - 1] >= '0' && text[at - 1] <= '9')
         at--;
-    return at && at > text && columns_of(at) <= columns ? at : NULL;
+    if (at == end || !at || text[at - 1] != ':')
+        return 0;
+    while (at && text[at - 1] != ' ')
+        at--;
+    return at && 3 * columns_in(text + at - 1, end - at + 1) <= 2 * columns ? end - at + 1 : 0;
 }
 
-/* Shortens, if need be: half from the front, the rest from the end. */
+/* Shortens, if need be. Of a site first the user's place goes, then the end of the
+ * function's name; other text loses its middle. */
 static void add_middle(struct mt_buf *out, const char *text, size_t columns)
 {
-    size_t length = columns_of(text);
-    const char *places;
+    size_t length = columns_of(text), end = strlen(text), tail;
 
+    if (length > columns) {
+        end = mt_site_label_head(text);
+        length = columns_in(text, end);
+    }
     if (length <= columns) {
-        mt_buf_add_text(out, text);
+        mt_buf_add(out, text, end);
         return;
     }
     if (columns == 0)
         return;
-    places = places_only(text, columns);
-    if (places) {
-        mt_buf_add_text(out, places);
-        return;
-    }
-    mt_buf_add(out, text, offset_of(text, (columns - 1) / 2));
+    tail = place_length(text, end, columns);
+    if (!tail)
+        tail = end - offset_of(text, length - columns / 2);
+    mt_buf_add(out, text, offset_of(text, columns - 1 - columns_in(text + end - tail, tail)));
     mt_buf_add_text(out, "…");
-    mt_buf_add_text(out, text + offset_of(text, length - columns / 2));
+    mt_buf_add(out, text + end - tail, tail);
 }
 
 void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
@@ -189,11 +202,73 @@ static const char *add_row(const struct mt_table *table, const size_t *widths, c
     return words;
 }
 
+/* The user's places that had no room in the column of sites, each once. */
+struct callers {
+    const char *places[3];
+    size_t count;
+    bool more;
+};
+
+static void add_caller(struct callers *callers, const char *place)
+{
+    for (size_t i = 0; i < callers->count; i++)
+        if (!strcmp(callers->places[i], place))
+            return;
+    if (callers->count == MT_ARRAY_LEN(callers->places))
+        callers->more = true;
+    else
+        callers->places[callers->count++] = place;
+}
+
+static struct callers find_callers(const struct mt_table *table, const size_t *widths,
+                                   const char *words)
+{
+    struct callers callers = {0};
+
+    for (size_t i = 0; i < table->column_count; i++)
+        words += strlen(words) + 1;
+    for (size_t i = 0; i < table->cell_count; i++) {
+        const char *place = mt_site_label_own(words);
+
+        if (place && table->cells[i].type == MT_TABLE_SITE &&
+            columns_of(words) > widths[i % table->column_count])
+            add_caller(&callers, place);
+        words += strlen(words) + 1;
+    }
+    return callers;
+}
+
+/* "called from train.py:13 and train.py:20" */
+static void add_callers(struct mt_buf *out, const struct callers *callers, unsigned indent,
+                        const struct mt_style *style)
+{
+    struct mt_buf line = {0};
+
+    for (size_t i = 0; i < callers->count; i++) {
+        bool is_last = i + 1 == callers->count && !callers->more;
+
+        mt_buf_add_text(&line, i == 0 ? "called from " : is_last ? " and " : ", ");
+        mt_buf_add_text(&line, callers->places[i]);
+    }
+    if (callers->more)
+        mt_buf_add_text(&line, " and others");
+    if (line.data) {
+        pad(out, indent);
+        mt_buf_add_text(out, style->dim);
+        mt_add_wrapped(out, line.data, indent, indent + 2);
+        mt_buf_add_text(out, style->reset);
+        mt_buf_add_char(out, '\n');
+    }
+    out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
 void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned indent,
                        const struct mt_style *style)
 {
     size_t widths[MT_TABLE_COLUMNS] = {0}, rows = mt_table_rows(table);
     struct mt_buf words = {0};
+    struct callers callers;
     const char *at;
 
     add_words(&words, table);
@@ -210,6 +285,8 @@ void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned inde
             at = add_row(table, widths, at, out);
             mt_buf_add_char(out, '\n');
         }
+        callers = find_callers(table, widths, words.data);
+        add_callers(out, &callers, indent, style);
     }
     mt_buf_release(&words);
     mt_table_release(table);

@@ -2,6 +2,8 @@
  * hold; a space outside of brackets ends a return type. */
 #include "cxx_name.h"
 
+#include "util.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
@@ -44,6 +46,20 @@ static size_t operator_length(const char *symbol, const char *at)
     return length + strspn(at + length, "<>=!+-*/%^&|~,[]");
 }
 
+/* "f.llvm.7574463793130541339", "f.constprop.0", "f.localalias" -> "f" */
+static void cut_clone(char *name)
+{
+    static const char *const marks[] = {".llvm.", ".localalias", ".constprop.", ".isra.",
+                                        ".part.", ".cold",       ".lto_priv."};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(marks); i++) {
+        char *at = strstr(name, marks[i]);
+
+        if (at && at > name)
+            *at = '\0';
+    }
+}
+
 char *mt_cxx_name(const char *symbol, char name[MT_CXX_NAME_SIZE])
 {
     const char *at = symbol;
@@ -84,6 +100,7 @@ char *mt_cxx_name(const char *symbol, char name[MT_CXX_NAME_SIZE])
         memcpy(name, symbol, length);
     }
     name[length] = '\0';
+    cut_clone(name);
     return name;
 }
 

@@ -92,8 +92,7 @@ static bool is_same(const struct mt_node *node, const struct mt_node *like)
         return node->is_engine == like->is_engine && node->is_initial == like->is_initial &&
                !strcmp(node->phase_name, like->phase_name);
     case MT_NODE_TIED:
-        return node->tie == like->tie && node->frame == like->frame &&
-               node->function == like->function;
+        return node->tie == like->tie && node->frame == like->frame && node->own == like->own;
     case MT_NODE_BLOCKS: return node->role == like->role && node->block_bytes == like->block_bytes;
     case MT_NODE_ROOT: break;
     }
@@ -110,7 +109,7 @@ static uint64_t hash_node(const struct mt_node *node)
         hash ^= mt_hash_bytes(node->phase_name, strlen(node->phase_name));
         return mt_hash_u64(hash ^ (node->is_engine ? 1u : 0u) ^ (node->is_initial ? 2u : 0u));
     case MT_NODE_TIED:
-        return mt_hash_u64(hash ^ mt_hash_u64((uint64_t)node->frame << 32 | node->function) ^
+        return mt_hash_u64(hash ^ mt_hash_u64((uint64_t)node->frame << 32 | node->own) ^
                            (uint64_t)node->tie);
     case MT_NODE_BLOCKS:
         return mt_hash_u64(hash ^ mt_hash_u64(node->block_bytes) ^ (uint64_t)node->role);
@@ -197,21 +196,19 @@ static enum mt_status descend_tie(struct tree *tree, const struct mt_holding *ho
 {
     struct mt_node node = {
         .kind = MT_NODE_TIED, .phase = MT_NO_PHASE, .tie = holding->tie, .frame = MT_NO_ID};
+    struct mt_site site;
     enum mt_status status = MT_OK;
 
-    node.inner = node.function = MT_NO_ID;
+    node.own = MT_NO_ID;
     if (tree->nodes[*at].is_initial ||
         (holding->tie != MT_TIE_LIBRARY && holding->tied == MT_NO_ID))
         return MT_OK;
     if (holding->tied != MT_NO_ID) {
         status = mt_site_table_update(&tree->sites, tree->symbols);
-        node.frame = mt_site_table_site(&tree->sites, holding->tied);
-        node.inner = holding->tie == MT_TIE_PARAMETER
-                         ? node.frame
-                         : mt_site_table_inner(&tree->sites, tree->symbols, holding->tied);
+        site = mt_site_table_at(&tree->sites, holding->tied);
+        node.frame = site.frame;
+        node.own = site.own;
     }
-    if (node.inner < tree->symbols->frame_count)
-        node.function = tree->symbols->frames[node.inner].function;
     return status ? status : descend(tree, node, holding, at);
 }
 
@@ -270,8 +267,8 @@ static struct child describe(const struct tree *tree, uint32_t index)
     } else if (node->kind == MT_NODE_NO_STACK) {
         child.name = node->phase_name;
     } else if (node->kind == MT_NODE_TIED) {
-        const char *label =
-            mt_tie_label(tree->arena, tree->symbols, node->tie, node->frame, node->inner);
+        const char *label = mt_tie_label(tree->arena, tree->symbols, node->tie,
+                                         (struct mt_site){node->frame, node->own});
 
         child.name = label ? label : "";
     }

@@ -34,8 +34,7 @@ struct mt_node {
     uint32_t depth;         /* 0 at the root */
     uint32_t end;           /* index behind the last node below this one */
     uint32_t frame;         /* FRAME: id; TIED: site of what it belongs to, or MT_NO_ID */
-    uint32_t inner;         /* TIED: the innermost frame of that, or one of its function */
-    uint32_t function;      /* TIED: its function */
+    uint32_t own;           /* TIED: the user's frame beside it, or MT_NO_ID */
     enum mt_tie tie;        /* TIED: how */
     int32_t phase;          /* NO_STACK: shown phase; BLOCKS: phase of birth of one */
     const char *phase_name; /* NO_STACK: of the phase, "" = none */
@@ -71,7 +70,7 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
                                struct mt_icicle **icicle) MT_MUST_USE;
 
 /* What a node is called: "forward train.py:47", "autograd engine", "no stack, in
- * warm-up", "backward of cross_entropy train.py:77", "born before the trace", "30 × 16.0 MiB", "30
+ * warm-up", "backward of Net.forward model.py:77", "born before the trace", "30 × 16.0 MiB", "30
  * blocks", "all". */
 const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbols,
                           const struct mt_node *node);

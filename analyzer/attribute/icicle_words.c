@@ -29,7 +29,8 @@ const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbo
     case MT_NODE_ROOT: return "all";
     case MT_NODE_FRAME: return mt_frame_label(arena, symbols, node->frame);
     case MT_NODE_NO_STACK: return no_stack_label(arena, node);
-    case MT_NODE_TIED: return mt_tie_label(arena, symbols, node->tie, node->frame, node->inner);
+    case MT_NODE_TIED:
+        return mt_tie_label(arena, symbols, node->tie, (struct mt_site){node->frame, node->own});
     case MT_NODE_BLOCKS: break;
     }
     if (!node->block_bytes)

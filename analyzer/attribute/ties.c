@@ -1,7 +1,6 @@
 #include "ties.h"
 
 #include "grow.h"
-#include "site.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,15 +133,16 @@ void mt_ties_release(struct mt_ties *ties)
 }
 
 const char *mt_tie_label(struct mt_arena *arena, const struct mt_symbols *symbols, enum mt_tie tie,
-                         uint32_t site, uint32_t inner)
+                         struct mt_site site)
 {
-    const char *place, *function;
+    const char *text;
 
     if (tie == MT_TIE_LIBRARY)
         return "cuBLAS (no Python stack)";
-    place = mt_frame_place(arena, symbols, site);
-    if (place && tie == MT_TIE_PARAMETER)
-        return mt_arena_printf(arena, "gradient of parameters %s", place);
-    function = mt_frame_function(arena, symbols, inner);
-    return place && function ? mt_arena_printf(arena, "backward of %s %s", function, place) : NULL;
+    text = mt_site_text(arena, symbols, site);
+    return text
+               ? mt_arena_printf(arena, "%s %s",
+                                 tie == MT_TIE_PARAMETER ? "gradient of parameters" : "backward of",
+                                 text)
+               : NULL;
 }

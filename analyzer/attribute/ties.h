@@ -12,7 +12,7 @@
 
 #include "map.h"
 #include "holding.h"
-#include "symbols.h"
+#include "site.h"
 
 /* Zeroed memory is ready. */
 struct mt_ties {
@@ -49,10 +49,10 @@ void mt_ties_free(struct mt_ties *ties, uint32_t block);
 
 void mt_ties_release(struct mt_ties *ties);
 
-/* What a block without a stack belongs to, in words: "backward of cross_entropy train.py:77",
- * "gradient of parameters train.py:12", "cuBLAS (no Python stack)". Of the stack that it is tied
- * to: the site, and the innermost frame that is not plumbing. */
+/* What a block without a Python stack belongs to, in words: "backward of Net.forward
+ * model.py:77", "gradient of parameters main train.py:12", "cuBLAS (no Python stack)". `site`: of
+ * the stack that it is tied to. */
 const char *mt_tie_label(struct mt_arena *arena, const struct mt_symbols *symbols, enum mt_tie tie,
-                         uint32_t site, uint32_t inner);
+                         struct mt_site site);
 
 #endif

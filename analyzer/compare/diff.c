@@ -13,7 +13,7 @@ struct item {
     const struct mt_live_row *row;
     uint64_t largest;
     bool several_roles;
-    const char *file;  /* of the site */
+    const char *file;  /* the user's, or that of the site */
     const char *loose; /* as the key of the place, without that file */
 };
 
@@ -23,16 +23,6 @@ struct side {
     struct item *items;
     size_t count;
 };
-
-static uint32_t inner_frame(const struct mt_symbols *symbols, uint32_t stack)
-{
-    uint32_t first = stack < symbols->stack_count ? symbols->stacks[stack].frame : MT_NO_ID;
-
-    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent)
-        if (!mt_frame_is_plumbing(symbols, symbols->stacks[stack].frame))
-            return symbols->stacks[stack].frame;
-    return first;
-}
 
 /* What follows the last of some character: "cuda" of "Module.cuda". Recorders
  * differ in the rest, machines in folders. */
@@ -66,24 +56,24 @@ static enum mt_status fill_item(const struct side *side, const struct mt_live_ro
                                 struct item *item)
 {
     const struct mt_symbols *symbols = side->symbols;
-    uint32_t stack = row->stack == MT_NO_ID ? row->tied : row->stack;
-    uint32_t site = mt_stack_site_frame(symbols, stack);
-    uint32_t inner = row->tie == MT_TIE_PARAMETER ? site : inner_frame(symbols, stack);
+    uint32_t stack = row->tied == MT_NO_ID ? row->stack : row->tied;
+    struct mt_site site = mt_stack_site(symbols, stack);
+    uint32_t users = site.own == MT_NO_ID ? site.frame : site.own;
 
     *item = (struct item){.row = row, .largest = row->bytes, .several_roles = row->several_roles};
     item->place.bytes = row->bytes;
     item->place.blocks = row->blocks;
-    item->place.lines[0] = line_of(symbols, site);
-    item->place.lines[1] = line_of(symbols, inner);
-    item->place.key = mt_arena_printf(side->arena, "%d\n%s\n%s\n%s\n%s\n%s\n%s", (int)row->tie,
-                                      row->phase, function_of(symbols, site),
-                                      file_of(symbols, site), function_of(symbols, inner),
-                                      file_of(symbols, inner), stack == MT_NO_ID ? row->label : "");
-    item->file = file_of(symbols, site);
-    item->loose = mt_arena_printf(
-        side->arena, "%d\n%s\n%s\n%s\n%s", (int)row->tie, row->phase, function_of(symbols, site),
-        function_of(symbols, inner),
-        strcmp(file_of(symbols, inner), item->file) == 0 ? "" : file_of(symbols, inner));
+    item->place.lines[0] = line_of(symbols, site.own);
+    item->place.lines[1] = line_of(symbols, site.frame);
+    item->place.key =
+        mt_arena_printf(side->arena, "%d\n%s\n%s\n%s\n%s\n%s\n%s", (int)row->tie, row->phase,
+                        function_of(symbols, site.own), file_of(symbols, site.own),
+                        function_of(symbols, site.frame), file_of(symbols, site.frame),
+                        stack == MT_NO_ID ? row->label : "");
+    item->file = file_of(symbols, users);
+    item->loose = mt_arena_printf(side->arena, "%d\n%s\n%s\n%s\n%s", (int)row->tie, row->phase,
+                                  function_of(symbols, site.own), function_of(symbols, site.frame),
+                                  users == site.frame ? "" : file_of(symbols, site.frame));
     return item->place.key && item->loose ? MT_OK : MT_ERR_MEMORY;
 }
 

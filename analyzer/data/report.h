@@ -43,8 +43,7 @@ struct mt_peak {
     struct mt_bytes then; /* all four at that instant */
 };
 
-/* Sum over holdings with the same site (innermost user frame) and phase name
- * of birth. */
+/* Sum over holdings with the same site (site.h) and phase name of birth. */
 struct mt_site_use {
     const char *site;  /* "forward train.py:47", or what stands for no stack:
                           "autograd engine (no Python stack)" */
@@ -82,17 +81,19 @@ struct mt_instant {
     struct mt_holding *holdings;
     uint32_t holding_count;
     /* Of peaks and OOMs, else NULL: who holds it, largest first, finer than
-     * peak_sites (by the innermost frame, too); sums to allocated. */
+     * peak_sites (by role, too); sums to allocated. */
     struct mt_contribution *holders;
     uint32_t holder_count;
 };
 
 /* Blocks alive at the instant of a question that have in common what was asked for. */
 struct mt_live_row {
-    const char *label; /* of the group: a site, a stack, a role, a phase */
-    const char *site;  /* innermost user frame, or what stands for it; of its largest blocks */
-    uint32_t stack;    /* of its largest blocks, MT_NO_ID = none recorded */
-    uint32_t tied;     /* and what those belong to then: see mt_holding */
+    const char *label;     /* of the group: a site, a stack, a role, a phase */
+    const char *site;      /* of its largest blocks */
+    const char *operation; /* what made those: the innermost frame that is not plumbing, in words;
+                              NULL = none, or the site itself */
+    uint32_t stack;        /* of its largest blocks, MT_NO_ID = none recorded */
+    uint32_t tied;         /* and what those belong to then: see mt_holding */
     enum mt_tie tie;
     const char *phase; /* name of the phase of birth, "" = none, NULL = several */
     int64_t step;      /* of birth, MT_NO_STEP = none or several */

@@ -62,16 +62,17 @@ struct reading {
     struct mt_map counts, counts_before; /* births by place, of the step before */
 };
 
-/* Of a stack, its frames from the site inwards: the same for all who come there. */
+/* Of a stack, its frames from the user's inwards: the same for all who come there. */
 static uint64_t place_of(const struct reading *reading, uint32_t stack)
 {
     const struct mt_symbols *symbols = &reading->analysis->source->symbols;
-    uint32_t site = mt_site_table_site(&reading->analysis->attribution.sites, stack);
+    struct mt_site site = mt_site_table_at(&reading->analysis->attribution.sites, stack);
+    uint32_t outermost = site.own == MT_NO_ID ? site.frame : site.own;
     uint64_t place = 0;
 
     for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         place = mt_hash_u64(place + symbols->stacks[stack].frame + 1);
-        if (symbols->stacks[stack].frame == site)
+        if (symbols->stacks[stack].frame == outermost)
             break;
     }
     return place;

@@ -276,7 +276,7 @@ static bool matters(const struct look *look)
 static const char *label_of(const struct look *look, const struct line *line)
 {
     return line->frame == MT_NO_ID ? "the autograd engine (no Python stack)"
-                                   : mt_frame_label(look->arena, look->symbols, line->frame);
+                                   : mt_site_label(look->arena, look->symbols, line->stack, false);
 }
 
 static int64_t number_of(const struct look *look, uint32_t step)

@@ -14,7 +14,7 @@ enum {
 };
 
 struct line {
-    uint32_t frame;
+    struct mt_site site;
     uint64_t bytes, blocks, first_t_ns;
 };
 
@@ -29,13 +29,13 @@ static bool waits(const struct mt_finding_search *search, const struct mt_holdin
 }
 
 /* Into its line; the lines stay in order of what they hold. */
-static uint32_t add(struct line *lines, uint32_t count, uint32_t frame,
+static uint32_t add(struct line *lines, uint32_t count, struct mt_site site,
                     const struct mt_holding *holding)
 {
-    struct line line = {frame, holding->bytes, holding->blocks, holding->first_birth_t_ns};
+    struct line line = {site, holding->bytes, holding->blocks, holding->first_birth_t_ns};
     uint32_t at = 0;
 
-    while (at < count && lines[at].frame != frame)
+    while (at < count && (lines[at].site.frame != site.frame || lines[at].site.own != site.own))
         at++;
     if (at < count) {
         line.bytes += lines[at].bytes;
@@ -56,7 +56,7 @@ static uint32_t add(struct line *lines, uint32_t count, uint32_t frame,
 static const char *tell(const struct mt_finding_search *search, const struct line *line)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
-    const char *label = mt_frame_label(arena, &search->analysis->source->symbols, line->frame);
+    const char *label = mt_site_text(arena, &search->analysis->source->symbols, line->site);
     char n[3][MT_UNITS_TEXT];
 
     return label
@@ -97,7 +97,7 @@ static enum mt_status find(struct mt_finding_search *search)
         finding.bytes += holding->bytes;
         count =
             add(lines, count,
-                mt_site_table_site(&search->analysis->attribution.sites, holding->stack), holding);
+                mt_site_table_at(&search->analysis->attribution.sites, holding->stack), holding);
     }
     if (!mt_finding_matters(finding.bytes, peak) || finding.bytes < peak / MIN_SHARE)
         return MT_OK;

@@ -61,7 +61,7 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_ERR_MEMORY;
     for (i = 0; i < device->instants[0].holding_count; i++) {
         const struct mt_holding *holding = &device->instants[0].holdings[i];
-        uint32_t of = holding->stack != MT_NO_ID ? holding->stack : holding->tied;
+        uint32_t of = holding->tied != MT_NO_ID ? holding->tied : holding->stack;
         if (!mt_finding_is_loss(search, of))
             continue;
         bytes += holding->bytes;

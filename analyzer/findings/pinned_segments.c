@@ -24,6 +24,7 @@ enum {
 
 struct line {
     uint32_t frame; /* the site: a user can change something there */
+    uint32_t stack; /* one that it is of */
     uint64_t blocks, bytes;
     uint64_t around_bytes; /* free in the segments that its blocks lie in */
     uint32_t segments;     /* those */
@@ -78,7 +79,8 @@ static enum mt_status add_block(struct look *look, uint32_t frame, const struct 
         if (status != MT_OK)
             return status;
         id = lines->count++;
-        lines->items[id] = (struct line){.frame = frame, .last_segment = UINT32_MAX};
+        lines->items[id] =
+            (struct line){.frame = frame, .stack = block->stack, .last_segment = UINT32_MAX};
     }
     line = &lines->items[id];
     line->blocks++;
@@ -125,13 +127,16 @@ static int by_suspicion(const void *a, const void *b)
 static const char *selector_of(const struct look *look, uint32_t frame)
 {
     static const char special[] = ".[]()*+?^$|\\{}";
-    const char *place = mt_frame_place(look->arena, look->symbols, frame), *text = place;
-    bool is_place = place && *place;
+    const struct mt_frame *facts = &look->symbols->frames[frame];
+    const char *file = mt_code_base_name(mt_symbols_text(look->symbols, facts->file));
+    bool is_place = *file && facts->line;
+    const char *text = is_place ? mt_arena_printf(look->arena, "%s:%u", file, facts->line)
+                                : mt_symbols_text(look->symbols, facts->function);
     struct mt_buf out = {0};
     const char *kept;
 
-    if (!is_place)
-        text = mt_symbols_text(look->symbols, look->symbols->frames[frame].function);
+    if (!text)
+        return NULL;
     mt_buf_add_text(&out, is_place ? "site=~(^|/)" : "site=~^");
     for (; *text; text++) {
         if ((unsigned char)*text < ' ' || *text == 127 || *text == '\'' || *text == ',')
@@ -172,7 +177,7 @@ static enum mt_status say(struct look *look, const struct line *line, const char
 {
     const uint64_t before = look->search->device->reserved_peak.bytes;
     char n[4][MT_UNITS_TEXT];
-    const char *label = mt_frame_label(look->arena, look->symbols, line->frame);
+    const char *label = mt_site_label(look->arena, look->symbols, line->stack, false);
     const char **evidence = mt_arena_array(look->arena, 3, sizeof *evidence);
     struct mt_finding *finding = mt_finding_add(look->search);
 

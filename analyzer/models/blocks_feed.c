@@ -43,20 +43,21 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 }
 
 struct words {
-    const char *site, *inner;
+    const char *site, *head, *operation;
 };
 
-/* The innermost frame alone; what has none is told in the same words as its site. */
+/* The site, with the user's place and without. */
 static enum mt_status find_words(const struct mt_attribution *attribution,
                                  const struct mt_holding *holding, struct words *words)
 {
     struct mt_attributed row = mt_attributed_of(attribution, holding);
 
-    words->site = mt_attributed_origin(attribution, &row);
-    words->inner = row.inner == MT_NO_ID || row.tied != MT_NO_ID || row.tie != MT_TIE_NONE
-                       ? mt_attributed_site(attribution, &row)
-                       : mt_frame_label(attribution->arena, attribution->symbols, row.inner);
-    return words->site && words->inner ? MT_OK : MT_ERR_MEMORY;
+    words->site = mt_attributed_site(attribution, &row);
+    words->operation = mt_attributed_operation(attribution, &row);
+    words->head = words->site ? mt_arena_text(attribution->arena, words->site,
+                                              mt_site_label_head(words->site))
+                              : NULL;
+    return words->head ? MT_OK : MT_ERR_MEMORY;
 }
 
 static enum mt_status name_blocks(const struct mt_attribution *attribution,
@@ -81,7 +82,8 @@ static enum mt_status name_blocks(const struct mt_attribution *attribution,
 
         status = find_words(attribution, &holding, &words);
         block->site = words.site;
-        block->inner = words.inner;
+        block->head = words.head;
+        block->operation = words.operation;
     }
     return status;
 }
@@ -89,7 +91,7 @@ static enum mt_status name_blocks(const struct mt_attribution *attribution,
 static int by_origin_and_size(const void *a, const void *b)
 {
     const struct mt_attributed *x = a, *y = b;
-    int order = mt_attributed_by_origin(a, b);
+    int order = mt_attributed_by_source(a, b);
 
     if (order)
         return order;
@@ -144,7 +146,7 @@ static enum mt_status fill_groups(const struct mt_attribution *attribution,
 
         status = find_words(attribution, &holding, &words);
         blocks->groups[i] = (struct mt_block_group){.site = words.site,
-                                                    .inner = words.inner,
+                                                    .head = words.head,
                                                     .role = rows[i].role,
                                                     .block_bytes = rows[i].block_bytes,
                                                     .blocks = (uint64_t)rows[i].blocks,

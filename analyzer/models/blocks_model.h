@@ -26,9 +26,10 @@ struct mt_block_shape {
     enum mt_tie tie;
     int32_t phase; /* innermost, at its birth */
     enum mt_role role;
-    bool initial;      /* it is older than the recorded history */
-    const char *site;  /* innermost frame, and the user's, in words */
-    const char *inner; /* the innermost alone */
+    bool initial;          /* it is older than the recorded history */
+    const char *site;      /* in words, with the user's place */
+    const char *head;      /* and without */
+    const char *operation; /* what made it; NULL if the site says it */
 };
 
 /* The window along one axis. */
@@ -43,7 +44,7 @@ struct mt_block_set {
 
 /* Blocks of one size and origin that were there at the peak. */
 struct mt_block_group {
-    const char *site, *inner;
+    const char *site, *head;
     enum mt_role role;
     uint64_t block_bytes, blocks, bytes;
 };

@@ -89,7 +89,7 @@ static enum mt_status describe(struct mt_history_feed *feed, const struct mt_blo
                                struct mt_history_group *group)
 {
     struct mt_attributed row = words_of(feed, life);
-    const char *site = mt_attributed_origin(&feed->attribution, &row);
+    const char *site = mt_attributed_site(&feed->attribution, &row);
 
     if (!site)
         return MT_ERR_MEMORY;

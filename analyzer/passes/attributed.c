@@ -33,26 +33,22 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
                                       const struct mt_holding *holding)
 {
     int32_t phase = named_phase(attribution, holding->phase);
-    uint32_t stack = holding->stack == MT_NO_ID ? holding->tied : holding->stack;
-    struct mt_attributed row = {
-        .inner = mt_site_table_inner(&attribution->sites, attribution->symbols, stack),
-        .site = mt_site_table_site(&attribution->sites, stack),
-        .stack = holding->stack,
-        .tie = holding->tie,
-        .tied = holding->tied,
-        .phase = "",
-        .step = MT_NO_STEP,
-        .role = holding->role,
-        .initial = holding->first_birth_event < attribution->first_event,
-        .bytes = (int64_t)holding->bytes,
-        .blocks = (int64_t)holding->blocks,
-        .largest = holding->bytes,
-        .birth = phase,
-        .requested_bytes = holding->requested_bytes,
-        .block_bytes = holding->block_bytes};
+    uint32_t stack = holding->tied == MT_NO_ID ? holding->stack : holding->tied;
+    struct mt_attributed row = {.site = mt_site_table_at(&attribution->sites, stack),
+                                .stack = holding->stack,
+                                .tie = holding->tie,
+                                .tied = holding->tied,
+                                .phase = "",
+                                .step = MT_NO_STEP,
+                                .role = holding->role,
+                                .initial = holding->first_birth_event < attribution->first_event,
+                                .bytes = (int64_t)holding->bytes,
+                                .blocks = (int64_t)holding->blocks,
+                                .largest = holding->bytes,
+                                .birth = phase,
+                                .requested_bytes = holding->requested_bytes,
+                                .block_bytes = holding->block_bytes};
 
-    if (row.tie == MT_TIE_PARAMETER)
-        row.inner = row.site; /* how it was moved to the device is no matter */
     if (phase != MT_NO_PHASE) {
         row.phase = attribution->phases->phases[phase].name;
         row.step = attribution->phases->phases[phase].step;
@@ -67,8 +63,10 @@ int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attrib
 {
     int order;
 
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
+    if (x->site.frame != y->site.frame)
+        return x->site.frame < y->site.frame ? -1 : 1;
+    if (x->site.own != y->site.own)
+        return x->site.own < y->site.own ? -1 : 1;
     order = strcmp(x->phase, y->phase);
     if (order)
         return order;
@@ -79,15 +77,13 @@ int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attrib
     return (int)x->backward - (int)y->backward;
 }
 
-int mt_attributed_by_origin(const void *a, const void *b)
+int mt_attributed_by_source(const void *a, const void *b)
 {
     const struct mt_attributed *x = a, *y = b;
     int order = mt_attributed_by_place(x, y);
 
     if (order)
         return order;
-    if (x->inner != y->inner)
-        return x->inner < y->inner ? -1 : 1;
     return (x->role > y->role) - (x->role < y->role);
 }
 
@@ -97,8 +93,8 @@ int mt_attributed_by_size(const void *a, const void *b)
 
     if (mt_attributed_size(x) != mt_attributed_size(y))
         return mt_attributed_size(x) > mt_attributed_size(y) ? -1 : 1;
-    if (mt_attributed_by_origin(a, b))
-        return mt_attributed_by_origin(a, b);
+    if (mt_attributed_by_source(a, b))
+        return mt_attributed_by_source(a, b);
     return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
@@ -136,21 +132,18 @@ const char *mt_attributed_site(const struct mt_attribution *attribution,
     if (row->stack == MT_NO_ID && row->initial)
         return "born before the trace begins";
     if (row->tie == MT_TIE_LIBRARY || row->tied != MT_NO_ID)
-        return mt_tie_label(attribution->arena, attribution->symbols, row->tie, row->site,
-                            row->inner);
+        return mt_tie_label(attribution->arena, attribution->symbols, row->tie, row->site);
     if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
         return "no Python stack (a C++ thread)";
     return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);
 }
 
-const char *mt_attributed_origin(const struct mt_attribution *attribution,
-                                 const struct mt_attributed *row)
+const char *mt_attributed_operation(const struct mt_attribution *attribution,
+                                    const struct mt_attributed *row)
 {
-    const char *inner, *site;
+    uint32_t frame = mt_site_table_operation(&attribution->sites, attribution->symbols, row->stack);
 
-    if (row->inner == MT_NO_ID || row->inner == row->site || row->tied != MT_NO_ID)
-        return mt_attributed_site(attribution, row);
-    inner = mt_frame_label(attribution->arena, attribution->symbols, row->inner);
-    site = mt_frame_place(attribution->arena, attribution->symbols, row->site);
-    return inner && site ? mt_arena_printf(attribution->arena, "%s < %s", inner, site) : NULL;
+    return frame == MT_NO_ID || frame == row->site.frame
+               ? NULL
+               : mt_frame_label(attribution->arena, attribution->symbols, frame);
 }

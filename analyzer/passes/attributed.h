@@ -22,9 +22,8 @@ enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt
 void mt_attribution_release(struct mt_attribution *attribution);
 
 struct mt_attributed {
-    uint32_t inner; /* innermost frame that is not plumbing, MT_NO_ID = no stack */
-    uint32_t site;  /* innermost frame of the user, else the one that stands for it */
-    uint32_t stack; /* of its largest holding */
+    struct mt_site site; /* of its stack, or of what it belongs to */
+    uint32_t stack;      /* of its largest holding */
     const char *phase;
     int64_t step;
     enum mt_role role;
@@ -45,8 +44,8 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
 
 /* Equal: the same site, phase name and sort of origin. */
 int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y);
-/* For qsort: by place, innermost frame and role; by size of bytes, largest first. */
-int mt_attributed_by_origin(const void *a, const void *b);
+/* For qsort: by place and role; by size of bytes, largest first. */
+int mt_attributed_by_source(const void *a, const void *b);
 int mt_attributed_by_size(const void *a, const void *b);
 
 /* Adds a row to one with an equal key. */
@@ -61,12 +60,13 @@ static inline uint64_t mt_attributed_size(const struct mt_attributed *row)
     return mt_magnitude(row->bytes);
 }
 
+/* What made its largest blocks, in words: "embedding functional.py:2567"; NULL if its site says it,
+ * if nothing does, and without memory. */
+const char *mt_attributed_operation(const struct mt_attribution *attribution,
+                                    const struct mt_attributed *row);
+
 /* The site in words; blocks without a stack are told apart by what is known.
  * NULL without memory. */
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row);
-/* With the innermost frame: "cross_entropy functional.py:3504 < train.py:77" */
-const char *mt_attributed_origin(const struct mt_attribution *attribution,
-                                 const struct mt_attributed *row);
-
 #endif

@@ -98,7 +98,7 @@ static enum mt_status fill(struct mt_attribution *attribution, const struct mt_a
             continue;
         }
         contributions[*used] =
-            (struct mt_contribution){.site = mt_attributed_origin(attribution, &rows[i]),
+            (struct mt_contribution){.site = mt_attributed_site(attribution, &rows[i]),
                                      .phase = rows[i].phase,
                                      .step = rows[i].step,
                                      .role = rows[i].role,
@@ -144,7 +144,7 @@ enum mt_status mt_attribute_change(struct mt_attribution *attribution,
             rows[i].blocks = -rows[i].blocks;
         }
     }
-    rows_count = drop_equal(rows, merge(rows, rows_count, mt_attributed_by_origin));
+    rows_count = drop_equal(rows, merge(rows, rows_count, mt_attributed_by_source));
     qsort(rows, rows_count, sizeof *rows, mt_attributed_by_size);
     *contributions = mt_arena_array(attribution->arena, (size_t)most + 2, sizeof **contributions);
     if (*contributions)

@@ -113,6 +113,21 @@ static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_hold
                                                  : status;
 }
 
+/* Does its stack say whose it is? Where Python stacks are recorded, native frames alone are
+ * those of a thread that works for other code: as if there were none. */
+static enum mt_status finds_code(struct mt_holders *holders, uint32_t stack, bool *found)
+{
+    enum mt_status status = MT_OK;
+
+    *found = false;
+    if (stack == MT_NO_ID)
+        return MT_OK;
+    if (stack >= holders->sites.stack_count)
+        status = mt_site_table_update(&holders->sites, holders->symbols);
+    *found = !holders->sites.has_python || mt_site_table_has_python(&holders->sites, stack);
+    return status;
+}
+
 /* What it belongs to, or may be belonged to; initial blocks are nobody's. */
 static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initial)
 {
@@ -120,14 +135,15 @@ static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initi
     struct mt_tie_facts facts = {block->requested_bytes, block->stack, block->device,
                                  (enum mt_role)block->role};
     enum mt_tie found = MT_TIE_NONE;
-    enum mt_status status;
+    bool has_code;
+    enum mt_status status = finds_code(holders, block->stack, &has_code);
 
     block->tied = MT_NO_ID;
-    if (initial && block->stack == MT_NO_ID)
+    if (initial && !has_code)
         block->tie = MT_TIE_BEFORE;
-    if (!holders->has_stacks || block->tie)
-        return MT_OK;
-    if (block->stack != MT_NO_ID)
+    if (status || !holders->has_stacks || block->tie)
+        return status;
+    if (has_code)
         return mt_ties_anchor(&holders->ties, index, &facts);
     status = mt_ties_find(&holders->ties, index, &facts, &found, &block->tied);
     if (found == MT_TIE_PHASE && block->phase == MT_NO_PHASE)
@@ -539,6 +555,7 @@ void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source
     uint32_t count = holders->survey->device_count;
 
     holders->has_stacks = holders->survey->roles.has_stacks;
+    holders->symbols = &source->symbols;
     holders->completes_at_request = !source->header.has_free_completed;
     mt_phases_rewind(&holders->survey->phases);
     mt_alloc_log_rewind(&holders->survey->log);
@@ -566,6 +583,7 @@ void mt_holders_release(struct mt_holders *holders)
 {
     mt_map_release(&holders->slots);
     mt_ties_release(&holders->ties);
+    mt_site_table_release(&holders->sites);
     free(holders->blocks);
     free(holders->scratch);
     for (uint32_t i = 0; holders->devices && i < holders->survey->device_count; i++) {

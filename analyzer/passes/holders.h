@@ -28,6 +28,8 @@ struct mt_holders {
     struct mt_map slots; /* address and device -> index */
     struct mt_ties ties; /* of its blocks, by index */
     bool has_stacks;     /* the trace has some: who has none can be tied */
+    const struct mt_symbols *symbols;
+    struct mt_site_table sites;
     struct mt_holder *blocks;
     uint32_t block_count, block_capacity, block_free;
     bool completes_at_request;         /* the trace has no free_completed */

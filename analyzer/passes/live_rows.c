@@ -15,7 +15,7 @@ static int by_stack(const void *a, const void *b)
 
     if (x->stack != y->stack)
         return x->stack < y->stack ? -1 : 1;
-    return x->stack == MT_NO_ID ? mt_attributed_by_origin(a, b) : 0;
+    return x->stack == MT_NO_ID ? mt_attributed_by_source(a, b) : 0;
 }
 
 static int by_role(const void *a, const void *b)
@@ -75,7 +75,7 @@ static int by_live_size(const void *a, const void *b)
 }
 
 static int (*const orders[MT_GROUP_BY_COUNT])(const void *, const void *) = {
-    [MT_BY_SITE] = mt_attributed_by_origin,
+    [MT_BY_SITE] = mt_attributed_by_source,
     [MT_BY_STACK] = by_stack,
     [MT_BY_ROLE] = by_role,
     [MT_BY_PHASE] = by_birth,
@@ -114,7 +114,7 @@ static const char *live_label(const struct mt_attribution *attribution,
     char text[MT_UNITS_TEXT];
 
     switch (by) {
-    case MT_BY_SITE: return mt_attributed_origin(attribution, row);
+    case MT_BY_SITE: return mt_attributed_site(attribution, row);
     case MT_BY_STACK: return stack_label(attribution, row);
     case MT_BY_ROLE: return mt_role_name(row->role);
     case MT_BY_PHASE: break;
@@ -132,6 +132,7 @@ static enum mt_status fill_live(const struct mt_attribution *attribution,
 {
     *out = (struct mt_live_row){.label = live_label(attribution, row, by),
                                 .site = mt_attributed_site(attribution, row),
+                                .operation = mt_attributed_operation(attribution, row),
                                 .stack = row->stack,
                                 .tied = row->tied,
                                 .tie = row->tie,

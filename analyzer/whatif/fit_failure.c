@@ -77,7 +77,7 @@ static enum mt_status remember(struct witness *witness, const struct mt_event *e
 }
 
 struct site_sum {
-    uint32_t frame; /* MT_NO_ID = no stack */
+    struct mt_site site; /* its frame is MT_NO_ID: no stack */
     uint32_t holding;
     struct holding sum;
 };
@@ -86,8 +86,10 @@ static int by_place(const void *left, const void *right)
 {
     const struct site_sum *a = left, *b = right;
 
-    if (a->frame != b->frame)
-        return a->frame < b->frame ? -1 : 1;
+    if (a->site.frame != b->site.frame)
+        return a->site.frame < b->site.frame ? -1 : 1;
+    if (a->site.own != b->site.own)
+        return a->site.own < b->site.own ? -1 : 1;
     return a->holding < b->holding ? -1 : a->holding > b->holding;
 }
 
@@ -100,6 +102,11 @@ static int by_size(const void *left, const void *right)
     return by_place(left, right);
 }
 
+static bool is_same_site(struct mt_site a, struct mt_site b)
+{
+    return a.frame != MT_NO_ID && a.frame == b.frame && a.own == b.own;
+}
+
 /* One entry a holding, then one a site: stacks that end in one site are joined. */
 static size_t sum_sites(const struct witness *witness, struct site_sum *sums)
 {
@@ -109,13 +116,13 @@ static size_t sum_sites(const struct witness *witness, struct site_sum *sums)
         uint32_t stack = i < FIRST_STACK ? MT_NO_ID : (uint32_t)(i - FIRST_STACK);
         if (!witness->holdings[i].blocks)
             continue;
-        sums[count].frame = mt_stack_site_frame(witness->symbols, stack);
+        sums[count].site = mt_stack_site(witness->symbols, stack);
         sums[count].holding = (uint32_t)i;
         sums[count++].sum = witness->holdings[i];
     }
     qsort(sums, count, sizeof *sums, by_place);
     for (i = 0; i < count; i++) {
-        if (joined && sums[i].frame != MT_NO_ID && sums[i].frame == sums[joined - 1].frame) {
+        if (joined && is_same_site(sums[i].site, sums[joined - 1].site)) {
             sums[joined - 1].sum.block_bytes += sums[i].sum.block_bytes;
             sums[joined - 1].sum.blocks += sums[i].sum.blocks;
         } else {

@@ -272,7 +272,7 @@ static void write_label(const struct mt_block_stack *stack, const struct mt_bloc
     const struct mt_box *flat = &band->flat;
     enum mt_color ink = mt_theme_text_on(mt_role_color(band->shape->role));
     const char *site =
-        mt_chart_frame_short(drawing, band->shape->inner ? band->shape->inner : "", 80);
+        mt_chart_frame_short(drawing, band->shape->head ? band->shape->head : "", 80);
     double room = flat->width - 12, y = flat->y + flat->height / 2 + 4.2, size, whole;
     char bytes[MT_UNITS_TEXT];
 

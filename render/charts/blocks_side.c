@@ -28,7 +28,7 @@ static void draw_group(const struct mt_blocks_side *side, const struct mt_block_
     const struct mt_paint dot = {.fill = mt_role_color(group->role)};
     struct mt_drawing *drawing = side->drawing;
     char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], count[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
-    const char *inner = group->inner ? group->inner : "", *note, *title;
+    const char *head = group->head ? group->head : "", *note, *title;
     double value;
 
     title = mt_arena_printf(&drawing->arena, "%s: %s × %s = %s B",
@@ -37,10 +37,10 @@ static void draw_group(const struct mt_blocks_side *side, const struct mt_block_
                             mt_format_bytes(each, group->block_bytes),
                             mt_format_count(exact, group->bytes));
     mt_draw_circle(drawing, side->x + 5, y - 4.5, 4, &dot, title, "swatch");
-    mt_chart_frame_text(
-        drawing, side->x + 16, y,
-        mt_chart_frame_fit_site(drawing, mt_chart_frame_short(drawing, inner, 200), width - 18),
-        MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
+    mt_chart_frame_text(drawing, side->x + 16, y,
+                        mt_chart_frame_fit_site(drawing, mt_chart_frame_short(drawing, head, 200),
+                                                MT_SIZE_AXIS, width - 18),
+                        MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
     value = mt_chart_frame_text(drawing, side->x + width, y + 15.5,
                                 mt_format_bytes(bytes, group->bytes), MT_SIZE_AXIS, MT_SEMIBOLD,
                                 MT_COLOR_TEXT, MT_ANCHOR_END, "group-value");

@@ -280,20 +280,31 @@ static const char *ended(const struct mt_block_stack *stack, const struct mt_blo
                            mt_format_duration(life, shape->end_t_ns - shape->birth_t_ns));
 }
 
+/* "forward train.py:44, by embedding functional.py:2567" */
+static const char *origin(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
+{
+    const char *site = mt_chart_frame_short(stack->drawing, shape->site ? shape->site : "", 160);
+
+    if (!shape->operation)
+        return site;
+    site = mt_arena_printf(&stack->drawing->arena, "%s, by %s", site,
+                           mt_chart_frame_short(stack->drawing, shape->operation, 80));
+    return site ? site : "";
+}
+
 static const char *title_of(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
     const char *from = born(stack, shape), *to = ended(stack, shape);
-    const char *site = mt_chart_frame_short(stack->drawing, shape->site ? shape->site : "", 160);
 
     mt_format_count(asked, shape->requested_bytes);
-    return mt_arena_printf(&stack->drawing->arena, "%s (%s B%s%s%s)\n%s\n%s, %s\n%s",
-                           mt_format_bytes(size, shape->block_bytes),
-                           mt_format_count(exact, shape->block_bytes),
-                           shape->requested_bytes == shape->block_bytes ? "" : ", requested ",
-                           shape->requested_bytes == shape->block_bytes ? "" : asked,
-                           shape->requested_bytes == shape->block_bytes ? "" : " B", site,
-                           mt_role_name(shape->role), from ? from : "", to ? to : "");
+    return mt_arena_printf(
+        &stack->drawing->arena, "%s (%s B%s%s%s)\n%s\n%s, %s\n%s",
+        mt_format_bytes(size, shape->block_bytes), mt_format_count(exact, shape->block_bytes),
+        shape->requested_bytes == shape->block_bytes ? "" : ", requested ",
+        shape->requested_bytes == shape->block_bytes ? "" : asked,
+        shape->requested_bytes == shape->block_bytes ? "" : " B", origin(stack, shape),
+        mt_role_name(shape->role), from ? from : "", to ? to : "");
 }
 
 static void draw_band(const struct mt_block_stack *stack, const struct mt_block_band *band,

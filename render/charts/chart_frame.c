@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "site.h"
 #include "units.h"
 #include "util.h"
 
@@ -444,12 +445,17 @@ const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, s
     return or_empty(mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text));
 }
 
-const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double width)
+const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double size,
+                                    double width)
 {
-    size_t length = strlen(site);
+    size_t length = mt_site_label_head(site);
     bool has_line = length && site[length - 1] >= '0' && site[length - 1] <= '9';
+    const char *head;
 
-    return mt_text_fit(drawing, site, MT_SIZE_AXIS, MT_REGULAR, width, has_line);
+    if (mt_text_room(site, size, MT_REGULAR) <= width)
+        return site;
+    head = or_empty(mt_arena_printf(&drawing->arena, "%.*s", (int)length, site));
+    return mt_text_fit(drawing, head, size, MT_REGULAR, width, has_line);
 }
 
 const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_report *report,

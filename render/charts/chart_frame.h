@@ -89,9 +89,10 @@ const char *mt_phase_short_name(const char *name);
  * `most` bytes, so that no name can swell a picture. */
 const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, size_t most);
 
-/* A site in text of MT_SIZE_AXIS: "forward linear.py:134" keeps its end, other text
- * its beginning. */
-const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double width);
+/* A site, without the user's place if both do not fit: "forward linear.py:134" keeps its end,
+ * other text its beginning. */
+const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double size,
+                                    double width);
 
 /* Where something happened: "backward, step 1"; "" outside of everything. */
 const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_report *report,

@@ -29,8 +29,8 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_row
 /* "forward train.py:47" keeps its end. */
 static const char *fit_label(struct mt_drawing *drawing, const char *label, double width)
 {
-    return mt_text_fit(drawing, mt_chart_frame_short(drawing, label, 300), MT_SIZE_BODY, MT_REGULAR,
-                       width, true);
+    return mt_chart_frame_fit_site(drawing, mt_chart_frame_short(drawing, label, 300), MT_SIZE_BODY,
+                                   width);
 }
 
 struct columns {

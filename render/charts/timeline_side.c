@@ -169,7 +169,8 @@ static void draw_group(struct mt_drawing *drawing, double x, double y, double wi
     const char *note;
 
     mt_draw_circle(drawing, x + 5, y - 4.5, 4, &dot, NULL, "swatch");
-    mt_chart_frame_text(drawing, x + 16, y, mt_chart_frame_fit_site(drawing, site->site, room),
+    mt_chart_frame_text(drawing, x + 16, y,
+                        mt_chart_frame_fit_site(drawing, site->site, MT_SIZE_AXIS, room),
                         MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "group");
     snprintf(line, sizeof line, "%s %s", mt_format_count(blocks, site->blocks),
              site->blocks == 1 ? "block" : "blocks");

@@ -281,13 +281,12 @@ static void seq2seq_is_explained(void **state)
     (void)state;
     why = find(&loaded, MT_WHY_PHASE_RAISED_PEAK, "loss", 0);
     assert_int_equal(why->to_bytes - why->from_bytes, 2900496896 - 2420568064);
-    assert_from(why, "cross_entropy functional.py:3504", MT_ROLE_ACTIVATIONS, "loss", 480248832);
+    assert_from(why, "train train.py:77", MT_ROLE_ACTIVATIONS, "loss", 480248832);
     why = find(&loaded, MT_WHY_PHASE_RAISED_PEAK, "backward", 0);
     assert_int_equal(why->to_bytes - why->from_bytes, 3860992512 - 2900496896);
     /* the gradients of the log-softmax and of its loss: what the run with native stacks
      * (seq2seq_native) calls _log_softmax_backward_data and nll_loss_backward */
-    assert_from(why, "backward of cross_entropy train.py:77", MT_ROLE_TEMPORARIES, "backward",
-                960495616);
+    assert_from(why, "backward of train train.py:77", MT_ROLE_TEMPORARIES, "backward", 960495616);
     why = find(&loaded, MT_WHY_PHASE_LEFT_MORE, "optimizer", 0);
     assert_int_equal(why->to_bytes - why->from_bytes, 1731091968 - 1138790912);
     assert_from(why, "_init_group adam.py:178", MT_ROLE_OPTIMIZER_STATE, "optimizer", 296730624);

@@ -158,7 +158,7 @@ static void check_siblings(const struct world *world, const struct mt_icicle *ic
                 node->kind == MT_NODE_NO_STACK && !strcmp(node->phase_name, other->phase_name) &&
                 node->is_engine == other->is_engine && node->is_initial == other->is_initial);
             assert_false(node->kind == MT_NODE_TIED && node->tie == other->tie &&
-                         node->frame == other->frame && node->function == other->function);
+                         node->frame == other->frame && node->own == other->own);
             assert_false(node->kind == MT_NODE_BLOCKS && node->role == other->role &&
                          node->block_bytes == other->block_bytes);
         }

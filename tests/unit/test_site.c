@@ -72,6 +72,9 @@ static void frames_have_origins(void **state)
         {{"my_kernel(float*)", "/home/me/k.cu", 12}, MT_ORIGIN_NATIVE, false},
         {{"work", "/usr/lib/libwork.so.2", 0}, MT_ORIGIN_NATIVE, false},
         {{"work", "[work]", 0}, MT_ORIGIN_NATIVE, false},
+        {{"work", "[libpython3.12.so.1.0]", 0}, MT_ORIGIN_NATIVE, true},
+        {{"list_extend", "/src/Python-3.11.4/Objects/listobject.c", 0}, MT_ORIGIN_NATIVE, true},
+        {{"execute_native_thread_routine", "thread48.o", 0}, MT_ORIGIN_NATIVE, true},
         {{"cuMemAlloc_v2", "[libcuda.so.1]", 0}, MT_ORIGIN_NATIVE, true},
         {{"+0x1f3a", "/usr/bin/work (build id 01ab)", 0}, MT_ORIGIN_NATIVE, true},
         {{"0x7f0000001f3a", "", 0}, MT_ORIGIN_NATIVE, true},
@@ -151,7 +154,93 @@ static void only_the_beginning_of_a_path_is_judged(void **state)
     mt_symbols_release(&symbols);
 }
 
-static void site_is_the_innermost_user_frame(void **state)
+#define SITES "/opt/conda/lib/python3.12/site-packages/"
+#define CALL                                                                                       \
+    {                                                                                              \
+        "Module._call_impl", TORCH "nn/modules/module.py", 1790                                    \
+    }
+#define MALLOC                                                                                     \
+    {                                                                                              \
+        "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(int)", "", 0      \
+    }
+#define MAIN                                                                                       \
+    {                                                                                              \
+        "<module>", "/home/me/hf_trainer.py", 13                                                   \
+    }
+#define LLAMA SITES "transformers/models/llama/modeling_llama.py"
+
+static const struct line in_library[] = {
+    {"Linear.forward", TORCH "nn/modules/linear.py", 134},
+    {"new_forward", SITES "accelerate/hooks.py", 170},
+    CALL,
+    {"LlamaMLP.forward", LLAMA, 175},
+    CALL,
+    {"GradientCheckpointingLayer.__call__", SITES "transformers/modeling_layers.py", 109},
+    {"LlamaModel.forward", LLAMA, 403},
+    {"can_return_tuple.<locals>.wrapper", SITES "transformers/utils/generic.py", 939},
+    {"ConvertOutputsToFp32.__call__", SITES "accelerate/utils/operations.py", 931},
+    {"Trainer.compute_loss", SITES "transformers/trainer.py", 2088},
+    MAIN,
+};
+static const struct line in_library_native[] = {
+    MALLOC,
+    {"at::_ops::mm::call(at::Tensor const&, at::Tensor const&)", "[libtorch_cpu.so]", 0},
+    {"cfunction_call", "/usr/local/src/conda/python-3.12.3/Objects/methodobject.c", 543},
+    {"Linear.forward", TORCH "nn/modules/linear.py", 134},
+    {"method_vectorcall_VARARGS_KEYWORDS.llvm.7574463793130541339", "??", 0},
+    {"LlamaMLP.forward", LLAMA, 175},
+    {"slot_tp_call", "", 0},
+    {"_PyEval_EvalFrameDefault", "??", 0},
+    MAIN,
+    {"pymain_run_file", "??", 0},
+};
+static const struct line in_lora[] = {
+    {"Linear.forward", TORCH "nn/modules/linear.py", 134},
+    {"Linear.forward", SITES "peft/tuners/lora/layer.py", 771},
+    {"BaseTuner.forward", SITES "peft/tuners/tuners_utils.py", 308},
+    {"PeftModelForCausalLM.forward", SITES "peft/peft_model.py", 1850},
+    MAIN,
+};
+static const struct line in_strategy[] = {
+    {"cross_entropy", TORCH "nn/functional.py", 3504},
+    {"Strategy.training_step", SITES "lightning/pytorch/strategies/strategy.py", 391},
+    {"Trainer.fit", SITES "lightning/pytorch/trainer/trainer.py", 560},
+    {"fit", SITES "timm/engine.py", 5},
+    {"inner", SITES "torch/_dynamo/eval_frame.py", 736},
+    MAIN,
+};
+static const struct line in_optimizer[] = {
+    {"Adam._init_group", TORCH "optim/adam.py", 178},
+    {"_use_grad_for_differentiable.<locals>._use_grad", TORCH "optim/optimizer.py", 81},
+    {"Optimizer.profile_hook_step.<locals>.wrapper", TORCH "optim/optimizer.py", 533},
+    {"AcceleratedOptimizer.step", SITES "accelerate/optimizer.py", 186},
+    {"Trainer._inner_training_loop", SITES "transformers/trainer.py", 1602},
+    MAIN,
+};
+static const struct line in_move[] = {
+    {"Module.to.<locals>.convert", TORCH "nn/modules/module.py", 1370},
+    {"Module._apply", TORCH "nn/modules/module.py", 965},
+    {"Module.to", TORCH "nn/modules/module.py", 1384},
+    {"PreTrainedModel.to", SITES "transformers/modeling_utils.py", 3706},
+    {"Trainer._move_model_to_device", SITES "transformers/trainer.py", 4593},
+    MAIN,
+};
+static const struct line on_a_thread[] = {
+    MALLOC,
+    {"at::_ops::bmm::call(at::Tensor const&)", "??", 0},
+    {"execute_native_thread_routine", "thread48.o", 0},
+};
+static const struct line in_cell[] = {
+    {"zeros", SITES "numpy/core/numeric.py", 1},
+    {"train_step", "/tmp/ipykernel_41/3105878423.py", 21},
+    {"run_code", SITES "IPython/core/interactiveshell.py", 3577},
+};
+static const struct line in_counted_cell[] = {
+    {"forward", SITES "timm/models/vit.py", 7},
+    {"<module>", "<ipython-input-5-0c8b1d2e>", 2},
+};
+
+static void site_is_the_innermost_frame_of_a_model(void **state)
 {
     static const struct {
         const struct line *lines;
@@ -163,6 +252,19 @@ static void site_is_the_innermost_user_frame(void **state)
         {plumbing_alone, MT_ARRAY_LEN(plumbing_alone), "_call_impl module.py:1790"},
         {in_engine, MT_ARRAY_LEN(in_engine), "MmBackward0"},
         {native_program, MT_ARRAY_LEN(native_program), "Solver::grow solver.cu:81"},
+        {in_library, MT_ARRAY_LEN(in_library),
+         "LlamaMLP.forward modeling_llama.py:175 < hf_trainer.py:13"},
+        {in_library_native, MT_ARRAY_LEN(in_library_native),
+         "LlamaMLP.forward modeling_llama.py:175 < hf_trainer.py:13"},
+        {in_lora, MT_ARRAY_LEN(in_lora), "Linear.forward layer.py:771 < hf_trainer.py:13"},
+        {in_strategy, MT_ARRAY_LEN(in_strategy), "fit engine.py:5 < hf_trainer.py:13"},
+        {in_optimizer, MT_ARRAY_LEN(in_optimizer),
+         "Adam._init_group adam.py:178 < hf_trainer.py:13"},
+        {in_move, MT_ARRAY_LEN(in_move),
+         "Trainer._move_model_to_device trainer.py:4593 < hf_trainer.py:13"},
+        {on_a_thread, MT_ARRAY_LEN(on_a_thread), "bmm"},
+        {in_cell, MT_ARRAY_LEN(in_cell), "train_step cell[3105878423]:21"},
+        {in_counted_cell, MT_ARRAY_LEN(in_counted_cell), "forward vit.py:7 < cell[5]:2"},
     };
     struct mt_symbols symbols = {0};
     struct mt_site_table table = {0};
@@ -176,16 +278,69 @@ static void site_is_the_innermost_user_frame(void **state)
         assert_string_equal(mt_site_label(&arena, &symbols, stack, false), cases[i].label);
     }
     assert_int_equal(mt_site_table_update(&table, &symbols), MT_OK);
-    for (uint32_t stack = 0; stack < symbols.stack_count; stack++)
-        assert_int_equal(mt_site_table_site(&table, stack), mt_stack_site_frame(&symbols, stack));
+    for (uint32_t stack = 0; stack < symbols.stack_count; stack++) {
+        struct mt_site kept = mt_site_table_at(&table, stack);
+        struct mt_site walked = mt_stack_site(&symbols, stack);
+
+        assert_int_equal(kept.frame, walked.frame);
+        assert_int_equal(kept.own, walked.own);
+    }
     assert_int_equal(mt_site_table_site(&table, MT_NO_ID), MT_NO_ID);
-    assert_int_equal(mt_stack_site_frame(&symbols, MT_NO_ID), MT_NO_ID);
+    assert_int_equal(mt_stack_site(&symbols, MT_NO_ID).frame, MT_NO_ID);
     assert_string_equal(mt_site_label(&arena, &symbols, MT_NO_ID, true),
                         "autograd engine (no Python stack)");
     assert_string_equal(mt_site_label(&arena, &symbols, MT_NO_ID, false), "no stack recorded");
     mt_arena_release(&arena);
     mt_site_table_release(&table);
     mt_symbols_release(&symbols);
+}
+
+/* What was done stands beside whose it is: the interpreter's frames are neither. */
+static void operation_is_the_innermost_frame_that_speaks(void **state)
+{
+    static const struct {
+        const struct line *lines;
+        size_t count;
+        bool has_python;
+        const char *operation;
+    } cases[] = {
+        {in_library, MT_ARRAY_LEN(in_library), true, "Linear.forward linear.py:134"},
+        {in_library_native, MT_ARRAY_LEN(in_library_native), true, "mm [libtorch_cpu.so]"},
+        {in_lora + 1, 1, true, "Linear.forward layer.py:771"},
+        {on_a_thread, MT_ARRAY_LEN(on_a_thread), false, "bmm"},
+        {on_a_thread + 2, 1, false, "execute_native_thread_routine thread48.o"},
+    };
+    struct mt_symbols symbols = {0};
+    struct mt_site_table table = {0};
+    struct mt_arena arena = {0};
+
+    (void)state;
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        uint32_t stack = add_stack(&symbols, cases[i].lines, cases[i].count);
+
+        assert_int_equal(mt_site_table_update(&table, &symbols), MT_OK);
+        assert_int_equal(mt_site_table_has_python(&table, stack), cases[i].has_python);
+        assert_string_equal(
+            mt_frame_label(&arena, &symbols, mt_site_table_operation(&table, &symbols, stack)),
+            cases[i].operation);
+    }
+    assert_true(table.has_python);
+    assert_false(mt_site_table_has_python(&table, MT_NO_ID));
+    mt_arena_release(&arena);
+    mt_site_table_release(&table);
+    mt_symbols_release(&symbols);
+}
+
+static void labels_come_apart(void **state)
+{
+    const char *label = "LlamaMLP.forward modeling_llama.py:175 < hf_trainer.py:13";
+
+    (void)state;
+    assert_int_equal(mt_site_label_head(label), strlen("LlamaMLP.forward modeling_llama.py:175"));
+    assert_string_equal(mt_site_label_own(label), "hf_trainer.py:13");
+    assert_int_equal(mt_site_label_head("MmBackward0"), strlen("MmBackward0"));
+    assert_null(mt_site_label_own("MmBackward0"));
 }
 
 static void labels_leave_out_what_is_unknown(void **state)
@@ -233,6 +388,8 @@ static void cxx_names_are_cut_down(void **state)
          "{lambda}::operator()"},
         {"a::f<&b::operator-> >(int)", "a::f", "a::f"},
         {"forward", "forward", "forward"},
+        {"run_mod.llvm.9196888086361497952", "run_mod", "run_mod"},
+        {"pyrun_file.cold", "pyrun_file", "pyrun_file"},
         {"my_operator(int)", "my_operator", "my_operator"},
         {"(unknown)", "(unknown)", "(unknown)"},
         {"f(", "f", "f"},
@@ -260,7 +417,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_have_origins),
         cmocka_unit_test(only_the_beginning_of_a_path_is_judged),
-        cmocka_unit_test(site_is_the_innermost_user_frame),
+        cmocka_unit_test(site_is_the_innermost_frame_of_a_model),
+        cmocka_unit_test(operation_is_the_innermost_frame_that_speaks),
+        cmocka_unit_test(labels_come_apart),
         cmocka_unit_test(labels_leave_out_what_is_unknown),
         cmocka_unit_test(cxx_names_are_cut_down),
     };

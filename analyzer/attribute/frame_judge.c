@@ -1,0 +1,422 @@
+/* A frame is judged by its file (origin) and by its function (plumbing). Static
+ * tables hold all that is known of other people's code. */
+#include "frame_judge.h"
+
+#include "cxx_name.h"
+#include "util.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Parts of a path, first match wins; tried on files that are not native. */
+static const struct {
+    const char *part;
+    enum mt_origin origin;
+} python_paths[] = {
+    {"torch/nn/", MT_ORIGIN_NN},
+    {"torch/optim/", MT_ORIGIN_OPTIM},
+    {"/site-packages/", MT_ORIGIN_FRAMEWORK},
+    {"/dist-packages/", MT_ORIGIN_FRAMEWORK},
+    {"torch/autograd/", MT_ORIGIN_FRAMEWORK}, /* PyTorch run from its sources */
+    {"torch/cuda/", MT_ORIGIN_FRAMEWORK},
+    {"torch/distributed/", MT_ORIGIN_FRAMEWORK},
+    {"torch/utils/", MT_ORIGIN_FRAMEWORK},
+    {"torch/amp/", MT_ORIGIN_FRAMEWORK},
+    {"torch/_", MT_ORIGIN_FRAMEWORK},
+    {"torch/functional.py", MT_ORIGIN_FRAMEWORK},
+    {"torchinductor_", MT_ORIGIN_FRAMEWORK}, /* compiled kernels' wrappers */
+    {"/lib/python3", MT_ORIGIN_FRAMEWORK},
+    {"/lib64/python3", MT_ORIGIN_FRAMEWORK},
+    {"/lib/python2", MT_ORIGIN_FRAMEWORK},
+    {"<frozen ", MT_ORIGIN_FRAMEWORK},
+    {"<eval_with_key>", MT_ORIGIN_FRAMEWORK},
+    {"<__array_function__", MT_ORIGIN_FRAMEWORK},
+};
+
+/* Installed packages: a model's code speaks for its memory, unless it is listed
+ * here. Beginnings of what follows site-packages/, first match wins. */
+static const struct {
+    const char *beginning;
+    const char *function; /* NULL = any */
+    bool speaks;
+} packages[] = {
+    /* What computes: its callers say for what. */
+    {"torch/", NULL, false},
+    {"torchgen/", NULL, false},
+    {"functorch/", NULL, false},
+    {"torch_xla/", NULL, false},
+    {"triton/", NULL, false},
+    {"numpy/", NULL, false},
+    {"cupy/", NULL, false},
+    {"cupyx/", NULL, false},
+    {"numba/", NULL, false},
+    {"rmm/", NULL, false},
+    {"jax/", NULL, false},
+    {"jaxlib/", NULL, false},
+    {"flax/core/", NULL, false},
+    {"flax/linen/", NULL, false},
+    {"flax/nnx/", NULL, false},
+    {"einops/", NULL, false},
+    {"opt_einsum/", NULL, false},
+    /* What stands around a model and hands on. */
+    {"accelerate/", NULL, false},
+    {"peft/peft_model.py", NULL, false},
+    {"peft/mixed_model.py", NULL, false},
+    {"peft/tuners/tuners_utils.py", NULL, false},
+    {"lightning/pytorch/callbacks/", NULL, true},
+    {"lightning/pytorch/demos/", NULL, true},
+    {"lightning/", NULL, false},
+    {"pytorch_lightning/callbacks/", NULL, true},
+    {"pytorch_lightning/demos/", NULL, true},
+    {"pytorch_lightning/", NULL, false},
+    {"lightning_fabric/", NULL, false},
+    {"deepspeed/runtime/engine.py", NULL, false},
+    {"deepspeed/utils/nvtx.py", NULL, false},
+    {"transformers/utils/", NULL, false},
+    {"transformers/modeling_layers.py", "__call__", false},
+    {"transformers/modeling_utils.py", NULL, false},
+    {"transformers/core_model_loading.py", NULL, false},
+    {"transformers/integrations/accelerate.py", NULL, false},
+    {"diffusers/utils/", NULL, false},
+    {"diffusers/hooks/", NULL, false},
+    {"diffusers/models/modeling_utils.py", NULL, false},
+    {"jaxtyping/", NULL, false},
+    {"beartype/", NULL, false},
+    {"wrapt/", NULL, false},
+    {"tqdm/", NULL, false},
+};
+
+/* Of torch.optim: what holds every optimizer, and says nothing of one. */
+static const char *const optimizer_wrappers[] = {"torch/optim/optimizer.py",
+                                                 "torch/optim/lr_scheduler.py"};
+
+/* Python functions that only call on; outside of user code. */
+static const struct {
+    const char *function;
+    const char *file; /* base name, NULL = in any file */
+} python_plumbing[] = {
+    {"_call_impl", NULL},
+    {"_wrapped_call_impl", NULL},
+    {"_apply", NULL},
+    {"<lambda>", NULL},
+    {"wrapper", NULL},
+    {"wrapped", NULL},
+    {"wrapped_func", NULL},
+    {"inner_wrapper", NULL},
+    {"_use_grad", NULL},
+    {"maybe_fallback", NULL},
+    {"decorate_context", NULL},
+    {"decorate_autocast", NULL},
+    {"_fn", NULL},
+    {"fn", "_jit_internal.py"},
+    {"inner", "_compile.py"},
+    {"inner", "contextlib.py"},
+    {"convert", "module.py"},
+    {"_conv_forward", "conv.py"},
+    {"_run_ddp_forward", "distributed.py"},
+    {"__torch_function__", NULL},
+    {"__torch_dispatch__", NULL},
+    {"_run_module_as_main", NULL},
+    {"_run_code", NULL},
+};
+
+/* C and C++ names without arguments, first match wins. Operators, nodes of the
+ * autograd graph and the engine itself speak; what lies between them does not;
+ * what is not listed is somebody's own code and speaks too. `short_name`: the
+ * label is the name between prefix and suffix; `label`: it is this. */
+static const struct {
+    const char *prefix, *suffix;
+    bool plumbing, short_name, node;
+    const char *label;
+} native_names[] = {
+    {"at::_ops::empty", "", true, false, false, NULL},
+    {"at::_ops::resize_", "", true, false, false, NULL},
+    {"at::_ops::", "::call", false, true, false, NULL},
+    {"torch::autograd::generated::", "::apply", false, true, true, NULL},
+    {"torch::autograd::Engine::evaluate_function", "", false, false, false, "autograd engine"},
+    {"torch::", "", true, false, false, NULL},
+    {"at::", "", true, false, false, NULL},
+    {"c10::", "", true, false, false, NULL},
+    {"THP", "", true, false, false, NULL},
+    {"std::", "", true, false, false, NULL},
+    {"Py", "", true, false, false, NULL},
+    {"_Py", "", true, false, false, NULL},
+    {"cfunction_", "", true, false, false, NULL}, /* of CPython, built without its file names */
+    {"method_vectorcall", "", true, false, false, NULL},
+    {"slot_tp_", "", true, false, false, NULL},
+    {"slot_nb_", "", true, false, false, NULL},
+    {"slot_sq_", "", true, false, false, NULL},
+    {"slot_mp_", "", true, false, false, NULL},
+    {"vectorcall_", "", true, false, false, NULL},
+    {"wrapperdescr_", "", true, false, false, NULL},
+    {"do_call_core", "", true, false, false, NULL},
+    {"object_vacall", "", true, false, false, NULL},
+    {"type_call", "", true, false, false, NULL},
+    {"partial_call", "", true, false, false, NULL},
+    {"partial_vectorcall", "", true, false, false, NULL},
+    {"binary_op", "", true, false, false, NULL},
+    {"gen_send_ex", "", true, false, false, NULL},
+    {"gen_iternext", "", true, false, false, NULL},
+    {"builtin_exec", "", true, false, false, NULL},
+    {"run_eval_code_obj", "", true, false, false, NULL},
+    {"run_mod", "run_mod", true, false, false, NULL},
+    {"pyrun_", "", true, false, false, NULL},
+    {"pymain_", "", true, false, false, NULL},
+    {"pybind11::", "", true, false, false, NULL},
+    {"__libc_", "", true, false, false, NULL},
+    {"__clone", "", true, false, false, NULL},
+    {"clone", "", true, false, false, NULL},
+    {"_start", "", true, false, false, NULL},
+    {"start_thread", "", true, false, false, NULL},
+    {"execute_native_thread_routine", "", true, false, false, NULL},
+    {"pthread_", "", true, false, false, NULL},
+    {"cudaMalloc", "", true, false, false, NULL},
+    {"cudaFree", "", true, false, false, NULL},
+    {"cuMem", "", true, false, false, NULL},
+    {"rmm::", "", true, false, false, NULL},
+};
+
+static const char *const native_extensions[] = {".cpp", ".cc",  ".cxx", ".c", ".h", ".hpp",
+                                                ".cu",  ".cuh", ".inl", ".S", ".o"};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+
+    return length >= end_length && !memcmp(text + length - end_length, end, end_length);
+}
+
+const char *mt_code_base_name(const char *path)
+{
+    const char *base = path;
+
+    for (; *path; path++)
+        if (*path == '/' || *path == '\\')
+            base = path + 1;
+    return base;
+}
+
+/* A frame without a name: a place in a module, or in the process. */
+static bool is_address(const char *function)
+{
+    return !strncmp(function, "+0x", 3) || !strncmp(function, "0x", 2);
+}
+
+/* "[libcuda.so.1]" is the module of a function without a line. */
+bool mt_code_is_native(const char *function, const char *file)
+{
+    if (!*file || !strcmp(file, "??") || *file == '[' || is_address(function))
+        return true;
+    if (*file == '<' || ends_with(file, ".py"))
+        return false;
+    if (strstr(function, "::") || strchr(function, '(') || strstr(file, ".so"))
+        return true;
+    for (size_t i = 0; i < MT_ARRAY_LEN(native_extensions); i++)
+        if (ends_with(file, native_extensions[i]))
+            return true;
+    return false;
+}
+
+/* Linux opens no longer path. A trace may hold longer names, and every frame is judged several
+ * times by every part. */
+enum { MAX_PATH = 4096 };
+
+static bool is_at(const char *path, const char *part)
+{
+    while (*part && (*path == *part || (*path == '\\' && *part == '/'))) {
+        path++;
+        part++;
+    }
+    return !*part;
+}
+
+/* strstr within the first MAX_PATH bytes; a '/' in `part` also stands for '\' in `path`. A part
+ * that starts with a name begins at the start of a component. */
+static const char *find_part(const char *path, const char *part)
+{
+    for (const char *at = path; *at && at < path + MAX_PATH; at++) {
+        if (isalpha((unsigned char)*part) && at > path && at[-1] != '/' && at[-1] != '\\')
+            continue;
+        if (is_at(at, part))
+            return at;
+    }
+    return NULL;
+}
+
+static bool has_part(const char *path, const char *part)
+{
+    return find_part(path, part) != NULL;
+}
+
+/* Row of native_names for a cleaned name, or its length. */
+static size_t native_row(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < MT_ARRAY_LEN(native_names); i++)
+        if (!strncmp(name, native_names[i].prefix, strlen(native_names[i].prefix)) &&
+            ends_with(name, native_names[i].suffix))
+            break;
+    return i;
+}
+
+/* "[libpython3.12.so.1.0]", "/src/python-3.10.14/Objects/methodobject.c" */
+static bool is_of_interpreter(const char *file)
+{
+    static const char *const folders[] = {"/Objects/", "/Python/", "/Modules/", "/Include/"};
+
+    if (!strncmp(file, "[python", 7) || !strncmp(file, "[libpython", 10))
+        return true;
+    if (!has_part(file, "python-") && !has_part(file, "Python-") && !has_part(file, "cpython"))
+        return false;
+    for (size_t i = 0; i < MT_ARRAY_LEN(folders); i++)
+        if (has_part(file, folders[i]))
+            return true;
+    return false;
+}
+
+static struct mt_judged judge_native(const char *function, const char *file)
+{
+    struct mt_judged judged = {MT_ORIGIN_NATIVE, MT_RANK_NATIVE_PLUMBING};
+    char name[MT_CXX_NAME_SIZE];
+    size_t row;
+
+    if (is_address(function))
+        return judged;
+    mt_cxx_name(function, name);
+    row = native_row(name);
+    if (!strncmp(name, "torch::autograd::Engine::", 25))
+        judged.origin = MT_ORIGIN_ENGINE;
+    if (is_of_interpreter(file))
+        return judged;
+    if (row == MT_ARRAY_LEN(native_names) || !native_names[row].plumbing)
+        judged.rank = MT_RANK_NATIVE;
+    if (row < MT_ARRAY_LEN(native_names) && native_names[row].node)
+        judged.rank = MT_RANK_NODE;
+    return judged;
+}
+
+static enum mt_origin python_origin(const char *file)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(python_paths); i++)
+        if (has_part(file, python_paths[i].part))
+            return python_paths[i].origin;
+    return MT_ORIGIN_USER;
+}
+
+/* "Module.cuda.<locals>.<lambda>" -> "<lambda>": who records qualified names
+ * means the same function. */
+static const char *bare_name(const char *function)
+{
+    const char *dot = strrchr(function, '.');
+
+    return dot ? dot + 1 : function;
+}
+
+static bool python_is_plumbing(const char *qualified, const char *file)
+{
+    const char *function = bare_name(qualified);
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(python_plumbing); i++)
+        if (!strcmp(function, python_plumbing[i].function) &&
+            (!python_plumbing[i].file || !strcmp(mt_code_base_name(file), python_plumbing[i].file)))
+            return true;
+    return false;
+}
+
+/* "transformers/trainer.py" of an installed file, else NULL. */
+static const char *path_in_packages(const char *file)
+{
+    static const char *const roots[] = {"/site-packages/", "/dist-packages/"};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(roots); i++) {
+        const char *at = find_part(file, roots[i]);
+
+        if (at)
+            return at + strlen(roots[i]);
+    }
+    return NULL;
+}
+
+static bool package_speaks(const char *path, const char *function)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(packages); i++)
+        if (is_at(path, packages[i].beginning) &&
+            (!packages[i].function || !strcmp(bare_name(function), packages[i].function)))
+            return packages[i].speaks;
+    return true;
+}
+
+static bool is_of_an_optimizer(const char *file)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(optimizer_wrappers); i++)
+        if (has_part(file, optimizer_wrappers[i]))
+            return false;
+    return true;
+}
+
+static struct mt_judged judge_python(const char *function, const char *file)
+{
+    struct mt_judged judged = {python_origin(file), MT_RANK_FRAMEWORK};
+    const char *path = path_in_packages(file);
+
+    if (judged.origin == MT_ORIGIN_USER)
+        judged.rank = MT_RANK_CODE;
+    else if (python_is_plumbing(function, file))
+        judged.rank = MT_RANK_PLUMBING;
+    else if (judged.origin == MT_ORIGIN_OPTIM ? is_of_an_optimizer(file)
+                                              : path && package_speaks(path, function))
+        judged.rank = MT_RANK_CODE;
+    return judged;
+}
+
+struct mt_judged mt_judge_frame(const struct mt_symbols *symbols, uint32_t id)
+{
+    const struct mt_frame *frame = id < symbols->frame_count ? &symbols->frames[id] : NULL;
+    const char *function, *file;
+
+    if (!frame)
+        return (struct mt_judged){MT_ORIGIN_NATIVE, MT_RANK_NATIVE_PLUMBING};
+    function = mt_symbols_text(symbols, frame->function);
+    file = mt_symbols_text(symbols, frame->file);
+    return mt_code_is_native(function, file) ? judge_native(function, file)
+                                             : judge_python(function, file);
+}
+
+enum mt_origin mt_frame_origin(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return mt_judge_frame(symbols, frame).origin;
+}
+
+bool mt_frame_is_plumbing(const struct mt_symbols *symbols, uint32_t frame)
+{
+    return mt_rank_is_plumbing(mt_judge_frame(symbols, frame).rank);
+}
+
+const char *mt_origin_name(enum mt_origin origin)
+{
+    static const char *const names[] = {"your code", "torch.nn",        "torch.optim",
+                                        "libraries", "autograd engine", "native code"};
+    _Static_assert(sizeof names / sizeof *names == MT_ORIGIN_COUNT, "one entry for each");
+
+    return (unsigned)origin < MT_ORIGIN_COUNT ? names[origin] : "?";
+}
+
+const char *mt_code_short_name(const char *name, size_t *length)
+{
+    size_t row = native_row(name), prefix, suffix;
+
+    *length = 0;
+    if (row == MT_ARRAY_LEN(native_names))
+        return NULL;
+    if (native_names[row].label) {
+        *length = strlen(native_names[row].label);
+        return native_names[row].label;
+    }
+    prefix = strlen(native_names[row].prefix);
+    suffix = strlen(native_names[row].suffix);
+    if (!native_names[row].short_name)
+        return NULL;
+    *length = strlen(name) > prefix + suffix ? strlen(name) - prefix - suffix : strlen(name);
+    return *length == strlen(name) ? name : name + prefix;
+}
