@@ -74,6 +74,7 @@ static enum mt_status copy(struct mt_driver_ledger *ledger, uint32_t index)
             continue;
         device->copies[device->copy_count++] =
             (struct mt_holding){.stack = block->stack,
+                                .tied = MT_NO_ID,
                                 .phase = block->phase,
                                 .role = MT_ROLE_OTHER,
                                 .block_bytes = block->bytes,

@@ -108,6 +108,7 @@ static void memory_outside_of_the_framework(void **state)
     assert_int_equal(driver->outside_site_count, 1);
     assert_int_equal(driver->outside_sites[0].bytes, 7 * MT_MIB);
     assert_int_equal(driver->outside_sites[0].blocks, 2);
+    assert_string_equal(driver->outside_sites[0].site, "no stack recorded");
     assert_int_equal(driver->peak.bytes, 127 * MT_MIB);
     assert_int_equal(driver->residual.samples, 0);
     expect_text(&run, "outside of them 7.00 MiB (7,340,032 B):");
