@@ -7,7 +7,7 @@ struct arguments {
     struct mt_common common;
     const char *function;
     uint64_t device;
-    bool all, source;
+    bool all, own, source;
     struct mt_source_files sources;
 };
 
@@ -57,7 +57,14 @@ static uint32_t count_shown(const struct mt_lines_answer *answer, uint32_t *devi
     return count;
 }
 
-/* A program whose own code is nowhere to be seen has libraries to show. */
+static int say_no_own(void)
+{
+    mt_say("no function of your own files allocated or freed anything; without --own the model's "
+           "code is shown, wherever it lies");
+    return MT_EXIT_USAGE;
+}
+
+/* A program without any site in Python code has libraries to show. */
 static int settle(struct mt_lines_answer *answer)
 {
     uint32_t devices;
@@ -67,6 +74,8 @@ static int settle(struct mt_lines_answer *answer)
             return say_no_device(answer);
         if (answer->function && answer->table->has_lines)
             return say_no_function(answer);
+        if (answer->own && answer->table->has_lines)
+            return say_no_own();
         answer->with_libraries = true;
     }
     return MT_EXIT_OK;
@@ -94,6 +103,7 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
                                      &table,
                                      arguments->function,
                                      arguments->device,
+                                     arguments->own,
                                      arguments->all,
                                      arguments->all,
                                      arguments->source ? &arguments->sources : NULL};
@@ -104,6 +114,8 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
         mt_line_table_release(&table);
         return mt_report_error(path, &error);
     }
+    if (arguments->own)
+        mt_line_table_sort_by_own(&table);
     arguments->sources.quiet = arguments->common.quiet;
     code = tell(&answer, arguments);
     mt_source_files_end(&arguments->sources);
@@ -123,8 +135,9 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
          "--source: read files below this folder as well as the current one",
          &arguments.sources.roots},
         {"device", 'd', MT_OPTION_COUNT, "N", "only this device", &arguments.device},
+        {"own", 0, MT_OPTION_FLAG, NULL, "only functions of your own files", &arguments.own},
         {"all", 'a', MT_OPTION_FLAG, NULL,
-         "include functions of libraries; --json: all rows and whole texts", &arguments.all},
+         "include every function on the way; --json: all rows and whole texts", &arguments.all},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

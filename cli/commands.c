@@ -66,9 +66,9 @@ const struct mt_command mt_commands[] = {
      "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing.",
      mt_cmd_info},
     {"lines", "TRACE [options]", "what each line of the program did with memory",
-     "For every function in the stacks: of each line, active and reserved memory after it, the\n"
-     "peak within it, growth, and what it allocated, what the functions that it calls did\n"
-     "included. What line profilers for PyTorch show, from a trace.\n"
+     "For the functions that memory is for, the model's and your own: of each line, active and\n"
+     "reserved memory after it, the peak within it, growth, and what it allocated, what the\n"
+     "functions that it calls did included. What line profilers for PyTorch show, from a trace.\n"
      "\n"
      "  memtrace lines run.pickle\n"
      "  memtrace lines run.pickle --function train_step --source",

@@ -25,7 +25,9 @@ bool mt_lines_shows(const struct mt_lines_answer *answer, const struct mt_line_f
 {
     if (answer->function)
         return is_called(mt_symbols_text(answer->symbols, function->function), answer->function);
-    return answer->with_libraries || function->origin == MT_ORIGIN_USER;
+    if (function->origin == MT_ORIGIN_USER)
+        return true;
+    return !answer->own && (answer->with_libraries || function->site_bytes);
 }
 
 static bool opens_source(struct mt_source_text *text, const struct mt_lines_answer *answer,
@@ -264,6 +266,7 @@ static void json_function(struct mt_json *json, const struct mt_lines_answer *an
         mt_json_u64(json, "allocated_bytes", line->allocated_bytes);
         mt_json_u64(json, "engine_bytes", line->engine_bytes);
         mt_json_u64(json, "own_bytes", line->own_bytes);
+        mt_json_u64(json, "site_bytes", line->site_bytes);
         mt_json_u64(json, "allocations", line->allocations);
         if (has_source)
             json_source(json, &text, number);

@@ -12,7 +12,8 @@ struct mt_lines_answer {
     const struct mt_line_table *table;
     const char *function;            /* only functions of that name; NULL = all that are wanted */
     uint64_t device;                 /* only this one; MT_LINES_EVERY_DEVICE */
-    bool with_libraries;             /* not the user's own code alone */
+    bool own;                        /* the user's own code alone */
+    bool with_libraries;             /* more than what has sites */
     bool all;                        /* --json: without limits */
     struct mt_source_files *sources; /* NULL: without the text of lines */
 };

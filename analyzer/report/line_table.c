@@ -85,9 +85,14 @@ struct charge {
     bool by_engine;
 };
 
+/* What a line is of a stack. */
+struct part {
+    bool is_own, is_site;
+};
+
 /* False if it was charged already: a function that calls itself. */
 static bool charge_line(struct line_rows *rows, uint32_t frame, const struct charge *charge,
-                        bool is_own)
+                        struct part part)
 {
     struct mt_line_use *line = &rows->rows[frame];
 
@@ -100,7 +105,8 @@ static bool charge_line(struct line_rows *rows, uint32_t frame, const struct cha
     line->allocations += charge->block_bytes != 0;
     line->allocated_bytes += charge->block_bytes;
     line->engine_bytes += charge->by_engine ? charge->block_bytes : 0;
-    line->own_bytes += is_own ? charge->block_bytes : 0;
+    line->own_bytes += part.is_own ? charge->block_bytes : 0;
+    line->site_bytes += part.is_site ? charge->block_bytes : 0;
     line->growth_bytes += (int64_t)(charge->now.active - rows->before.active);
     raise_all(&line->peak, &charge->now);
     line->after = charge->now;
@@ -112,6 +118,7 @@ static bool charge_stack(const struct reading *reading, struct line_rows *rows, 
                          const struct charge *charge)
 {
     const struct mt_symbols *symbols = &reading->source->symbols;
+    uint32_t site = mt_site_table_site(&reading->sites, stack);
     bool charged = false, has_user = false;
 
     while (stack < symbols->stack_count) {
@@ -119,8 +126,9 @@ static bool charge_stack(const struct reading *reading, struct line_rows *rows, 
 
         if (node->frame < symbols->frame_count && is_line(reading, node->frame)) {
             bool is_user = mt_site_table_origin(&reading->sites, node->frame) == MT_ORIGIN_USER;
+            struct part part = {is_user ? !has_user : !charged, node->frame == site};
 
-            charged |= charge_line(rows, node->frame, charge, is_user ? !has_user : !charged);
+            charged |= charge_line(rows, node->frame, charge, part);
             has_user |= is_user;
         }
         stack = node->parent < stack ? node->parent : MT_NO_ID;
@@ -213,7 +221,7 @@ static int line_order(const void *a, const void *b)
     return order ? order : by_number(x->line, y->line);
 }
 
-static int function_order(const void *a, const void *b)
+static int own_order(const void *a, const void *b)
 {
     const struct mt_line_function *x = a, *y = b;
     int order = by_number(y->own_bytes, x->own_bytes);
@@ -221,6 +229,14 @@ static int function_order(const void *a, const void *b)
     if (!order)
         order = by_number(x->file, y->file);
     return order ? order : by_number(x->function, y->function);
+}
+
+static int function_order(const void *a, const void *b)
+{
+    const struct mt_line_function *x = a, *y = b;
+    int order = by_number(y->site_bytes, x->site_bytes);
+
+    return order ? order : own_order(a, b);
 }
 
 static bool same_function(const struct sorted_line *a, const struct sorted_line *b)
@@ -262,6 +278,7 @@ static void add_line(const struct reading *reading, struct mt_line_device *devic
     function = &device->functions[device->function_count - 1];
     function->line_count++;
     function->own_bytes += sorted->use.own_bytes;
+    function->site_bytes += sorted->use.site_bytes;
     *line = sorted->use;
 }
 
@@ -347,6 +364,15 @@ enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table
     free(reading);
     free(summary);
     return status;
+}
+
+void mt_line_table_sort_by_own(struct mt_line_table *table)
+{
+    for (uint32_t i = 0; i < table->device_count; i++) {
+        struct mt_line_device *device = &table->devices[i];
+
+        qsort(device->functions, device->function_count, sizeof *device->functions, own_order);
+    }
 }
 
 void mt_line_table_release(struct mt_line_table *table)

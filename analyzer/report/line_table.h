@@ -17,6 +17,7 @@ struct mt_line_use {
     uint64_t allocations, allocated_bytes;
     uint64_t engine_bytes; /* of these: on a thread without the line's frames */
     uint64_t own_bytes;    /* of these: it was the innermost line of the user code, or of all */
+    uint64_t site_bytes;   /* of these: it was the site (site.h) */
     int64_t growth_bytes;  /* change of active bytes, all in all; see has_frees */
     struct mt_bytes peak;  /* each level's largest within it, that on entering included */
     struct mt_bytes after; /* when it was last left */
@@ -28,12 +29,12 @@ struct mt_line_function {
     enum mt_origin origin;     /* of the code */
     struct mt_line_use *lines; /* those that did something, ascending */
     uint32_t line_count;
-    uint64_t own_bytes; /* of its lines */
+    uint64_t own_bytes, site_bytes; /* of its lines */
 };
 
 struct mt_line_device {
     uint16_t device;
-    struct mt_line_function *functions; /* by own_bytes, largest first */
+    struct mt_line_function *functions; /* by site_bytes, largest first */
     uint32_t function_count;
     uint64_t allocations, allocated_bytes; /* of the whole trace */
     /* Of these: in no line, because there was no Python stack and no line that
@@ -57,6 +58,8 @@ struct mt_line_table {
  * frame and device. */
 enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table *table,
                                   struct mt_error *error) MT_MUST_USE;
+/* Functions by own_bytes instead: the user's code as if it were all. */
+void mt_line_table_sort_by_own(struct mt_line_table *table);
 void mt_line_table_release(struct mt_line_table *table);
 
 #endif
