@@ -56,7 +56,7 @@ static enum mt_status fill_item(const struct side *side, const struct mt_live_ro
                                 struct item *item)
 {
     const struct mt_symbols *symbols = side->symbols;
-    uint32_t stack = row->tied == MT_NO_ID ? row->stack : row->tied;
+    uint32_t stack = mt_stack_of_site(row->tie, row->tied, row->stack);
     struct mt_site site = mt_stack_site(symbols, stack);
     uint32_t users = site.own == MT_NO_ID ? site.frame : site.own;
 

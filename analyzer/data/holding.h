@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "role.h"
+#include "symbols.h"
 
 /* What a block without a stack belongs to, as far as that shows. */
 enum mt_tie {
@@ -35,5 +36,14 @@ struct mt_holding {
     uint64_t blocks, bytes, requested_bytes;
     uint64_t first_birth_t_ns, first_birth_event;
 };
+
+/* The stack whose site a block has: that of what it belongs to, else its own. A library's workspace
+ * has none, whatever native frames were recorded. */
+static inline uint32_t mt_stack_of_site(enum mt_tie tie, uint32_t tied, uint32_t stack)
+{
+    if (tied != MT_NO_ID)
+        return tied;
+    return tie == MT_TIE_LIBRARY ? MT_NO_ID : stack;
+}
 
 #endif

@@ -33,7 +33,7 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
                                       const struct mt_holding *holding)
 {
     int32_t phase = named_phase(attribution, holding->phase);
-    uint32_t stack = holding->tied == MT_NO_ID ? holding->stack : holding->tied;
+    uint32_t stack = mt_stack_of_site(holding->tie, holding->tied, holding->stack);
     struct mt_attributed row = {.site = mt_site_table_at(&attribution->sites, stack),
                                 .stack = holding->stack,
                                 .tie = holding->tie,

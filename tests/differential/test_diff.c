@@ -136,6 +136,20 @@ static void another_seed(void **state)
     close_pair(&pair);
 }
 
+/* Native frames beside those of Python: the same sites. */
+static void native_stacks(void **state)
+{
+    struct pair pair;
+    struct found sites;
+
+    (void)state;
+    read_pair(&pair, "captures/seq2seq.pickle", "captures/seq2seq_native.pickle", MT_AT_PEAK);
+    check_closes(&pair);
+    sites = look(&pair.diff.sites);
+    assert_int_equal(sites.is_new + sites.gone + sites.changed, 0);
+    close_pair(&pair);
+}
+
 /* Under a limit only the cache is smaller. */
 static void a_limit(void **state)
 {
@@ -165,10 +179,10 @@ static void programs_that_have_little_in_common(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_and_itself),
-                                       cmocka_unit_test(other_options),
-                                       cmocka_unit_test(another_seed), cmocka_unit_test(a_limit),
-                                       cmocka_unit_test(programs_that_have_little_in_common)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_and_itself), cmocka_unit_test(other_options),
+        cmocka_unit_test(another_seed),     cmocka_unit_test(native_stacks),
+        cmocka_unit_test(a_limit),          cmocka_unit_test(programs_that_have_little_in_common)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
