@@ -11,7 +11,7 @@ struct arguments {
     struct mt_common common;
     struct mt_text_list policies, pools;
     const char *heap;
-    uint64_t limit_bytes, jobs;
+    uint64_t limit_bytes, jobs, orders;
     bool no_cards;
 };
 
@@ -24,7 +24,8 @@ static enum mt_status fit_policy(void *context, struct mt_source *source, const 
                                  size_t index, struct mt_error *error)
 {
     const struct fit_run *run = context;
-    const struct mt_fit_options options = {policy, run->arguments->limit_bytes};
+    const struct mt_fit_options options = {policy, run->arguments->limit_bytes,
+                                           (uint32_t)run->arguments->orders};
 
     return mt_fit_run(source, &options, &run->summaries[index], error);
 }
@@ -105,6 +106,7 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
          &arguments.limit_bytes},
         {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
          &arguments.heap},
+        MT_ORDERS_OPTION(&arguments.orders),
         {"no-cards", 0, MT_OPTION_FLAG, NULL, "leave out the table of common cards",
          &arguments.no_cards},
         MT_JOBS_OPTION(&arguments.jobs),
@@ -119,6 +121,8 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
     exit_code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
+    if (!mt_orders_are_valid(&arguments.orders))
+        return MT_EXIT_USAGE;
     if (!arguments.policies.count)
         arguments.policies.items[arguments.policies.count++] = NULL; /* as the trace is */
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);

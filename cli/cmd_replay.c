@@ -9,6 +9,7 @@
 #include "policy_runs.h"
 #include "pool_option.h"
 #include "replay.h"
+#include "replay_orders.h"
 #include "replay_json.h"
 #include "report.h"
 #include "report_query.h"
@@ -22,7 +23,7 @@ struct arguments {
     struct mt_text_list policies, pools;
     const char *counters_path, *heap;
     struct mt_outputs outputs;
-    uint64_t jobs;
+    uint64_t jobs, orders;
     bool list_policies;
     struct mt_replay_options replay;
 };
@@ -122,26 +123,37 @@ static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
                   mt_format_count(n[2], plan->misses));
 }
 
+static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
+{
+    char n[2][MT_UNITS_TEXT];
+
+    mt_buf_printf(
+        out,
+        result->recorded_addresses
+            ? "  segments lie where the run had them until one is made at another time; "
+              "from there on\n  addresses decided %s times which of equal free blocks was "
+              "used\n"
+            : "  addresses are made up; they decided %s times which of equal free blocks "
+              "was used\n",
+        mt_format_count(n[0], result->address_ties));
+    if (result->order_count > 1 && result->reserved_low_bytes == result->reserved_high_bytes)
+        mt_buf_printf(out,
+                      "  the peak of reserved memory is the same over %u orders of addresses\n",
+                      result->order_count);
+    else if (result->order_count > 1)
+        mt_buf_printf(out, "  peak reserved over %u orders of addresses: %s to %s\n",
+                      result->order_count, mt_format_bytes(n[0], result->reserved_low_bytes),
+                      mt_format_bytes(n[1], result->reserved_high_bytes));
+}
+
 static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char n[MT_UNITS_TEXT];
 
-    if (!result->recorded_addresses && result->address_ties)
-        mt_buf_printf(
-            out,
-            "  addresses are synthetic; %s choices between equal free blocks fell by address, "
-            "which in a run\n  is the driver's: reserved may differ by a few MiB\n",
-            mt_format_count(n, result->address_ties));
-    else if (result->address_ties)
-        mt_buf_printf(
-            out,
-            "  segments lie where the run had them until one is made at another time; from there "
-            "on "
-            "%s choices\n  between equal free blocks fell by address, which in a run is the "
-            "driver's: reserved may differ\n",
-            mt_format_count(n, result->address_ties));
+    if (result->address_ties)
+        say_ties(out, result);
     else if (!result->recorded_addresses)
-        mt_buf_add_text(out, "  addresses are synthetic, but no choice depended on them\n");
+        mt_buf_add_text(out, "  addresses are made up, but no choice depended on them\n");
     if (result->starts_in_middle)
         mt_buf_add_text(out, "  the trace starts in the middle of a run: peaks are those since "
                              "its start\n");
@@ -234,6 +246,7 @@ struct replay_run {
     const struct mt_replay_options *options;
     const struct mt_replay_observer *observer; /* of the one policy, may be NULL */
     struct mt_replay_summary *summaries;       /* one a policy */
+    uint32_t orders;
 };
 
 static enum mt_status replay_policy(void *context, struct mt_source *source, const char *policy,
@@ -241,16 +254,20 @@ static enum mt_status replay_policy(void *context, struct mt_source *source, con
 {
     const struct replay_run *run = context;
     struct mt_replay_options options = *run->options;
+    enum mt_status status;
 
     options.policy = policy;
-    return mt_replay_run(source, &options, run->observer, &run->summaries[index], error);
+    status = mt_replay_run(source, &options, run->observer, &run->summaries[index], error);
+    if (status == MT_OK && !run->observer)
+        status = mt_replay_orders(source, &options, run->orders, &run->summaries[index], error);
+    return status;
 }
 
 /* All policies; with --counters the only one, observed. */
 static int run_policies(struct mt_source *source, const char *path,
                         const struct arguments *arguments, struct mt_replay_summary *summaries)
 {
-    struct replay_run run = {&arguments->replay, NULL, summaries};
+    struct replay_run run = {&arguments->replay, NULL, summaries, (uint32_t)arguments->orders};
     const struct mt_policy_runs runs = {source,
                                         path,
                                         arguments->heap,
@@ -326,6 +343,7 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
          &arguments.list_policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "memory limit of the device, such as 12GiB",
          &arguments.replay.limit_bytes},
+        MT_ORDERS_OPTION(&arguments.orders),
         {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
          &arguments.heap},
         {"verify", 0, MT_OPTION_FLAG, NULL, "compare every address and segment with the trace",
@@ -347,6 +365,8 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     exit_code = mt_options_parse(command, options, argc, argv, 0, 1, &paths, &path_count);
     if (exit_code >= 0)
         return exit_code;
+    if (!mt_orders_are_valid(&arguments.orders))
+        return MT_EXIT_USAGE;
     if (arguments.list_policies)
         return print_policies();
     if (path_count < 1)

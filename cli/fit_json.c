@@ -53,6 +53,25 @@ static void add_cards(struct mt_json *json, const struct mt_fit_result *result)
     mt_json_array_end(json);
 }
 
+/* What the answer is in each order of addresses that was tried. */
+static void add_orders(struct mt_json *json, const struct mt_fit_result *result)
+{
+    mt_json_u64_or_null(json, "fit_low_bytes", result->fits, result->low_bytes);
+    mt_json_u64_or_null(json, "fit_high_bytes", result->fits, result->high_bytes);
+    mt_json_array_begin(json, "address_orders");
+    for (uint32_t i = 0; i < result->order_count; i++) {
+        const struct mt_fit_order *tried = &result->orders[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "order", tried->name);
+        mt_json_u64_or_null(json, "seed", tried->order.rule == MT_ADDRESSES_RANDOM,
+                            tried->order.seed);
+        mt_json_u64_or_null(json, "fit_bytes", tried->fit_bytes > 0, tried->fit_bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
 static void add_result(struct mt_json *json, const struct mt_fit_answer *answer, const char *policy,
                        const struct mt_fit_result *result)
 {
@@ -75,6 +94,7 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     mt_json_u64(json, "reserved_peak_bytes", result->reserved_peak_bytes);
     mt_json_u64(json, "requested_peak_bytes", result->requested_peak_bytes);
     mt_json_u64(json, "address_ties", result->address_ties);
+    add_orders(json, result);
     mt_json_u64(json, "lost_pool_segments", result->lost_segments);
     mt_json_bool(json, "monotone_checked",
                  result->fits && !result->smaller_fit_bytes && !result->larger_fail_bytes);
@@ -86,6 +106,7 @@ static void add_result(struct mt_json *json, const struct mt_fit_answer *answer,
     if (answer->limit_bytes) {
         mt_json_u64(json, "limit_bytes", answer->limit_bytes);
         mt_json_bool(json, "limit_fits", result->limit_fits);
+        mt_json_u64(json, "limit_fails_in_orders", result->limit_fail_count);
         add_failure(json, "limit_failure", &result->limit_failure);
     }
     if (!answer->no_cards)

@@ -31,11 +31,11 @@ static void add_row(struct mt_table *table, const struct mt_fit_answer *answer, 
     char fits[MT_UNITS_TEXT] = "none", fails[MT_UNITS_TEXT] = "";
 
     if (result->fits)
-        format_mib(fits, result->fit_bytes);
+        format_mib(fits, result->high_bytes);
     if (result->fits && result->limits_tried)
         format_mib(fails, result->fails_at_bytes);
     MT_CELLS(table, MT_TEXT(policy), MT_COUNT(result->device), MT_TEXT(fits),
-             result->fits ? MT_BYTES(result->fit_bytes) : MT_TEXT(""), MT_TEXT(fails),
+             result->fits ? MT_BYTES(result->high_bytes) : MT_TEXT(""), MT_TEXT(fails),
              MT_BYTES(result->reserved_peak_bytes));
     if (answer->limit_bytes)
         MT_CELLS(table, MT_TEXT(result->limit_fits ? "fits" : "fails"));
@@ -138,6 +138,27 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
         mt_buf_add_text(out, "  requests that the run itself could not serve need not fit\n");
 }
 
+/* The end to rely on comes first. */
+static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
+{
+    char text[3][MT_UNITS_TEXT];
+
+    if (result->order_count > 1 && result->low_bytes < result->high_bytes)
+        mt_buf_printf(out,
+                      "  %s to %s over %u orders of addresses, %s as modelled: addresses decide "
+                      "which of\n  equal free blocks is used, and the driver chooses them\n",
+                      format_mib(text[0], result->low_bytes),
+                      format_mib(text[1], result->high_bytes), result->order_count,
+                      format_mib(text[2], result->fit_bytes));
+    else if (result->order_count > 1)
+        mt_buf_printf(out, "  the same over %u orders of addresses\n", result->order_count);
+    else
+        mt_buf_printf(out,
+                      "  addresses decided %s times which of equal free blocks was used: with "
+                      "others the limit\n  may differ (--orders)\n",
+                      mt_format_count(text[0], result->address_ties));
+}
+
 static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
 {
     char text[MT_UNITS_TEXT];
@@ -152,12 +173,8 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
     if (result->starts_in_middle)
         mt_buf_add_text(out, "  the trace starts in the middle of a run: what was reserved then is "
                              "taken as it was\n");
-    if (result->address_ties)
-        mt_buf_printf(
-            out,
-            "  %s choices between equal free blocks fell by address, which in a run is the "
-            "driver's:\n  the limit may differ\n",
-            mt_format_count(text, result->address_ties));
+    if (result->address_ties || result->order_count > 1)
+        say_orders(out, result);
     if (result->lost_segments)
         mt_buf_printf(out,
                       "  %s segments were in private pools that the trace does not name: here they "

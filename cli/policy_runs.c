@@ -8,6 +8,7 @@
 #include "heap_choice.h"
 #include "heaps.h"
 #include "import.h"
+#include "address_space.h"
 #include "policy.h"
 #include "util.h"
 
@@ -199,4 +200,14 @@ int mt_policy_error(const char *path, const char *policy, const struct mt_error 
     else
         mt_say("policy '%s': %s", policy, error->text);
     return MT_EXIT_USAGE;
+}
+
+bool mt_orders_are_valid(uint64_t *orders)
+{
+    if (*orders > MT_BASE_ORDERS) {
+        mt_say("--orders takes 1 to %d", MT_BASE_ORDERS);
+        return false;
+    }
+    *orders = *orders ? *orders : MT_BASE_ORDERS;
+    return true;
 }

@@ -28,6 +28,15 @@ struct mt_policy_runs {
  * of the list that failed. */
 int mt_run_policies(const struct mt_policy_runs *runs);
 
+#define MT_ORDERS_OPTION(target)                                                                   \
+    {                                                                                              \
+        "orders", 0, MT_OPTION_COUNT, "N",                                                         \
+            "orders of addresses to try, 1 to 8 (1: the driver's; default: 8)", target             \
+    }
+
+/* *orders: what --orders says; 0 becomes all. False, and said, if there are not that many. */
+bool mt_orders_are_valid(uint64_t *orders);
+
 #define MT_JOBS_OPTION(target)                                                                     \
     {                                                                                              \
         "jobs", 'j', MT_OPTION_COUNT, "N", "simulate N policies at the same time", target          \

@@ -1,5 +1,7 @@
 #include "replay_json.h"
 
+#include "util.h"
+
 #include "pool_option.h"
 
 #include "report.h"
@@ -75,6 +77,11 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_u64(json, "device", result->device);
     mt_json_text(json, "addresses", result->recorded_addresses ? "recorded" : "synthetic");
     mt_json_u64(json, "address_ties", result->address_ties);
+    mt_json_u64(json, "address_orders", mt_max_u64(result->order_count, 1));
+    mt_json_u64(json, "reserved_low_bytes",
+                result->order_count ? result->reserved_low_bytes : counters->reserved.peak);
+    mt_json_u64(json, "reserved_high_bytes",
+                result->order_count ? result->reserved_high_bytes : counters->reserved.peak);
     mt_json_limit(json, result);
     mt_json_u64(json, "pools_inferred", result->pools_inferred);
     mt_json_pool_shares(json, policy, result->pools);

@@ -1,5 +1,6 @@
 /* tune for people: the line to paste and what it saves, then the settings that
  * no other beats; and as memtrace.tune/1. */
+#include "address_space.h"
 #include "tune_output.h"
 
 #include <stdio.h>
@@ -117,18 +118,19 @@ static void add_notes(struct mt_buf *out, const struct mt_tune_answer *answer)
 {
     const struct mt_tune_summary *summary = answer->summary;
     const struct mt_tune_row *best = mt_tune_best(summary);
-    char text[MT_UNITS_TEXT];
+    char text[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
 
     mt_buf_printf(
         out,
         "\n%zu settings were replayed; of those below the first row none is beaten in both "
         "peak and\ndriver calls, each of which stalls the device.%s\n",
         summary->tried, summary->devices > 1 ? " Peaks are those of the fullest device." : "");
-    if (best->address_ties)
+    if (best->reserved_high_bytes)
         mt_buf_printf(out,
-                      "%s choices between equal free blocks fell by address, which in a run is the "
-                      "driver's: the\npeak of the best may differ by a few MiB.\n",
-                      mt_format_count(text, best->address_ties));
+                      "Addresses decided %s times which of equal free blocks was used. Over %d "
+                      "orders of\naddresses the best setting reserves at most %s.\n",
+                      mt_format_count(text, best->address_ties), MT_BASE_ORDERS,
+                      mt_format_bytes(bytes, best->reserved_high_bytes));
 }
 
 void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer)
@@ -148,6 +150,8 @@ static void add_json_row(struct mt_json *json, const char *key, const struct mt_
     mt_json_text(json, "conf", row->conf);
     mt_json_bool(json, "serves", row->serves);
     mt_json_u64(json, "reserved_peak_bytes", row->reserved_peak_bytes);
+    mt_json_u64_or_null(json, "reserved_high_bytes", row->reserved_high_bytes,
+                        row->reserved_high_bytes);
     mt_json_u64_or_null(json, "fit_bytes", answer->has_fits && row->fit_bytes, row->fit_bytes);
     mt_json_u64(json, "device_allocs", row->device_allocs);
     mt_json_u64(json, "device_frees", row->device_frees);

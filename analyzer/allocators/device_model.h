@@ -1,12 +1,10 @@
 /* A simulated GPU: a limit, a supply of addresses, and a log of what an
  * allocator asked of it. Addresses are recorded segment bases as long as the
- * supply has a fitting one, else synthetic, handed out as an H200's driver was
- * seen to (docs/accuracy.md): regions of 32 MiB multiples go downward, small
- * segments fill the smallest fitting tail of a region upward. The order matters:
- * best fit breaks ties by address. */
+ * supply has a fitting one, else made up by a rule (address_space.h). */
 #ifndef MT_ANALYZER_DEVICE_MODEL_H
 #define MT_ANALYZER_DEVICE_MODEL_H
 
+#include "address_space.h"
 #include "counters.h"
 #include "event.h"
 #include "status.h"
@@ -35,15 +33,12 @@ struct mt_device_base {
     uint64_t addr, size_bytes;
 };
 
-struct mt_address_region;
 struct mt_device_plan;
 
 struct mt_device_model {
-    uint64_t limit_bytes;              /* 0 = unlimited */
-    uint64_t total_memory_bytes;       /* physical size; sizes VA reservations */
-    uint64_t next_synthetic;           /* descending */
-    struct mt_address_region *regions; /* see device_model.c */
-    size_t region_count, region_capacity;
+    uint64_t limit_bytes;          /* 0 = unlimited */
+    uint64_t total_memory_bytes;   /* physical size; sizes VA reservations */
+    struct mt_address_space space; /* of addresses that no recording gave */
 
     struct mt_device_op *ops; /* since the last mt_device_clear */
     size_t op_count, op_capacity;
@@ -74,6 +69,9 @@ void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,
                     uint64_t total_memory_bytes, bool use_bases);
 void mt_device_release(struct mt_device_model *device);
 
+/* How addresses are made up, unless as the driver does. Before the first request. */
+void mt_device_order_addresses(struct mt_device_model *device, struct mt_base_order order);
+
 /* What an allocator has at most: the limit, else the physical size; 0 = not known. */
 static inline uint64_t mt_device_memory(const struct mt_device_model *device)
 {
@@ -84,12 +82,13 @@ static inline uint64_t mt_device_memory(const struct mt_device_model *device)
  * from the first segment on that does not lie where the recorded run had one. */
 uint64_t mt_device_open_ties(const struct mt_device_model *device);
 
-/* Base address for a new segment (kind SEGMENT_ALLOC) or for the first mapped
- * range of a new reservation of `va_bytes` (kind SEGMENT_MAP). */
-uint64_t mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
-                        uint64_t va_bytes, uint32_t stream);
+/* *addr: for a new segment (kind SEGMENT_ALLOC) or for the first mapped range of a new reservation
+ * of `va_bytes` (kind SEGMENT_MAP). MT_ERR_MEMORY. */
+enum mt_status mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
+                              uint64_t va_bytes, uint32_t stream, uint64_t *addr) MT_MUST_USE;
 
-/* Appends to the op log; counters are those right after the operation. */
+/* Appends to the op log; counters are those right after the operation. A segment that is freed
+ * gives its address back. */
 enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr,
                              uint64_t size_bytes, uint32_t stream,
                              const struct mt_counters *after) MT_MUST_USE;
@@ -99,8 +98,7 @@ enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct
                                     uint16_t pool) MT_MUST_USE;
 void mt_device_clear(struct mt_device_model *device); /* ops and bases */
 
-/* Tails of regions are in their regions and worth keeping; the log holds segment operations in the
- * order of their counters. */
+/* The addresses are sound, and the log holds segment operations in the order of their counters. */
 bool mt_device_is_sound(const struct mt_device_model *device, const char **why);
 
 #endif

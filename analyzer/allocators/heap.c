@@ -68,26 +68,28 @@ bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
     return size_bytes > MT_HEAP_MAX_SEGMENT || heap->counters.reserved.now + size_bytes > limit;
 }
 
-static uint64_t base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream)
+static enum mt_status base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
+                                uint64_t *addr)
 {
-    uint64_t addr;
-
     if (!heap->own_addresses)
-        return mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream);
+        return mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream, addr);
     if (heap->next_addr > LAST_OWN_ADDR)
         heap->next_addr = FIRST_OWN_ADDR;
-    addr = mt_round_up(heap->next_addr, (uint64_t)1 << (mt_log2_floor(2 * size_bytes - 1)));
-    heap->next_addr = addr + mt_round_up(size_bytes, PAGE);
-    return addr;
+    *addr = mt_round_up(heap->next_addr, (uint64_t)1 << (mt_log2_floor(2 * size_bytes - 1)));
+    heap->next_addr = *addr + mt_round_up(size_bytes, PAGE);
+    return MT_OK;
 }
 
 enum mt_status mt_heap_place(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                              uint32_t free_list, uint32_t *block)
 {
     struct mt_block fresh = {0};
+    enum mt_status status;
 
     MT_ASSERT(size_bytes > 0 && size_bytes <= MT_HEAP_MAX_SEGMENT);
-    fresh.addr = base_addr(heap, size_bytes, stream);
+    status = base_addr(heap, size_bytes, stream, &fresh.addr);
+    if (status != MT_OK)
+        return status;
     fresh.size_bytes = size_bytes;
     fresh.stream = stream;
     fresh.reservation = free_list;

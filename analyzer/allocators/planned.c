@@ -110,6 +110,7 @@ static enum mt_status take_arena(struct mt_policy *self)
 {
     const struct mt_device_plan *plan = self->device->plan;
     uint64_t limit = self->device->limit_bytes;
+    enum mt_status status;
 
     if (!plan || !plan->planned_count)
         return MT_OK;
@@ -121,7 +122,10 @@ static enum mt_status take_arena(struct mt_policy *self)
     self->is_refused = limit && plan->arena_bytes > limit;
     if (self->is_refused)
         return MT_OK;
-    self->base = mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, plan->arena_bytes, 0, 0);
+    status =
+        mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, plan->arena_bytes, 0, 0, &self->base);
+    if (status != MT_OK)
+        return status;
     mt_level_add(&self->own.reserved, plan->arena_bytes);
     mt_level_add(&self->own.segments, 1);
     self->own.device_allocs++;
@@ -138,10 +142,12 @@ static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup
     if (limit)
         limit = mt_max_u64(limit - mt_min_u64(limit, self->own.reserved.now), 1);
     mt_device_init(&self->rest_device, limit, device->total_memory_bytes, false);
+    mt_device_order_addresses(&self->rest_device, device->space.order);
     /* addresses below the arena, so that the two never meet */
     if (self->own.reserved.now)
-        self->rest_device.next_synthetic =
-            mt_round_down(mt_min_u64(self->rest_device.next_synthetic, self->base), 2 * MT_MIB);
+        mt_address_space_end_at(
+            &self->rest_device.space,
+            mt_round_down(mt_min_u64(device->space.top, self->base), 2 * MT_MIB));
     self->rest_device.complete_waiting = device->complete_waiting;
     self->rest_device.lane = device->lane;
     setup.device = &self->rest_device;

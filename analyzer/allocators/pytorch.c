@@ -213,8 +213,10 @@ static enum mt_status take_new(struct mt_pytorch *self, const struct mt_pytorch_
     }
     if (search->expandable)
         return mt_pytorch_expand(self, search, block);
-    fresh.addr = mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, search->segment_bytes, 0,
-                                search->stream);
+    status = mt_device_base(self->device, MT_EVENT_SEGMENT_ALLOC, search->segment_bytes, 0,
+                            search->stream, &fresh.addr);
+    if (status != MT_OK)
+        return status;
     fresh.size_bytes = search->segment_bytes;
     fresh.stream = search->stream;
     fresh.pool = (uint16_t)search->pool;

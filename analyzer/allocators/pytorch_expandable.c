@@ -46,8 +46,10 @@ static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch
     struct mt_block fresh = {0};
     enum mt_status status;
 
-    fresh.addr = mt_device_base(policy->device, MT_EVENT_SEGMENT_MAP, search->size_bytes, va,
-                                search->stream);
+    status = mt_device_base(policy->device, MT_EVENT_SEGMENT_MAP, search->size_bytes, va,
+                            search->stream, &fresh.addr);
+    if (status != MT_OK)
+        return status;
     fresh.size_bytes = va;
     fresh.stream = search->stream;
     fresh.pool = (uint16_t)search->pool;

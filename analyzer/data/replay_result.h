@@ -64,9 +64,13 @@ struct mt_replay_result {
     struct mt_plan_share plan;
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
-    uint64_t address_ties;    /* choices between equal free blocks that only the
-                                 address decided, where it is not the run's: a
-                                 real run may choose otherwise */
+    uint64_t address_ties; /* choices between equal free blocks that only the
+                              address decided, where it is not the run's: a
+                              real run may choose otherwise */
+    /* Peak of reserved memory over the orders of addresses that were tried (replay_orders.h);
+     * order_count 0 = none beside this one was asked for. */
+    uint64_t reserved_low_bytes, reserved_high_bytes;
+    uint32_t order_count;
     uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
     uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */
     uint64_t orphan_frees;    /* frees of addresses that were not live */

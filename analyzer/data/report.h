@@ -175,8 +175,10 @@ struct mt_oom_way {
     const char *policy; /* as for `memtrace fit`; the first way is the run's own */
     bool fits;          /* under any limit; the rest is 0 if not */
     /* The smallest limit from which on the run goes on, the request that it died of
-     * included; a smaller one that does, too, though larger ones do not, or 0. */
-    uint64_t fit_bytes, smaller_fit_bytes;
+     * included, in every order of addresses that was tried (fit.h), and the least of them; a
+     * smaller one that does, too, though larger ones do not, or 0. */
+    uint64_t fit_bytes, low_bytes, smaller_fit_bytes;
+    uint32_t order_count;
     bool same_limit; /* also under the least that the limit of the run can have been */
     /* Addresses decide between equal free blocks, and they are not the run's: under
      * another setting, or because the cache was given back at another time. */

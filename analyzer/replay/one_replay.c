@@ -103,6 +103,7 @@ static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_ev
     lane->completes_at_request = !replay->source->header.has_free_completed;
     mt_device_init(&lane->device, limit_of(replay, device, result), memory,
                    result->recorded_addresses);
+    mt_device_order_addresses(&lane->device, replay->options->order);
     mt_lane_let_complete(lane);
     lane->watches_reserved = replay->options->most_reserved_bytes != NULL;
     if (lane->watches_reserved)

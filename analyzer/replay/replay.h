@@ -5,6 +5,7 @@
 #define MT_ANALYZER_REPLAY_H
 
 #include "counters.h"
+#include "address_space.h"
 #include "foresight.h"
 #include "replay_result.h"
 #include "replay_view.h"
@@ -15,14 +16,15 @@
  * "pytorch" means the options that the trace recorded. Behind the options of
  * "pytorch" may come pools that the run did not have (pool_routes.h). */
 struct mt_replay_options {
-    const char *policy;     /* NULL: "pytorch", or "recorded" if the trace tells of no
-                               allocator above the driver */
-    uint64_t limit_bytes;   /* 0 = what the trace recorded or implies, if the policy
-                               has the recorded options; else unlimited */
-    bool blind;             /* do not use recorded segment addresses */
-    bool verify;            /* compare with what was recorded */
-    bool no_inferred_limit; /* do not deduce the limit from OOMs and flushes */
-    bool no_inferred_pools; /* do not look for lost pools (lost_pools.h) */
+    const char *policy;         /* NULL: "pytorch", or "recorded" if the trace tells of no
+                                   allocator above the driver */
+    uint64_t limit_bytes;       /* 0 = what the trace recorded or implies, if the policy
+                                   has the recorded options; else unlimited */
+    bool blind;                 /* do not use recorded segment addresses */
+    struct mt_base_order order; /* of addresses that are made up */
+    bool verify;                /* compare with what was recorded */
+    bool no_inferred_limit;     /* do not deduce the limit from OOMs and flushes */
+    bool no_inferred_pools;     /* do not look for lost pools (lost_pools.h) */
     /* For `policy`, made before: for those who replay often. NULL: made here, in a
      * reading more. */
     const struct mt_foresight *foresight;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "heap_choice.h"
+#include "replay_orders.h"
 #include "policy.h"
 #include "check.h"
 #include "util.h"
@@ -31,6 +32,8 @@ struct search {
     uint16_t device;
     uint64_t unplaced;      /* blocks of the state at the start that fail without a limit */
     uint64_t initial_bytes; /* reserved when the trace starts */
+    bool addresses_matter;  /* in some replay until now */
+    bool recorded;          /* the run's addresses are used as long as they serve */
 };
 
 /* One limit that is tried. */
@@ -84,10 +87,13 @@ static const struct mt_replay_result *result_of(const struct search *search,
 
 static bool has_fit(const struct attempt *attempt)
 {
-    const struct search *search = attempt->search;
+    struct search *search = attempt->search;
+    const struct mt_replay_result *found = result_of(search, attempt->summary);
 
-    return result_of(search, attempt->summary) && !attempt->failed &&
-           attempt->unplaced <= search->unplaced && attempt->limit_bytes >= search->initial_bytes;
+    search->addresses_matter |= found && found->address_ties;
+    search->recorded |= found && found->recorded_addresses;
+    return found && !attempt->failed && attempt->unplaced <= search->unplaced &&
+           attempt->limit_bytes >= search->initial_bytes;
 }
 
 static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, bool *fits)
@@ -259,13 +265,20 @@ static enum mt_status enclose(struct search *search, uint64_t *low, uint64_t *hi
     return status == MT_OK && result->fits ? descend(search, low, high) : status;
 }
 
-/* Every answer is checked against larger limits; if one of those fails, the
- * search goes on above it. */
-static enum mt_status search_fit(struct search *search)
+/* Of an order of addresses, in MiB. */
+struct answer {
+    uint64_t fits, fails; /* neighbours */
+    uint64_t larger_fail, smaller_fit;
+};
+
+/* From an interval whose lower end fails. Every answer is checked against larger limits; if one of
+ * those fails, the search goes on above it. */
+static enum mt_status search_between(struct search *search, uint64_t low, uint64_t high,
+                                     struct answer *answer)
 {
     struct mt_fit_result *result = search->result;
-    uint64_t low, high, fails = 0, smaller = 0;
-    enum mt_status status = enclose(search, &low, &high);
+    uint64_t fails = 0, smaller = 0;
+    enum mt_status status = MT_OK;
     size_t round;
 
     for (round = 0; status == MT_OK && result->fits; round++) {
@@ -279,15 +292,46 @@ static enum mt_status search_fit(struct search *search)
         high = fails + 1;
         status = ascend(search, &low, &high, &result->fits);
     }
+    *answer = (struct answer){high, low, fails, smaller};
+    MT_ASSERT(status != MT_OK || !result->fits || low + 1 == high);
+    return status;
+}
+
+static enum mt_status search_fit(struct search *search)
+{
+    struct mt_fit_result *result = search->result;
+    struct answer answer = {0};
+    uint64_t low, high;
+    enum mt_status status = enclose(search, &low, &high);
+
+    if (status == MT_OK && result->fits)
+        status = search_between(search, low, high, &answer);
     if (status != MT_OK || !result->fits)
         return status;
-    MT_ASSERT(low + 1 == high);
-    result->fit_bytes = high * MT_MIB;
-    result->fails_at_bytes = low * MT_MIB;
-    result->larger_fail_bytes = fails * MT_MIB;
-    result->smaller_fit_bytes = smaller * MT_MIB;
-    status = look_below(search, high);
+    result->fit_bytes = answer.fits * MT_MIB;
+    result->fails_at_bytes = answer.fails * MT_MIB;
+    result->larger_fail_bytes = answer.larger_fail * MT_MIB;
+    result->smaller_fit_bytes = answer.smaller_fit * MT_MIB;
+    status = look_below(search, answer.fits);
     return status == MT_OK ? measure(search) : status;
+}
+
+/* With addresses in another order; the search starts at the answer of the driver's. */
+static enum mt_status search_order(struct search *search, uint64_t *fit_bytes)
+{
+    struct mt_fit_result *result = search->result;
+    uint64_t high = result->fit_bytes / MT_MIB, low = high - 1;
+    struct answer answer = {0};
+    bool fits;
+    enum mt_status status = ascend(search, &low, &high, &fits);
+
+    if (status == MT_OK && fits)
+        status = descend(search, &low, &high);
+    if (status == MT_OK && fits)
+        status = search_between(search, low, high, &answer);
+    *fit_bytes = fits && result->fits ? answer.fits * MT_MIB : 0;
+    result->fits = true;
+    return status;
 }
 
 static enum mt_status explain(struct search *search, uint64_t limit_bytes,
@@ -299,11 +343,63 @@ static enum mt_status explain(struct search *search, uint64_t limit_bytes,
                                search->error);
 }
 
-static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
+/* Does the limit that was asked about do in this order? */
+static enum mt_status try_asked(struct search *search, uint64_t limit_bytes)
+{
+    struct mt_fit_result *result = search->result;
+    bool fits = true;
+    enum mt_status status = limit_bytes ? try_bytes(search, limit_bytes, &fits) : MT_OK;
+
+    if (status != MT_OK || fits)
+        return status;
+    result->limit_fits = false;
+    return result->limit_fail_count++ ? MT_OK
+                                      : explain(search, limit_bytes, &result->limit_failure);
+}
+
+static void note_order(struct search *search, uint32_t index, uint64_t fit_bytes)
+{
+    const struct mt_replay_options *replay = &search->replay;
+
+    search->result->orders[index] = (struct mt_fit_order){
+        replay->blind || !search->recorded ? mt_address_rule_name(replay->order.rule) : "recorded",
+        replay->order, fit_bytes};
+    search->result->order_count = index + 1;
+}
+
+/* What the answer is with other addresses. An order without an answer leaves the range as it is. */
+static enum mt_status search_orders(struct search *search, const struct mt_fit_options *options)
+{
+    struct mt_fit_result *result = search->result;
+    const bool recorded = search->recorded;
+    enum mt_status status = MT_OK;
+
+    note_order(search, 0, result->fit_bytes);
+    result->low_bytes = result->high_bytes = result->fit_bytes;
+    if (!result->fits || !search->addresses_matter)
+        return MT_OK;
+    for (uint32_t i = 1; status == MT_OK && i < options->orders && i < MT_BASE_ORDERS; i++) {
+        uint64_t fit_bytes = 0;
+
+        mt_replay_use_order(&search->replay, i, recorded);
+        status = search_order(search, &fit_bytes);
+        if (status == MT_OK)
+            status = try_asked(search, options->limit_bytes);
+        note_order(search, i, fit_bytes);
+        if (fit_bytes)
+            result->low_bytes = mt_min_u64(result->low_bytes, fit_bytes);
+        result->high_bytes = mt_max_u64(result->high_bytes, fit_bytes);
+    }
+    mt_replay_use_order(&search->replay, 0, recorded);
+    return status;
+}
+
+static enum mt_status search_device(struct search *search, const struct mt_fit_options *options)
 {
     struct mt_fit_result *result = search->result;
     enum mt_status status;
 
+    result->limit_fits = options->limit_bytes > 0;
     if (!result->reserved_peak_bytes && !result->requested_peak_bytes) {
         result->fits = result->limit_fits = true; /* nothing was ever asked for */
         return MT_OK;
@@ -312,12 +408,9 @@ static enum mt_status search_device(struct search *search, uint64_t asked_bytes)
     if (status == MT_OK)
         status = explain(search, result->fits ? result->fails_at_bytes : MAX_LIMIT * MT_MIB,
                          &result->first_failure);
-    if (status == MT_OK && asked_bytes) {
-        status = try_bytes(search, asked_bytes, &result->limit_fits);
-        if (status == MT_OK && !result->limit_fits)
-            status = explain(search, asked_bytes, &result->limit_failure);
-    }
-    return status;
+    if (status == MT_OK)
+        status = try_asked(search, options->limit_bytes);
+    return status == MT_OK ? search_orders(search, options) : status;
 }
 
 /* What a replay without a limit shows of the trace, by device. */
@@ -443,7 +536,8 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
         search->fitting_bytes = 0;
         search->unplaced = baseline.unplaced[search->device];
         search->initial_bytes = baseline.initial_bytes[search->device];
-        status = search_device(search, options->limit_bytes);
+        search->addresses_matter = search->recorded = false;
+        status = search_device(search, options);
     }
     return status == MT_OK ? read_to_the_end(search) : status;
 }

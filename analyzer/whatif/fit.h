@@ -3,7 +3,9 @@
  * The limit is the allocator's own (PyTorch: set_per_process_memory_fraction).
  * It is searched by replays under limits in whole MiB. In theory a smaller
  * limit can fit where a larger one fails (a cache that is flushed at another
- * time leaves other holes), so limits around the answer are tried, too. */
+ * time leaves other holes), so limits around the answer are tried, too. Where equal free blocks
+ * lie decides which is used, and that is the driver's choice: the answer is a range over several
+ * orders of addresses (address_space.h). */
 #ifndef MT_ANALYZER_FIT_H
 #define MT_ANALYZER_FIT_H
 
@@ -12,6 +14,8 @@
 struct mt_fit_options {
     const char *policy;   /* as in struct mt_replay_options */
     uint64_t limit_bytes; /* does it fit under this? 0 = not asked */
+    uint32_t orders;      /* of made-up addresses, 1 to MT_BASE_ORDERS; 0 = the driver's alone.
+                             More of them are only tried if addresses decided anything */
 };
 
 struct mt_fit_result {
@@ -32,6 +36,16 @@ struct mt_fit_result {
     uint64_t allocated_peak_bytes, requests;
     uint64_t address_ties; /* see replay.h; 0 if they are the run's */
 
+    /* The same answer for each order of addresses that was tried (replay_orders.h), 0 = none was
+     * found. The first is fit_bytes. */
+    struct mt_fit_order {
+        const char *name;
+        struct mt_base_order order;
+        uint64_t fit_bytes;
+    } orders[MT_BASE_ORDERS];
+    uint32_t order_count;
+    uint64_t low_bytes, high_bytes; /* of those; high_bytes is the one to rely on */
+
     /* The run itself met the end of its memory: it may ask for other memory
      * where there is more or less of it. */
     uint64_t recorded_ooms, recorded_retries;
@@ -44,8 +58,9 @@ struct mt_fit_result {
 
     struct mt_pool_share pools[MT_MAX_POLICY_POOLS]; /* see replay.h */
 
-    bool limit_fits; /* if asked */
-    struct mt_fit_failure limit_failure;
+    bool limit_fits;                     /* if asked: in every order that was tried */
+    uint32_t limit_fail_count;           /* orders in which it does not */
+    struct mt_fit_failure limit_failure; /* in the first of them */
 };
 
 struct mt_fit_summary {
@@ -58,8 +73,8 @@ struct mt_fit_summary {
 /* Memory that a card needs for it, beside that of the context and libraries. */
 static inline uint64_t mt_fit_need_bytes(const struct mt_fit_result *result)
 {
-    return result->fit_bytes > result->fit_reserved_bytes ? result->fit_bytes
-                                                          : result->fit_reserved_bytes;
+    return result->high_bytes > result->fit_reserved_bytes ? result->high_bytes
+                                                           : result->fit_reserved_bytes;
 }
 
 static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)
@@ -67,9 +82,9 @@ static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)
     return result->recorded_ooms || result->recorded_retries;
 }
 
-/* Reads the source some thirty times, from the start. `summary` is large: keep
- * it on the heap; release it whatever is returned. MT_ERR_USAGE for a policy
- * that simulates nothing. */
+/* Reads the source some thirty times, from the start, and for each other order some fifteen times.
+ * `summary` is large: keep it on the heap; release it whatever is returned. MT_ERR_USAGE for a
+ * policy that simulates nothing. */
 enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,
                           struct mt_fit_summary *summary, struct mt_error *error) MT_MUST_USE;
 void mt_fit_release(struct mt_fit_summary *summary);

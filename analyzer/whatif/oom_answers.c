@@ -69,7 +69,9 @@ static void add_way(struct mt_oom_answer *answer, struct mt_arena *arena, const 
     if (!way->policy)
         return;
     way->fits = result->fits;
-    way->fit_bytes = result->fit_bytes;
+    way->fit_bytes = result->high_bytes;
+    way->low_bytes = result->low_bytes;
+    way->order_count = result->order_count;
     way->smaller_fit_bytes = result->smaller_fit_bytes;
     way->same_limit = result->limit_fits;
     way->approximate = result->address_ties || result->recorded_retries > result->recorded_ooms;
@@ -82,7 +84,7 @@ static enum mt_status try_policy(struct mt_analysis *analysis,
                                  struct mt_fit_summary *summary)
 {
     struct mt_oom_answer *answer = device->oom_answer;
-    const struct mt_fit_options options = {policy, answer->least_limit_bytes};
+    const struct mt_fit_options options = {policy, answer->least_limit_bytes, MT_BASE_ORDERS};
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 
     if (!status)

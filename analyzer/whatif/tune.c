@@ -10,7 +10,7 @@
 
 #include "fit.h"
 #include "pytorch_config.h"
-#include "replay.h"
+#include "replay_orders.h"
 #include "util.h"
 
 enum {
@@ -255,7 +255,7 @@ static enum mt_status try_around_front(struct search *search)
 
 static enum mt_status find_fit(struct search *search, const char *policy, struct mt_tune_row *row)
 {
-    const struct mt_fit_options options = {.policy = policy};
+    const struct mt_fit_options options = {.policy = policy, .orders = MT_BASE_ORDERS};
     struct mt_fit_summary *fit = calloc(1, sizeof *fit);
     enum mt_status status =
         fit ? mt_source_rewind(search->source, search->error)
@@ -266,11 +266,33 @@ static enum mt_status find_fit(struct search *search, const char *policy, struct
         status = mt_fit_run(search->source, &options, fit, search->error);
     for (i = 0; status == MT_OK && i < fit->device_count; i++) {
         if (fit->devices[i].fits)
-            row->fit_bytes = mt_max_u64(row->fit_bytes, fit->devices[i].fit_bytes);
+            row->fit_bytes = mt_max_u64(row->fit_bytes, fit->devices[i].high_bytes);
     }
     if (fit)
         mt_fit_release(fit);
     free(fit);
+    show_progress(search);
+    return status;
+}
+
+/* The peak again, with addresses in other orders, if they decided anything. */
+static enum mt_status try_orders(struct search *search, const char *policy, struct mt_tune_row *row)
+{
+    const struct mt_replay_options options = {.policy = policy,
+                                              .limit_bytes = search->options->limit_bytes};
+    enum mt_status status;
+
+    if (!row->address_ties)
+        return MT_OK;
+    status = mt_source_rewind(search->source, search->error);
+    if (status == MT_OK)
+        status = mt_replay_run(search->source, &options, NULL, search->replay, search->error);
+    if (status == MT_OK)
+        status = mt_replay_orders(search->source, &options, MT_BASE_ORDERS, search->replay,
+                                  search->error);
+    for (uint16_t i = 0; status == MT_OK && i < search->replay->device_count; i++)
+        row->reserved_high_bytes =
+            mt_max_u64(row->reserved_high_bytes, search->replay->devices[i].reserved_high_bytes);
     show_progress(search);
     return status;
 }
@@ -309,8 +331,13 @@ static enum mt_status answer(struct search *search, struct mt_tune_summary *summ
             summary->best = i;
         }
     }
-    if (!search->options->fits)
-        return MT_OK;
+    status = try_orders(search, "pytorch", &summary->current);
+    if (status == MT_OK && summary->best != MT_TUNE_CURRENT) {
+        (void)snprintf(policy, sizeof policy, "pytorch:%s", summary->front[summary->best].conf);
+        status = try_orders(search, policy, &summary->front[summary->best]);
+    }
+    if (status != MT_OK || !search->options->fits)
+        return status;
     status = find_fit(search, NULL, &summary->current);
     for (i = 0; status == MT_OK && i < summary->front_count; i++) {
         if (i >= MAX_FIT_ROWS && i != summary->best)

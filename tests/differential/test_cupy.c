@@ -194,7 +194,7 @@ static void ties_cost_little(void **unused)
     assert_int_equal(different, 4397); /* as docs/policies.md says */
     assert_int_equal(first, 1604);
     assert_int_equal(largest, 19200512);
-    assert_int_equal(counters->reserved.peak, 309061120);
+    assert_int_equal(counters->reserved.peak, 294367232);
     assert_int_equal(peak, 304648192);
     cupy->destroy(policy);
     mt_device_release(&device);

@@ -130,8 +130,9 @@ static void move_device(void)
 {
     if (!play.shape.slot_step)
         return;
-    play.device.next_synthetic = (1 + play.event * play.shape.slot_step % PLACES) << PLACE_BITS;
-    play.device.region_count = 0;
+    play.device.space.count = 0;
+    mt_address_space_end_at(&play.device.space, (1 + play.event * play.shape.slot_step % PLACES)
+                                                    << PLACE_BITS);
 }
 
 static int by_kind_and_address(const void *left, const void *right)

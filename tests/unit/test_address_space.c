@@ -1,0 +1,219 @@
+/* Made-up addresses beside those that a driver gave to the same requests
+ * (fixtures/driver_addresses), and every order beside its rules. */
+#include "cmocka_all.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "address_space.h"
+#include "dice.h"
+#include "util.h"
+
+enum { MAX_REQUESTS = 4096 };
+
+/* What a process held when its first request came, as the recordings show it: two regions of the
+ * context with room left, the newer one 2 MiB, the older one 24 MiB. Recorded addresses count from
+ * the older one's hole; where regions of the process begin, all other memory lies between. */
+enum { OLD_USED = 8, NEW_USED = 30, NEW_HOLE = -74, REGIONS_END = -488 };
+
+struct played {
+    struct mt_address_space space;
+    bool has_context;
+    uint64_t old_hole, new_hole, top; /* where those are here */
+};
+
+static uint64_t take(struct mt_address_space *space, uint64_t mib)
+{
+    uint64_t base;
+    const char *why = NULL;
+
+    assert_int_equal(mt_address_space_take(space, mib * MT_MIB, &base), MT_OK);
+    if (!mt_address_space_is_sound(space, &why))
+        fail_msg("%s", why);
+    return base;
+}
+
+static void give(struct mt_address_space *space, uint64_t base)
+{
+    const char *why = NULL;
+
+    mt_address_space_give(space, base);
+    if (!mt_address_space_is_sound(space, &why))
+        fail_msg("%s", why);
+}
+
+static void begin(struct played *played, bool has_context)
+{
+    const struct mt_base_order driver = mt_base_order_at(0);
+
+    mt_address_space_init(&played->space, driver);
+    played->has_context = has_context;
+    played->top = played->space.top;
+    if (!has_context)
+        return;
+    played->old_hole = take(&played->space, OLD_USED) + OLD_USED * MT_MIB;
+    played->top = take(&played->space, NEW_USED);
+    played->new_hole = played->top + NEW_USED * MT_MIB;
+}
+
+/* The address here for one of the recording. Without a context the first request, which all
+ * others count from, has a region of its own, of 64 MiB at most, at the top. */
+static uint64_t expected(const struct played *played, int64_t recorded_mib, int64_t first_mib)
+{
+    if (!played->has_context)
+        return played->top - (uint64_t)(first_mib - recorded_mib) * MT_MIB;
+    if (recorded_mib >= 0)
+        return played->old_hole + (uint64_t)recorded_mib * MT_MIB;
+    if (recorded_mib == NEW_HOLE)
+        return played->new_hole;
+    return played->top - (uint64_t)(REGIONS_END - recorded_mib) * MT_MIB;
+}
+
+static void plays_as_recorded(const char *name, bool has_context)
+{
+    char path[256], kind;
+    struct played played;
+    int64_t first_mib = 0, at;
+    unsigned mib, line = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/driver_addresses/%s.txt", MEMTRACE_FIXTURES, name);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    begin(&played, has_context);
+    while (fscanf(file, " %c", &kind) == 1) {
+        line++;
+        if (kind == 'f') {
+            assert_int_equal(fscanf(file, "%" SCNd64, &at), 1);
+            give(&played.space, expected(&played, at, first_mib));
+            continue;
+        }
+        assert_int_equal(fscanf(file, "%u %" SCNd64, &mib, &at), 2);
+        if (line == 1)
+            first_mib = (int64_t)mt_round_up(mib, 32);
+        if (take(&played.space, mib) != expected(&played, at, first_mib))
+            fail_msg("%s, line %u: not the driver's address", name, line);
+    }
+    fclose(file);
+    mt_address_space_release(&played.space);
+}
+
+static void the_driver_places_large_requests_so(void **unused)
+{
+    (void)unused;
+    plays_as_recorded("large", false);
+    plays_as_recorded("equal", false);
+    plays_as_recorded("holes", false);
+}
+
+static void the_driver_places_small_and_mixed_requests_so(void **unused)
+{
+    (void)unused;
+    plays_as_recorded("small", true);
+    plays_as_recorded("mixed", true);
+}
+
+static void upwards_and_downwards_never_turn(void **unused)
+{
+    struct mt_address_space up, down;
+    uint64_t above = 0, below = UINT64_MAX;
+
+    (void)unused;
+    mt_address_space_init(&up, mt_base_order_at(MT_ADDRESSES_UPWARDS));
+    mt_address_space_init(&down, mt_base_order_at(MT_ADDRESSES_DOWNWARDS));
+    for (uint64_t i = 0; i < 500; i++) {
+        uint64_t mib = 2 + i * 7 % 300, high = take(&up, mib), low = take(&down, mib);
+
+        assert_true(high >= above && low + mib * MT_MIB <= below);
+        above = high + mib * MT_MIB;
+        below = low;
+        if (i % 3) {
+            give(&up, high);
+            give(&down, low);
+        }
+    }
+    mt_address_space_release(&up);
+    mt_address_space_release(&down);
+}
+
+static void random_orders_repeat_and_differ(void **unused)
+{
+    struct mt_address_space first, again, other;
+    bool differs = false;
+
+    (void)unused;
+    mt_address_space_init(&first, mt_base_order_at(3));
+    mt_address_space_init(&again, mt_base_order_at(3));
+    mt_address_space_init(&other, mt_base_order_at(4));
+    for (uint64_t i = 0; i < 200; i++) {
+        uint64_t mib = 2 + i * 11 % 200, base = take(&first, mib);
+
+        assert_int_equal(base, take(&again, mib));
+        differs |= base != take(&other, mib);
+    }
+    assert_true(differs);
+    mt_address_space_release(&first);
+    mt_address_space_release(&again);
+    mt_address_space_release(&other);
+}
+
+/* What lives never overlaps: the check of soundness sees to that after each step. */
+static void random_requests_keep_every_order_sound(void **unused)
+{
+    uint64_t state = 88172645463325252u, live[MAX_REQUESTS];
+
+    (void)unused;
+    for (uint32_t order = 0; order < MT_BASE_ORDERS; order++) {
+        struct mt_address_space space;
+        size_t count = 0;
+
+        mt_address_space_init(&space, mt_base_order_at(order));
+        for (size_t i = 0; i < 3000; i++) {
+            if (count && (count == MAX_REQUESTS || dice_xorshift(&state) % 5 < 2)) {
+                size_t at = dice_xorshift(&state) % count;
+
+                give(&space, live[at]);
+                live[at] = live[--count];
+            } else {
+                live[count++] = take(&space, 1 + dice_xorshift(&state) % 90);
+            }
+        }
+        while (count)
+            give(&space, live[--count]);
+        assert_int_equal(space.count, 0);
+        mt_address_space_release(&space);
+    }
+}
+
+/* Requests of 2^45 bytes: the third has no place beside the others, and what was given back is
+ * there again. */
+static void what_does_not_fit_gets_an_address_all_the_same(void **unused)
+{
+    (void)unused;
+    for (uint32_t order = 0; order < MT_BASE_ORDERS; order++) {
+        struct mt_address_space space;
+        uint64_t bases[4];
+
+        mt_address_space_init(&space, mt_base_order_at(order));
+        for (size_t i = 0; i < MT_ARRAY_LEN(bases); i++)
+            bases[i] = take(&space, UINT64_C(1) << 25);
+        for (size_t i = 0; i < MT_ARRAY_LEN(bases); i++)
+            give(&space, bases[i]);
+        give(&space, 4096);
+        mt_address_space_release(&space);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_driver_places_large_requests_so),
+        cmocka_unit_test(the_driver_places_small_and_mixed_requests_so),
+        cmocka_unit_test(upwards_and_downwards_never_turn),
+        cmocka_unit_test(random_orders_repeat_and_differ),
+        cmocka_unit_test(random_requests_keep_every_order_sound),
+        cmocka_unit_test(what_does_not_fit_gets_an_address_all_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
