@@ -167,6 +167,22 @@ static void tell_where_roles_are_from(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+static void tell_roles_of_the_start(const struct mt_teller *teller)
+{
+    char size[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    if (!teller->device->peak_start_role_bytes)
+        return;
+    mt_buf_printf(&line,
+                  "%s at the peak were alive before recording began: their roles are inferred from "
+                  "sizes and lifetimes",
+                  mt_format_bytes(size, teller->device->peak_start_role_bytes));
+    mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
 void mt_tell_trust(const struct mt_teller *teller)
 {
     const struct mt_report *report = teller->report;
@@ -188,6 +204,7 @@ void mt_tell_trust(const struct mt_teller *teller)
         mt_tell_line(teller, 2, "no steps were named or found");
     tell_found(teller);
     tell_where_roles_are_from(teller);
+    tell_roles_of_the_start(teller);
     if (report->roles_inferred && !report->saw_backward && !device->ooms)
         mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
     if (teller->detail->holders)

@@ -2,28 +2,13 @@
 
 #include "grow.h"
 #include "util.h"
+#include "workspaces.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Workspaces that cuBLAS takes once per handle and stream and keeps: 8.125 MiB
- * before Hopper, 32 MiB since. */
-static const uint64_t workspace_bytes[] = {8519680, 33554432};
-#define MAX_WORKSPACES 6
-
 /* What outlives as many calls of a model is kept on purpose. */
 #define CALLS_OF_A_CACHE 4
-
-/* cuBLASLt's, taken once; tensors often have that size. */
-#define LT_WORKSPACE_BYTES (UINT64_C(1) << 20)
-
-static bool is_workspace(uint64_t requested_bytes)
-{
-    for (size_t i = 0; i < MT_ARRAY_LEN(workspace_bytes); i++)
-        if (requested_bytes == workspace_bytes[i])
-            return true;
-    return false;
-}
 
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
                         const struct mt_symbols *symbols, bool has_stacks)
@@ -39,6 +24,7 @@ void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *pha
 void mt_role_clock_release(struct mt_role_clock *clock)
 {
     mt_stack_kinds_release(&clock->stacks);
+    mt_early_blocks_release(&clock->early);
     free(clock->runs);
     memset(clock, 0, sizeof *clock);
 }
@@ -54,7 +40,7 @@ static void next_cycle(struct mt_role_clock *clock)
  * one; so does the first of all. */
 static void watch_turn(struct mt_role_clock *clock, uint32_t name)
 {
-    bool seen = clock->named_ranges == 1;
+    bool seen = clock->named_ranges == 1 && !clock->began_within;
 
     for (uint32_t i = 0; i < clock->turn_name_count; i++)
         seen |= clock->turn_names[i] == name;
@@ -96,6 +82,10 @@ static void see(struct mt_role_clock *clock, uint8_t kind)
         clock->last_call = clock->now.instance;
         clock->now.calls++;
     }
+    if (clock->early.initial_count && !clock->cycles && mt_early_is_part(kind)) {
+        clock->cycles = clock->now.cycle = 1;
+        clock->began_within = true;
+    }
     clock->saw_backward |= kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
     clock->saw_model |= kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA;
 }
@@ -135,6 +125,7 @@ static void consult(struct mt_role_clock *clock, uint32_t stack)
     clock->last_stack_kind = kind;
     if (turns && clock->named_ranges == 0 &&
         (clock->cycles == 0 || clock->now.kind != MT_PHASE_FORWARD)) {
+        clock->began_within |= clock->early.initial_count && clock->cycles == 0;
         clock->cycles++;
         clock->now.cycle = clock->cycles;
     }
@@ -149,24 +140,37 @@ static bool same_moment(const struct mt_moment *a, const struct mt_moment *b)
            a->outside == b->outside;
 }
 
-enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, uint32_t stack,
-                                   uint64_t allocation, bool initial)
+static enum mt_status note_birth(struct mt_role_clock *clock, uint64_t allocation, bool initial)
 {
     struct mt_birth_run *last = clock->run_count ? &clock->runs[clock->run_count - 1] : NULL;
 
-    enter(clock, phase);
-    if (clock->ask_stacks && !initial) {
-        if (clock->stacks.stack_count < clock->symbols->stack_count &&
-            mt_stack_kinds_update(&clock->stacks, clock->symbols))
-            return MT_ERR_MEMORY;
-        consult(clock, stack);
-    }
     if (last && last->initial == initial && same_moment(&last->moment, &clock->now))
         return MT_OK;
     if (mt_grow(&clock->runs, &clock->run_capacity, clock->run_count + 1, sizeof *clock->runs))
         return MT_ERR_MEMORY;
     clock->runs[clock->run_count++] = (struct mt_birth_run){allocation, clock->now, initial};
     return MT_OK;
+}
+
+enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
+                                   const struct mt_event *event, uint64_t allocation)
+{
+    bool initial = event->flags & MT_EVENT_INITIAL;
+    struct mt_early_block block = {
+        .bytes = event->size_bytes, .device = event->device, .initial = initial};
+    enum mt_status status;
+
+    enter(clock, phase);
+    if ((clock->ask_stacks || initial) && clock->stacks.stack_count < clock->symbols->stack_count &&
+        mt_stack_kinds_update(&clock->stacks, clock->symbols))
+        return MT_ERR_MEMORY;
+    if (clock->ask_stacks && !initial)
+        consult(clock, event->stack);
+    if (initial)
+        block.stack_kind = mt_stack_kind(&clock->stacks, event->stack) & MT_STACK_KIND_MASK;
+    status = note_birth(clock, allocation, initial);
+    block.birth_kind = clock->now.kind;
+    return status ? status : mt_early_blocks_birth(&clock->early, allocation, &block);
 }
 
 /* Run that holds an allocation: most blocks die young, so search from the end
@@ -262,12 +266,39 @@ static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *r
 uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t allocation,
                           enum mt_fate fate)
 {
+    const struct mt_birth_run *run = birth_of(clock, allocation);
+    struct mt_early_block end = {.role = MT_ROLE_OTHER};
+    uint8_t code;
+
     enter(clock, phase);
-    return code_of(clock, birth_of(clock, allocation), fate);
+    code = code_of(clock, run, fate);
+    end.end_kind = clock->now.kind;
+    end.died_in_part =
+        clock->now.instance == run->moment.instance && clock->now.kind == run->moment.kind;
+    end.left_behind = code == MT_ROLE_CODE_KEPT_LATE;
+    end.role = end.left_behind ? MT_ROLE_ACTIVATIONS : code < MT_ROLE_COUNT ? code : MT_ROLE_OTHER;
+    mt_early_blocks_end(&clock->early, allocation, &end);
+    return code;
 }
 
-void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
-                          uint64_t count)
+/* What initial blocks are by what follows, if no stack of their own says it. */
+static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
+{
+    enum mt_status status = mt_initial_roles_infer(&clock->early);
+
+    for (uint64_t i = 0; !status && i < count && i < clock->early.initial_count; i++) {
+        const struct mt_early_block *block = &clock->early.blocks[i];
+        bool kept = codes[i] == MT_ROLE_CODE_INITIAL_KEPT;
+
+        if ((kept || codes[i] == MT_ROLE_CODE_INITIAL_FREED) && block->role != MT_ROLE_OTHER &&
+            mt_initial_role_by_stack(block->stack_kind, kept) == MT_ROLE_OTHER)
+            codes[i] = (uint8_t)(MT_ROLE_CODE_INITIAL + block->role);
+    }
+    return status;
+}
+
+enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
+                                    const uint32_t *units, uint64_t count)
 {
     size_t run = 0;
 
@@ -279,26 +310,10 @@ void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uin
         if (codes[i] == MT_ROLE_CODE_OPEN)
             codes[i] = code_of(clock, &clock->runs[run], MT_FATE_NEVER);
         if ((codes[i] == MT_ROLE_CODE_KEPT_LATE || codes[i] == MT_ROLE_CODE_KEPT_BACKWARD) &&
-            is_workspace((uint64_t)units[i] * 512))
+            mt_is_workspace((uint64_t)units[i] * 512))
             clock->kept_workspaces++;
     }
-}
-
-/* Alive when the trace began: nothing is known but the stack, if that. */
-static enum mt_role role_of_initial(const struct mt_role_clock *clock, bool kept, uint32_t stack)
-{
-    uint8_t kind = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK;
-
-    if (stack == MT_NO_ID)
-        return MT_ROLE_OTHER;
-    switch (kind) {
-    case MT_PHASE_OPTIMIZER: return kept ? MT_ROLE_OPTIMIZER_STATE : MT_ROLE_TEMPORARIES;
-    case MT_PHASE_SETUP: return MT_ROLE_PARAMETERS;
-    case MT_PHASE_BACKWARD: return MT_ROLE_GRADIENTS;
-    case MT_PHASE_FORWARD:
-    case MT_PHASE_LOSS: return kept ? MT_ROLE_OTHER : MT_ROLE_ACTIVATIONS;
-    default: return MT_ROLE_OTHER;
-    }
+    return infer_initial(clock, codes, count);
 }
 
 static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t code, uint32_t stack)
@@ -322,7 +337,7 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
  * taken once per handle and stream. */
 static bool is_rare_workspace(const struct mt_role_clock *clock, uint64_t requested_bytes)
 {
-    return is_workspace(requested_bytes) && clock->kept_workspaces <= MAX_WORKSPACES;
+    return mt_is_workspace(requested_bytes) && clock->kept_workspaces <= MT_WORKSPACES_MAX;
 }
 
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
@@ -342,12 +357,12 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_SETUP_FREED_2:
     case MT_ROLE_CODE_SETUP_KEPT: return role_of_setup(clock, code, stack);
     case MT_ROLE_CODE_KEPT_ONLY:
-        return is_workspace(requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
+        return mt_is_workspace(requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_EARLY:
-        if (is_workspace(requested_bytes))
+        if (mt_is_workspace(requested_bytes))
             return MT_ROLE_WORKSPACE;
         if (!clock->kept_late)
-            return requested_bytes == LT_WORKSPACE_BYTES ? MT_ROLE_WORKSPACE : MT_ROLE_OTHER;
+            return requested_bytes == MT_LT_WORKSPACE_BYTES ? MT_ROLE_WORKSPACE : MT_ROLE_OTHER;
         return MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_LATE:
         return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
@@ -355,9 +370,12 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_GRADIENTS;
     case MT_ROLE_CODE_INITIAL_KEPT:
     case MT_ROLE_CODE_INITIAL_FREED:
-        return role_of_initial(clock, code == MT_ROLE_CODE_INITIAL_KEPT, stack);
+        return mt_initial_role_by_stack(mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK,
+                                        code == MT_ROLE_CODE_INITIAL_KEPT);
     default: break;
     }
+    if (mt_role_code_is_inferred_initial(code))
+        return (enum mt_role)(code - MT_ROLE_CODE_INITIAL);
     if (code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT)
         return clock->saw_backward ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
                                    : MT_ROLE_KV_CACHE;

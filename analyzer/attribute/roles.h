@@ -11,6 +11,7 @@
 #ifndef MT_ANALYZER_ROLES_H
 #define MT_ANALYZER_ROLES_H
 
+#include "initial_roles.h"
 #include "phases.h"
 #include "role.h"
 #include "stack_kinds.h"
@@ -31,12 +32,19 @@ enum mt_role_code {
                                      again; without backward that is a cache */
     MT_ROLE_CODE_RECORDED = 64,   /* plus a role: the trace says so; lives, */
     MT_ROLE_CODE_ENDED = 96,      /* ... or has ended */
+    MT_ROLE_CODE_INITIAL = 128,   /* plus a role: alive when the trace began; inferred from
+                                     what follows (initial_roles.h) */
     MT_ROLE_CODE_OPEN = 255       /* the block has not ended yet */
 };
 
 static inline bool mt_role_code_is_recorded(uint8_t code)
 {
     return code >= MT_ROLE_CODE_RECORDED && code < MT_ROLE_CODE_ENDED + MT_ROLE_COUNT;
+}
+
+static inline bool mt_role_code_is_inferred_initial(uint8_t code)
+{
+    return code >= MT_ROLE_CODE_INITIAL && code < MT_ROLE_CODE_INITIAL + MT_ROLE_COUNT;
 }
 
 /* Of a block that lives. */
@@ -77,10 +85,12 @@ struct mt_role_clock {
     uint8_t last_stack_kind;
     int32_t stack_instance;
 
+    struct mt_early_blocks early;
     struct mt_birth_run *runs; /* births, run-length encoded by allocation */
     size_t run_count, run_capacity;
 
-    uint32_t cycles; /* in all */
+    uint32_t cycles;   /* in all */
+    bool began_within; /* the first one had begun before the trace did */
     bool saw_backward, kept_late;
     bool saw_model;           /* any part of what programs with models do */
     uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
@@ -96,8 +106,8 @@ void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t nam
 void mt_role_clock_pop(struct mt_role_clock *clock);
 
 /* Allocation number `allocation` happened in `phase`. */
-enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase, uint32_t stack,
-                                   uint64_t allocation, bool initial) MT_MUST_USE;
+enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
+                                   const struct mt_event *event, uint64_t allocation) MT_MUST_USE;
 
 enum mt_fate {
     MT_FATE_FREED,
@@ -111,8 +121,8 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
 
 /* Settles all codes that are still open at the end of the trace. `units`: block
  * sizes in units of 512 bytes. */
-void mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes, const uint32_t *units,
-                          uint64_t count);
+enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
+                                    const uint32_t *units, uint64_t count) MT_MUST_USE;
 
 /* When the block is followed: its role with that code. */
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,

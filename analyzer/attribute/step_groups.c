@@ -330,6 +330,24 @@ static bool died_in_first(const struct mt_step_groups *groups)
     return stretches->died && has_part && !stretches->user_steps;
 }
 
+/* A trace may hold no more than one step. It ended if the model was called, backward followed, and
+ * then the optimizer. */
+static bool ended_in_first(const struct mt_step_groups *groups)
+{
+    const struct mt_stretches *stretches = groups->stretches;
+    bool called = false, trained = false;
+
+    for (size_t i = 0; i < stretches->count && !stretches->user_steps; i++) {
+        const struct mt_stretch *stretch = &stretches->list[i];
+
+        called |= is_forward(stretch);
+        trained |= called && stretch->kind == MT_PHASE_BACKWARD;
+        if (trained && stretch->kind == MT_PHASE_OPTIMIZER)
+            return true;
+    }
+    return false;
+}
+
 enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches)
 {
     enum mt_status status = MT_OK;
@@ -356,7 +374,7 @@ enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_stre
     }
     if (!status)
         status = count_places(groups, stretches);
-    if (!status && (groups->turn_count > 1 || died_in_first(groups)))
+    if (!status && (groups->turn_count > 1 || died_in_first(groups) || ended_in_first(groups)))
         status = make_steps(groups);
     if (status)
         return status;

@@ -317,6 +317,8 @@ struct mt_device_report {
     struct mt_site_use *peak_sites; /* at the allocated peak, largest first */
     uint32_t peak_site_count;
     uint64_t peak_role_bytes[MT_ROLE_COUNT], peak_recorded_role_bytes[MT_ROLE_COUNT];
+    /* alive when the trace began, without a stack; the role is told from sizes and lifetimes */
+    uint64_t peak_start_role_bytes;
     struct mt_instant *instants; /* [0] is the allocated peak if any event */
     uint32_t instant_count;
     struct mt_explanation *explanations;

@@ -72,6 +72,8 @@ int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attrib
         return order;
     if (x->initial != y->initial)
         return x->initial ? -1 : 1;
+    if (x->initial && x->site.frame == MT_NO_ID && x->role != y->role)
+        return x->role < y->role ? -1 : 1; /* no site tells them apart */
     if (x->tie != y->tie)
         return x->tie < y->tie ? -1 : 1;
     return (int)x->backward - (int)y->backward;
@@ -130,7 +132,7 @@ const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row)
 {
     if (row->stack == MT_NO_ID && row->initial)
-        return "born before the trace begins";
+        return "alive before recording began";
     if (row->tie == MT_TIE_LIBRARY || row->tied != MT_NO_ID)
         return mt_tie_label(attribution->arena, attribution->symbols, row->tie, row->site);
     if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)

@@ -358,7 +358,7 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
     status = pad_log(survey, view->allocation);
     if (status || view->allocation == MT_NO_ALLOCATION)
         return status;
-    status = mt_role_clock_birth(&survey->roles, phase, event->stack, view->allocation, initial);
+    status = mt_role_clock_birth(&survey->roles, phase, event, view->allocation);
     if (status)
         return status;
     if (view->block_bytes) {
@@ -533,7 +533,9 @@ enum mt_status mt_survey_finish(struct mt_survey *survey)
     mt_phases_finish(&survey->phases, survey->last_t_ns, survey->last_event);
     if (mt_stack_kinds_update(&survey->roles.stacks, survey->symbols))
         return MT_ERR_MEMORY;
-    mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes, survey->log.count);
+    if (mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes,
+                             survey->log.count))
+        return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < survey->device_count; i++) {
         if (!reserve_uses(&survey->devices[i], survey->phases.count))
             return MT_ERR_MEMORY;

@@ -131,6 +131,9 @@ static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_devi
         out->peak_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
         if (peak->holdings[i].role_recorded)
             out->peak_recorded_role_bytes[peak->holdings[i].role] += peak->holdings[i].bytes;
+        if (peak->holdings[i].tie == MT_TIE_BEFORE && !peak->holdings[i].role_recorded &&
+            peak->holdings[i].role != MT_ROLE_OTHER)
+            out->peak_start_role_bytes += peak->holdings[i].bytes;
         if (peak->holdings[i].stack != MT_NO_ID && peak->holdings[i].tie == MT_TIE_NONE)
             continue;
         out->frameless_peak_bytes += peak->holdings[i].bytes;

@@ -20,6 +20,7 @@ static bool sums_to_peak(const struct mt_device_report *device, const char **why
         ties += device->tie_peak_bytes[i];
     MT_SOUND(why, sites == device->allocated_peak.bytes);
     MT_SOUND(why, roles == device->allocated_peak.bytes);
+    MT_SOUND(why, device->peak_start_role_bytes <= device->tie_peak_bytes[MT_TIE_BEFORE]);
     MT_SOUND(why, ties == device->frameless_peak_bytes);
     return true;
 }

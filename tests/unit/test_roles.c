@@ -72,12 +72,13 @@ static void leave(struct program *p, const char *name)
 
 static uint64_t born_by(struct program *p, uint32_t stack_id, uint64_t bytes)
 {
+    struct mt_event event = {.kind = MT_EVENT_ALLOC, .size_bytes = bytes, .stack = stack_id};
+
     p->codes[p->blocks] = MT_ROLE_CODE_OPEN;
     p->stacks[p->blocks] = stack_id;
     p->units[p->blocks] = (uint32_t)(bytes / 512);
-    assert_int_equal(mt_role_clock_birth(&p->clock, mt_phases_current(&p->phases, 0), stack_id,
-                                         p->blocks, false),
-                     MT_OK);
+    assert_int_equal(
+        mt_role_clock_birth(&p->clock, mt_phases_current(&p->phases, 0), &event, p->blocks), MT_OK);
     return p->blocks++;
 }
 
@@ -100,7 +101,7 @@ static void finish(struct program *p)
 {
     mt_phases_finish(&p->phases, p->seq, p->seq);
     assert_int_equal(mt_stack_kinds_update(&p->clock.stacks, &p->symbols), MT_OK);
-    mt_role_clock_finish(&p->clock, p->codes, p->units, p->blocks);
+    assert_int_equal(mt_role_clock_finish(&p->clock, p->codes, p->units, p->blocks), MT_OK);
 }
 
 static enum mt_role role(const struct program *p, uint64_t block)

@@ -1,0 +1,67 @@
+/* The first blocks of a trace that begins in the middle: where they were born
+ * and where they ended, of which initial_roles.h makes roles.
+ *
+ * Costs 32 bytes for each of the first million allocations, if the trace has
+ * blocks that were alive when it began; otherwise nothing. */
+#ifndef MT_ANALYZER_EARLY_BLOCKS_H
+#define MT_ANALYZER_EARLY_BLOCKS_H
+
+#include "phase_names.h"
+#include "role.h"
+#include "status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MT_EARLY_LIVES UINT32_MAX
+
+/* Allocations beyond are no evidence: a program's first turns say it all. */
+#define MT_EARLY_BLOCKS_MAX (1u << 20)
+
+struct mt_early_block {
+    uint64_t bytes;    /* requested, rounded up: old snapshots only have that */
+    uint32_t ended;    /* allocations until then; MT_EARLY_LIVES */
+    uint32_t end_turn; /* parts of backward begun until then */
+    uint16_t device;
+    uint8_t birth_kind, end_kind;
+    uint8_t stack_kind; /* initial: what its stack says, enum mt_phase_kind */
+    uint8_t role;       /* enum mt_role, MT_ROLE_OTHER = not known */
+    bool left_behind;   /* by the model's call, over turns */
+    bool initial;       /* alive when the trace began */
+    bool died_in_part;  /* freed in the very part it was born in */
+};
+
+/* By the number of the allocation. Zeroed memory is ready. */
+struct mt_early_blocks {
+    struct mt_early_block *blocks;
+    size_t count, capacity;
+    size_t initial_count;    /* they come first */
+    uint32_t first_part_end; /* allocations until a part began that is not the one the
+                                trace began in; 0 = none did */
+    uint32_t last_part_end;  /* allocations until the last event in a part */
+    uint32_t turns;          /* parts of backward begun */
+    uint8_t first_kind, last_kind;
+    bool begun, saw_part;
+};
+
+/* A part of a training step. */
+static inline bool mt_early_is_part(uint8_t kind)
+{
+    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS || kind == MT_PHASE_BACKWARD ||
+           kind == MT_PHASE_OPTIMIZER;
+}
+
+void mt_early_blocks_release(struct mt_early_blocks *early);
+
+/* Allocation number `allocation`, in order. Returns at once if the first one was
+ * not alive when the trace began. */
+enum mt_status mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t allocation,
+                                     const struct mt_early_block *block) MT_MUST_USE;
+
+/* How it ended: kind and died_in_part are set; of blocks that were not alive when
+ * the trace began also the role, if it is settled, and left_behind. */
+void mt_early_blocks_end(struct mt_early_blocks *early, uint64_t allocation,
+                         const struct mt_early_block *end);
+
+#endif
