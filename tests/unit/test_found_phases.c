@@ -242,6 +242,26 @@ static void the_optimizer_shows_once(void **state)
            "step#2/backward 1; step#3 2; step#3/forward 1; step#3/backward 1; ");
 }
 
+/* One step alone is one if it ends; with its optimizer missing it may go on. */
+static void one_step(void **state)
+{
+    (void)state;
+    runs("t.py:main:2" ZERO);
+    runs("t.py:main:3" MODEL);
+    runs("t.py:main:4" BACKWARD);
+    runs("t.py:main:6" STEP);
+    expect("step#0 4; step#0/zero_grad 1; step#0/forward 1; step#0/backward 1; "
+           "step#0/optimizer 1; ");
+}
+
+static void one_step_that_does_not_end(void **state)
+{
+    (void)state;
+    runs("t.py:main:3" MODEL);
+    runs("t.py:main:4" BACKWARD);
+    expect("forward 1; backward 1; ");
+}
+
 static void two_optimizers(void **state)
 {
     (void)state;
@@ -527,6 +547,8 @@ int main(void)
         PROGRAM(a_run_that_goes_on_or_dies_in_set_up_has_none),
         PROGRAM(gradients_are_accumulated),
         PROGRAM(the_optimizer_shows_once),
+        PROGRAM(one_step),
+        PROGRAM(one_step_that_does_not_end),
         PROGRAM(two_optimizers),
         PROGRAM(validation_after_an_epoch),
         PROGRAM(requests_to_a_model),

@@ -1,0 +1,342 @@
+/* Roles of blocks that were alive when a trace began, each rule in a program made by hand. */
+#include "cmocka_all.h"
+
+#include "initial_roles.h"
+
+#define KIB(n) ((uint64_t)(n) << 10)
+
+static struct mt_early_blocks early;
+static uint64_t blocks;
+
+static int begin(void **state)
+{
+    (void)state;
+    blocks = 0;
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    mt_early_blocks_release(&early);
+    return 0;
+}
+
+static uint64_t add(struct mt_early_block block)
+{
+    assert_int_equal(mt_early_blocks_birth(&early, blocks, &block), MT_OK);
+    return blocks++;
+}
+
+/* The first of `count` blocks. */
+static uint64_t alive(uint64_t bytes, int count)
+{
+    uint64_t first = blocks;
+
+    for (int i = 0; i < count; i++)
+        (void)add((struct mt_early_block){.bytes = bytes, .initial = true});
+    return first;
+}
+
+static uint64_t alive_by(uint64_t bytes, enum mt_phase_kind stack)
+{
+    return add(
+        (struct mt_early_block){.bytes = bytes, .initial = true, .stack_kind = (uint8_t)stack});
+}
+
+static uint64_t born(uint64_t bytes, enum mt_phase_kind part)
+{
+    return add((struct mt_early_block){.bytes = bytes, .birth_kind = (uint8_t)part});
+}
+
+/* In a part other than its own. */
+static void freed(uint64_t block, enum mt_phase_kind part, enum mt_role role)
+{
+    const struct mt_early_block how = {.end_kind = (uint8_t)part, .role = (uint8_t)role};
+
+    mt_early_blocks_end(&early, block, &how);
+}
+
+static void passes_through(enum mt_phase_kind part)
+{
+    const struct mt_early_block how = {
+        .end_kind = (uint8_t)part, .role = MT_ROLE_TEMPORARIES, .died_in_part = true};
+
+    mt_early_blocks_end(&early, born(512, part), &how);
+}
+
+static void expect(uint64_t first, int count, enum mt_role role)
+{
+    uint64_t found = 0;
+
+    for (uint64_t i = first; i < first + (uint64_t)count; i++)
+        found += early.blocks[i].role == role;
+    assert_int_equal(found, count);
+}
+
+/* Of `count` blocks, how many have the role? */
+static void expect_some(uint64_t first, int count, enum mt_role role, int some)
+{
+    int found = 0;
+
+    for (uint64_t i = first; i < first + (uint64_t)count; i++)
+        found += early.blocks[i].role == role;
+    assert_int_equal(found, some);
+}
+
+static void infer(void)
+{
+    assert_int_equal(mt_initial_roles_infer(&early), MT_OK);
+}
+
+static void nothing_tells(void **state)
+{
+    uint64_t block = alive(KIB(64), 1);
+
+    (void)state;
+    (void)born(512, MT_PHASE_UNKNOWN);
+    infer();
+    expect(block, 1, MT_ROLE_OTHER);
+}
+
+static void a_call_needs_its_parameters(void **state)
+{
+    uint64_t block = alive(KIB(64), 5), workspace = alive(8519680, 2);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    infer();
+    expect(block, 5, MT_ROLE_PARAMETERS);
+    expect(workspace, 2, MT_ROLE_WORKSPACE);
+}
+
+static void many_of_a_workspaces_size(void **state)
+{
+    uint64_t block = alive(8519680, 7);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    infer();
+    expect(block, 7, MT_ROLE_PARAMETERS);
+}
+
+/* Adam: what has no gradient is frozen, also where its size is that of a trained one. */
+static void gradients_tell_parameters_and_state(void **state)
+{
+    uint64_t trained = alive(KIB(64), 7), frozen = alive(KIB(256), 2), other = alive(KIB(8), 3);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    for (int i = 0; i < 2; i++)
+        (void)born(KIB(64), MT_PHASE_BACKWARD);
+    (void)born(KIB(8), MT_PHASE_BACKWARD);
+    infer();
+    expect_some(trained, 7, MT_ROLE_OPTIMIZER_STATE, 4);
+    expect_some(trained, 7, MT_ROLE_PARAMETERS, 3);
+    expect(frozen, 2, MT_ROLE_PARAMETERS);
+    expect_some(other, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+}
+
+/* Two turns clear their gradients: there is one parameter, not two. */
+static void gradients_of_two_turns(void **state)
+{
+    uint64_t block = alive(KIB(64), 3);
+
+    (void)state;
+    for (int turn = 0; turn < 2; turn++) {
+        uint64_t gradient;
+
+        passes_through(MT_PHASE_FORWARD);
+        gradient = born(KIB(64), MT_PHASE_BACKWARD);
+        freed(gradient, MT_PHASE_ZERO_GRAD, MT_ROLE_GRADIENTS);
+    }
+    infer();
+    expect_some(block, 3, MT_ROLE_PARAMETERS, 1);
+    expect_some(block, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+}
+
+/* Half precision: a copy of the parameters, and two moments, of twice the size. */
+static void state_of_twice_the_size(void **state)
+{
+    uint64_t parameters = alive(KIB(64), 2), wide = alive(KIB(128), 6);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    for (int i = 0; i < 2; i++)
+        (void)born(KIB(64), MT_PHASE_BACKWARD);
+    infer();
+    expect(parameters, 2, MT_ROLE_PARAMETERS);
+    expect(wide, 6, MT_ROLE_OPTIMIZER_STATE);
+}
+
+/* One block of flat weights, whose state lies in two pairs of pieces. */
+static void state_in_pieces(void **state)
+{
+    uint64_t flat = alive(KIB(96), 1), linear = alive(KIB(16), 3);
+    uint64_t large = alive(KIB(64), 2), small = alive(KIB(32), 2);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    (void)born(KIB(96), MT_PHASE_BACKWARD);
+    (void)born(KIB(16), MT_PHASE_BACKWARD);
+    infer();
+    expect(flat, 1, MT_ROLE_PARAMETERS);
+    expect_some(linear, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+    expect(large, 2, MT_ROLE_OPTIMIZER_STATE);
+    expect(small, 2, MT_ROLE_OPTIMIZER_STATE);
+}
+
+static void buckets(void **state)
+{
+    uint64_t parameters = alive(KIB(64), 4), bucket = alive(KIB(256), 1);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    for (int i = 0; i < 4; i++)
+        (void)born(KIB(64), MT_PHASE_BACKWARD);
+    infer();
+    expect(parameters, 4, MT_ROLE_PARAMETERS);
+    expect(bucket, 1, MT_ROLE_GRADIENTS);
+}
+
+/* Each parameter, its gradient, two moments: cleared in place, so backward leaves nothing. */
+static void gradients_cleared_in_place(void **state)
+{
+    uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8), three = alive(KIB(4), 4);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    passes_through(MT_PHASE_BACKWARD);
+    infer();
+    expect_some(one, 4, MT_ROLE_PARAMETERS, 1);
+    expect_some(one, 4, MT_ROLE_GRADIENTS, 1);
+    expect_some(one, 4, MT_ROLE_OPTIMIZER_STATE, 2);
+    expect_some(two, 8, MT_ROLE_OPTIMIZER_STATE, 4);
+    expect_some(three, 4, MT_ROLE_GRADIENTS, 1);
+}
+
+/* Layers come four times, but what is there once says that counts mean nothing. */
+static void a_model_of_four_layers(void **state)
+{
+    uint64_t layers = alive(KIB(64), 4), more = alive(KIB(16), 8), norms = alive(KIB(4), 4);
+    uint64_t embedding = alive(KIB(48), 1);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    infer();
+    expect(layers, 4, MT_ROLE_PARAMETERS);
+    expect(more, 8, MT_ROLE_PARAMETERS);
+    expect(norms, 4, MT_ROLE_PARAMETERS);
+    expect(embedding, 1, MT_ROLE_PARAMETERS);
+}
+
+/* Backward runs already: the gradients that are there do not count as state. */
+static void began_in_backward(void **state)
+{
+    uint64_t one = alive(KIB(64), 7), two = alive(KIB(16), 3), three = alive(KIB(32), 3);
+    uint64_t activation = alive(KIB(20), 1);
+
+    (void)state;
+    freed(activation, MT_PHASE_UNKNOWN, MT_ROLE_OTHER); /* by whom it is not said */
+    (void)born(KIB(64), MT_PHASE_BACKWARD);
+    (void)born(KIB(16), MT_PHASE_BACKWARD);
+    (void)born(KIB(32), MT_PHASE_BACKWARD);
+    passes_through(MT_PHASE_OPTIMIZER);
+    infer();
+    expect_some(one, 7, MT_ROLE_PARAMETERS, 2);
+    expect_some(one, 7, MT_ROLE_GRADIENTS, 1);
+    expect_some(one, 7, MT_ROLE_OPTIMIZER_STATE, 4);
+    expect_some(two, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+    expect(three, 1, MT_ROLE_PARAMETERS);
+    expect(activation, 1, MT_ROLE_ACTIVATIONS);
+}
+
+/* A ring buffer keeps stacks, so that parameters are known; gradients have none. */
+static void stacks_tell_parameters(void **state)
+{
+    uint64_t parameter = alive_by(KIB(64), MT_PHASE_SETUP);
+    uint64_t moment = alive_by(KIB(64), MT_PHASE_OPTIMIZER), gradient = alive(KIB(64), 1);
+
+    (void)state;
+    passes_through(MT_PHASE_OPTIMIZER);
+    infer();
+    expect(parameter, 1, MT_ROLE_PARAMETERS);
+    expect(moment, 1, MT_ROLE_OPTIMIZER_STATE);
+    expect(gradient, 1, MT_ROLE_GRADIENTS);
+}
+
+static void what_calls_leave_behind(void **state)
+{
+    uint64_t leaked = alive(KIB(20), 3), parameter = alive(KIB(64), 1);
+
+    (void)state;
+    for (int turn = 0; turn < 3; turn++)
+        (void)born(KIB(20), MT_PHASE_FORWARD);
+    infer();
+    expect(leaked, 3, MT_ROLE_ACTIVATIONS);
+    expect(parameter, 1, MT_ROLE_PARAMETERS);
+}
+
+/* Ends tell. */
+static void where_blocks_end(void **state)
+{
+    uint64_t scratch = alive(KIB(4), 1), activation = alive(KIB(8), 1);
+    uint64_t gradient = alive(KIB(16), 1), batch = alive(KIB(2), 1), output = alive(KIB(6), 1);
+    uint64_t next_batch, next_output;
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    freed(scratch, MT_PHASE_FORWARD, MT_ROLE_OTHER);
+    next_output = born(KIB(6), MT_PHASE_FORWARD);
+    passes_through(MT_PHASE_BACKWARD);
+    freed(activation, MT_PHASE_BACKWARD, MT_ROLE_OTHER);
+    freed(gradient, MT_PHASE_ZERO_GRAD, MT_ROLE_OTHER);
+    next_batch = born(KIB(2), MT_PHASE_DATA);
+    freed(batch, MT_PHASE_DATA, MT_ROLE_OTHER);
+    freed(output, MT_PHASE_DATA, MT_ROLE_OTHER);
+    passes_through(MT_PHASE_FORWARD);
+    freed(next_batch, MT_PHASE_DATA, MT_ROLE_INPUTS);
+    freed(next_output, MT_PHASE_DATA, MT_ROLE_ACTIVATIONS);
+    passes_through(MT_PHASE_FORWARD);
+    infer();
+    expect(scratch, 1, MT_ROLE_TEMPORARIES);
+    expect(activation, 1, MT_ROLE_ACTIVATIONS);
+    expect(gradient, 1, MT_ROLE_GRADIENTS);
+    expect(batch, 1, MT_ROLE_INPUTS);
+    expect(output, 1, MT_ROLE_ACTIVATIONS);
+}
+
+/* Nothing is kept of a trace that begins with nothing. */
+static void whole_traces_cost_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        (void)born(KIB(4), MT_PHASE_FORWARD);
+    assert_int_equal(early.count, 0);
+    infer();
+}
+
+#define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PROGRAM(nothing_tells),
+        PROGRAM(a_call_needs_its_parameters),
+        PROGRAM(many_of_a_workspaces_size),
+        PROGRAM(gradients_tell_parameters_and_state),
+        PROGRAM(gradients_of_two_turns),
+        PROGRAM(state_of_twice_the_size),
+        PROGRAM(state_in_pieces),
+        PROGRAM(buckets),
+        PROGRAM(gradients_cleared_in_place),
+        PROGRAM(a_model_of_four_layers),
+        PROGRAM(began_in_backward),
+        PROGRAM(stacks_tell_parameters),
+        PROGRAM(what_calls_leave_behind),
+        PROGRAM(where_blocks_end),
+        PROGRAM(whole_traces_cost_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
