@@ -1,5 +1,7 @@
 /* Roles of blocks from where they were born and where they ended.
  * They are inferred: say so. What the trace itself says (recorded_roles.h) wins.
+ * Blocks that were alive when the trace began have rules of their own
+ * (initial_roles.h). If such a trace begins within a turn, that turn is a cycle.
  *
  * The first reading of a trace settles a code per allocation at the moment its
  * block ends; what needs knowledge of the whole trace or of the stack becomes a

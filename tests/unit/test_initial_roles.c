@@ -137,6 +137,21 @@ static void gradients_tell_parameters_and_state(void **state)
     expect_some(other, 3, MT_ROLE_OPTIMIZER_STATE, 2);
 }
 
+/* Most parameters have no blocks beside them: an optimizer that keeps none. */
+static void frozen_ones_are_no_state(void **state)
+{
+    uint64_t some = alive(KIB(64), 5), large = alive(KIB(256), 2);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    (void)born(KIB(64), MT_PHASE_BACKWARD);
+    for (int i = 0; i < 2; i++)
+        (void)born(KIB(256), MT_PHASE_BACKWARD);
+    infer();
+    expect(some, 5, MT_ROLE_PARAMETERS);
+    expect(large, 2, MT_ROLE_PARAMETERS);
+}
+
 /* Two turns clear their gradients: there is one parameter, not two. */
 static void gradients_of_two_turns(void **state)
 {
@@ -325,6 +340,7 @@ int main(void)
         PROGRAM(a_call_needs_its_parameters),
         PROGRAM(many_of_a_workspaces_size),
         PROGRAM(gradients_tell_parameters_and_state),
+        PROGRAM(frozen_ones_are_no_state),
         PROGRAM(gradients_of_two_turns),
         PROGRAM(state_of_twice_the_size),
         PROGRAM(state_in_pieces),
