@@ -331,21 +331,22 @@ static bool died_in_first(const struct mt_step_groups *groups)
 }
 
 /* A trace may hold no more than one step. It ended if the model was called, backward followed, and
- * then the optimizer. */
+ * then the optimizer. If backward comes again, there are several, whose turns do not show. */
 static bool ended_in_first(const struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
-    bool called = false, trained = false;
+    bool called = false, trained = false, ended = false;
 
     for (size_t i = 0; i < stretches->count && !stretches->user_steps; i++) {
         const struct mt_stretch *stretch = &stretches->list[i];
 
         called |= is_forward(stretch);
+        if (ended && stretch->kind == MT_PHASE_BACKWARD)
+            return false;
         trained |= called && stretch->kind == MT_PHASE_BACKWARD;
-        if (trained && stretch->kind == MT_PHASE_OPTIMIZER)
-            return true;
+        ended |= trained && stretch->kind == MT_PHASE_OPTIMIZER;
     }
-    return false;
+    return ended;
 }
 
 enum mt_status mt_step_groups_make(struct mt_step_groups *groups, struct mt_stretches *stretches)

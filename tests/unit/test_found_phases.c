@@ -262,6 +262,18 @@ static void one_step_that_does_not_end(void **state)
     expect("forward 1; backward 1; ");
 }
 
+/* Two steps, one line behind the other: no turn shows, and they are not one step. */
+static void steps_without_a_loop(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        runs(i ? "t.py:main:13" MODEL : "t.py:main:3" MODEL);
+        runs(i ? "t.py:main:14" BACKWARD : "t.py:main:4" BACKWARD);
+        runs(i ? "t.py:main:16" STEP : "t.py:main:6" STEP);
+    }
+    expect("forward 1; backward 1; optimizer 1; forward 1; backward 1; optimizer 1; ");
+}
+
 static void two_optimizers(void **state)
 {
     (void)state;
@@ -549,6 +561,7 @@ int main(void)
         PROGRAM(the_optimizer_shows_once),
         PROGRAM(one_step),
         PROGRAM(one_step_that_does_not_end),
+        PROGRAM(steps_without_a_loop),
         PROGRAM(two_optimizers),
         PROGRAM(validation_after_an_epoch),
         PROGRAM(requests_to_a_model),
