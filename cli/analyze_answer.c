@@ -193,12 +193,57 @@ void mt_tell_run(const struct mt_teller *teller)
     mt_tell_title(teller, 2, trouble || !has_allocator(report) ? "" : ", no OOM, no retries");
 }
 
+/* A snapshot of a program that did not record: what is alive, and nothing of what was. */
+static bool is_one_instant(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+
+    return teller->report->starts_in_middle && !device->allocations && !device->frees &&
+           device->end.reserved;
+}
+
+static void tell_one_instant(const struct mt_teller *teller)
+{
+    const struct mt_bytes *end = &teller->device->end;
+    const struct mt_style *style = teller->style;
+    char allocated[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+
+    mt_buf_printf(teller->out,
+                  "%sNo history%s: at one instant %s were allocated (%s B) of %s reserved\n",
+                  style->bold, style->reset, mt_format_bytes(allocated, end->allocated),
+                  mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
+    mt_tell_line(teller, 2,
+                 "The peak is unknown. To record a history, call "
+                 "torch.cuda.memory._record_memory_history() before the model is made, or run the "
+                 "program under memtrace record");
+}
+
+/* Peaks before the first event may have been higher. */
+static void tell_late_start(const struct mt_teller *teller)
+{
+    bool is_snapshot = !strcmp(teller->report->format, "pytorch-snapshot");
+
+    if (teller->report->starts_in_middle && teller->device->start.allocated)
+        mt_tell_line(teller, 2,
+                     is_snapshot
+                         ? "Recording began in mid-run: earlier peaks are unknown. Begin it before "
+                           "the model is made, with a max_entries that holds the whole run"
+                         : "Recording began in mid-run: earlier peaks are unknown");
+}
+
 void mt_tell_answer(const struct mt_teller *teller)
 {
+    if (is_one_instant(teller)) {
+        tell_one_instant(teller);
+        if (teller->report->device_count == 1)
+            mt_tell_run(teller);
+        return;
+    }
     tell_death(teller);
     mt_tell_oom_help(teller);
     tell_failure(teller);
     tell_peak(teller);
+    tell_late_start(teller);
     tell_setup_peak(teller);
     tell_roles(teller);
     if (has_allocator(teller->report))

@@ -29,7 +29,7 @@ def run(program, script):
     """(stdout, stderr, status) of one case."""
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        for name in ("captures", "categories", "findings", "recorded"):
+        for name in ("captures", "categories", "findings", "no_history", "recorded"):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
         (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())
