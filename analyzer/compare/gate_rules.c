@@ -51,6 +51,12 @@ static bool parse_percent(const char *text, uint64_t *millionths)
     return strcmp(text, "%") == 0;
 }
 
+/* A regression is a share or bytes: "2" could be meant as either. */
+static bool lacks_unit(enum mt_gate_kind kind, const char *text)
+{
+    return kind == MT_GATE_REGRESSION && !text[strspn(text, "0123456789. ")];
+}
+
 static bool parse_part(enum mt_gate_kind kind, char *text, struct mt_gate_bound *bound)
 {
     char *step = strstr(text, "/step");
@@ -61,7 +67,8 @@ static bool parse_part(enum mt_gate_kind kind, char *text, struct mt_gate_bound 
     if (is_share)
         return (kind == MT_GATE_FRAGMENTATION || kind == MT_GATE_REGRESSION) &&
                parse_percent(text, &bound->millionths);
-    return kind != MT_GATE_FRAGMENTATION && mt_parse_bytes(text, &bound->bytes) == MT_OK;
+    return kind != MT_GATE_FRAGMENTATION && !lacks_unit(kind, text) &&
+           mt_parse_bytes(text, &bound->bytes) == MT_OK;
 }
 
 static bool parse_parts(enum mt_gate_kind kind, char *text, struct mt_gate_bound *bound)
