@@ -23,12 +23,13 @@ enum mt_exit {
 };
 
 enum mt_option_kind {
-    MT_OPTION_FLAG,  /* bool * */
-    MT_OPTION_TEXT,  /* const char ** */
-    MT_OPTION_LIST,  /* struct mt_text_list *: may be given several times */
-    MT_OPTION_BYTES, /* uint64_t *: "12GiB" */
-    MT_OPTION_COUNT, /* uint64_t * */
-    MT_OPTION_MEMORY /* no target: the memory budget (memory_limit.h) */
+    MT_OPTION_FLAG,     /* bool * */
+    MT_OPTION_TEXT,     /* const char ** */
+    MT_OPTION_LIST,     /* struct mt_text_list *: may be given several times */
+    MT_OPTION_BYTES,    /* uint64_t *: "12GiB" */
+    MT_OPTION_COUNT,    /* uint64_t * */
+    MT_OPTION_POSITIVE, /* uint64_t *: a count from 1 on, so that 0 means "not given" */
+    MT_OPTION_MEMORY    /* no target: the memory budget (memory_limit.h) */
 };
 
 struct mt_text_list {

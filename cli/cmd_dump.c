@@ -278,6 +278,15 @@ static int dump_source(struct dump *dump, const char *path)
     return mt_input_verdict(dump->source, path, &dump->common);
 }
 
+/* An event and a time are compared only as the events come. */
+static bool range_is_valid(const struct mt_instant_option *from, const struct mt_instant_option *to)
+{
+    if (!from->given || !to->given || from->by_time != to->by_time || from->value <= to->value)
+        return true;
+    mt_say("dump: --from lies after --to: there is nothing between them");
+    return false;
+}
+
 int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
 {
     struct dump dump = {0};
@@ -295,7 +304,8 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
 
     if (code >= 0)
         return code;
-    if (!mt_instant_option_read(from, &dump.from) || !mt_instant_option_read(to, &dump.to))
+    if (!mt_instant_option_read(from, &dump.from) || !mt_instant_option_read(to, &dump.to) ||
+        !range_is_valid(&dump.from, &dump.to))
         return MT_EXIT_USAGE;
     dump.source = mt_open_input(arguments[0], &dump.common, &code);
     if (!dump.source)

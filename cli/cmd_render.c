@@ -131,6 +131,19 @@ static bool read_by(struct arguments *arguments)
     return found >= 0;
 }
 
+/* Does the chart `name` show a part of a run? Says so if it does not and the options want one. */
+static bool check_window(const struct arguments *arguments, const char *name)
+{
+    const struct mt_blocks_option *blocks = &arguments->blocks;
+
+    if (blocks->step == UINT64_MAX && !blocks->zoom && !arguments->whole)
+        return true;
+    if (!strcmp(name, "flamechart") || !strcmp(name, "blocks") || !strcmp(name, "icicle"))
+        return true;
+    mt_say("--step, --zoom and --whole are for the flame chart, blocks and the icicle");
+    return false;
+}
+
 /* Options that only some charts have. */
 static bool check_blocks(struct arguments *arguments)
 {
@@ -204,7 +217,8 @@ static int check(struct arguments *arguments, char **words, int traces)
                wanted == 1 ? "one trace, not two" : "two traces, A and B");
     else if (!arguments->picture.output)
         mt_say("say where to with -o FILE.svg or -o FILE.png");
-    else if (mt_picture_read(&arguments->picture, &arguments->common) &&
+    else if (check_window(arguments, words[0]) &&
+             mt_picture_read(&arguments->picture, &arguments->common) &&
              (other || check_report_chart(arguments)))
         return MT_EXIT_OK;
     return MT_EXIT_USAGE;

@@ -10,6 +10,19 @@
 
 enum { MAX_FORMATS = 32 };
 
+static void say_formats(const char *format, const char *const *names, size_t count)
+{
+    struct mt_buf known = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        mt_buf_add_text(&known, i ? ", " : "");
+        mt_buf_add_text(&known, names[i]);
+    }
+    mt_say("unknown format '%s'; known are %s", format,
+           known.data && !known.failed ? known.data : "");
+    mt_buf_release(&known);
+}
+
 /* Is it the name of a format? Says so if not. */
 static bool known_format(const char *format)
 {
@@ -25,7 +38,7 @@ static bool known_format(const char *format)
     if (near)
         mt_say("unknown format '%s'; did you mean '%s'?", format, near);
     else
-        mt_say("unknown format '%s'", format);
+        say_formats(format, names, count);
     return false;
 }
 

@@ -145,6 +145,10 @@ static int store(const struct parser *parser, const struct mt_option *option, co
         if (parse_count(value, option->target))
             return -1;
         return wrong_value(parser, option, "a whole number", value);
+    case MT_OPTION_POSITIVE:
+        if (parse_count(value, option->target) && *(uint64_t *)option->target)
+            return -1;
+        return wrong_value(parser, option, "a whole number from 1 on", value);
     }
     return -1;
 }

@@ -30,7 +30,7 @@ int mt_run_policies(const struct mt_policy_runs *runs);
 
 #define MT_ORDERS_OPTION(target)                                                                   \
     {                                                                                              \
-        "orders", 0, MT_OPTION_COUNT, "N",                                                         \
+        "orders", 0, MT_OPTION_POSITIVE, "N",                                                      \
             "orders of addresses to try, 1 to 8 (1: the driver's; default: 8)", target             \
     }
 
@@ -39,7 +39,8 @@ bool mt_orders_are_valid(uint64_t *orders);
 
 #define MT_JOBS_OPTION(target)                                                                     \
     {                                                                                              \
-        "jobs", 'j', MT_OPTION_COUNT, "N", "simulate N policies at the same time", target          \
+        "jobs", 'j', MT_OPTION_POSITIVE, "N", "simulate at most N policies at the same time",      \
+            target                                                                                 \
     }
 
 /* The heap of --heap; `name` may be NULL: as mt_heap_view_choose() does. Returns

@@ -110,9 +110,9 @@ static void a_regression_is_in_whole_bytes(void **unused)
     of_base.allocated_peak_bytes = 980;
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_FAIL);
     assert_non_null(strstr(gates.results[0].culprit, "a.py:1, in forward (+600 B)"));
-    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%,20", &base), MT_GATE_PASS);
-    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=20", &base), MT_GATE_PASS);
-    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=19", &base), MT_GATE_FAIL);
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%,20B", &base), MT_GATE_PASS);
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=20B", &base), MT_GATE_PASS);
+    assert_int_equal(check(MT_GATE_REGRESSION, "allocated=19B", &base), MT_GATE_FAIL);
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", NULL), MT_GATE_NOT_EVALUATED);
     assert_int_equal(check(MT_GATE_REGRESSION, "reserved=900%", &base), MT_GATE_NOT_EVALUATED);
     base.doubt = "it died";

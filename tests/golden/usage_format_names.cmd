@@ -1,0 +1,1 @@
+memtrace info --format foo captures/leak.pickle.zst
