@@ -33,7 +33,7 @@ static void add_row(struct mt_table *table, const struct mt_fit_answer *answer, 
     if (result->fits)
         format_mib(fits, result->high_bytes);
     if (result->fits && result->limits_tried)
-        format_mib(fails, result->fails_at_bytes);
+        format_mib(fails, result->high_fails_at_bytes);
     MT_CELLS(table, MT_TEXT(policy), MT_COUNT(result->device), MT_TEXT(fits),
              result->fits ? MT_BYTES(result->high_bytes) : MT_TEXT(""), MT_TEXT(fails),
              MT_BYTES(result->reserved_peak_bytes));
@@ -105,13 +105,13 @@ static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *res
 {
     char text[MT_UNITS_TEXT];
 
-    if (result->smaller_fit_bytes)
+    if (result->smaller_fit_bytes && result->smaller_fit_bytes < result->low_bytes)
         mt_buf_printf(
             out,
             "  %s fits as well, although larger limits below the answer do not: there the\n  "
             "cache is given back at other times and leaves other holes\n",
             format_mib(text, result->smaller_fit_bytes));
-    if (result->larger_fail_bytes)
+    if (result->larger_fail_bytes > result->high_bytes)
         mt_buf_printf(out, "  %s fails, though it is more than the answer: leave a margin\n",
                       format_mib(text, result->larger_fail_bytes));
 }

@@ -59,11 +59,11 @@ static size_t place_length(const char *text, size_t end, size_t columns)
 
 /* Shortens, if need be. Of a site first the user's place goes, then the end of the
  * function's name; other text loses its middle. */
-static void add_middle(struct mt_buf *out, const char *text, size_t columns)
+static void add_middle(struct mt_buf *out, const char *text, size_t columns, bool is_site)
 {
     size_t length = columns_of(text), end = strlen(text), tail;
 
-    if (length > columns) {
+    if (length > columns && is_site) {
         end = mt_site_label_head(text);
         length = columns_in(text, end);
     }
@@ -87,7 +87,7 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
 
     mt_buf_add_printable_text(&safe, text);
     if (safe.data)
-        add_middle(out, safe.data, columns);
+        add_middle(out, safe.data, columns, false);
     out->failed |= safe.failed;
     mt_buf_release(&safe);
 }
@@ -183,8 +183,8 @@ static void measure(const struct mt_table *table, const char *words, unsigned in
 }
 
 /* Returns the words of the next row. */
-static const char *add_row(const struct mt_table *table, const size_t *widths, const char *words,
-                           struct mt_buf *out)
+static const char *add_row(const struct mt_table *table, const size_t *widths,
+                           const struct mt_table_cell *cells, const char *words, struct mt_buf *out)
 {
     for (size_t i = 0; i < table->column_count; i++) {
         bool is_right = table->columns[i].kind == MT_NUMBER;
@@ -192,7 +192,7 @@ static const char *add_row(const struct mt_table *table, const size_t *widths, c
         size_t room = columns < widths[i] ? widths[i] - columns : 0;
 
         pad(out, (i ? 2 : 0) + (is_right ? room : 0));
-        add_middle(out, words, widths[i]);
+        add_middle(out, words, widths[i], cells && cells[i].type == MT_TABLE_SITE);
         if (!is_right && i + 1 < table->column_count)
             pad(out, room);
         words += strlen(words) + 1;
@@ -277,12 +277,12 @@ void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned inde
         measure(table, words.data, indent, widths);
         mt_buf_add_text(out, style->dim);
         pad(out, indent);
-        at = add_row(table, widths, words.data, out);
+        at = add_row(table, widths, NULL, words.data, out);
         mt_buf_add_text(out, style->reset);
         mt_buf_add_char(out, '\n');
         for (size_t i = 0; i < rows; i++) {
             pad(out, indent);
-            at = add_row(table, widths, at, out);
+            at = add_row(table, widths, &table->cells[i * table->column_count], at, out);
             mt_buf_add_char(out, '\n');
         }
         callers = find_callers(table, widths, words.data);

@@ -49,6 +49,7 @@ void mt_address_space_release(struct mt_address_space *space)
 void mt_address_space_end_at(struct mt_address_space *space, uint64_t top)
 {
     MT_ASSERT(space->count == 0 && top % PAGE_BYTES == 0 && top <= TOP);
+    MT_ASSERT(top >= 2 * REGION_BYTES);
     space->top = top;
     space->cursor = space->order.rule == MT_ADDRESSES_DOWNWARDS ? top : REGION_BYTES;
 }
@@ -101,6 +102,8 @@ static struct mt_address_piece *best_hole(struct mt_address_space *space, uint64
 {
     struct mt_address_piece *best = NULL;
 
+    if (size > space->hole_bound)
+        return NULL;
     for (size_t i = 0; i < space->count; i++) {
         struct mt_address_piece *piece = &space->pieces[i];
 
@@ -110,6 +113,8 @@ static struct mt_address_piece *best_hole(struct mt_address_space *space, uint64
             (piece->region == best->region && piece->end - piece->base < best->end - best->base))
             best = piece;
     }
+    if (!best)
+        space->hole_bound = size - 1;
     return best;
 }
 
@@ -127,11 +132,12 @@ static uint64_t take_hole(struct mt_address_space *space, struct mt_address_piec
 }
 
 /* The highest gap that is larger than the region; below all regions any room will do. */
-static uint64_t region_base(const struct mt_address_space *space, uint64_t region)
+static uint64_t region_base(struct mt_address_space *space, uint64_t region)
 {
-    for (size_t at = space->count; at > 0; at--)
+    for (size_t at = space->gap_bound > region ? space->count : 0; at > 0; at--)
         if (gap_end(space, at) - gap_begin(space, at) > region)
             return gap_end(space, at) - region;
+    space->gap_bound = mt_min_u64(space->gap_bound, region);
     return gap_end(space, 0) - REGION_BYTES >= region ? gap_end(space, 0) - region : NOWHERE;
 }
 
@@ -210,6 +216,19 @@ static uint64_t new_region(struct mt_address_space *space, uint64_t size, uint64
     return region_base(space, region);
 }
 
+/* Without room: an address in the midst of others, but none that another request begins at. */
+static uint64_t place_twice(const struct mt_address_space *space, uint64_t region)
+{
+    uint64_t base = space->top - mt_min_u64(region, space->top - REGION_BYTES);
+    size_t at = piece_at(space, base);
+
+    while (at < space->count && space->pieces[at].base == base) {
+        base += PAGE_BYTES;
+        at++;
+    }
+    return base;
+}
+
 enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes,
                                      uint64_t *base)
 {
@@ -229,12 +248,14 @@ enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t si
     }
     *base = new_region(space, size, region);
     if (*base == NOWHERE) {
-        *base = space->top - mt_min_u64(region, space->top - REGION_BYTES);
+        *base = place_twice(space, region);
         return MT_OK;
     }
     at = piece_at(space, *base);
     space->regions++;
     insert(space, at, (struct mt_address_piece){*base, *base + size, space->regions, true});
+    if (size < region)
+        space->hole_bound = mt_max_u64(space->hole_bound, region - size);
     if (size < region)
         insert(space, at + 1,
                (struct mt_address_piece){*base + size, *base + region, space->regions, false});
@@ -269,8 +290,12 @@ void mt_address_space_give(struct mt_address_space *space, uint64_t base)
         space->pieces[at - 1].end = space->pieces[at].end;
         drop(space, at--);
     }
-    if (!is_of(space, at + 1, region) && !(at > 0 && is_of(space, at - 1, region)))
-        drop(space, at);
+    space->hole_bound =
+        mt_max_u64(space->hole_bound, space->pieces[at].end - space->pieces[at].base);
+    if (is_of(space, at + 1, region) || (at > 0 && is_of(space, at - 1, region)))
+        return;
+    drop(space, at);
+    space->gap_bound = mt_max_u64(space->gap_bound, gap_end(space, at) - gap_begin(space, at));
 }
 
 bool mt_address_space_is_sound(const struct mt_address_space *space, const char **why)
@@ -283,6 +308,7 @@ bool mt_address_space_is_sound(const struct mt_address_space *space, const char 
         MT_SOUND(why, piece->base % PAGE_BYTES == 0 && piece->end % PAGE_BYTES == 0);
         MT_SOUND(why, !last || last->end <= piece->base);
         MT_SOUND(why, !inner || (last->end == piece->base && (last->taken || piece->taken)));
+        MT_SOUND(why, piece->taken || piece->end - piece->base <= space->hole_bound);
         MT_SOUND(why, piece->taken || inner || is_of(space, i + 1, piece->region));
     }
     return true;

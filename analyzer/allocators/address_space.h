@@ -10,8 +10,8 @@
  *   - Without such a hole it gets a region of its own: at the upper end of the highest gap between
  *     regions that is larger than the region (not equal to it), else below all regions.
  *   - A region without requests becomes a gap at once; gaps that meet are one.
- * What the process does besides (CUDA's modules, libraries, mapped files) takes holes and gaps,
- * too. No trace tells that, so that a real run may differ. The other orders show by how much.
+ * What the process does besides (CUDA's modules, libraries, mapped files) also takes holes and
+ * gaps. No trace records that, so that a real run may differ. The other orders show by how much.
  *
  * Addresses are multiples of 2 MiB in [32 MiB, 2^46), below those that Linux gives. Time: linear
  * in the requests that live. Zeroed memory is no space; mt_address_space_init makes one. */
@@ -59,6 +59,8 @@ struct mt_address_space {
     uint64_t cursor; /* upwards: end of the last request; downwards: its begin */
     uint64_t random; /* state of the generator */
     uint64_t regions;
+    uint64_t hole_bound, gap_bound;  /* no hole, no gap is larger: searches that fail are not
+                                        repeated */
     struct mt_address_piece *pieces; /* in the order of addresses */
     size_t count, capacity;
 };

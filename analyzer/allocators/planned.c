@@ -136,6 +136,8 @@ static enum mt_status take_arena(struct mt_policy *self)
 static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup setup,
                                   struct mt_error *error)
 {
+    enum mt_status status;
+    uint64_t arena;
     const struct mt_device_model *device = self->device;
     uint64_t limit = device->limit_bytes;
 
@@ -143,11 +145,13 @@ static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup
         limit = mt_max_u64(limit - mt_min_u64(limit, self->own.reserved.now), 1);
     mt_device_init(&self->rest_device, limit, device->total_memory_bytes, false);
     mt_device_order_addresses(&self->rest_device, device->space.order);
-    /* addresses below the arena, so that the two never meet */
-    if (self->own.reserved.now)
-        mt_address_space_end_at(
-            &self->rest_device.space,
-            mt_round_down(mt_min_u64(device->space.top, self->base), 2 * MT_MIB));
+    /* A space of the same order gives the arena the same place, so that the two never meet. */
+    if (self->own.reserved.now) {
+        status = mt_address_space_take(&self->rest_device.space, self->own.reserved.now, &arena);
+        if (status != MT_OK)
+            return status;
+        MT_ASSERT(arena == self->base || device->use_bases);
+    }
     self->rest_device.complete_waiting = device->complete_waiting;
     self->rest_device.lane = device->lane;
     setup.device = &self->rest_device;

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* No device has as much. The sizes of all blocks together stay far from overflow. */
+#define MAX_BLOCK_BYTES ((uint64_t)1 << 42)
+
 void mt_early_blocks_release(struct mt_early_blocks *early)
 {
     free(early->blocks);
@@ -50,7 +53,7 @@ enum mt_status mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t all
     memset(early->blocks + early->count, 0,
            (allocation + 1 - early->count) * sizeof *early->blocks);
     early->blocks[allocation] = *block;
-    early->blocks[allocation].bytes = mt_round_up(block->bytes, 512);
+    early->blocks[allocation].bytes = mt_round_up(mt_min_u64(block->bytes, MAX_BLOCK_BYTES), 512);
     early->blocks[allocation].ended = MT_EARLY_LIVES;
     early->blocks[allocation].role = MT_ROLE_OTHER;
     early->count = allocation + 1;

@@ -1,9 +1,11 @@
 #include "initial_roles.h"
 
+#include "stack_kinds.h"
 #include "util.h"
 #include "workspaces.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t less(uint32_t a, uint32_t b)
 {
@@ -62,7 +64,9 @@ struct inference {
     size_t sorted_count;
     struct sizes *sizes;
     size_t size_count;
-    uint32_t *ends; /* room for all members of one size */
+    uint32_t *ends;                            /* room for all members of one size */
+    const struct sizes *end_sizes;             /* the last one that role_of_end was asked for, */
+    uint8_t end_roles[MT_STACK_KIND_MASK + 1]; /* and its answers by kind: 1 + role; 0 = none */
     struct ends by_kind[MT_PHASE_OPTIMIZER + 1];
     uint64_t gradient_bytes, stay_bytes;
     uint32_t each;        /* rule 6: blocks for each parameter; 0 = it does not apply */
@@ -298,6 +302,12 @@ static bool is_near(uint64_t bytes, uint64_t wanted)
     return apart <= wanted / 100 * (100 - NEARLY_ALL_PERCENT) / 2;
 }
 
+/* In doubles: hostile sizes leave no room for the product. */
+static bool has_share(uint64_t part, uint64_t whole, unsigned percent)
+{
+    return (double)part * 100 >= (double)whole * percent;
+}
+
 static void count_states(struct inference *inference)
 {
     uint64_t whole = inference->gradient_bytes;
@@ -305,14 +315,14 @@ static void count_states(struct inference *inference)
     for (uint32_t each = MAX_STATE_BLOCKS; each && whole && !inference->states; each--) {
         uint64_t found = state_bytes(inference, each, 1);
 
-        if (found * 100 >= each * whole * NEARLY_ALL_PERCENT)
+        if (has_share(found, each * whole, NEARLY_ALL_PERCENT))
             inference->states = each;
         else if (each > 1 && is_near(found + odd_bytes(inference, each), each * whole))
             inference->states = each, inference->in_pieces = true;
     }
     for (uint32_t each = MAX_STATE_BLOCKS; each && whole && !inference->states; each--)
         if (!inference->wide_states &&
-            state_bytes(inference, each, 2) * 100 >= 2 * each * whole * NEARLY_ALL_PERCENT)
+            has_share(state_bytes(inference, each, 2), 2 * each * whole, NEARLY_ALL_PERCENT))
             inference->wide_states = each;
 }
 
@@ -373,7 +383,8 @@ static void count_each(struct inference *inference)
             bytes += count % each ? 0 : count * sizes->bytes;
             different += count && count % each == 0;
         }
-        if (different >= MIN_DIFFERENT_SIZES && bytes * 1000 >= whole * NEARLY_ALL_COUNTS_PERMILLE)
+        if (different >= MIN_DIFFERENT_SIZES &&
+            (double)bytes * 1000 >= (double)whole * NEARLY_ALL_COUNTS_PERMILLE)
             inference->each = each;
     }
 }
@@ -389,8 +400,8 @@ static enum mt_role most_of(const struct ends *ends)
 }
 
 /* What others of the size that end there are, else what most bytes that end there are. */
-static enum mt_role role_of_end(const struct inference *inference, const struct sizes *sizes,
-                                uint8_t kind)
+static enum mt_role find_role_of_end(const struct inference *inference, const struct sizes *sizes,
+                                     uint8_t kind)
 {
     struct ends alike = {{0}};
     bool any = false;
@@ -406,8 +417,22 @@ static enum mt_role role_of_end(const struct inference *inference, const struct 
     return most_of(any ? &alike : &inference->by_kind[kind]);
 }
 
-static enum mt_role role_of_freed(const struct inference *inference,
-                                  const struct mt_early_block *block, const struct sizes *sizes)
+/* Once for each size and kind. */
+static enum mt_role role_of_end(struct inference *inference, const struct sizes *sizes,
+                                uint8_t kind)
+{
+    uint8_t *known = &inference->end_roles[kind & MT_STACK_KIND_MASK];
+
+    if (inference->end_sizes != sizes)
+        memset(inference->end_roles, 0, sizeof inference->end_roles);
+    inference->end_sizes = sizes;
+    if (!*known)
+        *known = (uint8_t)(1 + find_role_of_end(inference, sizes, kind));
+    return (enum mt_role)(*known - 1);
+}
+
+static enum mt_role role_of_freed(struct inference *inference, const struct mt_early_block *block,
+                                  const struct sizes *sizes)
 {
     const struct mt_early_blocks *early = inference->early;
     bool in_first = block->end_kind == early->first_kind &&
@@ -543,9 +568,10 @@ enum mt_status mt_initial_roles_infer(struct mt_early_blocks *early)
     enum mt_status status = MT_OK;
 
     for (size_t i = 0; i < early->initial_count; i++)
-        early->blocks[i].role =
-            (uint8_t)mt_initial_role_by_stack((enum mt_phase_kind)early->blocks[i].stack_kind,
-                                              early->blocks[i].ended == MT_EARLY_LIVES);
+        if (early->blocks[i].initial)
+            early->blocks[i].role =
+                (uint8_t)mt_initial_role_by_stack((enum mt_phase_kind)early->blocks[i].stack_kind,
+                                                  early->blocks[i].ended == MT_EARLY_LIVES);
     if (early->initial_count)
         status = sort_by_size(&inference);
     if (!status && early->initial_count)

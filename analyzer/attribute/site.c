@@ -52,8 +52,10 @@ static const char *native_function(struct mt_arena *arena, const char *symbol)
 
     mt_cxx_name(symbol, name);
     part = mt_code_short_name(name, &length);
-    return part ? cut_text(arena, mt_arena_text(arena, part, length))
-                : cut_text(arena, mt_cxx_last_components(name));
+    if (!part)
+        return cut_text(arena, mt_cxx_last_components(name));
+    part = mt_arena_text(arena, part, length);
+    return part ? cut_text(arena, part) : NULL;
 }
 
 static const struct mt_frame *frame_at(const struct mt_symbols *symbols, uint32_t frame)

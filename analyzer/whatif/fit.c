@@ -317,19 +317,21 @@ static enum mt_status search_fit(struct search *search)
 }
 
 /* With addresses in another order; the search starts at the answer of the driver's. */
-static enum mt_status search_order(struct search *search, uint64_t *fit_bytes)
+static enum mt_status search_order(struct search *search, struct answer *answer)
 {
     struct mt_fit_result *result = search->result;
     uint64_t high = result->fit_bytes / MT_MIB, low = high - 1;
-    struct answer answer = {0};
-    bool fits;
+    bool fits = false;
     enum mt_status status = ascend(search, &low, &high, &fits);
 
-    if (status == MT_OK && fits)
-        status = descend(search, &low, &high);
-    if (status == MT_OK && fits)
-        status = search_between(search, low, high, &answer);
-    *fit_bytes = fits && result->fits ? answer.fits * MT_MIB : 0;
+    *answer = (struct answer){0};
+    if (status != MT_OK || !fits)
+        return status;
+    status = descend(search, &low, &high);
+    if (status == MT_OK)
+        status = search_between(search, low, high, answer);
+    if (!result->fits)
+        answer->fits = 0;
     result->fits = true;
     return status;
 }
@@ -367,7 +369,24 @@ static void note_order(struct search *search, uint32_t index, uint64_t fit_bytes
     search->result->order_count = index + 1;
 }
 
-/* What the answer is with other addresses. An order without an answer leaves the range as it is. */
+static void widen(struct search *search, uint32_t index, const struct answer *answer)
+{
+    struct mt_fit_result *result = search->result;
+    uint64_t fit_bytes = answer->fits * MT_MIB;
+
+    note_order(search, index, fit_bytes);
+    if (!fit_bytes)
+        return;
+    result->low_bytes = mt_min_u64(result->low_bytes, fit_bytes);
+    result->larger_fail_bytes = mt_max_u64(result->larger_fail_bytes, answer->larger_fail * MT_MIB);
+    if (fit_bytes <= result->high_bytes)
+        return;
+    result->high_bytes = fit_bytes;
+    result->high_fails_at_bytes = answer->fails * MT_MIB;
+}
+
+/* What the answer is with other addresses. An order in which no limit does leaves the range as it
+ * is: it asks for more than any device has. */
 static enum mt_status search_orders(struct search *search, const struct mt_fit_options *options)
 {
     struct mt_fit_result *result = search->result;
@@ -376,19 +395,18 @@ static enum mt_status search_orders(struct search *search, const struct mt_fit_o
 
     note_order(search, 0, result->fit_bytes);
     result->low_bytes = result->high_bytes = result->fit_bytes;
+    result->high_fails_at_bytes = result->fails_at_bytes;
     if (!result->fits || !search->addresses_matter)
         return MT_OK;
     for (uint32_t i = 1; status == MT_OK && i < options->orders && i < MT_BASE_ORDERS; i++) {
-        uint64_t fit_bytes = 0;
+        struct answer answer;
 
         mt_replay_use_order(&search->replay, i, recorded);
-        status = search_order(search, &fit_bytes);
+        status = search_order(search, &answer);
         if (status == MT_OK)
             status = try_asked(search, options->limit_bytes);
-        note_order(search, i, fit_bytes);
-        if (fit_bytes)
-            result->low_bytes = mt_min_u64(result->low_bytes, fit_bytes);
-        result->high_bytes = mt_max_u64(result->high_bytes, fit_bytes);
+        if (status == MT_OK)
+            widen(search, i, &answer);
     }
     mt_replay_use_order(&search->replay, 0, recorded);
     return status;

@@ -14,8 +14,8 @@
 struct mt_fit_options {
     const char *policy;   /* as in struct mt_replay_options */
     uint64_t limit_bytes; /* does it fit under this? 0 = not asked */
-    uint32_t orders;      /* of made-up addresses, 1 to MT_BASE_ORDERS; 0 = the driver's alone.
-                             More of them are only tried if addresses decided anything */
+    uint32_t orders;      /* of addresses (replay_orders.h), 1 to MT_BASE_ORDERS; 0 = 1. More
+                             than one are only tried if addresses decided anything */
 };
 
 struct mt_fit_result {
@@ -45,6 +45,7 @@ struct mt_fit_result {
     } orders[MT_BASE_ORDERS];
     uint32_t order_count;
     uint64_t low_bytes, high_bytes; /* of those; high_bytes is the one to rely on */
+    uint64_t high_fails_at_bytes;   /* in that order: the next smaller limit, which fails */
 
     /* The run itself met the end of its memory: it may ask for other memory
      * where there is more or less of it. */
@@ -73,8 +74,11 @@ struct mt_fit_summary {
 /* Memory that a card needs for it, beside that of the context and libraries. */
 static inline uint64_t mt_fit_need_bytes(const struct mt_fit_result *result)
 {
-    return result->high_bytes > result->fit_reserved_bytes ? result->high_bytes
-                                                           : result->fit_reserved_bytes;
+    uint64_t excess_bytes = result->fit_reserved_bytes > result->fit_bytes
+                                ? result->fit_reserved_bytes - result->fit_bytes
+                                : 0;
+
+    return result->high_bytes + excess_bytes;
 }
 
 static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)
