@@ -122,6 +122,33 @@ enum mt_status mt_event_block_parse(const uint8_t *raw, size_t length, struct mt
     return MT_OK;
 }
 
+/* Where build_events stands in the columns that not every event has a value of. */
+struct column_places {
+    const uint16_t *address, *back, *size, *aux, *stack, *name;
+    const uint64_t *gap;
+};
+
+/* Was every value of every column used? */
+static bool are_used_up(const struct mt_decoding *job, const struct column_places *at)
+{
+    const struct mt_decoder *decoder = job->decoder;
+
+    return at->address == decoder->address_index + job->new_places &&
+           at->back == decoder->back + job->back_places &&
+           at->size == decoder->size_index + job->sized &&
+           at->aux == decoder->aux_index + job->auxed &&
+           at->stack == decoder->stack_index + job->stacked &&
+           at->name == decoder->name_index + job->named && at->gap == decoder->gaps + job->gapped;
+}
+
+static inline bool pass_gap(struct column_places *at, uint64_t *seq)
+{
+    bool sound = *at->gap <= MT_MAX_SEQ && *seq <= MT_MAX_SEQ;
+
+    *seq += *at->gap++;
+    return sound;
+}
+
 /* The loop that decoding speed is made of: no check that the columns' checks
  * have made already. */
 static bool build_events(struct mt_decoding *job)
@@ -129,10 +156,10 @@ static bool build_events(struct mt_decoding *job)
     const struct mt_decoder *decoder = job->decoder;
     const struct mt_decoder_form *forms = decoder->forms;
     const uint16_t *form_index = decoder->form_index;
-    const uint16_t *address_index = decoder->address_index, *back = decoder->back;
-    const uint16_t *size_index = decoder->size_index, *aux_index = decoder->aux_index;
-    const uint16_t *stack_index = decoder->stack_index, *name_index = decoder->name_index;
-    const uint64_t *times = decoder->times, *gap = decoder->gaps;
+    const uint64_t *times = decoder->times;
+    struct column_places at = {decoder->address_index, decoder->back,        decoder->size_index,
+                               decoder->aux_index,     decoder->stack_index, decoder->name_index,
+                               decoder->gaps};
     const uint64_t *addresses = decoder->addresses, *sizes = decoder->sizes;
     struct mt_decoder_place *places = decoder->places;
     struct mt_event *event = decoder->events;
@@ -145,26 +172,24 @@ static bool build_events(struct mt_decoding *job)
         unsigned fields = form->fields;
 
         *event = form->of;
-        if (fields & MT_FIELD_SEQ_GAP) {
-            sound &= *gap <= MT_MAX_SEQ && seq <= MT_MAX_SEQ;
-            seq += *gap++;
-        }
+        if (fields & MT_FIELD_SEQ_GAP)
+            sound &= pass_gap(&at, &seq);
         event->seq = seq++;
         sound &= times[i] <= UINT64_MAX - t_ns;
         t_ns += times[i];
         event->t_ns = t_ns;
         if (fields & MT_FIELD_SIZE)
-            event->size_bytes = sizes[*size_index++];
+            event->size_bytes = sizes[*at.size++];
         switch (fields & MT_FIELD_PLACE) {
         case MT_FIELD_PLACE_NONE: break;
         case MT_FIELD_PLACE_NEW:
-            event->addr = addresses[*address_index++];
+            event->addr = addresses[*at.address++];
             MT_ASSERT(place_count < job->new_places);
             last_place = place_count++;
             places[last_place] = (struct mt_decoder_place){event->addr, event->size_bytes};
             break;
         case MT_FIELD_PLACE_BACK:
-            last_place = place_count - 1 - *back++; /* may wrap: caught below */
+            last_place = place_count - 1 - *at.back++; /* may wrap: caught below */
             /* fall through */
         case MT_FIELD_PLACE_SAME:
             if (last_place >= place_count)
@@ -175,22 +200,15 @@ static bool build_events(struct mt_decoding *job)
             break;
         }
         if (fields & MT_FIELD_AUX)
-            event->aux_bytes = sizes[*aux_index++];
+            event->aux_bytes = sizes[*at.aux++];
         if (fields & MT_FIELD_STACK)
-            last_stack = decoder->stacks[*stack_index++];
+            last_stack = decoder->stacks[*at.stack++];
         if (fields & (MT_FIELD_STACK | MT_FIELD_STACK_SAME))
             event->stack = last_stack;
         if (fields & MT_FIELD_NAME)
-            event->name = decoder->names[*name_index++];
+            event->name = decoder->names[*at.name++];
     }
-    /* every value of every column was used */
-    MT_ASSERT(address_index == decoder->address_index + job->new_places);
-    MT_ASSERT(back == decoder->back + job->back_places);
-    MT_ASSERT(size_index == decoder->size_index + job->sized);
-    MT_ASSERT(aux_index == decoder->aux_index + job->auxed);
-    MT_ASSERT(stack_index == decoder->stack_index + job->stacked);
-    MT_ASSERT(name_index == decoder->name_index + job->named);
-    MT_ASSERT(gap == decoder->gaps + job->gapped);
+    MT_ASSERT(are_used_up(job, &at));
     return sound && seq - 1 <= MT_MAX_SEQ; /* that of the last event: they ascend */
 }
 
