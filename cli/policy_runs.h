@@ -30,8 +30,8 @@ int mt_run_policies(const struct mt_policy_runs *runs);
 
 #define MT_ORDERS_OPTION(target)                                                                   \
     {                                                                                              \
-        "orders", 0, MT_OPTION_POSITIVE, "N",                                                      \
-            "orders of addresses to try, 1 to 8 (1: the driver's; default: 8)", target             \
+        "orders", 0, MT_OPTION_POSITIVE, "N", "orders of addresses to try, 1 to 8 (default: 8)",   \
+            target                                                                                 \
     }
 
 /* *orders: what --orders says; 0 becomes all. False, and said, if there are not that many. */

@@ -26,7 +26,8 @@
  *    Then each parameter has as many blocks of its size as all others have:
  *    itself, its gradient, its state. Embeddings are there once, so that the
  *    largest divisor of 2 to 4 that nearly all counts have is that number.
- * 7. The sizes of cuBLAS's workspaces, if there are few of that size.
+ * 7. The sizes of cuBLAS's workspaces, if the model's calls made few of that size; 1 MiB is one of
+ * them.
  * 8. A size of which the model's calls leave one block more behind in each
  *    turn: older ones of that, so activations.
  * 9. What stays while the model works is its parameters: frozen ones,

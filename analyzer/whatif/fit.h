@@ -3,7 +3,7 @@
  * The limit is the allocator's own (PyTorch: set_per_process_memory_fraction).
  * It is searched by replays under limits in whole MiB. In theory a smaller
  * limit can fit where a larger one fails (a cache that is flushed at another
- * time leaves other holes), so limits around the answer are tried, too. Where equal free blocks
+ * time leaves other holes), so limits around the answer are also tried. Where equal free blocks
  * lie decides which is used, and that is the driver's choice: the answer is a range over several
  * orders of addresses (address_space.h). */
 #ifndef MT_ANALYZER_FIT_H
