@@ -97,7 +97,7 @@ static void drop(struct mt_address_space *space, size_t at)
             (space->count - at) * sizeof *space->pieces);
 }
 
-/* Newest region first, there the smallest hole, of equal ones the lowest. */
+/* The smallest hole of the newest region that has one; the lowest of several equal holes. */
 static struct mt_address_piece *best_hole(struct mt_address_space *space, uint64_t size)
 {
     struct mt_address_piece *best = NULL;

@@ -5,8 +5,8 @@
  * that tests/gpu/driver_addresses.cu served (H100, driver 580, 2026-11-23), except the first of
  * each:
  *   - Address space comes in regions of a multiple of 32 MiB.
- *   - A request goes into the newest region that has a hole for it, there into the smallest such
- *     hole, of equal ones into the lowest, and to the hole's lower end.
+ *   - A request goes into the newest region that has a hole for it. It takes the lower end of the
+ *     smallest such hole, or of the lowest one if several are equal.
  *   - Without such a hole it gets a region of its own: at the upper end of the highest gap between
  *     regions that is larger than the region (not equal to it), else below all regions.
  *   - A region without requests becomes a gap at once; gaps that meet are one.

@@ -21,9 +21,9 @@ enum { MT_ORIGIN_COUNT = MT_ORIGIN_NATIVE + 1 };
 /* "your code", "torch.nn", ... */
 const char *mt_origin_name(enum mt_origin origin);
 
-/* How much a frame says about where memory comes from. Of a stack the frame of
- * the highest rank is the site; of equal ones the innermost. Python frames come
- * before native ones, so that native stacks change no site. */
+/* How much a frame says about where memory comes from. The site of a stack is
+ * its innermost frame of the highest rank. Python frames come before native
+ * ones, so that native stacks change no site. */
 enum mt_rank {
     MT_RANK_NATIVE_PLUMBING, /* interpreter, dispatcher, allocator, threads */
     MT_RANK_NATIVE,          /* operators, the autograd engine, code of one's own */

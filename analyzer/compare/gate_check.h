@@ -1,4 +1,4 @@
-/* Gates: whether a run meets its rules, by how much it misses them, which call site is responsible,
+/* Gates: does a run meet its rules? If it does not: by how much, which call site is responsible,
  * and what would help. Plain data in one arena; nothing is printed here. */
 #ifndef MT_ANALYZER_GATE_CHECK_H
 #define MT_ANALYZER_GATE_CHECK_H

@@ -81,7 +81,7 @@ struct mt_instant {
     struct mt_holding *holdings;
     uint32_t holding_count;
     /* Of peaks and OOMs, else NULL: who holds it, largest first, finer than
-     * peak_sites (by role, too); sums to allocated. */
+     * peak_sites (also by role); sums to allocated. */
     struct mt_contribution *holders;
     uint32_t holder_count;
 };
@@ -176,7 +176,7 @@ struct mt_oom_way {
     bool fits;          /* under any limit; the rest is 0 if not */
     /* The smallest limit from which on the run goes on, the request that it died of
      * included, in every order of addresses that was tried (fit.h), and the least of them; a
-     * smaller one that does, too, though larger ones do not, or 0. */
+     * smaller one that also does, although larger ones do not, or 0. */
     uint64_t fit_bytes, low_bytes, smaller_fit_bytes;
     uint32_t order_count;
     bool same_limit; /* also under the least that the limit of the run can have been */

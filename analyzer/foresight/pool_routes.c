@@ -22,7 +22,7 @@ struct builder {
     struct mt_request_selector *selectors[MT_MAX_POLICY_POOLS];
     uint64_t meant[MT_MAX_POLICY_POOLS]; /* requests that go to the pool */
     uint64_t
-        elsewhere[MT_MAX_POLICY_POOLS]; /* meant, too: private already, or another selector's */
+        elsewhere[MT_MAX_POLICY_POOLS]; /* also meant: private already, or another selector's */
     struct mt_buf texts;                /* one behind the other, with their ends */
     size_t text_at[MT_MAX_POLICY_POOLS];
     struct mt_phases phases;

@@ -65,7 +65,7 @@ struct mt_driver_ledger {
     struct mt_arena *arena; /* of copies */
     const struct mt_source *source;
     struct mt_phases *phases;
-    uint16_t framework_heap; /* if the trace tells of a framework */
+    uint16_t framework_heap; /* if the trace has one */
     bool has_framework, has_driver, has_segments;
     struct mt_map slots; /* heap, device and address -> block */
     struct mt_ledger_block *blocks;

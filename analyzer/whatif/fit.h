@@ -30,7 +30,7 @@ struct mt_fit_result {
     uint64_t fit_reserved_bytes;         /* peak at fit_bytes; PyTorch's expandable segments may map
                                             a little more than the limit */
     uint64_t limits_tried;
-    uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that fits, too; 0 = none */
+    uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that also fits; 0 = none */
     uint64_t larger_fail_bytes; /* one above fit_bytes that fails; 0 = none */
     uint64_t reserved_peak_bytes, requested_peak_bytes; /* without a limit */
     uint64_t allocated_peak_bytes, requests;
