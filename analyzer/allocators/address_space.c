@@ -216,7 +216,8 @@ static uint64_t new_region(struct mt_address_space *space, uint64_t size, uint64
     return region_base(space, region);
 }
 
-/* Without room: an address in the midst of others, but none that another request begins at. */
+/* Without room: an address within others, where no piece begins now. It is not noted, so that
+ * later requests may get it again. */
 static uint64_t place_twice(const struct mt_address_space *space, uint64_t region)
 {
     uint64_t base = space->top - mt_min_u64(region, space->top - REGION_BYTES);
@@ -295,7 +296,8 @@ void mt_address_space_give(struct mt_address_space *space, uint64_t base)
     if (is_of(space, at + 1, region) || (at > 0 && is_of(space, at - 1, region)))
         return;
     drop(space, at);
-    space->gap_bound = mt_max_u64(space->gap_bound, gap_end(space, at) - gap_begin(space, at));
+    if (at > 0) /* the room below all regions is no gap */
+        space->gap_bound = mt_max_u64(space->gap_bound, gap_end(space, at) - gap_begin(space, at));
 }
 
 bool mt_address_space_is_sound(const struct mt_address_space *space, const char **why)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No device has as much. The sizes of all blocks together stay far from overflow. */
+/* No device has as much. The sum over MT_EARLY_BLOCKS_MAX blocks does not overflow. */
 #define MAX_BLOCK_BYTES ((uint64_t)1 << 42)
 
 void mt_early_blocks_release(struct mt_early_blocks *early)
