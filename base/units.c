@@ -97,6 +97,23 @@ char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value)
     return text;
 }
 
+char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
+{
+    const uint64_t mib = UINT64_C(1) << 20;
+    const uint64_t whole = bytes / mib + (bytes % mib != 0);
+    const uint64_t tenths = bytes / mib * 10 + (bytes % mib * 10 + mib - 1) / mib;
+    char *end;
+
+    if (tenths >= 1000) {
+        end = strchr(mt_format_count(text, whole), '\0');
+    } else {
+        end = put_text(put_digits(text, tenths / 10), ".");
+        end = put_digits(end, tenths % 10);
+    }
+    put_text(end, " MiB");
+    return text;
+}
+
 char *mt_format_percent(char text[MT_UNITS_TEXT], double share)
 {
     double percent = share * 100;

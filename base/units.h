@@ -14,6 +14,9 @@
 /* "6.45 GiB", "774 MiB", "1.00 KiB", "512 B", "0 B". Switches unit so that
  * "1000 KiB" never appears. All return `text`. */
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes);
+/* "1,690 MiB", "57.9 MiB": MiB whatever the size, with a decimal below 100. Upwards, so that a
+ * limit of it is enough. For quantities of one sentence that a reader compares. */
+char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes);
 /* "+458 MiB", "−1.94 GiB" (U+2212), "±0". */
 char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes);
 /* "20,749,221,888" */

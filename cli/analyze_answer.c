@@ -1,11 +1,20 @@
 /* The answer that `memtrace analyze` begins with: what the run died of, or its peak,
  * and who held it. */
 #include "analyze_output.h"
+#include "heaps.h"
+#include "report_query.h"
+#include "site.h"
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
 
 #include <string.h>
+
+/* Else nobody reserves anything, nobody tries again. */
+static bool has_allocator(const struct mt_report *report)
+{
+    return !report->is_driver_level || report->what_if;
+}
 
 static void tell_in_red(const struct mt_teller *teller, const char *text)
 {
@@ -14,49 +23,145 @@ static void tell_in_red(const struct mt_teller *teller, const char *text)
     mt_buf_add_text(teller->out, teller->style->reset);
 }
 
-/* Of what the run died on a device, NULL if it did not. */
-static const struct mt_oom *fatal_oom(const struct mt_device_report *device)
-{
-    for (uint32_t i = 0; i < device->oom_count; i++)
-        if (device->oom_list[i].fatal)
-            return &device->oom_list[i];
-    return NULL;
-}
-
 static const char *death(const struct mt_teller *teller, const struct mt_oom *oom)
 {
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
 
     return mt_tell_format(
         teller, "ied of OUT OF MEMORY %s: wanted %s more with %s allocated and %s reserved.",
-        mt_tell_in(teller, oom->phase, oom->step), mt_format_bytes(wanted, oom->request_bytes),
-        mt_format_bytes(allocated, oom->then.allocated),
-        mt_format_bytes(reserved, oom->then.reserved));
+        mt_tell_in(teller, oom->phase, oom->step), mt_format_mib(wanted, oom->request_bytes),
+        mt_format_mib(allocated, oom->then.allocated), mt_format_mib(reserved, oom->then.reserved));
 }
 
 static void tell_death(const struct mt_teller *teller)
 {
-    const struct mt_oom *oom = fatal_oom(teller->device);
+    const struct mt_oom *oom = mt_fatal_oom(teller->device);
 
     if (oom)
         tell_in_red(teller, mt_tell_format(teller, "D%s", death(teller, oom)));
 }
 
-static void tell_peak(const struct mt_teller *teller)
+/* Without a framework nobody tries again: a refused request is what such a program dies of. */
+static void tell_refused(const struct mt_teller *teller)
 {
-    const struct mt_peak *peak = &teller->device->allocated_peak;
-    const char *in = mt_tell_in(teller, peak->phase, peak->step);
+    const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
+    const struct mt_driver_failure *failure;
+    const char *site = "";
+    char wanted[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
+
+    if (!teller->report->is_driver_level || !driver || !driver->failure_count)
+        return;
+    failure = &driver->failures[0];
+    if (failure->stack != MT_NO_ID)
+        site = mt_site_label(teller->arena, teller->report->symbols, failure->stack, false);
+    teller->out->failed |= !site;
+    tell_in_red(teller, mt_tell_format(
+                            teller, "The driver REFUSED %s of %s, at %s%s%s%s",
+                            mt_format_mib(wanted, failure->request_bytes),
+                            mt_heap_name(teller->report->symbols, failure->heap),
+                            mt_tell_when(teller, failure->t_ns),
+                            site && *site ? ", wanted by " : "", site ? site : "",
+                            driver->failures_in_all == 1
+                                ? ""
+                                : mt_tell_format(teller, "; %s requests were refused in all",
+                                                 mt_format_count(count, driver->failures_in_all))));
+}
+
+/* "Needs 8.06 GiB", which a person at a terminal sees first. */
+static void tell_first(const struct mt_teller *teller, bool is_first, const char *begin,
+                       const struct mt_buf *rest)
+{
     const struct mt_style *style = teller->style;
+
+    if (!is_first) {
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller, "%s%s", begin, rest->data ? rest->data : ""));
+        return;
+    }
+    mt_buf_printf(teller->out, "%s%s%s", style->bold, begin, style->reset);
+    if (rest->data)
+        mt_add_wrapped(teller->out, rest->data, strlen(begin), 2);
+    mt_buf_add_char(teller->out, '\n');
+}
+
+/* Orders of addresses: a range where they decide (fit.h). */
+static void add_orders(struct mt_buf *line, const struct mt_need *need)
+{
+    char low[MT_UNITS_TEXT];
+
+    if (need->is_one_of_many)
+        mt_buf_add_text(line, ", for one order of addresses (memtrace fit tries 8)");
+    else if (need->low_bytes < need->bytes)
+        mt_buf_printf(line, " in all %u orders of addresses that were tried (%s in the best)",
+                      need->order_count, mt_format_bytes(low, need->low_bytes));
+}
+
+static void tell_need(const struct mt_teller *teller)
+{
+    const struct mt_need *need = teller->device->need;
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, " allocated (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes),
-                  *in ? " " : "", in, mt_tell_when(teller, peak->t_ns));
-    mt_buf_printf(teller->out, "%sPeak %s%s", style->bold, mt_format_bytes(bytes, peak->bytes),
-                  style->reset);
-    if (line.data)
-        mt_add_wrapped(teller->out, line.data, 5 + strlen(bytes), 2);
-    mt_buf_add_char(teller->out, '\n');
+    if (!need)
+        return;
+    mt_buf_printf(&line, " (%s B): the smallest limit that serves %s",
+                  mt_format_count(exact, need->bytes),
+                  teller->report->starts_in_middle ? "what was recorded" : "this run");
+    add_orders(&line, need);
+    if (need->depends_on_memory)
+        mt_buf_add_text(&line, ", if it asks for the same memory as it did when memory ran out");
+    tell_first(teller, true,
+               mt_tell_format(teller, "Needs %s%s", need->depends_on_memory ? "about " : "",
+                              mt_format_bytes(bytes, need->bytes)),
+               &line);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* What a card must hold beside what the allocator reserves: measured, if the trace has the calls
+ * of the driver and the samples of NVML. */
+static void tell_beside(const struct mt_teller *teller)
+{
+    const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
+    const struct mt_need *need = teller->device->need;
+    char outside[MT_UNITS_TEXT], context[MT_UNITS_TEXT], all[MT_UNITS_TEXT];
+    uint64_t outside_bytes, context_bytes;
+
+    if (!need || teller->report->device_count > 1)
+        return;
+    if (!driver || !driver->has_then || !driver->residual.samples ||
+        driver->residual.tracked_from != MT_TRACKED_DRIVER || driver->residual.most_bytes <= 0) {
+        mt_tell_line(teller, 2,
+                     "A card must also hold the CUDA context and libraries, usually 0.5 to 1 GiB, "
+                     "which the recording did not measure");
+        return;
+    }
+    outside_bytes = driver->then.bytes - driver->then.framework_bytes;
+    context_bytes = (uint64_t)driver->residual.most_bytes;
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller,
+                                "A card must have about %s in all: also %s outside of the "
+                                "framework, as at the allocated peak, and %s for CUDA itself",
+                                mt_format_bytes(all, need->bytes + outside_bytes + context_bytes),
+                                mt_format_bytes(outside, outside_bytes),
+                                mt_format_bytes(context, context_bytes)));
+}
+
+static void tell_peak(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    const struct mt_peak *peak = &device->allocated_peak;
+    const char *in = mt_tell_in(teller, peak->phase, peak->step);
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes), *in ? " " : "",
+                  in, mt_tell_when(teller, peak->t_ns));
+    if (peak->then.reserved > peak->then.allocated && peak->event != device->reserved_peak.event)
+        mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
+    tell_first(teller, !has_allocator(teller->report),
+               mt_tell_format(teller, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
+               &line);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -96,37 +201,29 @@ static void tell_roles(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
-/* What the allocator held, at the peak and at most: never two instants in one
- * share. */
+/* What the allocator held at most, and how much of it was unused at that instant. */
 static void tell_reserved(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
-    const struct mt_bytes *then = &device->allocated_peak.then;
     const struct mt_peak *most = &device->reserved_peak;
     const char *in = mt_tell_in(teller, most->phase, most->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    if (then->reserved > then->allocated)
-        mt_buf_printf(&line, "%s were reserved then, %s of it (%s) unused. ",
-                      mt_format_bytes(bytes, then->reserved),
-                      mt_format_bytes(unused, then->reserved - then->allocated),
-                      mt_format_percent(share, (double)(then->reserved - then->allocated) /
-                                                   (double)then->reserved));
-    mt_buf_printf(&line, "Reserved at most: %s (%s B)%s%s, at %s",
-                  mt_format_bytes(bytes, most->bytes), mt_format_count(exact, most->bytes),
-                  *in ? " " : "", in, mt_tell_when(teller, most->t_ns));
-    if (most->bytes > most->then.allocated && most->event != device->allocated_peak.event)
-        mt_buf_printf(&line, "; %s of it (%s) unused at that instant",
+    mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, most->bytes), *in ? " " : "",
+                  in, mt_tell_when(teller, most->t_ns));
+    if (most->bytes > most->then.allocated)
+        mt_buf_printf(&line, ", %s of it (%s) unused",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
                       mt_format_percent(share, device->fragmentation_at_reserved_peak));
-    if (!fatal_oom(device) && teller->report->device_count == 1) /* else in the devices' table */
-        mt_buf_printf(&line, ". At the end: %s allocated of %s reserved",
+    if (!mt_fatal_oom(device) && teller->report->device_count == 1) /* else in the devices' table */
+        mt_buf_printf(&line, "; at the end %s allocated of %s reserved",
                       mt_format_bytes(bytes, device->end.allocated),
                       mt_format_bytes(unused, device->end.reserved));
-    if (line.data)
-        mt_tell_line(teller, 2, line.data);
+    tell_first(teller, !device->need,
+               mt_tell_format(teller, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)),
+               &line);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -146,9 +243,9 @@ static void tell_failure(const struct mt_teller *teller)
                   "%s requests fail in all; what follows the first did not happen like that.",
                   mt_tell_in(teller, failure->phase, failure->step),
                   mt_tell_when(teller, failure->t_ns),
-                  mt_format_bytes(wanted, failure->request_bytes),
-                  mt_format_bytes(allocated, failure->then.allocated),
-                  mt_format_bytes(reserved, failure->then.reserved),
+                  mt_format_mib(wanted, failure->request_bytes),
+                  mt_format_mib(allocated, failure->then.allocated),
+                  mt_format_mib(reserved, failure->then.reserved),
                   mt_format_count(count, teller->device->replay.failed_requests));
     if (line.data)
         tell_in_red(teller, line.data);
@@ -175,12 +272,6 @@ static void tell_setup_peak(const struct mt_teller *teller)
         mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
-}
-
-/* Else nobody reserves anything, nobody tries again. */
-static bool has_allocator(const struct mt_report *report)
-{
-    return !report->is_driver_level || report->what_if;
 }
 
 void mt_tell_run(const struct mt_teller *teller)
@@ -241,36 +332,26 @@ void mt_tell_answer(const struct mt_teller *teller)
     }
     tell_death(teller);
     mt_tell_oom_help(teller);
+    tell_refused(teller);
     tell_failure(teller);
-    tell_peak(teller);
-    tell_late_start(teller);
-    tell_setup_peak(teller);
-    tell_roles(teller);
+    tell_need(teller);
+    tell_beside(teller);
     if (has_allocator(teller->report))
         tell_reserved(teller);
+    tell_peak(teller);
+    tell_setup_peak(teller);
+    tell_late_start(teller);
+    tell_roles(teller);
     if (teller->report->device_count == 1)
         mt_tell_run(teller);
 }
 
-static const struct mt_device_report *worst_device(const struct mt_report *report)
-{
-    const struct mt_device_report *worst = &report->devices[0];
-
-    for (uint32_t i = 1; i < report->device_count; i++) {
-        const struct mt_device_report *device = &report->devices[i];
-        int more = (fatal_oom(device) != NULL) - (fatal_oom(worst) != NULL);
-
-        if (more > 0 || (more == 0 && device->allocated_peak.bytes > worst->allocated_peak.bytes))
-            worst = device;
-    }
-    return worst;
-}
-
 void mt_tell_worst_device(const struct mt_teller *shared)
 {
-    const struct mt_device_report *device = worst_device(shared->report);
-    const struct mt_peak *peak = &device->allocated_peak;
-    const struct mt_oom *oom = fatal_oom(device);
+    const struct mt_device_report *device = mt_worst_device(shared->report);
+    const struct mt_peak *peak =
+        has_allocator(shared->report) ? &device->reserved_peak : &device->allocated_peak;
+    const struct mt_oom *oom = mt_fatal_oom(device);
     struct mt_teller teller = *shared;
     const char *in = mt_tell_in(&teller, peak->phase, peak->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
@@ -281,8 +362,18 @@ void mt_tell_worst_device(const struct mt_teller *shared)
                     mt_tell_format(&teller, "Device %u d%s", device->device, death(&teller, oom)));
         return;
     }
-    mt_tell_line(&teller, 0,
-                 mt_tell_format(&teller, "Device %u needs most: peak %s allocated (%s B)%s%s",
-                                device->device, mt_format_bytes(bytes, peak->bytes),
-                                mt_format_count(exact, peak->bytes), *in ? " " : "", in));
+    if (device->need)
+        mt_tell_line(&teller, 0,
+                     mt_tell_format(&teller,
+                                    "Device %u needs most: %s (%s B) is the smallest limit that "
+                                    "serves this run there",
+                                    device->device, mt_format_bytes(bytes, device->need->bytes),
+                                    mt_format_count(exact, device->need->bytes)));
+    else
+        mt_tell_line(&teller, 0,
+                     mt_tell_format(&teller, "Device %u needs most: %s peak %s (%s B)%s%s",
+                                    device->device,
+                                    has_allocator(teller.report) ? "reserved" : "allocated",
+                                    mt_format_bytes(bytes, peak->bytes),
+                                    mt_format_count(exact, peak->bytes), *in ? " " : "", in));
 }

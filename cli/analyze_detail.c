@@ -11,11 +11,12 @@ const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 8, true,
 static const struct mt_detail details[] = {
     {ALL, ALL, 12, ALL, ALL, 3, 5, 8, false, false}, {6, 3, 10, 12, 8, 1, 5, 8, false, false},
     {4, 3, 8, 8, 8, 1, 5, 6, false, false},          {3, 2, 8, 8, 6, 1, 4, 6, false, false},
-    {3, 2, 6, 6, 6, 0, 3, 6, false, false},          {3, 1, 8, 6, 6, 0, 3, 6, false, false},
+    {3, 2, 6, 6, 6, 0, 4, 6, false, false},          {3, 1, 8, 6, 6, 0, 3, 6, false, false},
     {3, 0, 8, 6, 6, 0, 3, 6, false, false},          {3, 0, 6, 5, 5, 0, 3, 6, false, false},
-    {2, 0, 4, 4, 4, 0, 2, 6, false, false},          {1, 0, 3, 3, 3, 0, 2, 4, false, false},
-    {1, 0, 4, 0, 4, 0, 2, 5, false, false},          {1, 0, 0, 0, 3, 0, 2, 4, false, false},
-    {0, 0, 0, 0, 0, 0, 1, 3, false, false},          {0, 0, 0, 0, 0, 0, 1, 0, false, false},
+    {2, 0, 4, 4, 4, 0, 3, 6, false, false},          {1, 0, 3, 3, 4, 0, 3, 4, false, false},
+    {1, 0, 4, 0, 4, 0, 3, 5, false, false},          {1, 0, 0, 0, 4, 0, 3, 4, false, false},
+    {0, 0, 0, 0, 4, 0, 3, 3, false, false},          {0, 0, 0, 0, 4, 0, 2, 0, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 0, false, false},
 };
 
 static size_t count_lines(const struct mt_buf *out)

@@ -2,6 +2,7 @@
  * the driver, what of it is not the framework's, and what no allocation explains. */
 #include "analyze_output.h"
 #include "heaps.h"
+#include "report_query.h"
 #include "site.h"
 #include "text_table.h"
 #include "units.h"
@@ -15,6 +16,12 @@
 static int64_t step_of(const struct mt_teller *teller, int32_t phase)
 {
     return phase == MT_NO_PHASE ? MT_NO_STEP : teller->report->phases[phase].step;
+}
+
+/* Where lines are few, sentences do. */
+static bool has_tables(const struct mt_teller *teller)
+{
+    return teller->detail->holders > 4;
 }
 
 static void tell_sites(const struct mt_teller *teller, const struct mt_driver_report *driver)
@@ -56,8 +63,8 @@ static void tell_outside(const struct mt_teller *teller, const struct mt_driver_
                                 mt_format_bytes(own, then->framework_bytes),
                                 mt_format_bytes(outside, then->bytes - then->framework_bytes),
                                 mt_format_count(exact, then->bytes - then->framework_bytes),
-                                driver->outside_site_count && teller->detail->holders ? ":" : ""));
-    if (teller->detail->holders)
+                                driver->outside_site_count && has_tables(teller) ? ":" : ""));
+    if (has_tables(teller))
         tell_sites(teller, driver);
 }
 
@@ -85,7 +92,7 @@ static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_re
 {
     struct mt_table table;
 
-    if (!teller->detail->holders)
+    if (!has_tables(teller))
         return;
     mt_table_begin(&table, "heap|#peak|#at the end|#allocations|~");
     for (uint32_t i = 0; i < driver->heap_count; i++) {
@@ -192,9 +199,10 @@ static void tell_driver(const struct mt_teller *teller, const struct mt_driver_r
 
 void mt_tell_driver(const struct mt_teller *teller)
 {
-    for (uint32_t i = 0; i < teller->report->driver_count; i++)
-        if (teller->report->drivers[i].device == teller->device->device)
-            tell_driver(teller, &teller->report->drivers[i]);
+    const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
+
+    if (driver)
+        tell_driver(teller, driver);
 }
 
 static bool has_device(const struct mt_report *report, uint16_t device)

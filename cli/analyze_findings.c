@@ -9,6 +9,8 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
 {
     mt_tell_line(teller, 2, finding->title);
     mt_tell_line(teller, 4, mt_tell_format(teller, "do: %s", finding->advice));
+    if (finding->cost && teller->detail->findings > 1)
+        mt_tell_line(teller, 4, mt_tell_format(teller, "cost: %s", finding->cost));
     if (!finding->proved_by)
         return;
     mt_buf_add_text(teller->out, "    proof: "); /* in one line, to be pasted */
@@ -52,6 +54,9 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
             mt_json_text(json, NULL, finding->evidence[j]);
         mt_json_list_end(&list);
         mt_json_text(json, "advice", finding->advice);
+        mt_json_text(json, "cost", finding->cost);
+        mt_json_u64_or_null(json, "saved_need_bytes", finding->has_saving,
+                            finding->saved_need_bytes);
         mt_json_text(json, "proved_by", finding->proved_by);
         mt_json_object_end(json);
     }

@@ -52,6 +52,30 @@ static void add_summary(struct mt_json *json, const struct mt_report *report,
     mt_json_object_end(json);
 }
 
+/* What the device must have: null if it is not known. */
+static void add_need(struct mt_json *json, const struct mt_need *need)
+{
+    if (!need) {
+        mt_json_null(json, "need");
+        return;
+    }
+    mt_json_object_begin(json, "need");
+    mt_json_u64(json, "limit_bytes", need->bytes);
+    mt_json_u64(json, "best_order_bytes", need->low_bytes);
+    mt_json_u64(json, "address_orders", need->order_count);
+    mt_json_bool(json, "other_orders_untried", need->is_one_of_many);
+    mt_json_bool(json, "depends_on_memory", need->depends_on_memory);
+    mt_json_object_end(json);
+}
+
+static void add_growth(struct mt_json *json, const struct mt_growth *growth)
+{
+    mt_json_object_begin(json, "growth");
+    mt_json_u64_or_null(json, "bytes_per_step", growth->judged, growth->bytes_per_step);
+    mt_json_u64(json, "steps", growth->steps);
+    mt_json_object_end(json);
+}
+
 static void add_verify(struct mt_json *json, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
@@ -439,6 +463,8 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     mt_json_u64(json, "device", device->device);
     mt_json_text(json, "name", device->name);
     add_summary(json, report, device);
+    add_need(json, device->need);
+    add_growth(json, &device->growth);
     add_verify(json, report, device);
     add_phases(json, report, device);
     add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);

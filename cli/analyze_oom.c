@@ -43,28 +43,22 @@ static void tell_oom_table(const struct mt_teller *teller)
 static void tell_limit(const struct mt_teller *teller)
 {
     const struct mt_replay_result *replay = &teller->device->replay;
-    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT], least[MT_UNITS_TEXT], below[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
+    const char *limit;
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
     if (!mt_limit_is_known(replay))
         return;
+    limit = mt_limit_text(teller->arena, replay);
+    teller->out->failed |= !limit;
+    if (!limit)
+        return;
     if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
-        mt_buf_printf(&line,
-                      "The allocator was held to a limit of at least %s and below %s (deduced from "
-                      "what was refused: %s B, %s B)",
-                      mt_format_bytes(least, replay->limit_low_bytes),
-                      mt_format_bytes(below, replay->limit_high_bytes),
-                      mt_format_count(low, replay->limit_low_bytes),
-                      mt_format_count(high, replay->limit_high_bytes));
-    else
-        mt_buf_printf(&line, "The allocator was held to a limit of %s",
-                      mt_format_bytes(least, replay->limit_bytes));
-    mt_buf_add_text(teller->out, "  ");
-    if (line.data)
-        mt_add_wrapped(teller->out, line.data, 2, 4);
-    mt_buf_add_char(teller->out, '\n');
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
+        limit = mt_tell_format(teller,
+                               "%s: at least %s B, which were granted, and below %s B, which were "
+                               "refused",
+                               limit, mt_format_count(low, replay->limit_low_bytes),
+                               mt_format_count(high, replay->limit_high_bytes));
+    mt_tell_line(teller, 2, mt_tell_format(teller, "T%s", limit + 1));
 }
 
 /* Would the memory have been enough, were it in one piece? */
@@ -238,6 +232,18 @@ static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
     mt_tell_holders(teller, instant);
 }
 
+/* Of the retries; the rest ended in an error. */
+static const char *served_of(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+    uint64_t served = device->retries > device->ooms ? device->retries - device->ooms : 0;
+    char count[MT_UNITS_TEXT];
+
+    return served == 1 ? "1 was"
+           : served    ? mt_tell_format(teller, "%s were", mt_format_count(count, served))
+                       : "none was";
+}
+
 void mt_tell_ooms(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
@@ -247,21 +253,18 @@ void mt_tell_ooms(const struct mt_teller *teller)
         return;
     mt_tell_heading(teller, "Out of memory");
     if (device->retries)
-        mt_buf_printf(teller->out, "  %s: the cache was given back, then tried again\n",
+        mt_buf_printf(teller->out, "  %s flushed the cache and asked the driver again; %s served\n",
                       mt_tell_format(teller, "%s retr%s", mt_format_count(count, device->retries),
-                                     device->retries == 1 ? "y" : "ies"));
+                                     device->retries == 1 ? "y" : "ies"),
+                      served_of(teller));
     tell_limit(teller);
     if (!device->oom_count)
         return;
     tell_oom_table(teller);
     if (!device->oom_list[device->oom_count - 1].fatal)
         mt_buf_add_text(teller->out, "  The program went on after each of them.\n");
-    for (uint32_t i = 0; i < device->oom_count; i++) {
-        if (device->oom_list[i].fatal) {
-            tell_fatal(teller, &device->oom_list[i]);
-            break;
-        }
-    }
+    if (mt_fatal_oom(device))
+        tell_fatal(teller, mt_fatal_oom(device));
 }
 
 static void json_ways(struct mt_json *json, const struct mt_oom_answer *answer)

@@ -310,10 +310,9 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
 /* With the OOM that killed the program, if nothing was freed in between. */
 static bool peak_is_told(const struct mt_device_report *device)
 {
-    for (uint32_t i = 0; i < device->oom_count; i++)
-        if (device->oom_list[i].fatal)
-            return device->oom_list[i].then.allocated == device->allocated_peak.bytes;
-    return false;
+    const struct mt_oom *oom = mt_fatal_oom(device);
+
+    return oom && oom->then.allocated == device->allocated_peak.bytes;
 }
 
 void mt_tell_sites(const struct mt_teller *teller)

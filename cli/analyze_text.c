@@ -39,9 +39,9 @@ static void tell_device(const struct mt_teller *teller)
                       teller->device->name ? teller->device->name : "", teller->style->reset);
     }
     mt_tell_answer(teller);
+    mt_tell_findings(teller);
     tell_chart(teller);
     mt_tell_ooms(teller);
-    mt_tell_findings(teller);
     mt_tell_explanations(teller);
     mt_tell_phases(teller);
     mt_tell_idle(teller);

@@ -33,7 +33,7 @@ static bool shows_chart(const struct arguments *arguments)
 
 static struct mt_analyze_options options_of(const struct arguments *arguments, const char *path)
 {
-    struct mt_analyze_options options = {.path = path};
+    struct mt_analyze_options options = {.path = path, .needs = true};
 
     options.replay.policy = arguments->policy;
     options.replay.limit_bytes = arguments->limit_bytes;

@@ -2,12 +2,7 @@
 
 #include <stdlib.h>
 
-static bool comes_before(const struct mt_device_report *a, const struct mt_device_report *b)
-{
-    if (a->reserved_peak.bytes != b->reserved_peak.bytes)
-        return a->reserved_peak.bytes > b->reserved_peak.bytes;
-    return a->device < b->device;
-}
+#include "report_query.h"
 
 /* Keeps the devices sorted; the last one gives way if there is no room. */
 static void insert(struct mt_device_choice *choice, const struct mt_device_report *device)
@@ -16,11 +11,11 @@ static void insert(struct mt_device_choice *choice, const struct mt_device_repor
 
     if (choice->count < MT_SHOWN_DEVICES)
         choice->count++;
-    else if (comes_before(device, choice->devices[MT_SHOWN_DEVICES - 1]))
+    else if (mt_device_comes_first(device, choice->devices[MT_SHOWN_DEVICES - 1]))
         at = MT_SHOWN_DEVICES - 1;
     else
         return;
-    for (; at && comes_before(device, choice->devices[at - 1]); at--)
+    for (; at && mt_device_comes_first(device, choice->devices[at - 1]); at--)
         choice->devices[at] = choice->devices[at - 1];
     choice->devices[at] = device;
 }

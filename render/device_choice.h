@@ -1,5 +1,6 @@
 /* Which devices pictures and documents show. A trace of 2 KB can name 1,024 devices, and the
- * pictures of one take 250 KB. The devices that reserved most are shown, the rest is counted. */
+ * pictures of one take 250 KB. The devices that come first (mt_device_comes_first) are shown, the
+ * rest is counted. */
 #ifndef MT_RENDER_DEVICE_CHOICE_H
 #define MT_RENDER_DEVICE_CHOICE_H
 
@@ -12,7 +13,7 @@ struct mt_device_choice {
     uint32_t count, omitted;
 };
 
-/* The largest reserved peak first. */
+/* In that order. */
 struct mt_device_choice mt_devices_by_peak(const struct mt_report *report);
 /* The same devices in the order of the report. */
 struct mt_device_choice mt_devices_in_order(const struct mt_report *report);

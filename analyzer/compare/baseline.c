@@ -1,4 +1,5 @@
 #include "baseline.h"
+#include "report_query.h"
 
 #include <string.h>
 
@@ -16,9 +17,8 @@ const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_devic
         return "the recorder dropped events";
     if (device->has_failure)
         return "the simulated run runs out of memory";
-    for (uint32_t i = 0; i < device->oom_count; i++)
-        if (device->oom_list[i].fatal)
-            return "the run died of out of memory";
+    if (mt_fatal_oom(device))
+        return "the run died of out of memory";
     if (report->starts_in_middle)
         return "the trace starts in the middle of the run";
     return NULL;

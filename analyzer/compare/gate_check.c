@@ -12,8 +12,6 @@
 #include "util.h"
 
 __extension__ typedef unsigned __int128 wide;
-__extension__ typedef __int128 signed_wide;
-
 static int64_t clamp(wide value)
 {
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
@@ -159,49 +157,35 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
     judge(work, result, mt_peaks_doubt(work->check->report, device));
 }
 
-enum { MIN_STEPS = 3 }; /* after those of warm-up */
-
-/* Steps whose begin was recorded. */
-static uint32_t first_covered(const struct mt_report *report, const struct mt_device_report *device)
+/* NULL if what steps leave behind was judged. */
+static const char *why_not_judged(const struct mt_report *report,
+                                  const struct mt_device_report *device)
 {
-    uint32_t first = 0;
-
-    while (first < device->step_count &&
-           !mt_report_covers(report, device, device->steps[first].begin_event))
-        first++;
-    return first;
+    if (device->growth.judged)
+        return NULL;
+    if (!device->step_count)
+        return "there are no steps";
+    if (device->step_count - mt_first_step(report, device) < MT_GROWTH_MIN_STEPS)
+        return "too few steps: eight are needed, two of them to warm up";
+    return "too many blocks outlive their step";
 }
 
-/* Least squares through what was allocated when steps began, in whole bytes a
- * step, rounded up: sum((2 i - (n - 1)) y_i) / (n (n^2 - 1) / 6). */
-static int64_t slope(const struct mt_step_use *steps, uint32_t count)
-{
-    signed_wide n = count, up = 0, down = n * (n * n - 1) / 6;
-
-    for (uint32_t i = 0; i < count; i++)
-        up += (2 * (signed_wide)i - (n - 1)) * clamp(steps[i].enter.allocated);
-    return (int64_t)(up > 0 ? (up + down - 1) / down : up / down);
-}
-
+/* What steps leave behind, each: the estimate of the finding (growth.c). */
 static void check_growth(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     const struct mt_device_report *device = mt_gate_device(work, result);
     const struct mt_integrity *integrity = &work->check->report->integrity;
-    uint32_t first = first_covered(work->check->report, device);
-    uint32_t count = device->step_count - first, warm_up = mt_warm_up_steps(count);
+    const char *why = why_not_judged(work->check->report, device);
     const char *doubt = NULL;
 
-    if (!device->step_count || count < warm_up + MIN_STEPS) {
-        mt_gate_say_not_evaluated(work, result,
-                                  device->step_count
-                                      ? "too few steps: five are needed, two of them to warm up"
-                                      : "there are no steps");
+    if (why) {
+        mt_gate_say_not_evaluated(work, result, why);
         return;
     }
     if (integrity->events_dropped || integrity->frames_damaged || integrity->events_invalid)
         doubt = mt_peaks_doubt(work->check->report, device);
-    result->actual_bytes = slope(device->steps + first + warm_up, count - warm_up);
-    result->of_bytes = count - warm_up;
+    result->actual_bytes = clamp(device->growth.bytes_per_step);
+    result->of_bytes = device->growth.steps;
     judge(work, result, doubt);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
@@ -341,14 +342,10 @@ static const char *growers(struct mt_gate_work *work, const struct mt_device_rep
 /* What the process holds of a device beside the framework: by whom. */
 static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
 {
-    const struct mt_report *report = work->check->report;
-    const struct mt_driver_report *driver = NULL;
+    const struct mt_driver_report *driver = mt_driver_of(work->check->report, device);
     const char *text = "";
     char bytes[MT_UNITS_TEXT];
 
-    for (uint32_t i = 0; i < report->driver_count; i++)
-        if (report->drivers[i].device == device)
-            driver = &report->drivers[i];
     if (!driver)
         return NULL;
     for (uint32_t i = 0; text && i < driver->outside_site_count && i < NAMED; i++)

@@ -197,6 +197,17 @@ struct mt_oom_answer {
     uint32_t way_count; /* 0: not replayed */
 };
 
+/* What a device must have for the run: the smallest limit under which the allocator of the report
+ * serves it, by replays (fit.h). */
+struct mt_need {
+    uint64_t bytes;         /* in every order of addresses that was tried: the one to rely on */
+    uint64_t low_bytes;     /* in the best of them */
+    uint32_t order_count;   /* 1 also if addresses decided nothing */
+    bool is_one_of_many;    /* addresses decide, and only one order was tried */
+    bool depends_on_memory; /* the run met the end of its memory: it may ask for other memory where
+                               there is more or less of it */
+};
+
 /* A pause in which nothing happened: candidates for folding the time axis. */
 struct mt_gap {
     uint64_t begin_t_ns, end_t_ns;
@@ -273,7 +284,23 @@ struct mt_finding {
     const char **evidence;   /* a line each */
     uint32_t evidence_count;
     const char *advice;    /* what to change */
+    const char *cost;      /* what the change costs, NULL = nothing that is known */
     const char *proved_by; /* the command that shows the saving, NULL = none */
+    /* How much less the device must have (mt_need) after the change, by replays. Of advice that no
+     * replay can follow it is not known. */
+    bool has_saving;
+    uint64_t saved_need_bytes;
+};
+
+/* What each step leaves behind: one estimate for the finding, the gate and the picture. */
+struct mt_growth {
+    /* False: there are fewer than MT_GROWTH_MIN_STEPS steps that were recorded, or too many blocks
+     * outlive their step to look at. The rest is 0 then. */
+    bool judged;
+    uint32_t steps; /* that it is an average of */
+    /* Of blocks that are still there when the last step begins, born in one step after another at
+     * one line; 0 = no line leaves any, or memory does not rise by as much (trend.h). */
+    uint64_t bytes_per_step;
 };
 
 /* Blocks selected over time, not at one instant. */
@@ -334,10 +361,11 @@ struct mt_device_report {
     uint64_t frameless_peak_bytes, tie_peak_bytes[MT_TIE_COUNT];
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
+    struct mt_need *need;             /* NULL: not asked for, not known, or the run died */
     struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
     struct mt_finding *findings;      /* by bytes, largest first */
     uint32_t finding_count;
-    bool growth_judged; /* what steps leave behind was looked at: no finding of it is an answer */
+    struct mt_growth growth;
 
     struct mt_answer *answer; /* NULL unless a question was asked */
     /* timeline, flamechart, ...: all that model_list.h has. NULL unless asked for, and where

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "units.h"
 #include "util.h"
 
 bool mt_limit_is_known(const struct mt_replay_result *replay)
@@ -10,6 +11,19 @@ bool mt_limit_is_known(const struct mt_replay_result *replay)
         replay->limit_inferred && replay->limit_low_bytes + 1 == replay->limit_high_bytes;
 
     return replay->limit_bytes && !explains;
+}
+
+const char *mt_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay)
+{
+    const uint64_t least = replay->limit_inferred ? replay->limit_low_bytes : replay->limit_bytes;
+    const uint64_t most = replay->limit_inferred ? replay->limit_high_bytes - 1 : least;
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+
+    mt_format_mib(low, least);
+    mt_format_mib(high, most / MT_MIB * MT_MIB);
+    if (most / MT_MIB <= least / MT_MIB)
+        return mt_arena_printf(arena, "the limit was %s", low);
+    return mt_arena_printf(arena, "the limit was %s to %s", low, high);
 }
 
 bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,
@@ -32,6 +46,45 @@ const char *mt_report_name(struct mt_arena *arena, const char *path)
             length -= ending;
     }
     return mt_arena_text(arena, base, length);
+}
+
+const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device)
+{
+    for (uint32_t i = 0; i < device->oom_count; i++)
+        if (device->oom_list[i].fatal)
+            return &device->oom_list[i];
+    return NULL;
+}
+
+bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b)
+{
+    const bool a_died = mt_fatal_oom(a), b_died = mt_fatal_oom(b);
+
+    if (a_died != b_died)
+        return a_died;
+    if (a->reserved_peak.bytes != b->reserved_peak.bytes)
+        return a->reserved_peak.bytes > b->reserved_peak.bytes;
+    if (a->allocated_peak.bytes != b->allocated_peak.bytes)
+        return a->allocated_peak.bytes > b->allocated_peak.bytes;
+    return a->device < b->device;
+}
+
+const struct mt_device_report *mt_worst_device(const struct mt_report *report)
+{
+    const struct mt_device_report *worst = NULL;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (!worst || mt_device_comes_first(&report->devices[i], worst))
+            worst = &report->devices[i];
+    return worst;
+}
+
+const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device)
+{
+    for (uint32_t i = 0; i < report->driver_count; i++)
+        if (report->drivers[i].device == device)
+            return &report->drivers[i];
+    return NULL;
 }
 
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step)

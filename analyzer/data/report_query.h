@@ -9,6 +9,9 @@
  * garbage. */
 bool mt_limit_is_known(const struct mt_replay_result *replay);
 
+/* "the limit was 1,200 MiB", "the limit was 1,690 MiB to 1,713 MiB": a known one, in the arena. */
+const char *mt_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay);
+
 /* What pictures call a trace: "runs/seq2seq.pickle.zst" -> "seq2seq". In the arena. */
 const char *mt_report_name(struct mt_arena *arena, const char *path);
 
@@ -17,6 +20,19 @@ const char *mt_report_name(struct mt_arena *arena, const char *path);
  * start. */
 bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,
                       uint64_t end_event);
+
+/* The request that the run died of on the device, NULL if it did not. */
+const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device);
+
+/* Does memory on device `a` deserve to be spoken of before that on `b`? First those on which the
+ * run died, then by the reserved peak, then by the allocated one, then by number. */
+bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b);
+
+/* The device that comes first; NULL if there is none. */
+const struct mt_device_report *mt_worst_device(const struct mt_report *report);
+
+/* What the trace tells of the device beside the framework's heap, NULL if nothing. */
+const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device);
 
 /* The first event of a step. */
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step);

@@ -3,25 +3,14 @@
  * the limit of the run; only what a replay saves is claimed. Not asked where
  * reserved memory is near what was allocated: no setting goes below that. */
 #include "finding.h"
-#include "read_again.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "needs.h"
+#include "allocator_settings.h"
 #include "units.h"
 #include "util.h"
-
-struct setting {
-    const char *policy; /* as replay takes it */
-    const char *what;   /* in words */
-    const char *advice;
-};
-
-static const struct setting settings[] = {
-    {"pytorch:", "the allocator's defaults", "run without options in PYTORCH_CUDA_ALLOC_CONF"},
-    {"pytorch:expandable_segments:True", "expandable segments",
-     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
-};
 
 enum { MIN_SHARE = 10 }; /* of the reserved peak: a setting may cost time */
 
@@ -30,17 +19,9 @@ struct trial {
     bool known;  /* it was made to its end: the bytes are those of the whole run */
     bool serves; /* all that the run was granted */
     uint64_t reserved_bytes;
+    uint64_t calls;    /* of the driver */
     const char *doubt; /* NULL: exact */
 };
-
-/* Is it what the run had? */
-static bool is_own(const struct mt_finding_search *search, const struct setting *setting)
-{
-    const char *own = search->analysis->report->policy;
-
-    return strcmp(own, setting->policy) == 0 ||
-           (strcmp(own, "pytorch") == 0 && strcmp(setting->policy, "pytorch:") == 0);
-}
 
 static bool may_be_asked(const struct mt_finding_search *search)
 {
@@ -61,7 +42,7 @@ static uint64_t most_reserved(const struct mt_finding_search *search)
 }
 
 /* The trial of a setting under a limit, which devices with that limit share. NULL = none. */
-static struct mt_trial *find_trial(struct mt_analysis *analysis, const struct setting *setting,
+static struct mt_trial *find_trial(struct mt_analysis *analysis, const struct mt_setting *setting,
                                    uint64_t limit_bytes)
 {
     for (uint32_t i = 0; i < analysis->trial_count; i++) {
@@ -81,17 +62,24 @@ static void ask(struct mt_finding_search *search)
 
     if (!may_be_asked(search))
         return;
-    for (size_t i = 0; i < MT_ARRAY_LEN(settings); i++) {
-        struct mt_trial *trial = find_trial(analysis, &settings[i], limit_bytes);
+    for (size_t i = 0; i < MT_SETTING_COUNT; i++) {
+        struct mt_trial *trial = find_trial(analysis, &mt_settings[i], limit_bytes);
 
-        if (is_own(search, &settings[i]) || (!trial && analysis->trial_count == MT_MAX_TRIALS))
+        if (mt_setting_is_own(search->analysis->report, &mt_settings[i]) ||
+            (!trial && analysis->trial_count == MT_MAX_TRIALS))
             continue;
         if (!trial) {
             trial = &analysis->trials[analysis->trial_count++];
-            *trial = (struct mt_trial){.policy = settings[i].policy, .limit_bytes = limit_bytes};
+            *trial = (struct mt_trial){.policy = mt_settings[i].policy, .limit_bytes = limit_bytes};
         }
         trial->most_reserved_bytes[search->device->device] = most_reserved(search);
     }
+}
+
+/* Each stalls the device. */
+static uint64_t calls_of(const struct mt_replay_result *result)
+{
+    return result->counters.device_allocs + result->counters.device_frees;
 }
 
 static void read_result(const struct mt_finding_search *search,
@@ -107,6 +95,7 @@ static void read_result(const struct mt_finding_search *search,
         trial->serves = !result->failed_requests;
         trial->known = !result->given_up || !trial->serves;
         trial->reserved_bytes = result->counters.reserved.peak;
+        trial->calls = calls_of(result);
         trial->doubt = result->policy_exact ? NULL : result->policy_doubt;
     }
 }
@@ -115,25 +104,20 @@ static void read_result(const struct mt_finding_search *search,
 static enum mt_status replay(struct mt_finding_search *search, const char *policy,
                              uint64_t most_bytes, struct trial *trial)
 {
-    struct mt_analysis *analysis = search->analysis;
-    uint64_t most_reserved_bytes[MT_MAX_DEVICES] = {0};
-    const struct mt_replay_options options = {.policy = policy,
-                                              .limit_bytes = search->device->replay.limit_bytes,
-                                              .most_reserved_bytes = most_reserved_bytes};
     struct mt_replay_summary *summary = calloc(1, sizeof *summary);
     enum mt_status status;
 
     if (!summary)
         return MT_ERR_MEMORY;
-    most_reserved_bytes[search->device->device] = most_bytes;
-    status = mt_read_replay(analysis, &options, summary);
+    status =
+        mt_finding_replay(search, policy, search->device->replay.limit_bytes, most_bytes, summary);
     if (status == MT_OK)
         read_result(search, summary, trial);
     free(summary);
     return status;
 }
 
-static enum mt_status try(struct mt_finding_search *search, const struct setting *setting,
+static enum mt_status try(struct mt_finding_search *search, const struct mt_setting *setting,
                           struct trial *trial)
 {
     const struct mt_trial *made =
@@ -152,7 +136,7 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
     struct mt_arena *arena = &search->analysis->report->arena;
     const char *options = search->analysis->report->options;
     const uint64_t before = search->device->reserved_peak.bytes;
-    const char **evidence = mt_arena_array(arena, MT_ARRAY_LEN(settings) + 1, sizeof *evidence);
+    const char **evidence = mt_arena_array(arena, MT_SETTING_COUNT + 1, sizeof *evidence);
     char n[2][MT_UNITS_TEXT];
     uint32_t count = 0;
     size_t i;
@@ -163,16 +147,16 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
         arena, "under %s %s were reserved at the peak, %s of them not allocated",
         options && *options ? options : "the defaults", mt_format_bytes(n[0], before),
         mt_format_bytes(n[1], before - search->device->reserved_peak.then.allocated));
-    for (i = 0; i < MT_ARRAY_LEN(settings); i++) {
+    for (i = 0; i < MT_SETTING_COUNT; i++) {
         const struct trial *trial = &trials[i];
         if (trial->made)
             evidence[count++] =
                 trial->serves
-                    ? mt_arena_printf(arena, "with %s, replayed: %s%s%s", settings[i].what,
+                    ? mt_arena_printf(arena, "with %s, replayed: %s%s%s", mt_settings[i].what,
                                       mt_format_bytes(n[0], trial->reserved_bytes),
                                       trial->doubt ? "; " : "", trial->doubt ? trial->doubt : "")
                     : mt_arena_printf(arena, "with %s it would run out of memory",
-                                      settings[i].what);
+                                      mt_settings[i].what);
     }
     finding->evidence = evidence;
     finding->evidence_count = count;
@@ -182,11 +166,55 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
     return MT_OK;
 }
 
+/* What the device must have under the setting, if it is known of the run itself. */
+static enum mt_status measure_need(struct mt_finding_search *search, const char *policy,
+                                   struct mt_finding *finding, const char **words)
+{
+    const struct mt_need *own = search->device->need;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    struct mt_need need;
+    enum mt_status status = MT_OK;
+    char n[2][MT_UNITS_TEXT];
+
+    *words = "";
+    if (own)
+        status = mt_need_under(search->analysis, policy, search->device->device, &need,
+                               &finding->has_saving);
+    if (status != MT_OK || !finding->has_saving)
+        return status;
+    if (need.bytes < own->bytes) {
+        finding->saved_need_bytes = own->bytes - need.bytes;
+        *words =
+            mt_arena_printf(arena, "; the device must have %s instead of %s",
+                            mt_format_bytes(n[0], need.bytes), mt_format_bytes(n[1], own->bytes));
+    } else {
+        finding->severity = "info"; /* it helps others on the device, not this run */
+        *words = mt_arena_printf(arena, "; the device must have %s all the same",
+                                 mt_format_bytes(n[0], own->bytes));
+    }
+    return *words ? MT_OK : MT_ERR_MEMORY;
+}
+
+static const char *cost_of(const struct mt_finding_search *search, const struct trial *trial)
+{
+    const uint64_t own = calls_of(&search->device->replay);
+    char n[2][MT_UNITS_TEXT];
+
+    if (trial->calls <= own)
+        return NULL;
+    return mt_arena_printf(&search->analysis->report->arena,
+                           "%s calls of the driver instead of %s, each of which may wait for the "
+                           "device",
+                           mt_format_count(n[0], trial->calls), mt_format_count(n[1], own));
+}
+
 static enum mt_status say(struct mt_finding_search *search, const struct trial *trials, size_t best)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t before = search->device->reserved_peak.bytes;
     struct mt_finding *finding = mt_finding_add(search);
+    const char *need = "";
+    enum mt_status status;
     char n[3][MT_UNITS_TEXT];
 
     if (!finding)
@@ -194,12 +222,17 @@ static enum mt_status say(struct mt_finding_search *search, const struct trial *
     finding->id = "allocator-settings";
     finding->severity = "warning";
     finding->bytes = before - trials[best].reserved_bytes;
-    finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s",
-                                     mt_format_bytes(n[0], finding->bytes), settings[best].what,
+    status = measure_need(search, mt_settings[best].policy, finding, &need);
+    if (status != MT_OK)
+        return status;
+    finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
+                                     mt_format_bytes(n[0], finding->bytes), mt_settings[best].what,
                                      mt_format_bytes(n[1], trials[best].reserved_bytes),
-                                     mt_format_bytes(n[2], before));
-    finding->advice = settings[best].advice;
-    finding->proved_by = mt_finding_command(search, settings[best].policy);
+                                     mt_format_bytes(n[2], before), need);
+    finding->advice = mt_settings[best].advice;
+    finding->cost = cost_of(search, &trials[best]);
+    finding->proved_by =
+        mt_finding_command(search, mt_settings[best].policy, search->device->replay.limit_bytes);
     return finding->title && finding->proved_by ? tell_evidence(search, trials, finding)
                                                 : MT_ERR_MEMORY;
 }
@@ -210,25 +243,25 @@ static enum mt_status finish_trials(struct mt_finding_search *search, struct tri
     enum mt_status status = MT_OK;
     size_t i;
 
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(settings); i++)
+    for (i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++)
         if (trials[i].made && !trials[i].known)
-            status = replay(search, settings[i].policy, UINT64_MAX, &trials[i]);
+            status = replay(search, mt_settings[i].policy, UINT64_MAX, &trials[i]);
     return status;
 }
 
 static enum mt_status find(struct mt_finding_search *search)
 {
-    struct trial trials[MT_ARRAY_LEN(settings)] = {{0}};
+    struct trial trials[MT_SETTING_COUNT] = {{0}};
     uint64_t least = UINT64_MAX;
     enum mt_status status = MT_OK;
     size_t i, best = 0;
 
     if (!may_be_asked(search))
         return MT_OK;
-    for (i = 0; status == MT_OK && i < MT_ARRAY_LEN(settings); i++) {
-        if (is_own(search, &settings[i]))
+    for (i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++) {
+        if (mt_setting_is_own(search->analysis->report, &mt_settings[i]))
             continue;
-        status = try(search, &settings[i], &trials[i]);
+        status = try(search, &mt_settings[i], &trials[i]);
         if (status != MT_OK || !trials[i].known || !trials[i].serves ||
             trials[i].reserved_bytes >= least)
             continue;

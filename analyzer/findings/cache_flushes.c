@@ -1,39 +1,121 @@
 /* Requests that the device refused until the cache was flushed: PyTorch gives back all
  * it has cached and asks again. Each waits for the device. A flush before a request
- * that failed all the same is not counted: that one has other troubles. */
+ * that failed all the same is not counted: that one has other troubles. Other settings are
+ * replayed under the limit of the run, or under the least that it can have been. */
 #include "finding.h"
 
+#include <stdlib.h>
+
 #include "report_query.h"
+#include "allocator_settings.h"
 #include "units.h"
+
+struct attempt {
+    const struct mt_setting *setting; /* NULL: none does with fewer flushes */
+    uint64_t flushes, calls;
+};
+
+static uint64_t limit_of(const struct mt_replay_result *replay)
+{
+    return replay->limit_inferred ? replay->limit_low_bytes : replay->limit_bytes;
+}
+
+/* Keeps the setting if it serves the run with at most half of the flushes of the best until now. */
+static void judge(const struct mt_finding_search *search, const struct mt_setting *setting,
+                  const struct mt_replay_summary *summary, struct attempt *best)
+{
+    for (uint32_t i = 0; i < summary->device_count; i++) {
+        const struct mt_replay_result *result = &summary->devices[i];
+        const struct mt_counters *counters = &result->counters;
+
+        if (result->device != search->device->device || result->failed_requests ||
+            counters->retries > best->flushes / 2)
+            continue;
+        *best = (struct attempt){setting, counters->retries,
+                                 counters->device_allocs + counters->device_frees};
+    }
+}
+
+static enum mt_status try_settings(struct mt_finding_search *search, struct attempt *best)
+{
+    const struct mt_replay_result *replay = &search->device->replay;
+    struct mt_replay_summary *summary;
+    enum mt_status status = MT_OK;
+
+    /* A run that died has an answer of its own (out_of_memory.c). */
+    if (!mt_finding_replayable(search) || !mt_limit_is_known(replay) ||
+        mt_fatal_oom(search->device))
+        return MT_OK;
+    summary = calloc(1, sizeof *summary);
+    if (!summary)
+        return MT_ERR_MEMORY;
+    for (int i = 0; i < MT_SETTING_COUNT && status == MT_OK; i++) {
+        if (mt_setting_is_own(search->analysis->report, &mt_settings[i]))
+            continue;
+        status =
+            mt_finding_replay(search, mt_settings[i].policy, limit_of(replay), UINT64_MAX, summary);
+        if (status == MT_OK)
+            judge(search, &mt_settings[i], summary, best);
+    }
+    free(summary);
+    return status;
+}
+
+static void advise(const struct mt_finding_search *search, const struct attempt *best,
+                   struct mt_finding *finding)
+{
+    finding->advice = "raise the limit, or need less: a smaller batch, activation checkpointing";
+    if (!best->setting)
+        return;
+    finding->advice = best->setting->advice;
+    finding->proved_by =
+        mt_finding_command(search, best->setting->policy, limit_of(&search->device->replay));
+}
+
+static const char *title_of(const struct mt_finding_search *search, uint64_t flushes,
+                            const struct attempt *best)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *instead = "";
+    char n[2][MT_UNITS_TEXT];
+
+    if (best->setting && !best->flushes)
+        instead = mt_arena_printf(arena, "; with %s none is", best->setting->what);
+    else if (best->setting)
+        instead = mt_arena_printf(arena, "; with %s %s", best->setting->what,
+                                  mt_format_count(n[1], best->flushes));
+    return instead ? mt_arena_printf(arena,
+                                     "%s request%s served only after a flush of the cache, which "
+                                     "waits for the device%s",
+                                     mt_format_count(n[0], flushes),
+                                     flushes == 1 ? " was" : "s were", instead)
+                   : NULL;
+}
 
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
     struct mt_arena *arena = &search->analysis->report->arena;
-    const uint64_t flushes = device->retries - device->ooms;
+    const uint64_t flushes = device->retries - mt_min_u64(device->ooms, device->retries);
+    struct attempt best = {.flushes = flushes};
     const char *evidence[2];
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {
-        .id = "cache-flushes",
-        .severity = "warning",
-        .evidence = evidence,
-        .evidence_count = 1,
-        .advice = "need less, or raise the limit; a smaller batch, expandable segments or "
-                  "garbage_collection_threshold keep from flushing (memtrace tune)"};
+        .id = "cache-flushes", .severity = "warning", .evidence = evidence, .evidence_count = 1};
+    enum mt_status status;
 
-    if (device->retries <= device->ooms || search->analysis->report->what_if)
+    if (!flushes || search->analysis->report->what_if)
         return MT_OK;
-    finding.title =
-        mt_arena_printf(arena,
-                        "%s time%s the cache was flushed to serve a request: each waits for the "
-                        "device",
-                        mt_format_count(n[0], flushes), flushes == 1 ? "" : "s");
+    status = try_settings(search, &best);
+    if (status != MT_OK)
+        return status;
+    advise(search, &best, &finding);
+    finding.title = title_of(search, flushes, &best);
     evidence[0] = mt_arena_printf(arena, "of %s reserved at the peak, %s were allocated",
                                   mt_format_bytes(n[0], device->reserved_peak.bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.then.allocated));
     if (mt_limit_is_known(&device->replay)) {
-        evidence[1] = mt_arena_printf(arena, "the limit was %s",
-                                      mt_format_bytes(n[0], device->replay.limit_bytes));
+        evidence[1] = mt_limit_text(arena, &device->replay);
         finding.evidence_count = 2;
     }
     return mt_finding_say(search, &finding);

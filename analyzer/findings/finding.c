@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "foreign_text.h"
+#include "read_again.h"
 
 bool mt_finding_replayable(const struct mt_finding_search *search)
 {
@@ -15,19 +16,37 @@ bool mt_finding_replayable(const struct mt_finding_search *search)
            strncmp(report->policy, "pytorch", 7) == 0;
 }
 
-const char *mt_finding_command(const struct mt_finding_search *search, const char *policy)
+const char *mt_finding_path(const struct mt_finding_search *search)
 {
     const struct mt_report *report = search->analysis->report;
-    struct mt_arena *arena = &search->analysis->report->arena;
-    uint64_t limit_bytes = search->device->replay.limit_bytes;
-    const char *path = mt_shell_word(arena, *report->path ? report->path : "TRACE");
+    const char *path =
+        mt_shell_word(&search->analysis->report->arena, *report->path ? report->path : "TRACE");
 
-    if (!path)
-        path = "TRACE";
+    return path ? path : "TRACE";
+}
+
+const char *mt_finding_command(const struct mt_finding_search *search, const char *policy,
+                               uint64_t limit_bytes)
+{
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *path = mt_finding_path(search);
+
     if (!limit_bytes)
         return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s'", path, policy);
     return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s' --limit %llu", path,
                            policy, (unsigned long long)limit_bytes);
+}
+
+enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *policy,
+                                 uint64_t limit_bytes, uint64_t most_reserved_bytes,
+                                 struct mt_replay_summary *summary)
+{
+    uint64_t most[MT_MAX_DEVICES] = {0};
+    const struct mt_replay_options options = {
+        .policy = policy, .limit_bytes = limit_bytes, .most_reserved_bytes = most};
+
+    most[search->device->device] = most_reserved_bytes;
+    return mt_read_replay(search->analysis, &options, summary);
 }
 
 enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct mt_lives **lives)

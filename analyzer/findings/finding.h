@@ -25,7 +25,7 @@ struct mt_finding_search {
     struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
-    bool growth_judged; /* see mt_device_report */
+    struct mt_growth growth; /* see mt_device_report; of the finding that judges it */
 };
 
 struct mt_finding_ops {
@@ -43,9 +43,18 @@ enum mt_status mt_finding_lives(struct mt_finding_search *search,
  * something else would have done to it. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
-/* The line of a shell that replays the run as it was and under the policy; of the
- * report's arena. */
-const char *mt_finding_command(const struct mt_finding_search *search, const char *policy);
+/* The trace as a word for a shell. */
+const char *mt_finding_path(const struct mt_finding_search *search);
+
+/* The line of a shell that replays the run as it was and under the policy, with a limit if there
+ * is one (0 = none); of the report's arena. */
+const char *mt_finding_command(const struct mt_finding_search *search, const char *policy,
+                               uint64_t limit_bytes);
+
+/* Under the policy, on the device that is looked at; see mt_replay_options. */
+enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *policy,
+                                 uint64_t limit_bytes, uint64_t most_reserved_bytes,
+                                 struct mt_replay_summary *summary) MT_MUST_USE;
 
 /* Marks the stacks with cross_entropy or its like in them, for mt_finding_is_loss. */
 enum mt_status mt_finding_mark_losses(struct mt_finding_search *search) MT_MUST_USE;

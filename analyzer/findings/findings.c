@@ -8,6 +8,7 @@
 
 /* Every finding, in the order in which they look. */
 #define FINDINGS(ROW)                                                                              \
+    ROW(out_of_memory)                                                                             \
     ROW(growth)                                                                                    \
     ROW(kept_values)                                                                               \
     ROW(better_settings)                                                                           \
@@ -48,14 +49,22 @@ static int rank_of(const struct mt_finding *finding)
     return (int)i;
 }
 
+/* What the run died of comes before what would have ended it later. Among equals: what the device
+ * must have less, or, where no replay says that, what the finding is about. */
 static int by_worth(const void *a, const void *b)
 {
     const struct mt_finding *x = a, *y = b;
+    const uint64_t x_bytes = x->has_saving ? x->saved_need_bytes : x->bytes;
+    const uint64_t y_bytes = y->has_saving ? y->saved_need_bytes : y->bytes;
+    const bool x_died = strcmp(x->id, "out-of-memory") == 0;
+    const bool y_died = strcmp(y->id, "out-of-memory") == 0;
 
+    if (x_died != y_died)
+        return x_died ? -1 : 1;
     if (rank_of(x) != rank_of(y))
         return rank_of(x) - rank_of(y);
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
+    if (x_bytes != y_bytes)
+        return x_bytes > y_bytes ? -1 : 1;
     return strcmp(x->title, y->title);
 }
 
@@ -64,7 +73,8 @@ static enum mt_status add(struct mt_device_report *device, const struct mt_findi
     memcpy(device->findings + device->finding_count, search->found,
            search->count * sizeof *search->found);
     device->finding_count += search->count;
-    device->growth_judged |= search->growth_judged;
+    if (search->growth.judged)
+        device->growth = search->growth;
     return MT_OK;
 }
 

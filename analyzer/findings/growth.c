@@ -1,7 +1,7 @@
 /* Growth: every step leaves memory behind that nothing gives back. Asked for are
  * both: evidence, blocks born in one step after another at one line of the program
- * that are all still there when the last step begins; and the trend, memory before
- * a step rises with the steps. Blocks that are replaced are evidence if the new one is
+ * that are all still there when the last step begins; and the trend, memory after
+ * a step rises with the steps (trend.h). Blocks that are replaced are evidence if the new one is
  * made of the old one (replaced.h), else of nothing (the output of a longer batch), nor
  * are those that a queue of some steps gives back later.
  *
@@ -41,6 +41,7 @@ struct line {
 
 struct look {
     struct mt_finding_search *search;
+    struct mt_trend trend; /* its slope */
     const struct mt_lives *lives;
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
@@ -55,34 +56,18 @@ struct look {
     bool even;                               /* each step left as much */
 };
 
-/* Least squares through what was allocated before the steps [from, end): bytes a
- * step. */
-static double slope(const struct mt_device_report *device, uint32_t from)
-{
-    double n = device->step_count - from, x_mean = (n - 1) / 2, y_mean = 0, up = 0, down = 0;
-    uint32_t i;
-
-    for (i = from; i < device->step_count; i++)
-        y_mean += (double)device->steps[i].enter.allocated / n;
-    for (i = from; i < device->step_count; i++) {
-        double x = (double)(i - from) - x_mean;
-        up += x * ((double)device->steps[i].enter.allocated - y_mean);
-        down += x * x;
-    }
-    return up / down;
-}
-
 static void choose_steps(struct look *look, uint32_t step_count)
 {
     look->begin = mt_warm_up_steps(step_count);
     look->end = step_count - 2;
 }
 
+/* Does memory rise by at least half of what steps leave behind? */
 static bool rises(const struct look *look, double bytes_per_step)
 {
-    double found = slope(look->search->device, look->offset + look->begin);
+    double found = (double)look->trend.bytes_per_step;
 
-    return found > 0 && found >= bytes_per_step / 2;
+    return look->trend.has_slope && found > 0 && found >= bytes_per_step / 2;
 }
 
 static uint32_t line_of(const struct look *look, const struct mt_life *life)
@@ -427,39 +412,48 @@ static enum mt_status say(struct look *look)
     return finding->title ? tell_evidence(look, finding) : MT_ERR_MEMORY;
 }
 
+/* What the lines leave that grow: in all, a step. */
+static enum mt_status look_at(struct look *look)
+{
+    enum mt_status status = take_left(look);
+
+    if (status == MT_OK) {
+        judge_lines(look);
+        status = add_replaced(look);
+    }
+    if (status == MT_OK)
+        status = add_up(look);
+    free(look->left);
+    return status;
+}
+
 static enum mt_status find(struct mt_finding_search *search)
 {
+    const struct mt_report *report = search->analysis->report;
     const struct mt_device_report *device = search->device;
     struct look look = {.search = search,
                         .arena = &search->analysis->report->arena,
                         .symbols = &search->analysis->source->symbols,
-                        .offset = mt_first_step(search->analysis->report, device),
+                        .offset = mt_first_step(report, device),
                         .even = true};
     enum mt_status status;
 
     if (device->step_count - look.offset < MT_GROWTH_MIN_STEPS)
         return MT_OK;
-    search->growth_judged = true;
-    choose_steps(&look, device->step_count - look.offset);
-    if (!rises(&look, 0))
-        return MT_OK;
-    status = mt_finding_lives(search, &look.lives);
-    if (status == MT_OK && look.lives->too_many)
-        search->growth_judged = false;
+    status = mt_trend_fit(report, device, &look.trend);
+    if (status == MT_OK)
+        status = mt_finding_lives(search, &look.lives);
     if (status != MT_OK || look.lives->too_many)
         return status;
-    status = take_left(&look);
-    if (status == MT_OK) {
-        judge_lines(&look);
-        status = add_replaced(&look);
-    }
-    if (status == MT_OK)
-        status = add_up(&look);
-    if (status == MT_OK && look.line_count && matters(&look) &&
-        rises(&look, (double)look.bytes_per_step))
-        status = say(&look);
-    free(look.left);
-    return status;
+    choose_steps(&look, device->step_count - look.offset);
+    search->growth = (struct mt_growth){.judged = true, .steps = look.end - look.begin};
+    if (!rises(&look, 0))
+        return MT_OK;
+    status = look_at(&look);
+    if (status != MT_OK || !look.line_count || !rises(&look, (double)look.bytes_per_step))
+        return status;
+    search->growth.bytes_per_step = look.bytes_per_step;
+    return matters(&look) ? say(&look) : MT_OK;
 }
 
 const struct mt_finding_ops mt_finding_growth = {.find = find};

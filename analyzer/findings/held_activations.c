@@ -4,6 +4,7 @@
  * The loss is left out, it has a finding of its own. */
 #include "finding.h"
 
+#include "checkpointing.h"
 #include "site.h"
 #include "units.h"
 
@@ -75,15 +76,15 @@ static enum mt_status find(struct mt_finding_search *search)
     const uint64_t peak = device->allocated_peak.bytes;
     struct line lines[MAX_LINES];
     const char *evidence[NAMED_LINES];
-    char n[2][MT_UNITS_TEXT];
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    const char *label;
+    char n[3][MT_UNITS_TEXT];
     uint32_t i, count = 0;
     struct mt_finding finding = {.id = "held-activations",
                                  .severity = "info",
                                  .evidence = evidence,
-                                 .advice =
-                                     "torch.utils.checkpoint around the modules that make them: "
-                                     "backward makes them again; or "
-                                     "torch.autograd.graph.save_on_cpu: they wait in host memory"};
+                                 .cost = "the forward of those modules runs a second time, in "
+                                         "backward"};
 
     if (!search->analysis->report->saw_backward || !device->instant_count ||
         device->instants[0].step == MT_NO_STEP)
@@ -104,10 +105,15 @@ static enum mt_status find(struct mt_finding_search *search)
     for (i = 0; i < count && i < NAMED_LINES; i++)
         evidence[i] = tell(search, &lines[i]);
     finding.evidence_count = i;
-    finding.title =
-        mt_arena_printf(arena, "%s of the peak, %s, are activations that wait for backward",
-                        mt_format_bytes(n[0], finding.bytes),
-                        mt_format_percent(n[1], (double)finding.bytes / (double)peak));
+    label = mt_site_text(arena, symbols, lines[0].site);
+    finding.advice = mt_checkpoint_advice(arena, symbols, lines[0].site);
+    if (!label || !finding.advice)
+        return MT_ERR_MEMORY;
+    finding.title = mt_arena_printf(
+        arena, "%s of the peak, %s, are activations that wait for backward, %s of them from %s",
+        mt_format_bytes(n[0], finding.bytes),
+        mt_format_percent(n[1], (double)finding.bytes / (double)peak),
+        count == 1 ? "all" : mt_format_bytes(n[2], lines[0].bytes), label);
     return mt_finding_say(search, &finding);
 }
 

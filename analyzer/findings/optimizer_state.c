@@ -23,7 +23,8 @@ static enum mt_status find(struct mt_finding_search *search)
         .evidence_count = 1,
         .advice =
             "an optimizer that keeps less (8-bit Adam, Adafactor, SGD), or its state shared by "
-            "the ranks (ZeroRedundancyOptimizer, FSDP)"};
+            "the ranks (ZeroRedundancyOptimizer, FSDP)",
+        .cost = "states of 8 bits change the numerics; sharing them takes communication"};
 
     if (!mt_finding_matters(bytes, peak) || bytes < peak / MIN_SHARE)
         return MT_OK;

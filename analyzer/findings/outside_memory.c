@@ -2,24 +2,15 @@
  * cuBLAS), other allocators, other code. Known of recorded traces alone. */
 #include "finding.h"
 
+#include "report_query.h"
 #include "units.h"
 
 enum { NAMED_SITES = 3 };
 
-static const struct mt_driver_report *driver_of(const struct mt_finding_search *search)
-{
-    const struct mt_report *report = search->analysis->report;
-    uint32_t i;
-
-    for (i = 0; i < report->driver_count; i++)
-        if (report->drivers[i].device == search->device->device)
-            return &report->drivers[i];
-    return NULL;
-}
-
 static enum mt_status find(struct mt_finding_search *search)
 {
-    const struct mt_driver_report *driver = driver_of(search);
+    const struct mt_driver_report *driver =
+        mt_driver_of(search->analysis->report, search->device->device);
     struct mt_arena *arena = &search->analysis->report->arena;
     uint64_t bytes;
     uint32_t i;

@@ -208,7 +208,8 @@ static enum mt_status say(struct look *look, const struct line *line, const char
     finding->advice =
         "allocate them in a torch.cuda.MemPool of their own (torch.cuda.use_mem_pool around that "
         "line), or all at once before the large ones, or keep them on the host";
-    finding->proved_by = mt_finding_command(look->search, policy);
+    finding->proved_by =
+        mt_finding_command(look->search, policy, look->search->device->replay.limit_bytes);
     return finding->title && evidence[0] && evidence[1] && evidence[2] && finding->proved_by
                ? MT_OK
                : MT_ERR_MEMORY;

@@ -165,21 +165,29 @@ static enum mt_trend_verdict judge(const struct mt_trend *trend,
         return MT_TREND_TOO_SHORT;
     if (trend->growth)
         return MT_TREND_GROWS;
-    return device->growth_judged ? MT_TREND_STEADY : MT_TREND_NOT_JUDGED;
+    return device->growth.judged ? MT_TREND_STEADY : MT_TREND_NOT_JUDGED;
+}
+
+enum mt_status mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
+                            struct mt_trend *trend)
+{
+    *trend = (struct mt_trend){.first = mt_first_step(report, device)};
+    trend->count = device->step_count - trend->first;
+    trend->begin = mt_warm_up_steps(trend->count);
+    trend->end = trend->count;
+    if (trend->end && report->phases[device->steps[device->step_count - 1].phase].cut)
+        trend->end--;
+    if (trend->count < MT_TREND_MIN_STEPS || trend->end < trend->begin + 2)
+        return MT_OK;
+    return fit_line(trend, device);
 }
 
 enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
                              struct mt_trend *trend)
 {
-    *trend = (struct mt_trend){.first = mt_first_step(report, device)};
-    trend->count = device->step_count - trend->first;
+    enum mt_status status = mt_trend_fit(report, device, trend);
+
     trend->growth = find_growth(device);
     trend->verdict = judge(trend, device);
-    trend->begin = mt_warm_up_steps(trend->count);
-    trend->end = trend->count;
-    if (trend->end && report->phases[device->steps[device->step_count - 1].phase].cut)
-        trend->end--;
-    if (trend->verdict == MT_TREND_TOO_SHORT || trend->end < trend->begin + 2)
-        return MT_OK;
-    return fit_line(trend, device);
+    return status;
 }

@@ -40,6 +40,10 @@ struct mt_trend {
     const struct mt_finding *growth; /* NULL = none */
 };
 
+/* The steps and the slope; neither verdict nor growth, which follow from the findings. */
+enum mt_status mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
+                            struct mt_trend *trend) MT_MUST_USE;
+/* All of it, of a report with its findings. */
 enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
                              struct mt_trend *trend) MT_MUST_USE;
 

@@ -8,6 +8,7 @@
 #include "fill_report.h"
 #include "findings.h"
 #include "choose_wanted.h"
+#include "needs.h"
 #include "oom_answers.h"
 #include "read_blocks.h"
 #include "read_driver.h"
@@ -30,7 +31,8 @@ enum {
     BLOCKS = 64,  /* who held the memory at those instants; models; lives; pins */
     REPORT = 128, /* the report, except what follows */
     FINDINGS = 256,
-    ANSWERS = 512 /* to fatal OOMs */
+    ANSWERS = 512, /* to fatal OOMs */
+    NEEDS = 1024   /* what the devices must have */
 };
 
 static enum mt_status fill_report(struct mt_analysis *analysis)
@@ -80,12 +82,17 @@ static const struct mt_pass passes[] = {
      .end = mt_finish_blocks,
      .memory_bytes = mt_blocks_memory_bytes},
     {.name = "report", .needs = DRIVER | BLOCKS, .gives = REPORT, .begin = fill_report},
+    {.name = "answers", .needs = REPORT, .gives = ANSWERS, .begin = mt_fill_oom_answers},
+    {.name = "needs",
+     .needs = REPORT,
+     .gives = NEEDS,
+     .is_wanted = mt_needs_are_wanted,
+     .begin = mt_fill_needs},
     {.name = "findings",
-     .needs = REPORT | TRIALS,
+     .needs = REPORT | TRIALS | ANSWERS | NEEDS,
      .gives = FINDINGS,
      .is_wanted = is_whole_report,
      .begin = mt_findings_fill},
-    {.name = "answers", .needs = REPORT, .gives = ANSWERS, .begin = mt_fill_oom_answers},
 };
 
 static enum mt_status run(struct mt_analysis *analysis)

@@ -86,6 +86,13 @@ static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)
     return result->recorded_ooms || result->recorded_retries;
 }
 
+/* How many orders of addresses a trace of so many events is worth within another command, where the
+ * replays should take about a second; 0: none, that is what the command `fit` is for. */
+static inline uint32_t mt_fit_affordable_orders(uint64_t events)
+{
+    return events <= 200000 ? MT_BASE_ORDERS : events <= 1000000;
+}
+
 /* Reads the source some thirty times, from the start, and for each other order some fifteen times.
  * `summary` is large: keep it on the heap; release it whatever is returned. MT_ERR_USAGE for a
  * policy that simulates nothing. */

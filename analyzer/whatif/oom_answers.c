@@ -11,17 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of longer traces `memtrace fit` tells. */
-#define MAX_EVENTS 200000
-
-static const struct mt_oom *fatal_of(const struct mt_device_report *device)
-{
-    for (uint32_t i = 0; i < device->oom_count; i++)
-        if (device->oom_list[i].fatal)
-            return &device->oom_list[i];
-    return NULL;
-}
-
 /* The limit of the run, or what was left of the device, as bounds. */
 static void bound_limit(const struct mt_device_report *device, struct mt_oom_answer *answer)
 {
@@ -84,7 +73,8 @@ static enum mt_status try_policy(struct mt_analysis *analysis,
                                  struct mt_fit_summary *summary)
 {
     struct mt_oom_answer *answer = device->oom_answer;
-    const struct mt_fit_options options = {policy, answer->least_limit_bytes, MT_BASE_ORDERS};
+    const struct mt_fit_options options = {policy, answer->least_limit_bytes,
+                                           mt_fit_affordable_orders(analysis->survey.events)};
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 
     if (!status)
@@ -111,7 +101,7 @@ static enum mt_status find_ways(struct mt_analysis *analysis, const struct mt_de
 
 static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_report *device)
 {
-    const struct mt_oom *oom = fatal_of(device);
+    const struct mt_oom *oom = mt_fatal_oom(device);
     struct mt_oom_answer *answer;
 
     if (!oom)
@@ -124,7 +114,7 @@ static enum mt_status answer_for(struct mt_analysis *analysis, struct mt_device_
     answer->unused_bytes = oom->then.reserved - mt_min_u64(oom->then.active, oom->then.reserved);
     bound_limit(device, answer);
     answer->cause = cause_of(answer);
-    if (analysis->report->pytorch_difference || analysis->survey.events > MAX_EVENTS)
+    if (analysis->report->pytorch_difference || !mt_fit_affordable_orders(analysis->survey.events))
         return MT_OK;
     return find_ways(analysis, device);
 }

@@ -82,14 +82,6 @@ static unsigned height_of(uint64_t bytes, uint64_t top, unsigned rows)
     return bytes && !height ? 1 : height;
 }
 
-static bool died(const struct mt_device_report *device)
-{
-    for (uint32_t i = 0; i < device->oom_count; i++)
-        if (device->oom_list[i].fatal)
-            return true;
-    return false;
-}
-
 static uint32_t column_of(const struct plot *plot, uint64_t t_ns, uint64_t event)
 {
     const struct mt_timeline *timeline = plot->device->timeline;
@@ -133,7 +125,7 @@ static bool make_plot(struct plot *plot)
         return false;
     mt_format_bytes(plot->label, plot->top);
     labels = (uint32_t)strlen(plot->label) + 5;
-    plot->by_event = died(plot->device);
+    plot->by_event = mt_fatal_oom(plot->device);
     plot->count = fill_columns(timeline, plot->by_event, columns - labels, plot->columns);
     plot->peak = highest(plot->columns, plot->count);
     mark_axis(plot);
@@ -361,7 +353,7 @@ void mt_add_sparkline(struct mt_buf *out, const struct mt_device_report *device,
 
     if (!timeline || !timeline->bin_count || !device->allocated_peak.bytes)
         return;
-    count = fill_columns(timeline, died(device), columns, line);
+    count = fill_columns(timeline, mt_fatal_oom(device), columns, line);
     for (uint32_t i = 0; i < count; i++)
         mt_buf_add_text(
             out,

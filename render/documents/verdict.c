@@ -1,37 +1,54 @@
 #include "verdict.h"
 
+#include "report_query.h"
 #include "units.h"
 
-/* The request that a run died of; NULL = none did. */
-static const struct mt_oom *fatal_oom(const struct mt_report *report)
+/* "needs 8.06 GiB (reserved peak 15.4 GiB, allocated peak 7.47 GiB)" */
+static void add_needs(struct mt_buf *out, const struct mt_report *report,
+                      const struct mt_device_report *device)
 {
-    for (uint32_t i = 0; i < report->device_count; i++)
-        for (uint32_t j = 0; j < report->devices[i].oom_count; j++)
-            if (report->devices[i].oom_list[j].fatal)
-                return &report->devices[i].oom_list[j];
-    return NULL;
+    bool has_allocator = !report->is_driver_level || report->what_if;
+    char need[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT];
+
+    if (device->need)
+        mt_buf_printf(out, "needs %s; ", mt_format_bytes(need, device->need->bytes));
+    if (has_allocator)
+        mt_buf_printf(out, "reserved peak %s, ",
+                      mt_format_bytes(reserved, device->reserved_peak.bytes));
+    mt_buf_printf(out, "allocated peak %s",
+                  mt_format_bytes(allocated, device->allocated_peak.bytes));
+}
+
+static void add_gates(struct mt_buf *out, const struct mt_gates *gates)
+{
+    static const char *const words[] = {"pass", "pass, with a warning", "FAIL", "NOT EVALUATED"};
+
+    mt_buf_printf(out, "%s: ", words[gates->verdict]);
+    if (gates->verdict == MT_GATE_PASS)
+        mt_buf_printf(out, "%zu of %zu rules hold", gates->states[MT_GATE_PASS], gates->count);
+    else
+        mt_buf_add_text(out, gates->results[0].verdict);
 }
 
 void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_gates *gates)
 {
-    static const char *const words[] = {"pass", "pass, with a warning", "FAIL", "NOT EVALUATED"};
-    const struct mt_oom *oom = fatal_oom(report);
+    const struct mt_device_report *device = mt_worst_device(report);
+    const struct mt_oom *oom = device ? mt_fatal_oom(device) : NULL;
     char text[MT_UNITS_TEXT];
 
-    if (oom && !(gates && gates->count))
-        mt_buf_printf(out, "out of memory when %s were wanted; ",
-                      mt_format_bytes(text, oom->request_bytes));
     if (gates && gates->count) {
-        mt_buf_printf(out, "%s: ", words[gates->verdict]);
-        if (gates->verdict == MT_GATE_PASS)
-            mt_buf_printf(out, "%zu of %zu rules hold", gates->states[MT_GATE_PASS], gates->count);
-        else
-            mt_buf_add_text(out, gates->results[0].verdict);
-    } else if (report->device_count) {
-        mt_buf_printf(out, "peak %s allocated",
-                      mt_format_bytes(text, report->devices[0].allocated_peak.bytes));
-    } else {
-        mt_buf_add_text(out, "no memory events");
+        add_gates(out, gates);
+        return;
     }
+    if (!device) {
+        mt_buf_add_text(out, "no memory events");
+        return;
+    }
+    if (report->device_count > 1)
+        mt_buf_printf(out, "device %u: ", device->device);
+    if (oom)
+        mt_buf_printf(out, "out of memory when %s more were wanted; ",
+                      mt_format_bytes(text, oom->request_bytes));
+    add_needs(out, report, device);
 }

@@ -248,7 +248,7 @@ static void programs_without_a_framework(void **state)
     assert_int_equal(run.report->devices[0].allocated_peak.bytes, 11 * MT_MIB);
     assert_int_equal(run.report->drivers[0].peak.bytes, 11 * MT_MIB);
     assert_false(run.report->drivers[0].has_then);
-    expect_text(&run, "Peak 11.0 MiB allocated");
+    expect_text(&run, "Allocated peak 11.0 MiB");
     expect_text(&run, "no allocator above the driver was seen");
     expect_text(&run, "pinned host memory (not counted)");
     assert_null(strstr(run.text.data, "Reserved"));

@@ -12,6 +12,7 @@
 static struct mt_gate_rules rules;
 static struct mt_gates gates;
 static struct mt_step_use steps[20];
+static struct mt_phase phases[20]; /* the steps */
 static struct mt_site_use sites[2];
 static struct mt_device_report device;
 static struct mt_report report;
@@ -38,6 +39,7 @@ static int setup(void **unused)
                                 .path = "x",
                                 .devices = &device,
                                 .device_count = 1,
+                                .phases = phases,
                                 .pytorch_difference = "none of its rules"};
     return 0;
 }
@@ -136,28 +138,44 @@ static void sites_that_a_base_does_not_list_are_no_culprits(void **unused)
     assert_non_null(strstr(gates.results[0].culprit, "more than in the base"));
 }
 
-static void growth_is_a_slope_rounded_up(void **unused)
+/* Levels that rise by chance are no growth: what counts is what steps were seen to leave behind. */
+static void growth_is_what_steps_leave_behind(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++) {
-        steps[i].enter.allocated = 5000 + 100 * i + (i < 2 ? 0 : 100000); /* warm-up */
+        steps[i].enter.allocated = steps[i].exit.allocated = 5000 + 100 * i;
         steps[i].begin_event = i;
     }
     device.step_count = 20;
+    device.growth = (struct mt_growth){.judged = true, .steps = 13};
+    assert_int_equal(check(MT_GATE_GROWTH, "0/step", NULL), MT_GATE_PASS);
+    assert_int_equal(gates.results[0].actual_bytes, 0);
+    device.growth.bytes_per_step = 100;
     assert_int_equal(check(MT_GATE_GROWTH, "100/step", NULL), MT_GATE_PASS);
     assert_int_equal(gates.results[0].actual_bytes, 100);
     assert_int_equal(check(MT_GATE_GROWTH, "99", NULL), MT_GATE_FAIL);
-    steps[19].enter.allocated++;
-    assert_int_equal(check(MT_GATE_GROWTH, "100/step", NULL), MT_GATE_FAIL);
-    assert_int_equal(gates.results[0].actual_bytes, 101);
-    device.step_count = 4;
+    device.growth.bytes_per_step = UINT64_MAX; /* hostile, no overflow */
+    assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_FAIL);
+}
+
+static void growth_that_was_not_judged_is_not_evaluated(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++) {
+        steps[i].phase = (int32_t)i;
+        phases[i].begin_event = 10 * (i + 1);
+        phases[i].parent = MT_NO_PHASE;
+    }
+    device.growth = (struct mt_growth){0};
+    device.step_count = 20;
     assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_NOT_EVALUATED);
+    assert_non_null(strstr(gates.results[0].verdict, "too many blocks"));
+    device.step_count = 7;
+    assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_NOT_EVALUATED);
+    assert_non_null(strstr(gates.results[0].verdict, "too few steps"));
     device.step_count = 0;
     assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_NOT_EVALUATED);
-    device.step_count = 20;
-    for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++)
-        steps[i].enter.allocated = i >= 12 ? UINT64_MAX : 0; /* hostile, no overflow */
-    assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_FAIL);
+    assert_non_null(strstr(gates.results[0].verdict, "no steps"));
 }
 
 static void doubtful_peaks_fail_but_never_pass(void **unused)
@@ -252,11 +270,17 @@ static void a_baseline_says_the_same_when_read(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_equal_is_within),        TEST(fragmentation_is_exact),
-        TEST(a_regression_is_in_whole_bytes), TEST(sites_that_a_base_does_not_list_are_no_culprits),
-        TEST(growth_is_a_slope_rounded_up),   TEST(doubtful_peaks_fail_but_never_pass),
-        TEST(what_may_be_unknown_is_excused), TEST(without_devices_nothing_passes),
-        TEST(the_worst_comes_first),          TEST(a_baseline_says_the_same_when_read),
+        TEST(what_is_equal_is_within),
+        TEST(fragmentation_is_exact),
+        TEST(a_regression_is_in_whole_bytes),
+        TEST(sites_that_a_base_does_not_list_are_no_culprits),
+        TEST(growth_is_what_steps_leave_behind),
+        TEST(growth_that_was_not_judged_is_not_evaluated),
+        TEST(doubtful_peaks_fail_but_never_pass),
+        TEST(what_may_be_unknown_is_excused),
+        TEST(without_devices_nothing_passes),
+        TEST(the_worst_comes_first),
+        TEST(a_baseline_says_the_same_when_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void make(struct made *made, const struct wish *wish)
     made->device.steps = mt_arena_array(arena, wish->steps + 1, sizeof *made->device.steps);
     made->device.step_count = wish->steps;
     made->device.events = 100;
-    made->device.growth_judged = wish->steps >= MT_GROWTH_MIN_STEPS;
+    made->device.growth.judged = wish->steps >= MT_GROWTH_MIN_STEPS;
     for (i = 0; i < wish->steps; i++) {
         struct mt_step_use *step = &made->device.steps[i];
         struct mt_phase *phase = &made->report.phases[i];

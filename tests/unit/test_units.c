@@ -38,6 +38,28 @@ static void bytes(void **state)
         assert_string_equal(mt_format_bytes(text, cases[i].bytes), cases[i].text);
 }
 
+static void mebibytes_are_enough(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {
+        {0, "0.0 MiB"},
+        {1, "0.1 MiB"}, /* upwards */
+        {24 * MT_MIB, "24.0 MiB"},
+        {57 * MT_MIB + 900 * MT_KIB, "57.9 MiB"},
+        {100 * MT_MIB - 1, "100 MiB"},
+        {100 * MT_MIB, "100 MiB"},
+        {1690 * MT_MIB + 1, "1,691 MiB"},
+        {UINT64_MAX, "17,592,186,044,416 MiB"},
+    };
+    char text[MT_UNITS_TEXT];
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++)
+        assert_string_equal(mt_format_mib(text, cases[i].bytes), cases[i].text);
+}
+
 static void changes(void **state)
 {
     char text[MT_UNITS_TEXT];
@@ -183,9 +205,11 @@ static void rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes),           cmocka_unit_test(changes),   cmocka_unit_test(counts),
-        cmocka_unit_test(percents),        cmocka_unit_test(durations), cmocka_unit_test(parsing),
-        cmocka_unit_test(parsing_refuses), cmocka_unit_test(rounding),
+        cmocka_unit_test(bytes),    cmocka_unit_test(mebibytes_are_enough),
+        cmocka_unit_test(changes),  cmocka_unit_test(counts),
+        cmocka_unit_test(percents), cmocka_unit_test(durations),
+        cmocka_unit_test(parsing),  cmocka_unit_test(parsing_refuses),
+        cmocka_unit_test(rounding),
     };
 
     (void)set_german(); /* it changes nothing; test_render_core says whether it is there */

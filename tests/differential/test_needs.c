@@ -1,0 +1,235 @@
+/* What the first lines say the device must have, against real runs under limits
+ * (fixtures/captures/capacity.json) and against `memtrace fit`; what gets past a fatal
+ * out-of-memory error; and that gate, finding and picture have one estimate of growth. */
+#include "cmocka_all.h"
+
+#include "finding_runs.h"
+#include "fit.h"
+#include "gate_check.h"
+#include "report_query.h"
+#include "trend.h"
+#include "verdict.h"
+
+static struct mt_report *report;
+
+static void open_with_needs(const char *name)
+{
+    const char *path = capture_path("captures", name, ".pickle.zst");
+    const struct mt_analyze_options options = {.path = path, .needs = true};
+    const struct capture capture = capture_analyze(path, &options);
+
+    source = capture.source;
+    report = capture.report;
+}
+
+static void finish(void)
+{
+    mt_report_release(report);
+    mt_source_close(source);
+}
+
+static uint64_t fit_need(const char *policy)
+{
+    const struct mt_fit_options options = {policy, 0, MT_BASE_ORDERS};
+    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    struct mt_error error = {0};
+    uint64_t bytes;
+
+    assert_non_null(summary);
+    assert_int_equal(mt_source_rewind(source, &error), MT_OK);
+    assert_int_equal(mt_fit_run(source, &options, summary, &error), MT_OK);
+    bytes = mt_fit_need_bytes(&summary->devices[0]);
+    mt_fit_release(summary);
+    free(summary);
+    return bytes;
+}
+
+static uint64_t capacity(const char *run, const char *options, const char *key)
+{
+    json_t *root = json_load_file(MEMTRACE_FIXTURES "/captures/capacity.json", 0, NULL);
+    uint64_t mib;
+
+    assert_non_null(root);
+    mib = (uint64_t)json_integer_value(
+        json_object_get(json_object_get(json_object_get(root, run), options), key));
+    json_decref(root);
+    assert_true(mib > 0);
+    return mib * MT_MIB;
+}
+
+static void expect_between_real_runs(const char *name, const char *run)
+{
+    const struct mt_need *need;
+
+    open_with_needs(name);
+    need = report->devices[0].need;
+    assert_non_null(need);
+    assert_true(need->bytes > capacity(run, "", "fails"));
+    assert_true(need->bytes <= capacity(run, "", "fits"));
+    assert_true(need->low_bytes <= need->bytes);
+    assert_int_equal(need->bytes, fit_need("pytorch"));
+    finish();
+}
+
+static void needs_are_those_of_real_runs_and_of_fit(void **unused)
+{
+    (void)unused;
+    expect_between_real_runs("gpt_default", "gpt --kw {\"steps\":8}");
+    expect_between_real_runs("seq2seq", "seq2seq");
+}
+
+/* The real runs: at 6621 MiB it fails with expandable segments, at 6623 it does not. */
+static void the_first_advice_saves_what_it_saved_in_real_runs(void **unused)
+{
+    const char *run = "gpt --kw {\"steps\":8}", *setting = "expandable_segments:True";
+    const struct mt_finding *first;
+    uint64_t under;
+
+    (void)unused;
+    open_with_needs("gpt_default");
+    first = &report->devices[0].findings[0];
+    assert_string_equal(first->id, "allocator-settings");
+    assert_true(first->has_saving);
+    under = report->devices[0].need->bytes - first->saved_need_bytes;
+    assert_true(under > capacity(run, setting, "fails"));
+    assert_true(under <= capacity(run, setting, "fits"));
+    finish();
+}
+
+static void expect_no_need(const char *name)
+{
+    open_with_needs(name);
+    assert_null(report->devices[0].need);
+    finish();
+}
+
+/* A run that died did not ask for all that it needs; a ring begins with more than it needs. */
+static void what_is_not_known_is_not_said(void **unused)
+{
+    (void)unused;
+    expect_no_need("oom_adam");
+    expect_no_need("gpt_ring");
+    report = analyze("captures", "gpt_default"); /* not asked for */
+    assert_null(report->devices[0].need);
+    finish();
+}
+
+static void all_outputs_speak_of_the_same_device(void **unused)
+{
+    struct mt_buf out = {0};
+
+    (void)unused;
+    open_with_needs("twogpu");
+    assert_int_equal(mt_worst_device(report)->device, 1);
+    mt_add_verdict(&out, report, NULL);
+    assert_memory_equal(out.data, "device 1: needs 798 MiB", strlen("device 1: needs 798 MiB"));
+    mt_buf_release(&out);
+    finish();
+}
+
+static void a_death_is_the_first_finding(void **unused)
+{
+    const struct mt_finding *first;
+
+    (void)unused;
+    open_with_needs("oom_adam");
+    first = &report->devices[0].findings[0];
+    assert_string_equal(first->id, "out-of-memory");
+    assert_string_equal(first->severity, "error");
+    assert_string_equal(first->advice, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    assert_non_null(strstr(first->title, "1,648 MiB")); /* and in a real run */
+    finish();
+}
+
+/* 1,426 MiB get past it, and the limit may have been no more than 1,394 MiB. */
+static void what_no_setting_gets_past_says_how_much_less(void **unused)
+{
+    const struct mt_finding *first;
+
+    (void)unused;
+    open_with_needs("churn_noctx");
+    first = &report->devices[0].findings[0];
+    assert_string_equal(first->id, "out-of-memory");
+    assert_int_equal(first->bytes, 32 * MT_MIB);
+    assert_null(first->proved_by);
+    finish();
+}
+
+/* A setting that is in force is no advice. */
+static void nobody_is_told_to_set_what_is_set(void **unused)
+{
+    (void)unused;
+    open_with_needs("churn_exp_cap");
+    for (uint32_t i = 0; i < report->devices[0].finding_count; i++)
+        assert_null(strstr(report->devices[0].findings[i].advice, "expandable_segments:True"));
+    finish();
+}
+
+static void flushes_are_gone_with_the_setting_that_is_advised(void **unused)
+{
+    const struct mt_finding *flushes;
+
+    (void)unused;
+    open_with_needs("seq2seq_cap");
+    flushes = find(report, "cache-flushes");
+    assert_non_null(flushes);
+    assert_non_null(strstr(flushes->title, "none is"));
+    assert_non_null(strstr(flushes->proved_by, "--limit"));
+    finish();
+}
+
+/* The bytes of the gate's only result. */
+static int64_t gate_growth(void)
+{
+    struct mt_gate_rules rules = {0};
+    struct mt_gates gates = {0};
+    struct mt_error error = {0};
+    const struct mt_gate_check check = {.rules = &rules, .report = report, .source = source};
+    int64_t bytes;
+
+    assert_int_equal(mt_gate_rules_add(&rules, MT_GATE_GROWTH, "1MiB/step", &error), MT_OK);
+    assert_int_equal(mt_gates_check(&check, &gates, &error), MT_OK);
+    bytes = gates.results[0].actual_bytes;
+    mt_gates_release(&gates);
+    mt_gate_rules_release(&rules);
+    return bytes;
+}
+
+static void growth_is_one_number(void **unused)
+{
+    static const char *const names[] = {"leakval",     "ddp_leak_rank1", "keeps",   "churn",
+                                        "gpt_split64", "churn_gc",       "gpt_cap", "lengths"};
+
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
+        const struct mt_device_report *device;
+        const struct mt_finding *growth;
+        struct mt_trend trend;
+
+        report = analyze("captures", names[i]);
+        device = &report->devices[0];
+        growth = find(report, "growth");
+        assert_true(device->growth.judged);
+        assert_int_equal(gate_growth(), growth ? growth->bytes_per_step : 0);
+        assert_int_equal(device->growth.bytes_per_step, growth ? growth->bytes_per_step : 0);
+        assert_int_equal(mt_trend_make(report, device, &trend), MT_OK);
+        assert_int_equal(trend.verdict, growth ? MT_TREND_GROWS : MT_TREND_STEADY);
+        finish();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(needs_are_those_of_real_runs_and_of_fit),
+        cmocka_unit_test(the_first_advice_saves_what_it_saved_in_real_runs),
+        cmocka_unit_test(what_is_not_known_is_not_said),
+        cmocka_unit_test(all_outputs_speak_of_the_same_device),
+        cmocka_unit_test(a_death_is_the_first_finding),
+        cmocka_unit_test(what_no_setting_gets_past_says_how_much_less),
+        cmocka_unit_test(nobody_is_told_to_set_what_is_set),
+        cmocka_unit_test(flushes_are_gone_with_the_setting_that_is_advised),
+        cmocka_unit_test(growth_is_one_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
