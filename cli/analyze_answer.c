@@ -157,7 +157,7 @@ static void tell_peak(const struct mt_teller *teller)
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes), *in ? " " : "",
                   in, mt_tell_when(teller, peak->t_ns));
-    if (peak->then.reserved > peak->then.allocated && peak->event != device->reserved_peak.event)
+    if (peak->then.reserved != device->reserved_peak.bytes)
         mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
     tell_first(teller, !has_allocator(teller->report),
                mt_tell_format(teller, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),

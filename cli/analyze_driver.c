@@ -75,7 +75,8 @@ static void tell_peak(const struct mt_teller *teller, const struct mt_driver_rep
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], own[MT_UNITS_TEXT], outside[MT_UNITS_TEXT];
     const char *split = "";
 
-    if (!driver->has_calls || !peak->bytes || teller->report->is_driver_level)
+    if (!driver->has_calls || !peak->bytes || teller->report->is_driver_level ||
+        (driver->has_then && driver->then.bytes == peak->bytes)) /* said by tell_outside */
         return;
     if (driver->has_then)
         split = mt_tell_format(teller, ": %s for the framework, %s outside",
