@@ -225,6 +225,36 @@ static const struct line in_move[] = {
     {"Trainer._move_model_to_device", SITES "transformers/trainer.py", 4593},
     MAIN,
 };
+static const struct line in_activation[] = {
+    {"gelu", TORCH "nn/functional.py", 1},
+    {"GELUActivation.forward", SITES "transformers/activations.py", 89},
+    CALL,
+    {"BertIntermediate.forward", SITES "transformers/models/bert/modeling_bert.py", 335},
+    MAIN,
+};
+static const struct line in_convnext[] = {
+    {"LayerNorm2d.forward", SITES "timm/layers/norm.py", 132},
+    CALL,
+    {"ConvNeXtBlock.forward", SITES "timm/models/convnext.py", 208},
+    MAIN,
+};
+static const struct line in_graph_layer[] = {
+    {"MessagePassing._index_select_safe", SITES "torch_geometric/nn/conv/message_passing.py", 271},
+    {"collect", "/tmp/torch_geometric.nn.conv.sage_conv_SAGEConv_propagate_5l5mvom5.py", 83},
+    {"propagate", "/tmp/torch_geometric.nn.conv.sage_conv_SAGEConv_propagate_5l5mvom5.py", 173},
+    {"SAGEConv.forward", SITES "torch_geometric/nn/conv/sage_conv.py", 134},
+    MAIN,
+};
+static const struct line in_graph_move[] = {
+    {"recursive_apply", SITES "torch_geometric/data/storage.py", 905},
+    {"Data.to", SITES "torch_geometric/data/data.py", 360},
+    MAIN,
+};
+static const struct line in_batch_move[] = {
+    {"apply_to_collection", SITES "lightning_utilities/core/apply_func.py", 72},
+    {"Trainer.fit", SITES "lightning/pytorch/trainer/trainer.py", 560},
+    MAIN,
+};
 static const struct line on_a_thread[] = {
     MALLOC,
     {"at::_ops::bmm::call(at::Tensor const&)", "??", 0},
@@ -262,6 +292,14 @@ static void site_is_the_innermost_frame_of_a_model(void **state)
          "Adam._init_group adam.py:178 < hf_trainer.py:13"},
         {in_move, MT_ARRAY_LEN(in_move),
          "Trainer._move_model_to_device trainer.py:4593 < hf_trainer.py:13"},
+        {in_activation, MT_ARRAY_LEN(in_activation),
+         "BertIntermediate.forward modeling_bert.py:335 < hf_trainer.py:13"},
+        {in_convnext, MT_ARRAY_LEN(in_convnext),
+         "ConvNeXtBlock.forward convnext.py:208 < hf_trainer.py:13"},
+        {in_graph_layer, MT_ARRAY_LEN(in_graph_layer),
+         "SAGEConv.forward sage_conv.py:134 < hf_trainer.py:13"},
+        {in_graph_move, MT_ARRAY_LEN(in_graph_move), "<module> hf_trainer.py:13"},
+        {in_batch_move, MT_ARRAY_LEN(in_batch_move), "<module> hf_trainer.py:13"},
         {on_a_thread, MT_ARRAY_LEN(on_a_thread), "bmm"},
         {in_cell, MT_ARRAY_LEN(in_cell), "train_step cell[3105878423]:21"},
         {in_counted_cell, MT_ARRAY_LEN(in_counted_cell), "forward vit.py:7 < cell[5]:2"},
