@@ -1,7 +1,8 @@
 /* A stack takes the kind of its innermost frame that has one; but what runs
  * inside of backward, an optimizer or the construction of a model stays part
  * of it (a checkpoint's second forward is work of backward). An optimizer that
- * is handed a closure runs the other parts itself: those stay what they are. */
+ * is handed a closure runs the other parts itself: those stay what they are, and
+ * what the closure does beside them is not the optimizer's. */
 #include "stack_kinds.h"
 
 #include "grow.h"
@@ -21,7 +22,9 @@ static const struct {
     {"torch/autograd/graph.py", "_engine_run_backward", MT_PHASE_BACKWARD},
     {"torch/utils/checkpoint.py", "backward", MT_PHASE_BACKWARD},
     {"torch/utils/checkpoint.py", "unpack_hook", MT_PHASE_BACKWARD},
-    {"torch/amp/grad_scaler.py", "", MT_PHASE_OPTIMIZER},
+    {"amp/grad_scaler.py", "unscale", MT_PHASE_OPTIMIZER},
+    {"amp/grad_scaler.py", "scale", MT_PHASE_LOSS}, /* of the loss, before backward */
+    {"amp/grad_scaler.py", "", MT_PHASE_OPTIMIZER},
     {"torch/nn/utils/clip_grad.py", "", MT_PHASE_OPTIMIZER},
     {"torch/_tensor.py", "backward", MT_PHASE_BACKWARD},
     {"", "torch::autograd::Engine::", MT_PHASE_BACKWARD},
@@ -41,6 +44,7 @@ static const struct {
     {"", "kv_cache", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"torch/nn/modules/module.py", "_call_impl", MT_PHASE_FORWARD},
     {"torch/utils/data/", "", MT_PHASE_DATA},
+    {"", "closure", MT_STACK_CLOSURE},
 };
 
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
@@ -61,15 +65,16 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
     uint8_t own = stack->frame < kinds->frame_count ? kinds->frames[stack->frame] : 0;
     uint8_t outer_kind = outer & MT_STACK_KIND_MASK;
     uint8_t own_kind = own & MT_STACK_KIND_MASK;
-    bool trains = own_kind == MT_PHASE_FORWARD || own_kind == MT_PHASE_LOSS ||
-                  own_kind == MT_PHASE_BACKWARD || own_kind == MT_PHASE_ZERO_GRAD;
     bool stays = outer_kind == MT_PHASE_BACKWARD || outer_kind == MT_PHASE_SETUP ||
-                 outer_kind == MT_PHASE_LOSS || (outer_kind == MT_PHASE_OPTIMIZER && !trains);
+                 outer_kind == MT_PHASE_LOSS ||
+                 (outer_kind == MT_PHASE_OPTIMIZER && !mt_stack_kind_trains(own_kind));
 
     outer &= (uint8_t)~MT_STACK_BUCKETS;
+    if ((own & MT_STACK_CLOSURE) && outer_kind == MT_PHASE_OPTIMIZER)
+        return (uint8_t)((outer & ~MT_STACK_KIND_MASK) | MT_STACK_CLOSURE);
     if (stays || (own & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN)
         return (uint8_t)(outer | (own & (MT_STACK_BUCKETS | MT_STACK_MOVES)));
-    return (uint8_t)(own | (outer & MT_STACK_KV_CACHE));
+    return (uint8_t)(own | (outer & (MT_STACK_KV_CACHE | MT_STACK_CLOSURE)));
 }
 
 enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct mt_symbols *symbols)

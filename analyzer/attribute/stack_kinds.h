@@ -8,11 +8,14 @@
 #include "status.h"
 #include "symbols.h"
 
+#include <stdbool.h>
+
 /* A judged stack: enum mt_phase_kind in the low bits, and this. */
 #define MT_STACK_KIND_MASK 0x0F
 #define MT_STACK_KV_CACHE  0x10 /* a frame of a key-value cache is in it */
 #define MT_STACK_MOVES     0x40 /* it ends where a module is moved or converted */
 #define MT_STACK_BUCKETS   0x20 /* it ends where DDP makes buckets for gradients */
+#define MT_STACK_CLOSURE   0x80 /* within an optimizer, in the closure that it was handed */
 
 /* Zeroed memory is ready. */
 struct mt_stack_kinds {
@@ -29,6 +32,13 @@ void mt_stack_kinds_release(struct mt_stack_kinds *kinds);
 static inline uint8_t mt_stack_kind(const struct mt_stack_kinds *kinds, uint32_t stack)
 {
     return stack < kinds->stack_count ? kinds->stacks[stack] : MT_PHASE_UNKNOWN;
+}
+
+/* Parts that an optimizer does not do itself, but a closure that it is handed may. */
+static inline bool mt_stack_kind_trains(uint8_t kind)
+{
+    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS || kind == MT_PHASE_BACKWARD ||
+           kind == MT_PHASE_ZERO_GRAD;
 }
 
 #endif

@@ -135,6 +135,22 @@ static bool is_covered(const struct mt_stretches *stretches, const struct mt_str
                                                 : stretches->user_open > 0;
 }
 
+/* An optimizer that is handed a closure (LBFGS; every optimizer under Lightning) runs the other
+ * parts within its range. Stacks and threads tell them; a free without a stack goes on with them.
+ */
+static bool is_of_closure(const struct mt_stretches *stretches, const struct mt_event *event,
+                          const struct mt_stretch_thread *thread)
+{
+    uint8_t judged = mt_stack_kind(&stretches->stacks, event->stack);
+
+    if (thread->is_engine)
+        return true;
+    if (event->stack == MT_NO_ID)
+        return event->kind == MT_EVENT_FREE_REQUESTED && stretches->is_open &&
+               mt_stack_kind_trains(stretches->now.kind);
+    return (judged & MT_STACK_CLOSURE) || mt_stack_kind_trains(judged & MT_STACK_KIND_MASK);
+}
+
 static struct told tell(const struct mt_stretches *stretches, const struct mt_event *event)
 {
     const struct mt_stretch_thread *thread =
@@ -148,6 +164,9 @@ static struct told tell(const struct mt_stretches *stretches, const struct mt_ev
 
         if (!(facts & MT_NAME_KIND))
             continue;
+        if ((facts & MT_NAME_PLUMBING) && (facts & MT_NAME_KIND) == MT_PHASE_OPTIMIZER &&
+            is_of_closure(stretches, event, thread))
+            break;
         told.kind = facts & MT_NAME_KIND;
         told.source = facts & MT_NAME_PLUMBING ? MT_PHASE_SCOPES : MT_PHASE_ANNOTATED;
         return told;
