@@ -1,6 +1,7 @@
 #include "roles.h"
 
 #include "grow.h"
+#include "map.h"
 #include "util.h"
 #include "workspaces.h"
 
@@ -241,7 +242,8 @@ static uint8_t code_of_part(struct mt_role_clock *clock, const struct mt_birth_r
     case MT_PHASE_FORWARD:
     case MT_PHASE_LOSS: return code_of_forward(clock, birth, end, fate);
     case MT_PHASE_BACKWARD:
-        return fate == MT_FATE_NEVER ? MT_ROLE_CODE_KEPT_BACKWARD : MT_ROLE_GRADIENTS;
+        return fate == MT_FATE_NEVER || end->cycle >= birth->cycle + 2 ? MT_ROLE_CODE_KEPT_BACKWARD
+                                                                       : MT_ROLE_GRADIENTS;
     case MT_PHASE_OPTIMIZER:
         return fate == MT_FATE_FREED && end->cycle == birth->cycle && !end->outside
                    ? MT_ROLE_TEMPORARIES
@@ -297,10 +299,67 @@ static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes,
     return status;
 }
 
+/* What stacks say of the program as a whole. */
+static enum mt_status learn_from_stacks(struct mt_role_clock *clock)
+{
+    enum mt_status status = mt_stack_kinds_update(&clock->stacks, clock->symbols);
+
+    for (uint32_t i = 0; !status && i < clock->stacks.stack_count; i++) {
+        uint8_t kind = mt_stack_kind(&clock->stacks, i);
+
+        clock->moves_models |= (kind & MT_STACK_KIND_MASK) == MT_PHASE_SETUP;
+        clock->names_caches |= !!(kind & MT_STACK_KV_CACHE);
+    }
+    return status;
+}
+
+static bool is_of_a_parameter(uint8_t code)
+{
+    return code == MT_ROLE_GRADIENTS || code == MT_ROLE_CODE_KEPT_BACKWARD ||
+           code == MT_ROLE_OPTIMIZER_STATE;
+}
+
+/* A block of a MiB or more may have a tail of up to a MiB, so that blocks of one request differ:
+ * sizes are compared by the MiB, and with the next one. */
+#define LARGE_UNITS 2048
+
+static uint64_t size_class(uint32_t units)
+{
+    return units < LARGE_UNITS ? units : LARGE_UNITS + 1 + units / LARGE_UNITS;
+}
+
+static bool has_size(const struct mt_map *sizes, uint32_t units)
+{
+    uint64_t class = size_class(units);
+    uint64_t reach = units < LARGE_UNITS ? 0 : 1;
+
+    for (uint64_t i = class - reach; i <= class + reach; i++)
+        if (mt_map_get(sizes, i) != MT_MAP_NONE)
+            return true;
+    return false;
+}
+
+/* Backward leaves a gradient, or an optimizer its state, in the size of each parameter. */
+static enum mt_status find_alone(uint8_t *codes, const uint32_t *units, uint64_t count)
+{
+    struct mt_map sizes = {0};
+    enum mt_status status = MT_OK;
+
+    for (uint64_t i = 0; !status && i < count; i++)
+        if (is_of_a_parameter(codes[i]))
+            status = mt_map_set(&sizes, size_class(units[i]), 1);
+    for (uint64_t i = 0; !status && i < count; i++)
+        if (codes[i] == MT_ROLE_CODE_SETUP_KEPT && !has_size(&sizes, units[i]))
+            codes[i] = MT_ROLE_CODE_SETUP_ALONE;
+    mt_map_release(&sizes);
+    return status;
+}
+
 enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
                                     const uint32_t *units, uint64_t count)
 {
     size_t run = 0;
+    enum mt_status status;
 
     clock->stale = true;
     enter(clock, MT_NO_PHASE);
@@ -313,24 +372,49 @@ enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
             mt_is_workspace((uint64_t)units[i] * 512))
             clock->kept_workspaces++;
     }
-    return infer_initial(clock, codes, count);
+    status = clock->saw_backward ? find_alone(codes, units, count) : MT_OK;
+    if (!status)
+        status = learn_from_stacks(clock);
+    return status ? status : infer_initial(clock, codes, count);
 }
 
-static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t code, uint32_t stack)
+/* A model that is called before the first cycle, as to validate it or to warm it up, takes the
+ * workspaces then. */
+static bool is_early_workspace(uint8_t stack_kind, uint64_t requested_bytes)
 {
-    bool is_setup = (mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK) == MT_PHASE_SETUP;
+    return (stack_kind == MT_PHASE_FORWARD || stack_kind == MT_PHASE_LOSS) &&
+           (mt_is_workspace(requested_bytes) || requested_bytes == MT_LT_WORKSPACE_BYTES);
+}
+
+/* Of a block that was there before the first cycle, and stayed. Where stacks show how the model
+ * came, a block that came in another way and has no gradient is a batch or a data set. */
+static enum mt_role role_of_kept(const struct mt_role_clock *clock, uint8_t code, uint8_t kind,
+                                 uint64_t requested_bytes)
+{
+    if (is_early_workspace(kind, requested_bytes))
+        return MT_ROLE_WORKSPACE;
+    if (code == MT_ROLE_CODE_SETUP_ALONE && clock->moves_models && kind == MT_PHASE_UNKNOWN)
+        return MT_ROLE_INPUTS;
+    return MT_ROLE_PARAMETERS;
+}
+
+static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
+                                  uint64_t requested_bytes)
+{
+    uint8_t kind = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK;
+    bool kept = code == MT_ROLE_CODE_SETUP_KEPT || code == MT_ROLE_CODE_SETUP_ALONE;
     uint32_t freed_in = code - (uint32_t)MT_ROLE_CODE_SETUP_FREED;
 
-    if (clock->cycles == 0 || (!clock->saw_model && code == MT_ROLE_CODE_SETUP_KEPT))
-        return is_setup && code == MT_ROLE_CODE_SETUP_KEPT ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
+    if (clock->cycles == 0 || (!clock->saw_model && kept))
+        return kind == MT_PHASE_SETUP && kept ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
+    if (kept)
+        return role_of_kept(clock, code, kind, requested_bytes);
     /* what was moved or converted once more was a parameter until then */
     if (code == MT_ROLE_CODE_SETUP_FREED)
         return mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES ? MT_ROLE_PARAMETERS
                                                                      : MT_ROLE_TEMPORARIES;
     /* freed while the loop went on: a batch, not a parameter */
-    if (code != MT_ROLE_CODE_SETUP_KEPT && freed_in < clock->cycles)
-        return MT_ROLE_INPUTS;
-    return MT_ROLE_PARAMETERS;
+    return freed_in < clock->cycles ? MT_ROLE_INPUTS : MT_ROLE_PARAMETERS;
 }
 
 /* Many blocks of that size are tensors that happen to have it: a workspace is
@@ -338,6 +422,14 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
 static bool is_rare_workspace(const struct mt_role_clock *clock, uint64_t requested_bytes)
 {
     return mt_is_workspace(requested_bytes) && clock->kept_workspaces <= MT_WORKSPACES_MAX;
+}
+
+/* A checkpoint calls the model within backward; gradients come from below its calls. */
+static bool is_recomputed_workspace(const struct mt_role_clock *clock, uint32_t stack,
+                                    uint64_t requested_bytes)
+{
+    return requested_bytes == MT_LT_WORKSPACE_BYTES &&
+           mt_stack_kinds_calls_model(&clock->stacks, clock->symbols, stack);
 }
 
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
@@ -355,7 +447,8 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_SETUP_FREED:
     case MT_ROLE_CODE_SETUP_FREED_1:
     case MT_ROLE_CODE_SETUP_FREED_2:
-    case MT_ROLE_CODE_SETUP_KEPT: return role_of_setup(clock, code, stack);
+    case MT_ROLE_CODE_SETUP_KEPT:
+    case MT_ROLE_CODE_SETUP_ALONE: return role_of_setup(clock, code, stack, requested_bytes);
     case MT_ROLE_CODE_KEPT_ONLY:
         return mt_is_workspace(requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_EARLY:
@@ -367,7 +460,10 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_KEPT_LATE:
         return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_BACKWARD:
-        return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_GRADIENTS;
+        return is_rare_workspace(clock, requested_bytes) ||
+                       is_recomputed_workspace(clock, stack, requested_bytes)
+                   ? MT_ROLE_WORKSPACE
+                   : MT_ROLE_GRADIENTS;
     case MT_ROLE_CODE_INITIAL_KEPT:
     case MT_ROLE_CODE_INITIAL_FREED:
         return mt_initial_role_by_stack(mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK,
@@ -377,7 +473,8 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     if (mt_role_code_is_inferred_initial(code))
         return (enum mt_role)(code - MT_ROLE_CODE_INITIAL);
     if (code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT)
-        return clock->saw_backward ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
-                                   : MT_ROLE_KV_CACHE;
+        return clock->saw_backward || clock->names_caches
+                   ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
+                   : MT_ROLE_KV_CACHE;
     return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
 }

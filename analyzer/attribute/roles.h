@@ -24,6 +24,7 @@ enum mt_role_code {
     MT_ROLE_CODE_SETUP_FREED_1,    /* born before, freed in cycle 1 */
     MT_ROLE_CODE_SETUP_FREED_2,    /* ... in cycle 2 */
     MT_ROLE_CODE_SETUP_KEPT,       /* ... later or never */
+    MT_ROLE_CODE_SETUP_ALONE,      /* the same, and no gradient or optimizer state has its size */
     MT_ROLE_CODE_KEPT_ONLY,        /* forward; never freed, and there is but one cycle */
     MT_ROLE_CODE_KEPT_EARLY,       /* forward of cycle 1, alive for two or more */
     MT_ROLE_CODE_KEPT_LATE,        /* forward of a later cycle, alive for two or more */
@@ -95,6 +96,8 @@ struct mt_role_clock {
     bool began_within; /* the first one had begun before the trace did */
     bool saw_backward, kept_late;
     bool saw_model;           /* any part of what programs with models do */
+    bool moves_models;        /* some stack says that a model is built or moved */
+    bool names_caches;        /* some stack is of a library's key-value cache */
     uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
 };
 

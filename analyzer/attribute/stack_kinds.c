@@ -34,10 +34,14 @@ static const struct {
     {"torch/nn/parallel/distributed.py", "_ddp_init_helper", MT_STACK_BUCKETS},
     {"torch/nn/parallel/distributed.py", "_pre_forward", MT_STACK_BUCKETS},
     {"torch/nn/init.py", "", MT_PHASE_SETUP},
+    {"torch/nn/parameter.py", "__deepcopy__", MT_PHASE_SETUP},
     {"torch/nn/", "reset_parameters", MT_PHASE_SETUP},
     {"torch/nn/", "__init__", MT_PHASE_SETUP},
     {"torch/nn/modules/module.py", "_apply", MT_PHASE_SETUP | MT_STACK_MOVES},
     {"torch/nn/modules/module.py", "load_state_dict", MT_PHASE_SETUP},
+    {"torch/distributed/fsdp/", "_init_", MT_PHASE_SETUP},
+    {"deepspeed/runtime/", "__init__", MT_PHASE_SETUP},
+    {"megatron/", "__init__", MT_PHASE_SETUP},
     {"", "from_pretrained", MT_PHASE_SETUP},
     {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"kv_cache", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
@@ -89,6 +93,19 @@ enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds, const struct 
         kinds->stacks[kinds->stack_count] =
             judge_stack(kinds, &symbols->stacks[kinds->stack_count], kinds->stack_count);
     return MT_OK;
+}
+
+bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,
+                                const struct mt_symbols *symbols, uint32_t stack)
+{
+    for (; stack < kinds->stack_count; stack = symbols->stacks[stack].parent) {
+        uint32_t frame = symbols->stacks[stack].frame;
+
+        if (frame < kinds->frame_count &&
+            (kinds->frames[frame] & MT_STACK_KIND_MASK) == MT_PHASE_FORWARD)
+            return true;
+    }
+    return false;
 }
 
 void mt_stack_kinds_release(struct mt_stack_kinds *kinds)

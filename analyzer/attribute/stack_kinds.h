@@ -27,6 +27,9 @@ struct mt_stack_kinds {
 /* Judges what is new in the symbols. */
 enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds,
                                      const struct mt_symbols *symbols) MT_MUST_USE;
+/* Does it, or what it is within, call a model? A checkpoint does so within backward. */
+bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,
+                                const struct mt_symbols *symbols, uint32_t stack);
 void mt_stack_kinds_release(struct mt_stack_kinds *kinds);
 
 static inline uint8_t mt_stack_kind(const struct mt_stack_kinds *kinds, uint32_t stack)

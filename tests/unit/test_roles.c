@@ -43,14 +43,19 @@ static uint32_t string(struct program *p, const char *text)
     return id;
 }
 
-static uint32_t stack(struct program *p, const char *function, const char *file)
+static uint32_t stack_in(struct program *p, uint32_t outer, const char *function, const char *file)
 {
     uint32_t frame, id;
 
     assert_int_equal(mt_symbols_frame(&p->symbols, string(p, function), string(p, file), 1, &frame),
                      MT_OK);
-    assert_int_equal(mt_symbols_stack(&p->symbols, MT_NO_ID, frame, &id), MT_OK);
+    assert_int_equal(mt_symbols_stack(&p->symbols, outer, frame, &id), MT_OK);
     return id;
+}
+
+static uint32_t stack(struct program *p, const char *function, const char *file)
+{
+    return stack_in(p, MT_NO_ID, function, file);
 }
 
 static void enter(struct program *p, const char *name)
@@ -337,6 +342,109 @@ static void cycles_without_steps(void **state)
     end(&p);
 }
 
+/* A model that is validated before the loop takes its workspaces then; a thread of autograd takes
+ * its own in the first step; a checkpoint calls the model within backward. All are freed when the
+ * program ends in order. */
+static void workspaces_of_early_calls(void **state)
+{
+    struct program p;
+    uint64_t blas, lt, of_engine, recomputed, gradient;
+    uint32_t call, hook;
+
+    (void)state;
+    begin(&p);
+    call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
+    hook = stack(&p, "unpack_hook", "/x/torch/utils/checkpoint.py");
+    blas = born_by(&p, call, 32u << 20);
+    lt = born_by(&p, call, 1u << 20);
+    enter(&p, "step#0");
+    enter(&p, "backward");
+    of_engine = born_by(&p, MT_NO_ID, 32u << 20);
+    gradient = born_by(&p, MT_NO_ID, 1u << 20);
+    recomputed =
+        born_by(&p, stack_in(&p, hook, "_call_impl", "/x/torch/nn/modules/module.py"), 1u << 20);
+    leave(&p, "backward");
+    leave(&p, "step#0");
+    for (int step = 1; step < 3; step++) {
+        enter(&p, step == 1 ? "step#1" : "step#2");
+        leave(&p, step == 1 ? "step#1" : "step#2");
+    }
+    freed(&p, blas);
+    freed(&p, lt);
+    freed(&p, of_engine);
+    freed(&p, gradient);
+    freed(&p, recomputed);
+    finish(&p);
+    assert_int_equal(role(&p, blas), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, lt), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, of_engine), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, recomputed), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, gradient), MT_ROLE_GRADIENTS);
+    end(&p);
+}
+
+/* Data that is there before the loop has no gradient. Blocks of more than a MiB may have tails. */
+static void data_before_the_loop(void **state)
+{
+    struct program p;
+    uint64_t parameter, frozen, own, copy, rollouts;
+
+    (void)state;
+    for (int trains = 0; trains < 2; trains++) {
+        begin(&p);
+        parameter = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4u << 20);
+        frozen = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 8u << 20);
+        own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 4096);
+        copy = born_by(&p, stack(&p, "main", "/home/me/train.py"), (4u << 20) + 512 * 1024);
+        rollouts = born_by(&p, stack(&p, "main", "/home/me/train.py"), 48u << 20);
+        enter(&p, "step#0");
+        enter(&p, "forward");
+        (void)born(&p);
+        leave(&p, "forward");
+        if (trains) {
+            enter(&p, "backward");
+            (void)born_by(&p, MT_NO_ID, 4u << 20);
+            (void)born_by(&p, MT_NO_ID, 4096);
+            leave(&p, "backward");
+        }
+        leave(&p, "step#0");
+        enter(&p, "step#1");
+        finish(&p);
+        assert_int_equal(role(&p, parameter), MT_ROLE_PARAMETERS);
+        assert_int_equal(role(&p, frozen), MT_ROLE_PARAMETERS);
+        assert_int_equal(role(&p, own), MT_ROLE_PARAMETERS);
+        assert_int_equal(role(&p, copy), MT_ROLE_PARAMETERS);
+        assert_int_equal(role(&p, rollouts), trains ? MT_ROLE_INPUTS : MT_ROLE_PARAMETERS);
+        end(&p);
+    }
+}
+
+/* Beside a library's cache, what lives over many calls is no cache: a batch, an encoder's output.
+ */
+static void beside_a_librarys_cache(void **state)
+{
+    struct program p;
+    uint64_t cache, batch;
+
+    (void)state;
+    begin(&p);
+    enter(&p, "request#0");
+    batch = born(&p);
+    cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
+    for (int call = 0; call < 6; call++) {
+        enter(&p, "forward");
+        freed(&p, born(&p));
+        leave(&p, "forward");
+    }
+    leave(&p, "request#0");
+    freed(&p, batch);
+    freed(&p, cache);
+    finish(&p);
+    assert_int_equal(role(&p, cache), MT_ROLE_KV_CACHE);
+    assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +456,9 @@ int main(void)
         cmocka_unit_test(conversion_in_setup),
         cmocka_unit_test(stacks_alone),
         cmocka_unit_test(cycles_without_steps),
+        cmocka_unit_test(workspaces_of_early_calls),
+        cmocka_unit_test(data_before_the_loop),
+        cmocka_unit_test(beside_a_librarys_cache),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
