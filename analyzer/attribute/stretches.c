@@ -135,6 +135,14 @@ static bool is_covered(const struct mt_stretches *stretches, const struct mt_str
                                                 : stretches->user_open > 0;
 }
 
+/* Who has no frames among threads that have is autograd's, if no name says who is. */
+static bool is_of_nameless_engine(const struct mt_stretches *stretches,
+                                  const struct mt_event *event)
+{
+    return event->kind == MT_EVENT_ALLOC && event->stack == MT_NO_ID && stretches->has_stacks &&
+           stretches->is_training && stretches->has_framework && !stretches->has_engine;
+}
+
 /* An optimizer that is handed a closure (LBFGS; every optimizer under Lightning) runs the other
  * parts within its range. Stacks and threads tell them; a free without a stack goes on with them.
  */
@@ -143,7 +151,7 @@ static bool is_of_closure(const struct mt_stretches *stretches, const struct mt_
 {
     uint8_t judged = mt_stack_kind(&stretches->stacks, event->stack);
 
-    if (thread->is_engine)
+    if (thread->is_engine || is_of_nameless_engine(stretches, event))
         return true;
     if (event->stack == MT_NO_ID)
         return event->kind == MT_EVENT_FREE_REQUESTED && stretches->is_open &&
@@ -176,9 +184,7 @@ static struct told tell(const struct mt_stretches *stretches, const struct mt_ev
         told.source = MT_PHASE_THREADS;
     } else if (event->stack != MT_NO_ID) {
         told.kind = mt_stack_kind(&stretches->stacks, event->stack) & MT_STACK_KIND_MASK;
-    } else if (event->kind == MT_EVENT_ALLOC && stretches->has_stacks && stretches->is_training &&
-               stretches->has_framework && !stretches->has_engine) {
-        /* who has no frames among threads that have is autograd's */
+    } else if (is_of_nameless_engine(stretches, event)) {
         told.kind = MT_PHASE_BACKWARD;
         told.source = MT_PHASE_THREADS;
     }

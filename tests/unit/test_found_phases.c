@@ -417,15 +417,16 @@ static void a_closure_in_the_optimizers_range(void **state)
         frees(512);
         runs("t.py:main:3" CLOSURE ":11");
         runs("t.py:main:3" CLOSURE ":12" BACKWARD);
+        runs(NULL);
         frees(512);
         runs("t.py:main:3" STEP);
         ranges(MT_EVENT_PHASE_POP, "Optimizer.step#Adam.step");
     }
     /* the range ends with the part in which it began */
-    expect_with("data 1; step#0 4; step#0/optimizer 0; "
-                "step#0/optimizer/Optimizer.step#Adam.step 0; step#0/forward 1; step#0/backward 1; "
-                "step#0/optimizer 1; data 1; step#1 4; step#1/optimizer 0; "
-                "step#1/optimizer/Optimizer.step#Adam.step 0; step#1/forward 1; step#1/backward 1; "
+    expect_with("data 1; step#0 5; step#0/optimizer 0; "
+                "step#0/optimizer/Optimizer.step#Adam.step 0; step#0/forward 1; step#0/backward 2; "
+                "step#0/optimizer 1; data 1; step#1 5; step#1/optimizer 0; "
+                "step#1/optimizer/Optimizer.step#Adam.step 0; step#1/forward 1; step#1/backward 2; "
                 "step#1/optimizer 1; ",
                 2);
 }
