@@ -355,8 +355,12 @@ static void workspaces_of_early_calls(void **state)
     begin(&p);
     call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
     hook = stack(&p, "unpack_hook", "/x/torch/utils/checkpoint.py");
+    enter(&p, "dataloader");
+    leave(&p, "dataloader");
+    enter(&p, "validation");
     blas = born_by(&p, call, 32u << 20);
     lt = born_by(&p, call, 1u << 20);
+    leave(&p, "validation");
     enter(&p, "step#0");
     enter(&p, "backward");
     of_engine = born_by(&p, MT_NO_ID, 32u << 20);
@@ -395,7 +399,7 @@ static void data_before_the_loop(void **state)
         parameter = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4u << 20);
         frozen = born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 8u << 20);
         own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 4096);
-        copy = born_by(&p, stack(&p, "main", "/home/me/train.py"), (4u << 20) + 512 * 1024);
+        copy = born_by(&p, stack(&p, "main", "/home/me/train.py"), 5u << 20);
         rollouts = born_by(&p, stack(&p, "main", "/home/me/train.py"), 48u << 20);
         enter(&p, "step#0");
         enter(&p, "forward");
