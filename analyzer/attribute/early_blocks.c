@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No device has as much. The sum over MT_EARLY_BLOCKS_MAX blocks does not overflow. */
-#define MAX_BLOCK_BYTES ((uint64_t)1 << 42)
+/* No device has as much. Eight times the sum over MT_EARLY_BLOCKS_MAX blocks does not overflow. */
+#define MAX_BLOCK_BYTES ((uint64_t)1 << 40)
+
+_Static_assert(MAX_BLOCK_BYTES <= UINT64_MAX / 8 / MT_EARLY_BLOCKS_MAX, "sums of sizes wrap");
 
 void mt_early_blocks_release(struct mt_early_blocks *early)
 {

@@ -302,10 +302,15 @@ static bool is_near(uint64_t bytes, uint64_t wanted)
     return apart <= wanted / 100 * (100 - NEARLY_ALL_PERCENT) / 2;
 }
 
-/* In doubles: hostile sizes leave no room for the product. */
+/* In doubles: hostile sizes leave no room for the products. */
 static bool has_share(uint64_t part, uint64_t whole, unsigned percent)
 {
     return (double)part * 100 >= (double)whole * percent;
+}
+
+static bool has_more(uint64_t part, uint64_t whole, unsigned percent)
+{
+    return (double)part * 100 > (double)whole * percent;
 }
 
 static void count_states(struct inference *inference)
@@ -355,7 +360,7 @@ static bool began_in_last_turn(const struct mt_early_blocks *early)
 static bool gradients_are_old(const struct inference *inference)
 {
     return began_in_last_turn(inference->early) ||
-           inference->gradient_bytes * 100 <= inference->stay_bytes * (100 - NEARLY_ALL_PERCENT);
+           !has_more(inference->gradient_bytes, inference->stay_bytes, 100 - NEARLY_ALL_PERCENT);
 }
 
 /* Rule 6. */
@@ -365,7 +370,7 @@ static void count_each(struct inference *inference)
     uint32_t least = early->turns || early->first_kind == MT_PHASE_OPTIMIZER ? 2 : 3;
     bool shows_some =
         began_in_last_turn(early) &&
-        inference->gradient_bytes * 100 > inference->stay_bytes * (100 - NEARLY_ALL_PERCENT) / 2;
+        has_more(inference->gradient_bytes, inference->stay_bytes, (100 - NEARLY_ALL_PERCENT) / 2);
 
     for (uint32_t each = 4; gradients_are_old(inference) && each >= least && !inference->each;
          each--) {

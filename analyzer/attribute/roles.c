@@ -299,6 +299,7 @@ static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes,
     return status;
 }
 
+<<<<<<< HEAD
 /* What stacks say of the program as a whole. */
 static enum mt_status learn_from_stacks(struct mt_role_clock *clock)
 {
@@ -353,11 +354,56 @@ static enum mt_status find_alone(uint8_t *codes, const uint32_t *units, uint64_t
             codes[i] = MT_ROLE_CODE_SETUP_ALONE;
     mt_map_release(&sizes);
     return status;
+=======
+static bool is_over_calls(uint8_t code)
+{
+    return code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT;
+}
+
+static int by_units(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* A cache holds keys and values: at least two blocks of a size. A single one is
+ * what the loop of calls works on. */
+static enum mt_status drop_lone_caches(uint8_t *codes, const uint32_t *units, uint64_t count)
+{
+    uint32_t *sorted;
+    size_t kept = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        kept += is_over_calls(codes[i]);
+    if (!kept)
+        return MT_OK;
+    sorted = calloc(kept, sizeof *sorted);
+    if (!sorted)
+        return MT_ERR_MEMORY;
+    kept = 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (is_over_calls(codes[i]))
+            sorted[kept++] = units[i];
+    qsort(sorted, kept, sizeof *sorted, by_units);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t *found = is_over_calls(codes[i])
+                                    ? bsearch(&units[i], sorted, kept, sizeof *sorted, by_units)
+                                    : NULL;
+
+        if (found && (found == sorted || found[-1] != *found) &&
+            (found + 1 == sorted + kept || found[1] != *found))
+            codes[i] -= MT_ROLE_CODE_OVER_CALLS;
+    }
+    free(sorted);
+    return MT_OK;
+>>>>>>> cbba5a6 (roles: layers moved in turn, lone caches, false workspaces)
 }
 
 enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
                                     const uint32_t *units, uint64_t count)
 {
+    enum mt_status status;
     size_t run = 0;
     enum mt_status status;
 
@@ -371,11 +417,28 @@ enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
         if ((codes[i] == MT_ROLE_CODE_KEPT_LATE || codes[i] == MT_ROLE_CODE_KEPT_BACKWARD) &&
             mt_is_workspace((uint64_t)units[i] * 512))
             clock->kept_workspaces++;
+        if (codes[i] == MT_ROLE_CODE_KEPT_ONLY && mt_is_workspace((uint64_t)units[i] * 512))
+            clock->only_workspaces++;
     }
+<<<<<<< HEAD
     status = clock->saw_backward ? find_alone(codes, units, count) : MT_OK;
     if (!status)
         status = learn_from_stacks(clock);
     return status ? status : infer_initial(clock, codes, count);
+=======
+    status = drop_lone_caches(codes, units, count);
+    return status ? status : infer_initial(clock, codes, count);
+}
+
+/* A module that is moved while the loop goes on, layer by layer: what is kept
+ * are its parameters, however long. */
+static bool is_moved_module(const struct mt_role_clock *clock, uint8_t code, uint32_t stack)
+{
+    bool kept = code == MT_ROLE_OTHER || code == MT_ROLE_INPUTS ||
+                code == MT_ROLE_CODE_SETUP_FREED_1 || code == MT_ROLE_CODE_SETUP_FREED_2;
+
+    return kept && (mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES);
+>>>>>>> cbba5a6 (roles: layers moved in turn, lone caches, false workspaces)
 }
 
 /* A model that is called before the first cycle, as to validate it or to warm it up, takes the
@@ -443,6 +506,8 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         return MT_ROLE_KV_CACHE;
     if (mt_stack_kind(&clock->stacks, stack) & MT_STACK_BUCKETS)
         return MT_ROLE_GRADIENTS;
+    if (is_moved_module(clock, code, stack))
+        return MT_ROLE_PARAMETERS;
     switch (code) {
     case MT_ROLE_CODE_SETUP_FREED:
     case MT_ROLE_CODE_SETUP_FREED_1:
@@ -450,7 +515,9 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_SETUP_KEPT:
     case MT_ROLE_CODE_SETUP_ALONE: return role_of_setup(clock, code, stack, requested_bytes);
     case MT_ROLE_CODE_KEPT_ONLY:
-        return mt_is_workspace(requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
+        return mt_is_workspace(requested_bytes) && clock->only_workspaces <= MT_WORKSPACES_MAX
+                   ? MT_ROLE_WORKSPACE
+                   : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_EARLY:
         if (mt_is_workspace(requested_bytes))
             return MT_ROLE_WORKSPACE;
@@ -472,9 +539,15 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     }
     if (mt_role_code_is_inferred_initial(code))
         return (enum mt_role)(code - MT_ROLE_CODE_INITIAL);
+<<<<<<< HEAD
     if (code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT)
         return clock->saw_backward || clock->names_caches
                    ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
                    : MT_ROLE_KV_CACHE;
+=======
+    if (is_over_calls(code))
+        return clock->saw_backward ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
+                                   : MT_ROLE_KV_CACHE;
+>>>>>>> cbba5a6 (roles: layers moved in turn, lone caches, false workspaces)
     return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
 }

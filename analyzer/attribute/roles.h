@@ -32,7 +32,8 @@ enum mt_role_code {
     MT_ROLE_CODE_INITIAL_KEPT, /* alive when the trace began, never freed */
     MT_ROLE_CODE_INITIAL_FREED,
     MT_ROLE_CODE_OVER_CALLS = 32, /* plus a role: alive while the model was called again and
-                                     again; without backward that is a cache */
+                                     again; without backward that is a cache, if there are
+                                     two or more of the size */
     MT_ROLE_CODE_RECORDED = 64,   /* plus a role: the trace says so; lives, */
     MT_ROLE_CODE_ENDED = 96,      /* ... or has ended */
     MT_ROLE_CODE_INITIAL = 128,   /* plus a role: alive when the trace began; inferred from
@@ -99,6 +100,7 @@ struct mt_role_clock {
     bool moves_models;        /* some stack says that a model is built or moved */
     bool names_caches;        /* some stack is of a library's key-value cache */
     uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
+    uint32_t only_workspaces; /* ... that the model's calls made until cycle 1 */
 };
 
 /* `has_stacks`: allocations have stacks, so that who has none is autograd. */

@@ -333,6 +333,25 @@ static void whole_traces_cost_nothing(void **state)
 
 #define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* A hundred times the bytes of these gradients is 84 TiB modulo 2^64: less than ten times the 11
+ * TiB that stay. If that wrapped, the gradients would count as older ones, and rule 6 would share
+ * out the other sizes. */
+static void sizes_whose_products_would_wrap(void **state)
+{
+    enum { GRADIENTS = 167773, STAY = 11 };
+    uint64_t large = alive(UINT64_MAX, STAY), small = alive(KIB(4), 4);
+
+    (void)state;
+    (void)alive(KIB(8), 4);
+    (void)alive(KIB(16), 4);
+    passes_through(MT_PHASE_FORWARD);
+    for (int i = 0; i < GRADIENTS; i++)
+        (void)born(UINT64_MAX, MT_PHASE_BACKWARD);
+    infer();
+    expect(large, STAY, MT_ROLE_PARAMETERS);
+    expect(small, 4, MT_ROLE_PARAMETERS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +371,7 @@ int main(void)
         PROGRAM(what_calls_leave_behind),
         PROGRAM(where_blocks_end),
         PROGRAM(whole_traces_cost_nothing),
+        PROGRAM(sizes_whose_products_would_wrap),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,14 +221,16 @@ static void inference(void **state)
 static void a_cache_of_ones_own(void **state)
 {
     struct program p;
-    uint64_t cache, output = 0;
+    uint64_t keys, values, latent, output = 0;
 
     (void)state;
     for (int trains = 0; trains < 2; trains++) {
         begin(&p);
         enter(&p, "request#0");
         enter(&p, "forward");
-        cache = born(&p);
+        keys = born(&p);
+        values = born(&p);
+        latent = born_by(&p, stack(&p, "somewhere", "/home/me/train.py"), 1024);
         leave(&p, "forward");
         for (int call = 0; call < 6; call++) {
             enter(&p, "forward");
@@ -236,13 +238,66 @@ static void a_cache_of_ones_own(void **state)
             leave(&p, "forward");
             freed(&p, output);
         }
-        freed(&p, cache);
+        freed(&p, keys);
+        freed(&p, values);
+        freed(&p, latent);
         if (trains)
             enter(&p, "backward");
         (void)born(&p);
         finish(&p);
-        assert_int_equal(role(&p, cache), trains ? MT_ROLE_ACTIVATIONS : MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, keys), trains ? MT_ROLE_ACTIVATIONS : MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, values), trains ? MT_ROLE_ACTIVATIONS : MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, latent), MT_ROLE_ACTIVATIONS); /* one of its size */
         assert_int_equal(role(&p, output), MT_ROLE_ACTIVATIONS);
+        end(&p);
+    }
+}
+
+/* A layer at a time on the device: 14 GB of model, 1 GB of memory. */
+static void layers_moved_in_turn(void **state)
+{
+    struct program p;
+    uint64_t first, second, batch;
+    uint32_t move;
+
+    (void)state;
+    begin(&p);
+    move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    first = born_by(&p, move, 4096);
+    batch = born(&p);
+    for (int layer = 0; layer < 3; layer++) {
+        enter(&p, layer ? "step#1" : "step#0");
+        second = born_by(&p, move, 4096);
+        enter(&p, "forward");
+        freed(&p, born(&p));
+        leave(&p, "forward");
+        freed(&p, second);
+        if (!layer) {
+            freed(&p, first);
+            freed(&p, batch);
+        }
+        leave(&p, layer ? "step#1" : "step#0");
+    }
+    finish(&p);
+    assert_int_equal(role(&p, first), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
+    end(&p);
+}
+
+/* A forward pass alone, in which tensors have the size of a workspace by accident. */
+static void many_of_a_workspaces_size(void **state)
+{
+    struct program p;
+    uint64_t block = 0;
+
+    (void)state;
+    for (int count = 1; count < 20; count += 18) {
+        begin(&p);
+        enter(&p, "forward");
+        for (int i = 0; i < count; i++)
+            block = born_by(&p, stack(&p, "linear", "/x/torch/nn/functional.py"), 32u << 20);
+        finish(&p);
+        assert_int_equal(role(&p, block), count == 1 ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS);
         end(&p);
     }
 }
@@ -457,6 +512,8 @@ int main(void)
         cmocka_unit_test(inference),
         cmocka_unit_test(leak),
         cmocka_unit_test(a_cache_of_ones_own),
+        cmocka_unit_test(layers_moved_in_turn),
+        cmocka_unit_test(many_of_a_workspaces_size),
         cmocka_unit_test(conversion_in_setup),
         cmocka_unit_test(stacks_alone),
         cmocka_unit_test(cycles_without_steps),
