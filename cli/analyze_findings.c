@@ -18,13 +18,27 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
     mt_buf_add_char(teller->out, '\n');
 }
 
+/* Of several devices only if all is wanted: their tables need the lines. */
+static void tell_no_finding(const struct mt_teller *teller)
+{
+    bool has_room = teller->report->device_count == 1 || teller->detail == &mt_detail_all;
+
+    if (!teller->device->no_finding || !teller->detail->findings || !has_room)
+        return;
+    mt_buf_add_char(teller->out, '\n');
+    mt_tell_line(teller, 0,
+                 mt_tell_format(teller, "Nothing stands out: %s", teller->device->no_finding));
+}
+
 void mt_tell_findings(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
     uint32_t most = teller->detail->findings;
 
-    if (!device->finding_count)
+    if (!device->finding_count) {
+        tell_no_finding(teller);
         return;
+    }
     mt_tell_heading(teller, "What to change");
     for (uint32_t i = 0; i < device->finding_count && i < most; i++)
         tell_finding(teller, &device->findings[i]);

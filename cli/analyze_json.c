@@ -477,6 +477,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_explanations(json, report, device);
     add_instants(json, report, device);
     mt_json_findings(json, device);
+    mt_json_text(json, "no_finding", device->no_finding);
     mt_json_object_end(json);
 }
 

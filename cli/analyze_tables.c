@@ -322,7 +322,8 @@ void mt_tell_sites(const struct mt_teller *teller)
     if (!device->peak_site_count || !teller->detail->holders)
         return;
     if (!peak_is_told(device)) {
-        mt_tell_heading(teller, "Held at the peak, by site");
+        mt_tell_heading(teller, device->events ? "Held at the peak, by site"
+                                               : "Held at that instant, by site");
         mt_tell_holders(teller, &device->instants[0]);
     }
     if (device->frameless_peak_bytes < device->allocated_peak.bytes)

@@ -299,7 +299,6 @@ static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes,
     return status;
 }
 
-<<<<<<< HEAD
 /* What stacks say of the program as a whole. */
 static enum mt_status learn_from_stacks(struct mt_role_clock *clock)
 {
@@ -354,7 +353,8 @@ static enum mt_status find_alone(uint8_t *codes, const uint32_t *units, uint64_t
             codes[i] = MT_ROLE_CODE_SETUP_ALONE;
     mt_map_release(&sizes);
     return status;
-=======
+}
+
 static bool is_over_calls(uint8_t code)
 {
     return code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT;
@@ -397,13 +397,11 @@ static enum mt_status drop_lone_caches(uint8_t *codes, const uint32_t *units, ui
     }
     free(sorted);
     return MT_OK;
->>>>>>> cbba5a6 (roles: layers moved in turn, lone caches, false workspaces)
 }
 
 enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
                                     const uint32_t *units, uint64_t count)
 {
-    enum mt_status status;
     size_t run = 0;
     enum mt_status status;
 
@@ -420,13 +418,11 @@ enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
         if (codes[i] == MT_ROLE_CODE_KEPT_ONLY && mt_is_workspace((uint64_t)units[i] * 512))
             clock->only_workspaces++;
     }
-<<<<<<< HEAD
     status = clock->saw_backward ? find_alone(codes, units, count) : MT_OK;
     if (!status)
         status = learn_from_stacks(clock);
-    return status ? status : infer_initial(clock, codes, count);
-=======
-    status = drop_lone_caches(codes, units, count);
+    if (!status)
+        status = drop_lone_caches(codes, units, count);
     return status ? status : infer_initial(clock, codes, count);
 }
 
@@ -438,7 +434,6 @@ static bool is_moved_module(const struct mt_role_clock *clock, uint8_t code, uin
                 code == MT_ROLE_CODE_SETUP_FREED_1 || code == MT_ROLE_CODE_SETUP_FREED_2;
 
     return kept && (mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES);
->>>>>>> cbba5a6 (roles: layers moved in turn, lone caches, false workspaces)
 }
 
 /* A model that is called before the first cycle, as to validate it or to warm it up, takes the
@@ -539,15 +534,9 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     }
     if (mt_role_code_is_inferred_initial(code))
         return (enum mt_role)(code - MT_ROLE_CODE_INITIAL);
-<<<<<<< HEAD
-    if (code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT)
+    if (is_over_calls(code))
         return clock->saw_backward || clock->names_caches
                    ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
                    : MT_ROLE_KV_CACHE;
-=======
-    if (is_over_calls(code))
-        return clock->saw_backward ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
-                                   : MT_ROLE_KV_CACHE;
->>>>>>> cbba5a6 (roles: layers moved in turn, lone caches, false workspaces)
     return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "finding.h"
+#include "nothing_found.h"
 #include "report_query.h"
 
 /* Every finding, in the order in which they look. */
@@ -25,7 +26,11 @@
     ROW(exception_frames)                                                                          \
     ROW(large_layer)                                                                               \
     ROW(dtype_copies)                                                                              \
-    ROW(cast_weights)
+    ROW(cast_weights)                                                                              \
+    ROW(kept_forward)                                                                              \
+    ROW(earlier_results)                                                                           \
+    ROW(attention_matrices)                                                                        \
+    ROW(cached_memory)
 
 #define DECLARE(name)  extern const struct mt_finding_ops mt_finding_##name;
 #define POINT_TO(name) &mt_finding_##name,
@@ -125,6 +130,11 @@ static enum mt_status look_at(struct mt_analysis *analysis, struct mt_finding_ma
         mt_readings_leave(&analysis->readings, outer);
         if (status == MT_OK)
             status = add(device, &search);
+    }
+    if (status == MT_OK && !device->finding_count && !device->ooms && !analysis->report->what_if &&
+        !analysis->report->is_driver_level) {
+        device->no_finding = mt_nothing_found(&analysis->report->arena, analysis->report, device);
+        status = device->no_finding ? MT_OK : MT_ERR_MEMORY;
     }
     if (device->finding_count)
         qsort(device->findings, device->finding_count, sizeof *device->findings, by_worth);

@@ -175,12 +175,15 @@ static inline void note_levels(struct mt_survey_device *device, const struct mt_
     note_reserved(device, event, now, phase);
 }
 
-/* A trace that ends there. */
+/* A trace that ends there. If nothing happened on the device, its state at the start is
+ * the one instant that is known. */
 static void note_last_level(struct mt_survey_device *device)
 {
     const struct mt_event end = {.seq = device->last_event, .t_ns = device->last_t_ns};
 
-    if (device->waits_for_block)
+    if (!device->begun)
+        note_levels(device, &end, &device->now, MT_NO_PHASE);
+    else if (device->waits_for_block)
         note_reserved(device, &end, &device->now, MT_NO_PHASE);
 }
 

@@ -1,0 +1,107 @@
+/* Attention that stores its matrix: one number for each pair of tokens and each head,
+ * so that memory grows with the square of the sequence. Sizes alone prove nothing,
+ * stacks do: what softmax makes below a function that is named after attention. Only
+ * those blocks are counted, so there is more: scores and masks are as large. */
+#include "finding.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "site.h"
+#include "units.h"
+
+enum {
+    MIN_SHARE = 5,  /* of the peak */
+    MAX_CALLERS = 3 /* from softmax to attention */
+};
+
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+
+    for (; *text; text++) {
+        size_t i = 0;
+
+        while (i < length && tolower((unsigned char)text[i]) == word[i])
+            i++;
+        if (i == length)
+            return true;
+    }
+    return false;
+}
+
+/* From the innermost frame out: softmax, and not far from it attention. */
+static bool is_matrix(const struct mt_symbols *symbols, uint32_t stack)
+{
+    uint32_t callers = MAX_CALLERS + 1;
+    bool below_softmax = false;
+
+    for (; stack < symbols->stack_count && callers; stack = symbols->stacks[stack].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
+        const char *function = mt_symbols_text(symbols, frame->function);
+
+        if (has_word(function, "softmax")) {
+            below_softmax = true;
+            callers = MAX_CALLERS + 1;
+            continue;
+        }
+        if (below_softmax && (has_word(function, "attention") || has_word(function, "attn")))
+            return true;
+        callers -= below_softmax;
+    }
+    return false;
+}
+
+static bool is_stored(const struct mt_holding *holding)
+{
+    return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID;
+}
+
+static enum mt_status find(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    const struct mt_symbols *symbols = &search->analysis->source->symbols;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_holding *largest = NULL;
+    const uint64_t peak = device->allocated_peak.bytes;
+    uint64_t blocks = 0;
+    const char *evidence[1], *label;
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "attention-matrices",
+        .severity = "info",
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice = "torch.nn.functional.scaled_dot_product_attention: its fused kernels store none, "
+                  "so that memory grows with the length of the sequence, not with its square"};
+
+    if (!device->instant_count)
+        return MT_OK;
+    for (uint32_t i = 0; i < device->instants[0].holding_count; i++) {
+        const struct mt_holding *holding = &device->instants[0].holdings[i];
+
+        if (!is_stored(holding) || !is_matrix(symbols, holding->stack))
+            continue;
+        finding.bytes += holding->bytes;
+        blocks += holding->blocks;
+        if (!largest)
+            largest = holding;
+    }
+    if (!mt_finding_matters(finding.bytes, peak) || finding.bytes < peak / MIN_SHARE)
+        return MT_OK;
+    label = mt_site_label(arena, symbols, largest->stack, false);
+    if (!label)
+        return MT_ERR_MEMORY;
+    finding.title =
+        mt_arena_printf(arena, "%s of the peak, %s, are matrices that attention stores: %s",
+                        mt_format_bytes(n[0], finding.bytes),
+                        mt_format_percent(n[1], (double)finding.bytes / (double)peak), label);
+    evidence[0] =
+        mt_arena_printf(arena,
+                        "%s results of softmax of up to %s; scores and masks of "
+                        "that size are not counted",
+                        mt_format_count(n[0], blocks), mt_format_bytes(n[1], largest->block_bytes));
+    return mt_finding_say(search, &finding);
+}
+
+const struct mt_finding_ops mt_finding_attention_matrices = {.find = find};

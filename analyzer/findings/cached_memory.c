@@ -1,0 +1,36 @@
+/* A snapshot without a history: how much of what is reserved no block uses. What the
+ * program needed earlier is not known; that the memory is there, and idle at that
+ * instant, is. */
+#include "finding.h"
+
+#include "units.h"
+
+static enum mt_status find(struct mt_finding_search *search)
+{
+    const struct mt_device_report *device = search->device;
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const struct mt_bytes *then = &device->end;
+    const char *evidence[1];
+    char n[2][MT_UNITS_TEXT];
+    struct mt_finding finding = {
+        .id = "cached-memory",
+        .severity = "info",
+        .bytes = then->reserved > then->active ? then->reserved - then->active : 0,
+        .evidence = evidence,
+        .evidence_count = 1,
+        .advice = "torch.cuda.empty_cache() gives segments without a block back to the device, if "
+                  "another process or library needs them; what once needed them, only a history "
+                  "tells"};
+
+    if (device->events || !search->analysis->report->has_segments ||
+        !mt_finding_matters(finding.bytes, then->reserved))
+        return MT_OK;
+    finding.title = mt_arena_printf(arena, "%s of %s reserved hold no block at that instant",
+                                    mt_format_bytes(n[0], finding.bytes),
+                                    mt_format_bytes(n[1], then->reserved));
+    evidence[0] =
+        mt_arena_printf(arena, "%s are allocated", mt_format_bytes(n[0], then->allocated));
+    return mt_finding_say(search, &finding);
+}
+
+const struct mt_finding_ops mt_finding_cached_memory = {.find = find};

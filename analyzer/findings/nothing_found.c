@@ -1,0 +1,54 @@
+#include "nothing_found.h"
+
+#include "units.h"
+#include "util.h"
+
+enum { MIN_UNKNOWN_SHARE = 20 }; /* of the peak, as a fraction: 5 % */
+
+static const char *unused_part(struct mt_arena *arena, const struct mt_report *report,
+                               const struct mt_device_report *device)
+{
+    const struct mt_bytes *then = &device->reserved_peak.then;
+    char n[2][MT_UNITS_TEXT];
+
+    if (!report->has_segments)
+        return "what was reserved is not recorded";
+    return mt_arena_printf(
+        arena, "%s of the %s reserved at most were unused",
+        mt_format_bytes(n[0], then->reserved - mt_min_u64(then->allocated, then->reserved)),
+        mt_format_bytes(n[1], then->reserved));
+}
+
+static const char *growth_part(const struct mt_device_report *device)
+{
+    if (!device->events)
+        return "there is no history to compare";
+    if (device->growth_judged)
+        return "no step leaves more and more behind";
+    return device->step_count ? "there are too few steps to judge growth"
+                              : "no steps were found, so that growth is not judged";
+}
+
+static const char *unknown_part(struct mt_arena *arena, const struct mt_device_report *device)
+{
+    const uint64_t peak = device->allocated_peak.bytes,
+                   unknown = device->peak_role_bytes[MT_ROLE_OTHER];
+    char share[MT_UNITS_TEXT];
+
+    if (unknown <= peak / MIN_UNKNOWN_SHARE)
+        return "";
+    return mt_arena_printf(arena, "; what %s of the peak is for is not known",
+                           mt_format_percent(share, (double)unknown / (double)peak));
+}
+
+const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *report,
+                             const struct mt_device_report *device)
+{
+    const char *unused = unused_part(arena, report, device);
+    const char *unknown = unknown_part(arena, device);
+
+    if (!unused || !unknown)
+        return NULL;
+    return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused,
+                           growth_part(device), unknown);
+}
