@@ -10,6 +10,7 @@
 
 #include "buf.h"
 #include "foreign_text.h"
+#include "near_word.h"
 #include "source.h"
 
 enum mt_exit {
@@ -89,10 +90,6 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
 /* Says that an argument is missing; exit code. For commands that need one only
  * with some options. */
 int mt_missing_argument(const struct mt_command *command);
-
-/* The nearest of `names` to `word` within 2 edits (a third of its length), or
- * NULL. */
-const char *mt_did_you_mean(const char *word, const char *const *names, size_t count);
 
 /* What mt_options_parse prints for --help, and for the hidden
  * --completion-helper (one word a line). Exit code of mt_print. */

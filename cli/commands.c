@@ -144,7 +144,7 @@ const struct mt_command mt_commands[] = {
      "Examples:\n"
      "  memtrace tune run.pickle\n"
      "  memtrace tune run.pickle --limit 16GiB\n"
-     "  eval \"$(memtrace tune run.pickle | grep ^export)\"",
+     "  eval \"$(memtrace tune run.pickle | grep -E '^(export|unset) ')\"",
      mt_cmd_tune},
     {NULL, NULL, NULL, NULL, NULL},
 };

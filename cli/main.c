@@ -43,7 +43,7 @@ static int print_overview(void)
         mt_buf_printf(&out, "  %-11s %s\n", command->name, command->summary);
     mt_buf_add_text(&out,
                     "  help        what a command does and which options it takes\n\n"
-                    "memtrace help COMMAND says more; memtrace --version prints the version.\n"
+                    "memtrace help COMMAND says more; memtrace version prints the version.\n"
                     "TRACE is a memtrace trace or a PyTorch memory snapshot (.pickle), either\n"
                     "of them zstd-compressed or not, or - for standard input.\n");
     return mt_print_and_release(&out);
@@ -56,7 +56,7 @@ static int print_command_names(void)
 
     for (command = mt_commands; command->name; command++)
         mt_buf_printf(&out, "%s\n", command->name);
-    mt_buf_add_text(&out, "help\n");
+    mt_buf_add_text(&out, "help\nversion\n");
     return mt_print_and_release(&out);
 }
 
@@ -75,11 +75,12 @@ static int unknown_command(const char *word)
     const char *names[MAX_COMMANDS], *near;
     size_t count = 0;
 
-    while (mt_commands[count].name && count + 1 < MAX_COMMANDS) {
+    while (mt_commands[count].name && count + 2 < MAX_COMMANDS) {
         names[count] = mt_commands[count].name;
         count++;
     }
     names[count++] = "help";
+    names[count++] = "version";
     near = mt_did_you_mean(word, names, count);
     if (near)
         mt_say("unknown command '%s'; did you mean '%s'?", word, near);
@@ -102,18 +103,32 @@ static int run_help(int argc, char **argv)
     return command->run(command, 2, arguments);
 }
 
+/* What a person who tries the program needs first. */
+static int say_first_steps(void)
+{
+    mt_say("no command was given. To begin:");
+    mt_say("  memtrace record python train.py    record a program");
+    mt_say("  memtrace analyze TRACE             find its peak, what holds it, and what to change");
+    mt_say("  memtrace --help                    list all commands");
+    return MT_EXIT_USAGE;
+}
+
+static bool asks_version(const char *word)
+{
+    return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ||
+           strcmp(word, "version") == 0;
+}
+
 static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
     const struct mt_command *command;
 
-    if (!word) {
-        mt_say("which command? see 'memtrace --help'");
-        return MT_EXIT_USAGE;
-    }
+    if (!word)
+        return say_first_steps();
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return print_overview();
-    if (strcmp(word, "--version") == 0)
+    if (asks_version(word))
         return print_text("memtrace " MEMTRACE_VERSION "\n");
     if (strcmp(word, "--completion-helper") == 0)
         return print_command_names();

@@ -66,8 +66,9 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
                       style->bold, summary->tried, spelling(&summary->current), style->reset);
         return;
     }
-    mt_buf_printf(out, "%sexport PYTORCH_CUDA_ALLOC_CONF=%s%s\n", style->bold, best->conf,
-                  style->reset);
+    mt_buf_printf(out, "%s%s%s%s\n", style->bold,
+                  *best->conf ? "export PYTORCH_CUDA_ALLOC_CONF=" : "unset PYTORCH_CUDA_ALLOC_CONF",
+                  best->conf, style->reset);
     mt_buf_add_text(out, "against ");
     mt_buf_add_printable(out, spelling(&summary->current), strlen(spelling(&summary->current)));
     mt_buf_add_text(out, ", which the run had:\n");
@@ -114,23 +115,64 @@ static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
     mt_add_text_table(out, &table, 0, style);
 }
 
+/* A paragraph; `text` is released. */
+static void add_paragraph(struct mt_buf *out, struct mt_buf *text)
+{
+    mt_add_wrapped(out, text->data, 0, 0);
+    mt_buf_add_char(out, '\n');
+    out->failed |= text->failed;
+    mt_buf_release(text);
+}
+
+static void add_method(struct mt_buf *out, const struct mt_tune_summary *summary)
+{
+    struct mt_buf text = {0};
+
+    mt_buf_printf(&text, "%zu settings were replayed", summary->tried);
+    if (summary->front_count)
+        mt_buf_add_text(&text, "; no other has both a lower peak and fewer driver calls than one "
+                               "below the first row. A driver call stalls the device");
+    mt_buf_printf(&text, ".%s",
+                  summary->devices > 1 ? " Peaks are those of the fullest device." : "");
+    add_paragraph(out, &text);
+}
+
+/* What the settings were not asked for: a trace does not say what would have come next. */
+static void add_ooms(struct mt_buf *out, const struct mt_tune_summary *summary)
+{
+    struct mt_buf text = {0};
+    char count[MT_UNITS_TEXT];
+
+    if (!summary->run_ooms)
+        return;
+    mt_buf_printf(&text,
+                  "The run was refused %s request%s; the figures are for what it was granted. "
+                  "'memtrace analyze' says which settings get past the last refusal.",
+                  mt_format_count(count, summary->run_ooms), summary->run_ooms == 1 ? "" : "s");
+    add_paragraph(out, &text);
+}
+
+static void add_orders(struct mt_buf *out, const struct mt_tune_row *best)
+{
+    char text[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+    struct mt_buf note = {0};
+
+    if (!best->serves || !best->reserved_high_bytes)
+        return;
+    mt_buf_printf(&note,
+                  "Addresses decided %s times which of equal free blocks was used. Over %d orders "
+                  "of addresses the best setting reserves at most %s.",
+                  mt_format_count(text, best->address_ties), MT_BASE_ORDERS,
+                  mt_format_bytes(bytes, best->reserved_high_bytes));
+    add_paragraph(out, &note);
+}
+
 static void add_notes(struct mt_buf *out, const struct mt_tune_answer *answer)
 {
-    const struct mt_tune_summary *summary = answer->summary;
-    const struct mt_tune_row *best = mt_tune_best(summary);
-    char text[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
-
-    mt_buf_printf(
-        out,
-        "\n%zu settings were replayed; of those below the first row none is beaten in both "
-        "peak and\ndriver calls, each of which stalls the device.%s\n",
-        summary->tried, summary->devices > 1 ? " Peaks are those of the fullest device." : "");
-    if (best->reserved_high_bytes)
-        mt_buf_printf(out,
-                      "Addresses decided %s times which of equal free blocks was used. Over %d "
-                      "orders of\naddresses the best setting reserves at most %s.\n",
-                      mt_format_count(text, best->address_ties), MT_BASE_ORDERS,
-                      mt_format_bytes(bytes, best->reserved_high_bytes));
+    mt_buf_add_char(out, '\n');
+    add_method(out, answer->summary);
+    add_ooms(out, answer->summary);
+    add_orders(out, mt_tune_best(answer->summary));
 }
 
 void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer)
@@ -171,6 +213,7 @@ void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer)
     mt_json_text(&json, "schema", "memtrace.tune/1");
     mt_json_u64(&json, "settings_tried", summary->tried);
     mt_json_u64_or_null(&json, "limit_bytes", answer->limit_bytes, answer->limit_bytes);
+    mt_json_u64(&json, "run_ooms", summary->run_ooms);
     add_json_row(&json, "current", answer, &summary->current);
     mt_json_bool(&json, "current_is_best", summary->best == MT_TUNE_CURRENT);
     add_json_row(&json, "best", answer, mt_tune_best(summary));

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
+#include "near_word.h"
 #include "units.h"
 #include "util.h"
 
-enum { MAX_VALUE = 40 };
+enum { MAX_VALUE = 40, MAX_OPTIONS = 16 };
 
 static bool parse_bool(const char *text, uint64_t *value)
 {
@@ -84,6 +86,21 @@ static size_t find_option(const struct mt_policy_option *options, size_t count, 
     return i;
 }
 
+/* Says that there is no option `name`, and which one it may have been meant to be. */
+static enum mt_status refuse_name(const struct mt_policy_option *options, size_t count,
+                                  const char *name, size_t length, struct mt_error *error)
+{
+    const char *names[MAX_OPTIONS], *near;
+
+    MT_ASSERT(count <= MAX_OPTIONS);
+    for (size_t i = 0; i < count; i++)
+        names[i] = options[i].name;
+    near = mt_did_you_mean_part(name, length, names, count);
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it has no option '%.*s'%s%s%s",
+                   (int)mt_min_u64(length, 60), name, near ? "; did you mean '" : "",
+                   near ? near : "", near ? "'?" : "");
+}
+
 /* One "name=value" of `length` bytes. */
 static enum mt_status parse_pair(const char *pair, size_t length,
                                  const struct mt_policy_option *options, size_t count,
@@ -97,8 +114,7 @@ static enum mt_status parse_pair(const char *pair, size_t length,
         name_length = length;
     at = find_option(options, count, pair, name_length);
     if (at == count)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "it has no option '%.*s'",
-                       (int)mt_min_u64(name_length, 60), pair);
+        return refuse_name(options, count, pair, name_length, error);
     if (name_length < length && length - name_length - 1 < sizeof text)
         memcpy(text, pair + name_length + 1, length - name_length - 1);
     if (!parse_value(&options[at], text, &value))

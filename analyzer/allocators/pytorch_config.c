@@ -1,9 +1,11 @@
 #include "pytorch_config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "buf.h"
+#include "near_word.h"
 #include "util.h"
 
 void mt_pytorch_config_defaults(struct mt_pytorch_config *config)
@@ -196,6 +198,22 @@ static enum mt_status read_mib(const char **at, struct token key, uint64_t least
     return MT_OK;
 }
 
+/* The options that change what the allocator does. */
+static enum mt_status refuse_name(struct token key, struct mt_error *error)
+{
+    static const char *const names[] = {
+        "expandable_segments",         "max_split_size_mb",
+        "roundup_power2_divisions",    "garbage_collection_threshold",
+        "max_non_split_rounding_mb",   "large_segment_size_mb",
+        "per_process_memory_fraction", "backend"};
+    const char *near = mt_did_you_mean_part(key.text, key.length, names, MT_ARRAY_LEN(names));
+    char text[120];
+
+    snprintf(text, sizeof text, "is not one of PyTorch's allocator options%s%s%s",
+             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return refuse(error, key, text);
+}
+
 static enum mt_status read_option(const char **at, struct token key,
                                   struct mt_pytorch_config *config, struct mt_error *error)
 {
@@ -237,7 +255,7 @@ static enum mt_status read_option(const char **at, struct token key,
                    ? MT_OK
                    : refuse(error, key, "must be native or cudaMallocAsync");
     }
-    return refuse(error, key, "is not one of PyTorch's allocator options");
+    return refuse_name(key, error);
 }
 
 /* Of a recorded option that is not understood, the name is kept, and the value is skipped. */

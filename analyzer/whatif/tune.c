@@ -362,6 +362,8 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
     status = mt_pytorch_config_spell(&config, summary->current.conf, sizeof summary->current.conf);
     if (status == MT_OK)
         status = replay(search, "pytorch:", 0, &unlimited, &search->refused);
+    for (uint16_t i = 0; status == MT_OK && i < search->replay->device_count; i++)
+        summary->run_ooms += search->replay->devices[i].ooms_not_asked;
     if (status == MT_OK)
         status =
             replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);

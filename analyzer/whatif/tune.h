@@ -39,9 +39,10 @@ struct mt_tune_summary {
      * by peak. With a limit: of those that serve, and fewer calls count first. */
     struct mt_tune_row front[MT_MAX_TUNE_FRONT];
     size_t front_count;
-    size_t best;  /* of the front: smallest peak (with a limit: fewest calls), then
-                     the fewest options; MT_TUNE_CURRENT if nothing beats the run's own */
-    size_t tried; /* settings */
+    size_t best;       /* of the front: smallest peak (with a limit: fewest calls), then
+                          the fewest options; MT_TUNE_CURRENT if nothing beats the run's own */
+    size_t tried;      /* settings */
+    uint64_t run_ooms; /* requests that the run was refused: `serves` does not count them */
     uint16_t devices;
 };
 #define MT_TUNE_CURRENT SIZE_MAX

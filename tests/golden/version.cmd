@@ -1,1 +1,3 @@
 memtrace --version
+memtrace version
+memtrace -V

@@ -1,0 +1,1 @@
+memtrace tune captures/oom_adam.pickle.zst --no-fits

@@ -1,0 +1,1 @@
+memtrace replay captures/oom_adam.pickle.zst --policy cupy:limt=8GiB
