@@ -131,7 +131,7 @@ static int check_words(const struct mt_command *command, const char *option, con
 
 static int check_options(const struct mt_command *command, struct recording *recording)
 {
-    static const char *const stacks[] = {"none", "python", "native", "both"};
+    static const char *const stacks[] = {"auto", "none", "python", "native", "both"};
     static const char *const phases[] = {"none", "nvtx", "torch", "autograd"};
     static const char *const follow[] = {"all", "none"};
     struct mt_record_settings *settings = &recording->settings;
@@ -145,6 +145,7 @@ static int check_options(const struct mt_command *command, struct recording *rec
         mt_say("option '--sample-hz' goes up to %d", MAX_SAMPLE_HZ);
         code = MT_EXIT_USAGE;
     }
+    settings->auto_stacks = strstr(recording->stacks, "auto");
     settings->python_stacks =
         strstr(recording->stacks, "python") || strstr(recording->stacks, "both");
     settings->native_stacks =
@@ -163,8 +164,8 @@ static int parse(const struct mt_command *command, struct recording *recording, 
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "FILE|DIR", "write the trace, or one a process, here",
          &recording->output},
-        {"stacks", 0, MT_OPTION_TEXT, "WHICH", "none, python (default), native or both",
-         &recording->stacks},
+        {"stacks", 0, MT_OPTION_TEXT, "WHICH",
+         "auto (default: Python's, or native), none, python, native, both", &recording->stacks},
         {"free-stacks", 0, MT_OPTION_FLAG, NULL, "record call stacks of frees as well (slower)",
          &recording->settings.free_stacks},
         {"phases", 0, MT_OPTION_TEXT, "LIST", "of nvtx,torch,autograd (default nvtx,torch)",
@@ -427,10 +428,8 @@ static bool finish(struct recording *recording)
 
 int mt_cmd_record(const struct mt_command *command, int argc, char **argv)
 {
-    struct recording recording = {.stacks = "python",
-                                  .phases = "nvtx,torch",
-                                  .follow = "all",
-                                  .sample_hz = DEFAULT_SAMPLE_HZ};
+    struct recording recording = {
+        .stacks = "auto", .phases = "nvtx,torch", .follow = "all", .sample_hz = DEFAULT_SAMPLE_HZ};
     int code;
 
     mt_launch_init(&recording.launch);

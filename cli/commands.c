@@ -102,7 +102,7 @@ const struct mt_command mt_commands[] = {
      "processes: HOST-PID.trace.zst.\n"
      "\n"
      "  memtrace record python train.py --epochs 3\n"
-     "  memtrace record -o run.trace.zst --stacks both -- ./solver input.dat\n"
+     "  memtrace record -o run.trace.zst -- ./solver input.dat\n"
      "  memtrace record -o traces/ -- torchrun --nproc-per-node 8 train.py",
      mt_cmd_record},
     {"recover", "TRACE ... [options]", "complete the trace of a process that was killed",

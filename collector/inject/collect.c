@@ -20,6 +20,8 @@
 
 enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 
+static _Atomic bool has_native; /* an event of this process has a native stack */
+
 static void close_slot(struct mt_thread *thread)
 {
     if (thread->slot)
@@ -135,6 +137,7 @@ bool mt_thread_key_make(void)
 
 void mt_thread_forget(void)
 {
+    atomic_store_explicit(&has_native, false, memory_order_relaxed);
     if (mt_self)
         mt_self->generation = 0;
 }
@@ -249,6 +252,17 @@ void mt_collect_emit(const struct mt_raw_event *event)
     atomic_store_explicit(&thread->slot->committed, thread->used, memory_order_release);
 }
 
+bool mt_collect_takes_native(void)
+{
+    return mt_recorder_settings->native_stacks || (mt_recorder_settings->native_without_python &&
+                                                   mt_python_is_absent && mt_python_is_absent());
+}
+
+bool mt_collect_has_native(void)
+{
+    return atomic_load_explicit(&has_native, memory_order_relaxed);
+}
+
 void mt_collect_stacks(struct mt_raw_event *event)
 {
     if (writer_failed())
@@ -258,8 +272,10 @@ void mt_collect_stacks(struct mt_raw_event *event)
         return;
     if (mt_recorder_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
-    if (mt_recorder_settings->native_stacks && mt_native_stack)
+    if (mt_native_stack && mt_collect_takes_native())
         event->native_stack = mt_native_stack(1);
+    if (event->native_stack && !mt_collect_has_native())
+        atomic_store_explicit(&has_native, true, memory_order_relaxed);
 }
 
 uint32_t mt_collect_name(const char *text, size_t length)

@@ -31,7 +31,7 @@ void mt_collect_leave(void);
  * it)? For sources that only watch what others began. */
 bool mt_collect_is_running(void);
 
-/* The next four: only between enter and leave. */
+/* Only between enter and leave. */
 
 /* Stamps the event with the global order and the time, and appends it. <= 30 ns. */
 void mt_collect_emit(const struct mt_raw_event *event);
@@ -39,6 +39,12 @@ void mt_collect_emit(const struct mt_raw_event *event);
 /* Fills in python_stack and native_stack, as far as the user asked for them: not
  * those of frees, usually. */
 void mt_collect_stacks(struct mt_raw_event *event);
+
+/* Do stacks of this process have native frames: asked for, or the usual choice without Python?
+ * Any time. */
+bool mt_collect_takes_native(void);
+/* Has an event got one? Any time. */
+bool mt_collect_has_native(void);
 
 /* Id of a name (of a phase, mark, ...), 0 if it could not be kept. Copies the
  * text. A hash lookup when the name is known; no pointer is remembered. */

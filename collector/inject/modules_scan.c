@@ -27,6 +27,7 @@ static struct {
     struct mt_map known;  /* hashes of the definitions of modules that are loaded */
     struct mt_map before; /* ... and were so at the scan before */
     struct mt_buf payload;
+    bool told; /* the header says that there are stacks */
 } scan;
 
 /* Addresses of all its segments, whole pages. */
@@ -181,11 +182,21 @@ static void scan_modules(void)
     dl_iterate_phdr(visit, NULL);
 }
 
+/* The header's fact, once. */
+static void tell(void)
+{
+    if (scan.told || !mt_collect_has_native())
+        return;
+    scan.told = true;
+    mt_collect_fact("has_stacks", "1");
+}
+
 static void poll_modules(void)
 {
     uint64_t counters[2] = {0, 0};
 
-    if (!mt_recorder_settings->native_stacks)
+    tell();
+    if (!mt_collect_takes_native())
         return;
     dl_iterate_phdr(read_counters, counters);
     if (counters[0] == scan.adds && counters[1] == scan.subs)
@@ -208,5 +219,8 @@ static void forget_modules(void)
     mt_native_stack_forget(); /* ids of stacks are those of the parent's tape */
 }
 
-const struct mt_inject_source mt_modules_source = {
-    .name = "modules", .start = poll_modules, .poll = poll_modules, .forked = forget_modules};
+const struct mt_inject_source mt_modules_source = {.name = "modules",
+                                                   .start = poll_modules,
+                                                   .poll = poll_modules,
+                                                   .stop = tell,
+                                                   .forked = forget_modules};

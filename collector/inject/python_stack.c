@@ -285,6 +285,11 @@ uint32_t mt_python_stack(void)
     return stack;
 }
 
+bool mt_python_is_absent(void)
+{
+    return atomic_load_explicit(&python.state, memory_order_relaxed) == ABSENT;
+}
+
 static void ask_for_check(void)
 {
     atomic_store(&python.may_check, true);

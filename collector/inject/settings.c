@@ -57,7 +57,9 @@ __attribute__((constructor(101))) static void read_settings(void)
     if (!settings.asked)
         return;
     read_text("MEMTRACE_MANIFEST", settings.manifest, sizeof settings.manifest);
-    settings.python_stacks = has_word("MEMTRACE_STACKS", "python", true);
+    settings.native_without_python = has_word("MEMTRACE_STACKS", "auto", true);
+    settings.python_stacks =
+        settings.native_without_python || has_word("MEMTRACE_STACKS", "python", false);
     settings.native_stacks = has_word("MEMTRACE_STACKS", "native", false);
     settings.free_stacks = has_word("MEMTRACE_STACKS", "frees", false);
     settings.phases_nvtx = has_word("MEMTRACE_PHASES", "nvtx", true);

@@ -14,20 +14,21 @@ struct mt_inject_settings {
     char manifest[4096]; /* MEMTRACE_MANIFEST: each process appends the path of its trace */
     bool python_stacks;  /* MEMTRACE_STACKS=python,native (either, both, none) */
     bool native_stacks;
-    bool free_stacks;      /* ... and frees: of frees, too */
-    bool phases_nvtx;      /* MEMTRACE_PHASES=nvtx,torch,autograd */
-    bool phases_torch;     /* RecordFunction USER_SCOPE */
-    bool phases_autograd;  /* ... and BACKWARD_FUNCTION */
-    bool follow;           /* MEMTRACE_FOLLOW=all|none: children, too (default all) */
-    bool quiet;            /* MEMTRACE_QUIET=1 */
-    bool with_command;     /* MEMTRACE_WITH_ENV=1: the command line goes into the header */
-    uint32_t sample_hz;    /* MEMTRACE_SAMPLE_HZ: NVML, 0 = never; default 10 */
-    uint32_t flush_ms;     /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
-    uint32_t arena_mib;    /* MEMTRACE_ARENA_MIB, default 32 */
-    uint32_t root_process; /* MEMTRACE_ROOT: pid of the command; others are children */
-    char cupti[4096];      /* MEMTRACE_CUPTI: path, "none", or empty */
-    char next_cuda[4096];  /* MEMTRACE_CUDA_NEXT: injection library that was set before ours */
-    char next_nvtx[4096];  /* MEMTRACE_NVTX_NEXT */
+    bool native_without_python; /* ... or auto: native ones while there is no Python */
+    bool free_stacks;           /* ... and frees: of frees, too */
+    bool phases_nvtx;           /* MEMTRACE_PHASES=nvtx,torch,autograd */
+    bool phases_torch;          /* RecordFunction USER_SCOPE */
+    bool phases_autograd;       /* ... and BACKWARD_FUNCTION */
+    bool follow;                /* MEMTRACE_FOLLOW=all|none: children, too (default all) */
+    bool quiet;                 /* MEMTRACE_QUIET=1 */
+    bool with_command;          /* MEMTRACE_WITH_ENV=1: the command line goes into the header */
+    uint32_t sample_hz;         /* MEMTRACE_SAMPLE_HZ: NVML, 0 = never; default 10 */
+    uint32_t flush_ms;          /* MEMTRACE_FLUSH_MS, default 100, at most 200 */
+    uint32_t arena_mib;         /* MEMTRACE_ARENA_MIB, default 32 */
+    uint32_t root_process;      /* MEMTRACE_ROOT: pid of the command; others are children */
+    char cupti[4096];           /* MEMTRACE_CUPTI: path, "none", or empty */
+    char next_cuda[4096];       /* MEMTRACE_CUDA_NEXT: injection library that was set before ours */
+    char next_nvtx[4096];       /* MEMTRACE_NVTX_NEXT */
 };
 
 extern const struct mt_inject_settings *const mt_recorder_settings;

@@ -130,6 +130,8 @@ static void set_injection(struct block *block, const char *name, const char *nex
 
 static const char *stacks_word(const struct mt_record_settings *settings)
 {
+    if (settings->auto_stacks)
+        return "auto";
     if (settings->python_stacks)
         return settings->native_stacks ? "python,native" : "python";
     return settings->native_stacks ? "native" : "none";

@@ -16,6 +16,7 @@ struct mt_record_settings {
     bool no_preload;        /* do not touch LD_PRELOAD */
     const char *output;     /* absolute; a folder if it ends in / */
     const char *manifest;   /* absolute */
+    bool auto_stacks; /* of Python, or native ones where there is none; wins over the next two */
     bool python_stacks, native_stacks;
     bool free_stacks;   /* of frees, too */
     const char *phases; /* "nvtx,torch,autograd", any of them; "none" */

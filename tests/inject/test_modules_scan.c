@@ -48,6 +48,26 @@ uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t pay
     return ++defined;
 }
 
+static bool has_native;
+static unsigned facts;
+
+bool mt_collect_takes_native(void)
+{
+    return settings.native_stacks;
+}
+
+bool mt_collect_has_native(void)
+{
+    return has_native;
+}
+
+void mt_collect_fact(const char *key, const char *value)
+{
+    assert_string_equal(key, "has_stacks");
+    assert_string_equal(value, "1");
+    facts++;
+}
+
 void mt_native_stack_forget(void)
 {
     forgotten++;
@@ -99,6 +119,19 @@ static void test_what_is_loaded_at_first(void **state)
     place_of(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &place, path);
     assert_non_null(strstr(path, "/libc.so.6"));
     assert_in_range(place.build_id_bytes, 8, MT_MAX_BUILD_ID_BYTES);
+}
+
+/* Once, and not before an event has such a stack. */
+static void test_the_header_says_that_there_are_stacks(void **state)
+{
+    (void)state;
+    mt_modules_source.poll();
+    assert_int_equal(facts, 0);
+    has_native = true;
+    mt_modules_source.poll();
+    mt_modules_source.poll();
+    mt_modules_source.stop();
+    assert_int_equal(facts, 1);
 }
 
 static void test_what_comes_and_goes(void **state)
@@ -198,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_relative_paths_become_absolute),
         cmocka_unit_test(test_a_full_tape_is_tried_again),
         cmocka_unit_test(test_a_forked_child_begins_anew),
+        cmocka_unit_test(test_the_header_says_that_there_are_stacks),
     };
     int failures;
 

@@ -26,26 +26,27 @@ static void expect(const char *environment, const char *wanted)
 
 static void show(void)
 {
-    printf("%d python=%d native=%d nvtx=%d autograd=%d follow=%d hz=%u flush=%u\n",
+    printf("%d python=%d native=%d/%d nvtx=%d autograd=%d follow=%d hz=%u flush=%u\n",
            mt_recorder_settings->asked, mt_recorder_settings->python_stacks,
-           mt_recorder_settings->native_stacks, mt_recorder_settings->phases_nvtx,
-           mt_recorder_settings->phases_autograd, mt_recorder_settings->follow,
-           mt_recorder_settings->sample_hz, mt_recorder_settings->flush_ms);
+           mt_recorder_settings->native_stacks, mt_recorder_settings->native_without_python,
+           mt_recorder_settings->phases_nvtx, mt_recorder_settings->phases_autograd,
+           mt_recorder_settings->follow, mt_recorder_settings->sample_hz,
+           mt_recorder_settings->flush_ms);
 }
 
 static void nobody_asked(void **state)
 {
     (void)state;
-    expect("A=1", "0 python=0 native=0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
+    expect("A=1", "0 python=0 native=0/0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
     expect("MEMTRACE_OUTPUT=relative",
-           "0 python=0 native=0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
+           "0 python=0 native=0/0 nvtx=0 autograd=0 follow=0 hz=0 flush=0\n");
 }
 
 static void usual_settings(void **state)
 {
     (void)state;
     expect("MEMTRACE_OUTPUT=/x",
-           "1 python=1 native=0 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
+           "1 python=1 native=0/1 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
 }
 
 static void words_and_numbers(void **state)
@@ -53,9 +54,13 @@ static void words_and_numbers(void **state)
     (void)state;
     expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=native MEMTRACE_PHASES=torch,autograd "
            "MEMTRACE_FOLLOW=none MEMTRACE_SAMPLE_HZ=0 MEMTRACE_FLUSH_MS=9999",
-           "1 python=0 native=1 nvtx=0 autograd=1 follow=0 hz=0 flush=200\n");
+           "1 python=0 native=1/0 nvtx=0 autograd=1 follow=0 hz=0 flush=200\n");
+    expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=python",
+           "1 python=1 native=0/0 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
+    expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS=auto,frees",
+           "1 python=1 native=0/1 nvtx=1 autograd=0 follow=1 hz=10 flush=100\n");
     expect("MEMTRACE_OUTPUT=/x MEMTRACE_STACKS= MEMTRACE_SAMPLE_HZ=2x MEMTRACE_FLUSH_MS=-1",
-           "1 python=0 native=0 nvtx=1 autograd=0 follow=1 hz=10 flush=200\n");
+           "1 python=0 native=0/0 nvtx=1 autograd=0 follow=1 hz=10 flush=200\n");
 }
 
 int main(int argc, char **argv)

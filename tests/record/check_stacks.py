@@ -2,6 +2,7 @@
 """check_stacks.py BUILD [CASE...]: native frames have names when the program has
 ended, and stacks begin and end where the program's own part does."""
 import json
+import os
 import re
 import sys
 
@@ -42,8 +43,9 @@ def has_names(bench):
 
 
 def record(bench, which, *words):
-    done = bench.run(bench.memtrace, "record", "-o", "run.trace.zst", "--stacks", which, "--",
-                     *words)
+    """The stacks of the first allocations; `which` None: without the option."""
+    option = ["--stacks", which] if which else []
+    done = bench.run(bench.memtrace, "record", "-o", "run.trace.zst", *option, "--", *words)
     check(done.returncode == 0, f"{done}")
     found = stacks(bench, "run.trace.zst")[:3]
     check(len(found) == 3, f"{found}")
@@ -81,9 +83,28 @@ def both(bench):
                   f"{stack}")
 
 
+def chosen_without_python(bench):
+    """Native frames in a process without an interpreter, and the header says that there are stacks."""
+    stacks_found = record(bench, None, bench.recorded, "exit", "0")
+    if not bench.info("run.trace.zst")["header"]["has_stacks"]:
+        check(os.uname().machine != "x86_64", "no native stacks")
+        return
+    for stack in stacks_found:
+        check(stack, "no stack")
+        check(not has_names(bench) or "main" in [function for function, place in stack], f"{stack}")
+    answer = bench.run(bench.memtrace, "analyze", "run.trace.zst").stdout.decode()
+    check("no stacks were recorded" not in answer, answer)
+
+
+def chosen_with_python(bench):
+    """Python frames alone, as with --stacks python."""
+    words = [sys.executable, "-c", ALLOCATES]
+    check(record(bench, None, *words) == record(bench, "python", *words), "not those of Python")
+
+
 def none(bench):
     for stack in record(bench, "none", bench.recorded, "exit", "0"):
         check(stack == [], f"{stack}")
 
 
-sys.exit(main([native, python, both, none]))
+sys.exit(main([native, python, both, chosen_without_python, chosen_with_python, none]))

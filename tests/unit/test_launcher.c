@@ -75,7 +75,9 @@ static void environment_says_everything(void **state)
     check_value(inherited, &usual, "MEMTRACE_ROOT", "42");
     check_value(inherited, &usual, "MEMTRACE_QUIET", NULL);
     check_value(inherited, &usual, "MEMTRACE_CUDA_NEXT", NULL);
-    settings.python_stacks = false;
+    settings.auto_stacks = true;
+    check_value(inherited, &settings, "MEMTRACE_STACKS", "auto");
+    settings.auto_stacks = settings.python_stacks = false;
     check_value(inherited, &settings, "MEMTRACE_STACKS", "none");
     settings.native_stacks = settings.quiet = settings.with_env = true;
     settings.follow = false;
