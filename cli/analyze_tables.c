@@ -196,6 +196,17 @@ void mt_tell_phases(const struct mt_teller *teller)
     }
 }
 
+/* Else a column of one word would stand there. */
+static bool has_roles(const struct mt_teller *teller)
+{
+    return !teller->report->is_plain;
+}
+
+static bool has_phases(const struct mt_teller *teller)
+{
+    return teller->report->phase_count > 0;
+}
+
 static void add_part(const struct mt_teller *teller, struct mt_table *table,
                      const struct mt_parts *parts, const struct mt_contribution *part)
 {
@@ -208,11 +219,21 @@ static void add_part(const struct mt_teller *teller, struct mt_table *table,
         MT_CELLS(table, MT_CHANGE(bytes),
                  MT_TEXT(mt_tell_format(teller, part->blocks < 0 ? "−%lld" : "%lld",
                                         (long long)llabs(part->blocks))));
-    if (part->site)
-        MT_CELLS(table, MT_TEXT(mt_role_name(part->role)),
-                 MT_TEXT(mt_tell_birth(teller, part, parts->step)), MT_SITE(part->site));
-    else
-        MT_CELLS(table, MT_TEXT(""), MT_TEXT(""), MT_TEXT("all others together"));
+    if (has_roles(teller))
+        MT_CELLS(table, MT_TEXT(part->site ? mt_role_name(part->role) : ""));
+    if (has_phases(teller))
+        MT_CELLS(table, MT_TEXT(part->site ? mt_tell_birth(teller, part, parts->step) : ""));
+    MT_CELLS(table, part->site ? MT_SITE(part->site) : MT_TEXT("all others together"));
+}
+
+static void begin_parts(const struct mt_teller *teller, struct mt_table *table, bool is_change)
+{
+    mt_table_begin(table, is_change ? "#bytes|#blocks" : "#bytes|#share|#blocks");
+    if (has_roles(teller))
+        mt_table_columns(table, "role");
+    if (has_phases(teller))
+        mt_table_columns(table, "born in");
+    mt_table_columns(table, is_change ? "~by" : "~site");
 }
 
 void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts, unsigned indent)
@@ -221,8 +242,7 @@ void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts,
     struct mt_table table;
     bool has_others = false;
 
-    mt_table_begin(&table, parts->whole_bytes ? "#bytes|#share|#blocks|role|born in|~site"
-                                              : "#bytes|#blocks|role|born in|~by");
+    begin_parts(teller, &table, !parts->whole_bytes);
     for (uint32_t i = 0; i < parts->count; i++) {
         const struct mt_contribution *part = &parts->parts[i];
 
@@ -296,10 +316,10 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
         if (holding->stack == MT_NO_ID)
             continue;
         in = mt_tell_in(teller, holding->phase, step_of(teller, holding->phase));
-        mt_buf_printf(teller->out, "  %s: %s × %s, %s%s", mt_format_bytes(bytes, holding->bytes),
+        mt_buf_printf(teller->out, "  %s: %s × %s%s%s%s", mt_format_bytes(bytes, holding->bytes),
                       mt_format_count(blocks, holding->blocks),
-                      mt_format_bytes(each, holding->block_bytes), mt_role_name(holding->role),
-                      *in ? ", born " : "");
+                      mt_format_bytes(each, holding->block_bytes), has_roles(teller) ? ", " : "",
+                      has_roles(teller) ? mt_role_name(holding->role) : "", *in ? ", born " : "");
         mt_add_shortened(teller->out, in, 50);
         mt_buf_add_char(teller->out, '\n');
         tell_stack(teller, holding->stack);

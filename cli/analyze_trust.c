@@ -59,7 +59,11 @@ static void tell_frameless(const struct mt_teller *teller)
     bool listed = false;
 
     if (!teller->report->has_stacks) {
-        mt_tell_line(teller, 2, "no stacks were recorded: nothing is known of call sites");
+        mt_tell_line(teller, 2,
+                     teller->report->is_plain
+                         ? "no stacks were recorded: nothing is known of call sites; 'memtrace "
+                           "record' without --stacks takes those that a program has"
+                         : "no stacks were recorded: nothing is known of call sites");
         return;
     }
     if (!device->frameless_peak_bytes)
@@ -183,10 +187,22 @@ static void tell_roles_of_the_start(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+static void tell_steps_and_roles(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+
+    if (!report->step_count)
+        mt_tell_line(teller, 2, "no steps were named or found");
+    tell_found(teller);
+    tell_where_roles_are_from(teller);
+    tell_roles_of_the_start(teller);
+    if (report->roles_inferred && !report->saw_backward && !teller->device->ooms)
+        mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
+}
+
 void mt_tell_trust(const struct mt_teller *teller)
 {
     const struct mt_report *report = teller->report;
-    const struct mt_device_report *device = teller->device;
 
     mt_tell_heading(teller, "How far to trust this");
     if (report->is_driver_level && !report->what_if)
@@ -200,13 +216,8 @@ void mt_tell_trust(const struct mt_teller *teller)
     if (!report->has_segments && !report->is_driver_level)
         mt_tell_line(teller, 2,
                      "segments were not recorded: of what was reserved only the blocks are known");
-    if (!report->step_count)
-        mt_tell_line(teller, 2, "no steps were named or found");
-    tell_found(teller);
-    tell_where_roles_are_from(teller);
-    tell_roles_of_the_start(teller);
-    if (report->roles_inferred && !report->saw_backward && !device->ooms)
-        mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
+    if (!report->is_plain)
+        tell_steps_and_roles(teller);
     if (teller->detail->holders)
         tell_frameless(teller);
 }

@@ -118,7 +118,8 @@ static void tell_explanation(const struct mt_teller *teller, const struct mt_exp
                       mt_format_bytes(change, why->to_bytes - why->from_bytes),
                       mt_format_count(exact, why->to_bytes - why->from_bytes),
                       mt_format_bytes(from, why->from_bytes), mt_format_bytes(to, why->to_bytes));
-    add_roles(&line, why);
+    if (!teller->report->is_plain)
+        add_roles(&line, why);
     add_past(&line, why);
     mt_buf_add_text(teller->out, "  ");
     if (line.data)

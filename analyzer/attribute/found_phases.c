@@ -1,5 +1,6 @@
 #include "found_phases.h"
 
+#include "frame_judge.h"
 #include "period.h"
 #include "step_groups.h"
 
@@ -241,6 +242,14 @@ static enum mt_status find(struct mt_source *source, struct mt_stretches *stretc
     return status;
 }
 
+/* Of a program without a framework and without Python, only what it named itself counts: what
+ * repeats there need not be a training step. Known when all has been read once. */
+static bool may_have_steps(const struct mt_source *source)
+{
+    return source->view.level != MT_VIEW_DRIVER || source->overlay.hides_ranges ||
+           mt_symbols_have_python(&source->symbols);
+}
+
 enum mt_status mt_found_phases_lay(struct mt_source *source, struct mt_error *error)
 {
     struct mt_stretches stretches;
@@ -250,7 +259,7 @@ enum mt_status mt_found_phases_lay(struct mt_source *source, struct mt_error *er
         return MT_OK;
     mt_stretches_init(&stretches, &source->symbols, source->view.level != MT_VIEW_DRIVER);
     status = read_all(source, &stretches, mt_stretches_learn, true, error);
-    if (!status && !mt_stretches_complete(&stretches))
+    if (!status && !mt_stretches_complete(&stretches) && may_have_steps(source))
         status = find(source, &stretches, error);
     mt_stretches_release(&stretches);
     if (status == MT_ERR_MEMORY && error && !error->status)

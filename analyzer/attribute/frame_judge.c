@@ -438,3 +438,11 @@ const char *mt_code_short_name(const char *name, size_t *length)
     *length = strlen(name) > prefix + suffix ? strlen(name) - prefix - suffix : strlen(name);
     return *length == strlen(name) ? name : name + prefix;
 }
+
+bool mt_symbols_have_python(const struct mt_symbols *symbols)
+{
+    for (uint32_t i = 0; i < symbols->frame_count; i++)
+        if (mt_rank_is_python(mt_judge_frame(symbols, i).rank))
+            return true;
+    return false;
+}

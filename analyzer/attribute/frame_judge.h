@@ -59,6 +59,9 @@ static inline bool mt_rank_is_python(enum mt_rank rank)
     return rank >= MT_RANK_PLUMBING;
 }
 
+/* Is any frame that of a Python function? Judges frames until there is one. */
+bool mt_symbols_have_python(const struct mt_symbols *symbols);
+
 /* C or C++, as far as function and file tell. */
 bool mt_code_is_native(const char *function, const char *file);
 

@@ -414,6 +414,9 @@ struct mt_report {
 
     /* No allocator above the driver: what is analysed are all requests to it. */
     bool is_driver_level;
+    /* ... and no Python frame: a program without a framework, to which roles of blocks and a
+     * backward pass mean nothing; steps only if it names them. */
+    bool is_plain;
     /* Recorded traces: of each device that anything but the framework's events
      * tells of, ascending. */
     struct mt_driver_report *drivers;

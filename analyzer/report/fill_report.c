@@ -3,6 +3,7 @@
 
 #include "analysis.h"
 #include "fill_driver.h"
+#include "frame_judge.h"
 #include "models.h"
 #include "report_query.h"
 #include "util.h"
@@ -319,12 +320,13 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->integrity = source->integrity;
     report->starts_in_middle = source->header.starts_in_middle;
     report->is_driver_level = source->view.level == MT_VIEW_DRIVER;
+    report->is_plain = report->is_driver_level && !mt_symbols_have_python(&source->symbols);
     report->first_t_ns = analysis->survey.first_t_ns;
     report->last_t_ns = analysis->survey.last_t_ns;
     report->symbols = &source->symbols;
     report->roles_inferred = analysis->survey.infers_roles;
     report->what_if = is_what_if(&analysis->options->replay);
-    report->has_stacks = source->header.has_stacks;
+    report->has_stacks = source->header.has_stacks || source->symbols.stack_count;
     report->has_segments = source->header.has_segments;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);
