@@ -232,7 +232,7 @@ double mt_draw_text(struct mt_drawing *drawing, double x, double y, const char *
     op->y = y;
     op->style = *style;
     op->text = copy_text(drawing, text);
-    op->text_width = mt_text_width(text, style->size, style->weight);
+    op->text_width = mt_text_width(op->text ? op->text : "", style->size, style->weight);
     return op->text_width;
 }
 

@@ -341,6 +341,15 @@ static void add_cells(struct mt_buf *out, const struct mt_op *op, const char *id
     end_shape(out, op, "path");
 }
 
+/* The width that the layout gave to the text: no other font may be wider. */
+static void add_length(struct mt_buf *out, const struct mt_op *op)
+{
+    if (!(op->text_width >= 0.1))
+        return;
+    add_attribute(out, "textLength", op->text_width);
+    mt_buf_add_text(out, " lengthAdjust=\"spacingAndGlyphs\"");
+}
+
 static void add_text(struct mt_buf *out, const struct mt_op *op)
 {
     static const char *const anchors[] = {"", " m", " e"};
@@ -352,6 +361,7 @@ static void add_text(struct mt_buf *out, const struct mt_op *op)
     add_attribute(out, "x", op->x);
     add_attribute(out, "y", op->y);
     add_attribute(out, "font-size", style->size);
+    add_length(out, op);
     if (style->vertical) {
         mt_buf_add_text(out, " transform=\"rotate(-90 ");
         add_number(out, op->x);

@@ -137,3 +137,12 @@ class Browser:
         shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=False)
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
+
+    def page_screenshot(self, path):
+        """All of the page, at the size that the window has."""
+        width, height = self.run("""const page = document.documentElement;
+            return [page.scrollWidth, page.scrollHeight];""")
+        shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+                             clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(shot["data"]))
