@@ -279,6 +279,51 @@ def check_still(check, page):
     check.is_quiet("still")
 
 
+COPIES = """
+window.copied = [];
+navigator.clipboard.writeText = (text) => { copied.push(text); return Promise.resolve(); };
+const wanted = [...document.querySelectorAll('.when code, .do code, .proof code, pre')];
+for (const each of wanted) each.nextElementSibling.click();
+return [wanted.map((each) => each.textContent), copied];
+"""
+LINKS = """
+const charts = [...document.querySelectorAll('figure.chart')];
+const links = [...document.querySelectorAll('nav a[href^="#"]')].map((link) => link.hash.slice(1));
+return [
+  charts.map((chart) => chart.id || chart.previousElementSibling.id)
+    .filter((id) => !links.includes(id)),
+  links.filter((id) => !document.getElementById(id) ||
+    !document.getElementById(id).checkVisibility()),
+  links,
+];
+"""
+
+
+def check_navigation(check, trace, page, devices):
+    """A link leads to every chart; the first line is about the device of the text's first line."""
+    check.open(page)
+    missing, dead, links = check.browser.run(LINKS)
+    check.expect(not missing and not dead,
+                 f"{page.parent.name}: charts without a link {missing}, links to nothing {dead}")
+    for part in ("verdict", "flamechart-0", "blocks-0", "icicle-0", "alive-0", "tables-0"):
+        check.expect(part in links, f"{page.parent.name}: a link to {part}")
+    check.browser.run("document.querySelector('nav a[href=\"#blocks-0\"]').click()")
+    top = check.browser.run(
+        "return document.getElementById('blocks-0').getBoundingClientRect().top")
+    check.expect(0 <= top < 300, f"{page.parent.name}: a link shows its chart, at {top} px")
+    shown, copied = check.browser.run(COPIES)
+    check.expect(len(shown) >= 3 and shown == copied,
+                 f"{page.parent.name}: {len(shown)} commands are copied as they are shown")
+    if devices > 1:
+        words = subprocess.run([check.program, "analyze", trace], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout
+        found = re.match(r"Device (\d+) needs most: peak (\d+ \w+) allocated", words)
+        verdict = check.browser.run("return document.getElementById('verdict').textContent")
+        check.expect(verdict == f"peak {found.group(2)} allocated, device {found.group(1)}",
+                     f"{page.parent.name}: the page says {verdict}, the text {found.group(0)}")
+    check.is_quiet("navigation")
+
+
 # Each would run, or change the page, if the policy allowed it. A name in a trace never gets this
 # far; the policy is for the day on which an escape is wrong.
 INJECTED = """
@@ -388,6 +433,8 @@ def check_all(check):
         check.open(other)
         check.same_as_live(CAPTURES / f"{name}.pickle.zst", name)
         check.is_quiet(name)
+    check_navigation(check, trace, page, 1)
+    check_navigation(check, CAPTURES / "twogpu.pickle.zst", check.folder / "twogpu/report.html", 2)
     check_made_up(check, "hostile", HOSTILE, 600)
     check_made_up(check, "many", [f"function_{i}" for i in range(400)], 6000)
 

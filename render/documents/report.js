@@ -228,6 +228,8 @@ class Explorer {
     if (still) {
       still.hidden = true;
       still.before(this.explore);
+      this.explore.id = still.id; // links to the icicle lead to this one
+      still.removeAttribute('id');
     } else {
       this.section.querySelector('[data-chart="timeline"]').after(this.explore);
     }
@@ -358,11 +360,12 @@ class Explorer {
     const bytes = totals[this.at];
     const part = this.isWhole() ? 'The allocated peak' :
       this.first === this.last ? 'The fullest instant there' : 'The fullest instant of the range';
+    const command = element('code', {text: this.command()});
     this.when.replaceChildren(
       element('strong', {text: `${part}: ${formatBytes(bytes)}`}),
       ` (${formatCount(bytes)} B) allocated${where ? `, ${where}` : ''}, ` +
       `at ${formatTime(source.t[this.at])}, event ${source.event[this.at]} · `,
-      element('code', {text: this.command()}));
+      command, copyButton(command));
     this.heading.textContent = `Alive at ${part[0].toLowerCase()}${part.slice(1)}`;
     this.when.dataset.event = source.event[this.at];
     this.when.dataset.bytes = bytes;
@@ -807,6 +810,44 @@ function isNear(explorer) {
     (box.top < innerHeight && box.bottom > 0);
 }
 
+/* ---- copying --------------------------------------------------------------- */
+
+function copyText(text) {
+  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+  const box = element('textarea', {style: {position: 'fixed', opacity: 0}});
+  box.value = text;
+  document.body.append(box);
+  box.select();
+  const done = document.execCommand('copy');
+  box.remove();
+  return done ? Promise.resolve() : Promise.reject(new Error('not copied'));
+}
+
+/* A button that copies what `source` says at that time. */
+function copyButton(source) {
+  const button = element('button', {
+    type: 'button', class: 'copy', text: 'copy', 'aria-label': 'copy to the clipboard',
+    onclick: () => {
+      const tell = (text) => {
+        button.textContent = text;
+        setTimeout(() => { button.textContent = 'copy'; }, 1500);
+      };
+      copyText(source.textContent).then(() => tell('copied'), () => tell('not copied'));
+    },
+  });
+  return button;
+}
+
+function addCopyButtons() {
+  for (const code of document.querySelectorAll('.do code, .proof code, #rules code'))
+    code.after(copyButton(code));
+  for (const words of document.querySelectorAll('pre')) {
+    const frame = element('div', {class: 'copies'});
+    words.before(frame);
+    frame.append(words, copyButton(words));
+  }
+}
+
 /* ---- all of it ------------------------------------------------------------ */
 
 let current = null; // the device that keys are for
@@ -817,6 +858,7 @@ for (const source of data.devices) {
   if (section && section.querySelector('table.live')) explorers.push(new Explorer(section, source));
 }
 document.querySelectorAll('table.sortable').forEach(makeSortable);
+addCopyButtons();
 
 const tools = document.getElementById('tools');
 if (explorers.length) tools.append(search.hits, search.box);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "advice.h"
 #include "backends.h"
 #include "chart.h"
 #include "device_choice.h"
@@ -23,7 +24,8 @@ enum {
     DATA_BYTES = 400000,    /* of the history of all devices */
     MIN_DATA_BYTES = 60000, /* of one: what is much less is of no use */
     ANSWER_BYTES = 60000,
-    END_BYTES = 16000, /* kept free for what names what is missing */
+    SECTION_BYTES = 2000, /* headings of a device, and links to its parts */
+    END_BYTES = 16000,    /* kept free for what names what is missing */
     MAX_FINDINGS = 24,
     MAX_RULES = 64
 };
@@ -33,6 +35,7 @@ struct writer {
     const struct mt_report *report;
     struct mt_error *error;
     struct mt_buf main, nav, data;
+    struct mt_buf parts; /* links to the parts of the device that is being added */
     struct mt_page_policy policy;
     size_t left;           /* bytes that are still free */
     size_t data_left;      /* of them, for the history of devices */
@@ -65,9 +68,33 @@ static void add_link(struct writer *writer, const char *id, const char *words)
     mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
 }
 
+/* To a part of a device: "timeline" -> "Timeline". Of one device all links stand in the bar of the
+ * page, of several each device has its own. */
+static void add_part_link(struct writer *writer, const struct mt_device_report *device,
+                          const char *part)
+{
+    struct mt_buf *out = writer->report->device_count > 1 ? &writer->parts : &writer->nav;
+
+    mt_buf_printf(out, "<a href=\"#%s-%u\">%c%s</a>\n", part, device ? (unsigned)device->device : 0,
+                  part[0] & ~0x20, part + 1);
+}
+
 static const char *state_class(enum mt_gate_state state)
 {
     return state == MT_GATE_PASS ? "pass" : state == MT_GATE_WARN ? "warn" : "fail";
+}
+
+static void add_advice(struct mt_buf *out, const char *advice)
+{
+    struct mt_advice_part part = {.is_setting = false};
+
+    while (mt_advice_next(&advice, &part)) {
+        mt_buf_add_text(out, part.is_setting ? "<code>" : "");
+        mt_add_page_name(out, part.text.data ? part.text.data : "");
+        mt_buf_add_text(out, part.is_setting ? "</code>" : "");
+    }
+    out->failed |= part.text.failed;
+    mt_buf_release(&part.text);
 }
 
 static void add_rule(struct mt_buf *out, const struct mt_gate_result *result)
@@ -82,7 +109,7 @@ static void add_rule(struct mt_buf *out, const struct mt_gate_result *result)
         mt_add_page_name(out, result->culprit);
     mt_buf_add_text(out, "</td><td>");
     if (result->advice)
-        mt_add_page_name(out, result->advice);
+        add_advice(out, result->advice);
     mt_buf_add_text(out, "</td></tr>\n");
 }
 
@@ -130,7 +157,7 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
     if (finding->evidence_count)
         mt_buf_add_text(out, "</ul>\n");
     mt_buf_add_text(out, "<p class=\"do\">");
-    mt_add_page_name(out, finding->advice);
+    add_advice(out, finding->advice);
     mt_buf_add_text(out, "</p>\n");
     if (finding->proved_by) {
         mt_buf_add_text(out, "<p class=\"proof\"><code>");
@@ -218,6 +245,7 @@ static void add_chart(struct writer *writer, const struct mt_chart *chart,
         add_buf(out, &figure.svg);
         mt_buf_add_text(out, "</figure>\n");
         mt_page_policy_allow_style(&writer->policy, figure.style.data);
+        add_part_link(writer, device, chart->name);
     } else {
         mt_buf_printf(out,
                       "<p class=\"omitted\">The chart %s takes %zu KiB, for which this page has no "
@@ -276,52 +304,60 @@ static void add_tables(const struct writer *writer, const struct mt_device_repor
     mt_add_phases_table(out, writer->report, device);
 }
 
-/* Of one device its parts have links, of several the devices. */
-static void add_section_links(struct writer *writer, const struct mt_device_report *device)
+/* What is alive, charts and tables, in their order; links to them go into the bar or `parts`. */
+static void add_device_parts(struct writer *writer, const struct mt_device_report *device,
+                             const struct mt_buf *live, const struct mt_buf *tables,
+                             struct mt_buf *out)
 {
+    unsigned number = device->device;
+
+    add_chart(writer, mt_chart_find("timeline"), device, out);
+    add_history(writer, device, out);
+    add_chart(writer, mt_chart_find("icicle"), device, out);
+    add_part_link(writer, device, "alive");
+    mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
+                  number);
+    add_buf(out, live);
+    add_other_charts(writer, device, out);
+    add_part_link(writer, device, "tables");
+    add_buf(out, tables);
+}
+
+static void add_device_section(struct writer *writer, const struct mt_device_report *device,
+                               const struct mt_buf *live, const struct mt_buf *tables)
+{
+    struct mt_buf *out = &writer->main, parts = {0};
     unsigned number = device->device;
 
     if (writer->report->device_count > 1)
         mt_buf_printf(&writer->nav, "<a href=\"#device-%u\">Device %u</a>\n", number, number);
-    else
-        mt_buf_printf(&writer->nav,
-                      "<a href=\"#device-%u\">Timeline</a>\n<a href=\"#alive-%u\">Alive</a>\n"
-                      "<a href=\"#tables-%u\">Tables</a>\n",
-                      number, number, number);
+    mt_buf_reset(&writer->parts);
+    add_device_parts(writer, device, live, tables, &parts);
+    mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
+    if (writer->report->device_count > 1) {
+        mt_buf_printf(out, "<h2>Device %u</h2>\n<nav class=\"parts\">", number);
+        add_buf(out, &writer->parts);
+        mt_buf_add_text(out, "</nav>\n");
+    }
+    add_buf(out, &parts);
+    mt_buf_add_text(out, "</section>\n");
+    mt_buf_release(&parts);
 }
 
 static void add_device(struct writer *writer, const struct mt_device_report *device)
 {
-    struct mt_buf tables = {0}, live = {0}, charts = {0}, others = {0};
-    struct mt_buf *out = &writer->main;
-    unsigned number = device->device;
+    struct mt_buf tables = {0}, live = {0};
 
     add_tables(writer, device, &tables);
     mt_add_live_table(&live, device);
-    if (!take_room(writer, tables.length + live.length + 1000)) {
-        mt_buf_printf(out, "<p class=\"omitted\">Device %u: this page has no room for it.</p>\n",
-                      number);
-    } else {
-        add_section_links(writer, device);
-        mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
-        if (writer->report->device_count > 1)
-            mt_buf_printf(out, "<h2>Device %u</h2>\n", number);
-        add_chart(writer, mt_chart_find("timeline"), device, &charts);
-        add_history(writer, device, &charts);
-        add_chart(writer, mt_chart_find("icicle"), device, &charts);
-        add_buf(out, &charts);
-        mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at the allocated peak</h3>\n",
-                      number);
-        add_buf(out, &live);
-        add_other_charts(writer, device, &others);
-        add_buf(out, &others);
-        add_buf(out, &tables);
-        mt_buf_add_text(out, "</section>\n");
-    }
+    if (take_room(writer, tables.length + live.length + SECTION_BYTES))
+        add_device_section(writer, device, &live, &tables);
+    else
+        mt_buf_printf(&writer->main,
+                      "<p class=\"omitted\">Device %u: this page has no room for it.</p>\n",
+                      (unsigned)device->device);
     mt_buf_release(&tables);
     mt_buf_release(&live);
-    mt_buf_release(&charts);
-    mt_buf_release(&others);
 }
 
 /* Those that reserved most come first. */
@@ -441,6 +477,7 @@ enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_htm
     mt_buf_release(&top);
     mt_buf_release(&writer.main);
     mt_buf_release(&writer.nav);
+    mt_buf_release(&writer.parts);
     mt_buf_release(&writer.data);
     return writer.status;
 }

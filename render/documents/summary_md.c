@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice.h"
 #include "device_choice.h"
 #include "escape.h"
 #include "markdown_table.h"
@@ -154,6 +155,20 @@ static void add_gates(struct page *page, const struct mt_gates *gates)
     mt_buf_add_char(page->out, '\n');
 }
 
+static void add_advice(struct mt_buf *out, const char *advice)
+{
+    struct mt_advice_part part = {.is_setting = false};
+
+    while (mt_advice_next(&advice, &part)) {
+        if (part.is_setting)
+            mt_add_markdown_code(out, part.text.data ? part.text.data : "");
+        else
+            mt_add_markdown(out, part.text.data ? part.text.data : "", MT_MARKDOWN_SENTENCE);
+    }
+    out->failed |= part.text.failed;
+    mt_buf_release(&part.text);
+}
+
 /* The same culprit and advice are said once. */
 static bool said_before(const struct mt_gates *gates, size_t index)
 {
@@ -182,7 +197,7 @@ static void add_why(struct page *page, const struct mt_gates *gates)
             mt_add_markdown(&page->row, result->culprit, MT_MARKDOWN_SENTENCE);
         if (result->advice) {
             mt_buf_add_text(&page->row, result->culprit ? ". **Try:** " : "**Try:** ");
-            mt_add_markdown(&page->row, result->advice, MT_MARKDOWN_SENTENCE);
+            add_advice(&page->row, result->advice);
         }
         mt_buf_add_char(&page->row, '\n');
         end_row(page);
@@ -199,7 +214,7 @@ static void add_findings(struct page *page, const struct mt_device_report *devic
         mt_buf_add_text(&page->row, "- ");
         mt_add_markdown(&page->row, finding->title, MT_MARKDOWN_SENTENCE);
         mt_buf_add_text(&page->row, ". **Do:** ");
-        mt_add_markdown(&page->row, finding->advice, MT_MARKDOWN_SENTENCE);
+        add_advice(&page->row, finding->advice);
         mt_buf_add_char(&page->row, '\n');
         end_row(page);
     }
