@@ -118,6 +118,7 @@ struct mt_op {
     struct mt_text_style style;
     double text_width; /* TEXT: advance width, for layout tests */
     const char *title; /* hover text (SVG <title>), NULL = none */
+    const char *key;   /* names a block for the script of a page, NULL = none: a-z, 0-9, "." */
     const char *role;  /* what a test looks for: "layer:activations",
                           "curve:reserved", "label:peak", "cell" */
 };
@@ -166,6 +167,8 @@ struct mt_grid {
 void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
                    const struct mt_grid_cell *cells, size_t count, const struct mt_paint *paint,
                    const char *role);
+/* Gives the operation that was added last the key of a block: mt_block_key. */
+void mt_draw_key(struct mt_drawing *drawing, const char *key);
 /* A group carries one hover title for all that it holds. */
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);

@@ -41,6 +41,12 @@ static bool is_id(const char *text)
     return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
 }
 
+/* It becomes an attribute of SVG, which no back end escapes. */
+static bool is_block_key(const char *text)
+{
+    return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.")] == '\0';
+}
+
 static bool is_key(const char *text)
 {
     size_t length = strlen(text);
@@ -146,6 +152,7 @@ static bool text_is_sound(const struct mt_drawing *drawing, const struct mt_op *
 static bool operation_is_sound(const struct mt_drawing *drawing, const struct mt_op *op,
                                const char **why)
 {
+    MT_SOUND(why, !op->key || is_block_key(op->key));
     MT_SOUND(why, is_absent_or_shown(op->title));
     MT_SOUND(why, is_absent_or_shown(op->role));
     if (!paint_is_sound(&op->paint, why))

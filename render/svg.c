@@ -185,6 +185,8 @@ static void add_paint(struct mt_buf *out, const struct mt_op *op, const char *id
 /* Ends the element; a hover title goes inside. */
 static void end_shape(struct mt_buf *out, const struct mt_op *op, const char *name)
 {
+    if (op->key)
+        mt_buf_printf(out, " data-key=\"%s\"", op->key);
     if (!op->title) {
         mt_buf_add_text(out, "/>\n");
         return;

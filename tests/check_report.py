@@ -324,6 +324,105 @@ def check_navigation(check, trace, page, devices):
     check.is_quiet("navigation")
 
 
+BLOCKS = """
+const data = JSON.parse(document.getElementById('mt-data').textContent).devices[0];
+const keys = [...document.querySelectorAll('[data-key]')].map((shape) => shape.dataset.key);
+const rows = new Set(data.blocks.map((row) => row[0]));
+return [keys.length, keys.filter((key) => !rows.has(key)).slice(0, 3),
+        data.blocks.map((row) => [row[0], row[1], row[2], data.strings[row[8]], row[10]])];
+"""
+PICK = """
+const figure = document.querySelector(`[data-chart=${arguments[0]}]`);
+const shape = [...figure.querySelectorAll('[data-key], rect.t')].find((each) =>
+  arguments[1] ? each.dataset.key === arguments[1] :
+    each.querySelector('title') && each.querySelector('title').textContent.startsWith(arguments[2]));
+if (!shape) return null;
+shape.dispatchEvent(new MouseEvent('click', {bubbles: true}));
+const panel = figure.nextElementSibling;
+const facts = {};
+for (const name of panel.querySelectorAll('dt'))
+  facts[name.textContent] = name.nextElementSibling.textContent;
+return {title: panel.querySelector('strong').textContent, facts,
+  stack: [...panel.querySelectorAll('.stack li')].map((each) => each.textContent),
+  marked: document.querySelectorAll('.mt-picked').length};
+"""
+VIEW_BOX = "return document.querySelector(`[data-chart=${arguments[0]}] svg`).getAttribute('viewBox')"
+
+
+def check_blocks(check, trace, page):
+    """A click in a chart tells the block's stack, which is that of the trace; an address finds
+    the blocks that lay there; charts can be enlarged and moved."""
+    check.open(page)
+    drawn, strangers, rows = check.browser.run(BLOCKS)
+    check.expect(drawn > 1000 and not strangers, f"{drawn} shapes have rows, but {strangers}")
+    done = subprocess.run([check.program, "dump", trace, "--json"], stdout=subprocess.PIPE,
+                          check=True, text=True)
+    events = {event["seq"]: event for event in map(json.loads, done.stdout.splitlines())
+              if "seq" in event}
+    for key, size, asked, _, _ in rows:
+        address, birth = key.split(".")
+        event = events[int(birth)]
+        check.expect((int(address, 16), asked) == (event["addr"], event["size"]) and
+                     size >= asked, f"block {key} is event {birth}")
+    for chart in ("blocks", "address"):
+        keys = check.browser.run("""return [...document.querySelectorAll(
+            `[data-chart=${arguments[0]}] [data-key]`)].map((shape) => shape.dataset.key)""", chart)
+        row = next(row for row in rows if row[0] in keys and row[4] >= 0)
+        key = row[0]
+        seen = check.browser.run(PICK, chart, key, None)
+        check.expect(f"{row[1]:,} B" in seen["facts"]["size"] and seen["facts"]["site"] == row[3] and
+                     seen["facts"]["addresses"].startswith(f"0x{key.split('.')[0]}"),
+                     f"{chart}: a click tells of {key}, not {seen}")
+        check.expect(row[3].split(" < ")[0] in seen["stack"] and
+                     seen["stack"][-1].startswith("<module>") and seen["marked"] >= 1, f"{chart}: the stack of {key}: {seen['stack']}")
+        state = check.browser.run("return location.hash")
+        check.open(page, state)
+        check.expect(check.browser.run("return document.querySelector('.picked strong, .picked:not("
+                                       "[hidden]) strong').textContent") == seen["title"],
+                     f"{chart}: {state} shows the same block")
+    call = check.browser.run(PICK, "flamechart", None, "forward train.py:65")
+    check.expect([line.split(":")[0] for line in call["stack"]] == ["forward", "step 1"],
+                 f"a call has its callers: {call}")
+    check_addresses(check, rows)
+    check_enlarged(check)
+    check.is_quiet("blocks")
+
+
+def check_addresses(check, rows):
+    key, size = max(rows, key=lambda row: row[1])[:2]
+    base = int(key.split(".")[0], 16)
+    for address, inside in ((base, True), (base + size - 1, True), (base + size, False)):
+        check.browser.keys("Escape", "/", *hex(address))
+        expected = sum(int(row[0].split(".")[0], 16) <= address <
+                       int(row[0].split(".")[0], 16) + row[1] for row in rows)
+        hits, found = check.browser.run("""return [document.querySelector('.hits').textContent,
+            [...document.querySelectorAll('.found button')].map((each) => each.textContent)]""")
+        check.expect(hits.startswith(f"{expected:,} of") and len(found) == min(expected, 100) and
+                     (expected > 0 or not inside), f"{hex(address)}: {hits}, {expected} expected")
+    check.browser.keys("Escape", "/", *hex(base))
+    check.browser.run("document.querySelector('.found button').click()")
+    addresses = check.browser.run("return document.querySelector('main > .picked').innerText")
+    check.expect("0x" in addresses and "freed" in addresses, f"a result shows its block: {addresses}")
+    check.browser.keys("Escape")
+    check.expect(not check.browser.run("return document.querySelectorAll('.found li').length"),
+                 "Esc ends the search")
+
+
+def check_enlarged(check):
+    whole = check.browser.run(VIEW_BOX, "blocks")
+    check.browser.run("""const bar = document.querySelector('[data-chart=blocks]').previousSibling;
+        bar.querySelector('button').click(); bar.querySelector('button').click();
+        document.querySelector('[data-chart=blocks]').scrollIntoView();""")
+    x, y, width, height = map(float, check.browser.run(VIEW_BOX, "blocks").split())
+    _, _, most, high = map(float, whole.split())
+    check.expect((width, height) == (most / 4, high / 4), f"twice enlarged: {width} of {most}")
+    check.browser.drag((600, 400), (500, 350))
+    moved = list(map(float, check.browser.run(VIEW_BOX, "blocks").split()))
+    check.expect(moved[0] > x and moved[1] > y and moved[2] == width, f"dragged to {moved}")
+    check.browser.keys("Escape")
+    check.expect(check.browser.run(VIEW_BOX, "blocks") == whole, "Esc shows all of it")
+
+
 # Each would run, or change the page, if the policy allowed it. A name in a trace never gets this
 # far; the policy is for the day on which an escape is wrong.
 INJECTED = """
@@ -434,6 +533,7 @@ def check_all(check):
         check.same_as_live(CAPTURES / f"{name}.pickle.zst", name)
         check.is_quiet(name)
     check_navigation(check, trace, page, 1)
+    check_blocks(check, trace, page)
     check_navigation(check, CAPTURES / "twogpu.pickle.zst", check.folder / "twogpu/report.html", 2)
     check_made_up(check, "hostile", HOSTILE, 600)
     check_made_up(check, "many", [f"function_{i}" for i in range(400)], 6000)

@@ -3,6 +3,7 @@
 #include "model_ops.h"
 
 #include "address_model.h"
+#include "block_words.h"
 #include "util.h"
 
 static void find_steps(const struct mt_analysis *analysis, struct mt_address_wish *wish)
@@ -67,8 +68,11 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
 static enum mt_status finish(struct mt_analysis *analysis, void *builder,
                              struct mt_device_report *out)
 {
-    (void)analysis;
-    return mt_address_builder_finish(builder, &out->address);
+    enum mt_status status = mt_address_builder_finish(builder, &out->address);
+
+    return status ? status
+                  : mt_block_words_name(&analysis->attribution, out->address->blocks,
+                                        out->address->block_count);
 }
 
 const struct mt_model_ops mt_model_address = {.begin = begin, .finish = finish};

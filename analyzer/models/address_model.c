@@ -63,6 +63,7 @@ struct mt_address_builder {
     uint64_t span_offset;
     uint64_t now_t_ns;
     uint64_t homeless_segments, homeless_bytes, outside_blocks, outside_bytes;
+    struct mt_kept_blocks kept;
 };
 
 static uint64_t busy_time(const struct mt_address_wish *wish)
@@ -88,7 +89,9 @@ enum mt_status mt_address_builder_new(struct mt_arena *arena, const struct mt_ad
     builder->arena = arena;
     builder->wish = *wish;
     builder->rows.bytes_per_row = mt_max_u64((wish->reserved_peak_bytes + rows - 1) / rows, 512);
-    status = mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(wish) + 1, columns);
+    status = mt_kept_blocks_init(&builder->kept, arena, MT_ADDRESS_BLOCKS);
+    if (!status)
+        status = mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(wish) + 1, columns);
     if (!status)
         status = mt_mosaic_init(&builder->mosaics[1], &builder->rows, events, columns);
     if (status)
@@ -546,12 +549,31 @@ enum mt_status mt_address_builder_birth(void *context, const struct mt_block_lif
     return status;
 }
 
+static void keep(struct mt_address_builder *builder, const struct mt_block_life *life)
+{
+    const struct seat *seat = builder->seats[life->block].parts;
+    uint64_t end_t_ns = life->end_event == UINT64_MAX ? builder->wish.last_t_ns : life->end_t_ns;
+    uint64_t length = end_t_ns > life->birth_t_ns ? end_t_ns - life->birth_t_ns : 1;
+    struct mt_block_shape *shape;
+
+    if (seat->place == NOWHERE)
+        return;
+    shape = mt_kept_blocks_add(&builder->kept, life, (double)life->block_bytes * (double)length);
+    if (!shape)
+        return;
+    shape->place = seat->place;
+    shape->offset = seat->offset;
+}
+
 enum mt_status mt_address_builder_end(void *context, const struct mt_block_life *life)
 {
     struct mt_address_builder *builder = context;
     enum mt_status status;
 
-    if (life->end_event == UINT64_MAX || life->block >= builder->seat_count)
+    if (life->block >= builder->seat_count)
+        return MT_OK;
+    keep(builder, life);
+    if (life->end_event == UINT64_MAX)
         return MT_OK;
     status = go_to(builder, life->end_t_ns, life->end_event);
     for (int i = 0; i < PARTS && !status; i++)
@@ -655,6 +677,10 @@ enum mt_status mt_address_builder_finish(struct mt_address_builder *builder,
     address->homeless_bytes = builder->homeless_bytes;
     address->outside_blocks = builder->outside_blocks;
     address->outside_bytes = builder->outside_bytes;
+    address->block_count = builder->kept.count;
+    address->blocks = mt_kept_blocks_list(&builder->kept, builder->arena);
+    if (!address->blocks)
+        return MT_ERR_MEMORY;
     status = finish_places(builder, address);
     if (!status)
         status = finish_axis(builder, &builder->mosaics[0], &address->time);

@@ -7,15 +7,18 @@
  * put places into any order.
  *
  * Bounded: at most MT_ADDRESS_ROWS rows and as many places, each row as runs of equal
- * columns (mosaic.h). A segment that finds no room is counted, not drawn. */
+ * columns (mosaic.h). A segment that finds no room is counted, not drawn. Of single blocks
+ * the MT_ADDRESS_BLOCKS with the most bytes x time are kept by name. */
 #ifndef MT_ANALYZER_ADDRESS_MODEL_H
 #define MT_ANALYZER_ADDRESS_MODEL_H
 
+#include "kept_blocks.h"
 #include "mosaic.h"
 #include "model_feed.h"
 #include "timeline_model.h"
 
-#define MT_ADDRESS_ROWS 16384u
+#define MT_ADDRESS_ROWS   16384u
+#define MT_ADDRESS_BLOCKS 1000u
 
 struct mt_address_place {
     uint64_t base;  /* of the segment that was there last */
@@ -47,6 +50,9 @@ struct mt_address {
     struct mt_address_place *places; /* by creation */
     uint32_t place_count, row_count;
     struct mt_address_axis time, event;
+
+    struct mt_block_shape *blocks; /* by birth; words are left to the caller */
+    uint32_t block_count;
 
     uint64_t reserved_end, allocated_end, segments_end;
     double used, held; /* of all places */

@@ -5,6 +5,7 @@
 #include "model_window.h"
 
 #include "attributed.h"
+#include "block_words.h"
 #include "blocks_model.h"
 #include "util.h"
 
@@ -39,52 +40,6 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
                                    peak_event(analysis, slot, &window), bins, &builder);
     *feed = (struct mt_model_feed){
         .builder = builder, .on_end = mt_blocks_builder_end, .on_state = mt_blocks_builder_state};
-    return status;
-}
-
-struct words {
-    const char *site, *head, *operation;
-};
-
-/* The site, with the user's place and without. */
-static enum mt_status find_words(const struct mt_attribution *attribution,
-                                 const struct mt_holding *holding, struct words *words)
-{
-    struct mt_attributed row = mt_attributed_of(attribution, holding);
-
-    words->site = mt_attributed_site(attribution, &row);
-    words->operation = mt_attributed_operation(attribution, &row);
-    words->head = words->site ? mt_arena_text(attribution->arena, words->site,
-                                              mt_site_label_head(words->site))
-                              : NULL;
-    return words->head ? MT_OK : MT_ERR_MEMORY;
-}
-
-static enum mt_status name_blocks(const struct mt_attribution *attribution,
-                                  struct mt_block_set *set)
-{
-    enum mt_status status = MT_OK;
-
-    for (uint32_t i = 0; i < set->block_count && !status; i++) {
-        struct mt_block_shape *block = &set->blocks[i];
-        struct mt_holding holding = {.stack = block->stack,
-                                     .tied = block->tied,
-                                     .tie = block->tie,
-                                     .phase = block->phase,
-                                     .role = block->role,
-                                     .block_bytes = block->block_bytes,
-                                     .blocks = 1,
-                                     .bytes = block->block_bytes,
-                                     .requested_bytes = block->requested_bytes,
-                                     .first_birth_t_ns = block->birth_t_ns,
-                                     .first_birth_event = block->birth_event};
-        struct words words;
-
-        status = find_words(attribution, &holding, &words);
-        block->site = words.site;
-        block->head = words.head;
-        block->operation = words.operation;
-    }
     return status;
 }
 
@@ -142,9 +97,9 @@ static enum mt_status fill_groups(const struct mt_attribution *attribution,
                                      .role = rows[i].role,
                                      .first_birth_event =
                                          rows[i].initial ? 0 : attribution->first_event};
-        struct words words;
+        struct mt_block_words words;
 
-        status = find_words(attribution, &holding, &words);
+        status = mt_block_words_find(attribution, &holding, &words);
         blocks->groups[i] = (struct mt_block_group){.site = words.site,
                                                     .head = words.head,
                                                     .role = rows[i].role,
@@ -176,11 +131,12 @@ static enum mt_status finish(struct mt_analysis *analysis, void *builder,
     if (!blocks)
         return MT_ERR_MEMORY;
     out->blocks = blocks;
-    status = name_blocks(attribution, &blocks->time);
+    status = mt_block_words_name(attribution, blocks->time.blocks, blocks->time.block_count);
     if (!status)
-        status = name_blocks(attribution, &blocks->event);
+        status = mt_block_words_name(attribution, blocks->event.blocks, blocks->event.block_count);
     if (!status)
-        status = name_blocks(attribution, &blocks->around);
+        status =
+            mt_block_words_name(attribution, blocks->around.blocks, blocks->around.block_count);
     snapshot = snapshot_at(&analysis->holders, blocks->peak_event, out->device);
     return !status && snapshot ? fill_groups(attribution, snapshot, blocks) : status;
 }

@@ -1,23 +1,13 @@
-/* Three sets look at the same stream, each through its own window and axis. A set
- * keeps its blocks in a heap whose top is the least of them: a block that ends is
- * compared with the top, and most go by at that. */
+/* Three sets look at the same stream, each through its own window and axis. */
 #include "blocks_model.h"
 
 #include "level_curve.h"
 #include "util.h"
 
-#include <stdlib.h>
-
-struct entry {
-    double score; /* bytes x length in the window */
-    struct mt_block_shape shape;
-};
-
 struct set_builder {
     struct mt_block_set set;
     struct mt_level_curve curve;
-    struct entry *heap;
-    uint32_t count;
+    struct mt_kept_blocks kept;
     uint64_t lived; /* blocks that were there at some time of the window */
     bool by_event, started;
 };
@@ -38,8 +28,7 @@ static enum mt_status set_init(struct set_builder *builder, struct mt_arena *are
     builder->set.begin_event = window->begin_event;
     builder->set.end_event = mt_max_u64(window->begin_event, window->end_event);
     builder->by_event = by_event;
-    builder->heap = mt_arena_array(arena, MT_MAX_KEPT_BLOCKS, sizeof *builder->heap);
-    if (!builder->heap)
+    if (mt_kept_blocks_init(&builder->kept, arena, MT_MAX_KEPT_BLOCKS))
         return MT_ERR_MEMORY;
     return by_event ? mt_level_curve_init(&builder->curve, arena, builder->set.begin_event,
                                           builder->set.end_event, bins)
@@ -128,57 +117,6 @@ enum mt_status mt_blocks_builder_state(void *context, const struct mt_model_stat
     return MT_OK;
 }
 
-/* Does a go before b? Then b is what is kept of the two. */
-static bool is_less(const struct entry *a, const struct entry *b)
-{
-    if (a->score < b->score || a->score > b->score)
-        return a->score < b->score;
-    return a->shape.birth_event > b->shape.birth_event;
-}
-
-static void sift_up(struct entry *heap, uint32_t at)
-{
-    while (at && is_less(&heap[at], &heap[(at - 1) / 2])) {
-        struct entry moved = heap[at];
-
-        heap[at] = heap[(at - 1) / 2];
-        heap[(at - 1) / 2] = moved;
-        at = (at - 1) / 2;
-    }
-}
-
-static void sift_down(struct entry *heap, uint32_t count)
-{
-    uint32_t at = 0, child;
-
-    for (; (child = 2 * at + 1) < count; at = child) {
-        struct entry moved = heap[at];
-
-        if (child + 1 < count && is_less(&heap[child + 1], &heap[child]))
-            child++;
-        if (!is_less(&heap[child], &heap[at]))
-            return;
-        heap[at] = heap[child];
-        heap[child] = moved;
-    }
-}
-
-static struct mt_block_shape shape_of(const struct mt_block_life *life)
-{
-    return (struct mt_block_shape){.block_bytes = life->block_bytes,
-                                   .requested_bytes = life->requested_bytes,
-                                   .birth_t_ns = life->birth_t_ns,
-                                   .birth_event = life->birth_event,
-                                   .end_t_ns = life->end_t_ns,
-                                   .end_event = life->end_event,
-                                   .stack = life->stack,
-                                   .tied = life->tied,
-                                   .tie = (enum mt_tie)life->tie,
-                                   .phase = life->phase,
-                                   .role = (enum mt_role)life->role,
-                                   .initial = life->initial};
-}
-
 /* Of [begin, end) what lies in [low, high]; at least 1, as it was there. */
 static uint64_t shared_length(uint64_t begin, uint64_t end, uint64_t low, uint64_t high)
 {
@@ -191,7 +129,6 @@ static void set_end(struct set_builder *builder, const struct mt_block_life *lif
 {
     const struct mt_block_set *set = &builder->set;
     uint64_t length;
-    struct entry entry;
 
     if (life->birth_event > set->end_event || life->end_event <= set->begin_event)
         return;
@@ -200,18 +137,7 @@ static void set_end(struct set_builder *builder, const struct mt_block_life *lif
         builder->by_event
             ? shared_length(life->birth_event, life->end_event, set->begin_event, set->end_event)
             : shared_length(life->birth_t_ns, life->end_t_ns, set->begin_t_ns, set->end_t_ns);
-    entry.score = (double)life->block_bytes * (double)length;
-    entry.shape.birth_event = life->birth_event;
-    if (builder->count == MT_MAX_KEPT_BLOCKS && is_less(&entry, &builder->heap[0]))
-        return;
-    entry.shape = shape_of(life);
-    if (builder->count < MT_MAX_KEPT_BLOCKS) {
-        builder->heap[builder->count] = entry;
-        sift_up(builder->heap, builder->count++);
-    } else {
-        builder->heap[0] = entry;
-        sift_down(builder->heap, builder->count);
-    }
+    mt_kept_blocks_add(&builder->kept, life, (double)life->block_bytes * (double)length);
 }
 
 enum mt_status mt_blocks_builder_end(void *context, const struct mt_block_life *life)
@@ -223,15 +149,6 @@ enum mt_status mt_blocks_builder_end(void *context, const struct mt_block_life *
     return MT_OK;
 }
 
-static int by_birth(const void *a, const void *b)
-{
-    const struct mt_block_shape *x = a, *y = b;
-
-    if (x->birth_event != y->birth_event)
-        return x->birth_event < y->birth_event ? -1 : 1;
-    return (x->block_bytes < y->block_bytes) - (x->block_bytes > y->block_bytes);
-}
-
 static enum mt_status set_finish(struct mt_blocks_builder *blocks, struct set_builder *builder,
                                  struct mt_block_set *out)
 {
@@ -240,15 +157,10 @@ static enum mt_status set_finish(struct mt_blocks_builder *blocks, struct set_bu
     *out = builder->set;
     out->bins = builder->curve.bins;
     out->bin_count = builder->curve.count;
-    out->block_count = builder->count;
-    out->others = builder->lived - builder->count;
-    out->blocks = mt_arena_array(blocks->arena, (size_t)builder->count + 1, sizeof *out->blocks);
-    if (!out->blocks)
-        return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < builder->count; i++)
-        out->blocks[i] = builder->heap[i].shape;
-    qsort(out->blocks, builder->count, sizeof *out->blocks, by_birth);
-    return MT_OK;
+    out->block_count = builder->kept.count;
+    out->others = builder->lived - builder->kept.count;
+    out->blocks = mt_kept_blocks_list(&builder->kept, blocks->arena);
+    return out->blocks ? MT_OK : MT_ERR_MEMORY;
 }
 
 struct mt_blocks *mt_blocks_builder_finish(struct mt_blocks_builder *builder)

@@ -10,27 +10,13 @@
 #define MT_ANALYZER_BLOCKS_MODEL_H
 
 #include "flamechart_model.h"
+#include "kept_blocks.h"
 #include "model_feed.h"
 #include "model_window.h"
 
 #define MT_MAX_KEPT_BLOCKS 400
 #define MT_BLOCKS_GROUPS   8
 #define MT_BLOCKS_AROUND   48 /* events on either side of the peak */
-
-/* After event e a block is allocated if birth_event <= e < end_event. */
-struct mt_block_shape {
-    uint64_t block_bytes, requested_bytes;
-    uint64_t birth_t_ns, birth_event;
-    uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it was there at the end */
-    uint32_t stack, tied;         /* see mt_holding */
-    enum mt_tie tie;
-    int32_t phase; /* innermost, at its birth */
-    enum mt_role role;
-    bool initial;          /* it is older than the recorded history */
-    const char *site;      /* in words, with the user's place */
-    const char *head;      /* and without */
-    const char *operation; /* what made it; NULL if the site says it */
-};
 
 /* The window along one axis. */
 struct mt_block_set {

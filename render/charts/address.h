@@ -31,7 +31,7 @@ struct mt_address_layout {
     double unit;                /* pixels of a cell of the map; set by mt_address_draw_map */
     double bar_left, bar_width; /* occupancy */
     double legend_left;         /* 0 = a row of swatches instead */
-    bool has_tail, narrow;
+    bool has_tail, narrow, keyed;
 };
 
 /* Sorts places as the options wish. The drawing says if there was no memory. */
@@ -43,6 +43,8 @@ double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 void mt_address_draw_map(struct mt_address_layout *layout);
 void mt_address_draw_borders(const struct mt_address_layout *layout);
 void mt_address_draw_titles(const struct mt_address_layout *layout);
+/* Where the largest blocks lie, unseen: only there to be pointed at. */
+void mt_address_draw_blocks(const struct mt_address_layout *layout);
 
 /* How full each segment was. */
 void mt_address_draw_bars(const struct mt_address_layout *layout);

@@ -203,6 +203,8 @@ static void draw_plot(struct mt_address_layout *layout)
     draw_peak(layout);
     mt_address_draw_bars(layout);
     mt_address_draw_titles(layout);
+    if (layout->keyed)
+        mt_address_draw_blocks(layout);
 }
 
 static void draw_picture(struct mt_address_layout *layout, const char *title,
@@ -264,6 +266,7 @@ static enum mt_status draw_chart(const struct mt_report *report,
     struct mt_address_layout layout = {.drawing = drawing,
                                        .report = report,
                                        .device = device,
+                                       .keyed = options->keyed,
                                        .address = device ? device->address : NULL};
     const char *title;
 

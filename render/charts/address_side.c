@@ -4,11 +4,14 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "block_key.h"
 #include "timeline_layout.h"
 #include "units.h"
+#include "util.h"
 
 #define MIN_BAR   1.0 /* pixels: lower segments share a bar */
 #define MIN_TITLE 2.5
+#define MIN_BLOCK 1.0  /* each way */
 #define POOR      0.25 /* occupancy below it is red */
 
 struct crowd {
@@ -135,6 +138,48 @@ void mt_address_draw_titles(const struct mt_address_layout *layout)
         mt_draw_rect(layout->drawing, layout->plot.x, crowd.top, right - layout->plot.x,
                      fmax(crowd.bottom - crowd.top, 0.5), &paint, title_of(layout, &crowd),
                      "segment");
+}
+
+/* By place of the model: bytes below it. */
+static uint64_t *find_begins(const struct mt_address_layout *layout)
+{
+    const struct mt_address *address = layout->address;
+    uint64_t *begins =
+        mt_arena_array(&layout->drawing->arena, (size_t)address->place_count + 1, sizeof *begins);
+
+    for (uint32_t i = 0; begins && i < layout->slot_count; i++)
+        begins[layout->slots[i].place - address->places] = layout->slots[i].begin;
+    layout->drawing->failed |= !begins;
+    return begins;
+}
+
+static void draw_block(const struct mt_address_layout *layout, const struct mt_block_shape *block,
+                       uint64_t begin)
+{
+    const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .unseen = true};
+    const struct mt_box *plot = &layout->plot;
+    const struct mt_address_place *place = &layout->address->places[block->place];
+    uint64_t end = mt_min_u64(block->offset + block->block_bytes, place->bytes);
+    double left = mt_time_axis_x(&layout->axis, block->birth_t_ns, block->birth_event);
+    double right = plot->x + plot->width, bottom = mt_address_y(layout, begin + block->offset);
+    double height = fmax(bottom - mt_address_y(layout, begin + end), MIN_BLOCK);
+
+    if (block->end_event != UINT64_MAX)
+        right = mt_time_axis_x(&layout->axis, block->end_t_ns, block->end_event);
+    left = fmin(fmax(left, plot->x), plot->x + plot->width - MIN_BLOCK);
+    right = fmin(fmax(right, left + MIN_BLOCK), plot->x + plot->width);
+    mt_draw_rect(layout->drawing, left, fmax(bottom - height, plot->y), right - left, height,
+                 &paint, NULL, "block");
+    mt_draw_key(layout->drawing, mt_block_key(&layout->drawing->arena, block));
+}
+
+void mt_address_draw_blocks(const struct mt_address_layout *layout)
+{
+    const struct mt_address *address = layout->address;
+    const uint64_t *begins = find_begins(layout);
+
+    for (uint32_t i = 0; begins && i < address->block_count; i++)
+        draw_block(layout, &address->blocks[i], begins[address->blocks[i].place]);
 }
 
 struct entry {

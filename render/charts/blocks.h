@@ -14,6 +14,7 @@ struct mt_block_stack {
     struct mt_time_axis axis;
     struct mt_box plot;
     uint64_t top;          /* bytes at the upper edge of the plot */
+    bool keyed;            /* blocks have keys */
     uint32_t most_corners; /* of all outlines; what exceeds them is drawn coarser */
 
     /* filled by mt_block_stack_build */
@@ -59,6 +60,7 @@ struct mt_blocks_side {
     const struct mt_report *report;
     const struct mt_blocks *blocks;
     double x, y, width, bottom;
+    bool keyed;             /* blocks of the inset have keys */
     bool has_inset, beside; /* beside: the inset stands right of the groups */
 };
 void mt_blocks_side(const struct mt_blocks_side *side);

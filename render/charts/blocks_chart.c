@@ -160,6 +160,7 @@ static void place_plot(struct layout *layout, double y)
     layout->side = (struct mt_blocks_side){.drawing = drawing,
                                            .report = layout->report,
                                            .blocks = layout->blocks,
+                                           .keyed = layout->stack.keyed,
                                            .x = drawing->width - MT_MARGIN - SIDE_WIDTH,
                                            .y = y,
                                            .width = SIDE_WIDTH,
@@ -324,8 +325,12 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
         mt_time_axis_window(layout->drawing, layout->device, &window, &timeline))
         return MT_ERR_MEMORY;
     layout->report = &cut;
-    layout->stack = (struct mt_block_stack){
-        .drawing = layout->drawing, .report = &cut, .set = set, .most_corners = MAX_CORNERS};
+    layout->stack = (struct mt_block_stack){.keyed = options->keyed,
+
+                                            .drawing = layout->drawing,
+                                            .report = &cut,
+                                            .set = set,
+                                            .most_corners = MAX_CORNERS};
     mt_time_axis_init(&layout->stack.axis, &cut, &timeline, options->event_axis);
     layout->stack.axis.name = window.is_whole         ? NULL
                               : *kind_of_peak(layout) ? "time since the step began"

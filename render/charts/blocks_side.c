@@ -89,6 +89,7 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
     const struct mt_paint frame = {.stroke = MT_COLOR_GRID};
     struct mt_timeline events = {.first_event = set->begin_event, .last_event = set->end_event};
     struct mt_block_stack stack = {.drawing = side->drawing,
+                                   .keyed = side->keyed,
                                    .report = side->report,
                                    .set = set,
                                    .plot = {x, y + 20, width, height - 20 - 22},

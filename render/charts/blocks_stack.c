@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "block_key.h"
 #include "map.h"
 #include "timeline_layout.h"
 #include "units.h"
@@ -325,6 +326,8 @@ static void draw_band(const struct mt_block_stack *stack, const struct mt_block_
     points[count + 1] = (struct mt_point){band->edge[0].x, base};
     mt_draw_path(stack->drawing, points, count + 2, true, true, &paint,
                  title_of(stack, band->shape), "block");
+    if (stack->keyed)
+        mt_draw_key(stack->drawing, mt_block_key(&stack->drawing->arena, band->shape));
 }
 
 /* The upper edge of everything; returns how many points. */

@@ -20,6 +20,7 @@ struct mt_chart_options {
     double width, height; /* logical pixels; 0 = the chart's own choice */
     bool event_axis;      /* --x=events */
     bool flame;           /* icicle: root at the bottom */
+    bool keyed;           /* blocks have keys (mt_block_key), by which a script finds them */
     bool reversed;        /* icicle: innermost frames first */
     enum mt_weigh weigh;  /* icicle: what width is */
     enum mt_address_order address_order;

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "address_model.h"
+#include "block_key.h"
+#include "blocks_model.h"
 #include "escape.h"
 #include "history_groups.h"
 #include "site.h"
@@ -10,7 +13,11 @@
 #include "timeline_layout.h"
 #include "util.h"
 
-enum { NAME_COLUMNS = 160, TRIES = 12 };
+enum {
+    NAME_COLUMNS = 160,
+    TRIES = 12,
+    BLOCKS_BYTES = 120000 /* with less room, single blocks have no rows */
+};
 
 /* A call stack of the page is a node of a tree; a frame is a name and a place. */
 struct writer {
@@ -20,9 +27,9 @@ struct writer {
     struct mt_timeline_layout layout;
     struct mt_drawing drawing; /* that the timeline is laid out in; owns words */
     struct mt_speaking_stack speaking;
-    struct mt_strings strings;
-    struct mt_map nodes; /* parent and frame -> node */
-    struct mt_buf node_text, frame_text, group_text;
+    struct mt_strings strings, keys; /* keys: of blocks that have a row */
+    struct mt_map nodes;             /* parent and frame -> node */
+    struct mt_buf node_text, frame_text, group_text, block_text;
     struct mt_map frames; /* strings and origin -> frame */
     uint32_t node_count, frame_count;
     uint64_t unit;
@@ -99,16 +106,14 @@ static uint32_t node_without_stack(struct writer *writer, const struct mt_histor
     return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
 }
 
-static uint32_t node_of_group(struct writer *writer, const struct mt_history_group *group)
+static uint32_t node_of_stack(struct writer *writer, uint32_t stack)
 {
     const struct mt_symbols *symbols = writer->report->symbols;
     struct mt_arena *arena = &writer->drawing.arena;
     uint32_t frames[MT_SPEAKING_DEPTH], count = 0, node = NO_NODE;
 
     if (!writer->status)
-        writer->status = mt_speaking_stack_get(&writer->speaking, group->stack, frames, &count);
-    if (group->stack == MT_NO_ID && group->detail <= MT_HISTORY_BY_STACK)
-        return node_without_stack(writer, group);
+        writer->status = mt_speaking_stack_get(&writer->speaking, stack, frames, &count);
     for (uint32_t i = 0; i < count && !writer->status; i++) {
         const char *name = mt_frame_function(arena, symbols, frames[i]);
         const char *place = mt_frame_place(arena, symbols, frames[i]);
@@ -120,6 +125,77 @@ static uint32_t node_of_group(struct writer *writer, const struct mt_history_gro
                            frame_of(writer, name, place, mt_frame_origin(symbols, frames[i])));
     }
     return node;
+}
+
+static uint32_t node_of_group(struct writer *writer, const struct mt_history_group *group)
+{
+    if (group->stack == MT_NO_ID && group->detail <= MT_HISTORY_BY_STACK)
+        return node_without_stack(writer, group);
+    return node_of_stack(writer, group->stack);
+}
+
+/* Phase and step of birth. */
+static const char *birth_of(struct writer *writer, const struct mt_block_shape *block)
+{
+    const struct mt_report *report = writer->report;
+    bool known = block->phase >= 0 && (uint32_t)block->phase < report->phase_count;
+
+    if (block->initial)
+        return "before the recorded history";
+    return mt_chart_frame_where(&writer->drawing, report, block->phase,
+                                known ? report->phases[block->phase].step : MT_NO_STEP);
+}
+
+/* Times are those of the axis: nanoseconds from the first event. */
+static void add_block(struct writer *writer, const struct mt_block_shape *block)
+{
+    struct mt_buf *out = &writer->block_text;
+    bool ended = block->end_event != UINT64_MAX;
+    uint64_t zero = writer->report->first_t_ns;
+    uint32_t node = node_of_stack(writer, block->stack);
+
+    mt_buf_printf(out, "%s[\"%s\"", out->length ? "," : "",
+                  writer->keys.texts[writer->keys.count - 1]);
+    add_list(out, (int64_t)block->block_bytes);
+    add_list(out, (int64_t)block->requested_bytes);
+    add_list(out, (int64_t)(block->birth_t_ns - zero));
+    add_list(out, ended ? (int64_t)block->end_event : -1);
+    add_list(out, ended ? (int64_t)(block->end_t_ns - zero) : -1);
+    add_list(out, (int64_t)block->role);
+    add_list(out, string_of(writer, birth_of(writer, block)));
+    add_list(out, string_of(writer, block->site ? block->site : ""));
+    add_list(out, block->operation ? (int64_t)string_of(writer, block->operation) : -1);
+    add_list(out, node == NO_NODE ? -1 : (int64_t)node);
+    mt_buf_add_char(out, ']');
+}
+
+/* A block that several charts show has one row. */
+static void add_blocks(struct writer *writer, const struct mt_block_shape *blocks, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && !writer->status; i++) {
+        const char *key = mt_block_key(&writer->drawing.arena, &blocks[i]);
+        uint32_t before = writer->keys.count, id;
+
+        writer->status =
+            key ? mt_strings_intern(&writer->keys, key, strlen(key), &id) : MT_ERR_MEMORY;
+        if (!writer->status && writer->keys.count > before)
+            add_block(writer, &blocks[i]);
+    }
+}
+
+/* What has a key in a chart. */
+static void add_all_blocks(struct writer *writer)
+{
+    const struct mt_device_report *device = writer->device;
+    const struct mt_block_set *set;
+
+    if (device->blocks) {
+        set = writer->history->by_event ? &device->blocks->event : &device->blocks->time;
+        add_blocks(writer, set->blocks, set->block_count);
+        add_blocks(writer, device->blocks->around.blocks, device->blocks->around.block_count);
+    }
+    if (device->address)
+        add_blocks(writer, device->address->blocks, device->address->block_count);
 }
 
 static uint64_t unit_of(const struct mt_history *history)
@@ -242,16 +318,18 @@ static void release(struct writer *writer)
 {
     mt_drawing_release(&writer->drawing);
     mt_strings_release(&writer->strings);
+    mt_strings_release(&writer->keys);
     mt_map_release(&writer->nodes);
     mt_map_release(&writer->frames);
     mt_buf_release(&writer->node_text);
     mt_buf_release(&writer->frame_text);
     mt_buf_release(&writer->group_text);
+    mt_buf_release(&writer->block_text);
 }
 
 static enum mt_status write_history(struct mt_buf *out, const struct mt_report *report,
                                     const struct mt_device_report *device,
-                                    const struct mt_history *history)
+                                    const struct mt_history *history, bool with_blocks)
 {
     const struct mt_chart_options options = {.event_axis = history->by_event};
     struct writer writer = {.report = report, .device = device, .history = history};
@@ -268,9 +346,12 @@ static enum mt_status write_history(struct mt_buf *out, const struct mt_report *
     add_plot(&writer, out);
     add_columns(&writer, out);
     add_groups(&writer);
+    if (with_blocks)
+        add_all_blocks(&writer);
     add_part(out, "nodes", &writer.node_text);
     add_part(out, "frames", &writer.frame_text);
     add_part(out, "groups", &writer.group_text);
+    add_part(out, "blocks", &writer.block_text);
     add_changes(&writer, out);
     add_strings(&writer, out);
     mt_buf_add_char(out, '}');
@@ -308,7 +389,7 @@ enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *repo
 
     for (int i = 0; i < TRIES && !status; i++) {
         mt_buf_reset(&text);
-        status = write_history(&text, report, device, &history);
+        status = write_history(&text, report, device, &history, most_bytes >= BLOCKS_BYTES);
         if (status || text.length <= most_bytes)
             break;
         status = mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);

@@ -15,6 +15,7 @@ const data = JSON.parse(document.getElementById('mt-data').textContent);
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
 const MIN_SHARE = 0.0005; // of the width: narrower cells are counted, not drawn
 const ROW_HEIGHT = 24;
+const ENLARGED = ['blocks', 'address', 'flamechart']; // charts of single blocks and calls
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
 /* ---- words -------------------------------------------------------------- */
@@ -28,6 +29,11 @@ function formatBytes(bytes) {
   }
   const decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return `${value.toFixed(decimals)} ${UNITS[unit]}`;
+}
+
+function formatDuration(ns) {
+  const [unit, scale] = ns >= 1e9 ? ['s', 1e9] : ns >= 1e6 ? ['ms', 1e6] : ['µs', 1e3];
+  return `${Number((ns / scale).toPrecision(3))} ${unit}`;
 }
 
 const formatCount = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
@@ -609,6 +615,252 @@ function markSorted(heads, index, down) {
   });
 }
 
+/* ---- single blocks -------------------------------------------------------- */
+
+/* A row of a device's `blocks`: what is known of a block that has a key in charts. */
+class Block {
+  constructor(row, model) {
+    const [key, bytes, requested, birth, endEvent, end, role, where, site, operation, node] = row;
+    const [address, event] = key.split('.');
+    Object.assign(this, {key, bytes, requested, birth, endEvent, end, role, node, model});
+    this.address = BigInt(`0x${address}`);
+    this.event = Number(event);
+    this.where = model.strings[where];
+    this.site = model.strings[site];
+    this.operation = operation < 0 ? '' : model.strings[operation];
+  }
+
+  holds(address) {
+    return address >= this.address && address < this.address + BigInt(this.bytes);
+  }
+
+  isOlder() {
+    return this.where === 'before the recorded history';
+  }
+
+  title() {
+    return `${formatBytes(this.bytes)}, ${data.roles[this.role]}, ${this.site}`;
+  }
+
+  born() {
+    if (this.isOlder()) return this.where;
+    return `${this.where ? `${this.where}, ` : ''}at ${formatTime(this.birth)}, ` +
+      `event ${formatCount(this.event)}`;
+  }
+
+  freed() {
+    if (this.endEvent < 0) return 'never: it was there at the end';
+    return `at ${formatTime(this.end)}, event ${formatCount(this.endEvent)}, ` +
+      `${this.isOlder() ? 'at least ' : 'after '}${formatDuration(this.end - this.birth)}`;
+  }
+
+  addresses() {
+    const hex = (address) => `0x${address.toString(16)}`;
+    return `${hex(this.address)} to ${hex(this.address + BigInt(this.bytes))}`;
+  }
+
+  /* Innermost first, as a traceback of other tools begins. */
+  stack() {
+    return this.node < 0 ? [] : this.model.pathOf(this.node).reverse()
+      .map((node) => this.model.nodeName(node));
+  }
+}
+
+/* What was clicked, below its chart. */
+class Panel {
+  constructor() {
+    this.box = element('div', {class: 'picked', 'aria-live': 'polite'});
+    this.clear();
+  }
+
+  clear() {
+    this.box.hidden = true;
+    this.box.replaceChildren();
+  }
+
+  show(title, ...parts) {
+    const close = element('button', {
+      type: 'button', text: 'close', onclick: () => { unpick(); remember(); },
+    });
+    this.box.replaceChildren(element('div', {class: 'bar'}, element('strong', {text: title}), close),
+      ...parts);
+    this.box.hidden = false;
+  }
+
+  showLines(lines) {
+    this.show(lines[0], ...lines.slice(1).map((text) => element('p', {text})));
+  }
+
+  showStack(title, frames, note) {
+    const list = frames.map((text) => element('li', {text}));
+    this.show(title, element('p', {class: 'small', text: note}),
+      element('ol', {class: 'stack'}, ...list));
+  }
+
+  showBlock(block) {
+    const exact = `${formatCount(block.bytes)} B` +
+      (block.requested === block.bytes ? '' : `, requested ${formatCount(block.requested)} B`);
+    const facts = [['size', exact], ['role', data.roles[block.role]], ['site', block.site],
+      ['made by', block.operation], ['born', block.born()], ['freed', block.freed()],
+      ['addresses', block.addresses()]].filter(([, text]) => text);
+    const device = data.devices.length > 1 ? ` --device ${block.model.source.device}` : '';
+    const command = element('code', {text: `${data.live} --at ${block.event}${device}`});
+    const frames = block.stack().map((text) => element('li', {text}));
+    this.show(block.title(),
+      element('dl', {}, ...facts.flatMap(([name, text]) =>
+        [element('dt', {text: name}), element('dd', {text})])),
+      frames.length ? element('ol', {class: 'stack'}, ...frames)
+        : element('p', {class: 'small', text: 'no stack recorded'}),
+      element('p', {}, 'alive when it was born: ', command, copyButton(command)));
+  }
+}
+
+/* A chart that can be enlarged, moved and asked. */
+class Picture {
+  constructor(figure, blocks) {
+    this.figure = figure;
+    this.chart = figure.dataset.chart;
+    this.blocks = blocks;
+    this.svg = figure.querySelector('svg');
+    this.whole = this.svg.viewBox.baseVal;
+    this.whole = {width: this.whole.width, height: this.whole.height};
+    this.panel = new Panel();
+    const button = (text, label, onclick) =>
+      element('button', {type: 'button', text, 'aria-label': label, onclick});
+    figure.before(element('div', {class: 'chart-bar'},
+      element('span', {class: 'small', text: this.hint()}),
+      button('+', 'enlarge', () => this.zoom(0.5)), button('−', 'reduce', () => this.zoom(2)),
+      button('all', 'all of the chart', () => this.lookAt(0, 0, this.whole.width))));
+    figure.after(this.panel.box);
+    this.lookAt(0, 0, this.whole.width);
+    this.listen();
+  }
+
+  hint() {
+    const what = this.chart === 'flamechart' ? 'a call for its stack' : 'a block for its stack';
+    return `Click ${what}; double click, + or Ctrl and the wheel enlarge; drag moves.`;
+  }
+
+  lookAt(x, y, width) {
+    const least = this.whole.width / 64;
+    this.width = Math.max(least, Math.min(width, this.whole.width));
+    this.height = this.width * this.whole.height / this.whole.width;
+    this.x = Math.max(0, Math.min(x, this.whole.width - this.width));
+    this.y = Math.max(0, Math.min(y, this.whole.height - this.height));
+    this.svg.setAttribute('viewBox', `${this.x} ${this.y} ${this.width} ${this.height}`);
+    this.svg.classList.toggle('mt-enlarged', this.isEnlarged());
+  }
+
+  isEnlarged() {
+    return this.width < this.whole.width;
+  }
+
+  /* Around a point of the chart, or its middle. */
+  zoom(factor, point) {
+    const {x, y} = point || {x: this.x + this.width / 2, y: this.y + this.height / 2};
+    const width = Math.min(this.width * factor, this.whole.width);
+    const share = width / this.width;
+    this.lookAt(x - (x - this.x) * share, y - (y - this.y) * share, width);
+  }
+
+  pointOf(event) {
+    return new DOMPoint(event.clientX, event.clientY)
+      .matrixTransform(this.svg.getScreenCTM().inverse());
+  }
+
+  listen() {
+    let from = null, moved = false;
+    this.svg.addEventListener('wheel', (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      this.zoom(event.deltaY < 0 ? 0.8 : 1.25, this.pointOf(event));
+    }, {passive: false});
+    this.svg.addEventListener('dblclick', (event) => this.zoom(0.5, this.pointOf(event)));
+    this.svg.addEventListener('pointerdown', (event) => {
+      from = event.button === 0 ? {x: event.clientX, y: event.clientY} : null;
+      moved = false;
+    });
+    this.svg.addEventListener('pointermove', (event) => {
+      if (!from) return;
+      const dx = event.clientX - from.x, dy = event.clientY - from.y;
+      if (!moved && Math.hypot(dx, dy) < 4) return;
+      moved = true;
+      if (!this.isEnlarged()) return;
+      this.svg.setPointerCapture(event.pointerId);
+      const scale = this.svg.getScreenCTM().a;
+      this.lookAt(this.x - dx / scale, this.y - dy / scale, this.width);
+      from = {x: event.clientX, y: event.clientY};
+    });
+    const end = () => { from = null; };
+    this.svg.addEventListener('pointerup', end);
+    this.svg.addEventListener('pointercancel', end);
+    this.svg.addEventListener('click', (event) => { if (!moved) this.pick(event.target); });
+  }
+
+  pick(target) {
+    const shape = target.closest('[data-key]') || target.closest('.t');
+    unpick();
+    if (!shape) return remember();
+    const block = this.blocks.get(shape.dataset.key);
+    if (block) {
+      pickBlock(block, this);
+    } else {
+      shape.classList.add('mt-picked');
+      this.showShape(shape);
+    }
+    remember();
+  }
+
+  /* What a shape says itself. */
+  showShape(shape) {
+    const title = shape.querySelector('title') || shape.closest('g').querySelector('title');
+    const lines = title ? title.textContent.split('\n') : ['a block without a row in this page'];
+    if (this.chart === 'flamechart') {
+      this.panel.showStack(lines[0], this.callersOf(shape), 'called by, innermost first:');
+      return;
+    }
+    const count = formatCount(this.blocks.size);
+    if (this.chart === 'address')
+      lines.push(`None of the ${count} blocks that have a row in this page lies here.`);
+    this.panel.showLines(lines);
+  }
+
+  /* Cells of the rows above a cell of the flame chart, around its middle. */
+  callersOf(cell) {
+    const number = (shape, name) => Number(shape.getAttribute(name));
+    const middle = number(cell, 'x') + number(cell, 'width') / 2;
+    return [...this.svg.querySelectorAll('rect.t')].filter((other) =>
+      number(other, 'height') === number(cell, 'height') && number(other, 'y') < number(cell, 'y') &&
+      number(other, 'x') <= middle && middle <= number(other, 'x') + number(other, 'width'))
+      .sort((a, b) => number(b, 'y') - number(a, 'y'))
+      .map((other) => other.querySelector('title').textContent);
+  }
+
+  shapesOf(block) {
+    return [...this.svg.querySelectorAll('[data-key]')]
+      .filter((shape) => shape.dataset.key === block.key);
+  }
+}
+
+let picked = null; // the block that a panel shows
+
+function unpick() {
+  picked = null;
+  for (const shape of document.querySelectorAll('.mt-picked')) shape.classList.remove('mt-picked');
+  for (const picture of pictures) picture.panel.clear();
+  search.panel.clear();
+}
+
+/* Marks a block wherever it is drawn; its facts stand below `picture`, or below the bar. */
+function pickBlock(block, picture) {
+  picked = block;
+  for (const each of pictures) {
+    if (each.blocks.get(block.key) === block)
+      for (const shape of each.shapesOf(block)) shape.classList.add('mt-picked');
+  }
+  (picture ? picture.panel : search.panel).showBlock(block);
+}
+
 /* ---- search ------------------------------------------------------------- */
 
 const search = {
@@ -616,16 +868,23 @@ const search = {
   text: '',
   box: element('input', {
     type: 'search', placeholder: 'search: a regex  ( / )', spellcheck: 'false',
-    'aria-label': 'search frames and sites, as a regular expression',
+    'aria-label': 'search frames and sites, as a regular expression, or an address',
+    title: 'a regular expression for frames, sites and roles; or an address: 0x7f3a00000000',
   }),
   hits: element('span', {class: 'hits', 'aria-live': 'polite'}),
+  list: element('ul', {class: 'found'}), // blocks that held an address
+  panel: new Panel(),
 
   set(text) {
+    const address = /^\s*0x([0-9a-f]{1,16})\s*$/i.exec(text);
     this.text = text;
     this.pattern = null;
+    this.list.replaceChildren();
     this.hits.textContent = '';
     this.box.classList.remove('wrong');
-    if (text) {
+    if (address) {
+      this.findAddress(BigInt(`0x${address[1]}`));
+    } else if (text) {
       try {
         this.pattern = new RegExp(text, 'i');
       } catch (error) {
@@ -635,6 +894,19 @@ const search = {
     }
     if (this.box.value !== text) this.box.value = text;
     for (const explorer of explorers) explorer.show();
+  },
+
+  /* Blocks that lay there, in the order of their births. */
+  findAddress(address) {
+    const all = blockMaps.flatMap((blocks) => [...blocks.values()]);
+    const found = all.filter((block) => block.holds(address))
+      .sort((a, b) => a.birth - b.birth || a.event - b.event);
+    this.hits.textContent = `${formatCount(found.length)} of the ${formatCount(all.length)} ` +
+      'largest blocks held that address';
+    this.list.replaceChildren(...found.slice(0, 100).map((block) => element('li', {}, element('button', {
+      type: 'button', text: `${block.title()}: ${block.born()}; freed ${block.freed()}`,
+      onclick: () => { unpick(); pickBlock(block, null); remember(); },
+    }))));
   },
 
   /* Whose stack, site, role or phase matches: every group counts once. */
@@ -718,7 +990,7 @@ function isDark() {
 
 let restoring = false;
 
-/* #r0=FIRST-LAST columns of device 0, z0=node, g0=rows, s0=sort; q=search,
+/* #b=DEVICE.KEY a block; r0=FIRST-LAST columns of device 0, z0=node, g0=rows, s0=sort; q=search,
  * t=theme; s.TABLE=sort of a table that does not change. */
 function remember() {
   if (restoring) return;
@@ -735,6 +1007,7 @@ function remember() {
   for (const [id, {column, down}] of sorted) parts.set(`s.${id}`, order(column, down));
   if (search.text) parts.set('q', search.text);
   if (theme) parts.set('t', theme);
+  if (picked) parts.set('b', `${picked.model.source.device}.${picked.key}`);
   const text = parts.toString();
   history.replaceState(null, '', text ? `#${text}` : location.pathname + location.search);
 }
@@ -757,6 +1030,17 @@ function restoreExplorer(explorer, parts) {
   }
 }
 
+/* Below the first chart that shows it. */
+function restoreBlock(text) {
+  const [device, ...key] = text.split('.');
+  const at = data.devices.findIndex((source) => String(source.device) === device);
+  const block = at >= 0 ? blockMaps[at].get(key.join('.')) : null;
+  unpick();
+  if (block)
+    pickBlock(block, pictures.find((picture) => picture.blocks === blockMaps[at] &&
+      picture.shapesOf(block).length) || null);
+}
+
 function restore() {
   const text = location.hash.slice(1);
   if (text && !text.includes('=')) return; // a section of the page
@@ -770,6 +1054,7 @@ function restore() {
       sortTable(table, Number(sort[1]), sort[2] === '-');
   }
   search.set(parts.get('q') || '');
+  restoreBlock(parts.get('b') || '');
   restoring = false;
 }
 
@@ -777,6 +1062,8 @@ function restore() {
 
 function resetAll() {
   search.set('');
+  unpick();
+  for (const picture of pictures) picture.lookAt(0, 0, picture.whole.width);
   for (const explorer of explorers) {
     explorer.focus = -1;
     explorer.select(0, explorer.model.columnCount - 1);
@@ -851,17 +1138,30 @@ function addCopyButtons() {
 /* ---- all of it ------------------------------------------------------------ */
 
 let current = null; // the device that keys are for
-const explorers = [];
+const explorers = [], pictures = [];
+const blockMaps = []; // of each device of the data: key -> Block
 
 for (const source of data.devices) {
   const section = document.getElementById(`device-${source.device}`);
-  if (section && section.querySelector('table.live')) explorers.push(new Explorer(section, source));
+  const explorer = section && section.querySelector('table.live') && new Explorer(section, source);
+  if (explorer) explorers.push(explorer);
+  const model = explorer ? explorer.model : new Model(source);
+  blockMaps.push(new Map(source.blocks.map((row) => [row[0], new Block(row, model)])));
+}
+for (const figure of document.querySelectorAll('figure.chart')) {
+  if (!ENLARGED.includes(figure.dataset.chart)) continue;
+  const at = data.devices.findIndex((source) =>
+    figure.closest('section').id === `device-${source.device}`);
+  pictures.push(new Picture(figure, at < 0 ? new Map() : blockMaps[at]));
 }
 document.querySelectorAll('table.sortable').forEach(makeSortable);
 addCopyButtons();
 
 const tools = document.getElementById('tools');
-if (explorers.length) tools.append(search.hits, search.box);
+if (explorers.length) {
+  tools.append(search.hits, search.box);
+  document.querySelector('main').prepend(search.list, search.panel.box);
+}
 tools.append(element('button', {
   type: 'button', text: 'light / dark', onclick: () => {
     setTheme(isDark() ? 'light' : 'dark');

@@ -192,6 +192,7 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
 /* A chart as part of the page. */
 struct figure {
     struct mt_buf svg, style; /* style: the content of the SVG's <style> */
+    bool has_room;
 };
 
 static void figure_release(struct figure *figure)
@@ -202,10 +203,10 @@ static void figure_release(struct figure *figure)
 
 /* The SVG alone, with ids that no other chart of the page has. */
 static enum mt_status draw(const struct writer *writer, const struct mt_chart *chart,
-                           const struct mt_device_report *device, struct figure *figure)
+                           const struct mt_device_report *device, bool keyed, struct figure *figure)
 {
-    const struct mt_chart_options options = {.event_axis = device && device->history &&
-                                                           device->history->by_event};
+    const struct mt_chart_options options = {
+        .keyed = keyed, .event_axis = device && device->history && device->history->by_event};
     struct mt_drawing drawing;
     enum mt_status status;
 
@@ -228,18 +229,31 @@ static enum mt_status draw(const struct writer *writer, const struct mt_chart *c
     return status;
 }
 
+/* With blocks that can be clicked, if there is room for them, else without; false after an
+ * error. */
+static bool draw_into_room(struct writer *writer, const struct mt_chart *chart,
+                           const struct mt_device_report *device, struct figure *figure)
+{
+    for (int keyed = 1; keyed >= 0 && !writer->status && !figure->has_room; keyed--) {
+        figure_release(figure);
+        *figure = (struct figure){.has_room = false};
+        writer->status = draw(writer, chart, device, keyed, figure);
+        figure->has_room =
+            !writer->status && take_room(writer, figure->svg.length + MT_PAGE_HASH_BYTES);
+    }
+    return !writer->status;
+}
+
 static void add_chart(struct writer *writer, const struct mt_chart *chart,
                       const struct mt_device_report *device, struct mt_buf *out)
 {
     struct figure figure = {0};
 
-    if (!writer->status)
-        writer->status = draw(writer, chart, device, &figure);
-    if (writer->status) {
+    if (!draw_into_room(writer, chart, device, &figure)) {
         figure_release(&figure);
         return;
     }
-    if (take_room(writer, figure.svg.length + MT_PAGE_HASH_BYTES)) {
+    if (figure.has_room) {
         mt_buf_printf(out, "<figure class=\"chart\" id=\"%s-%u\" data-chart=\"%s\">\n", chart->name,
                       device ? (unsigned)device->device : 0, chart->name);
         add_buf(out, &figure.svg);

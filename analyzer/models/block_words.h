@@ -1,0 +1,22 @@
+/* What single blocks are called: the site that allocated them, and the operation. */
+#ifndef MT_ANALYZER_BLOCK_WORDS_H
+#define MT_ANALYZER_BLOCK_WORDS_H
+
+#include "attributed.h"
+#include "kept_blocks.h"
+
+struct mt_block_words {
+    const char *site, *head; /* with the user's place, and without */
+    const char *operation;   /* what made it; NULL if the site says it */
+};
+
+/* Everything comes from the attribution's arena. */
+enum mt_status mt_block_words_find(const struct mt_attribution *attribution,
+                                   const struct mt_holding *holding,
+                                   struct mt_block_words *words) MT_MUST_USE;
+
+/* Sets site, head and operation of each. */
+enum mt_status mt_block_words_name(const struct mt_attribution *attribution,
+                                   struct mt_block_shape *blocks, uint32_t count) MT_MUST_USE;
+
+#endif
