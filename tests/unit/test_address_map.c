@@ -354,6 +354,89 @@ static void every_order_draws_the_same_memory(void **state)
     mt_arena_release(&device.arena);
 }
 
+static const struct mt_op *op_of_key(const struct mt_drawing *drawing, const char *key)
+{
+    for (size_t i = 0; i < drawing->op_count; i++)
+        if (drawing->ops[i].key && strcmp(drawing->ops[i].key, key) == 0)
+            return &drawing->ops[i];
+    fail_msg("no shape has the key %s", key);
+    return NULL;
+}
+
+/* A block is drawn where it lies, as long as it lives, in a place of which it is not the first
+ * segment; one that lives at the end reaches the edge. */
+static void blocks_lie_where_they_were(void **state)
+{
+    struct mt_chart_options options = {.keyed = true};
+    const struct mt_op *early, *late;
+    struct mt_drawing drawing;
+    struct mt_address *address;
+    uint32_t block;
+
+    (void)state;
+    begin(40 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE + 100 * MIB, 20 * MIB);
+    at(100);
+    block = take(BASE + 110 * MIB, 10 * MIB, MT_ROLE_ACTIVATIONS); /* event 101 */
+    at(600);
+    give(block);
+    segment(MT_EVENT_SEGMENT_FREE, BASE + 100 * MIB, 20 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE + 900 * MIB, 20 * MIB);
+    at(800);
+    block = take(BASE + 900 * MIB, 5 * MIB, MT_ROLE_GRADIENTS); /* event 801 */
+    device.lives[block].end_event = UINT64_MAX;
+    assert_int_equal(mt_address_builder_end(device.builder, &device.lives[block]), MT_OK);
+    address = end();
+    assert_int_equal(address->block_count, 2);
+    assert_int_equal(address->blocks[0].place, 1);
+    assert_true(address->blocks[0].offset == 10 * MIB);
+    assert_int_equal(address->blocks[1].place, 1);
+    assert_true(address->blocks[1].offset == 0);
+    draw(address, &options, &drawing);
+    early = op_of_key(&drawing, "7f0006e00000.101");
+    late = op_of_key(&drawing, "7f0038400000.801");
+    assert_true(early->paint.unseen && late->paint.unseen);
+    assert_true(fabs(early->height - 2 * late->height) < 0.1);
+    assert_true(fabs(early->y + early->height - (late->y + late->height - early->height)) < 0.1);
+    assert_true(early->x < late->x && early->x + early->width < late->x);
+    assert_true(fabs(early->width / late->width - 500.0 / 199.0) < 0.05);
+    mt_drawing_release(&drawing);
+    options.keyed = false;
+    draw(address, &options, &drawing);
+    for (size_t i = 0; i < drawing.op_count; i++)
+        assert_null(drawing.ops[i].key);
+    mt_drawing_release(&drawing);
+    mt_arena_release(&device.arena);
+}
+
+/* Of equal scores the older block is kept. */
+static void the_largest_blocks_are_kept(void **state)
+{
+    struct mt_address *address;
+
+    (void)state;
+    begin(40 * MIB);
+    segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
+    for (uint32_t i = 0; i < MT_ADDRESS_BLOCKS + 100; i++) {
+        struct mt_block_life life = {.addr = BASE,
+                                     .block_bytes = i % 11 ? 1024 : 512,
+                                     .birth_event = device.event,
+                                     .birth_t_ns = 1000 * device.event,
+                                     .end_event = device.event + 1,
+                                     .end_t_ns = 1000 * device.event + 1000};
+
+        assert_int_equal(mt_address_builder_birth(device.builder, &life), MT_OK);
+        assert_int_equal(mt_address_builder_end(device.builder, &life), MT_OK);
+        device.event++;
+    }
+    address = end();
+    assert_int_equal(address->block_count, MT_ADDRESS_BLOCKS);
+    for (uint32_t i = 0; i < address->block_count; i++)
+        assert_int_equal(address->blocks[i].block_bytes, 1024);
+    mt_arena_release(&device.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +447,8 @@ int main(void)
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(the_smallest_block_tints_its_pixel),
         cmocka_unit_test(every_order_draws_the_same_memory),
+        cmocka_unit_test(blocks_lie_where_they_were),
+        cmocka_unit_test(the_largest_blocks_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
