@@ -23,7 +23,7 @@ static const char *growth_part(const struct mt_device_report *device)
 {
     if (!device->events)
         return "there is no history to compare";
-    if (device->growth_judged)
+    if (device->growth.judged)
         return "no step leaves more and more behind";
     return device->step_count ? "there are too few steps to judge growth"
                               : "no steps were found, so that growth is not judged";
