@@ -57,7 +57,7 @@ static void tell_refused(const struct mt_teller *teller)
     teller->out->failed |= !site;
     tell_in_red(teller, mt_tell_format(
                             teller, "The driver REFUSED %s of %s, at %s%s%s%s",
-                            mt_format_mib(wanted, failure->request_bytes),
+                            mt_format_bytes(wanted, failure->request_bytes),
                             mt_heap_name(teller->report->symbols, failure->heap),
                             mt_tell_when(teller, failure->t_ns),
                             site && *site ? ", wanted by " : "", site ? site : "",

@@ -15,7 +15,8 @@ static const struct mt_detail details[] = {
     {3, 0, 8, 6, 6, 0, 3, 6, false, false},          {3, 0, 6, 5, 5, 0, 3, 6, false, false},
     {2, 0, 4, 4, 4, 0, 3, 6, false, false},          {1, 0, 3, 3, 4, 0, 3, 4, false, false},
     {1, 0, 4, 0, 4, 0, 3, 5, false, false},          {1, 0, 0, 0, 4, 0, 3, 4, false, false},
-    {0, 0, 0, 0, 4, 0, 3, 3, false, false},          {0, 0, 0, 0, 4, 0, 2, 0, false, false},
+    {0, 0, 0, 0, 4, 0, 3, 3, false, false},          {0, 0, 0, 0, 4, 0, 2, 3, false, false},
+    {0, 0, 0, 0, 0, 0, 2, 3, false, false},          {0, 0, 0, 0, 0, 0, 1, 3, false, false},
     {0, 0, 0, 0, 0, 0, 1, 0, false, false},
 };
 

@@ -46,23 +46,23 @@ static void the_worst_device_comes_first(void **unused)
     struct mt_device_report devices[3] = {{.device = 0, .allocated_peak.bytes = 500 << 20},
                                           {.device = 1, .allocated_peak.bytes = 700 << 20},
                                           {.device = 2, .allocated_peak.bytes = 600 << 20}};
-    struct mt_report report = {.devices = devices, .device_count = 3};
+    struct mt_report report = {.devices = devices, .device_count = 3, .is_driver_level = true};
     struct mt_buf out = {0};
 
     (void)unused;
     assert_ptr_equal(mt_worst_device(&report), &devices[1]);
     mt_add_verdict(&out, &report, NULL);
-    assert_string_equal(out.data, "peak 700 MiB allocated, device 1");
+    assert_string_equal(out.data, "device 1: allocated peak 700 MiB");
     devices[2].oom_list = &oom;
     devices[2].oom_count = 1;
     mt_buf_reset(&out);
     mt_add_verdict(&out, &report, NULL);
-    assert_string_equal(out.data, "out of memory when 24.0 MiB were wanted; peak 600 MiB "
-                                  "allocated, device 2");
+    assert_string_equal(out.data, "device 2: out of memory when 24.0 MiB more were wanted; "
+                                  "allocated peak 600 MiB");
     report.device_count = 1;
     mt_buf_reset(&out);
     mt_add_verdict(&out, &report, NULL);
-    assert_string_equal(out.data, "peak 500 MiB allocated");
+    assert_string_equal(out.data, "allocated peak 500 MiB");
     report.device_count = 0;
     assert_null(mt_worst_device(&report));
     mt_buf_release(&out);
