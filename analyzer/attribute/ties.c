@@ -40,6 +40,7 @@ enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
         .partner = MT_NO_ID,
         .stack = facts->stack,
         .known = true,
+        .moved = facts->moved,
     };
     return MT_OK;
 }
@@ -49,17 +50,32 @@ static bool has_partner(const struct mt_ties *ties, uint32_t block)
     return ties->blocks[block].partner != MT_NO_ID;
 }
 
-/* The newest parameter of that size without a gradient; if all have one (they
- * are added up), the newest. */
+/* The newest parameter of that size without a gradient, of those that were moved or of all;
+ * MT_NO_ID. */
+static uint32_t find_single(const struct mt_ties *ties, uint32_t newest, bool moved)
+{
+    uint32_t found = newest;
+
+    for (int tried = 0; found != MT_NO_ID && tried <= MAX_TRIED; tried++) {
+        if (!has_partner(ties, found) && (!moved || ties->blocks[found].moved))
+            return found;
+        found = ties->blocks[found].older;
+    }
+    return MT_NO_ID;
+}
+
+/* If all have a gradient (they are added up), the newest. */
 static uint32_t find_parameter(const struct mt_ties *ties, const struct mt_tie_facts *facts)
 {
     uint32_t newest = mt_map_get(&ties->newest, key_of(facts, true));
-    uint32_t found = newest == MT_MAP_NONE ? MT_NO_ID : newest;
-    int tried = 0;
+    uint32_t found;
 
-    while (found != MT_NO_ID && has_partner(ties, found) && tried++ < MAX_TRIED)
-        found = ties->blocks[found].older;
-    return found == MT_NO_ID || has_partner(ties, found) ? newest : found;
+    if (newest == MT_MAP_NONE)
+        return MT_MAP_NONE;
+    found = find_single(ties, newest, true);
+    if (found == MT_NO_ID)
+        found = find_single(ties, newest, false);
+    return found == MT_NO_ID ? newest : found;
 }
 
 static void marry(struct mt_ties *ties, uint32_t gradient, uint32_t parameter)

@@ -3,7 +3,8 @@
  * a gradient that of its parameter, what it passes on that of a result of
  * forward. Both come in the reverse of the order in which forward went, so of
  * several candidates the newest is taken; of parameters the newest that has no
- * gradient yet.
+ * gradient yet, and of those one that came with its module, if there is any:
+ * the copy of an exponential average, or a target network, has no gradients.
  *
  * The caller tells of every block by an index of its own, which may be used
  * again after mt_ties_free. Costs a map access for a block. */
@@ -22,7 +23,7 @@ struct mt_ties {
         uint32_t older, newer; /* in its list; MT_NO_ID */
         uint32_t partner;      /* parameter: its gradient; gradient: its parameter */
         uint32_t stack;        /* MT_NO_ID: a gradient's, in no list */
-        bool known;
+        bool known, moved;
     } * blocks;
     size_t capacity;
 };
@@ -33,6 +34,7 @@ struct mt_tie_facts {
     uint32_t stack;
     uint16_t device;
     enum mt_role role;
+    bool moved; /* a parameter: it came to the device with its module */
 };
 
 /* A block with a stack: others may belong to it, if it is a parameter or one

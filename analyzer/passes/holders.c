@@ -132,8 +132,12 @@ static enum mt_status finds_code(struct mt_holders *holders, uint32_t stack, boo
 static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initial)
 {
     struct mt_holder *block = &holders->blocks[index];
-    struct mt_tie_facts facts = {block->requested_bytes, block->stack, block->device,
-                                 (enum mt_role)block->role};
+    const struct mt_stack_kinds *kinds = &holders->survey->roles.stacks;
+    struct mt_tie_facts facts = {.requested_bytes = block->requested_bytes,
+                                 .stack = block->stack,
+                                 .device = block->device,
+                                 .role = (enum mt_role)block->role,
+                                 .moved = mt_stack_kind(kinds, block->stack) & MT_STACK_MOVES};
     enum mt_tie found = MT_TIE_NONE;
     bool has_code;
     enum mt_status status = finds_code(holders, block->stack, &has_code);

@@ -8,7 +8,15 @@
 static void anchor(struct mt_ties *ties, uint32_t block, uint64_t bytes, uint32_t stack,
                    enum mt_role role)
 {
-    const struct mt_tie_facts facts = {bytes, stack, 0, role};
+    const struct mt_tie_facts facts = {.requested_bytes = bytes, .stack = stack, .role = role};
+
+    assert_int_equal(mt_ties_anchor(ties, block, &facts), MT_OK);
+}
+
+static void anchor_moved(struct mt_ties *ties, uint32_t block, uint64_t bytes, uint32_t stack)
+{
+    const struct mt_tie_facts facts = {
+        .requested_bytes = bytes, .stack = stack, .role = MT_ROLE_PARAMETERS, .moved = true};
 
     assert_int_equal(mt_ties_anchor(ties, block, &facts), MT_OK);
 }
@@ -16,7 +24,8 @@ static void anchor(struct mt_ties *ties, uint32_t block, uint64_t bytes, uint32_
 static void expect_on(struct mt_ties *ties, uint16_t device, uint32_t block, uint64_t bytes,
                       enum mt_role role, enum mt_tie tie, uint32_t stack)
 {
-    const struct mt_tie_facts facts = {bytes, MT_NO_ID, device, role};
+    const struct mt_tie_facts facts = {
+        .requested_bytes = bytes, .stack = MT_NO_ID, .device = device, .role = role};
     enum mt_tie got_tie;
     uint32_t got_stack;
 
@@ -51,6 +60,24 @@ static void gradients(void **state)
     mt_ties_free(&ties, 3);
     expect(&ties, 7, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 10);
     expect(&ties, 8, 12288, MT_ROLE_GRADIENTS, MT_TIE_PHASE, MT_NO_ID);
+    mt_ties_release(&ties);
+}
+
+/* A copy is newer than the model, and has no gradients; a plain tensor may have one. */
+static void a_copy_of_the_model(void **state)
+{
+    struct mt_ties ties = {0};
+
+    (void)state;
+    anchor_moved(&ties, 0, 4096, 10);
+    anchor_moved(&ties, 1, 4096, 11);
+    anchor(&ties, 2, 4096, 12, MT_ROLE_PARAMETERS);
+    anchor(&ties, 3, 4096, 13, MT_ROLE_PARAMETERS);
+    anchor(&ties, 4, 8192, 14, MT_ROLE_PARAMETERS);
+    expect(&ties, 5, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 11);
+    expect(&ties, 6, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 10);
+    expect(&ties, 7, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 13);
+    expect(&ties, 8, 8192, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 14);
     mt_ties_release(&ties);
 }
 
@@ -101,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients),
+        cmocka_unit_test(a_copy_of_the_model),
         cmocka_unit_test(results_of_forward),
         cmocka_unit_test(places_used_again),
     };
