@@ -68,6 +68,7 @@ static const struct {
     {"timm/layers/norm", NULL, false},
     {"torchvision/ops/misc.py", NULL, false},
     {"torch_geometric/nn/aggr/base.py", NULL, false},
+    {"torch_geometric/nn/aggr/basic.py", NULL, false},
     {"torch_geometric/nn/conv/message_passing.py", NULL, false},
     {"torch_geometric/nn/dense/linear.py", NULL, false},
     {"torch_geometric/nn/norm/", NULL, false},

@@ -239,6 +239,7 @@ static const struct line in_convnext[] = {
     MAIN,
 };
 static const struct line in_graph_layer[] = {
+    {"MeanAggregation.forward", SITES "torch_geometric/nn/aggr/basic.py", 36},
     {"MessagePassing._index_select_safe", SITES "torch_geometric/nn/conv/message_passing.py", 271},
     {"collect", "/tmp/torch_geometric.nn.conv.sage_conv_SAGEConv_propagate_5l5mvom5.py", 83},
     {"propagate", "/tmp/torch_geometric.nn.conv.sage_conv_SAGEConv_propagate_5l5mvom5.py", 173},
