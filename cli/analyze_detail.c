@@ -17,7 +17,7 @@ static const struct mt_detail details[] = {
     {1, 0, 4, 0, 4, 0, 3, 5, false, false},          {1, 0, 0, 0, 4, 0, 3, 4, false, false},
     {0, 0, 0, 0, 4, 0, 3, 3, false, false},          {0, 0, 0, 0, 4, 0, 2, 3, false, false},
     {0, 0, 0, 0, 0, 0, 2, 3, false, false},          {0, 0, 0, 0, 0, 0, 1, 3, false, false},
-    {0, 0, 0, 0, 0, 0, 1, 0, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 2, false, false},          {0, 0, 0, 0, 0, 0, 1, 0, false, false},
 };
 
 static size_t count_lines(const struct mt_buf *out)
