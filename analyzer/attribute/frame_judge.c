@@ -249,8 +249,7 @@ static bool is_at(const char *path, const char *part)
     return !*part;
 }
 
-/* strstr within the first MAX_PATH bytes; a '/' in `part` also stands for '\' in `path`. A part
- * that starts with a name begins at the start of a component. */
+/* strstr within the first MAX_PATH bytes, by the rules of mt_path_has. */
 static const char *find_part(const char *path, const char *part)
 {
     for (const char *at = path; *at && at < path + MAX_PATH; at++) {
@@ -262,7 +261,7 @@ static const char *find_part(const char *path, const char *part)
     return NULL;
 }
 
-static bool has_part(const char *path, const char *part)
+bool mt_path_has(const char *path, const char *part)
 {
     return find_part(path, part) != NULL;
 }
@@ -286,10 +285,11 @@ static bool is_of_interpreter(const char *file)
 
     if (!strncmp(file, "[python", 7) || !strncmp(file, "[libpython", 10))
         return true;
-    if (!has_part(file, "python-") && !has_part(file, "Python-") && !has_part(file, "cpython"))
+    if (!mt_path_has(file, "python-") && !mt_path_has(file, "Python-") &&
+        !mt_path_has(file, "cpython"))
         return false;
     for (size_t i = 0; i < MT_ARRAY_LEN(folders); i++)
-        if (has_part(file, folders[i]))
+        if (mt_path_has(file, folders[i]))
             return true;
     return false;
 }
@@ -318,7 +318,7 @@ static struct mt_judged judge_native(const char *function, const char *file)
 static enum mt_origin python_origin(const char *file)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(python_paths); i++)
-        if (has_part(file, python_paths[i].part))
+        if (mt_path_has(file, python_paths[i].part))
             return python_paths[i].origin;
     return MT_ORIGIN_USER;
 }
@@ -369,7 +369,7 @@ static bool package_speaks(const char *path, const char *function)
 static bool is_of_an_optimizer(const char *file)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(optimizer_wrappers); i++)
-        if (has_part(file, optimizer_wrappers[i]))
+        if (mt_path_has(file, optimizer_wrappers[i]))
             return false;
     return true;
 }

@@ -65,6 +65,10 @@ bool mt_symbols_have_python(const struct mt_symbols *symbols);
 /* C or C++, as far as function and file tell. */
 bool mt_code_is_native(const char *function, const char *file);
 
+/* Is `part` in the path? A '/' in it also stands for a '\\' of Windows. A part that
+ * starts with a letter begins where a component does. */
+bool mt_path_has(const char *path, const char *part);
+
 /* What follows the last separator of a path. */
 const char *mt_code_base_name(const char *path);
 

@@ -25,6 +25,12 @@ static uint32_t less(uint32_t a, uint32_t b)
 /* Fewer sizes may have such counts by accident: a model of equal layers. */
 #define MIN_DIFFERENT_SIZES 3
 
+/* Blocks for each parameter: itself, its gradient, two of Adam's state. */
+#define MAX_EACH 4
+
+/* Blocks of the state that the optimizer makes and frees, one for one: the last may be left. */
+#define MAX_APART 20
+
 /* A leak shows if a turn more leaves a block more. */
 #define MIN_LEFT_BEHIND 2
 
@@ -51,6 +57,9 @@ struct sizes {
     uint32_t parameters, states; /* ... and whose role is: by their stacks */
     uint32_t by_calls;           /* initial ones, made by the model's calls, says the stack */
     uint32_t left_behind;        /* by the model's calls in this trace */
+    uint32_t passed;             /* made and freed by backward */
+    uint32_t replaced;           /* initial ones that the optimizer freed, */
+    uint32_t replacements;       /* and blocks that it left behind until then */
 };
 
 /* Bytes of blocks whose birth was seen, by role, that ended in a part they were not born in. */
@@ -68,7 +77,7 @@ struct inference {
     const struct sizes *end_sizes;             /* the last one that role_of_end was asked for, */
     uint8_t end_roles[MT_STACK_KIND_MASK + 1]; /* and its answers by kind: 1 + role; 0 = none */
     struct ends by_kind[MT_PHASE_OPTIMIZER + 1];
-    uint64_t gradient_bytes, stay_bytes;
+    uint64_t gradient_bytes, stay_bytes, replaced_bytes;
     uint32_t each;        /* rule 6: blocks for each parameter; 0 = it does not apply */
     bool in_pieces;       /* sizes without gradients are state in pieces */
     bool in_buckets;      /* ... or buckets */
@@ -153,11 +162,54 @@ static bool is_left_behind(const struct mt_early_block *block)
     return !block->initial && by_call && (block->left_behind || block->ended == MT_EARLY_LIVES);
 }
 
+/* The optimizer frees it. */
+static bool ends_in_optimizer(const struct mt_early_block *block)
+{
+    return block->initial && block->ended != MT_EARLY_LIVES &&
+           block->end_kind == MT_PHASE_OPTIMIZER;
+}
+
+/* Among them are gradients that are added to those that are there. */
+static bool is_passed_by_backward(const struct mt_early_block *block)
+{
+    return !block->initial && block->birth_kind == MT_PHASE_BACKWARD && block->died_in_part;
+}
+
+static bool is_left_by_optimizer(const struct mt_early_block *block)
+{
+    return !block->initial && block->birth_kind == MT_PHASE_OPTIMIZER && !block->died_in_part;
+}
+
 /* What a model's call left behind is nothing that a rule of sizes knows. */
 static bool is_open(const struct mt_early_block *block)
 {
     return block->role == MT_ROLE_OTHER && block->stack_kind != MT_PHASE_FORWARD &&
            block->stack_kind != MT_PHASE_LOSS;
+}
+
+/* `m = beta * m + ...`: each new block of the state takes the place of an old one. */
+static void count_replaced(const struct inference *inference, struct sizes *sizes)
+{
+    uint32_t last = 0;
+
+    for (size_t i = 0; i < sizes->count; i++)
+        if (ends_in_optimizer(sizes->members[i])) {
+            sizes->replaced++;
+            last = sizes->members[i]->ended > last ? sizes->members[i]->ended : last;
+        }
+    for (size_t i = 0; i < sizes->count; i++)
+        sizes->replacements += is_left_by_optimizer(sizes->members[i]) &&
+                               birth_of(inference, sizes->members[i]) < last;
+}
+
+/* One for one, but for the one that is made when the last is freed. An optimizer that makes its
+ * state and frees the gradients leaves more behind than it frees, or as much elsewhere. */
+static bool are_replaced(const struct sizes *sizes)
+{
+    uint32_t more = sizes->replacements > sizes->replaced ? sizes->replacements - sizes->replaced
+                                                          : sizes->replaced - sizes->replacements;
+
+    return sizes->replaced > 1 && more <= 1 + sizes->replaced / MAX_APART;
 }
 
 static void weigh(const struct inference *inference, struct sizes *sizes)
@@ -166,6 +218,7 @@ static void weigh(const struct inference *inference, struct sizes *sizes)
         const struct mt_early_block *block = sizes->members[i];
 
         sizes->left_behind += is_left_behind(block);
+        sizes->passed += is_passed_by_backward(block);
         if (!block->initial || !stays(inference->early, block))
             continue;
         sizes->stay += is_open(block);
@@ -175,6 +228,13 @@ static void weigh(const struct inference *inference, struct sizes *sizes)
         sizes->states += block->role == MT_ROLE_OPTIMIZER_STATE;
     }
     sizes->gradients = most_at_once(inference, sizes, is_gradient);
+    count_replaced(inference, sizes);
+}
+
+static bool is_evidence(const struct mt_early_block *block)
+{
+    return block->initial || is_gradient(block) || is_left_behind(block) || is_witness(block) ||
+           is_left_by_optimizer(block) || is_passed_by_backward(block);
 }
 
 static void witness(struct ends *ends, const struct mt_early_block *block)
@@ -194,8 +254,7 @@ static enum mt_status sort_by_size(struct inference *inference)
     for (size_t i = 0; i < early->count; i++) {
         const struct mt_early_block *block = &early->blocks[i];
 
-        if (block->bytes &&
-            (block->initial || is_gradient(block) || is_left_behind(block) || is_witness(block)))
+        if (block->bytes && is_evidence(block))
             inference->sorted[inference->sorted_count++] = block;
     }
     qsort(inference->sorted, inference->sorted_count, sizeof *inference->sorted, by_size);
@@ -220,6 +279,7 @@ static enum mt_status sort_by_size(struct inference *inference)
             sizes->gradients = 0; /* of no parameter: what backward passed on */
         inference->gradient_bytes += sizes->gradients * sizes->bytes;
         inference->stay_bytes += sizes->stay * sizes->bytes;
+        inference->replaced_bytes += are_replaced(sizes) ? sizes->replaced * sizes->bytes : 0;
     }
     for (size_t i = 0; i < early->count; i++)
         if (is_witness(&early->blocks[i]))
@@ -363,16 +423,44 @@ static bool gradients_are_old(const struct inference *inference)
            !has_more(inference->gradient_bytes, inference->stay_bytes, 100 - NEARLY_ALL_PERCENT);
 }
 
+/* Rule 6, by what backward makes of each size in a turn: 0 = that does not tell. */
+static uint32_t each_by_backward(const struct inference *inference)
+{
+    const uint32_t turns = inference->early->turns;
+    uint64_t whole = 0, bytes[MAX_EACH + 1] = {0};
+
+    for (size_t i = 0; turns && i < inference->size_count; i++) {
+        const struct sizes *sizes = &inference->sizes[i];
+        uint32_t parameters = sizes->passed / turns;
+
+        if (mt_is_workspace(sizes->bytes) || sizes->left_behind >= MIN_LEFT_BEHIND)
+            continue;
+        whole += sizes->stay * sizes->bytes;
+        if (parameters && sizes->passed % turns == 0 && sizes->stay % parameters == 0 &&
+            sizes->stay / parameters <= MAX_EACH)
+            bytes[sizes->stay / parameters] += sizes->stay * sizes->bytes;
+    }
+    for (uint32_t each = 2; each <= MAX_EACH; each++)
+        if (whole && has_share(bytes[each], whole, NEARLY_ALL_PERCENT))
+            return each;
+    return 0;
+}
+
 /* Rule 6. */
 static void count_each(struct inference *inference)
 {
     const struct mt_early_blocks *early = inference->early;
-    uint32_t least = early->turns || early->first_kind == MT_PHASE_OPTIMIZER ? 2 : 3;
+    uint32_t least = early->turns || early->first_kind == MT_PHASE_OPTIMIZER ? 2 : 3,
+             most = MAX_EACH;
     bool shows_some =
         began_in_last_turn(early) &&
         has_more(inference->gradient_bytes, inference->stay_bytes, (100 - NEARLY_ALL_PERCENT) / 2);
 
-    for (uint32_t each = 4; gradients_are_old(inference) && each >= least && !inference->each;
+    if (gradients_are_old(inference))
+        inference->each = each_by_backward(inference);
+    if (inference->replaced_bytes)
+        most = least = 2; /* the state is elsewhere: itself and its gradient */
+    for (uint32_t each = most; gradients_are_old(inference) && each >= least && !inference->each;
          each--) {
         uint64_t bytes = 0, whole = 0;
         uint32_t different = 0;
@@ -448,6 +536,8 @@ static enum mt_role role_of_freed(struct inference *inference, const struct mt_e
         return MT_ROLE_OTHER;
     if (block->end_kind == MT_PHASE_ZERO_GRAD)
         return MT_ROLE_GRADIENTS;
+    if (block->end_kind == MT_PHASE_OPTIMIZER && are_replaced(sizes))
+        return MT_ROLE_OPTIMIZER_STATE;
     if (block->end_kind == MT_PHASE_BACKWARD && in_first)
         return MT_ROLE_ACTIVATIONS;
     if (mt_early_is_part(block->end_kind) && in_first)
@@ -481,7 +571,8 @@ static struct shares shares_of_each(const struct inference *inference, const str
 {
     const struct mt_early_blocks *early = inference->early;
     uint32_t each = inference->each, sets = (sizes->stay + sizes->gradients) / each;
-    bool has_gradients = early->turns || early->first_kind == MT_PHASE_OPTIMIZER || each == 4;
+    bool has_gradients =
+        early->turns || early->first_kind == MT_PHASE_OPTIMIZER || each == MAX_EACH;
     uint32_t left = sizes->stay;
     struct shares shares = {0, 0, 0, 0, 0};
 

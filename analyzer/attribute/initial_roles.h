@@ -10,6 +10,8 @@
  *    part makes. Elsewhere they are what blocks of that size, or else most
  *    bytes, that end there are and whose birth was seen: a batch ends where
  *    the next one is fetched, activations end in backward.
+ *    Blocks that the optimizer frees while it leaves as many of that size behind
+ *    are its state, which it makes again in each step.
  * 3. A gradient has the size of its parameter. Backward leaves n blocks of a
  *    size behind at once: n of the blocks of that size that stay are parameters.
  *    If stacks name the parameters, it is the other way round.
@@ -25,7 +27,8 @@
  * 6. Gradients that are cleared in place are born once, so no birth shows n.
  *    Then each parameter has as many blocks of its size as all others have:
  *    itself, its gradient, its state. Embeddings are there once, so that the
- *    largest divisor of 2 to 4 that nearly all counts have is that number.
+ *    largest divisor of 2 to 4 that nearly all counts have is that number. What backward
+ *    makes and frees again, once for each parameter, tells more surely.
  * 7. The sizes of cuBLAS's workspaces, if the model's calls made few of that size; 1 MiB is one of
  * them.
  * 8. A size of which the model's calls leave one block more behind in each

@@ -5,6 +5,7 @@
  * what the closure does beside them is not the optimizer's. */
 #include "stack_kinds.h"
 
+#include "frame_judge.h"
 #include "grow.h"
 #include "util.h"
 
@@ -51,13 +52,18 @@ static const struct {
     {"", "closure", MT_STACK_CLOSURE},
 };
 
+static bool is_in(const char *path, const char *part)
+{
+    return strchr(part, '/') ? mt_path_has(path, part) : strstr(path, part) != NULL;
+}
+
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
     const char *file = mt_symbols_text(symbols, frame->file);
     const char *function = mt_symbols_text(symbols, frame->function);
 
     for (size_t i = 0; i < MT_ARRAY_LEN(known); i++)
-        if (strstr(function, known[i].function) && strstr(file, known[i].file))
+        if (strstr(function, known[i].function) && is_in(file, known[i].file))
             return known[i].judged;
     return MT_PHASE_UNKNOWN;
 }

@@ -54,7 +54,8 @@ static bool is_matrix(const struct mt_symbols *symbols, uint32_t stack)
 
 static bool is_stored(const struct mt_holding *holding)
 {
-    return holding->role == MT_ROLE_ACTIVATIONS && holding->stack != MT_NO_ID;
+    return holding->stack != MT_NO_ID &&
+           (holding->role == MT_ROLE_ACTIVATIONS || holding->role == MT_ROLE_TEMPORARIES);
 }
 
 static enum mt_status find(struct mt_finding_search *search)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "frame_judge.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -86,7 +87,7 @@ static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
         const char *file = mt_symbols_text(symbols, frame->file);
         for (i = 0; i < MT_ARRAY_LEN(kinds); i++)
-            if (strstr(file, kinds[i].file) &&
+            if (mt_path_has(file, kinds[i].file) &&
                 strcmp(mt_symbols_text(symbols, frame->function), "__init__") == 0)
                 return kinds[i].kind;
     }

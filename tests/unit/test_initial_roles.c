@@ -333,6 +333,79 @@ static void whole_traces_cost_nothing(void **state)
 
 #define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* An optimizer that writes `m = beta * m + ...`: before each block of the state ends, its
+ * successor is born. The gradients are added up in place, so that none is born. */
+static void state_that_is_replaced(void **state)
+{
+    uint64_t stays[3], moments[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        stays[i] = alive(KIB(64) << i, 8);
+        moments[i] = alive(KIB(64) << i, 8);
+    }
+    passes_through(MT_PHASE_FORWARD);
+    passes_through(MT_PHASE_BACKWARD);
+    for (int i = 0; i < 3; i++)
+        for (uint64_t j = 0; j < 8; j++) {
+            (void)born(KIB(64) << i, MT_PHASE_OPTIMIZER);
+            freed(moments[i] + j, MT_PHASE_OPTIMIZER, MT_ROLE_OTHER);
+        }
+    infer();
+    for (int i = 0; i < 3; i++) {
+        expect(moments[i], 8, MT_ROLE_OPTIMIZER_STATE);
+        expect_some(stays[i], 8, MT_ROLE_PARAMETERS, 4);
+        expect_some(stays[i], 8, MT_ROLE_GRADIENTS, 4);
+    }
+}
+
+/* Adam's first step, which also drops the gradients: two blocks are made for each that ends. */
+static void gradients_that_the_optimizer_frees(void **state)
+{
+    uint64_t gradients = alive(KIB(64), 4), parameters = alive(KIB(64), 4);
+
+    (void)state;
+    for (uint64_t i = 0; i < 4; i++) {
+        (void)born(KIB(64), MT_PHASE_OPTIMIZER);
+        (void)born(KIB(64), MT_PHASE_OPTIMIZER);
+    }
+    for (uint64_t i = 0; i < 4; i++)
+        freed(gradients + i, MT_PHASE_OPTIMIZER, MT_ROLE_OTHER);
+    passes_through(MT_PHASE_FORWARD);
+    for (int i = 0; i < 4; i++)
+        (void)born(KIB(64), MT_PHASE_BACKWARD);
+    infer();
+    expect_some(gradients, 4, MT_ROLE_OPTIMIZER_STATE, 0);
+    expect(parameters, 4, MT_ROLE_PARAMETERS);
+}
+
+/* No optimizer; gradients are added up. Backward makes one block for each parameter, adds it, and
+ * frees it: of eight blocks four are parameters, though eight is also twice four. */
+static void gradients_that_are_added_up(void **state)
+{
+    uint64_t stays[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        stays[i] = alive(KIB(64) << i, 8);
+    for (int turn = 0; turn < 2; turn++) {
+        passes_through(MT_PHASE_FORWARD);
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 4; j++) {
+                const struct mt_early_block how = {.end_kind = MT_PHASE_BACKWARD,
+                                                   .role = MT_ROLE_TEMPORARIES,
+                                                   .died_in_part = true};
+
+                mt_early_blocks_end(&early, born(KIB(64) << i, MT_PHASE_BACKWARD), &how);
+            }
+    }
+    infer();
+    for (int i = 0; i < 3; i++) {
+        expect_some(stays[i], 8, MT_ROLE_PARAMETERS, 4);
+        expect_some(stays[i], 8, MT_ROLE_GRADIENTS, 4);
+    }
+}
+
 /* A hundred times the bytes of these gradients is 84 TiB modulo 2^64: less than ten times the 11
  * TiB that stay. If that wrapped, the gradients would count as older ones, and rule 6 would share
  * out the other sizes. */
@@ -371,6 +444,9 @@ int main(void)
         PROGRAM(what_calls_leave_behind),
         PROGRAM(where_blocks_end),
         PROGRAM(whole_traces_cost_nothing),
+        PROGRAM(state_that_is_replaced),
+        PROGRAM(gradients_that_the_optimizer_frees),
+        PROGRAM(gradients_that_are_added_up),
         PROGRAM(sizes_whose_products_would_wrap),
     };
 

@@ -348,17 +348,16 @@ static void leak(void **state)
 }
 
 /* Failure 5: no annotations at all, only stacks. */
-static void stacks_alone(void **state)
+static void stacks_of(const char *module_path, const char *adam_path)
 {
     struct program p;
     uint64_t parameter, activation, gradient, moment;
     uint32_t module, adam, set_up;
 
-    (void)state;
     begin(&p);
-    module = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
-    adam = stack(&p, "step", "/x/torch/optim/adam.py");
-    set_up = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    module = stack(&p, "_call_impl", module_path);
+    adam = stack(&p, "step", adam_path);
+    set_up = stack(&p, "_apply", module_path);
     parameter = born_by(&p, set_up, 4096);
     activation = born_by(&p, module, 4096);
     gradient = born_by(&p, MT_NO_ID, 4096);
@@ -373,6 +372,19 @@ static void stacks_alone(void **state)
     assert_int_equal(role(&p, moment), MT_ROLE_OPTIMIZER_STATE);
     assert_int_equal(p.clock.cycles, 2);
     end(&p);
+}
+
+static void stacks_alone(void **state)
+{
+    (void)state;
+    stacks_of("/x/torch/nn/modules/module.py", "/x/torch/optim/adam.py");
+}
+
+static void stacks_of_windows(void **state)
+{
+    (void)state;
+    stacks_of("D:\\x\\Lib\\site-packages\\torch\\nn\\modules\\module.py",
+              "D:\\x\\Lib\\site-packages\\torch\\optim\\adam.py");
 }
 
 /* Ranges that repeat make cycles without numbers. */
@@ -516,6 +528,7 @@ int main(void)
         cmocka_unit_test(many_of_a_workspaces_size),
         cmocka_unit_test(conversion_in_setup),
         cmocka_unit_test(stacks_alone),
+        cmocka_unit_test(stacks_of_windows),
         cmocka_unit_test(cycles_without_steps),
         cmocka_unit_test(workspaces_of_early_calls),
         cmocka_unit_test(data_before_the_loop),
