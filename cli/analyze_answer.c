@@ -59,7 +59,7 @@ static void tell_refused(const struct mt_teller *teller)
                             teller, "The driver REFUSED %s of %s, at %s%s%s%s",
                             mt_format_bytes(wanted, failure->request_bytes),
                             mt_heap_name(teller->report->symbols, failure->heap),
-                            mt_tell_when(teller, failure->t_ns),
+                            mt_tell_at(teller, failure->t_ns, failure->event),
                             site && *site ? ", wanted by " : "", site ? site : "",
                             driver->failures_in_all == 1
                                 ? ""
@@ -156,7 +156,7 @@ static void tell_peak(const struct mt_teller *teller)
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes), *in ? " " : "",
-                  in, mt_tell_when(teller, peak->t_ns));
+                  in, mt_tell_at(teller, peak->t_ns, peak->event));
     if (peak->then.reserved != device->reserved_peak.bytes)
         mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
     tell_first(teller, !has_allocator(teller->report),
@@ -212,7 +212,7 @@ static void tell_reserved(const struct mt_teller *teller)
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, most->bytes), *in ? " " : "",
-                  in, mt_tell_when(teller, most->t_ns));
+                  in, mt_tell_at(teller, most->t_ns, most->event));
     if (most->bytes > most->then.allocated)
         mt_buf_printf(&line, ", %s of it (%s) unused",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
@@ -242,7 +242,7 @@ static void tell_failure(const struct mt_teller *teller)
                   "Would RUN OUT OF MEMORY %s, at %s: %s wanted with %s allocated and %s reserved. "
                   "%s requests fail in all; what follows the first did not happen like that.",
                   mt_tell_in(teller, failure->phase, failure->step),
-                  mt_tell_when(teller, failure->t_ns),
+                  mt_tell_at(teller, failure->t_ns, failure->event),
                   mt_format_mib(wanted, failure->request_bytes),
                   mt_format_mib(allocated, failure->then.allocated),
                   mt_format_mib(reserved, failure->then.reserved),

@@ -60,6 +60,8 @@ const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "3.76 s" after the first event */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
+/* The same; "event 4,496" of a trace without times */
+const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event);
 /* "optimizer (step 0)": where blocks were born, without the step that is spoken
  * of anyway. */
 const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,

@@ -55,13 +55,13 @@ static void add_step(const struct mt_teller *teller, struct mt_table *table, uin
     const struct mt_step_use *step = &teller->device->steps[index];
 
     if (mt_report_covers(teller->report, teller->device, step->end_event)) {
-        mt_add_step_cells(table, step);
+        mt_add_step_cells(table, teller->report, step);
         MT_CELLS(table, MT_TEXT(phase_at(teller, step)));
         return;
     }
     MT_CELLS(table, MT_INTEGER(step->step));
     mt_table_skip(table, 5);
-    MT_CELLS(table, MT_TIME(step->begin_t_ns, step->end_t_ns), MT_TEXT(not_recorded));
+    MT_CELLS(table, mt_step_length_cell(teller->report, step), MT_TEXT(not_recorded));
 }
 
 static void add_dots(const struct mt_teller *teller, struct mt_table *table, uint32_t steps)
@@ -78,7 +78,9 @@ static void tell_steps(const struct mt_teller *teller)
     uint32_t hidden = 0;
 
     mt_tell_heading(teller, "Steps");
-    mt_table_begin(&table, "#step|#before|#peak|#after|#change|#reserved|#time|~peak in");
+    mt_table_begin(&table, mt_report_has_times(teller->report)
+                               ? "#step|#before|#peak|#after|#change|#reserved|#time|~peak in"
+                               : "#step|#before|#peak|#after|#change|#reserved|#events|~peak in");
     for (uint32_t i = 0; i < device->step_count; i++) {
         if (!is_shown(teller, i)) {
             hidden++;
@@ -103,11 +105,11 @@ static void add_phase(const struct mt_teller *teller, struct mt_table *table, ui
     MT_CELLS(table, MT_TEXT(mt_tell_where(teller, (int32_t)index, phase->step)));
     if (!mt_report_covers(teller->report, teller->device, phase->end_event)) {
         mt_table_skip(table, 4);
-        MT_CELLS(table, MT_TIME(phase->begin_t_ns, phase->end_t_ns), MT_TEXT(not_recorded));
+        MT_CELLS(table, mt_length_cell(teller->report, phase), MT_TEXT(not_recorded));
         return;
     }
     MT_CELLS(table, MT_BYTES(before), MT_BYTES(use->peak.allocated), MT_BYTES(after),
-             MT_CHANGE((int64_t)(after - before)), MT_TIME(phase->begin_t_ns, phase->end_t_ns),
+             MT_CHANGE((int64_t)(after - before)), mt_length_cell(teller->report, phase),
              MT_TEXT(phase->cut         ? "did not end"
                      : use->raises_peak ? "new maximum"
                                         : ""));
@@ -143,7 +145,9 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
         teller, step == MT_NO_STEP
                     ? "Phases"
                     : mt_tell_format(teller, "Phases of step %lld, the peak's", (long long)step));
-    mt_table_begin(&table, "~phase|#before|#peak|#after|#change|#time|");
+    mt_table_begin(&table, mt_report_has_times(report)
+                               ? "~phase|#before|#peak|#after|#change|#time|"
+                               : "~phase|#before|#peak|#after|#change|#events|");
     for (uint32_t i = 0; i < report->phase_count; i++) {
         if (!is_listed(report, i, step))
             continue;
@@ -159,6 +163,7 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
 
 static void tell_folded_phases(const struct mt_teller *teller)
 {
+    const bool has_times = mt_report_has_times(teller->report);
     struct mt_phase_sum sums[MAX_PHASES];
     struct mt_table table;
     size_t count;
@@ -166,11 +171,13 @@ static void tell_folded_phases(const struct mt_teller *teller)
     if (mt_sum_phases(teller->report, teller->device, sums, MAX_PHASES, &count))
         teller->out->failed = true;
     mt_tell_heading(teller, "Phases, by name");
-    mt_table_begin(&table, "~phase|#times|#peak|#change in all|#largest|#time in all");
+    mt_table_begin(&table, has_times ? "~phase|#times|#peak|#change in all|#largest|#time in all"
+                                     : "~phase|#times|#peak|#change in all|#largest|");
     for (size_t i = 0; i < count && i < teller->detail->phases && i < MAX_PHASES; i++)
         MT_CELLS(&table, MT_TEXT(sums[i].name), MT_COUNT(sums[i].instances),
                  MT_BYTES(sums[i].peak_bytes), MT_CHANGE(sums[i].change),
-                 MT_CHANGE(sums[i].largest_change), MT_TIME(0, sums[i].time_ns));
+                 MT_CHANGE(sums[i].largest_change),
+                 has_times ? MT_TIME(0, sums[i].time_ns) : MT_TEXT(""));
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 

@@ -1,5 +1,6 @@
 /* What the parts of the text share: words for places and times, and lines. */
 #include "analyze_output.h"
+#include "report_query.h"
 #include "text_table.h"
 #include "units.h"
 
@@ -66,6 +67,15 @@ const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
     return mt_tell_format(teller, "%s", mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
 }
 
+const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event)
+{
+    char number[MT_UNITS_TEXT];
+
+    if (mt_report_has_times(teller->report))
+        return mt_tell_when(teller, t_ns);
+    return mt_tell_format(teller, "event %s", mt_format_count(number, event));
+}
+
 const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
                           int64_t spoken_of)
 {
@@ -111,12 +121,13 @@ void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *mo
         mt_buf_printf(&line, "%s, ", report->options);
     if (report->what_if)
         mt_buf_printf(&line, "SIMULATED with %s, ", report->policy);
-    mt_buf_printf(&line, "%s events", mt_format_count(events, count));
+    mt_buf_printf(&line, "%s event%s", mt_format_count(events, count), count == 1 ? "" : "s");
     if (report->step_count)
         mt_buf_printf(&line, ", %lld step%s", (long long)report->step_count,
                       report->step_count == 1 ? "" : "s");
-    mt_buf_printf(&line, " in %s",
-                  mt_format_duration(span, report->last_t_ns - report->first_t_ns));
+    if (mt_report_has_times(report))
+        mt_buf_printf(&line, " in %s",
+                      mt_format_duration(span, report->last_t_ns - report->first_t_ns));
     mt_buf_add_text(&line, more);
     if (line.data)
         mt_tell_line(teller, indent, line.data);

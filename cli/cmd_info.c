@@ -240,8 +240,10 @@ static void add_counts(struct mt_buf *out, const struct info *info)
     unsigned kind;
 
     add_label(out, "events");
-    mt_buf_printf(out, "%s in %s\n", mt_format_count(digits, info->events),
-                  mt_format_duration(span, info->end_ns - info->begin_ns));
+    mt_buf_add_text(out, mt_format_count(digits, info->events));
+    if (info->end_ns > info->begin_ns)
+        mt_buf_printf(out, " in %s", mt_format_duration(span, info->end_ns - info->begin_ns));
+    mt_buf_add_char(out, '\n');
     for (kind = 1; kind < MT_EVENT_KIND_COUNT; kind++) {
         if (!info->kinds[kind])
             continue;

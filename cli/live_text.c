@@ -1,4 +1,5 @@
 /* live for people: the instant, who holds its memory, and totals to the byte. */
+#include "report_query.h"
 #include "live_output.h"
 #include "text_table.h"
 #include "units.h"
@@ -37,10 +38,12 @@ void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
     add_question(line, question, teller->report, answer);
-    mt_buf_printf(line, ": %s allocated (%s B)%s%s, at %s, event %llu",
+    mt_buf_printf(line, ": %s allocated (%s B)%s%s, at ",
                   mt_format_bytes(bytes, instant->bytes.allocated),
-                  mt_format_count(exact, instant->bytes.allocated), *in ? " " : "", in,
-                  mt_tell_when(teller, instant->t_ns), (unsigned long long)instant->event);
+                  mt_format_count(exact, instant->bytes.allocated), *in ? " " : "", in);
+    if (mt_report_has_times(teller->report))
+        mt_buf_printf(line, "%s, ", mt_tell_when(teller, instant->t_ns));
+    mt_buf_printf(line, "event %llu", (unsigned long long)instant->event);
 }
 
 static void tell_instant(const struct mt_teller *teller, const struct mt_question *question)

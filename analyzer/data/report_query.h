@@ -34,6 +34,12 @@ const struct mt_device_report *mt_worst_device(const struct mt_report *report);
 /* What the trace tells of the device beside the framework's heap, NULL if nothing. */
 const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device);
 
+/* Old snapshots have no times; then events are counted. */
+static inline bool mt_report_has_times(const struct mt_report *report)
+{
+    return report->last_t_ns > report->first_t_ns;
+}
+
 /* The first event of a step. */
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step);
 

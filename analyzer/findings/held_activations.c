@@ -5,6 +5,7 @@
 #include "finding.h"
 
 #include "checkpointing.h"
+#include "report_query.h"
 #include "site.h"
 #include "units.h"
 
@@ -58,15 +59,17 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const char *label = mt_site_text(arena, &search->analysis->source->symbols, line->site);
+    const uint64_t age_ns = search->device->instants[0].t_ns - line->first_t_ns;
     char n[3][MT_UNITS_TEXT];
 
-    return label
-               ? mt_arena_printf(
-                     arena, "%s in %s block%s from %s, the first %s old",
-                     mt_format_bytes(n[0], line->bytes), mt_format_count(n[1], line->blocks),
-                     line->blocks == 1 ? "" : "s", label,
-                     mt_format_duration(n[2], search->device->instants[0].t_ns - line->first_t_ns))
-               : NULL;
+    if (!label || !mt_report_has_times(search->analysis->report))
+        return label ? mt_arena_printf(
+                           arena, "%s in %s block%s from %s", mt_format_bytes(n[0], line->bytes),
+                           mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s", label)
+                     : NULL;
+    return mt_arena_printf(arena, "%s in %s block%s from %s, the first %s old",
+                           mt_format_bytes(n[0], line->bytes), mt_format_count(n[1], line->blocks),
+                           line->blocks == 1 ? "" : "s", label, mt_format_duration(n[2], age_ns));
 }
 
 static enum mt_status find(struct mt_finding_search *search)

@@ -103,14 +103,16 @@ void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
         return;
     }
     mt_buf_add_text(out, "<h3>Steps</h3>\n");
-    mt_table_begin(&table, "#step|#before|#peak|#after|#change|#reserved|#time|#peak at");
+    mt_table_begin(&table, mt_report_has_times(report)
+                               ? "#step|#before|#peak|#after|#change|#reserved|#time|#peak at"
+                               : "#step|#before|#peak|#after|#change|#reserved|#events|#peak at");
     for (uint32_t i = 0; i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
         if (!mt_report_covers(report, device, step->end_event) ||
             !mt_is_large(&highest, step->peak.allocated))
             continue;
-        mt_add_step_cells(&table, step);
+        mt_add_step_cells(&table, report, step);
         MT_CELLS(&table, when_cell(report, step->peak_allocated_t_ns));
         shown++;
     }

@@ -5,14 +5,33 @@
 
 #include "map.h"
 #include "report_query.h"
+#include "util.h"
 
-void mt_add_step_cells(struct mt_table *table, const struct mt_step_use *step)
+struct mt_table_cell mt_length_cell(const struct mt_report *report, const struct mt_phase *phase)
+{
+    if (mt_report_has_times(report))
+        return MT_TIME(phase->begin_t_ns, phase->end_t_ns);
+    return MT_COUNT(phase->end_event - mt_min_u64(mt_phase_eve(phase), phase->end_event));
+}
+
+struct mt_table_cell mt_step_length_cell(const struct mt_report *report,
+                                         const struct mt_step_use *step)
+{
+    uint64_t begin = mt_min_u64(mt_step_begin(report, step), step->end_event);
+
+    if (mt_report_has_times(report))
+        return MT_TIME(step->begin_t_ns, step->end_t_ns);
+    return MT_COUNT(step->end_event - begin + 1);
+}
+
+void mt_add_step_cells(struct mt_table *table, const struct mt_report *report,
+                       const struct mt_step_use *step)
 {
     uint64_t before = step->enter.allocated, after = step->exit.allocated;
 
     MT_CELLS(table, MT_INTEGER(step->step), MT_BYTES(before), MT_BYTES(step->peak.allocated),
              MT_BYTES(after), MT_CHANGE((int64_t)(after - before)), MT_BYTES(step->peak.reserved),
-             MT_TIME(step->begin_t_ns, step->end_t_ns));
+             mt_step_length_cell(report, step));
 }
 
 static void add_phase(struct mt_phase_sum *sum, const struct mt_phase *phase,

@@ -6,7 +6,13 @@
 #include "table.h"
 
 /* step, before, peak, after, change, reserved, time */
-void mt_add_step_cells(struct mt_table *table, const struct mt_step_use *step);
+void mt_add_step_cells(struct mt_table *table, const struct mt_report *report,
+                       const struct mt_step_use *step);
+
+/* How long it took; without times, the number of events. */
+struct mt_table_cell mt_length_cell(const struct mt_report *report, const struct mt_phase *phase);
+struct mt_table_cell mt_step_length_cell(const struct mt_report *report,
+                                         const struct mt_step_use *step);
 
 /* All main phases of one name that the trace covers. */
 struct mt_phase_sum {
