@@ -98,7 +98,7 @@ static const char *small_print(const struct mt_address_layout *layout)
                                  mt_format_count(unit, (uint64_t)layout->unit));
     text = mt_arena_printf(
         &layout->drawing->arena,
-        "every column shows its fullest instant · a segment that is given back leaves a white "
+        "every column shows its fullest instant · a segment that is given back leaves an empty "
         "place, which the next one of its size takes%s%s%s%s",
         layout->report->roles_inferred ? " · roles are inferred" : "", homeless ? homeless : "",
         beside ? beside : "", coarse ? coarse : "");

@@ -293,11 +293,26 @@ static const char *origin(const struct mt_block_stack *stack, const struct mt_bl
     return site ? site : "";
 }
 
+/* Of a block whose key leads to all that is known of it. */
+static const char *short_title(const struct mt_block_stack *stack,
+                               const struct mt_block_shape *shape)
+{
+    char size[MT_UNITS_TEXT];
+
+    return mt_arena_printf(&stack->drawing->arena, "%s, %s\n%s",
+                           mt_format_bytes(size, shape->block_bytes), mt_role_name(shape->role),
+                           origin(stack, shape));
+}
+
 static const char *title_of(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
-    const char *from = born(stack, shape), *to = ended(stack, shape);
+    const char *from, *to;
 
+    if (stack->keyed)
+        return short_title(stack, shape);
+    from = born(stack, shape);
+    to = ended(stack, shape);
     mt_format_count(asked, shape->requested_bytes);
     return mt_arena_printf(
         &stack->drawing->arena, "%s (%s B%s%s%s)\n%s\n%s, %s\n%s",

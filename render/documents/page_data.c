@@ -36,6 +36,11 @@ struct writer {
     enum mt_status status;
 };
 
+bool mt_page_data_has_blocks(size_t most_bytes)
+{
+    return most_bytes >= BLOCKS_BYTES;
+}
+
 static uint32_t string_of(struct writer *writer, const char *text)
 {
     uint32_t id = 0;
@@ -389,7 +394,8 @@ enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *repo
 
     for (int i = 0; i < TRIES && !status; i++) {
         mt_buf_reset(&text);
-        status = write_history(&text, report, device, &history, most_bytes >= BLOCKS_BYTES);
+        status =
+            write_history(&text, report, device, &history, mt_page_data_has_blocks(most_bytes));
         if (status || text.length <= most_bytes)
             break;
         status = mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);

@@ -5,14 +5,21 @@
  *  columns in it, "t", "event", "where", "reserved": of each column's instant, "strings",
  *  "frames": [[name, place or -1, origin], ...], "nodes": [parent or -1, frame, ...],
  *  "groups": [node or -1, site, phase or -1, role, size, detail, ...],
+ *  "blocks": [[key, bytes, requested, birth ns, end event or -1, end ns or -1, role, where, site,
+ *              operation or -1, node or -1], ...],
  *  "changes": [[group, bytes, blocks, ...] of each column], "small": bytes}
- * Names are numbers of strings; bytes of changes and sizes count in units. */
+ * Names are numbers of strings; bytes of changes and sizes count in units. Rows of blocks are
+ * those of the charts of blocks and of addresses, by the keys that shapes there have
+ * (block_key.h); times count from the first event. */
 #ifndef MT_RENDER_PAGE_DATA_H
 #define MT_RENDER_PAGE_DATA_H
 
 #include "buf.h"
 #include "history_model.h"
 #include "report.h"
+
+/* Is there room for rows of single blocks in so many bytes? Without rows, "blocks" is empty. */
+bool mt_page_data_has_blocks(size_t most_bytes);
 
 /* The device has a history and a timeline. Told less finely if it would take
  * more than `most_bytes`; nothing is added if even that is not enough. */

@@ -258,7 +258,9 @@ class Explorer {
     this.range = drawn('rect', {class: 'mt-range', y, height, x, width: 0});
     this.mark = drawn('line', {class: 'mt-mark', y1: y, y2: y + height, x1: x, x2: x});
     this.cursor = drawn('line', {class: 'mt-cursor', y1: y, y2: y + height, x1: -9, x2: -9});
-    this.chart.append(this.range, this.mark, this.cursor);
+    /* Below labels, whose halo keeps them legible. */
+    const label = this.chart.querySelector(':scope > text.o') || null;
+    for (const each of [this.range, this.mark, this.cursor]) this.chart.insertBefore(each, label);
     this.chart.classList.add('mt-brushed');
     let from = null;
     this.chart.addEventListener('pointerdown', (event) => {
@@ -592,6 +594,7 @@ class Explorer {
     markSorted(this.table.tHead.rows[0].cells, COLUMNS.indexOf(column), down);
     this.choice.value = this.by;
     this.caption.replaceChildren('Alive then, ', this.choice);
+    showWholeRows(this.table);
     search.tell(this, sum);
   }
 }
@@ -606,6 +609,18 @@ function tableRow(row, total) {
     number(formatShare(row.bytes, total), row.bytes), number(formatCount(row.blocks), row.blocks),
     element('td', {text: row.role}), element('td', {text: row.phase}),
     element('td', {class: 'site', text: row.site}));
+}
+
+/* The foot stays in sight, and would cover half of a row. */
+function showWholeRows(table) {
+  const box = table.parentElement;
+  box.style.maxHeight = '';
+  if (box.scrollHeight <= box.clientHeight) return;
+  const top = box.getBoundingClientRect().top + box.clientTop - box.scrollTop;
+  const foot = table.tFoot.getBoundingClientRect().height;
+  const bottoms = [...table.tBodies[0].rows].map((row) => row.getBoundingClientRect().bottom - top);
+  const last = bottoms.filter((bottom) => bottom + foot <= box.clientHeight).pop();
+  if (last) box.style.maxHeight = `${last + foot + box.offsetHeight - box.clientHeight}px`;
 }
 
 function markSorted(heads, index, down) {
@@ -1181,12 +1196,16 @@ for (const link of document.querySelectorAll('a[href^="#"]')) {
 addEventListener('keydown', onKey);
 addEventListener('hashchange', restore);
 addEventListener('beforeprint', () => {
+  for (const explorer of explorers) explorer.table.parentElement.style.maxHeight = '';
   for (const details of document.querySelectorAll('details')) details.open = true;
 });
 let resized;
 addEventListener('resize', () => {
   clearTimeout(resized);
-  resized = setTimeout(() => explorers.forEach((explorer) => explorer.showIcicle()), 100);
+  resized = setTimeout(() => explorers.forEach((explorer) => {
+    explorer.showIcicle();
+    showWholeRows(explorer.table);
+  }), 100);
 });
 restore();
 if (location.hash && !location.hash.includes('='))

@@ -37,6 +37,7 @@ struct writer {
     struct mt_buf main, nav, data;
     struct mt_buf parts; /* links to the parts of the device that is being added */
     struct mt_page_policy policy;
+    bool has_blocks;       /* the device that is being added has rows of single blocks */
     size_t left;           /* bytes that are still free */
     size_t data_left;      /* of them, for the history of devices */
     uint32_t devices_left; /* that are still to be added */
@@ -234,7 +235,8 @@ static enum mt_status draw(const struct writer *writer, const struct mt_chart *c
 static bool draw_into_room(struct writer *writer, const struct mt_chart *chart,
                            const struct mt_device_report *device, struct figure *figure)
 {
-    for (int keyed = 1; keyed >= 0 && !writer->status && !figure->has_room; keyed--) {
+    for (int keyed = writer->has_blocks; keyed >= 0 && !writer->status && !figure->has_room;
+         keyed--) {
         figure_release(figure);
         *figure = (struct figure){.has_room = false};
         writer->status = draw(writer, chart, device, keyed, figure);
@@ -292,6 +294,7 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
     struct mt_buf history = {0};
     size_t share = mt_max_u64(writer->data_left / writer->devices_left, MIN_DATA_BYTES);
 
+    writer->has_blocks = false;
     if (writer->status || !device->history || !device->timeline)
         return;
     share = mt_min_u64(share, mt_min_u64(writer->data_left, writer->left));
@@ -301,7 +304,8 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
             mt_buf_add_text(&writer->data, ",\n");
         add_buf(&writer->data, &history);
         writer->data_left -= history.length;
-    } else if (!writer->status) {
+        writer->has_blocks = mt_page_data_has_blocks(share);
+    } else if (!writer->status && device->events) {
         mt_buf_add_text(out, "<p class=\"omitted\">This page has no room for what was alive at "
                              "other times: memtrace live tells it.</p>\n");
     }

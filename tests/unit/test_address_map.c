@@ -418,7 +418,7 @@ static void the_largest_blocks_are_kept(void **state)
     (void)state;
     begin(40 * MIB);
     segment(MT_EVENT_SEGMENT_ALLOC, BASE, 20 * MIB);
-    for (uint32_t i = 0; i < MT_ADDRESS_BLOCKS + 100; i++) {
+    for (uint32_t i = 0; i < MT_ADDRESS_BLOCKS / 10 * 11; i++) {
         struct mt_block_life life = {.addr = BASE,
                                      .block_bytes = i % 11 ? 1024 : 512,
                                      .birth_event = device.event,
