@@ -220,7 +220,8 @@ static const char *say_need(struct mt_policy_table *table)
     if (!table->bound_bytes)
         return "";
     return mt_arena_printf(
-        &table->arena, "The best is %s above the lower bound of %s, below which no allocator can.",
+        &table->arena,
+        "The best is %s above the lower bound of %s, below which no allocator can go.",
         mt_format_percent(n[0], ((double)best->reserved_peak_bytes - (double)table->bound_bytes) /
                                     (double)table->bound_bytes),
         mt_format_bytes(n[1], table->bound_bytes));

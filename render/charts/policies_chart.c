@@ -59,13 +59,9 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_t
     const char *facts = mt_arena_printf(
         &drawing->arena,
         "device %u \xC2\xB7 %s \xC2\xB7 lower bound for any allocator = peak of the live "
-        "requested bytes = %s (%s B)%s",
+        "requested bytes = %s (%s B)",
         (unsigned)table->device, requests_of(drawing, table),
-        mt_format_bytes(n[0], table->bound_bytes), mt_format_count(n[1], table->bound_bytes),
-        any_depends_on_memory(table)
-            ? " \xC2\xB7 the run met the end of its memory, and may ask for other memory where "
-              "there is more"
-            : "");
+        mt_format_bytes(n[0], table->bound_bytes), mt_format_count(n[1], table->bound_bytes));
 
     return facts ? facts : "";
 }
@@ -127,13 +123,21 @@ static struct mt_paragraph finding_words(double width)
                                  .role = "finding"};
 }
 
+static const char *caveat_of(const struct mt_policy_table *table)
+{
+    return any_depends_on_memory(table) ? "The run met the end of its memory: where there is more, "
+                                          "it may ask for other memory."
+                                        : "";
+}
+
 static double finding_height(struct mt_drawing *drawing, const struct mt_policy_table *table,
                              double width)
 {
     struct mt_paragraph paragraph = finding_words(width);
 
     return FINDING_PITCH * (mt_paragraph_lines(drawing, &paragraph, table->finding[0]) +
-                            mt_paragraph_lines(drawing, &paragraph, table->finding[1]));
+                            mt_paragraph_lines(drawing, &paragraph, table->finding[1]) +
+                            mt_paragraph_lines(drawing, &paragraph, caveat_of(table)));
 }
 
 static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_table *table, double y)
@@ -143,7 +147,20 @@ static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_tabl
     mt_chart_frame_text(drawing, MT_MARGIN, y, "Finding", FINDING_SIZE, MT_SEMIBOLD, MT_COLOR_TEXT,
                         MT_ANCHOR_START, "heading");
     y = mt_paragraph_draw(drawing, &paragraph, y, table->finding[0]);
-    mt_paragraph_draw(drawing, &paragraph, y, table->finding[1]);
+    y = mt_paragraph_draw(drawing, &paragraph, y, table->finding[1]);
+    mt_paragraph_draw(drawing, &paragraph, y, caveat_of(table));
+}
+
+/* As wide as the longest name, within bounds. */
+static double label_width(struct mt_drawing *drawing, const struct mt_policy_table *table)
+{
+    double most = 0;
+
+    if (drawing->width < 700)
+        return 120;
+    for (uint32_t i = 0; i < table->row_count; i++)
+        most = fmax(most, mt_policies_label_width(drawing, &table->rows[i]));
+    return round(fmin(fmax(most, drawing->width * 0.2), drawing->width * 0.28));
 }
 
 static void place_columns(struct mt_drawing *drawing, struct mt_policies_layout *layout)
@@ -154,7 +171,7 @@ static void place_columns(struct mt_drawing *drawing, struct mt_policies_layout 
     layout->columns[2] = right;
     layout->columns[1] = right - pitch;
     layout->columns[0] = layout->columns[1] - (narrow ? 62 : 82);
-    layout->label_width = drawing->width < 700 ? 120 : round(fmax(drawing->width * 0.2, 188));
+    layout->label_width = label_width(drawing, layout->table);
     layout->plot.x = MT_MARGIN + layout->label_width + 12;
     layout->plot.width = layout->columns[0] - pitch - layout->plot.x;
 }

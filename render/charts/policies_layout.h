@@ -21,6 +21,8 @@ static inline double mt_policies_x(const struct mt_policies_layout *layout, uint
     return layout->plot.x + layout->plot.width * ((double)bytes / (double)layout->top);
 }
 
+/* Room that the name of a row needs. */
+double mt_policies_label_width(struct mt_drawing *drawing, const struct mt_policy_row *row);
 void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout);
 void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *layout);
 /* Lines through all rows, and their names above. */

@@ -8,9 +8,10 @@
 #include "units.h"
 #include "util.h"
 
-#define BAR       28.0 /* at most */
-#define ENDS      16   /* of names above, that others may not cover */
-#define FAR_TIMES 2.0  /* of the bound: bad */
+#define BAR        28.0 /* at most */
+#define NAME_PITCH 15.0
+#define ENDS       16  /* of names above, that others may not cover */
+#define FAR_TIMES  2.0 /* of the bound: bad */
 
 void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout)
 {
@@ -85,6 +86,12 @@ static const char *note_of(struct mt_drawing *drawing, const struct mt_policy_ro
     note = mt_arena_printf(&drawing->arena, "%s%s%s", what, row->is_measured ? ", measured" : "",
                            row->exact ? "" : ", approximate");
     return note ? note : "";
+}
+
+double mt_policies_label_width(struct mt_drawing *drawing, const struct mt_policy_row *row)
+{
+    return mt_text_room(mt_chart_frame_short(drawing, label_of(row), 200), MT_SIZE_BODY,
+                        MT_SEMIBOLD);
 }
 
 static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
@@ -235,38 +242,44 @@ void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_
                             MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
 }
 
-/* Names above the plot, which may not cover each other. */
+/* Names above the plot, which may not cover each other: those without room go up by a line. */
 struct names {
-    double left[ENDS], right[ENDS];
+    double left[ENDS], right[ENDS], rise[ENDS];
     size_t count;
 };
 
-static bool has_room(const struct names *names, double left, double right)
+static bool has_room(const struct names *names, double left, double right, double rise)
 {
     size_t i;
 
     for (i = 0; i < names->count; i++)
-        if (left < names->right[i] && right > names->left[i])
+        if (names->rise[i] >= rise && names->rise[i] <= rise && left < names->right[i] &&
+            right > names->left[i])
             return false;
     return names->count < ENDS;
 }
 
-static void draw_name(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
+/* False if there is no room for it. */
+static bool draw_name(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                       struct names *names, double x, const char *text, bool is_bound)
 {
     enum mt_weight weight = is_bound ? MT_SEMIBOLD : MT_REGULAR;
     double width = 1.05 * mt_text_width(text, MT_SIZE_SMALL, weight);
     double left = x - width / 2,
-           most = layout->columns[0] - (drawing->width < MT_NARROW_WIDTH ? 56 : 90);
+           most = layout->columns[0] - (drawing->width < MT_NARROW_WIDTH ? 56 : 90), rise = 0;
 
     left = fmin(fmax(left, MT_MARGIN), most - width);
-    if (!has_room(names, left - 6, left + width + 6))
-        return;
+    if (!has_room(names, left - 6, left + width + 6, rise))
+        rise = NAME_PITCH;
+    if (!has_room(names, left - 6, left + width + 6, rise))
+        return false;
+    names->rise[names->count] = rise;
     names->left[names->count] = left - 6;
     names->right[names->count++] = left + width + 6;
-    mt_chart_frame_text(drawing, left, layout->plot.y - 14, text, MT_SIZE_SMALL, weight,
+    mt_chart_frame_text(drawing, left, layout->plot.y - 14 - rise, text, MT_SIZE_SMALL, weight,
                         is_bound ? MT_COLOR_LIMIT : MT_COLOR_MUTED, MT_ANCHOR_START,
                         is_bound ? "label:bound" : "label:size");
+    return true;
 }
 
 static void draw_mark(struct mt_drawing *drawing, const struct mt_policies_layout *layout, double x,
@@ -292,8 +305,8 @@ static void draw_sizes(struct mt_drawing *drawing, const struct mt_policies_layo
 
         if (size->bytes > layout->top)
             continue;
-        draw_mark(drawing, layout, x, &dashes, title, "size");
-        draw_name(drawing, layout, names, x, size->name, false);
+        if (draw_name(drawing, layout, names, x, size->name, false))
+            draw_mark(drawing, layout, x, &dashes, title, "size");
     }
 }
 

@@ -167,6 +167,49 @@ static void bars_sum_to_what_is_reserved(void **unused)
     }
 }
 
+static const struct mt_op *op_with_text(const struct mt_drawing *drawing, const char *text)
+{
+    for (size_t i = 0; i < drawing->op_count; i++)
+        if (drawing->ops[i].text && strcmp(drawing->ops[i].text, text) == 0)
+            return &drawing->ops[i];
+    fail_msg("no text says \"%s\"", text);
+    return NULL;
+}
+
+/* Names are whole, cards side by side have two lines, and the caveat is read to its end. */
+static void words_are_whole(void **unused)
+{
+    static const struct mt_known_size near[] = {
+        {"T4 16 GB", UINT64_C(15655829504)}, {"V100 16 GB", UINT64_C(16945512448)}, {NULL, 0}};
+    static struct mt_policy_table table;
+    const struct mt_op *t4, *v100;
+    struct mt_drawing drawing;
+
+    (void)unused;
+    for (size_t i = 0; i < 2; i++) {
+        begin(&table);
+        add_row(&table, "pytorch:expandable_segments:True", MT_GIB, MT_GIB, MT_GIB, MT_GIB);
+        add_row(&table, "rmm-pool:initial_pool_size=0B", MT_GIB, MT_GIB, 20 * MT_GIB, MT_GIB);
+        table.rows[0].is_own = true;
+        table.rows[0].depends_on_memory = true;
+        assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
+        table.sizes = near;
+        assert_int_equal(mt_policies_draw(&table, &(struct mt_chart_options){.width = i ? 830 : 0},
+                                          &drawing, NULL),
+                         MT_OK);
+        assert_null(drawing_fault(&drawing));
+        op_with_text(&drawing, "expandable_segments:True");
+        op_with_text(&drawing, "rmm-pool:initial_pool_size=0B");
+        op_with_text(&drawing, "The run met the end of its memory: where there is more, it may ask "
+                               "for other memory.");
+        t4 = op_with_text(&drawing, "T4 16 GB");
+        v100 = op_with_text(&drawing, "V100 16 GB");
+        assert_true(t4->y > v100->y + 12 || v100->y > t4->y + 12);
+        mt_drawing_release(&drawing);
+        mt_policy_table_release(&table);
+    }
+}
+
 static void extremes_are_drawn(void **unused)
 {
     static const uint64_t values[] = {0, 1, MT_GIB, UINT64_MAX / 2};
@@ -253,7 +296,7 @@ static void sentences_say_who_is_best_and_who_only_looks_bad(void **unused)
                         "None of these reserves less than what the run had, 101 MiB.");
     assert_string_equal(table.finding[1],
                         "The best is 1.0 % above the lower bound of 100 MiB, below "
-                        "which no allocator can.");
+                        "which no allocator can go.");
     mt_policy_table_release(&table);
 }
 
@@ -261,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bars_sum_to_what_is_reserved),
+        cmocka_unit_test(words_are_whole),
         cmocka_unit_test(extremes_are_drawn),
         cmocka_unit_test(others_requests_are_refused),
         cmocka_unit_test(twins_are_one_row),
