@@ -13,16 +13,26 @@ void mt_table_begin(struct mt_table *table, const char *titles)
     mt_table_columns(table, titles);
 }
 
+static enum mt_column_kind kind_of(char mark)
+{
+    switch (mark) {
+    case '#': return MT_NUMBER;
+    case '~': return MT_NAME;
+    case '!': return MT_KEY;
+    default: return MT_WORDS;
+    }
+}
+
 void mt_table_columns(struct mt_table *table, const char *titles)
 {
     for (size_t length;; titles += length + 1) {
         struct mt_table_column *column = &table->columns[table->column_count];
-        size_t mark = *titles == '#' || *titles == '~';
+        size_t mark = *titles == '#' || *titles == '~' || *titles == '!';
 
         MT_ASSERT(table->column_count < MT_TABLE_COLUMNS);
         table->column_count++;
         length = strcspn(titles, "|");
-        column->kind = *titles == '#' ? MT_NUMBER : mark ? MT_NAME : MT_WORDS;
+        column->kind = kind_of(*titles);
         column->title = mt_arena_text(&table->texts, titles + mark, length - mark);
         if (!column->title) {
             table->failed = true;

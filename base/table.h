@@ -18,7 +18,8 @@
 enum mt_column_kind {
     MT_NUMBER, /* "#": aligned to the right, never shortened */
     MT_WORDS,  /* shortened if nothing else helps */
-    MT_NAME    /* "~": shortened first */
+    MT_NAME,   /* "~": shortened first */
+    MT_KEY     /* "!": never shortened, rather on a line of its own */
 };
 
 struct mt_table_column {

@@ -31,7 +31,7 @@ static void tell_oom_table(const struct mt_teller *teller)
     const struct mt_device_report *device = teller->device;
     struct mt_table table;
 
-    mt_table_begin(&table, "#at|#wanted|#allocated|#reserved|#device free||~in|~asked by");
+    mt_table_begin(&table, "#at|#wanted|#allocated|#reserved|#device free||~in|!asked by");
     for (uint32_t i = 0; i < device->oom_count; i++)
         if (i < 8 || i + 1 == device->oom_count)
             add_oom(&table, teller, &device->oom_list[i]);
@@ -193,7 +193,7 @@ static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer
 {
     struct mt_table table;
 
-    mt_table_begin(&table, "~setting|#gets past it with|under the limit it had");
+    mt_table_begin(&table, "!setting|#gets past it with|under the limit it had");
     for (uint32_t i = 0; i < answer->way_count; i++) {
         const struct mt_oom_way *way = &answer->ways[i];
 

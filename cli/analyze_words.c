@@ -101,6 +101,16 @@ void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *tex
     mt_buf_add_char(teller->out, '\n');
 }
 
+/* Where the next character goes; what stands before it on the line is ASCII. */
+static size_t column_of(const struct mt_buf *out)
+{
+    size_t column = 0;
+
+    while (column < out->length && out->data[out->length - 1 - column] != '\n')
+        column++;
+    return column;
+}
+
 void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more)
 {
     const struct mt_report *report = teller->report;
@@ -129,8 +139,11 @@ void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *mo
         mt_buf_printf(&line, " in %s",
                       mt_format_duration(span, report->last_t_ns - report->first_t_ns));
     mt_buf_add_text(&line, more);
-    if (line.data)
-        mt_tell_line(teller, indent, line.data);
+    if (line.data) {
+        mt_buf_printf(teller->out, "%*s", (int)indent, "");
+        mt_add_wrapped(teller->out, line.data, column_of(teller->out), indent + 2);
+        mt_buf_add_char(teller->out, '\n');
+    }
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }

@@ -8,6 +8,7 @@
 #include "json.h"
 #include "json_list.h"
 #include "trace.h"
+#include "text_table.h"
 #include "units.h"
 #include "util.h"
 
@@ -182,6 +183,8 @@ static void write_json(const struct info *info, struct mt_buf *out)
     mt_json_object_end(&json);
 }
 
+enum { LABEL_COLUMNS = 14 };
+
 static void add_label(struct mt_buf *out, const char *label)
 {
     mt_buf_printf(out, "  %-12s", label);
@@ -233,9 +236,26 @@ static void add_number(struct mt_buf *out, uint64_t count, const char *what, con
                   after);
 }
 
+static void add_symbols(struct mt_buf *out, const struct mt_symbols *symbols)
+{
+    struct mt_buf line = {0};
+
+    add_number(&line, symbols->stack_count, "stack", ", ");
+    add_number(&line, symbols->frame_count, "frame", ", ");
+    add_number(&line, symbols->strings.count, "string", ", ");
+    add_number(&line, symbols->stream_count, "stream", ", ");
+    add_number(&line, symbols->thread_count, "thread", ", ");
+    add_number(&line, symbols->heap_count, "heap", ", ");
+    add_number(&line, symbols->pool_count, "pool", "");
+    add_label(out, "symbols");
+    mt_add_wrapped(out, line.data, LABEL_COLUMNS, LABEL_COLUMNS);
+    mt_buf_add_char(out, '\n');
+    out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
 static void add_counts(struct mt_buf *out, const struct info *info)
 {
-    const struct mt_symbols *symbols = &info->source->symbols;
     char digits[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
     unsigned kind;
 
@@ -251,14 +271,7 @@ static void add_counts(struct mt_buf *out, const struct info *info)
         mt_buf_printf(out, "%12s %s\n", mt_format_count(digits, info->kinds[kind]),
                       mt_event_kind_name(kind));
     }
-    add_label(out, "symbols");
-    add_number(out, symbols->stack_count, "stack", ", ");
-    add_number(out, symbols->frame_count, "frame", ", ");
-    add_number(out, symbols->strings.count, "string", ", ");
-    add_number(out, symbols->stream_count, "stream", ", ");
-    add_number(out, symbols->thread_count, "thread", ", ");
-    add_number(out, symbols->heap_count, "heap", ", ");
-    add_number(out, symbols->pool_count, "pool", "\n");
+    add_symbols(out, &info->source->symbols);
 }
 
 static void add_size(struct mt_buf *out, const struct info *info)

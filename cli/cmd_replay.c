@@ -46,7 +46,7 @@ static void print_rows(struct mt_buf *out, const struct mt_replay_summary *summa
     struct mt_table table;
     size_t i, d, rows = 0;
 
-    mt_table_begin(&table, "policy|#device|#peak reserved|#peak allocated|#peak requested|#device "
+    mt_table_begin(&table, "!policy|#device|#peak reserved|#peak allocated|#peak requested|#device "
                            "allocs|#device frees|#retries|#OOMs");
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++, rows++)
@@ -62,15 +62,15 @@ static void say_limit(struct mt_buf *out, const struct mt_replay_result *result)
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
     if (result->limit_inferred && !mt_limit_is_known(result))
-        mt_buf_printf(out,
-                      "  limit: not recorded; one of %s B explains what was collected as garbage\n",
-                      mt_format_count(low, result->limit_low_bytes));
+        mt_add_note(out, 2,
+                    "limit: not recorded; one of %s B explains what was collected as garbage",
+                    mt_format_count(low, result->limit_low_bytes));
     else if (result->limit_inferred)
-        mt_buf_printf(out,
-                      "  limit: not recorded; what was granted and refused shows at least %s B and "
-                      "below %s B,\n  and any such limit replays alike\n",
-                      mt_format_count(low, result->limit_low_bytes),
-                      mt_format_count(high, result->limit_high_bytes));
+        mt_add_note(out, 2,
+                    "limit: not recorded; what was granted and refused shows at least %s B and "
+                    "below %s B, and any such limit replays alike",
+                    mt_format_count(low, result->limit_low_bytes),
+                    mt_format_count(high, result->limit_high_bytes));
     else if (result->limit_bytes)
         mt_buf_printf(out, "  limit: %s\n", mt_format_bytes(low, result->limit_bytes));
 }
@@ -79,22 +79,25 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
 {
     const struct mt_replay_verify *verify = &result->verify;
     char n[4][MT_UNITS_TEXT];
+    struct mt_buf line = {0};
 
     if (!verify->wanted)
         return;
-    mt_buf_printf(out, "  %s: %s of %s addresses, %s of %s segment events",
+    mt_buf_printf(&line, "%s: %s of %s addresses, %s of %s segment events",
                   verify->exact ? "exact" : "not exact",
                   mt_format_count(n[0], verify->addresses_exact),
                   mt_format_count(n[1], verify->allocations),
                   mt_format_count(n[2], verify->segment_events_exact),
                   mt_format_count(n[3], verify->segment_events));
     if (verify->ooms)
-        mt_buf_printf(out, ", %s of %s out-of-memory errors",
+        mt_buf_printf(&line, ", %s of %s out-of-memory errors",
                       mt_format_count(n[0], verify->ooms_exact),
                       mt_format_count(n[1], verify->ooms));
-    mt_buf_add_text(out, " as recorded\n");
+    mt_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
     if (verify->first_difference[0])
-        mt_buf_printf(out, "  first difference: %s\n", verify->first_difference);
+        mt_add_note(out, 2, "first difference: %s", verify->first_difference);
+    out->failed |= line.failed;
+    mt_buf_release(&line);
 }
 
 static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
@@ -102,10 +105,10 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
     char n[MT_UNITS_TEXT];
 
     if (result->pools_inferred)
-        mt_buf_printf(out,
-                      "  pools_inferred: %s segments were taken for a private pool's, which the "
-                      "trace does not name:\n  without that the replay would differ earlier\n",
-                      mt_format_count(n, result->pools_inferred));
+        mt_add_note(out, 2,
+                    "pools_inferred: %s segments were taken for a private pool's, which the trace "
+                    "does not name: without that the replay would differ earlier",
+                    mt_format_count(n, result->pools_inferred));
 }
 
 static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
@@ -114,36 +117,36 @@ static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
 
     if (!plan->arena_bytes)
         return;
-    mt_buf_printf(out, "  plan: %s of %s steps ask for the same; arena %s, no plan is below %s\n",
-                  mt_format_count(n[0], plan->equal_steps), mt_format_count(n[1], plan->steps),
-                  mt_format_bytes(n[2], plan->arena_bytes),
-                  mt_format_bytes(n[3], plan->bound_bytes));
-    mt_buf_printf(out, "  %s of %s requests came from it, %s found their place taken\n",
-                  mt_format_count(n[0], plan->hits), mt_format_count(n[1], plan->requests),
-                  mt_format_count(n[2], plan->misses));
+    mt_add_note(out, 2, "plan: %s of %s steps ask for the same; arena %s, no plan is below %s",
+                mt_format_count(n[0], plan->equal_steps), mt_format_count(n[1], plan->steps),
+                mt_format_bytes(n[2], plan->arena_bytes), mt_format_bytes(n[3], plan->bound_bytes));
+    mt_add_note(out, 2, "%s of %s requests came from it, %s found their place taken",
+                mt_format_count(n[0], plan->hits), mt_format_count(n[1], plan->requests),
+                mt_format_count(n[2], plan->misses));
 }
 
 static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char n[2][MT_UNITS_TEXT];
 
-    mt_buf_printf(
-        out,
-        result->recorded_addresses
-            ? "  segments lie where the run had them until one is made at another time; "
-              "from there on\n  addresses decided %s times which of equal free blocks was "
-              "used\n"
-            : "  addresses are made up; they decided %s times which of equal free blocks "
-              "was used\n",
-        mt_format_count(n[0], result->address_ties));
+    mt_format_count(n[0], result->address_ties);
+    if (result->recorded_addresses)
+        mt_add_note(out, 2,
+                    "segments lie where the run had them until one is made at another time; from "
+                    "there on addresses decided %s times which of equal free blocks was used",
+                    n[0]);
+    else
+        mt_add_note(out, 2,
+                    "addresses are made up; they decided %s times which of equal free blocks was "
+                    "used",
+                    n[0]);
     if (result->order_count > 1 && result->reserved_low_bytes == result->reserved_high_bytes)
-        mt_buf_printf(out,
-                      "  the peak of reserved memory is the same over %u orders of addresses\n",
-                      result->order_count);
+        mt_add_note(out, 2, "the peak of reserved memory is the same over %u orders of addresses",
+                    result->order_count);
     else if (result->order_count > 1)
-        mt_buf_printf(out, "  peak reserved over %u orders of addresses: %s to %s\n",
-                      result->order_count, mt_format_bytes(n[0], result->reserved_low_bytes),
-                      mt_format_bytes(n[1], result->reserved_high_bytes));
+        mt_add_note(out, 2, "peak reserved over %u orders of addresses: %s to %s",
+                    result->order_count, mt_format_bytes(n[0], result->reserved_low_bytes),
+                    mt_format_bytes(n[1], result->reserved_high_bytes));
 }
 
 static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result)
@@ -153,26 +156,25 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
     if (result->address_ties)
         say_ties(out, result);
     else if (!result->recorded_addresses)
-        mt_buf_add_text(out, "  addresses are made up, but no choice depended on them\n");
+        mt_add_note(out, 2, "addresses are made up, but no choice depended on them");
     if (result->starts_in_middle)
-        mt_buf_add_text(out, "  the trace starts in the middle of a run: peaks are those since "
-                             "its start\n");
+        mt_add_note(out, 2,
+                    "the trace starts in the middle of a run: peaks are those since its start");
     if (result->ooms_not_asked)
-        mt_buf_printf(
-            out,
-            "  no limit was given: %s requests that the run could not serve were not made "
-            "again; --limit BYTES makes them\n",
-            mt_format_count(n, result->ooms_not_asked));
+        mt_add_note(out, 2,
+                    "no limit was given: %s requests that the run could not serve were not made "
+                    "again; --limit BYTES makes them",
+                    mt_format_count(n, result->ooms_not_asked));
     if (result->failed_requests)
-        mt_buf_printf(out,
-                      "  %s recorded allocations found no memory: the program would have "
-                      "failed here, and what follows is not what it would have done\n",
-                      mt_format_count(n, result->failed_requests));
+        mt_add_note(out, 2,
+                    "%s recorded allocations found no memory: the program would have failed here, "
+                    "and what follows is not what it would have done",
+                    mt_format_count(n, result->failed_requests));
     if (result->orphan_frees)
-        mt_buf_printf(out, "  %s frees of addresses that were not allocated were ignored\n",
-                      mt_format_count(n, result->orphan_frees));
+        mt_add_note(out, 2, "%s frees of addresses that were not allocated were ignored",
+                    mt_format_count(n, result->orphan_frees));
     if (result->policy_doubt)
-        mt_buf_printf(out, "  approximate: %s\n", result->policy_doubt);
+        mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }
 
 static void print_text(struct mt_buf *out, const struct mt_source *source,

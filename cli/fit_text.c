@@ -48,7 +48,7 @@ static void print_rows(struct mt_buf *out, const struct mt_fit_answer *answer,
     struct mt_table table;
     size_t i, d;
 
-    mt_table_begin(&table, "~policy|#device|#smallest limit|#|#fails at|#unlimited peak");
+    mt_table_begin(&table, "!policy|#device|#smallest limit|#|#fails at|#unlimited peak");
     if (answer->limit_bytes) {
         limit[0] = '#';
         mt_format_bytes(limit + 1, answer->limit_bytes);
@@ -84,20 +84,24 @@ static void say_failure(struct mt_buf *out, uint64_t limit_bytes,
                         const struct mt_fit_failure *failure)
 {
     char limit[MT_UNITS_TEXT], size[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
 
-    mt_buf_printf(out, "  at %s ", format_mib(limit, limit_bytes));
     if (!failure->known) {
-        mt_buf_add_text(out, "what was there at the start of the trace is too much\n");
+        mt_add_note(out, 2, "at %s what was there at the start of the trace is too much",
+                    format_mib(limit, limit_bytes));
         return;
     }
-    mt_buf_printf(out, "event %s fails first: %s, ", mt_format_count(event, failure->event),
+    mt_buf_printf(&line, "at %s event %s fails first: %s, ", format_mib(limit, limit_bytes),
+                  mt_format_count(event, failure->event),
                   mt_format_bytes(size, failure->size_bytes));
-    mt_add_shortened(out, failure->site, 60);
+    mt_add_shortened(&line, failure->site, 60);
     if (failure->phase) {
-        mt_buf_add_text(out, ", in ");
-        mt_add_shortened(out, failure->phase, 60);
+        mt_buf_add_text(&line, ", in ");
+        mt_add_shortened(&line, failure->phase, 60);
     }
-    mt_buf_add_char(out, '\n');
+    mt_add_note(out, 2, "%s", line.data ? line.data : "");
+    out->failed |= line.failed;
+    mt_buf_release(&line);
     say_alive(out, failure);
 }
 
@@ -106,14 +110,13 @@ static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *res
     char text[MT_UNITS_TEXT];
 
     if (result->smaller_fit_bytes && result->smaller_fit_bytes < result->low_bytes)
-        mt_buf_printf(
-            out,
-            "  %s fits as well, although larger limits below the answer do not: there the\n  "
-            "cache is given back at other times and leaves other holes\n",
-            format_mib(text, result->smaller_fit_bytes));
+        mt_add_note(out, 2,
+                    "%s fits as well, although larger limits below the answer do not: there the "
+                    "cache is given back at other times and leaves other holes",
+                    format_mib(text, result->smaller_fit_bytes));
     if (result->larger_fail_bytes > result->high_bytes)
-        mt_buf_printf(out, "  %s fails, though it is more than the answer: leave a margin\n",
-                      format_mib(text, result->larger_fail_bytes));
+        mt_add_note(out, 2, "%s fails, though it is more than the answer: leave a margin",
+                    format_mib(text, result->larger_fail_bytes));
 }
 
 static void say_dependence(struct mt_buf *out, const struct mt_fit_result *result)
@@ -122,20 +125,18 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
 
     if (!mt_fit_depends_on_memory(result))
         return;
-    mt_buf_printf(
-        out,
-        "  the run itself met the end of its memory (out-of-memory errors: %s, retries: %s): "
-        "the answer\n  holds only if what it asks for does not depend on how much there is\n",
-        mt_format_count(ooms, result->recorded_ooms),
-        mt_format_count(retries, result->recorded_retries));
+    mt_add_note(out, 2,
+                "the run itself met the end of its memory (out-of-memory errors: %s, retries: %s): "
+                "the answer holds only if what it asks for does not depend on how much there is",
+                mt_format_count(ooms, result->recorded_ooms),
+                mt_format_count(retries, result->recorded_retries));
     if (result->died_at != MT_FIT_NOT_DIED)
-        mt_buf_printf(
-            out,
-            "  the request of %s that ended the run fits as well; what it would have asked\n  "
-            "for after that is not known\n",
-            mt_format_bytes(ooms, result->died_bytes));
+        mt_add_note(out, 2,
+                    "the request of %s that ended the run fits as well; what it would have asked "
+                    "for after that is not known",
+                    mt_format_bytes(ooms, result->died_bytes));
     else if (result->recorded_ooms)
-        mt_buf_add_text(out, "  requests that the run itself could not serve need not fit\n");
+        mt_add_note(out, 2, "requests that the run itself could not serve need not fit");
 }
 
 /* The end to rely on comes first. */
@@ -144,19 +145,18 @@ static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
     char text[3][MT_UNITS_TEXT];
 
     if (result->order_count > 1 && result->low_bytes < result->high_bytes)
-        mt_buf_printf(out,
-                      "  %s to %s over %u orders of addresses, %s as modelled: addresses decide "
-                      "which of\n  equal free blocks is used, and the driver chooses them\n",
-                      format_mib(text[0], result->low_bytes),
-                      format_mib(text[1], result->high_bytes), result->order_count,
-                      format_mib(text[2], result->fit_bytes));
+        mt_add_note(out, 2,
+                    "%s to %s over %u orders of addresses, %s as modelled: addresses decide which "
+                    "of equal free blocks is used, and the driver chooses them",
+                    format_mib(text[0], result->low_bytes), format_mib(text[1], result->high_bytes),
+                    result->order_count, format_mib(text[2], result->fit_bytes));
     else if (result->order_count > 1)
         mt_buf_printf(out, "  the same over %u orders of addresses\n", result->order_count);
     else
-        mt_buf_printf(out,
-                      "  addresses decided %s times which of equal free blocks was used: with "
-                      "others the limit\n  may differ (--orders)\n",
-                      mt_format_count(text[0], result->address_ties));
+        mt_add_note(out, 2,
+                    "addresses decided %s times which of equal free blocks was used: with others "
+                    "the limit may differ (--orders)",
+                    mt_format_count(text[0], result->address_ties));
 }
 
 static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
@@ -164,24 +164,25 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
     char text[MT_UNITS_TEXT];
 
     if (result->fit_reserved_bytes > result->fit_bytes)
-        mt_buf_printf(out,
-                      "  expandable segments pass the limit a little: up to %s are reserved under "
-                      "the smallest\n",
-                      format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
+        mt_add_note(
+            out, 2,
+            "expandable segments pass the limit a little: up to %s are reserved under the smallest",
+            format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
     say_not_monotone(out, result);
     say_dependence(out, result);
     if (result->starts_in_middle)
-        mt_buf_add_text(out, "  the trace starts in the middle of a run: what was reserved then is "
-                             "taken as it was\n");
+        mt_add_note(
+            out, 2,
+            "the trace starts in the middle of a run: what was reserved then is taken as it was");
     if (result->address_ties || result->order_count > 1)
         say_orders(out, result);
     if (result->lost_segments)
-        mt_buf_printf(out,
-                      "  %s segments were in private pools that the trace does not name: here they "
-                      "count as the\n  default pool's, and the limit may be too small\n",
-                      mt_format_count(text, result->lost_segments));
+        mt_add_note(out, 2,
+                    "%s segments were in private pools that the trace does not name: here they "
+                    "count as the default pool's, and the limit may be too small",
+                    mt_format_count(text, result->lost_segments));
     if (result->policy_doubt)
-        mt_buf_printf(out, "  approximate: %s\n", result->policy_doubt);
+        mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }
 
 static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, const char *policy,
@@ -253,9 +254,9 @@ static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
     mt_add_text_table(out, &table, 0, style);
     if (!all)
         mt_buf_add_text(out, "rows after the eighth are left out here\n");
-    mt_buf_add_text(out, "The limit is what the allocator may hold. The CUDA context and libraries "
-                         "take about 0.5 to\n1 GiB of a card besides; tight leaves them less than "
-                         "1 GiB.\n");
+    mt_add_note(out, 0,
+                "The limit is what the allocator may hold. The CUDA context and libraries take "
+                "about 0.5 to 1 GiB of a card besides; tight leaves them less than 1 GiB.");
 }
 
 void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)

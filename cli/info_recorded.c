@@ -76,7 +76,7 @@ static void add_heap(struct mt_buf *out, const struct mt_driver_ledger *ledger,
     mt_buf_add_printable(out, name, length);
     for (; length < 16; length++)
         mt_buf_add_char(out, ' ');
-    mt_buf_printf(out, "  peak %9s  at the end %9s  %s allocation%s\n",
+    mt_buf_printf(out, "  peak %9s  end %9s  %s allocation%s\n",
                   mt_format_bytes(peak, heap->peak_bytes), mt_format_bytes(live, heap->live_bytes),
                   mt_format_count(count, heap->allocations), heap->allocations == 1 ? "" : "s");
 }

@@ -180,18 +180,22 @@ static bool add_device(struct mt_buf *out, const struct mt_lines_answer *answer,
 
 static void add_notes(struct mt_buf *out, const struct mt_lines_answer *answer, bool has_engine)
 {
-    mt_buf_add_text(out, "\npeak, after and growth are active bytes; after and reserved are those "
-                         "when the line has\n"
-                         "run; a line includes the functions that it calls\n");
+    mt_buf_add_char(out, '\n');
+    mt_add_note(out, 0,
+                "peak, after and growth are active bytes; after and reserved are those when the "
+                "line has run; a line includes the functions that it calls");
     if (has_engine)
-        mt_buf_add_text(out, "* some of it by backward's own threads, which have no Python stack, "
-                             "while the line waited\n");
+        mt_add_note(out, 0,
+                    "* some of it by backward's own threads, which have no Python stack, while the "
+                    "line waited");
     if (!answer->table->has_frees)
-        mt_buf_add_text(out, "frees were recorded without stacks: growth is not known, after means "
-                             "after its last allocation\n");
+        mt_add_note(out, 0,
+                    "frees were recorded without stacks: growth is not known, after means after "
+                    "its last allocation");
     if (!answer->table->sizes_are_exact)
-        mt_buf_add_text(out, "block sizes are as far as they were recorded: no allocator's rules "
-                             "reproduce this trace\n");
+        mt_add_note(out, 0,
+                    "block sizes are as far as they were recorded: no allocator's rules reproduce "
+                    "this trace");
 }
 
 void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)

@@ -10,6 +10,7 @@
 #include "import.h"
 #include "address_space.h"
 #include "policy.h"
+#include "text_table.h"
 #include "util.h"
 
 enum { MAX_POLICIES = 64, MAX_THREADS = 32 };
@@ -165,16 +166,18 @@ void mt_add_requests(struct mt_buf *out, const struct mt_source *source)
 {
     if (!source || source->view.level != MT_VIEW_DRIVER)
         return;
+    mt_buf_add_char(out, '\n');
     if (source->view.one_heap)
-        mt_buf_printf(out, "\nrequests: those of the heap %s alone\n",
-                      mt_heap_name(&source->symbols, source->view.heap));
+        mt_add_note(out, 0, "requests: those of the heap %s alone",
+                    mt_heap_name(&source->symbols, source->view.heap));
     else
-        mt_buf_add_text(out,
-                        "\nrequests: those to the driver, its heaps of device memory together; "
-                        "the trace has no\nallocator above it\n");
+        mt_add_note(out, 0,
+                    "requests: those to the driver, its heaps of device memory together; the trace "
+                    "has no allocator above it");
     if (has_pages(source))
-        mt_buf_add_text(out, "the heap driver:virtual holds whole pages, mostly of 2 MiB: what the "
-                             "program asked for\nwithin them is not in the trace\n");
+        mt_add_note(out, 0,
+                    "the heap driver:virtual holds whole pages, mostly of 2 MiB: what the program "
+                    "asked for within them is not in the trace");
 }
 
 void mt_json_requests(struct mt_json *json, const struct mt_source *source)

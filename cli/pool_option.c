@@ -4,6 +4,7 @@
 
 #include "json_list.h"
 #include "policy.h"
+#include "text_table.h"
 #include "units.h"
 #include "memory_limit.h"
 
@@ -57,9 +58,8 @@ void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_
                           mt_format_bytes(bytes, shares[i].private_requested_bytes));
         mt_buf_add_char(out, '\n');
     }
-    mt_buf_add_text(out,
-                    "  pools last to the end of the run: what they hold never goes back to the "
-                    "driver\n");
+    mt_add_note(out, 2,
+                "pools last to the end of the run: what they hold never goes back to the driver");
 }
 
 void mt_json_pool_shares(struct mt_json *json, const char *policy,

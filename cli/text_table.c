@@ -1,39 +1,22 @@
 #include "text_table.h"
 
-#include "site.h"
-
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-static bool begins_character(char c)
-{
-    return ((unsigned char)c & 0xC0) != 0x80;
-}
+#include "check.h"
+#include "site.h"
+#include "table_layout.h"
+#include "text_width.h"
 
 static size_t columns_in(const char *text, size_t length)
 {
-    size_t columns = 0;
-
-    for (size_t i = 0; i < length; i++)
-        columns += begins_character(text[i]);
-    return columns;
+    return mt_text_columns(text, length);
 }
 
 static size_t columns_of(const char *text)
 {
     return columns_in(text, strlen(text));
-}
-
-/* Byte offset of character number `column`. */
-static size_t offset_of(const char *text, size_t column)
-{
-    size_t at = 0;
-
-    while (text[at] && (column || !begins_character(text[at]))) {
-        at++;
-        if (begins_character(text[at]))
-            column--;
-    }
-    return at;
 }
 
 static void pad(struct mt_buf *out, size_t count)
@@ -75,8 +58,9 @@ static void add_middle(struct mt_buf *out, const char *text, size_t columns, boo
         return;
     tail = place_length(text, end, columns);
     if (!tail)
-        tail = end - offset_of(text, length - columns / 2);
-    mt_buf_add(out, text, offset_of(text, columns - 1 - columns_in(text + end - tail, tail)));
+        tail = end - mt_text_tail(text, end, columns / 2);
+    mt_buf_add(out, text,
+               mt_text_head(text, end, columns - 1 - columns_in(text + end - tail, tail)));
     mt_buf_add_text(out, "…");
     mt_buf_add(out, text + end - tail, tail);
 }
@@ -102,10 +86,8 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
 
     mt_buf_add_printable_text(&safe, text);
     for (at = safe.data; at && *at; at += *at == ' ') {
-        size_t length = strcspn(at, " "), columns = 0;
+        size_t length = strcspn(at, " "), columns = columns_in(at, length);
 
-        for (size_t i = 0; i < length; i++)
-            columns += begins_character(at[i]);
         if (!first && column + 1 + columns > most) {
             mt_buf_add_char(out, '\n');
             pad(out, indent);
@@ -123,6 +105,25 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
     mt_buf_release(&safe);
 }
 
+void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pad(out, indent);
+    mt_add_wrapped(out, text, indent, indent);
+    mt_buf_add_char(out, '\n');
+}
+
+/* How a title or a cell is set. */
+struct cell_form {
+    size_t columns;
+    bool is_right, is_site;
+};
+
 /* Titles, then cells, each with a NUL at its end. */
 static void add_words(struct mt_buf *words, const struct mt_table *table)
 {
@@ -139,67 +140,167 @@ static void add_words(struct mt_buf *words, const struct mt_table *table)
     }
 }
 
-#define MIN_WIDTH 8 /* of a column that gave way */
-
-/* Takes from a column what is too much; returns what is left to be taken. */
-static size_t give_way(size_t *width, size_t too_much)
+/* Pads what stands in `out` from `start` on to `columns`. */
+static void fill_up(struct mt_buf *out, size_t start, size_t columns)
 {
-    size_t gives = *width > MIN_WIDTH ? *width - MIN_WIDTH : 0;
+    size_t written = out->data ? columns_in(out->data + start, out->length - start) : 0;
 
-    gives = gives < too_much ? gives : too_much;
-    *width -= gives;
-    return too_much - gives;
+    pad(out, columns > written ? columns - written : 0);
 }
 
-/* First those that are there for it, then, in a terminal, which would break the
- * lines, other words; numbers never. */
-static void fit(const struct mt_table *table, size_t *widths, size_t total)
+/* One title or cell, `columns` wide. */
+static void add_cell(struct mt_buf *out, const char *words, const struct cell_form *form)
 {
-    const struct mt_screen screen = mt_stdout_screen();
-    size_t too_much = total > screen.columns ? total - screen.columns : 0;
+    size_t start = out->length, columns = columns_of(words);
 
-    for (size_t i = 0; i < table->column_count; i++)
-        if (table->columns[i].kind == MT_NAME)
-            too_much = give_way(&widths[i], too_much);
-    for (size_t i = 0; i < table->column_count && screen.is_terminal; i++)
-        if (table->columns[i].kind != MT_NUMBER)
-            too_much = give_way(&widths[i], too_much);
+    if (form->is_right)
+        pad(out, columns < form->columns ? form->columns - columns : 0);
+    add_middle(out, words, form->columns, form->is_site);
+    if (!form->is_right)
+        fill_up(out, start, form->columns);
 }
 
-static void measure(const struct mt_table *table, const char *words, unsigned indent,
-                    size_t *widths)
+static void end_line(struct mt_buf *out)
 {
-    size_t total = indent;
+    while (out->length && out->data[out->length - 1] == ' ')
+        out->data[--out->length] = '\0';
+    mt_buf_add_char(out, '\n');
+}
 
-    for (size_t i = 0; i < table->column_count + table->cell_count; i++) {
-        size_t *width = &widths[i % table->column_count], wide = columns_of(words);
+static bool stands_in_row(const struct mt_table_layout *layout, size_t column, const char *words)
+{
+    return column != layout->apart || columns_of(words) <= layout->room_columns;
+}
 
-        *width = wide > *width ? wide : *width;
-        words += strlen(words) + 1;
-    }
-    for (size_t i = 0; i < table->column_count; i++)
-        total += widths[i] + (i ? 2 : 0);
-    fit(table, widths, total);
+static const char *words_of(const struct mt_table *table, const char *row, size_t column)
+{
+    for (MT_ASSERT(column < table->column_count); column; column--)
+        row += strlen(row) + 1;
+    return row;
+}
+
+/* What stands apart, on its line, behind its title if that has no place above the last column. A
+ * site is shortened there if it has to be, nothing else. */
+static void add_apart(const struct mt_table *table, const struct mt_table_layout *layout,
+                      const struct mt_table_cell *cell, const char *words, size_t indent,
+                      struct mt_buf *out)
+{
+    const char *title = words_of(table, layout->titles, layout->apart);
+    bool is_site = cell->type == MT_TABLE_SITE;
+    size_t start = out->length, taken;
+
+    if (!*words)
+        return;
+    pad(out, indent);
+    if (layout->apart && !stands_in_row(layout, layout->apart, title))
+        mt_buf_printf(out, "%s ", title);
+    taken = out->length - start;
+    add_middle(out, words, is_site ? mt_sub_or_0_u64(layout->columns, taken) : SIZE_MAX, is_site);
+    mt_buf_add_char(out, '\n');
 }
 
 /* Returns the words of the next row. */
-static const char *add_row(const struct mt_table *table, const size_t *widths,
-                           const struct mt_table_cell *cells, const char *words, struct mt_buf *out)
+static const char *add_row(const struct mt_table *table, const struct mt_table_layout *layout,
+                           const struct mt_table_cell *cells, const char *words, size_t indent,
+                           struct mt_buf *out)
 {
-    for (size_t i = 0; i < table->column_count; i++) {
-        bool is_right = table->columns[i].kind == MT_NUMBER;
-        size_t columns = columns_of(words);
-        size_t room = columns < widths[i] ? widths[i] - columns : 0;
+    bool has_apart = layout->apart < table->column_count;
+    const char *apart = has_apart ? words_of(table, words, layout->apart) : NULL;
+    size_t shown = 0;
 
-        pad(out, (i ? 2 : 0) + (is_right ? room : 0));
-        add_middle(out, words, widths[i], cells && cells[i].type == MT_TABLE_SITE);
-        if (!is_right && i + 1 < table->column_count)
-            pad(out, room);
-        words += strlen(words) + 1;
+    if (has_apart && layout->apart == 0)
+        add_apart(table, layout, cells, apart, indent, out);
+    pad(out, indent);
+    for (size_t i = 0; i < table->column_count; i++, words += strlen(words) + 1) {
+        const struct cell_form form = {.columns = layout->widths[i],
+                                       .is_right = table->columns[i].kind == MT_NUMBER,
+                                       .is_site = cells[i].type == MT_TABLE_SITE};
+
+        if (!stands_in_row(layout, i, words))
+            continue;
+        pad(out, shown++ ? 2 : 0);
+        add_cell(out, words, &form);
     }
-    while (out->length && out->data[out->length - 1] == ' ')
-        out->data[--out->length] = '\0';
+    end_line(out);
+    if (has_apart && layout->apart && !stands_in_row(layout, layout->apart, apart))
+        add_apart(table, layout, &cells[layout->apart], apart, indent + 4, out);
     return words;
+}
+
+/* Bytes of the title that stand in line `line` of as few as `columns` allow; NULL = none. */
+static const char *title_line(const char *title, size_t columns, size_t line, size_t *length)
+{
+    for (;;) {
+        size_t taken = 0;
+
+        while (title[taken]) {
+            size_t next = taken + (taken ? 1 : 0);
+
+            next += strcspn(title + next, " ");
+            if (taken && columns_in(title, next) > columns)
+                break;
+            taken = next;
+        }
+        *length = taken;
+        if (!line-- || !title[taken])
+            return line == SIZE_MAX ? title : NULL;
+        title += taken + 1;
+    }
+}
+
+static size_t count_title_lines(const struct mt_table_layout *layout, const char *title,
+                                size_t column)
+{
+    size_t lines = 1, length;
+
+    while (layout->splits_titles && title_line(title, layout->widths[column], lines, &length))
+        lines++;
+    return lines;
+}
+
+/* Line `line` of `lines`; short titles stand in the last one. */
+static void add_title(const struct mt_table *table, const struct mt_table_layout *layout,
+                      size_t column, const char *title, size_t above, struct mt_buf *out)
+{
+    size_t lines = count_title_lines(layout, title, column), length = strlen(title);
+    const struct cell_form form = {.columns = layout->widths[column],
+                                   .is_right = table->columns[column].kind == MT_NUMBER};
+    struct mt_buf part = {0};
+
+    if (layout->splits_titles)
+        title = above < lines
+                    ? title_line(title, layout->widths[column], lines - 1 - above, &length)
+                    : NULL;
+    if (title)
+        mt_buf_add(&part, title, length);
+    add_cell(out, part.data ? part.data : "", &form);
+    out->failed |= part.failed;
+    mt_buf_release(&part);
+}
+
+/* Returns the words of the first row. */
+static const char *add_titles(const struct mt_table *table, const struct mt_table_layout *layout,
+                              const char *words, size_t indent, struct mt_buf *out)
+{
+    const char *title = words;
+    size_t lines = 1;
+
+    for (size_t i = 0; i < table->column_count; i++, title += strlen(title) + 1)
+        lines = mt_max_u64(lines, count_title_lines(layout, title, i));
+    while (lines--) {
+        size_t shown = 0;
+
+        pad(out, indent);
+        title = words;
+        for (size_t i = 0; i < table->column_count; i++, title += strlen(title) + 1) {
+            if (!stands_in_row(layout, i, title))
+                continue;
+            pad(out, shown++ ? 2 : 0);
+            add_title(table, layout, i, title, lines, out);
+        }
+        end_line(out);
+    }
+    return title;
 }
 
 /* The user's places that had no room in the column of sites, each once. */
@@ -220,8 +321,8 @@ static void add_caller(struct callers *callers, const char *place)
         callers->places[callers->count++] = place;
 }
 
-static struct callers find_callers(const struct mt_table *table, const size_t *widths,
-                                   const char *words)
+static struct callers find_callers(const struct mt_table *table,
+                                   const struct mt_table_layout *layout, const char *words)
 {
     struct callers callers = {0};
 
@@ -231,7 +332,8 @@ static struct callers find_callers(const struct mt_table *table, const size_t *w
         const char *place = mt_site_label_own(words);
 
         if (place && table->cells[i].type == MT_TABLE_SITE &&
-            columns_of(words) > widths[i % table->column_count])
+            i % table->column_count != layout->apart &&
+            columns_of(words) > layout->widths[i % table->column_count])
             add_caller(&callers, place);
         words += strlen(words) + 1;
     }
@@ -266,7 +368,8 @@ static void add_callers(struct mt_buf *out, const struct callers *callers, unsig
 void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned indent,
                        const struct mt_style *style)
 {
-    size_t widths[MT_TABLE_COLUMNS] = {0}, rows = mt_table_rows(table);
+    size_t rows = mt_table_rows(table);
+    struct mt_table_layout layout;
     struct mt_buf words = {0};
     struct callers callers;
     const char *at;
@@ -274,18 +377,13 @@ void mt_add_text_table(struct mt_buf *out, struct mt_table *table, unsigned inde
     add_words(&words, table);
     out->failed |= words.failed || table->failed;
     if (rows && !out->failed) {
-        measure(table, words.data, indent, widths);
+        mt_table_lay_out(&layout, table, words.data, indent);
         mt_buf_add_text(out, style->dim);
-        pad(out, indent);
-        at = add_row(table, widths, NULL, words.data, out);
+        at = add_titles(table, &layout, words.data, indent, out);
         mt_buf_add_text(out, style->reset);
-        mt_buf_add_char(out, '\n');
-        for (size_t i = 0; i < rows; i++) {
-            pad(out, indent);
-            at = add_row(table, widths, &table->cells[i * table->column_count], at, out);
-            mt_buf_add_char(out, '\n');
-        }
-        callers = find_callers(table, widths, words.data);
+        for (size_t i = 0; i < rows; i++)
+            at = add_row(table, &layout, &table->cells[i * table->column_count], at, indent, out);
+        callers = find_callers(table, &layout, words.data);
         add_callers(out, &callers, indent, style);
     }
     mt_buf_release(&words);

@@ -23,4 +23,8 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns);
  * is. */
 void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent);
 
+/* A sentence or more, in lines that all begin with `indent` spaces and stay within the columns of
+ * mt_add_wrapped. */
+void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...) MT_PRINTF(3, 4);
+
 #endif

@@ -108,7 +108,7 @@ static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
     mt_table_columns(&table, "#driver calls");
     if (answer->limit_bytes)
         mt_table_columns(&table, "#retries");
-    mt_table_columns(&table, "setting");
+    mt_table_columns(&table, "!setting");
     add_row(&table, answer, "the run", &summary->current);
     for (i = 0; i < summary->front_count; i++)
         add_row(&table, answer, i == summary->best ? "best" : "", &summary->front[i]);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_terminal.py PROGRAM FIXTURES: what analyze shows in a terminal: a chart of
 memory over time, lines that fit, colours and Unicode only where they work; and
-nothing of that in a pipe, but for --all."""
+nothing of that in a pipe, but for --all. And every command of text keeps to 80 columns, with policies
+and sites whole."""
 import fcntl
 import os
 import pathlib
@@ -23,7 +24,7 @@ def environment(**more):
     return {**kept, "TERM": "xterm", "LC_ALL": "C.UTF-8", **more}
 
 
-def in_terminal(command, columns, **more):
+def in_terminal(command, columns, codes=(0,), **more):
     """What the command writes to a terminal of so many columns."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
@@ -36,7 +37,7 @@ def in_terminal(command, columns, **more):
     except OSError:  # the other end is closed
         pass
     os.close(master)
-    assert child.wait() == 0, command
+    assert child.wait() in codes, command
     return b"".join(chunks).decode().replace("\r\n", "\n")
 
 
@@ -96,6 +97,30 @@ def pipes(program, path):
         yield "no chart of 100 columns with --all"
 
 
+def every_command(program, fixtures):
+    """No line of a command is longer than a terminal of 80 columns, and what people copy is not cut."""
+    policies = ("pytorch:expandable_segments:True,max_split_size_mb:128", "rmm-pool:initial_pool_size=1GiB,maximum_pool_size=64GiB")
+    simulated = [word for policy in policies for word in ("-p", policy)]
+    first = fixtures / "captures" / "gpt_split64.pickle.zst"
+    commands = [["analyze"], ["analyze", "--all"], ["live"], ["live", "--by", "stack"], ["live", "--by", "role"], ["lines"],
+                ["info"], ["optimal"], ["tune", "--no-fits"], ["fit", "--limit", "7GiB", *simulated],
+                ["replay", "--verify"], ["replay", *simulated]]
+    for trace in [first, *(fixtures / "captures" / f"{name}.pickle.zst" for name in ("oom_adam", "churn_exp_cap")),
+                  *(fixtures / "recorded" / f"{name}.trace.zst" for name in ("mixed", "driver_only"))]:
+        for words in [*([command[0], trace, *command[1:]] for command in commands), ["diff", first, trace]]:
+            if words[0] == "tune" and trace.stem == "driver_only.trace":
+                continue
+            text = in_terminal([program, words[0], "-q", *map(str, words[1:])], 80, codes=(0, 1), NO_COLOR="1")
+            told = f"{words[0]} {trace.name} {' '.join(map(str, words[2:]))}"
+            for line in text.split("\n"):
+                if len(line) > 80 and not line.startswith(PASTED):
+                    yield f"{told}: {len(line)} columns: {line}"
+            if words[0] in ("fit", "replay"):
+                yield from (f"{told}: {word} is cut" for word in policies if word in words and word not in text)
+            if words[0] == "analyze" and trace.stem == "oom_adam.pickle" and "asked by forward train.py:58" not in text:
+                yield f"{told}: who asked is cut"
+
+
 def main(program, fixtures):
     captures = fixtures / "captures"
     wrong = []
@@ -104,6 +129,7 @@ def main(program, fixtures):
         wrong += [f"{name}: {fault}" for fault in faults(program, path, widths)]
     for check in (settings, pipes):
         wrong += check(program, captures / "gpt_split64.pickle.zst")
+    wrong += every_command(program, fixtures)
     print("\n".join(wrong) if wrong else "terminals show it")
     return bool(wrong)
 

@@ -1,0 +1,25 @@
+/* How wide the columns of a table are on the screen that standard output is.
+ *
+ * In a terminal, which would break lines, columns give way in this order: titles are set in several
+ * lines; sites lose the user's place; names, then other words become short; then sites. A key
+ * ("!") is never shortened: it stands on lines of its own if nothing else helps. What is no
+ * terminal has 100 columns, in which names and sites become short, and nothing else changes. */
+#ifndef MT_CLI_TABLE_LAYOUT_H
+#define MT_CLI_TABLE_LAYOUT_H
+
+#include "table.h"
+
+struct mt_table_layout {
+    size_t widths[MT_TABLE_COLUMNS];
+    const char *titles;  /* borrowed: each with a NUL at its end */
+    size_t columns;      /* of the screen */
+    bool splits_titles;  /* at spaces, where they are wider than their column */
+    size_t apart;        /* column on lines of its own; MT_TABLE_COLUMNS = none */
+    size_t room_columns; /* for what stands apart, if it is the last column, in its row */
+};
+
+/* `words`: titles, then cells, each with a NUL at its end. */
+void mt_table_lay_out(struct mt_table_layout *layout, const struct mt_table *table,
+                      const char *words, size_t indent);
+
+#endif

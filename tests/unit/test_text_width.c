@@ -1,0 +1,87 @@
+/* Columns of a terminal, against the C library's. */
+#define _GNU_SOURCE 1
+#include <locale.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "cmocka_all.h"
+#include "text_width.h"
+
+static size_t columns(const char *text)
+{
+    return mt_text_columns(text, strlen(text));
+}
+
+static void letters_take_their_columns(void **state)
+{
+    (void)state;
+    assert_int_equal(columns(""), 0);
+    assert_int_equal(columns("train.py:58"), 11);
+    assert_int_equal(columns("größe"), 5);
+    assert_int_equal(columns("e\xCC\x81t"), 2); /* an acute accent of its own */
+    assert_int_equal(columns("訓練.py"), 7);
+    assert_int_equal(columns("훈련"), 4);
+    assert_int_equal(columns("🚀x"), 3);
+    assert_int_equal(columns("a\xFF"
+                             "b\xE8\xA8"),
+                     5); /* bytes that are no UTF-8 */
+}
+
+static void ends_are_cut_between_letters(void **state)
+{
+    static const char text[] = "訓練ab";
+
+    (void)state;
+    assert_int_equal(mt_text_head(text, strlen(text), 3), 3);
+    assert_int_equal(mt_text_head(text, strlen(text), 4), 6);
+    assert_int_equal(mt_text_head(text, strlen(text), 99), 8);
+    assert_int_equal(mt_text_tail(text, strlen(text), 3), 6);
+    assert_int_equal(mt_text_tail(text, strlen(text), 4), 3);
+    assert_int_equal(mt_text_tail(text, strlen(text), 99), 0);
+    assert_int_equal(mt_text_head("e\xCC\x81t", 4, 1), 3);
+    assert_int_equal(mt_text_tail("e\xCC\x81t", 4, 1), 3);
+}
+
+static void encode(uint32_t letter, char text[8])
+{
+    size_t bytes = letter < 0x800 ? 2 : letter < 0x10000 ? 3 : 4;
+
+    text[bytes] = '\0';
+    for (size_t i = bytes; --i; letter >>= 6)
+        text[i] = (char)(0x80 | (letter & 0x3F));
+    text[0] = (char)((0xF00 >> bytes & 0xFF) | letter);
+}
+
+/* Scripts that people write code and comments in. */
+static void as_the_library_says(void **state)
+{
+    static const struct {
+        uint32_t first, last;
+    } blocks[] = {{0xA1, 0xAC},     {0xAE, 0x17F},     {0x300, 0x36F},   {0x391, 0x3A1},
+                  {0x410, 0x44F},   {0x3041, 0x3096},  {0x30A0, 0x30FF}, {0x4E00, 0x9FA5},
+                  {0xAC00, 0xD7A3}, {0xFF01, 0xFF60},  {0xFF61, 0xFF9F}, {0x1F600, 0x1F64F},
+                  {0x2500, 0x259F}, {0x20000, 0x200FF}};
+    char text[8];
+
+    (void)state;
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        skip();
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        for (uint32_t letter = blocks[i].first; letter <= blocks[i].last; letter++) {
+            encode(letter, text);
+            if ((int)columns(text) != wcwidth((wchar_t)letter))
+                fail_msg("U+%04X: %zu columns, the library says %d", letter, columns(text),
+                         wcwidth((wchar_t)letter));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(letters_take_their_columns),
+        cmocka_unit_test(ends_are_cut_between_letters),
+        cmocka_unit_test(as_the_library_says),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
