@@ -46,7 +46,8 @@ static void add_summary(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "worst_unused_t_ns", device->worst_unused_t_ns);
     mt_json_u64(json, "frameless_bytes_at_allocated_peak", device->frameless_peak_bytes);
     mt_json_limit(json, &device->replay);
-    mt_json_u64(json, "total_memory_bytes", device->total_memory_bytes);
+    mt_json_u64_or_null(json, "total_memory_bytes", device->total_memory_bytes,
+                        device->total_memory_bytes);
     mt_json_bytes(json, "start", &device->start);
     mt_json_bytes(json, "end", &device->end);
     mt_json_object_end(json);

@@ -57,6 +57,8 @@ const char *mt_zoom_option_read(const char *text)
 {
     if (!strncmp(text, "phase:", 6) && text[6])
         return text + 6;
+    if (!strncmp(text, "step ", 5)) /* as reports name a phase */
+        return text;
     mt_say("--zoom is phase:PATH, such as phase:step#2/forward, not '%s'", text);
     return NULL;
 }

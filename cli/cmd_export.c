@@ -157,7 +157,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
          &arguments.output},
         MT_FORCE_OPTION(arguments.outputs),
         MT_BLOCKS_OPTIONS(arguments.blocks),
-        {"step", 0, MT_OPTION_COUNT, "N", "--of kept or allocated-total: of step N",
+        {"step", 0, MT_OPTION_STEP, "N", "--of kept or allocated-total: of step N",
          &arguments.blocks.step},
         {"zoom", 0, MT_OPTION_TEXT, "PHASE", "--of allocated-total: of one phase (phase:PATH)",
          &arguments.blocks.zoom},

@@ -71,7 +71,8 @@ static void json_header(struct mt_json *json, const struct mt_trace_header *head
         mt_json_i64(json, "rank", header->rank);
     if (header->world_size >= 0)
         mt_json_i64(json, "world_size", header->world_size);
-    mt_json_u64(json, "memory_limit_bytes", header->memory_limit_bytes);
+    mt_json_u64_or_null(json, "memory_limit_bytes", header->memory_limit_bytes,
+                        header->memory_limit_bytes);
     mt_json_bool(json, "starts_in_middle", header->starts_in_middle);
     mt_json_bool(json, "sizes_rounded", header->sizes_rounded);
     mt_json_bool(json, "has_stacks", header->has_stacks);
@@ -95,7 +96,8 @@ static void json_devices(struct mt_json *json, const struct mt_symbols *symbols)
         mt_json_u64(json, "device", i);
         mt_json_text(json, "name",
                      device->name == MT_NO_ID ? NULL : mt_symbols_text(symbols, device->name));
-        mt_json_u64(json, "total_memory_bytes", device->total_memory_bytes);
+        mt_json_u64_or_null(json, "total_memory_bytes", device->total_memory_bytes,
+                            device->total_memory_bytes);
         mt_json_object_end(json);
     }
     mt_json_list_end(&list);

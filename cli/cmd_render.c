@@ -354,7 +354,7 @@ static int run(const struct mt_command *command, int argc, char **argv)
          &arguments.by},
         {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
          &arguments.device},
-        {"step", 0, MT_OPTION_COUNT, "N",
+        {"step", 0, MT_OPTION_STEP, "N",
          "of step N: flame chart, blocks, and icicle --of kept or allocated-total",
          &arguments.blocks.step},
         {"zoom", 0, MT_OPTION_TEXT, "PHASE",

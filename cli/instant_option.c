@@ -83,6 +83,11 @@ static bool read_at(const char *at, struct mt_question *question)
         question->phase = at + 6;
         return true;
     }
+    if (!strncmp(at, "step ", 5)) { /* as reports name a phase */
+        question->at = MT_AT_PHASE;
+        question->phase = at;
+        return true;
+    }
     for (size_t i = 0; i < MT_ARRAY_LEN(moments); i++) {
         if (strcmp(at, moments[i].name) != 0)
             continue;

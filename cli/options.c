@@ -91,6 +91,12 @@ static int wrong_value(const struct parser *parser, const struct mt_option *opti
     return usage_hint(parser->command);
 }
 
+/* "7", "step 7", "step#7" */
+static const char *skip_step(const char *text)
+{
+    return strncmp(text, "step ", 5) == 0 || strncmp(text, "step#", 5) == 0 ? text + 5 : text;
+}
+
 static bool parse_count(const char *text, uint64_t *count)
 {
     uint64_t value = 0;
@@ -145,6 +151,10 @@ static int store(const struct parser *parser, const struct mt_option *option, co
         if (parse_count(value, option->target))
             return -1;
         return wrong_value(parser, option, "a whole number", value);
+    case MT_OPTION_STEP:
+        if (parse_count(skip_step(value), option->target))
+            return -1;
+        return wrong_value(parser, option, "the number of a step", value);
     case MT_OPTION_POSITIVE:
         if (parse_count(value, option->target) && *(uint64_t *)option->target)
             return -1;

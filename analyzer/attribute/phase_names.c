@@ -5,6 +5,8 @@
 #include "util.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -208,11 +210,83 @@ bool mt_phase_name_is_plumbing(const char *name)
     return is_of_library(name);
 }
 
-bool mt_phase_path_matches(const char *path, const char *asked)
+/* Is `end` the whole path of `length` bytes, or its last names? */
+static bool ends_with(const char *path, size_t length, const char *end)
 {
-    size_t length = strlen(path), tail = strlen(asked);
+    size_t tail = strlen(end);
 
-    if (!tail || tail > length || strcmp(path + length - tail, asked) != 0)
+    if (!tail || tail > length || memcmp(path + length - tail, end, tail) != 0)
         return false;
     return tail == length || path[length - tail - 1] == '/';
+}
+
+/* The number of the step that the first `length` bytes of a path lead into: of the names with a
+ * number the one of the highest rank. False without one. */
+static bool step_of_path(const char *path, size_t length, int64_t *number)
+{
+    int best = MT_STEP_RANK_NONE;
+    char name[128];
+
+    for (size_t at = 0; at < length;) {
+        const char *slash = memchr(path + at, '/', length - at);
+        size_t bytes = slash ? (size_t)(slash - path) - at : length - at;
+        int64_t found;
+        int rank;
+
+        if (bytes < sizeof name) {
+            memcpy(name, path + at, bytes);
+            name[bytes] = '\0';
+            rank = mt_phase_step_rank(name, &found);
+            if (rank > best) {
+                best = rank;
+                *number = found;
+            }
+        }
+        at += bytes + 1;
+    }
+    return best != MT_STEP_RANK_NONE;
+}
+
+/* "step 2, backward": the number, and what stands behind it; false if it is not in such words. */
+static bool read_step_words(const char *asked, int64_t *number, const char **part)
+{
+    char *end;
+    long long value;
+
+    if (strncmp(asked, "step ", 5) != 0 || asked[5] < '0' || asked[5] > '9')
+        return false;
+    errno = 0;
+    value = strtoll(asked + 5, &end, 10);
+    if (errno || (*end && strncmp(end, ", ", 2) != 0))
+        return false;
+    *number = value;
+    *part = *end ? end + 2 : "";
+    if (strcmp(*part, "between phases") == 0)
+        *part = "";
+    return true;
+}
+
+/* Is it the last name of the path, within that step? */
+static bool matches_words(const char *path, int64_t step, const char *part)
+{
+    size_t length = strlen(path), tail = strlen(part);
+    const char *last = strrchr(path, '/');
+    int64_t number;
+
+    if (tail && (!ends_with(path, length, part) || tail == length))
+        return false;
+    if (tail)
+        return step_of_path(path, length - tail - 1, &number) && number == step;
+    last = last ? last + 1 : path;
+    return mt_phase_step_rank(last, &number) != MT_STEP_RANK_NONE && number == step &&
+           step_of_path(path, length, &number) && number == step;
+}
+
+bool mt_phase_path_matches(const char *path, const char *asked)
+{
+    const char *part;
+    int64_t step;
+
+    return ends_with(path, strlen(path), asked) ||
+           (read_step_words(asked, &step, &part) && matches_words(path, step, part));
 }

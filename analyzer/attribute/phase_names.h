@@ -30,7 +30,9 @@ enum mt_phase_kind mt_phase_kind_of(const char *name);
 /* "Optimizer.step#Adam.step", "nccl:all_reduce", "aten::mm", ... */
 bool mt_phase_name_is_plumbing(const char *name);
 
-/* Does a phase go by that path? "step#2/backward" is the whole path or its end. */
+/* Does a phase go by that path? "step#2/backward" is the whole path or its end. Or by the words
+ * in which reports name it: "step 2, backward"; "step 2" and "step 2, between phases" are the step
+ * itself, whatever the program calls its steps. */
 bool mt_phase_path_matches(const char *path, const char *asked);
 
 #endif

@@ -6,6 +6,36 @@
 #include "phases.h"
 #include "highs.h"
 
+static void paths_by_the_words_of_reports(void **state)
+{
+    static const struct {
+        const char *path, *asked;
+        bool matches;
+    } cases[] = {
+        {"step#2/backward", "step#2/backward", true},
+        {"run/step#2/backward", "step#2/backward", true},
+        {"run/step#12/backward", "step#2/backward", false},
+        {"step#2/backward", "step 2, backward", true},
+        {"ProfilerStep#2/fwd/backward", "step 2, backward", true},
+        {"epoch 1/step 2/backward", "step 2, backward", true},
+        {"epoch 2/step 5/backward", "step 2, backward", false},
+        {"step#12/backward", "step 2, backward", false},
+        {"step#2/backward", "step 2, back", false},
+        {"step#2/backward", "step 2", false},
+        {"ProfilerStep#2", "step 2", true},
+        {"ProfilerStep#2", "step 2, between phases", true},
+        {"epoch 2/step 5", "step 2", false},
+        {"backward", "step 2, backward", false},
+        {"step#2/backward", "step 99999999999999999999, backward", false},
+        {"step#2/backward", "", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (mt_phase_path_matches(cases[i].path, cases[i].asked) != cases[i].matches)
+            fail_msg("'%s' for '%s'", cases[i].path, cases[i].asked);
+}
+
 static void step_numbers(void **state)
 {
     static const struct {
@@ -466,6 +496,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(step_numbers),
+        cmocka_unit_test(paths_by_the_words_of_reports),
         cmocka_unit_test(kinds),
         cmocka_unit_test(nesting),
         cmocka_unit_test(cut_ranges),
