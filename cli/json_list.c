@@ -5,7 +5,7 @@
 /* Of what several objects share, one object's part, but not more than `most`. */
 static uint64_t part_of(const struct mt_json *json, uint64_t most)
 {
-    uint64_t part = json->sharers ? most * MT_JSON_SHARED / json->sharers : most;
+    uint64_t part = json->sharers ? most / json->sharers : most;
 
     return part < most ? part : most;
 }

@@ -1,5 +1,7 @@
 #include "report_json.h"
 
+#include <string.h>
+
 #include "json_list.h"
 #include "site.h"
 
@@ -39,6 +41,11 @@ void mt_json_row_end(struct mt_json *json)
     json->pretty = true;
 }
 
+static bool takes_label(const struct mt_json *json, size_t bytes)
+{
+    return json->all || bytes < MT_JSON_STACK_BYTES;
+}
+
 /* Walks from the allocation outwards; writes outermost first. */
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack)
@@ -46,17 +53,21 @@ void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt
     const struct mt_symbols *symbols = report->symbols;
     uint32_t depth = stack < symbols->stack_count ? symbols->stacks[stack].depth : 0;
     uint32_t most = json->all || depth < MT_JSON_FRAMES ? depth : MT_JSON_FRAMES;
-    uint32_t *frames = mt_arena_array(arena, (size_t)most + 1, sizeof *frames);
+    const char **labels = mt_arena_array(arena, (size_t)most + 1, sizeof *labels);
     uint32_t count = 0;
+    size_t bytes = 0;
 
     mt_json_array_begin(json, "stack");
-    for (; frames && count < most && stack < symbols->stack_count;
-         stack = symbols->stacks[stack].parent)
-        frames[count++] = symbols->stacks[stack].frame;
-    while (count)
-        mt_json_text(json, NULL, mt_frame_label(arena, symbols, frames[--count]));
+    for (; labels && count < most && stack < symbols->stack_count && takes_label(json, bytes);
+         stack = symbols->stacks[stack].parent) {
+        labels[count] = mt_frame_label(arena, symbols, symbols->stacks[stack].frame);
+        bytes += labels[count] ? strlen(labels[count]) : 0;
+        count++;
+    }
+    for (uint32_t i = count; i; i--)
+        mt_json_text(json, NULL, labels[i - 1]);
     mt_json_array_end(json);
-    mt_json_omitted(json, "stack", depth - most);
+    mt_json_omitted(json, "stack", depth - count);
 }
 
 void mt_json_input(struct mt_json *json, const struct mt_report *report)

@@ -18,8 +18,9 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
 void mt_json_row_begin(struct mt_json *json);
 void mt_json_row_end(struct mt_json *json);
 
-/* "stack": labels of its frames, outermost first; without `all` the innermost MT_JSON_FRAMES. */
-enum { MT_JSON_FRAMES = 128 };
+/* "stack": labels of its frames, outermost first; without `all` the innermost MT_JSON_FRAMES, and
+ * none beyond MT_JSON_STACK_BYTES of labels. */
+enum { MT_JSON_FRAMES = 128, MT_JSON_STACK_BYTES = 32 * 1024 };
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack);
 

@@ -13,7 +13,7 @@ import tempfile
 from json_schema import Schemas
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MAX_BYTES = 2 << 20
+MAX_BYTES = 1_000_000
 ROWS, FRAMES, TEXT_BYTES = 1000, 128, 4096
 
 # bomb, its size, command, lists (path from the document) and rows that they have with --all
@@ -26,6 +26,9 @@ CASES = [
     ("deep_leaves", 1_200, "analyze", [("devices", 0, "peak_sites")], None),
     ("deep_leaves", 1_200, "live --by stack", [("devices", 0, "rows")], None),
     ("names_long", 20, "lines", [], None),
+    ("names_long", 200, "live --by stack", [], None),
+    ("names_long", 200, "diff", [], None),
+    ("devices", 60, "analyze", [], None),
 ]
 
 
@@ -64,7 +67,7 @@ def check_limits(document):
 
 
 def check(program, trace, command, lists, count, schemas):
-    words = [command.split()[0], trace, *command.split()[1:]]
+    words = [command.split()[0], trace, *([trace] if command == "diff" else []), *command.split()[1:]]
     document, size = printed(program, words)
     name = re.sub(r"^memtrace\.(.*)/1$", r"\1", document["schema"]) + ".json"
     yield from schemas.complaints(document, name)[:3]

@@ -228,10 +228,10 @@ static void lists_have_limits(void **state)
         {1, MT_JSON_ROWS, false, 1, MT_JSON_ROWS},
         {1, MT_JSON_ROWS + 1, false, 1, MT_JSON_ROWS},
         {1, MT_JSON_ROWS + 1, true, 1, MT_JSON_ROWS + 1},
-        {MT_JSON_SHARED, MT_JSON_ROWS, false, MT_JSON_SHARED, MT_JSON_ROWS},
-        {8, 2000, false, 8, MT_JSON_ROWS / 2},
-        {MT_JSON_OBJECTS + 1, 62, false, MT_JSON_OBJECTS, 62},
-        {MT_JSON_OBJECTS + 1, 63, false, MT_JSON_OBJECTS, 62},
+        {2, MT_JSON_ROWS / 2, false, 2, MT_JSON_ROWS / 2},
+        {8, 2000, false, 8, MT_JSON_ROWS / 8},
+        {MT_JSON_OBJECTS + 1, 15, false, MT_JSON_OBJECTS, 15},
+        {MT_JSON_OBJECTS + 1, 16, false, MT_JSON_OBJECTS, 15},
         {MT_JSON_OBJECTS + 1, 63, true, MT_JSON_OBJECTS + 1, 63},
     };
 
@@ -247,7 +247,7 @@ static void lists_have_limits(void **state)
     }
 }
 
-/* Rows of 4 KiB: the list ends after a mebibyte, not after 1,000 rows. */
+/* Rows of 4 KiB: the list ends after 512 KiB, not after 1,000 rows. */
 static void lists_have_a_size(void **state)
 {
     char text[MT_JSON_TEXT_BYTES];
